@@ -1,0 +1,56 @@
+/** The configuration as the house uses it: file and environment merged, defaults filled in, frozen. */
+import type { LogLevel } from '../kit/log.ts'
+import type { ModelConfig, ProviderConfig, Timeouts, TokenDefaults } from './schema.ts'
+
+export type ServerSettings = {
+  host: string
+  port: number
+  /** Undefined: derived from where the server listens. */
+  base_url: string | undefined
+  max_body_bytes: number
+  body_seconds: number
+  keep_alive_seconds: number
+  shutdown_seconds: number
+  cors_origins: string[]
+  trust_proxy: boolean
+  delta_mirror: boolean
+}
+
+export type RetiredPolicy = 'refuse' | 'serve' | 'redirect'
+
+export type Config = {
+  /** The file it came from; undefined when there is none. */
+  file: string | undefined
+  data_dir: string
+  log_level: LogLevel
+  bootstrap_token: string | undefined
+  server: ServerSettings
+  sandbox: boolean
+  discover: boolean
+  when_retired: RetiredPolicy
+  tokens: Required<Pick<TokenDefaults, 'models'>> & TokenDefaults
+  timeouts: Required<Timeouts>
+  providers: Record<string, ProviderConfig>
+  models: Record<string, ModelConfig>
+}
+
+export const DEFAULT_SERVER: ServerSettings = {
+  host: '127.0.0.1',
+  port: 8787,
+  base_url: undefined,
+  max_body_bytes: 32 * 1024 * 1024,
+  body_seconds: 60,
+  keep_alive_seconds: 15,
+  shutdown_seconds: 25,
+  cors_origins: [],
+  trust_proxy: false,
+  delta_mirror: true,
+}
+
+/** The upstream time-outs: official clients wait 10 minutes in all, so no single silence may outlast half of it. */
+export const DEFAULT_TIMEOUTS: Required<Timeouts> = {
+  connect_seconds: 10,
+  first_byte_seconds: 300,
+  idle_seconds: 300,
+  total_seconds: 600,
+}

@@ -1,0 +1,232 @@
+/** What an operator may write in `gatehouse.yaml`: one TypeBox text for the type, the check and the editor's schema. */
+import Type, { type TSchema } from 'typebox'
+import { EndpointFamily } from '../spec/endpoint-family.ts'
+import { MODEL_STATUSES } from '../spec/model.ts'
+
+const closed = { additionalProperties: false } as const
+const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+const seconds = (description: string, maximum = 86_400) =>
+  optional(Type.Number({ exclusiveMinimum: 0, maximum, description }))
+const unixTime = (description: string) => optional(Type.Integer({ minimum: 0, description }))
+
+export const ServerConfig = Type.Object(
+  {
+    host: optional(Type.String({ description: 'Address to listen on. Default 127.0.0.1.' })),
+    port: optional(Type.Integer({ minimum: 0, maximum: 65_535, description: 'Default 8787; 0 takes a free one.' })),
+    base_url: optional(Type.String({ description: 'The address that clients use, when it is another.' })),
+    max_body_bytes: optional(
+      Type.Integer({ minimum: 1024, maximum: 1_073_741_824, description: 'Bodies above it get 413. Default 32 MiB.' }),
+    ),
+    body_seconds: seconds('How long a request body may take to arrive. Default 60.'),
+    keep_alive_seconds: seconds('Silence on a stream after which a keep-alive comment is sent. Default 15.', 300),
+    shutdown_seconds: optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 3600,
+        description: 'How long open requests may finish at a stop. Default 25.',
+      }),
+    ),
+    cors_origins: optional(
+      Type.Array(Type.String(), { description: 'Origins that browsers may call from; `*` is any. Default: none.' }),
+    ),
+    trust_proxy: optional(
+      Type.Boolean({ description: "Take the client's address from x-forwarded-for. Default false." }),
+    ),
+    delta_mirror: optional(
+      Type.Boolean({ description: 'Repeat `message` as `delta` in whole chat answers. Default true.' }),
+    ),
+  },
+  closed,
+)
+
+export const Timeouts = Type.Object(
+  {
+    connect_seconds: seconds('Until the connection stands. Default 10.'),
+    first_byte_seconds: seconds('From the request sent to the first byte of the answer. Default 300.'),
+    idle_seconds: seconds('Silence within a stream. Default 300.'),
+    total_seconds: seconds('A whole (not streamed) answer from start to end. Default 600.'),
+  },
+  closed,
+)
+export type Timeouts = Type.Static<typeof Timeouts>
+
+/** How one OpenAI-shaped vendor differs from the pattern: data, not code. */
+export const Quirks = Type.Object(
+  {
+    stream_usage: optional(Type.Boolean({ description: 'Understands stream_options.include_usage. Default true.' })),
+    developer_role: optional(
+      Type.Boolean({
+        description: 'Understands the role `developer`; otherwise it is sent as `system`. Default false.',
+      }),
+    ),
+    tools: optional(Type.Boolean({ description: 'Understands tools. Default true.' })),
+    json_schema: optional(Type.Boolean({ description: 'Understands response_format json_schema. Default true.' })),
+    multiple_choices: optional(Type.Boolean({ description: 'Understands n above 1. Default true.' })),
+  },
+  closed,
+)
+export type Quirks = Type.Static<typeof Quirks>
+
+export const ProviderConfig = Type.Object(
+  {
+    kind: optional(Type.Enum(['chatcompat', 'sandbox'], { description: 'How it is spoken to. Default chatcompat.' })),
+    preset: optional(Type.String({ description: 'A known vendor, e.g. openai, groq, ollama: fills in the rest.' })),
+    base_url: optional(Type.String({ description: 'Up to and with the version, e.g. https://api.example.com/v1' })),
+    key: optional(Type.String({ description: 'The upstream key; write ${NAME} to take it from the environment.' })),
+    headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
+    request_defaults: optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: 'Body fields to send when the caller gave none.' }),
+    ),
+    fields: optional(
+      Type.Object(
+        {
+          allow: optional(Type.Array(Type.String(), { description: 'Further body fields to forward.' })),
+          drop: optional(Type.Array(Type.String(), { description: 'Body fields that the vendor would refuse.' })),
+          rename: optional(
+            Type.Record(Type.String(), Type.String(), {
+              description: "Our name to the vendor's, e.g. max_tokens: max_completion_tokens",
+            }),
+          ),
+        },
+        closed,
+      ),
+    ),
+    quirks: optional(Quirks),
+    timeouts: optional(Timeouts),
+    discover: optional(
+      Type.Boolean({ description: 'Ask the vendor for its model list at start and add what is not in `models`.' }),
+    ),
+  },
+  closed,
+)
+export type ProviderConfig = Type.Static<typeof ProviderConfig>
+
+const Range = Type.Object(
+  {
+    minimum: optional(Type.Number()),
+    maximum: optional(Type.Number()),
+    default: optional(Type.Number({ description: 'Sent when the caller gives none.' })),
+  },
+  closed,
+)
+export type Range = Type.Static<typeof Range>
+
+export const RANGED_FIELDS = [
+  'max_tokens',
+  'temperature',
+  'top_p',
+  'frequency_penalty',
+  'presence_penalty',
+  'repetition_penalty',
+] as const
+
+const Limits = Type.Object(
+  {
+    max_tokens: optional(Range),
+    temperature: optional(Range),
+    top_p: optional(Range),
+    frequency_penalty: optional(Range),
+    presence_penalty: optional(Range),
+    repetition_penalty: optional(Range),
+  },
+  closed,
+)
+export type Limits = Type.Static<typeof Limits>
+
+export const EXTRA_FIELDS = ['repetition_penalty', 'thinking_enabled', 'web_search'] as const
+
+const Capabilities = Type.Object(
+  {
+    image_input: optional(Type.Boolean()),
+    audio_input: optional(Type.Boolean()),
+    file_input: optional(Type.Boolean()),
+    tools: optional(Type.Boolean()),
+    json_object: optional(Type.Boolean()),
+    json_schema: optional(Type.Boolean()),
+    multiple_choices: optional(Type.Boolean({ description: 'n above 1.' })),
+    logprobs: optional(Type.Boolean()),
+    audio_output: optional(Type.Boolean()),
+  },
+  { ...closed, description: 'What the model can. Default: all; a request for what is `false` is refused by name.' },
+)
+export type Capabilities = Type.Static<typeof Capabilities>
+
+const Target = Type.Object(
+  {
+    provider: Type.String({ description: 'A key of `providers`.' }),
+    model: Type.String({ description: "The vendor's own name of the model." }),
+  },
+  closed,
+)
+
+export const RETIRED_POLICIES = ['refuse', 'serve', 'redirect'] as const
+
+export const ModelConfig = Type.Object(
+  {
+    families: optional(Type.Array(EndpointFamily, { description: 'Default: chatcompat.' })),
+    targets: optional(
+      Type.Array(Target, {
+        minItems: 1,
+        description: 'Who serves it, in order. Default: <provider>/<model> of the id.',
+      }),
+    ),
+    created: unixTime('Unix time. Default: when the model first entered the catalogue.'),
+    status: optional(Type.Enum([...MODEL_STATUSES], { description: 'Default: by the dates below, else active.' })),
+    deprecated_at: unixTime('Unix time; the model is deprecated from then on.'),
+    retired_at: unixTime('Unix time; the model is retired from then on.'),
+    replaced_by: optional(Type.String({ description: 'Model id of the successor.' })),
+    when_retired: optional(
+      Type.Enum([...RETIRED_POLICIES], { description: 'refuse (410), serve, or redirect to `replaced_by`.' }),
+    ),
+    limits: optional(Limits),
+    fields: optional(
+      Type.Array(Type.Enum([...EXTRA_FIELDS]), { description: 'Extra request fields of this model. Default: none.' }),
+    ),
+    capabilities: optional(Capabilities),
+    prices: optional(
+      Type.Object(
+        {
+          currency: optional(Type.String({ pattern: '^[A-Z]{3}$', description: 'ISO 4217. Default USD.' })),
+          input: optional(Type.Number({ minimum: 0, description: 'Per million input tokens.' })),
+          cached_input: optional(Type.Number({ minimum: 0 })),
+          output: optional(Type.Number({ minimum: 0, description: 'Per million output tokens.' })),
+          source: optional(Type.String({ description: 'Where the figures come from.' })),
+          as_of: optional(Type.String({ description: 'Their date.' })),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+)
+export type ModelConfig = Type.Static<typeof ModelConfig>
+
+export const TokenDefaults = Type.Object(
+  {
+    models: optional(Type.Array(Type.String(), { description: 'Glob patterns for new tokens. Default: ["*"].' })),
+    families: optional(Type.Array(EndpointFamily, { description: 'For new tokens. Default: all.' })),
+    expires_after_days: optional(Type.Number({ exclusiveMinimum: 0, description: 'For new tokens. Default: never.' })),
+  },
+  closed,
+)
+export type TokenDefaults = Type.Static<typeof TokenDefaults>
+
+export const FileConfig = Type.Object(
+  {
+    $schema: optional(Type.String()),
+    server: optional(ServerConfig),
+    sandbox: optional(Type.Boolean({ description: 'The built-in simulated vendor. Default true.' })),
+    discover: optional(
+      Type.Boolean({
+        description: 'Find providers by environment keys and on loopback. Default: only without a file.',
+      }),
+    ),
+    when_retired: optional(Type.Enum([...RETIRED_POLICIES], { description: 'For every model. Default refuse.' })),
+    tokens: optional(TokenDefaults),
+    timeouts: optional(Timeouts),
+    providers: optional(Type.Record(Type.String(), ProviderConfig)),
+    models: optional(Type.Record(Type.String(), ModelConfig)),
+  },
+  { ...closed, title: 'gatehouse.yaml' },
+)
+export type FileConfig = Type.Static<typeof FileConfig>

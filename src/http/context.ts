@@ -1,0 +1,64 @@
+/** One request on its way through the house, and the table of routes it is matched against. */
+import type { TSchema } from 'typebox'
+import type { ErrorCode, GatewayError } from '../spec/error.ts'
+import type { Caller } from '../spec/token.ts'
+
+/** What the access log says of a request; rooms fill in what they learn. Never a prompt, an answer or a secret. */
+export type AccessNote = {
+  token_id?: string
+  model?: string
+  /** `<provider>/<vendor's model>` that answered. */
+  target?: string
+  stream?: boolean
+  /** Milliseconds from arrival to the first byte of the answer's body. */
+  first_byte_ms?: number
+  input_tokens?: number
+  output_tokens?: number
+  estimated?: boolean
+  error?: ErrorCode
+  upstream_status?: number
+}
+
+export type Context = {
+  request: Request
+  request_id: string
+  /** Path parameters, percent-decoded. */
+  params: Record<string, string>
+  /** Aborted when the client has left, or when the gateway stops for good. */
+  signal: AbortSignal
+  /** Who calls; a public route has nobody. */
+  caller: Caller
+  /** The client's address. */
+  address: string
+  /** Unix milliseconds of arrival. */
+  arrived: number
+  note: AccessNote
+}
+
+/** What the OpenAPI document says of a route. */
+export type Operation = {
+  summary: string
+  description?: string
+  tag: string
+  request?: TSchema
+  response?: TSchema
+  /** The chunk schema, when the route also answers as a stream of events. */
+  stream?: TSchema
+  errors?: ErrorCode[]
+  params?: Record<string, string>
+  example?: unknown
+}
+
+export type Route = {
+  method: 'GET' | 'POST' | 'DELETE'
+  /** Hono's path syntax; `:model{.+}` takes raw slashes. */
+  path: string
+  /** No token needed. */
+  public?: true
+  /** Left out of the OpenAPI document. */
+  hidden?: true
+  operation: Operation
+  /** How this route's family writes an error; the OpenAI shape when absent. */
+  writeError?(error: GatewayError): unknown
+  handle(context: Context): Response | Promise<Response>
+}

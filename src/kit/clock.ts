@@ -1,0 +1,35 @@
+/** Time, handed in wherever it matters, so that tests own it. */
+
+export type Clock = {
+  /** Milliseconds since 1970. */
+  now(): number
+  /** Runs `work` once after `ms`; the result cancels it. A waiting timer does not keep the process alive. */
+  after(ms: number, work: () => void): () => void
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after(ms, work) {
+    const timer = setTimeout(work, ms)
+    timer.unref()
+    return () => clearTimeout(timer)
+  },
+}
+
+export const unixSeconds = (clock: Clock): number => Math.floor(clock.now() / 1000)
+
+/** Resolves after `ms`; rejects with the signal's reason when it is aborted first. */
+export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason)
+    const leave = () => {
+      cancel()
+      reject(signal?.reason)
+    }
+    const cancel = clock.after(ms, () => {
+      signal?.removeEventListener('abort', leave)
+      resolve()
+    })
+    signal?.addEventListener('abort', leave, { once: true })
+  })
+}

@@ -1,0 +1,83 @@
+/** Structured log lines, batched into one write: JSON for machines, one readable line for a terminal. */
+import type { Clock } from './clock.ts'
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+/** Never a prompt, an answer or a secret: only ids, names, numbers. */
+export type LogFields = Record<string, string | number | boolean | null | undefined>
+
+export type Log = {
+  debug(event: string, fields?: LogFields): void
+  info(event: string, fields?: LogFields): void
+  warn(event: string, fields?: LogFields): void
+  error(event: string, fields?: LogFields, cause?: unknown): void
+  /** Writes out what is still held. */
+  flush(): void
+}
+
+type LogParts = {
+  clock: Clock
+  level: LogLevel
+  /** Whether a person reads along. */
+  pretty: boolean
+  write: (text: string) => void
+}
+
+/** Lines are held for at most this long, so that a busy gateway writes some twenty times a second, not thousands. */
+const HOLD_MILLISECONDS = 50
+/** ... and for at most this many characters, which bounds memory. */
+const HOLD_CHARACTERS = 64 * 1024
+
+export function createLog({ clock, level, pretty, write }: LogParts): Log {
+  const floor = LOG_LEVELS.indexOf(level)
+  let held = ''
+  let timed = false
+  const flush = () => {
+    if (!held) return
+    const text = held
+    held = ''
+    write(text)
+  }
+  const line = (rank: LogLevel, event: string, fields: LogFields = {}, cause?: unknown) => {
+    if (LOG_LEVELS.indexOf(rank) < floor) return
+    const why = cause === undefined ? {} : { cause: describeCause(cause) }
+    held += pretty
+      ? prettyLine(clock.now(), rank, event, { ...fields, ...why })
+      : jsonLine(clock.now(), rank, event, { ...fields, ...why })
+    if (held.length > HOLD_CHARACTERS || rank === 'error') return flush()
+    if (timed) return
+    timed = true
+    clock.after(HOLD_MILLISECONDS, () => {
+      timed = false
+      flush()
+    })
+  }
+  return {
+    debug: (event, fields) => line('debug', event, fields),
+    info: (event, fields) => line('info', event, fields),
+    warn: (event, fields) => line('warn', event, fields),
+    error: (event, fields, cause) => line('error', event, fields, cause),
+    flush,
+  }
+}
+
+function jsonLine(now: number, level: LogLevel, event: string, fields: LogFields): string {
+  return `${JSON.stringify({ time: new Date(now).toISOString(), level, event, ...fields })}\n`
+}
+
+function prettyLine(now: number, level: LogLevel, event: string, fields: LogFields): string {
+  const time = new Date(now).toISOString().slice(11, 23)
+  const mark = level === 'info' ? '' : `${level.toUpperCase()} `
+  const rest = Object.entries(fields)
+    .filter(([, value]) => value !== undefined && value !== null && value !== '')
+    .map(([key, value]) => `${key}=${typeof value === 'string' ? value.replaceAll('\n', ' ') : value}`)
+    .join('  ')
+  return `${time}  ${mark}${event}  ${rest}\n`
+}
+
+/** An error's name, message and first stack lines; for errors of our own making only. */
+function describeCause(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause).slice(0, 500)
+  const stack = cause.stack?.split('\n').slice(0, 6).join(' | ') ?? ''
+  return stack.includes(cause.message) ? stack : `${cause.name}: ${cause.message} ${stack}`
+}

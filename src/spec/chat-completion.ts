@@ -1,0 +1,110 @@
+/**
+ * The answer to a chat request, whole and in chunks (specification 2.4; the `message` of a whole answer and the chunk
+ * framing are the choices 8, 9 and 14 of the table in docs/manual/compatibility.md).
+ */
+import Type from 'typebox'
+import { Usage } from './usage.ts'
+
+export const FINISH_REASONS = ['stop', 'length', 'tool_calls', 'content_filter'] as const
+export type FinishReason = (typeof FINISH_REASONS)[number]
+const FinishReasonOrNull = Type.Union([Type.Enum([...FINISH_REASONS]), Type.Null()])
+
+const ToolFunction = Type.Object({
+  arguments: Type.String({ description: 'JSON text.' }),
+  name: Type.Optional(Type.String()),
+  description: Type.Optional(Type.String()),
+  parameters: Type.Optional(Type.Unknown()),
+})
+
+export const ToolCall = Type.Object(
+  {
+    function: ToolFunction,
+    id: Type.Optional(Type.String()),
+    index: Type.Optional(Type.Integer({ description: 'Position in streamed chunks.' })),
+    type: Type.Optional(Type.Literal('function')),
+  },
+  { title: 'ToolCall' },
+)
+export type ToolCall = Type.Static<typeof ToolCall>
+
+export const Annotation = Type.Object({
+  type: Type.Literal('url_citation'),
+  url_citation: Type.Object({
+    start_index: Type.Integer(),
+    end_index: Type.Integer(),
+    url: Type.String(),
+    title: Type.String(),
+  }),
+})
+export type Annotation = Type.Static<typeof Annotation>
+
+export const Delta = Type.Object(
+  {
+    role: Type.Optional(Type.Enum(['system', 'user', 'assistant', 'tool'])),
+    content: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    reasoning: Type.Optional(Type.String()),
+    reasoning_content: Type.Optional(Type.String()),
+    refusal: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    tool_calls: Type.Optional(Type.Array(ToolCall)),
+    annotations: Type.Optional(Type.Array(Annotation)),
+  },
+  { title: 'Delta' },
+)
+export type Delta = Type.Static<typeof Delta>
+
+export const AnswerMessage = Type.Object(
+  {
+    role: Type.Literal('assistant'),
+    content: Type.Union([Type.String(), Type.Null()]),
+    refusal: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    reasoning_content: Type.Optional(Type.String()),
+    tool_calls: Type.Optional(Type.Array(ToolCall)),
+    annotations: Type.Optional(Type.Array(Annotation)),
+  },
+  { title: 'AnswerMessage' },
+)
+export type AnswerMessage = Type.Static<typeof AnswerMessage>
+
+export const ChatCompletion = Type.Object(
+  {
+    id: Type.String(),
+    object: Type.Literal('chat.completion'),
+    created: Type.Integer(),
+    model: Type.String({ description: 'The full public id of the model that answered.' }),
+    system_fingerprint: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    choices: Type.Array(
+      Type.Object({
+        index: Type.Integer(),
+        message: AnswerMessage,
+        delta: Type.Optional(Delta),
+        finish_reason: FinishReasonOrNull,
+        logprobs: Type.Optional(Type.Unknown()),
+      }),
+    ),
+    usage: Type.Optional(Type.Union([Usage, Type.Null()])),
+  },
+  { title: 'ChatCompletion' },
+)
+export type ChatCompletion = Type.Static<typeof ChatCompletion>
+
+export const ChunkChoice = Type.Object({
+  index: Type.Integer(),
+  delta: Delta,
+  finish_reason: Type.Optional(FinishReasonOrNull),
+  logprobs: Type.Optional(Type.Unknown()),
+})
+export type ChunkChoice = Type.Static<typeof ChunkChoice>
+
+export const ChatChunk = Type.Object(
+  {
+    id: Type.String(),
+    object: Type.Literal('chat.completion.chunk'),
+    created: Type.Integer(),
+    model: Type.String(),
+    system_fingerprint: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    choices: Type.Array(ChunkChoice),
+    usage: Type.Optional(Type.Union([Usage, Type.Null()])),
+  },
+  { title: 'ChatChunk' },
+)
+export type ChatChunk = Type.Static<typeof ChatChunk>

@@ -1,0 +1,20 @@
+/** The endpoint families that a model can declare (specification, section 1). */
+import Type from 'typebox'
+
+export const ENDPOINT_FAMILIES = [
+  'chatcompat',
+  'chatcompat-response',
+  'messages-compat',
+  'contentgen-compat',
+  'rerank',
+  'embeddings',
+  'image-generation',
+  'video-generation',
+  '3d-generation',
+  'chatcompat-video',
+] as const
+
+export const EndpointFamily = Type.Enum([...ENDPOINT_FAMILIES], {
+  description: 'A kind of request that a model answers.',
+})
+export type EndpointFamily = (typeof ENDPOINT_FAMILIES)[number]

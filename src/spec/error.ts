@@ -1,0 +1,125 @@
+/** Every error the house can make, on one sheet, and the one shape in which clients see it. */
+import Type from 'typebox'
+
+type Row = { status: number; type: string; retry?: boolean; when: string }
+
+/**
+ * code -> HTTP status, wire type, and when it is thrown. `retry` is sent as `x-should-retry` where the status alone
+ * would mislead a client library (they retry 408, 409, 429 and 5xx by themselves).
+ */
+export const ERRORS = {
+  invalid_json: { status: 400, type: 'invalid_request_error', when: 'The body is not JSON.' },
+  missing_required_parameter: { status: 400, type: 'invalid_request_error', when: 'A required field is absent.' },
+  invalid_type: { status: 400, type: 'invalid_request_error', when: 'A field has the wrong JSON type.' },
+  invalid_value: { status: 400, type: 'invalid_request_error', when: 'A field is outside its range or set.' },
+  unsupported_parameter: {
+    status: 400,
+    type: 'invalid_request_error',
+    when: 'A field that changes the meaning cannot be honoured by this model.',
+  },
+  unsupported_value: { status: 400, type: 'invalid_request_error', when: 'The model lacks this modality or value.' },
+  unsupported_endpoint: { status: 400, type: 'invalid_request_error', when: 'The model is of another family.' },
+  ambiguous_model: { status: 400, type: 'invalid_request_error', when: 'A short model name fits several models.' },
+  context_length_exceeded: {
+    status: 400,
+    type: 'invalid_request_error',
+    when: 'The upstream says the input is too long.',
+  },
+  content_policy_violation: { status: 400, type: 'invalid_request_error', when: 'The upstream refused the content.' },
+  upstream_invalid_request: { status: 400, type: 'invalid_request_error', when: 'The upstream refused the request.' },
+  invalid_api_key: { status: 401, type: 'authentication_error', when: 'No token, or none that is valid.' },
+  model_not_allowed: { status: 403, type: 'permission_error', when: 'The token may not use this model or family.' },
+  model_not_found: { status: 404, type: 'invalid_request_error', when: 'No such model for this token.' },
+  unknown_url: { status: 404, type: 'invalid_request_error', when: 'No such path.' },
+  method_not_allowed: { status: 405, type: 'invalid_request_error', when: 'The path has no such method.' },
+  request_timeout: { status: 408, type: 'timeout_error', when: 'The body did not arrive in time.' },
+  model_retired: {
+    status: 410,
+    type: 'invalid_request_error',
+    when: 'The model is retired; `replaced_by` names the next.',
+  },
+  request_too_large: { status: 413, type: 'invalid_request_error', when: 'The body is over the size limit.' },
+  unsupported_media_type: { status: 415, type: 'invalid_request_error', when: 'The body is not application/json.' },
+  rate_limit_exceeded: { status: 429, type: 'rate_limit_error', when: 'Too many requests, here or at the upstream.' },
+  insufficient_quota: {
+    status: 429,
+    type: 'insufficient_quota',
+    retry: false,
+    when: "The token's budget is used up.",
+  },
+  client_closed_request: {
+    status: 499,
+    type: 'invalid_request_error',
+    when: 'The client left first (seen in logs only).',
+  },
+  internal_error: { status: 500, type: 'server_error', when: 'A fault of the gateway.' },
+  bad_upstream_response: { status: 502, type: 'upstream_error', when: 'The upstream failed or was not understood.' },
+  upstream_auth: {
+    status: 502,
+    type: 'upstream_error',
+    retry: false,
+    when: "The upstream refused the gateway's own credentials.",
+  },
+  upstream_unreachable: { status: 502, type: 'upstream_error', when: 'No connection to the upstream.' },
+  upstream_cut: { status: 502, type: 'upstream_error', when: 'The upstream broke off in the middle of its answer.' },
+  server_is_overloaded: { status: 503, type: 'service_unavailable_error', when: 'The upstream is overloaded.' },
+  shutting_down: { status: 503, type: 'service_unavailable_error', when: 'The gateway is being stopped.' },
+  no_available_channel: { status: 503, type: 'service_unavailable_error', when: 'No target can serve the model now.' },
+  upstream_timeout: { status: 504, type: 'timeout_error', when: 'The upstream kept silent for too long.' },
+} as const satisfies Record<string, Row>
+
+export type ErrorCode = keyof typeof ERRORS
+
+export type ErrorDetail = {
+  /** The field at fault, as a path: `messages[0].content`. */
+  param?: string
+  /** Seconds after which asking again makes sense. */
+  retry_after?: number
+  /** For `model_retired`: the model to use. */
+  replaced_by?: string
+  /** The methods that the path does have, for `allow`. */
+  allow?: string[]
+  /** The upstream's HTTP status, for the log. */
+  upstream_status?: number
+  cause?: unknown
+}
+
+/** An error that was thrown on purpose; its message is for the client and holds no secret. */
+export class GatewayError extends Error {
+  readonly code: ErrorCode
+  readonly detail: ErrorDetail
+  constructor(code: ErrorCode, message: string, detail: ErrorDetail = {}) {
+    super(message, detail.cause === undefined ? undefined : { cause: detail.cause })
+    this.name = 'GatewayError'
+    this.code = code
+    this.detail = detail
+  }
+  get status(): number {
+    return ERRORS[this.code].status
+  }
+  get type(): string {
+    return ERRORS[this.code].type
+  }
+}
+
+export const ErrorBody = Type.Object(
+  {
+    error: Type.Object({
+      message: Type.String(),
+      type: Type.String(),
+      param: Type.Union([Type.String(), Type.Null()]),
+      code: Type.Union([Type.String(), Type.Null()]),
+      replaced_by: Type.Optional(Type.String()),
+    }),
+  },
+  { title: 'Error' },
+)
+export type ErrorBody = Type.Static<typeof ErrorBody>
+
+export function errorBody(error: GatewayError): ErrorBody {
+  const body: ErrorBody = {
+    error: { message: error.message, type: error.type, param: error.detail.param ?? null, code: error.code },
+  }
+  if (error.detail.replaced_by) body.error.replaced_by = error.detail.replaced_by
+  return body
+}

@@ -1,0 +1,48 @@
+/** One message of a chat request (specification 2.2), with the content parts, roles and tool calls clients send today. */
+import Type from 'typebox'
+
+export const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const
+
+const TextPart = Type.Object({ type: Type.Literal('text'), text: Type.String() })
+const ImagePart = Type.Object({
+  type: Type.Literal('image_url'),
+  image_url: Type.Object({ url: Type.String(), detail: Type.Optional(Type.String()) }),
+})
+const AudioPart = Type.Object({
+  type: Type.Literal('input_audio'),
+  input_audio: Type.Object({ data: Type.String(), format: Type.String() }),
+})
+const FilePart = Type.Object({
+  type: Type.Literal('file'),
+  file: Type.Object({
+    file_data: Type.Optional(Type.String()),
+    file_id: Type.Optional(Type.String()),
+    filename: Type.Optional(Type.String()),
+  }),
+})
+const RefusalPart = Type.Object({ type: Type.Literal('refusal'), refusal: Type.String() })
+
+export const ContentPart = Type.Union([TextPart, ImagePart, AudioPart, FilePart, RefusalPart], { title: 'ContentPart' })
+export type ContentPart = Type.Static<typeof ContentPart>
+export const CONTENT_PART_TYPES = ['text', 'image_url', 'input_audio', 'file', 'refusal'] as const
+
+export const RequestToolCall = Type.Object({
+  id: Type.String(),
+  type: Type.Optional(Type.Literal('function')),
+  function: Type.Object({ name: Type.String(), arguments: Type.String() }),
+})
+
+export const Message = Type.Object(
+  {
+    role: Type.Enum([...ROLES], { description: '`developer` is treated as `system`.' }),
+    content: Type.Optional(Type.Union([Type.String(), Type.Array(ContentPart), Type.Null()])),
+    name: Type.Optional(Type.String()),
+    tool_calls: Type.Optional(Type.Array(RequestToolCall)),
+    tool_call_id: Type.Optional(Type.String()),
+    reasoning_content: Type.Optional(Type.String()),
+    refusal: Type.Optional(Type.String()),
+    function_call: Type.Optional(Type.Object({ name: Type.String(), arguments: Type.String() })),
+  },
+  { title: 'Message' },
+)
+export type Message = Type.Static<typeof Message>

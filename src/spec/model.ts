@@ -1,0 +1,34 @@
+/** A model of the catalogue as clients see it (specification, sections 2.1 and 3.1). */
+import Type from 'typebox'
+import { EndpointFamily } from './endpoint-family.ts'
+
+export const MODEL_STATUSES = ['active', 'deprecated', 'retired'] as const
+export type ModelStatus = (typeof MODEL_STATUSES)[number]
+
+export const Model = Type.Object(
+  {
+    id: Type.String({ description: 'Model identifier used in request payloads.' }),
+    object: Type.Literal('model'),
+    created: Type.Integer({ description: 'Unix timestamp of the model metadata.' }),
+    owned_by: Type.String({ description: 'The part of `id` before the first `/`, or the whole `id`.' }),
+    supported_endpoint_types: Type.Array(EndpointFamily),
+    status: Type.Enum([...MODEL_STATUSES]),
+    deprecated_at: Type.Optional(Type.Integer({ description: 'Unix timestamp. Omitted when empty.' })),
+    retired_at: Type.Optional(Type.Integer({ description: 'Unix timestamp. Omitted when empty.' })),
+    replaced_by: Type.Optional(Type.String({ description: 'Replacement model id. Omitted when empty.' })),
+  },
+  { title: 'Model' },
+)
+export type Model = Type.Static<typeof Model>
+
+export const ModelList = Type.Object(
+  { success: Type.Boolean(), object: Type.Literal('list'), data: Type.Array(Model) },
+  { title: 'ModelList' },
+)
+export type ModelList = Type.Static<typeof ModelList>
+
+/** The `owned_by` of a model id: the part before the first `/`; the whole id if it has none. */
+export function ownerOf(id: string): string {
+  const slash = id.indexOf('/')
+  return slash === -1 ? id : id.slice(0, slash)
+}

@@ -1,0 +1,87 @@
+/** Token usage of one answer (specification, section 2.4). */
+import Type from 'typebox'
+
+const count = Type.Integer({ minimum: 0 })
+
+export const InputTokenDetails = Type.Object(
+  {
+    cached_tokens: count,
+    text_tokens: count,
+    audio_tokens: count,
+    image_tokens: count,
+    cache_write_tokens: Type.Optional(count),
+  },
+  { title: 'InputTokenDetails' },
+)
+export type InputTokenDetails = Type.Static<typeof InputTokenDetails>
+
+export const OutputTokenDetails = Type.Object(
+  { text_tokens: count, audio_tokens: count, reasoning_tokens: count },
+  { title: 'OutputTokenDetails' },
+)
+export type OutputTokenDetails = Type.Static<typeof OutputTokenDetails>
+
+export const Usage = Type.Object(
+  {
+    prompt_tokens: count,
+    completion_tokens: count,
+    total_tokens: count,
+    prompt_tokens_details: InputTokenDetails,
+    completion_tokens_details: OutputTokenDetails,
+    input_tokens: count,
+    output_tokens: count,
+    input_tokens_details: Type.Optional(Type.Union([InputTokenDetails, Type.Null()])),
+    prompt_cache_hit_tokens: Type.Optional(count),
+    estimated: Type.Optional(
+      Type.Literal(true, { description: 'Present when the upstream gave no usage and the counts are an estimate.' }),
+    ),
+  },
+  { title: 'Usage' },
+)
+export type Usage = Type.Static<typeof Usage>
+
+/** What is known of an answer's tokens; everything but the two sums may be missing. */
+export type UsageCounts = {
+  input: number
+  output: number
+  cached?: number | undefined
+  cache_write?: number | undefined
+  input_audio?: number | undefined
+  input_image?: number | undefined
+  output_audio?: number | undefined
+  reasoning?: number | undefined
+  estimated?: boolean | undefined
+}
+
+/** The specification's usage object from what is known: text tokens are the remainder of what has no other name. */
+export function usageFrom(counts: UsageCounts): Usage {
+  const { input, output } = counts
+  const inputAudio = counts.input_audio ?? 0
+  const inputImage = counts.input_image ?? 0
+  const outputAudio = counts.output_audio ?? 0
+  const reasoning = counts.reasoning ?? 0
+  const details: InputTokenDetails = {
+    cached_tokens: counts.cached ?? 0,
+    text_tokens: Math.max(0, input - inputAudio - inputImage),
+    audio_tokens: inputAudio,
+    image_tokens: inputImage,
+  }
+  if (counts.cache_write !== undefined) details.cache_write_tokens = counts.cache_write
+  const usage: Usage = {
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
+    prompt_tokens_details: details,
+    completion_tokens_details: {
+      text_tokens: Math.max(0, output - outputAudio - reasoning),
+      audio_tokens: outputAudio,
+      reasoning_tokens: reasoning,
+    },
+    input_tokens: input,
+    output_tokens: output,
+    input_tokens_details: null,
+  }
+  if (counts.cached !== undefined) usage.prompt_cache_hit_tokens = counts.cached
+  if (counts.estimated) usage.estimated = true
+  return usage
+}

@@ -1,0 +1,36 @@
+/** A clock that stands still until a test moves it. */
+import type { Clock } from '../../src/kit/clock.ts'
+
+export type ManualClock = Clock & {
+  /** Moves time forward and runs what falls due, in order. */
+  advance(ms: number): void
+  /** How many timers wait. */
+  waiting(): number
+}
+
+export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
+  let now = start
+  let timers: { at: number; work: () => void }[] = []
+  return {
+    now: () => now,
+    after(ms, work) {
+      const timer = { at: now + ms, work }
+      timers.push(timer)
+      return () => {
+        timers = timers.filter((other) => other !== timer)
+      }
+    },
+    advance(ms) {
+      const end = now + ms
+      for (;;) {
+        const due = timers.filter((timer) => timer.at <= end).sort((a, b) => a.at - b.at)[0]
+        if (!due) break
+        timers = timers.filter((other) => other !== due)
+        now = Math.max(now, due.at)
+        due.work()
+      }
+      now = end
+    },
+    waiting: () => timers.length,
+  }
+}
