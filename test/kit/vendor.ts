@@ -333,7 +333,7 @@ async function* unawaited(items: Iterable<StreamItem> | AsyncIterable<StreamItem
     if (item instanceof Uint8Array) return { bytes: item }
     return { bytes: Buffer.from(typeof item === 'string' ? item : `data: ${JSON.stringify(item)}\n\n`) }
   }
-  if (Symbol.asyncIterator in items) for await (const item of items) yield one(item)
+  if (Symbol.asyncIterator in items) for await (const item of items as AsyncIterable<StreamItem>) yield one(item)
   else for (const item of items as Iterable<StreamItem>) yield one(item)
 }
 
