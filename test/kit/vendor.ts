@@ -285,11 +285,13 @@ export type StreamOptions = HeadOptions & {
   framing?: 'chunked' | 'close'
 }
 
-/** An object is sent as one `data:` event, a string as the bytes it is, a promise is waited for. */
-export type StreamItem = object | string | Uint8Array | Promise<unknown>
+/** An object is sent as one `data:` event, a string as the bytes it is. */
+export type StreamBytes = object | string | Uint8Array
+/** A promise in a list of items is waited for: a test holds the stream there as long as it likes. */
+export type StreamItem = StreamBytes | Promise<unknown>
 
 /** A streamed answer. */
-export function stream(items: Iterable<StreamItem> | AsyncIterable<StreamItem>, options: StreamOptions = {}): Answer {
+export function stream(items: Iterable<StreamItem> | AsyncIterable<StreamBytes>, options: StreamOptions = {}): Answer {
   const { status = 200, headers = {}, done = true, framing = 'chunked', chunkBytes } = options
   return async (wire) => {
     const framed = framing === 'chunked' ? { 'transfer-encoding': 'chunked' } : { connection: 'close' }
@@ -327,13 +329,13 @@ export function stream(items: Iterable<StreamItem> | AsyncIterable<StreamItem>, 
 }
 
 /** The items with promises kept as promises, which `for await` over a plain array would wait for too early. */
-async function* unawaited(items: Iterable<StreamItem> | AsyncIterable<StreamItem>) {
+async function* unawaited(items: Iterable<StreamItem> | AsyncIterable<StreamBytes>) {
   const one = (item: StreamItem): { wait?: Promise<unknown>; bytes: Uint8Array } => {
     if (item instanceof Promise) return { wait: item, bytes: new Uint8Array() }
     if (item instanceof Uint8Array) return { bytes: item }
     return { bytes: Buffer.from(typeof item === 'string' ? item : `data: ${JSON.stringify(item)}\n\n`) }
   }
-  if (Symbol.asyncIterator in items) for await (const item of items as AsyncIterable<StreamItem>) yield one(item)
+  if (Symbol.asyncIterator in items) for await (const item of items as AsyncIterable<StreamBytes>) yield one(item)
   else for (const item of items as Iterable<StreamItem>) yield one(item)
 }
 
