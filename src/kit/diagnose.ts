@@ -1,0 +1,215 @@
+/** Says in words what is wrong with a value that a JSON Schema refused: the place, what was expected, what was found. */
+
+export type Problem = {
+  path: (string | number)[]
+  kind: 'missing' | 'type' | 'value' | 'unknown'
+  /** What would be right, for a sentence: `a string`, `one of "a", "b"`, `at least 1`. */
+  expected: string
+  found: unknown
+}
+
+type Schema = {
+  type?: string
+  properties?: Record<string, Schema>
+  required?: string[]
+  additionalProperties?: boolean | Schema
+  patternProperties?: Record<string, Schema>
+  items?: Schema
+  anyOf?: Schema[]
+  enum?: unknown[]
+  const?: unknown
+  minimum?: number
+  maximum?: number
+  exclusiveMinimum?: number
+  minItems?: number
+  maxItems?: number
+  minLength?: number
+  maxLength?: number
+  pattern?: string
+}
+
+/** The first problem in document order, or undefined if this (smaller) reading of JSON Schema finds none. */
+export function diagnose(schema: object, value: unknown): Problem | undefined {
+  return problems(schema as Schema, value, [], 1)[0]
+}
+
+/** All problems in document order, at most `limit`. */
+export function diagnoseAll(schema: object, value: unknown, limit = 100): Problem[] {
+  return problems(schema as Schema, value, [], limit)
+}
+
+/** `messages[0].content`: the form in which the API names a field. */
+export function pathText(path: (string | number)[]): string {
+  let text = ''
+  for (const step of path) text += typeof step === 'number' ? `[${step}]` : text === '' ? step : `.${step}`
+  return text
+}
+
+/** What was found, short enough for a message and without long user text: a type, and the value of a small scalar. */
+export function foundText(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array'
+  if (typeof value === 'object') return 'an object'
+  if (typeof value === 'string') return value.length <= 40 ? `the string ${JSON.stringify(value)}` : 'a long string'
+  if (typeof value === 'number') return `the ${Number.isInteger(value) ? 'integer' : 'number'} ${value}`
+  return `the ${typeof value} ${String(value)}`
+}
+
+type Found = Problem[]
+
+function problems(schema: Schema, value: unknown, path: (string | number)[], limit: number): Found {
+  const say = (kind: Problem['kind'], expected: string): Found => [{ path, kind, expected, found: value }]
+  if (schema.anyOf) return ofUnion(schema.anyOf, value, path, limit)
+  if (schema.enum) return schema.enum.includes(value) ? [] : say(sameKind(schema.enum, value), oneOf(schema.enum))
+  if ('const' in schema) {
+    return schema.const === value ? [] : say(sameKind([schema.const], value), JSON.stringify(schema.const))
+  }
+  switch (schema.type) {
+    case 'string':
+      if (typeof value !== 'string') return say('type', 'a string')
+      return sayIf(stringTrouble(schema, value), say)
+    case 'integer':
+      if (typeof value !== 'number') return say('type', 'an integer')
+      if (!Number.isInteger(value)) return say('type', 'an integer')
+      return sayIf(numberTrouble(schema, value), say)
+    case 'number':
+      if (typeof value !== 'number') return say('type', 'a number')
+      return sayIf(numberTrouble(schema, value), say)
+    case 'boolean':
+      return typeof value === 'boolean' ? [] : say('type', 'a boolean')
+    case 'null':
+      return value === null ? [] : say('type', 'null')
+    case 'array':
+      return ofArray(schema, value, path, limit)
+    case 'object':
+      return ofObject(schema, value, path, limit)
+    default:
+      return []
+  }
+}
+
+const sayIf = (trouble: string | undefined, say: (kind: Problem['kind'], expected: string) => Found): Found =>
+  trouble === undefined ? [] : say('value', trouble)
+
+function stringTrouble(schema: Schema, value: string): string | undefined {
+  if (schema.minLength !== undefined && value.length < schema.minLength) {
+    return schema.minLength === 1 ? 'a string that is not empty' : `at least ${schema.minLength} characters`
+  }
+  if (schema.maxLength !== undefined && value.length > schema.maxLength) return `at most ${schema.maxLength} characters`
+  if (schema.pattern !== undefined && !new RegExp(schema.pattern, 'u').test(value)) return `text like ${schema.pattern}`
+  return undefined
+}
+
+function numberTrouble(schema: Schema, value: number): string | undefined {
+  const low = schema.minimum !== undefined && value < schema.minimum
+  const high = schema.maximum !== undefined && value > schema.maximum
+  const tooLow = schema.exclusiveMinimum !== undefined && value <= schema.exclusiveMinimum
+  if (!low && !high && !tooLow) return undefined
+  if (schema.exclusiveMinimum !== undefined) {
+    return schema.maximum === undefined
+      ? `more than ${schema.exclusiveMinimum}`
+      : `more than ${schema.exclusiveMinimum} and at most ${schema.maximum}`
+  }
+  return rangeText(schema.minimum, schema.maximum)
+}
+
+/** `from 1 to 32768`, `at least 0`, `at most 1`. */
+export function rangeText(minimum: number | undefined, maximum: number | undefined): string {
+  if (minimum !== undefined && maximum !== undefined) return `from ${minimum} to ${maximum}`
+  return minimum === undefined ? `at most ${maximum}` : `at least ${minimum}`
+}
+
+function ofArray(schema: Schema, value: unknown, path: (string | number)[], limit: number): Found {
+  if (!Array.isArray(value)) return [{ path, kind: 'type', expected: 'an array', found: value }]
+  const { minItems = 0, maxItems = Number.POSITIVE_INFINITY, items } = schema
+  if (value.length < minItems) return [{ path, kind: 'value', expected: `at least ${minItems} item`, found: value }]
+  if (value.length > maxItems) return [{ path, kind: 'value', expected: `at most ${maxItems} items`, found: value }]
+  const out: Found = []
+  for (let index = 0; items && index < value.length && out.length < limit; index++) {
+    out.push(...problems(items, value[index], [...path, index], limit - out.length))
+  }
+  return out
+}
+
+function ofObject(schema: Schema, value: unknown, path: (string | number)[], limit: number): Found {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return [{ path, kind: 'type', expected: 'an object', found: value }]
+  }
+  const fields = value as Record<string, unknown>
+  const out: Found = []
+  for (const name of schema.required ?? []) {
+    if (fields[name] === undefined) {
+      out.push({ path: [...path, name], kind: 'missing', expected: 'required', found: undefined })
+    }
+  }
+  for (const [name, inner] of Object.entries(fields)) {
+    if (out.length >= limit) break
+    if (inner === undefined) continue
+    const known = schema.properties?.[name] ?? otherProperty(schema)
+    if (known) out.push(...problems(known, inner, [...path, name], limit - out.length))
+    else if (schema.additionalProperties === false) {
+      const names = Object.keys(schema.properties ?? {})
+      out.push({ path: [...path, name], kind: 'unknown', expected: oneOf(names), found: inner })
+    }
+  }
+  return out.slice(0, limit)
+}
+
+function otherProperty(schema: Schema): Schema | undefined {
+  const pattern = Object.values(schema.patternProperties ?? {})[0]
+  if (pattern) return pattern
+  return typeof schema.additionalProperties === 'object' ? schema.additionalProperties : undefined
+}
+
+/**
+ * A union's trouble, told for the branch that was meant: the one whose fixed members (`type: "text"`) fit; else the one
+ * of the value's own JSON type. Where none was meant, all that would have been allowed.
+ */
+function ofUnion(branches: Schema[], value: unknown, path: (string | number)[], limit: number): Found {
+  const results = branches.map((branch) => ({ branch, found: problems(branch, value, path, limit) }))
+  if (results.some((result) => result.found.length === 0)) return []
+  const ofType = results.filter(({ found }) => !(found[0]?.kind === 'type' && found[0].path.length === path.length))
+  const meant = ofType.filter(({ branch }) => fixedMembersFit(branch, value))
+  if (meant.length === 1 || (meant.length > 0 && ofType.length === meant.length)) return meant[0]?.found ?? []
+  const tags = ofType.map(({ branch }) => fixedMember(branch)).filter((tag) => tag !== undefined)
+  const tag = tags[0]
+  if (tag && tags.length === ofType.length) {
+    const found = (value as Record<string, unknown>)[tag.name]
+    const kind =
+      found === undefined
+        ? 'missing'
+        : sameKind(
+            tags.flatMap((other) => other.values),
+            found,
+          )
+    return [{ path: [...path, tag.name], kind, expected: oneOf(tags.flatMap((other) => other.values)), found }]
+  }
+  if (ofType.length === 1) return ofType[0]?.found ?? []
+  const expected = [...new Set(results.map(({ found }) => found[0]?.expected ?? ''))].join(' or ')
+  return [{ path, kind: ofType.length === 0 ? 'type' : 'value', expected, found: value }]
+}
+
+function fixedMember(schema: Schema): { name: string; values: unknown[] } | undefined {
+  for (const [name, member] of Object.entries(schema.properties ?? {})) {
+    if ('const' in member) return { name, values: [member.const] }
+    if (member.enum && name === 'type') return { name, values: member.enum }
+  }
+  return undefined
+}
+
+function fixedMembersFit(schema: Schema, value: unknown): boolean {
+  const tag = fixedMember(schema)
+  if (!tag) return true
+  return (
+    typeof value === 'object' && value !== null && tag.values.includes((value as Record<string, unknown>)[tag.name])
+  )
+}
+
+const sameKind = (allowed: unknown[], value: unknown): 'type' | 'value' =>
+  allowed.some((one) => typeof one === typeof value) ? 'value' : 'type'
+
+function oneOf(values: unknown[]): string {
+  const texts = [...new Set(values)].map((value) => JSON.stringify(value))
+  return texts.length === 1 ? (texts[0] ?? '') : `one of ${texts.join(', ')}`
+}

@@ -1,0 +1,13 @@
+/** The tokenizer's own thread: texts in, counts out. */
+import { parentPort } from 'node:worker_threads'
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
+
+type Question = { ticket: number; texts: string[] }
+
+// Text that looks like a special token is only text here.
+const options = { disallowedSpecial: new Set<string>() }
+
+parentPort?.on('message', ({ ticket, texts }: Question) => {
+  const counts = texts.map((text) => (text === '' ? 0 : countTokens(text, options)))
+  parentPort?.postMessage({ ticket, counts })
+})
