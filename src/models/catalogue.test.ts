@@ -1,0 +1,145 @@
+import { describe, expect, test } from 'bun:test'
+import { manualClock } from '../../test/kit/clock.ts'
+import type { ModelConfig } from '../config/schema.ts'
+import { matchesGlob } from '../kit/glob.ts'
+import type { Provider } from '../providers/provider.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Caller } from '../spec/token.ts'
+import { catalogueModel, createCatalogue } from './catalogue.ts'
+
+const clock = manualClock(1_000_000 * 1000)
+const NOW = 1_000_000
+const chatty = { id: 'p', kind: 'test', chat: {} } as Provider
+const mute = { id: 'q', kind: 'test' } as Provider
+
+const callerOf = (...patterns: string[]): Caller => ({
+  token_id: 't',
+  mayUseModel: (id) => patterns.some((pattern) => matchesGlob(pattern, id)),
+  mayUseFamily: (family) => family !== 'rerank',
+})
+const anyone = callerOf('*')
+
+function catalogueOf(models: Record<string, ModelConfig & { provider?: Provider }>) {
+  const catalogue = createCatalogue({ clock })
+  catalogue.replace(
+    Object.entries(models).map(([id, { provider = chatty, ...config }]) =>
+      catalogueModel({ id, config, targets: [{ provider, model: id }], created: 7, when_retired: 'refuse' }),
+    ),
+  )
+  return catalogue
+}
+
+function codeOf(work: () => unknown): string {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof GatewayError) return error.code
+    throw error
+  }
+  return 'none'
+}
+
+describe('a model as clients see it (2.1)', () => {
+  test('has every field that is always there, and leaves out the empty ones', () => {
+    expect(catalogueOf({ 'p/m': {} }).find('p/m', anyone)).toEqual({
+      id: 'p/m',
+      object: 'model',
+      created: 7,
+      owned_by: 'p',
+      supported_endpoint_types: ['chatcompat'],
+      status: 'active',
+    })
+  })
+
+  test('shows its dates and successor when it has them', () => {
+    const life = { deprecated_at: 5, retired_at: NOW + 10, replaced_by: 'p/n' }
+    expect(catalogueOf({ 'p/m': life, 'p/n': {} }).find('p/m', anyone)).toMatchObject({ ...life, status: 'deprecated' })
+  })
+
+  test('is owned by the part before the first slash, or by its whole id', () => {
+    const catalogue = catalogueOf({ 'a/b/c': {}, plain: {} })
+    expect(catalogue.find('a/b/c', anyone).owned_by).toBe('a')
+    expect(catalogue.find('plain', anyone).owned_by).toBe('plain')
+  })
+
+  test('declares only families that a target of it serves', () => {
+    const families = ['chatcompat', 'embeddings'] as const
+    const catalogue = catalogueOf({ 'p/m': { families: [...families] }, 'q/m': { provider: mute } })
+    expect(catalogue.find('p/m', anyone).supported_endpoint_types).toEqual(['chatcompat'])
+    expect(catalogue.find('q/m', anyone).supported_endpoint_types).toEqual([])
+  })
+})
+
+describe('finding a model', () => {
+  const catalogue = catalogueOf({ 'p/m': {}, 'q/m': {}, 'q/only': {}, 'a/b/c': {}, zero: {} })
+
+  test('the list is sorted by id and holds what the token may use', () => {
+    expect(catalogue.list(anyone).map((model) => model.id)).toEqual(['a/b/c', 'p/m', 'q/m', 'q/only', 'zero'])
+    expect(catalogue.list(callerOf('q/*')).map((model) => model.id)).toEqual(['q/m', 'q/only'])
+    expect(catalogue.list(callerOf())).toEqual([])
+  })
+
+  test('works by full id, and by what follows the first slash', () => {
+    expect(catalogue.find('q/only', anyone).id).toBe('q/only')
+    expect(catalogue.find('only', anyone).id).toBe('q/only')
+    expect(catalogue.find('b/c', anyone).id).toBe('a/b/c')
+    expect(codeOf(() => catalogue.find('c', anyone))).toBe('model_not_found')
+  })
+
+  test('a short name that fits several is refused with the candidates the token may use', () => {
+    expect(codeOf(() => catalogue.find('m', anyone))).toBe('ambiguous_model')
+    expect(() => catalogue.find('m', anyone)).toThrow('p/m, q/m')
+    expect(catalogue.find('m', callerOf('p/*')).id).toBe('p/m')
+  })
+
+  test('what the token may not use is refused as such, what is not there as not found', () => {
+    expect(codeOf(() => catalogue.find('p/m', callerOf('q/*')))).toBe('model_not_allowed')
+    expect(codeOf(() => catalogue.find('only', callerOf('p/*')))).toBe('model_not_allowed')
+    expect(codeOf(() => catalogue.find('nowhere', anyone))).toBe('model_not_found')
+  })
+})
+
+describe('choosing a model for a request', () => {
+  const past = { retired_at: NOW }
+  const catalogue = catalogueOf({
+    'p/m': {},
+    'q/m': { provider: mute },
+    'old/refuse': { ...past, replaced_by: 'p/m' },
+    'old/serve': { ...past, when_retired: 'serve' },
+    'old/redirect': { ...past, when_retired: 'redirect', replaced_by: 'old/between' },
+    'old/between': { ...past, replaced_by: 'p/m' },
+    'old/loop': { ...past, when_retired: 'redirect', replaced_by: 'old/loop' },
+    'soon/retired': { retired_at: NOW + 60 },
+    'by/hand': { status: 'retired' },
+  })
+  const choose = (name: string, caller = anyone) => catalogue.require(name, 'chatcompat', caller)
+
+  test('a model of another family is refused', () => {
+    expect(codeOf(() => choose('q/m'))).toBe('unsupported_endpoint')
+    expect(codeOf(() => catalogue.require('p/m', 'rerank', anyone))).toBe('unsupported_endpoint')
+  })
+
+  test('a token that may not use the family is refused', () => {
+    const caller = { ...anyone, mayUseFamily: () => false }
+    expect(codeOf(() => choose('p/m', caller))).toBe('model_not_allowed')
+  })
+
+  test('a retired one is refused with its successor, served, or redirected, as configured', () => {
+    expect(codeOf(() => choose('old/refuse'))).toBe('model_retired')
+    expect(() => choose('old/refuse')).toThrow('p/m')
+    expect(choose('old/serve').model.id).toBe('old/serve')
+    expect(choose('old/redirect')).toMatchObject({ model: { id: 'p/m' }, requested: { id: 'old/redirect' } })
+    expect(codeOf(() => choose('by/hand'))).toBe('model_retired')
+  })
+
+  test('a redirect never leads in a circle, nor to a model the token may not use', () => {
+    expect(codeOf(() => choose('old/loop'))).toBe('model_retired')
+    expect(codeOf(() => choose('old/redirect', callerOf('old/*')))).toBe('model_not_allowed')
+  })
+
+  test('dates bring about the states by themselves', () => {
+    expect(choose('soon/retired').model.id).toBe('soon/retired')
+    clock.advance(60_000)
+    expect(codeOf(() => choose('soon/retired'))).toBe('model_retired')
+  })
+})

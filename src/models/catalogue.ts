@@ -1,0 +1,171 @@
+/** Which models exist, for whom, in which state of life, and who serves them. */
+import type { RetiredPolicy } from '../config/config.ts'
+import type { Capabilities, Limits, ModelConfig } from '../config/schema.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import type { Provider } from '../providers/provider.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import { GatewayError } from '../spec/error.ts'
+import { type Model, ownerOf } from '../spec/model.ts'
+import type { Caller } from '../spec/token.ts'
+import { type Life, statusAt } from './lifecycle.ts'
+
+export type Target = { provider: Provider; model: string }
+
+export type CatalogueModel = Life & {
+  id: string
+  created: number
+  /** The families that are declared and that a target of it really serves. */
+  families: EndpointFamily[]
+  targets: Target[]
+  limits: Limits
+  /** Extra request fields that it takes (specification 2.3). */
+  fields: ReadonlySet<string>
+  capabilities: Capabilities
+  when_retired: RetiredPolicy
+}
+
+/** A model that may be called, and the one that was asked for, where a retired one redirects. */
+export type Chosen = { model: CatalogueModel; requested: CatalogueModel }
+
+export type Catalogue = {
+  /** The models that the caller may use, by id. */
+  list(caller: Caller): Model[]
+  /** One model by its id or by the part after the provider's prefix. Throws model_not_found, ambiguous_model. */
+  find(name: string, caller: Caller): Model
+  /** The model to send a request of this family to; throws what stands in the way of it. */
+  require(name: string, family: EndpointFamily, caller: Caller): Chosen
+  /** Puts another set of models in place, in one step. */
+  replace(rows: CatalogueModel[]): void
+}
+
+/** Which member of a provider serves a family; a family that is not here is not served yet. */
+const SERVED_BY: Partial<Record<EndpointFamily, (provider: Provider) => boolean>> = {
+  chatcompat: (provider) => provider.chat !== undefined,
+}
+
+type RowParts = {
+  id: string
+  config: ModelConfig
+  targets: Target[]
+  created: number
+  when_retired: RetiredPolicy
+}
+
+/** One row of the catalogue from what the operator wrote. */
+export function catalogueModel({ id, config, targets, created, when_retired }: RowParts): CatalogueModel {
+  const declared = config.families ?? ['chatcompat']
+  return {
+    id,
+    created: config.created ?? created,
+    families: declared.filter((family) => targets.some(({ provider }) => SERVED_BY[family]?.(provider))),
+    targets,
+    limits: config.limits ?? {},
+    fields: new Set(config.fields ?? []),
+    capabilities: config.capabilities ?? {},
+    status: config.status,
+    deprecated_at: config.deprecated_at,
+    retired_at: config.retired_at,
+    replaced_by: config.replaced_by,
+    when_retired: config.when_retired ?? when_retired,
+  }
+}
+
+export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
+  let byId = new Map<string, CatalogueModel>()
+  let byShortName = new Map<string, CatalogueModel[]>()
+
+  function resolve(name: string, caller: Caller): CatalogueModel {
+    const exact = byId.get(name)
+    const fitting = exact ? [exact] : (byShortName.get(name) ?? [])
+    const allowed = fitting.filter((model) => caller.mayUseModel(model.id))
+    const [only] = allowed
+    if (only && allowed.length === 1) return only
+    if (allowed.length > 1) {
+      const names = allowed.map((model) => model.id).join(', ')
+      throw new GatewayError('ambiguous_model', `"${name}" fits several models; name one of: ${names}.`, {
+        param: 'model',
+      })
+    }
+    if (fitting.length > 0) {
+      throw new GatewayError('model_not_allowed', `This token may not use the model "${name}".`, { param: 'model' })
+    }
+    throw new GatewayError(
+      'model_not_found',
+      `There is no model ${quoted(name)}. GET /v1/models lists the models of this token.`,
+      { param: 'model' },
+    )
+  }
+
+  function successor(model: CatalogueModel, caller: Caller): CatalogueModel {
+    const seen = new Set([model.id])
+    for (let next = model.replaced_by; next !== undefined && !seen.has(next); ) {
+      seen.add(next)
+      const found = resolve(next, caller)
+      if (statusAt(found, unixSeconds(clock)) !== 'retired') return found
+      next = found.replaced_by
+    }
+    throw retired(model)
+  }
+
+  return {
+    list: (caller) =>
+      [...byId.values()]
+        .filter((model) => caller.mayUseModel(model.id))
+        .sort((a, b) => (a.id < b.id ? -1 : 1))
+        .map((model) => publicModel(model, unixSeconds(clock))),
+    find: (name, caller) => publicModel(resolve(name, caller), unixSeconds(clock)),
+    require(name, family, caller) {
+      const requested = resolve(name, caller)
+      const isRetired = statusAt(requested, unixSeconds(clock)) === 'retired'
+      if (isRetired && requested.when_retired === 'refuse') throw retired(requested)
+      const model = isRetired && requested.when_retired === 'redirect' ? successor(requested, caller) : requested
+      if (!model.families.includes(family)) throw wrongFamily(model, family)
+      if (!caller.mayUseFamily(family)) {
+        throw new GatewayError('model_not_allowed', `This token may not send ${family} requests.`, { param: 'model' })
+      }
+      return { model, requested }
+    },
+    replace(rows) {
+      byId = new Map(rows.map((row) => [row.id, row]))
+      byShortName = new Map()
+      for (const row of rows) {
+        const slash = row.id.indexOf('/')
+        if (slash === -1) continue
+        const short = row.id.slice(slash + 1)
+        byShortName.set(short, [...(byShortName.get(short) ?? []), row])
+      }
+    },
+  }
+}
+
+function publicModel(model: CatalogueModel, now: number): Model {
+  const shown: Model = {
+    id: model.id,
+    object: 'model',
+    created: model.created,
+    owned_by: ownerOf(model.id),
+    supported_endpoint_types: model.families,
+    status: statusAt(model, now),
+  }
+  if (model.deprecated_at !== undefined) shown.deprecated_at = model.deprecated_at
+  if (model.retired_at !== undefined) shown.retired_at = model.retired_at
+  if (model.replaced_by !== undefined) shown.replaced_by = model.replaced_by
+  return shown
+}
+
+function retired(model: CatalogueModel): GatewayError {
+  const next = model.replaced_by === undefined ? 'It has no named successor.' : `Use "${model.replaced_by}" instead.`
+  return new GatewayError('model_retired', `The model "${model.id}" is retired. ${next}`, {
+    param: 'model',
+    ...(model.replaced_by === undefined ? {} : { replaced_by: model.replaced_by }),
+  })
+}
+
+function wrongFamily(model: CatalogueModel, family: EndpointFamily): GatewayError {
+  const can = model.families.length === 0 ? 'it answers none' : `it answers: ${model.families.join(', ')}`
+  return new GatewayError('unsupported_endpoint', `The model "${model.id}" takes no ${family} requests; ${can}.`, {
+    param: 'model',
+  })
+}
+
+const quoted = (name: string) => (name.length <= 200 ? JSON.stringify(name) : 'of that (very long) name')

@@ -1,0 +1,36 @@
+/** A model's life: active, deprecated, retired (specification 3.1), by what the operator says and by the date. */
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { MODEL_STATUSES, type ModelStatus } from '../spec/model.ts'
+
+export type Life = {
+  status?: ModelStatus | undefined
+  deprecated_at?: number | undefined
+  retired_at?: number | undefined
+  replaced_by?: string | undefined
+}
+
+/** The later of the state the operator wrote and the state that the dates have brought about (unix seconds). */
+export function statusAt(life: Life, now: number): ModelStatus {
+  const written = MODEL_STATUSES.indexOf(life.status ?? 'active')
+  const retired = life.retired_at !== undefined && life.retired_at <= now
+  const deprecated = life.deprecated_at !== undefined && life.deprecated_at <= now
+  const byDate = retired ? 2 : deprecated ? 1 : 0
+  return MODEL_STATUSES[Math.max(written, byDate)] ?? 'active'
+}
+
+/**
+ * What an answer's headers say of a model that is on its way out: `deprecation` (RFC 9745), `sunset` (RFC 8594), the
+ * successor as a link and by name. Nothing for an active model.
+ */
+export function lifecycleHeaders(life: Life, clock: Clock): Record<string, string> {
+  if (statusAt(life, unixSeconds(clock)) === 'active') return {}
+  const headers: Record<string, string> = {
+    deprecation: life.deprecated_at === undefined ? 'true' : `@${life.deprecated_at}`,
+  }
+  if (life.retired_at !== undefined) headers.sunset = new Date(life.retired_at * 1000).toUTCString()
+  if (life.replaced_by !== undefined) {
+    headers.link = `</v1/models/${encodeURI(life.replaced_by)}>; rel="successor-version"`
+    headers['x-model-replaced-by'] = life.replaced_by
+  }
+  return headers
+}

@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'bun:test'
+import type { ModelConfig } from '../config/schema.ts'
+import type { Provider } from '../providers/provider.ts'
+import type { ChatRequest } from '../spec/chat-request.ts'
+import { GatewayError } from '../spec/error.ts'
+import { catalogueModel } from './catalogue.ts'
+import { applyChatLimits } from './limits.ts'
+
+const provider = { id: 'p', kind: 'test', chat: {} } as Provider
+const modelOf = (config: ModelConfig) =>
+  catalogueModel({ id: 'p/m', config, targets: [{ provider, model: 'm' }], created: 0, when_retired: 'refuse' })
+const requestOf = (more: Partial<ChatRequest> = {}): ChatRequest => ({
+  model: 'm',
+  messages: [{ role: 'user', content: 'hi' }],
+  ...more,
+})
+
+function refusalOf(config: ModelConfig, more: Partial<ChatRequest>) {
+  try {
+    applyChatLimits(modelOf(config), requestOf(more))
+  } catch (error) {
+    if (error instanceof GatewayError) return { code: error.code, param: error.detail.param, message: error.message }
+    throw error
+  }
+  return undefined
+}
+
+const A: ModelConfig = {
+  limits: {
+    max_tokens: { minimum: 1, maximum: 32_768, default: 32_768 },
+    temperature: { default: 1, maximum: 1.5 },
+  },
+}
+const C: ModelConfig = {
+  limits: { max_tokens: { minimum: 1, maximum: 4096 } },
+  fields: ['repetition_penalty', 'thinking_enabled', 'web_search'],
+}
+
+describe('ranges and defaults', () => {
+  test('an absent field takes the default of its model; without a default nothing is sent', () => {
+    expect(applyChatLimits(modelOf(A), requestOf())).toMatchObject({ max_tokens: 32_768, temperature: 1 })
+    const asked = applyChatLimits(modelOf(C), requestOf())
+    expect('max_tokens' in asked || 'temperature' in asked).toBe(false)
+  })
+
+  test("a model's own upper bound holds on both sides, under either name of the field", () => {
+    for (const field of ['max_tokens', 'max_completion_tokens'] as const) {
+      expect(applyChatLimits(modelOf(A), requestOf({ [field]: 32_768 })).max_tokens).toBe(32_768)
+      const refusal = refusalOf(A, { [field]: 32_769 })
+      expect(refusal).toMatchObject({ code: 'invalid_value', param: field })
+      expect(refusal?.message).toContain('from 1 to 32768')
+    }
+    expect(refusalOf(A, { temperature: 1.5 })).toBeUndefined()
+    expect(refusalOf(A, { temperature: 1.6 })?.message).toContain('at most 1.5')
+  })
+
+  test('max_completion_tokens wins over max_tokens and goes on as max_tokens', () => {
+    const asked = applyChatLimits(modelOf(A), requestOf({ max_tokens: 99_999, max_completion_tokens: 5 }))
+    expect(asked.max_tokens).toBe(5)
+    expect('max_completion_tokens' in asked).toBe(false)
+  })
+
+  test('the model goes on under its full id', () => {
+    expect(applyChatLimits(modelOf(A), requestOf()).model).toBe('p/m')
+  })
+})
+
+describe('extra fields', () => {
+  const extra = { repetition_penalty: 1.1, thinking_enabled: true, web_search: { enable: true } }
+
+  test('are kept for a model that lists them and left out for the others', () => {
+    expect(applyChatLimits(modelOf(C), requestOf(extra))).toMatchObject(extra)
+    expect(Object.keys(applyChatLimits(modelOf({}), requestOf(extra))).sort()).toEqual(['messages', 'model'])
+  })
+
+  test('web_search_options is another way to enable web_search', () => {
+    expect(applyChatLimits(modelOf(C), requestOf({ web_search_options: {} })).web_search).toEqual({ enable: true })
+    expect(applyChatLimits(modelOf({}), requestOf({ web_search_options: {} })).web_search_options).toEqual({})
+  })
+})
+
+describe('what a model cannot do is refused by name', () => {
+  const tool = { type: 'function' as const, function: { name: 'f' } }
+  const cases: [ModelConfig['capabilities'], Partial<ChatRequest>, string][] = [
+    [{ tools: false }, { tools: [tool] }, 'tools'],
+    [{ tools: false }, { functions: [{ name: 'f' }] }, 'functions'],
+    [{ multiple_choices: false }, { n: 2 }, 'n'],
+    [{ logprobs: false }, { logprobs: true }, 'logprobs'],
+    [{ audio_output: false }, { modalities: ['text', 'audio'] }, 'modalities'],
+    [{ json_object: false }, { response_format: { type: 'json_object' } }, 'response_format'],
+    [
+      { json_schema: false },
+      { response_format: { type: 'json_schema', json_schema: { name: 'x' } } },
+      'response_format',
+    ],
+  ]
+  for (const [capabilities, more, param] of cases) {
+    test(`${param}, where ${JSON.stringify(capabilities)}`, () => {
+      expect(refusalOf({ capabilities: capabilities ?? {} }, more)).toMatchObject({
+        code: 'unsupported_parameter',
+        param,
+      })
+      expect(refusalOf({}, more)).toBeUndefined()
+    })
+  }
+
+  test('what asks for nothing is not refused', () => {
+    const none = { tools: false, multiple_choices: false, logprobs: false, json_object: false }
+    const harmless = { tools: [], n: 1, logprobs: false, response_format: { type: 'text' as const } }
+    expect(refusalOf({ capabilities: none }, harmless)).toBeUndefined()
+  })
+
+  test('a content part of a modality that the model lacks is named by its place', () => {
+    const content = [
+      { type: 'text' as const, text: 'look' },
+      { type: 'image_url' as const, image_url: { url: 'data:,' } },
+    ]
+    const messages = [
+      { role: 'user' as const, content: 'hi' },
+      { role: 'user' as const, content },
+    ]
+    expect(refusalOf({ capabilities: { image_input: false } }, { messages })).toMatchObject({
+      code: 'unsupported_value',
+      param: 'messages[1].content[1].type',
+    })
+    expect(refusalOf({ capabilities: { audio_input: false } }, { messages })).toBeUndefined()
+  })
+})

@@ -1,0 +1,83 @@
+/** What one chat model takes: ranges, defaults, extra fields and abilities (specification 2.3 and 8), as catalogue data. */
+import { EXTRA_FIELDS, RANGED_FIELDS } from '../config/schema.ts'
+import { foundText, rangeText } from '../kit/diagnose.ts'
+import type { ChatRequest } from '../spec/chat-request.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { ContentPart } from '../spec/message.ts'
+import type { CatalogueModel } from './catalogue.ts'
+
+/**
+ * The request as this model takes it: `max_completion_tokens` folded into `max_tokens`, defaults filled in, extra
+ * fields of other models left out. Throws for a value outside the model's range and for what it cannot do.
+ */
+export function applyChatLimits(model: CatalogueModel, request: ChatRequest): ChatRequest {
+  const asked: ChatRequest = { ...request, model: model.id }
+  const tokensField = request.max_completion_tokens === undefined ? 'max_tokens' : 'max_completion_tokens'
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens
+  delete asked.max_completion_tokens
+  if (maxTokens !== undefined) asked.max_tokens = maxTokens
+  if (!request.stream) delete asked.stream_options
+  leaveOutForeignFields(model, asked)
+  for (const field of RANGED_FIELDS) {
+    const range = model.limits[field]
+    if (!range) continue
+    const value = asked[field]
+    if (value === undefined) {
+      if (range.default !== undefined) asked[field] = range.default
+    } else if (value < (range.minimum ?? value) || value > (range.maximum ?? value)) {
+      const param = field === 'max_tokens' ? tokensField : field
+      const allowed = rangeText(range.minimum, range.maximum)
+      throw new GatewayError(
+        'invalid_value',
+        `"${param}" must be ${allowed} for the model "${model.id}", not ${value}.`,
+        { param },
+      )
+    }
+  }
+  refuseWhatItCannot(model, asked)
+  return asked
+}
+
+/** The extra fields of 2.3 mean nothing to a model that does not list them; they are ignored like unknown ones. */
+function leaveOutForeignFields(model: CatalogueModel, asked: ChatRequest): void {
+  for (const field of EXTRA_FIELDS) {
+    if (!model.fields.has(field)) delete asked[field]
+  }
+  if (model.fields.has('web_search') && asked.web_search_options !== undefined) {
+    asked.web_search ??= { enable: true, ...asked.web_search_options }
+    delete asked.web_search_options
+  }
+}
+
+const PART_ABILITY: Partial<Record<ContentPart['type'], 'image_input' | 'audio_input' | 'file_input'>> = {
+  image_url: 'image_input',
+  input_audio: 'audio_input',
+  file: 'file_input',
+}
+
+function refuseWhatItCannot(model: CatalogueModel, asked: ChatRequest): void {
+  const can = model.capabilities
+  const refuse = (param: string, what: string) => {
+    throw new GatewayError('unsupported_parameter', `The model "${model.id}" has no ${what}.`, { param })
+  }
+  if (can.tools === false && asked.tools?.length) refuse('tools', 'tools')
+  if (can.tools === false && asked.functions?.length) refuse('functions', 'tools')
+  if (can.multiple_choices === false && (asked.n ?? 1) > 1) refuse('n', 'several choices: "n" must be 1')
+  if (can.logprobs === false && asked.logprobs) refuse('logprobs', 'log probabilities')
+  if (can.audio_output === false && asked.modalities?.includes('audio')) refuse('modalities', 'audio output')
+  const format = asked.response_format?.type
+  if (can.json_object === false && format === 'json_object') refuse('response_format', 'JSON mode')
+  if (can.json_schema === false && format === 'json_schema') refuse('response_format', 'structured output')
+  for (const [i, message] of asked.messages.entries()) {
+    if (!Array.isArray(message.content)) continue
+    for (const [j, part] of message.content.entries()) {
+      const ability = PART_ABILITY[part.type]
+      if (ability === undefined || can[ability] !== false) continue
+      const param = `messages[${i}].content[${j}].type`
+      const allowed = `"${param}" must be "text", not ${foundText(part.type)}`
+      throw new GatewayError('unsupported_value', `The model "${model.id}" reads no such content: ${allowed}.`, {
+        param,
+      })
+    }
+  }
+}
