@@ -1,0 +1,52 @@
+/** The chat-completions dialect, inwards: a client's JSON into the house's words, refused with the place and the rule. */
+import { Compile } from 'typebox/compile'
+import { diagnose, foundText, type Problem, pathText } from '../../kit/diagnose.ts'
+import { ChatRequest } from '../../spec/chat-request.ts'
+import { GatewayError } from '../../spec/error.ts'
+
+const check = Compile(ChatRequest)
+const KNOWN_FIELDS = Object.keys(ChatRequest.properties) as (keyof ChatRequest)[]
+
+/** Unknown top-level fields are ignored, `null` is absent. Throws GatewayError naming the field and what it may be. */
+export function parseChatRequest(body: unknown): ChatRequest {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  }
+  const fields = body as Record<string, unknown>
+  const request: Record<string, unknown> = {}
+  for (const name of KNOWN_FIELDS) {
+    const value = fields[name]
+    if (value !== undefined && value !== null) request[name] = value
+  }
+  if (Array.isArray(request.messages)) request.messages = request.messages.map(withoutNulls)
+  if (!check.Check(request)) throw refusal(diagnose(ChatRequest, request))
+  return request as ChatRequest
+}
+
+/** A message without the members that are `null`; only `content` may be. */
+function withoutNulls(message: unknown): unknown {
+  if (typeof message !== 'object' || message === null || Array.isArray(message)) return message
+  const members = message as Record<string, unknown>
+  let copy: Record<string, unknown> | undefined
+  for (const name in members) {
+    if (members[name] !== null || name === 'content') continue
+    copy ??= { ...members }
+    delete copy[name]
+  }
+  return copy ?? message
+}
+
+function refusal(problem: Problem | undefined): GatewayError {
+  if (!problem) return new GatewayError('invalid_value', 'The body does not fit the schema of a chat request.')
+  const param = pathText(problem.path)
+  if (problem.kind === 'missing') {
+    return new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
+  }
+  const code = problem.kind === 'type' ? 'invalid_type' : 'invalid_value'
+  return new GatewayError(code, `"${param}" must be ${mustBe(problem.expected)}, not ${foundText(problem.found)}.`, {
+    param,
+  })
+}
+
+/** `at least 1 item` reads better as `an array of at least 1 item`. */
+const mustBe = (expected: string) => (/ items?$/.test(expected) ? `an array of ${expected}` : expected)

@@ -1,0 +1,97 @@
+/** Counts what one chat request used, on every path: complete, aborted, failed; measured, or estimated and marked so. */
+import type { AccessNote } from '../http/context.ts'
+import type { Tokenizer } from '../kit/tokenizer.ts'
+import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
+import type { ChatRequest } from '../spec/chat-request.ts'
+import type { Message } from '../spec/message.ts'
+import { type Usage, usageFrom } from '../spec/usage.ts'
+
+/** Where counts go: the ledger of the caller's use. */
+export type RecordUse = (use: {
+  input_tokens: number
+  output_tokens: number
+  error: boolean
+  estimated: boolean
+}) => void
+
+export type Meter = {
+  /** Takes note of what passes to the client. */
+  count(batch: ChatChunk[]): void
+  countWhole(answer: ChatCompletion): void
+  /** The usage of the whole answer, as the client should see it. */
+  usage(): Promise<Usage>
+  /**
+   * Records the request, once; later calls do nothing. `error`: it did not end well. What the upstream was asked for
+   * before it broke is recorded as an estimate; a request that it refused outright costs nothing.
+   */
+  settle(outcome: { error: boolean; refused?: boolean }): Promise<void>
+}
+
+type MeterParts = { request: ChatRequest; tokenizer: Tokenizer; note: AccessNote; record: RecordUse }
+
+export function createMeter({ request, tokenizer, note, record }: MeterParts): Meter {
+  let measured: Usage | undefined
+  let pieces: string[] = []
+  let settled = false
+
+  const estimate = async (): Promise<Usage> => {
+    const [input = 0, output = 0] = await tokenizer.count([promptText(request), pieces.join('')])
+    return usageFrom({ input, output, estimated: true })
+  }
+
+  async function usage(): Promise<Usage> {
+    measured ??= await estimate()
+    return measured
+  }
+
+  return {
+    count(batch) {
+      for (const chunk of batch) {
+        if (chunk.usage) measured = chunk.usage
+        for (const { delta } of chunk.choices) {
+          if (delta.content) pieces.push(delta.content)
+          if (delta.reasoning_content) pieces.push(delta.reasoning_content)
+          for (const call of delta.tool_calls ?? [])
+            pieces.push(call.function?.name ?? '', call.function?.arguments ?? '')
+        }
+      }
+    },
+    countWhole(answer) {
+      if (answer.usage) measured = answer.usage
+      for (const { message } of answer.choices) {
+        pieces.push(message.content ?? '', message.reasoning_content ?? '')
+        for (const call of message.tool_calls ?? []) pieces.push(call.function.name ?? '', call.function.arguments)
+      }
+    },
+    usage,
+    async settle({ error, refused = false }) {
+      if (settled) return
+      settled = true
+      const used = refused ? usageFrom({ input: 0, output: 0 }) : await usage()
+      pieces = []
+      note.input_tokens = used.input_tokens
+      note.output_tokens = used.output_tokens
+      if (used.estimated) note.estimated = true
+      record({
+        input_tokens: used.input_tokens,
+        output_tokens: used.output_tokens,
+        error,
+        estimated: used.estimated ?? false,
+      })
+    },
+  }
+}
+
+/** The words that the model was sent, for an estimate; media count nothing here. */
+function promptText(request: ChatRequest): string {
+  const tools = request.tools ?? request.functions
+  return [...request.messages.map(messageText), tools ? JSON.stringify(tools) : ''].join('\n')
+}
+
+function messageText({ role, content, tool_calls }: Message): string {
+  const parts = Array.isArray(content)
+    ? content.map((part) => (part.type === 'text' ? part.text : ''))
+    : [content ?? '']
+  const calls = (tool_calls ?? []).map((call) => `${call.function.name} ${call.function.arguments}`)
+  return [role, ...parts, ...calls].join(' ')
+}
