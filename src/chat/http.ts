@@ -1,0 +1,167 @@
+/** Chat completions over HTTP: `POST /v1/chat/completions`, whole and streamed (specification 2.2 to 2.4). */
+import type { ServerSettings } from '../config/config.ts'
+import { readJson } from '../http/body.ts'
+import type { Context, Route } from '../http/context.ts'
+import { asGatewayError } from '../http/errors.ts'
+import { eventStream } from '../http/event-stream.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import { randomAlphanumerics } from '../kit/secret.ts'
+import { lifecycleHeaders } from '../models/lifecycle.ts'
+import { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
+import { ChatRequest } from '../spec/chat-request.ts'
+import type { GatewayError } from '../spec/error.ts'
+import type { Asked, Chat } from './chat.ts'
+import { parseChatRequest } from './dialects/chatcompat.ts'
+import { type AnswerHead, type ChunkWriter, createChunkWriter, writeWhole } from './dialects/chatcompat-writer.ts'
+
+type ChatRouteParts = { chat: Chat; settings: ServerSettings; clock: Clock; log: Log }
+
+export function chatRoute({ chat, settings, clock, log }: ChatRouteParts): Route {
+  const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
+
+  async function whole(asked: Asked, context: Context): Promise<Response> {
+    try {
+      const answer = await chat.whole(asked, context)
+      const usage = await asked.meter.usage()
+      await asked.meter.settle({ error: false })
+      const body = writeWhole(answer, headOf(asked, clock), { usage, delta_mirror: settings.delta_mirror })
+      return Response.json(body, { headers: modelHeaders(asked, clock) })
+    } catch (error) {
+      await asked.meter.settle(outcomeOf(error, context))
+      throw error
+    }
+  }
+
+  /** The answer's events. An error after the first of them is the last one; there is no `[DONE]` then. */
+  async function* events(
+    starting: Promise<AsyncIterable<ChatChunk[]>>,
+    { asked, writer, context }: { asked: Asked; writer: ChunkWriter; context: Context },
+  ): AsyncIterable<string> {
+    try {
+      for await (const batch of await starting) {
+        const text = writer.write(batch)
+        if (text !== '') yield text
+      }
+      const usage = await asked.meter.usage()
+      await asked.meter.settle({ error: false })
+      yield writer.end(usage)
+    } catch (thrown) {
+      const error = asGatewayError(thrown, { log, request_id: context.request_id })
+      context.note.error = error.code
+      await asked.meter.settle(outcomeOf(error, context))
+      yield writer.fail(error)
+    } finally {
+      await asked.meter.settle({ error: false }) // the client left
+    }
+  }
+
+  async function streamed(asked: Asked, context: Context): Promise<Response> {
+    context.note.stream = true
+    const writer = createChunkWriter(headOf(asked, clock), {
+      include_usage: asked.request.stream_options?.include_usage === true,
+    })
+    const starting = chat.chunks(asked, context)
+    const silent = await outlasts(starting, settings.keep_alive_seconds * 1000, clock)
+    if (!silent) {
+      try {
+        await starting
+      } catch (error) {
+        await asked.meter.settle(outcomeOf(error, context))
+        throw error
+      }
+    }
+    return eventStream({
+      batches: events(starting, { asked, writer, context }),
+      keep_alive_ms: settings.keep_alive_seconds * 1000,
+      clock,
+      context,
+      headers: modelHeaders(asked, clock),
+    })
+  }
+
+  return {
+    method: 'POST',
+    path: '/v1/chat/completions',
+    operation: {
+      summary: 'Create a chat completion',
+      description:
+        'With `stream: true` the answer is a stream of server-sent events, one chunk each, ended by `data: [DONE]`.',
+      tag: 'Chat',
+      request: ChatRequest,
+      response: ChatCompletion,
+      stream: ChatChunk,
+      errors: CHAT_ERRORS,
+      example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'What is Gatehouse?' }] },
+    },
+    async handle(context) {
+      const request = parseChatRequest(await readJson(context.request, limits))
+      const asked = chat.ask(request, context)
+      return request.stream ? streamed(asked, context) : whole(asked, context)
+    },
+  }
+}
+
+const CHAT_ERRORS: GatewayError['code'][] = [
+  'invalid_json',
+  'missing_required_parameter',
+  'invalid_type',
+  'invalid_value',
+  'unsupported_parameter',
+  'unsupported_value',
+  'unsupported_endpoint',
+  'ambiguous_model',
+  'context_length_exceeded',
+  'content_policy_violation',
+  'upstream_invalid_request',
+  'model_not_allowed',
+  'model_not_found',
+  'model_retired',
+  'request_timeout',
+  'request_too_large',
+  'unsupported_media_type',
+  'rate_limit_exceeded',
+  'bad_upstream_response',
+  'upstream_auth',
+  'upstream_unreachable',
+  'upstream_cut',
+  'server_is_overloaded',
+  'no_available_channel',
+  'upstream_timeout',
+]
+
+const headOf = ({ model }: Asked, clock: Clock): AnswerHead => ({
+  id: `chatcmpl-${randomAlphanumerics(24)}`,
+  created: unixSeconds(clock),
+  model: model.id,
+})
+
+/** What the headers say of the model that was asked for, and of the one that answered in its place. */
+function modelHeaders({ model, requested }: Asked, clock: Clock): Record<string, string> {
+  const headers = lifecycleHeaders(requested, clock)
+  if (model === requested) return headers
+  return { ...headers, 'x-model-requested': requested.id, 'x-model-served': model.id }
+}
+
+/** Codes after which the upstream may have worked, and charged, although its answer never arrived in full. */
+const HALF_DONE = new Set(['upstream_cut', 'upstream_timeout', 'shutting_down', 'client_closed_request'])
+
+function outcomeOf(error: unknown, { signal }: Context): { error: boolean; refused: boolean } {
+  const code = (error as Partial<GatewayError>).code ?? ''
+  return { error: !signal.aborted, refused: !signal.aborted && !HALF_DONE.has(code) }
+}
+
+/** Whether `work` is still under way after `ms`; it may fail later without being watched here. */
+async function outlasts(work: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
+  let cancel = () => {}
+  const late = new Promise<boolean>((resolve) => {
+    cancel = clock.after(ms, () => resolve(true))
+  })
+  const settled = work.then(
+    () => false,
+    () => false,
+  )
+  const silent = await Promise.race([settled, late])
+  cancel()
+  return silent
+}
