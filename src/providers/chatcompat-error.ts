@@ -1,0 +1,221 @@
+/** What a vendor says when it refuses or fails, on our sheet: by status, by code, and where vendors differ, by words. */
+import type { Clock } from '../kit/clock.ts'
+import { type ErrorCode, type ErrorDetail, GatewayError } from '../spec/error.ts'
+import { isRecord, type JsonRecord } from './chatcompat-json.ts'
+
+export type Refusal = {
+  provider: string
+  /** The vendor's own name of the model; absent where none was asked for. */
+  model: string | undefined
+  status: number
+  headers: Headers | undefined
+  /** The parsed body, or an event's data. */
+  payload: unknown
+  secrets: string[]
+  clock: Clock
+}
+
+/** The members of an error that vendors agree on, wherever they put them. */
+type Said = { message: string; code: string; type: string; param: string; details: JsonRecord }
+
+/** A vendor's message is passed on for the caller's own mistakes; longer ones quote the request. */
+const MAX_MESSAGE_CHARACTERS = 1000
+/** A day: no vendor's limit lasts longer, and clients give up much sooner. */
+const MAX_RETRY_SECONDS = 86_400
+
+/** Wordings for an input that does not fit, of OpenAI, Anthropic, Gemini, Mistral, Groq, vLLM, llama.cpp, OpenRouter. */
+const TOO_LONG =
+  /context[ _-]?(length|window|size)|maximum context|prompt is too long|input is too long|too many (input )?tokens|reduce the length|input token count|maximum number of tokens/i
+/** Wordings for refused content, of OpenAI, Azure, OpenRouter, DashScope, Zhipu. */
+const AGAINST_POLICY =
+  /content[ _](management )?policy|content[ _]filter|safety (system|polic)|data_inspection_failed|inappropriate content|sensitive content|moderation/i
+/** Wordings for a bad key that come with another status than 401 (Gemini and xAI say 400). */
+const BAD_KEY = /(incorrect|invalid|missing|no) api[ _]key|api[ _]key (not valid|is invalid|not found|expired)/i
+/** Wordings for an account without money: a matter of the operator, not of the caller's speed. */
+const NO_CREDIT =
+  /insufficient_quota|insufficient[ _](balance|credits?|funds)|exceeded your current quota|billing|credit balance|credits? (are )?exhausted|arrearage|top up/i
+
+/** An error that came as an HTTP answer. */
+export function refusalToError(refusal: Refusal): GatewayError {
+  const said = readError(refusal.payload)
+  const { status } = refusal
+  const text = `${said.code} ${said.type} ${said.message}`
+  const error = (code: ErrorCode, message: string, more: ErrorDetail = {}) =>
+    new GatewayError(code, message, { ...more, upstream_status: status })
+  const upstream = `The upstream "${refusal.provider}"`
+  const cleaned = scrub(said.message, refusal.secrets)
+  const param = /^[\w.[\]-]{1,100}$/.test(said.param) ? { param: said.param } : {} // a path, and nothing that could quote
+  const isCallersFault = status === 400 || status === 422 || status === 403 || status === 413
+
+  if (isCallersFault && status !== 403 && TOO_LONG.test(text)) {
+    return error('context_length_exceeded', cleaned || `${upstream} says that the input is too long.`, param)
+  }
+  if (isCallersFault && (status === 403 ? isFlagged(said) : AGAINST_POLICY.test(text))) {
+    return error('content_policy_violation', cleaned || `${upstream} refused the content.`, param)
+  }
+  if (status === 402 || (status < 500 && NO_CREDIT.test(text))) {
+    // Not `insufficient_quota`, which would blame the caller's own budget, and not a rate limit: waiting does not help.
+    return error(
+      'no_available_channel',
+      `${upstream} serves nothing now: the gateway's account there is out of credit. Tell the operator.`,
+    )
+  }
+  if (status === 401 || status === 403 || (status === 400 && BAD_KEY.test(text))) {
+    return error(
+      'upstream_auth',
+      `${upstream} refused the gateway's credentials (${status}). This is not about your own token: tell the operator.`,
+    )
+  }
+  if (status === 404 || (status === 400 && said.code === 'model_not_found')) {
+    const what = refusal.model === undefined ? 'the path' : `the model "${refusal.model}"`
+    return error('bad_upstream_response', `${upstream} does not know ${what} (${status}). Tell the operator.`)
+  }
+  if (status === 400 || status === 422) {
+    return error('upstream_invalid_request', cleaned || `${upstream} refused the request without saying why.`, param)
+  }
+  if (status === 413) return error('request_too_large', `${upstream} refused the request as too large.`)
+  if (status === 429) {
+    const retry_after = retryAfter(refusal, said)
+    return error(
+      'rate_limit_exceeded',
+      `${upstream} is limiting requests now.`,
+      retry_after === undefined ? {} : { retry_after },
+    )
+  }
+  // 524: the time-out of a proxy that many vendors stand behind.
+  if (status === 408 || status === 504 || status === 524)
+    return error('upstream_timeout', `${upstream} timed out (${status}).`)
+  // 529 is Anthropic's word for it, 498 Groq's.
+  if (status === 503 || status === 529 || status === 498) {
+    const retry_after = retryAfter(refusal, said)
+    return error(
+      'server_is_overloaded',
+      `${upstream} is overloaded (${status}).`,
+      retry_after === undefined ? {} : { retry_after },
+    )
+  }
+  if (status >= 300 && status < 400) {
+    return error(
+      'bad_upstream_response',
+      `${upstream} redirects elsewhere (${status}), which is not followed: its key is for this address only. ` +
+        'The operator should set base_url to the final address.',
+    )
+  }
+  return error('bad_upstream_response', `${upstream} failed (${status}).`)
+}
+
+/** Statuses behind the words of an error that came inside an answer with status 200. */
+const STATUS_OF_WORD: Record<string, number> = {
+  invalid_request_error: 400,
+  context_length_exceeded: 400,
+  content_filter: 400,
+  content_policy_violation: 400,
+  authentication_error: 401,
+  invalid_api_key: 401,
+  permission_error: 403,
+  permission_denied: 403,
+  model_not_found: 404,
+  not_found_error: 404,
+  request_too_large: 413,
+  rate_limit_error: 429,
+  rate_limit_exceeded: 429,
+  resource_exhausted: 429,
+  insufficient_quota: 429,
+  overloaded_error: 529,
+  server_is_overloaded: 503,
+  service_unavailable: 503,
+  unavailable: 503,
+  timeout_error: 504,
+  upstream_timeout: 504,
+}
+
+/** An error that came where an answer was expected: as an event of a stream, or with status 200. */
+export function errorInAnswer(refusal: Omit<Refusal, 'status' | 'headers'>): GatewayError {
+  const said = readError(refusal.payload)
+  const numeric = Number(said.code) || Number(said.details.status) || Number(said.details.status_code)
+  const status =
+    numeric >= 400 && numeric < 600
+      ? numeric
+      : (STATUS_OF_WORD[said.code.toLowerCase()] ?? STATUS_OF_WORD[said.type.toLowerCase()] ?? 502)
+  return refusalToError({ ...refusal, status, headers: undefined })
+}
+
+/** Whether an object is, or holds, an error instead of an answer. */
+export const holdsError = (payload: JsonRecord): boolean =>
+  (payload.error !== undefined && payload.error !== null && payload.error !== false && payload.error !== '') ||
+  payload.object === 'error' ||
+  payload.type === 'error'
+
+/** `{error:{..}}`, `{error:"text"}`, `{message,code}`, `{detail:".."}`, `{detail:[{msg,loc}]}`, and a list around any. */
+function readError(payload: unknown): Said {
+  const body = Array.isArray(payload) ? payload[0] : payload
+  if (typeof body === 'string') return { message: body, code: '', type: '', param: '', details: {} }
+  if (!isRecord(body)) return { message: '', code: '', type: '', param: '', details: {} }
+  const inner: JsonRecord = isRecord(body.error) ? body.error : body
+  const message =
+    textOf(inner.message) || textOf(body.error) || textOf(body.message) || textOf(inner.detail) || textOf(inner.msg)
+  return {
+    message,
+    code: wordOf(inner.code) || wordOf(inner.status),
+    type: wordOf(inner.type) || wordOf(inner.status),
+    param: wordOf(inner.param),
+    details: inner,
+  }
+}
+
+const wordOf = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : '')
+
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value
+  if (!Array.isArray(value)) return isRecord(value) && value.detail !== undefined ? textOf(value.detail) : ''
+  return value
+    .filter(isRecord)
+    .map((item) => [Array.isArray(item.loc) ? item.loc.join('.') : '', wordOf(item.msg)].filter(Boolean).join(': '))
+    .join('; ')
+}
+
+/** OpenRouter says 403 both for a bad key and for content that moderation flagged; only the latter has reasons. */
+function isFlagged(said: Said): boolean {
+  const metadata = said.details.metadata
+  return (
+    ['content_filter', 'content_policy_violation'].includes(said.code) ||
+    (isRecord(metadata) && (metadata.flagged_input !== undefined || Array.isArray(metadata.reasons)))
+  )
+}
+
+/** A vendor's text without anything that looks like a key, cut to a bearable length. */
+export function scrub(text: string, secrets: string[]): string {
+  let clean = text
+  for (const secret of secrets) clean = clean.replaceAll(secret, '[redacted]')
+  return (
+    clean
+      .replace(/(:\/\/)[^/@\s]+@/g, '$1[redacted]@') // credentials in an address
+      .replace(/([?&](?:key|api[-_]?key|token|access_token)=)[^&\s"']+/gi, '$1[redacted]')
+      .replace(/\b(Bearer|Basic)\s+[\w.~+/=*-]{6,}/gi, '$1 [redacted]')
+      // Keys of known make, also half-starred as vendors quote them: a prefix, then eight characters or more.
+      .replace(/\b(?:sk|pk|rk|gsk|xai|nvapi|hf|csk|fw|tgp|pplx|r8|github_pat|ghp|key)[-_][\w*.-]{8,}/gi, '[redacted]')
+      .replace(/\bAIza[\w*-]{8,}/g, '[redacted]')
+      .slice(0, MAX_MESSAGE_CHARACTERS)
+      .trim()
+  )
+}
+
+/** Whole seconds to wait: `retry-after-ms`, `retry-after` (seconds or a date), or Google's RetryInfo in the body. */
+function retryAfter({ headers, clock }: Refusal, said: Said): number | undefined {
+  const milliseconds = headers?.get('retry-after-ms')
+  if (milliseconds && Number(milliseconds) >= 0) return bounded(Number(milliseconds) / 1000)
+  const value = headers?.get('retry-after')
+  if (value) {
+    if (Number.isFinite(Number(value))) return bounded(Number(value))
+    const date = Date.parse(value)
+    if (Number.isFinite(date)) return bounded((date - clock.now()) / 1000)
+  }
+  const details = said.details.details
+  for (const detail of Array.isArray(details) ? details : []) {
+    if (isRecord(detail) && typeof detail.retryDelay === 'string') return bounded(Number.parseFloat(detail.retryDelay))
+  }
+  return undefined
+}
+
+const bounded = (seconds: number): number | undefined =>
+  Number.isFinite(seconds) ? Math.min(MAX_RETRY_SECONDS, Math.max(0, Math.ceil(seconds))) : undefined

@@ -1,0 +1,136 @@
+/** One OpenAI-shaped provider as it is spoken to: the operator's configuration on top of a preset, nothing left open. */
+import type { ProviderConfig, Quirks, Timeouts } from '../config/schema.ts'
+import { PRESETS, type Preset } from './presets.ts'
+
+export type ChatcompatSettings = {
+  /** Without a trailing slash and without credentials. */
+  base_url: string
+  /** Sent with every request, names in lower case; holds the key. */
+  headers: Record<string, string>
+  request_defaults: Record<string, unknown>
+  /** Body fields; a name that starts with `messages.` is a member of each message. */
+  fields: { allow: string[]; drop: string[]; rename: Record<string, string> }
+  quirks: Required<Quirks>
+  timeouts: Required<Timeouts>
+  /** Globs over the vendor's model names: which of those it lists are chat models. */
+  chat_models: { include: string[]; exclude: string[] }
+  /** What must never be seen in an error. */
+  secrets: string[]
+}
+
+type Environment = Record<string, string | undefined>
+
+const DEFAULT_QUIRKS: Required<Quirks> = {
+  stream_usage: true,
+  developer_role: false,
+  tools: true,
+  json_schema: true,
+  multiple_choices: true,
+}
+
+/** Model names, anywhere, that are of another trade than chat. */
+const NOT_CHAT = ['*embed*', '*whisper*', '*dall-e*', '*tts*', '*rerank*', '*moderation*', '*transcribe*']
+
+/**
+ * The provider's configuration with its preset filled in. The operator's word wins; lists and records are merged.
+ * Throws an Error that names the provider and says what would be right.
+ */
+export function resolveProvider(id: string, config: ProviderConfig, environment: Environment = {}): ProviderConfig {
+  const preset = presetOf(id, config)
+  if (!preset) return config
+  const key = config.key ?? firstOf(environment, preset.key_env)
+  return {
+    ...config,
+    base_url: config.base_url ?? preset.base_url,
+    ...(key === undefined ? {} : { key }),
+    headers: { ...preset.headers, ...config.headers },
+    fields: {
+      allow: [...(preset.fields?.allow ?? []), ...(config.fields?.allow ?? [])],
+      // What the operator allows is no longer dropped.
+      drop: [
+        ...(preset.fields?.drop ?? []).filter((field) => !config.fields?.allow?.includes(field)),
+        ...(config.fields?.drop ?? []),
+      ],
+      rename: { ...preset.fields?.rename, ...config.fields?.rename },
+    },
+    quirks: { ...preset.quirks, ...config.quirks },
+  }
+}
+
+type SettingsParts = { id: string; config: ProviderConfig; timeouts: Required<Timeouts>; environment?: Environment }
+
+/** Everything an adapter needs, checked. Throws an Error that names the provider and says what would be right. */
+export function settingsOf({ id, config, timeouts, environment }: SettingsParts): ChatcompatSettings {
+  const resolved = resolveProvider(id, config, environment)
+  const preset = presetOf(id, config)
+  const { address, authorization, secrets } = addressOf(id, resolved.base_url)
+  const { key } = resolved
+  if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
+    // a header value: anything else could not be sent
+    throw new Error(`providers.${id}.key holds a space, a line break or a character outside ASCII`)
+  }
+  const headers: Record<string, string> = {}
+  if (key) headers.authorization = `Bearer ${key}`
+  else if (authorization) headers.authorization = authorization
+  for (const [name, value] of Object.entries(resolved.headers ?? {})) {
+    if (!value.includes('{key}')) headers[name.toLowerCase()] = value
+    else if (key) headers[name.toLowerCase()] = value.replaceAll('{key}', key)
+  }
+  return {
+    base_url: address,
+    headers,
+    request_defaults: resolved.request_defaults ?? {},
+    fields: {
+      allow: resolved.fields?.allow ?? [],
+      drop: resolved.fields?.drop ?? [],
+      rename: resolved.fields?.rename ?? {},
+    },
+    quirks: { ...DEFAULT_QUIRKS, ...resolved.quirks },
+    timeouts: { ...timeouts, ...resolved.timeouts },
+    chat_models: {
+      include: preset?.chat_models?.include ?? ['*'],
+      exclude: [...NOT_CHAT, ...(preset?.chat_models?.exclude ?? [])],
+    },
+    secrets: [...secrets, ...(key ? [key] : []), ...Object.values(resolved.headers ?? {})].filter(isSecretSized),
+  }
+}
+
+/** Short values (a version, `true`) are no secrets, and replacing them would garble messages. */
+const isSecretSized = (value: string) => value.length >= 8
+
+function presetOf(id: string, config: ProviderConfig): Preset | undefined {
+  if (config.preset === undefined) return undefined
+  const preset = Object.hasOwn(PRESETS, config.preset) ? PRESETS[config.preset] : undefined
+  if (preset) return preset
+  throw new Error(
+    `providers.${id}.preset is "${config.preset}"; known are ${Object.keys(PRESETS).sort().join(', ')}. ` +
+      'For any other OpenAI-shaped vendor leave preset out and give base_url.',
+  )
+}
+
+/** Credentials in an address become a header, so that the address can be used without care. */
+function addressOf(id: string, base_url: string | undefined) {
+  if (base_url === undefined) throw new Error(`providers.${id} needs base_url, for example https://api.example.com/v1`)
+  const url = URL.parse(base_url)
+  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    throw new Error(`providers.${id}.base_url must be an http or https address, for example https://api.example.com/v1`)
+  }
+  const user = decodeURIComponent(url.username)
+  const password = decodeURIComponent(url.password)
+  url.username = ''
+  url.password = ''
+  const query = url.search
+  url.search = ''
+  url.hash = ''
+  if (query) throw new Error(`providers.${id}.base_url must not have a query; use headers for what the vendor needs`)
+  return {
+    address: url.href.replace(/\/+$/, ''), // paths are appended with their own slash
+    authorization: user || password ? `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` : undefined,
+    secrets: [password, user].filter((part) => part !== ''),
+  }
+}
+
+function firstOf(environment: Environment, names: string[]): string | undefined {
+  for (const name of names) if (environment[name]) return environment[name]
+  return undefined
+}

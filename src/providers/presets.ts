@@ -1,0 +1,179 @@
+/** Known OpenAI-shaped vendors and local runtimes, as rows of data. What an operator writes wins over any of it. */
+import type { ProviderConfig, Quirks } from '../config/schema.ts'
+
+export type Preset = {
+  base_url: string
+  /** Environment variables that hold its key, the first that is set wins; none for what needs no key. */
+  key_env: string[]
+  /** False: its variable is commonly set for other purposes, so it is not taken as a wish to use the vendor. */
+  found_by_key?: false
+  quirks?: Quirks
+  fields?: NonNullable<ProviderConfig['fields']>
+  /** `{key}` stands for the key. */
+  headers?: Record<string, string>
+  /** Globs over the vendor's model names in lower case: which of those it lists are chat models. */
+  chat_models?: { include?: string[]; exclude?: string[] }
+  /** A runtime on this machine: its customary port, and what it writes as `owned_by` in its model list. */
+  local?: { port: number; owner: string }
+}
+
+/** Fields that only tune, which vendors with a closed schema refuse by name. */
+const TUNING = [
+  'logit_bias',
+  'metadata',
+  'prediction',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'safety_identifier',
+  'service_tier',
+  'store',
+  'user',
+  'verbosity',
+]
+/** Fields of other vendors' making. */
+const OWN_EXTRAS = ['repetition_penalty', 'thinking_enabled', 'web_search']
+
+export const PRESETS: Record<string, Preset> = {
+  openai: {
+    base_url: 'https://api.openai.com/v1',
+    key_env: ['OPENAI_API_KEY'],
+    quirks: { developer_role: true },
+    fields: { drop: [...OWN_EXTRAS, 'messages.reasoning_content'], rename: { max_tokens: 'max_completion_tokens' } },
+    chat_models: {
+      include: ['gpt-*', 'chatgpt-*', 'o*', 'ft:*'],
+      // These answer to other endpoints than chat completions, or only with audio.
+      exclude: ['*instruct*', '*realtime*', '*audio*', '*image*', '*codex*', '*-pro*', '*deep-research*'],
+    },
+  },
+  // The vendor's own compatibility layer: it ignores what it cannot, so that is refused here.
+  anthropic: {
+    base_url: 'https://api.anthropic.com/v1',
+    key_env: ['ANTHROPIC_API_KEY'],
+    headers: { 'anthropic-version': '2023-06-01' },
+    quirks: { json_schema: false, multiple_choices: false },
+    fields: {
+      drop: [
+        ...OWN_EXTRAS,
+        'response_format',
+        'logprobs',
+        'top_logprobs',
+        'audio',
+        'modalities',
+        'messages.reasoning_content',
+      ],
+    },
+  },
+  gemini: {
+    base_url: 'https://generativelanguage.googleapis.com/v1beta/openai',
+    key_env: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
+    fields: { drop: [...TUNING, ...OWN_EXTRAS, 'messages.reasoning_content'] },
+    chat_models: {
+      include: ['gemini*', 'gemma*'],
+      exclude: ['*image*', '*live*', '*audio*', '*computer-use*', '*robotics*'],
+    },
+  },
+  mistral: {
+    base_url: 'https://api.mistral.ai/v1',
+    key_env: ['MISTRAL_API_KEY'],
+    // Its last chunk carries the usage without being asked.
+    quirks: { stream_usage: false },
+    fields: {
+      drop: [...TUNING, ...OWN_EXTRAS, 'logprobs', 'top_logprobs', 'messages.reasoning_content'],
+      rename: { seed: 'random_seed' },
+    },
+    chat_models: { exclude: ['*ocr*', '*voxtral*'] },
+  },
+  groq: {
+    base_url: 'https://api.groq.com/openai/v1',
+    key_env: ['GROQ_API_KEY'],
+    quirks: { multiple_choices: false },
+    fields: { drop: ['logit_bias', 'logprobs', 'top_logprobs', ...OWN_EXTRAS, 'messages.reasoning_content'] },
+    chat_models: { exclude: ['*guard*', '*playai*', '*orpheus*'] },
+  },
+  deepseek: {
+    base_url: 'https://api.deepseek.com/v1',
+    key_env: ['DEEPSEEK_API_KEY'],
+    quirks: { json_schema: false, multiple_choices: false },
+  },
+  openrouter: {
+    base_url: 'https://openrouter.ai/api/v1',
+    key_env: ['OPENROUTER_API_KEY'],
+    fields: { rename: { 'messages.reasoning_content': 'reasoning' } },
+  },
+  xai: {
+    base_url: 'https://api.x.ai/v1',
+    key_env: ['XAI_API_KEY'],
+    chat_models: { exclude: ['*image*', '*imagine*', '*video*'] },
+  },
+  together: {
+    base_url: 'https://api.together.xyz/v1',
+    key_env: ['TOGETHER_API_KEY'],
+    chat_models: { exclude: ['*flux*', '*guard*'] },
+  },
+  fireworks: {
+    base_url: 'https://api.fireworks.ai/inference/v1',
+    key_env: ['FIREWORKS_API_KEY'],
+    chat_models: { exclude: ['*flux*', '*stable-diffusion*'] },
+  },
+  deepinfra: {
+    base_url: 'https://api.deepinfra.com/v1/openai',
+    key_env: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'],
+    chat_models: { exclude: ['*flux*', '*stable-diffusion*', '*bge-*', '*gte-*', '*e5-*'] },
+  },
+  cerebras: {
+    base_url: 'https://api.cerebras.ai/v1',
+    key_env: ['CEREBRAS_API_KEY'],
+    quirks: { multiple_choices: false },
+    fields: {
+      drop: ['frequency_penalty', 'presence_penalty', 'logit_bias', 'service_tier', ...OWN_EXTRAS],
+      rename: { 'messages.reasoning_content': 'reasoning' },
+    },
+  },
+  perplexity: {
+    base_url: 'https://api.perplexity.ai',
+    key_env: ['PERPLEXITY_API_KEY'],
+    // Every chunk carries the usage so far.
+    quirks: { stream_usage: false, tools: false, multiple_choices: false },
+  },
+  moonshot: { base_url: 'https://api.moonshot.ai/v1', key_env: ['MOONSHOT_API_KEY'] },
+  nvidia: {
+    base_url: 'https://integrate.api.nvidia.com/v1',
+    key_env: ['NVIDIA_API_KEY'],
+    fields: { drop: [...TUNING, ...OWN_EXTRAS, 'messages.reasoning_content'] },
+    chat_models: { exclude: ['*nv-*', '*guard*', '*reward*', '*clip*', '*bge-*'] },
+  },
+  sambanova: { base_url: 'https://api.sambanova.ai/v1', key_env: ['SAMBANOVA_API_KEY'] },
+  hyperbolic: { base_url: 'https://api.hyperbolic.xyz/v1', key_env: ['HYPERBOLIC_API_KEY'] },
+  novita: { base_url: 'https://api.novita.ai/openai/v1', key_env: ['NOVITA_API_KEY'] },
+  alibaba: {
+    base_url: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1',
+    key_env: ['DASHSCOPE_API_KEY'],
+    fields: { rename: { thinking_enabled: 'enable_thinking' } },
+  },
+  zai: { base_url: 'https://api.z.ai/api/paas/v4', key_env: ['ZAI_API_KEY'] },
+  zhipu: { base_url: 'https://open.bigmodel.cn/api/paas/v4', key_env: ['ZHIPU_API_KEY', 'ZHIPUAI_API_KEY'] },
+  cohere: {
+    base_url: 'https://api.cohere.ai/compatibility/v1',
+    key_env: ['COHERE_API_KEY', 'CO_API_KEY'],
+    quirks: { multiple_choices: false },
+    chat_models: { include: ['command*', 'c4ai*'] },
+  },
+  huggingface: { base_url: 'https://router.huggingface.co/v1', key_env: ['HF_TOKEN'], found_by_key: false },
+  github: { base_url: 'https://models.github.ai/inference', key_env: ['GITHUB_TOKEN'], found_by_key: false },
+
+  ollama: {
+    base_url: 'http://127.0.0.1:11434/v1',
+    key_env: [],
+    quirks: { multiple_choices: false },
+    local: { port: 11434, owner: 'library' },
+  },
+  llamacpp: { base_url: 'http://127.0.0.1:8080/v1', key_env: [], local: { port: 8080, owner: 'llamacpp' } },
+  vllm: { base_url: 'http://127.0.0.1:8000/v1', key_env: [], local: { port: 8000, owner: 'vllm' } },
+  lmstudio: {
+    base_url: 'http://127.0.0.1:1234/v1',
+    key_env: [],
+    local: { port: 1234, owner: 'organization_owner' },
+  },
+  // Another Gatehouse is a vendor like any other; base_url says where.
+  gatehouse: { base_url: 'http://127.0.0.1:8787/v1', key_env: [], quirks: { developer_role: true } },
+}

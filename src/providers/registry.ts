@@ -1,0 +1,34 @@
+/** Kind -> adapter, one line each. */
+import type { ProviderConfig, Timeouts } from '../config/schema.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import { createChatcompat } from './chatcompat.ts'
+import { settingsOf } from './chatcompat-settings.ts'
+import type { Provider } from './provider.ts'
+import { createSandbox } from './sandbox/sandbox.ts'
+import type { Transport } from './transport.ts'
+
+export type ProviderParts = {
+  /** The operator's name for it. */
+  id: string
+  config: ProviderConfig
+  /** The time-outs of the whole house; the provider's own win. */
+  timeouts: Required<Timeouts>
+  transport: Transport
+  clock: Clock
+  log: Log
+  /** Where a preset's key comes from when the configuration gives none. */
+  environment: Record<string, string | undefined>
+  /** The project's manual, which the sandbox answers from. */
+  manual: () => Promise<{ name: string; text: string }[]>
+}
+
+const KINDS: { [kind in NonNullable<ProviderConfig['kind']>]: (parts: ProviderParts) => Provider } = {
+  chatcompat: (parts) => createChatcompat({ ...parts, settings: settingsOf(parts) }),
+  sandbox: ({ id, clock, manual }) => createSandbox({ id, clock, manual }),
+}
+
+/** The provider that a configuration describes. Throws an Error that names it and says what would be right. */
+export function createProvider(parts: ProviderParts): Provider {
+  return KINDS[parts.config.kind ?? 'chatcompat'](parts)
+}

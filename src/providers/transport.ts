@@ -1,0 +1,125 @@
+/** The one fetch of the house: time-outs, abort, size limits, and a failed connection in our words. */
+import { connect } from 'node:net'
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import { GatewayError } from '../spec/error.ts'
+import { createAnswer, createLife, type UpstreamAnswer, type UpstreamRequest } from './transport-answer.ts'
+import { errorCodeOf, failedToSend } from './transport-failure.ts'
+
+export type Transport = { send(request: UpstreamRequest): Promise<UpstreamAnswer> }
+
+type Fetch = (url: string, init: RequestInit & { timeout: false }) => Promise<Response>
+/** Opens and closes a bare connection; calls back once when it stood or failed. The result gives up. */
+type Dial = (host: string, port: number, settled: () => void) => () => void
+
+type TransportParts = {
+  clock: Clock
+  log: Log
+  fetch?: Fetch
+  dial?: Dial
+  /** The process environment, read only for proxy variables. */
+  environment?: Record<string, string | undefined>
+}
+
+/** An origin that answered this recently has a connection open or opens one quickly: no need to watch it. */
+const TRUSTED_MILLISECONDS = 30_000
+
+export function createTransport(parts: TransportParts): Transport {
+  const { clock, log, environment = {} } = parts
+  const send: Fetch = parts.fetch ?? fetch
+  const dial = parts.dial ?? dialTcp
+  /** Origin -> when it last answered; origins come from the configuration, so there are few. */
+  const answeredAt = new Map<string, number>()
+
+  /**
+   * Bun's fetch knows no connect time-out, so a second, bare connection is opened beside the first request to an
+   * origin: if that one does not stand in time either, nobody is there.
+   */
+  function watchConnect(url: URL, connectSeconds: number, giveUp: () => void): () => void {
+    const last = answeredAt.get(url.origin)
+    if (last !== undefined && clock.now() - last < TRUSTED_MILLISECONDS) return () => {}
+    if (isProxied(url, environment)) return () => {}
+    const stop = () => {
+      cancelTimer()
+      hangUp()
+    }
+    const cancelTimer = clock.after(connectSeconds * 1000, () => {
+      hangUp()
+      giveUp()
+    })
+    const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
+    const hangUp = dial(url.hostname.replace(/^\[|\]$/g, ''), port, cancelTimer) // IPv6 hosts stand in brackets
+    return stop
+  }
+
+  return {
+    async send(request) {
+      const url = new URL(request.url)
+      if (request.isProbe && isProxied(url, environment)) {
+        throw new GatewayError('upstream_unreachable', 'Only a proxy could be asked.')
+      }
+      const life = createLife(clock, request)
+      const { timeouts } = request
+      if (!request.stream) life.limit(timeouts.total_seconds, 'the whole answer took longer than')
+      const first = life.limit(timeouts.first_byte_seconds, 'no answer came within')
+      const stopWatching = watchConnect(url, timeouts.connect_seconds, () =>
+        life.end(
+          new GatewayError(
+            'upstream_unreachable',
+            `The upstream "${request.provider}" did not accept a connection within ${timeouts.connect_seconds} s.`,
+          ),
+        ),
+      )
+      try {
+        const response = await send(request.url, {
+          method: request.method,
+          headers: request.headers,
+          ...(request.body === undefined ? {} : { body: request.body }),
+          signal: life.signal,
+          // A redirect could carry the key to another host.
+          redirect: 'manual',
+          // Bun would give up by itself after five minutes.
+          timeout: false,
+        })
+        answeredAt.set(url.origin, clock.now())
+        first()
+        return createAnswer({ clock, request, response, life })
+      } catch (thrown) {
+        const error = life.reason() ?? failedToSend(request.provider, thrown)
+        if (error.code !== 'client_closed_request' && !request.isProbe) {
+          log.warn('upstream failed', { provider: request.provider, error: error.code, reason: errorCodeOf(thrown) })
+        }
+        answeredAt.delete(url.origin)
+        life.close()
+        throw error
+      } finally {
+        stopWatching()
+      }
+    },
+  }
+}
+
+/** Whether the runtime's fetch would go through a proxy for this address, by the customary variables. */
+function isProxied(url: URL, environment: Record<string, string | undefined>): boolean {
+  const variable = (name: string) => environment[name] || environment[name.toUpperCase()]
+  if (!variable(url.protocol === 'https:' ? 'https_proxy' : 'http_proxy')) return false
+  const exempt = (variable('no_proxy') ?? '').split(',').map((entry) => entry.trim().replace(/^\*?\./, '')) // `.a.b`, `*.a.b`
+  return !exempt.some(
+    (entry) =>
+      entry === '*' ||
+      (entry !== '' && (url.hostname === entry || url.host === entry || url.hostname.endsWith(`.${entry}`))),
+  )
+}
+
+const dialTcp: Dial = (host, port, settled) => {
+  const socket = connect({ host, port })
+  const close = () => void socket.destroy()
+  const settle = () => {
+    settled()
+    close()
+  }
+  // A refusal settles it too: the fetch beside it meets the same and says so.
+  socket.once('connect', settle)
+  socket.on('error', settle)
+  return close
+}
