@@ -1,0 +1,130 @@
+import { describe, expect, test } from 'bun:test'
+import { createSseParser, type SseEvent, SseTooLong } from './sse.ts'
+
+const encode = (text: string) => new TextEncoder().encode(text)
+
+/** All events of a body that arrives in these pieces. */
+function read(pieces: Uint8Array[], limit?: number): SseEvent[] {
+  const parser = createSseParser(limit)
+  const events = pieces.flatMap((piece) => parser.push(piece))
+  return [...events, ...parser.end()]
+}
+
+const message = (data: string): SseEvent => ({ event: '', data })
+
+/** A body with every peculiarity, and what it says. */
+const BODY = [
+  '\uFEFF: a comment first\n\n',
+  'data: {"text":"Grüße, 世界 🚪"}\n\n',
+  'data:no space\r\n\r\n',
+  'data:  two spaces\r\r',
+  ': ping\n\n',
+  'event: error\r\ndata: {"error":{}}\r\n\r\n',
+  'id: 7\nretry: 10\ndata: one\ndata: two\n\n',
+  'data\n\n',
+  'unknown: field\n\n',
+  'data: [DONE]\n\n',
+].join('')
+const SAID: SseEvent[] = [
+  message('{"text":"Grüße, 世界 🚪"}'),
+  message('no space'),
+  message(' two spaces'),
+  { event: 'error', data: '{"error":{}}' },
+  message('one\ntwo'),
+  message(''),
+  message('[DONE]'),
+]
+
+describe('events read from bytes', () => {
+  test('one read with many events yields them all, in order', () => {
+    expect(read([encode(BODY)])).toEqual(SAID)
+  })
+
+  test('a body cut in two at any byte says the same', () => {
+    const bytes = encode(BODY)
+    for (let cut = 0; cut <= bytes.length; cut++) {
+      expect(read([bytes.subarray(0, cut), bytes.subarray(cut)])).toEqual(SAID)
+    }
+  })
+
+  test('a body in pieces of one, two or three bytes says the same, characters of four bytes included', () => {
+    const bytes = encode(BODY)
+    for (const size of [1, 2, 3]) {
+      const pieces: Uint8Array[] = []
+      for (let at = 0; at < bytes.length; at += size) pieces.push(bytes.subarray(at, at + size))
+      expect(read(pieces)).toEqual(SAID)
+    }
+  })
+
+  test.each([
+    ['LF', '\n'],
+    ['CRLF', '\r\n'],
+    ['CR', '\r'],
+  ])('lines may end with %s, cut at any byte', (_, lineEnd) => {
+    const bytes = encode(`data: a${lineEnd}${lineEnd}event: x${lineEnd}data: b${lineEnd}data: c${lineEnd}${lineEnd}`)
+    for (let cut = 0; cut <= bytes.length; cut++) {
+      const events = read([bytes.subarray(0, cut), bytes.subarray(cut)])
+      expect(events).toEqual([message('a'), { event: 'x', data: 'b\nc' }])
+    }
+  })
+
+  test('an event is told as soon as its empty line is there, before the next read', () => {
+    const parser = createSseParser()
+    expect(parser.push(encode('data: a\n'))).toEqual([])
+    expect(parser.push(encode('\n'))).toEqual([message('a')])
+  })
+
+  test('a CR that ends a read is the end of a line at once, and an LF after it is part of it', () => {
+    const parser = createSseParser()
+    expect(parser.push(encode('data: a\r\n\r'))).toEqual([message('a')])
+    expect(parser.push(encode('\ndata: b\n\n'))).toEqual([message('b')])
+  })
+
+  test('the event before the end counts even without its empty line or its line end', () => {
+    expect(read([encode('data: a\n\ndata: b\n')])).toEqual([message('a'), message('b')])
+    expect(read([encode('data: a\n\ndata: b')])).toEqual([message('a'), message('b')])
+  })
+
+  test('a comment glued to an event does not swallow it', () => {
+    expect(read([encode(': ping\ndata: a\n\n')])).toEqual([message('a')])
+  })
+
+  test('an event name without data is no event, and does not stick to the next', () => {
+    expect(read([encode('event: ping\n\ndata: a\n\n')])).toEqual([message('a')])
+  })
+
+  test('only comments and no data yield nothing', () => {
+    expect(read([encode(': one\n\n: two\n\n')])).toEqual([])
+    expect(read([])).toEqual([])
+  })
+
+  test('bytes that are no UTF-8 become replacement characters instead of a failure', () => {
+    expect(read([Uint8Array.of(...encode('data: a'), 0xff, ...encode('b\n\n'))])).toEqual([message('a\uFFFDb')])
+  })
+})
+
+describe('the size of an event', () => {
+  const LIMIT = 20
+
+  test('an event of exactly the limit passes, one character more does not', () => {
+    const fits = `data: ${'x'.repeat(LIMIT - 6)}`
+    expect(read([encode(`${fits}\n\n`)], LIMIT)).toEqual([message('x'.repeat(LIMIT - 6))])
+    expect(() => read([encode(`${fits}x\n\n`)], LIMIT)).toThrow(SseTooLong)
+  })
+
+  test('a line that never ends is refused while it grows, not at its end', () => {
+    const parser = createSseParser(LIMIT)
+    parser.push(encode('x'.repeat(LIMIT)))
+    expect(() => parser.push(encode('x'))).toThrow(SseTooLong)
+  })
+
+  test('many short lines of one event add up', () => {
+    const parser = createSseParser(LIMIT)
+    parser.push(encode('data: 45678\n')) // 11 characters
+    expect(() => parser.push(encode('data: 45678\n'))).toThrow(SseTooLong)
+  })
+
+  test('many events, each within the limit, are no trouble', () => {
+    expect(read([encode('data: 45678\n\n'.repeat(100))], LIMIT)).toHaveLength(100)
+  })
+})
