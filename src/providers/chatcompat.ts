@@ -103,8 +103,11 @@ export function createChatcompat({ id, settings, transport, clock, log }: Chatco
     const normaliser: ChunkNormaliser = createChunkNormaliser(fallbackOf(call))
     let isDone = false
     return {
-      /** What these events say. A failure comes after the chunks before it. */
-      take(events: SseEvent[]): { chunks: ChatChunk[]; done: boolean; failure: GatewayError | undefined } {
+      /** What these events say. A failure comes after the chunks before it. At the end an event may be half there. */
+      take(
+        events: SseEvent[],
+        atEnd = false,
+      ): { chunks: ChatChunk[]; done: boolean; failure: GatewayError | undefined } {
         const chunks: ChatChunk[] = []
         for (const { event, data } of events) {
           // `data:` with nothing, or with a comment in the wrong place, is how some vendors keep a connection alive.
@@ -114,6 +117,7 @@ export function createChatcompat({ id, settings, transport, clock, log }: Chatco
             break
           }
           const payload = parseJson(data)
+          if (payload === undefined && atEnd) continue
           const failure = isRecord(payload)
             ? event === 'error' || holdsError(payload) || hasHiddenError(payload)
               ? inAnswer(payload, call.model)
@@ -145,7 +149,7 @@ export function createChatcompat({ id, settings, transport, clock, log }: Chatco
     const reading = createReading(call)
     for (;;) {
       const bytes = await answer.read()
-      const { chunks, done, failure } = reading.take(bytes ? pushed(parser, bytes) : parser.end())
+      const { chunks, done, failure } = reading.take(bytes ? pushed(parser, bytes) : parser.end(), !bytes)
       if (chunks.length > 0) yield chunks
       if (failure) throw failure
       if (done || !bytes) break
