@@ -72,7 +72,9 @@ export const ProviderConfig = Type.Object(
     kind: optional(Type.Enum(['chatcompat', 'sandbox'], { description: 'How it is spoken to. Default chatcompat.' })),
     preset: optional(Type.String({ description: 'A known vendor, e.g. openai, groq, ollama: fills in the rest.' })),
     base_url: optional(Type.String({ description: 'Up to and with the version, e.g. https://api.example.com/v1' })),
-    key: optional(Type.String({ description: 'The upstream key; write ${NAME} to take it from the environment.' })),
+    key: optional(
+      Type.String({ minLength: 1, description: 'The upstream key; write ${NAME} to take it from the environment.' }),
+    ),
     headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
     request_defaults: optional(
       Type.Record(Type.String(), Type.Unknown(), { description: 'Body fields to send when the caller gave none.' }),
@@ -101,15 +103,20 @@ export const ProviderConfig = Type.Object(
 )
 export type ProviderConfig = Type.Static<typeof ProviderConfig>
 
-const Range = Type.Object(
-  {
-    minimum: optional(Type.Number()),
-    maximum: optional(Type.Number()),
-    default: optional(Type.Number({ description: 'Sent when the caller gives none.' })),
-  },
-  closed,
-)
-export type Range = Type.Static<typeof Range>
+/** A range may narrow what all models share (specification 2.2 and 8), never widen it. */
+const rangeWithin = (
+  number: typeof Type.Number | typeof Type.Integer,
+  bounds: { minimum?: number; maximum?: number },
+) =>
+  Type.Object(
+    {
+      minimum: optional(number(bounds)),
+      maximum: optional(number(bounds)),
+      default: optional(number({ ...bounds, description: 'Sent when the caller gives none.' })),
+    },
+    closed,
+  )
+export type Range = { minimum?: number; maximum?: number; default?: number }
 
 export const RANGED_FIELDS = [
   'max_tokens',
@@ -122,14 +129,14 @@ export const RANGED_FIELDS = [
 
 const Limits = Type.Object(
   {
-    max_tokens: optional(Range),
-    temperature: optional(Range),
-    top_p: optional(Range),
-    frequency_penalty: optional(Range),
-    presence_penalty: optional(Range),
-    repetition_penalty: optional(Range),
+    max_tokens: optional(rangeWithin(Type.Integer, { minimum: 1 })),
+    temperature: optional(rangeWithin(Type.Number, { minimum: 0, maximum: 2 })),
+    top_p: optional(rangeWithin(Type.Number, { minimum: 0, maximum: 1 })),
+    frequency_penalty: optional(rangeWithin(Type.Number, { minimum: -2, maximum: 2 })),
+    presence_penalty: optional(rangeWithin(Type.Number, { minimum: -2, maximum: 2 })),
+    repetition_penalty: optional(rangeWithin(Type.Number, { minimum: 0 })),
   },
-  closed,
+  { ...closed, description: 'Ranges and defaults of the numeric request fields.' },
 )
 export type Limits = Type.Static<typeof Limits>
 

@@ -1,0 +1,156 @@
+/** Checks what a configuration file holds against its schema, and puts every problem into words with its place. */
+import { diagnoseAll, type Problem } from '../kit/diagnose.ts'
+import { type MeaningParts, meaningTroubles, type Trouble } from './meaning.ts'
+import { nearest } from './nearest.ts'
+import { type ConfigProblem, placeName } from './problem.ts'
+import type { Path, YamlText } from './read-yaml.ts'
+import { FileConfig } from './schema.ts'
+
+type CheckParts = Omit<MeaningParts, 'config'> & {
+  /** As it is named in messages. */
+  file: string
+  yaml: YamlText
+}
+
+/** Enough to mend a file in one go; a file that is wrong all over is not listed line by line. */
+const MOST_PROBLEMS = 100
+
+/** The file's configuration and all that is wrong with it, in the order of the file. */
+export function checkFile({ file, yaml, ...rest }: CheckParts): { config: FileConfig; problems: ConfigProblem[] } {
+  const tidy = withoutEmptySections(yaml.value ?? {})
+  const readable = yaml.troubles.some(({ path }) => path.length === 0) ? {} : readNumbers(tidy, yaml)
+  const faults = diagnoseAll(FileConfig, readable, MOST_PROBLEMS)
+  const unread = yaml.troubles.map(({ path }) => path)
+  const config = prune(
+    readable,
+    [],
+    new Set([...faults.map(faultyPath), ...unread].map((path) => JSON.stringify(path))),
+  )
+  const schema = faults
+    .filter(({ path }) => !unread.some((other) => isSame(other, path)))
+    .map((fault) => inWords(fault, yaml))
+  const meaning = (isMapping(config) ? meaningTroubles({ config: config as FileConfig, ...rest }) : []).map(
+    (trouble) => ({
+      ...trouble,
+      message: yaml.withoutSecrets(trouble.message),
+    }),
+  )
+  const placed = [...schema, ...meaning].map(({ path, part, message }) => ({
+    ...yaml.placeOf(path, part),
+    path,
+    message,
+  }))
+  const problems = [...yaml.troubles, ...placed]
+    .sort((a, b) => a.line - b.line || a.column - b.column)
+    .map(({ path, ...where }) => ({ file, ...where, path: placeName(path) }))
+  return { config: config as FileConfig, problems }
+}
+
+const isMapping = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isSame = (one: Path, other: Path): boolean => JSON.stringify(one) === JSON.stringify(other)
+
+/** A section whose lines are all commented out is an absent one; a provider or model without settings has defaults. */
+function withoutEmptySections(value: unknown): unknown {
+  if (!isMapping(value)) return value
+  const out: Record<string, unknown> = {}
+  for (const [name, section] of Object.entries(value)) {
+    if (section === null) continue
+    const isTable = (name === 'providers' || name === 'models') && isMapping(section)
+    out[name] = isTable ? mapValues(section, (entry) => (entry === null ? {} : entry)) : section
+  }
+  return out
+}
+
+const mapValues = (value: Record<string, unknown>, change: (entry: unknown) => unknown): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, change(entry)]))
+
+/** What came from the environment is text; where the schema wants a number or a boolean it is read as one. */
+function readNumbers(value: unknown, yaml: YamlText): unknown {
+  let out = value
+  for (const { path, kind, found } of diagnoseAll(FileConfig, value, MOST_PROBLEMS)) {
+    if (kind !== 'type' || typeof found !== 'string' || yaml.writtenAt(path) === undefined) continue
+    const read = /^-?\d+(\.\d+)?$/.test(found) ? Number(found) : ({ true: true, false: false } as const)[found]
+    if (read !== undefined) out = replaceAt(out, path, read)
+  }
+  return out
+}
+
+function replaceAt(value: unknown, [step, ...rest]: Path, to: unknown): unknown {
+  if (step === undefined) return to
+  if (Array.isArray(value)) return value.map((item, index) => (index === step ? replaceAt(item, rest, to) : item))
+  if (!isMapping(value)) return value
+  return { ...value, [step]: replaceAt(value[step], rest, to) }
+}
+
+/** The place to leave out so that the rest can still be judged: what lacks a required member, else the value itself. */
+const faultyPath = ({ kind, path }: Problem): Path => (kind === 'missing' ? path.slice(0, -1) : path)
+
+/** Faulty places become undefined, so that those beside them are still checked, and "is it there" has its answer. */
+function prune(value: unknown, path: Path, faulty: ReadonlySet<string>): unknown {
+  if (faulty.has(JSON.stringify(path))) return undefined
+  if (Array.isArray(value)) return value.map((item, index) => prune(item, [...path, index], faulty))
+  if (!isMapping(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, prune(item, [...path, name], faulty)]))
+}
+
+function inWords({ path, kind, expected, found }: Problem, yaml: YamlText): Trouble {
+  if (kind === 'missing') return { path, part: 'value', message: 'is missing, but required' }
+  if (kind === 'unknown') return { path, part: 'key', message: unknownKey(String(path.at(-1)), keysAt(path)) }
+  const written = yaml.writtenAt(path)
+  const shown = isSecret(path) ? `${typeName(found)} (not shown)` : foundWords(written ?? found)
+  return {
+    path,
+    part: 'value',
+    message: `found ${shown}, must be ${expectedWords(expected)}${timeHint(expected, found)}`,
+  }
+}
+
+/** A provider's key and headers are secrets, however they were written. */
+const isSecret = ([section, , name]: Path): boolean => section === 'providers' && (name === 'key' || name === 'headers')
+
+function unknownKey(name: string, allowed: string[]): string {
+  const meant = nearest(name, allowed)
+  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`
+  return `unknown key "${name}"${hint} (allowed: ${allowed.join(', ')})`
+}
+
+/** The keys that may stand beside the one at `path`. */
+function keysAt(path: Path): string[] {
+  type Schema = { properties?: Record<string, Schema>; patternProperties?: Record<string, Schema>; items?: Schema }
+  let schema: Schema | undefined = FileConfig as Schema
+  for (const step of path.slice(0, -1)) {
+    schema = schema?.properties?.[step] ?? Object.values(schema?.patternProperties ?? {})[0] ?? schema?.items
+  }
+  return Object.keys(schema?.properties ?? {})
+}
+
+const typeName = (value: unknown): string =>
+  value === null || value === undefined
+    ? 'nothing'
+    : Array.isArray(value)
+      ? 'a list'
+      : typeof value === 'object'
+        ? 'a mapping'
+        : `a ${typeof value}`
+
+function foundWords(value: unknown): string {
+  if (typeof value === 'string') {
+    const short = value.length <= 60 ? value : `${value.slice(0, 57)}...`
+    return `${JSON.stringify(short)} (string)`
+  }
+  if (typeof value === 'number' || typeof value === 'boolean') return `${value} (${typeof value})`
+  return Array.isArray(value) && value.length === 0 ? 'an empty list' : typeName(value)
+}
+
+/** Operators write YAML: its words for arrays and objects. */
+const expectedWords = (expected: string): string =>
+  ({ 'an array': 'a list', 'an object': 'a mapping' })[expected] ?? expected
+
+/** Times are unix seconds; to who wrote a date the number is told. */
+function timeHint(expected: string, found: unknown): string {
+  if (expected !== 'an integer' || typeof found !== 'string' || !/^\d{4}-\d{2}-\d{2}/.test(found)) return ''
+  const seconds = Math.floor(Date.parse(found) / 1000)
+  return Number.isNaN(seconds) ? '' : ` (unix seconds: ${found} is ${seconds})`
+}

@@ -1,0 +1,105 @@
+/** Reads the `GATEHOUSE_*` variables and the flags that stand for them; a flag wins over its variable. */
+import { resolve } from 'node:path'
+import { LOG_LEVELS, type LogLevel } from '../kit/log.ts'
+import { COMMAND_LINE, ConfigError, type ConfigProblem, ENVIRONMENT } from './problem.ts'
+
+export type Environment = Record<string, string | undefined>
+
+/** Values of command line flags, as they were typed. */
+export type Flags = { config?: string; host?: string; port?: string; data_dir?: string }
+
+export type EnvironmentSettings = {
+  /** As it was named; undefined when it was not. */
+  config: string | undefined
+  host: string | undefined
+  port: number | undefined
+  /** Absolute. */
+  data_dir: string
+  bootstrap_token: string | undefined
+  log_level: LogLevel
+  discover: boolean | undefined
+}
+
+export type EnvironmentParts = { environment: Environment; flags?: Flags | undefined; cwd: string }
+
+/** The first token guards the whole gateway: a value that can be guessed is refused. */
+const SHORTEST_BOOTSTRAP_TOKEN = 20
+
+/** Throws ConfigError with every problem. An empty variable counts as not set. */
+export function readEnvironment(parts: EnvironmentParts): EnvironmentSettings {
+  const { settings, problems } = inspectEnvironment(parts)
+  if (problems.length > 0) throw new ConfigError(problems)
+  return settings
+}
+
+export function inspectEnvironment({ environment, flags = {}, cwd }: EnvironmentParts): {
+  settings: EnvironmentSettings
+  problems: ConfigProblem[]
+} {
+  const problems: ConfigProblem[] = []
+  const say = (given: Given, message: string) => {
+    problems.push({ file: given.from, line: undefined, column: undefined, path: given.name, message })
+    return undefined
+  }
+  const given = (variable: string, flag?: keyof Flags): Given | undefined => {
+    const typed = flag === undefined ? undefined : flags[flag]
+    if (flag !== undefined && typed !== undefined) {
+      return { from: COMMAND_LINE, name: `--${flag.replaceAll('_', '-')}`, text: typed }
+    }
+    const text = environment[variable]
+    return text === undefined || text === '' ? undefined : { from: ENVIRONMENT, name: variable, text }
+  }
+  const pick = <T>(found: Given | undefined, read: (found: Given) => T | undefined): T | undefined =>
+    found === undefined ? undefined : read(found)
+
+  const port = pick(given('GATEHOUSE_PORT', 'port'), (found) =>
+    /^\d{1,5}$/.test(found.text) && Number(found.text) <= 65_535
+      ? Number(found.text)
+      : say(found, `found ${JSON.stringify(found.text)}, must be an integer from 0 to 65535`),
+  )
+  const host = pick(given('GATEHOUSE_HOST', 'host'), (found) =>
+    isHost(found.text) ? found.text : say(found, `found ${JSON.stringify(found.text)}, must be ${HOST_WORDS}`),
+  )
+  const log_level = pick(given('GATEHOUSE_LOG'), (found) => {
+    const level = LOG_LEVELS.find((name) => name === found.text.toLowerCase())
+    return level ?? say(found, `found ${JSON.stringify(found.text)}, must be one of ${LOG_LEVELS.join(', ')}`)
+  })
+  const discover = pick(given('GATEHOUSE_DISCOVER'), (found) => {
+    const word = found.text.toLowerCase()
+    if (word === 'on' || word === 'off') return word === 'on'
+    return say(found, `found ${JSON.stringify(found.text)}, must be on or off`)
+  })
+  const bootstrap_token = pick(given('GATEHOUSE_BOOTSTRAP_TOKEN'), (found) => {
+    // The value is a secret, so the message tells its length only.
+    if (found.text.length >= SHORTEST_BOOTSTRAP_TOKEN && /^[\x21-\x7e]+$/.test(found.text)) return found.text
+    const wanted = `at least ${SHORTEST_BOOTSTRAP_TOKEN} visible ASCII characters without spaces`
+    return say(found, `found ${found.text.length} characters, must be ${wanted}`)
+  })
+  const directory = given('GATEHOUSE_DATA_DIR', 'data_dir')
+  if (directory?.text === '') say(directory, 'found nothing, must be the path of a directory')
+  const config = given('GATEHOUSE_CONFIG', 'config')
+  if (config?.text === '') say(config, 'found nothing, must be the path of a file')
+  return {
+    settings: {
+      config: config?.text,
+      host,
+      port,
+      data_dir: resolve(cwd, directory?.text ?? 'data'),
+      bootstrap_token,
+      log_level: log_level ?? 'info',
+      discover,
+    },
+    problems,
+  }
+}
+
+type Given = { from: string; name: string; text: string }
+
+export const HOST_WORDS = 'an address or a host name, such as 127.0.0.1 or ::'
+
+/** An IPv4 or IPv6 address or a name; no scheme, port or path. */
+export function isHost(text: string): boolean {
+  const isName = /^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_.])?$/.test(text)
+  const isVersion6 = /^[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?$/.test(text)
+  return isName || isVersion6
+}

@@ -1,0 +1,25 @@
+/** The JSON Schema of `gatehouse.yaml`, for completion and checks in editors; from the text that checks the file. */
+import { FileConfig } from './schema.ts'
+
+/** Draft 7: what the YAML support of today's editors understands best; nothing newer is used. */
+export function configJsonSchema(): Record<string, unknown> {
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    ...(editorForm(FileConfig) as Record<string, unknown>),
+    description: 'The configuration of Gatehouse. Everything in it is optional.',
+  }
+}
+
+export const configJsonSchemaText = (): string => `${JSON.stringify(configJsonSchema(), null, 2)}\n`
+
+/** Numbers and booleans may also be taken from the environment; sections and entries may be left empty. */
+const REFERENCE = { type: 'string', pattern: '\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\\}' }
+
+function editorForm(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(editorForm)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const copy = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, editorForm(value)]))
+  if (copy.type !== 'integer' && copy.type !== 'number' && copy.type !== 'boolean') return copy
+  const { description, ...rest } = copy
+  return { ...(description === undefined ? {} : { description }), anyOf: [rest, REFERENCE] }
+}

@@ -1,0 +1,112 @@
+/** The only reader of the configuration: file, environment and flags become one frozen value, or every problem is told. */
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { checkFile } from './check.ts'
+import { type Config, DEFAULT_SERVER, DEFAULT_TIMEOUTS } from './config.ts'
+import { type Environment, type EnvironmentSettings, type Flags, inspectEnvironment } from './environment.ts'
+import type { KnownVendors } from './meaning.ts'
+import { ConfigError, type ConfigProblem } from './problem.ts'
+import { readYaml } from './read-yaml.ts'
+import type { FileConfig } from './schema.ts'
+
+/** The file that is read when none is named. */
+export const DEFAULT_FILE = 'gatehouse.yaml'
+
+export type LoadParts = {
+  environment: Environment
+  /** The directory that relative paths start from. */
+  cwd: string
+  flags?: Flags
+  /** Undefined when there is no such file. */
+  readFile?: (path: string) => string | undefined
+  vendors?: KnownVendors
+  /** Unix seconds; which models are retired depends on it. */
+  now?: number
+}
+
+/** Throws ConfigError with every problem of file, environment and flags. */
+export function loadConfig(parts: LoadParts): Config {
+  const { environment, cwd, flags, vendors, readFile = readTextFile, now = Math.floor(Date.now() / 1000) } = parts
+  const { settings, problems } = inspectEnvironment({ environment, flags, cwd })
+  const name = settings.config ?? DEFAULT_FILE
+  const path = resolve(cwd, name)
+  const text = attempt({ name, problems, read: () => readFile(path) })
+  if (text === undefined) {
+    if (settings.config !== undefined && problems.length === 0) problems.push(unreadable(name, 'there is no such file'))
+    if (problems.length > 0) throw new ConfigError(problems)
+    return settled({ settings, path: undefined, file: {} })
+  }
+  const { config: file, problems: inFile } = checkFile({
+    file: name,
+    yaml: readYaml(text, environment),
+    vendors,
+    discover: settings.discover,
+    now,
+  })
+  if (problems.length + inFile.length > 0) throw new ConfigError([...problems, ...inFile])
+  return settled({ settings, path, file })
+}
+
+type Settled = { settings: EnvironmentSettings; path: string | undefined; file: FileConfig }
+
+function settled({ settings, path, file }: Settled): Config {
+  const { host, port, data_dir, log_level, bootstrap_token } = settings
+  return deepFreeze({
+    file: path,
+    data_dir,
+    log_level,
+    bootstrap_token,
+    server: {
+      ...DEFAULT_SERVER,
+      ...file.server,
+      ...(host === undefined ? {} : { host }),
+      ...(port === undefined ? {} : { port }),
+    },
+    sandbox: file.sandbox ?? true,
+    discover: isDiscovering(settings, path === undefined, file),
+    when_retired: file.when_retired ?? 'refuse',
+    tokens: { models: ['*'], ...file.tokens },
+    timeouts: { ...DEFAULT_TIMEOUTS, ...file.timeouts },
+    providers: file.providers ?? {},
+    models: file.models ?? {},
+  })
+}
+
+/** Who wrote a file wrote down what there is: the search is on without one, else on request; the environment decides. */
+const isDiscovering = (settings: EnvironmentSettings, isFileless: boolean, file: FileConfig): boolean =>
+  settings.discover ?? file.discover ?? isFileless
+
+function attempt({ name, problems, read }: { name: string; problems: ConfigProblem[]; read(): string | undefined }) {
+  try {
+    return read()
+  } catch (error) {
+    const code = (error as { code?: string }).code ?? 'unknown cause'
+    const why = { EACCES: 'permission denied', EISDIR: 'it is a directory' }[code] ?? code
+    problems.push(unreadable(name, why))
+    return undefined
+  }
+}
+
+const unreadable = (file: string, why: string): ConfigProblem => ({
+  file,
+  line: undefined,
+  column: undefined,
+  path: '',
+  message: `cannot be read: ${why}`,
+})
+
+export function readTextFile(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    const { code } = error as { code?: string }
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw error
+  }
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  for (const inner of Object.values(value)) deepFreeze(inner)
+  return Object.freeze(value)
+}

@@ -1,0 +1,44 @@
+/** What is wrong with a configuration: every problem with its place, and the error that holds them all. */
+
+export type ConfigProblem = {
+  /** The file as the operator named it, or `environment`, or `command line`. */
+  file: string
+  /** From 1; undefined where there is no file. */
+  line: number | undefined
+  column: number | undefined
+  /** `models.acme/large.limits.max_tokens`, a variable's name, or a flag; empty for the file as a whole. */
+  path: string
+  /** What was found and what is allowed. Holds no value that came from the environment. */
+  message: string
+}
+
+export class ConfigError extends Error {
+  readonly problems: ConfigProblem[]
+  constructor(problems: ConfigProblem[]) {
+    super(problems.map(problemText).join('\n'))
+    this.name = 'ConfigError'
+    this.problems = problems
+  }
+}
+
+/** One line: `gatehouse.yaml:12:7  server.port: found "many" (string), must be an integer`. */
+export function problemText(problem: ConfigProblem): string {
+  const what = problem.path === '' ? problem.message : `${problem.path}: ${problem.message}`
+  if (problem.line === undefined) return isFile(problem) ? `${problem.file}  ${what}` : what
+  return `${problem.file}:${problem.line}:${problem.column}  ${what}`
+}
+
+export const ENVIRONMENT = 'environment'
+export const COMMAND_LINE = 'command line'
+
+const isFile = ({ file }: ConfigProblem): boolean => file !== ENVIRONMENT && file !== COMMAND_LINE
+
+/** `server.port`, `tokens.models[0]`, `models."acme/v1.5".limits`: a key that holds a dot is quoted. */
+export function placeName(path: readonly (string | number)[]): string {
+  let text = ''
+  for (const step of path) {
+    if (typeof step === 'number') text += `[${step}]`
+    else text += `${text === '' ? '' : '.'}${/[.[\]\s"]/.test(step) || step === '' ? JSON.stringify(step) : step}`
+  }
+  return text
+}

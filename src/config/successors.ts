@@ -1,0 +1,87 @@
+/** Checks who replaces whom: every chain of successors must end at a model that exists, lives and can take over. */
+import type { ModelStatus } from '../spec/model.ts'
+import { nearest } from './nearest.ts'
+
+export type SuccessorNode = {
+  /** What it answers; absent is `chatcompat`. */
+  families?: readonly string[] | undefined
+  status?: ModelStatus | undefined
+  /** Unix seconds. */
+  retired_at?: number | undefined
+  replaced_by?: string | undefined
+}
+
+export type SuccessorProblem = { id: string; kind: 'unknown' | 'cycle' | 'retired' | 'family'; message: string }
+
+type SuccessorParts = {
+  models: ReadonlyMap<string, SuccessorNode>
+  /** Unix seconds: which models are retired depends on it. */
+  now: number
+  /** Whether an id that is not in `models` may still be one, found elsewhere. Default: none. */
+  mayExist?: (id: string) => boolean
+}
+
+/** At most one problem for each model that names a successor, in the order of `models`. */
+export function checkSuccessors({ models, now, mayExist = () => false }: SuccessorParts): SuccessorProblem[] {
+  const out: SuccessorProblem[] = []
+  for (const [id, model] of models) {
+    const found = model.replaced_by === undefined ? undefined : troubleOf({ id, model, models, now, mayExist })
+    if (found) out.push({ id, ...found })
+  }
+  return out
+}
+
+type Trouble = Omit<SuccessorProblem, 'id'>
+type Step = Required<SuccessorParts> & { id: string; model: SuccessorNode }
+
+function troubleOf({ id, model, models, now, mayExist }: Step): Trouble | undefined {
+  const chain = chainFrom(id, models)
+  const [direct, ...later] = chain
+  if (direct === undefined) return undefined
+  if (chain.at(-1) === id) return { kind: 'cycle', message: `leads back to itself: ${[id, ...chain].join(' -> ')}` }
+  const found = models.get(direct)
+  if (!found) return mayExist(direct) ? undefined : unknown(direct, [...models.keys()])
+  if (!sharesFamily(model, found)) return noSharedFamily(model, direct, found)
+  const alive = chain.find((next) => !isRetired(models.get(next), now))
+  const heir = alive === undefined ? undefined : models.get(alive)
+  if (alive !== undefined && heir && !sharesFamily(model, heir)) return noSharedFamily(model, alive, heir)
+  // A chain that ends in a circle further on has no end; that is told at the models of the circle.
+  if (alive !== undefined || models.get(chain.at(-1) ?? '')?.replaced_by !== undefined) return undefined
+  const via = later.length === 0 ? '' : `, which leads to "${chain.at(-1)}"`
+  return { kind: 'retired', message: `found "${direct}"${via}: retired itself; must lead to a model that is not` }
+}
+
+/** The ids that follow one another from a model on; ends at the last, at an unknown one, or at the first repeated. */
+function chainFrom(id: string, models: ReadonlyMap<string, SuccessorNode>): string[] {
+  const chain: string[] = []
+  for (let next = models.get(id)?.replaced_by; next !== undefined; next = models.get(next)?.replaced_by) {
+    if (chain.includes(next)) break
+    chain.push(next)
+    if (next === id) break
+  }
+  return chain
+}
+
+function unknown(name: string, ids: string[]): Trouble {
+  const meant = nearest(name, ids)
+  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`
+  return { kind: 'unknown', message: `found "${name}", must be the id of a model${hint}` }
+}
+
+function noSharedFamily(model: SuccessorNode, next: string, found: SuccessorNode): Trouble {
+  const has = familiesOf(found).join(', ')
+  const needs = familiesOf(model).join(', ')
+  return { kind: 'family', message: `found "${next}", which answers ${has}; must answer one of: ${needs}` }
+}
+
+const familiesOf = (model: SuccessorNode): readonly string[] => model.families ?? ['chatcompat']
+
+/** A model whose families are not known (an empty list) is given the benefit of the doubt. */
+function sharesFamily(one: SuccessorNode, other: SuccessorNode): boolean {
+  const [left, right] = [familiesOf(one), familiesOf(other)]
+  return left.length === 0 || right.length === 0 || left.some((family) => right.includes(family))
+}
+
+/** An unknown model is taken to be alive: whether it exists is asked elsewhere. */
+const isRetired = (model: SuccessorNode | undefined, now: number): boolean =>
+  model !== undefined && (model.status === 'retired' || (model.retired_at !== undefined && model.retired_at <= now))
