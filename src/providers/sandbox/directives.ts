@@ -1,0 +1,112 @@
+/** The line by which a user tells the sandbox how to (mis)behave: `@sandbox key=value ...`. */
+import type { FinishReason } from '../../spec/chat-completion.ts'
+import { GatewayError } from '../../spec/error.ts'
+
+type Rule = { minimum: number; maximum: number } | { values: readonly string[] }
+
+const MAX_TOKENS = 100_000
+const MAX_MILLISECONDS = 600_000
+/** More than a day is not a hint to wait but a refusal. */
+const MAX_RETRY_SECONDS = 86_400
+
+export const DIRECTIVES = {
+  tokens: { minimum: 0, maximum: MAX_TOKENS },
+  interval_ms: { minimum: 0, maximum: MAX_MILLISECONDS },
+  first_ms: { minimum: 0, maximum: MAX_MILLISECONDS },
+  status: { minimum: 400, maximum: 599 },
+  retry_after: { minimum: 0, maximum: MAX_RETRY_SECONDS },
+  cut_after: { minimum: 0, maximum: MAX_TOKENS },
+  hang_after: { minimum: 0, maximum: MAX_TOKENS },
+  error_after: { minimum: 0, maximum: MAX_TOKENS },
+  usage: { values: ['none'] },
+  finish: { values: ['content_filter', 'length', 'stop'] },
+} as const satisfies Record<string, Rule>
+
+type Key = keyof typeof DIRECTIVES
+
+export type Directives = {
+  tokens?: number
+  interval_ms?: number
+  first_ms?: number
+  status?: number
+  retry_after?: number
+  cut_after?: number
+  hang_after?: number
+  error_after?: number
+  usage?: 'none'
+  finish?: FinishReason
+}
+
+/** A line that starts with the mark, blanks before it allowed; `@sandboxes` is an ordinary word. */
+const LINE = /^[ \t]*@sandbox(?=[ \t\r]|$)([\s\S]*)$/
+const NUMBER = /^\d{1,9}$/
+/** Only what looks like a key is repeated in an error: the rest of a line may be anything. */
+const KEY = /^[a-z][a-z0-9_]{0,31}$/i
+
+/** The text without its directive lines, and what follows the mark in each of them. */
+export function takeDirectiveLines(text: string): { rest: string; lines: string[] } {
+  if (!text.includes('@sandbox')) return { rest: text, lines: [] }
+  const lines: string[] = []
+  const rest: string[] = []
+  for (const line of text.split('\n')) {
+    const found = LINE.exec(line)
+    if (found) lines.push((found[1] ?? '').trim())
+    else rest.push(line)
+  }
+  return { rest: lines.length ? rest.join('\n').trim() : text, lines }
+}
+
+/** What the lines ask for; a later word wins. Throws `upstream_invalid_request`, naming what is known. */
+export function parseDirectives(lines: string[], param: string): Directives {
+  const refuse = (why: string) => {
+    throw new GatewayError('upstream_invalid_request', `@sandbox: ${why} Known are: ${known()}.`, {
+      param,
+      upstream_status: 400,
+    })
+  }
+  const given: Record<string, number | string> = {}
+  for (const line of lines) {
+    if (line === '') refuse('the line has no key=value.')
+    for (const word of line.split(/\s+/).filter(Boolean)) {
+      const equals = word.indexOf('=')
+      if (equals === -1) refuse('a word is not of the form key=value.')
+      const key = word.slice(0, equals)
+      const value = word.slice(equals + 1)
+      if (!Object.hasOwn(DIRECTIVES, key)) refuse(KEY.test(key) ? `"${key}" is not a key.` : 'a key is not known.')
+      const rule: Rule = DIRECTIVES[key as Key]
+      if ('values' in rule) {
+        if (!rule.values.includes(value)) refuse(`${key} must be ${rule.values.join(' or ')}.`)
+        given[key] = value
+      } else {
+        const number = NUMBER.test(value) ? Number(value) : Number.NaN
+        if (!(number >= rule.minimum && number <= rule.maximum)) {
+          refuse(`${key} must be a whole number from ${rule.minimum} to ${rule.maximum}.`)
+        }
+        given[key] = number
+      }
+    }
+  }
+  if (given.retry_after !== undefined && given.status === undefined) refuse('retry_after needs a status beside it.')
+  return given as Directives
+}
+
+function known(): string {
+  return Object.entries<Rule>(DIRECTIVES)
+    .map(([key, rule]) => `${key}=${'values' in rule ? rule.values.join('|') : `${rule.minimum}..${rule.maximum}`}`)
+    .join(', ')
+}
+
+/** The error that an upstream's HTTP status means to this house. */
+export function statusError(status: number, retryAfter: number | undefined): GatewayError {
+  const message = `The simulated vendor answered with status ${status}, as "@sandbox status=${status}" asked it to.`
+  const detail = retryAfter === undefined ? {} : { retry_after: retryAfter }
+  return new GatewayError(codeOf(status), message, { ...detail, upstream_status: status })
+}
+
+function codeOf(status: number) {
+  if (status === 401 || status === 403) return 'upstream_auth'
+  if (status === 408 || status === 504) return 'upstream_timeout'
+  if (status === 429) return 'rate_limit_exceeded'
+  if (status === 503) return 'server_is_overloaded'
+  return status < 500 ? 'upstream_invalid_request' : 'bad_upstream_response'
+}

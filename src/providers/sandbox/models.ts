@@ -1,0 +1,67 @@
+/** The sandbox's rows of the catalogue: simulated models with the per-model differences of the specification, 2.3. */
+import type { Limits, ModelConfig } from '../../config/schema.ts'
+
+/** Invented dates, all past, so that both ends of the life cycle can be seen at once. */
+const CREATED = Date.UTC(2024, 0, 1) / 1000
+const DEPRECATED = Date.UTC(2025, 0, 1) / 1000
+const RETIRED = Date.UTC(2025, 6, 1) / 1000
+
+const SHARED: Limits = {
+  temperature: { minimum: 0, maximum: 2 },
+  top_p: { minimum: 0, maximum: 1 },
+  frequency_penalty: { minimum: -2, maximum: 2 },
+  presence_penalty: { minimum: -2, maximum: 2 },
+}
+
+const withDefaults = (maxTokens: number): Limits => ({
+  max_tokens: { minimum: 1, maximum: maxTokens, default: maxTokens },
+  temperature: { minimum: 0, maximum: 2, default: 1 },
+  top_p: { minimum: 0, maximum: 1, default: 1 },
+  frequency_penalty: { minimum: -2, maximum: 2, default: 0 },
+  presence_penalty: { minimum: -2, maximum: 2, default: 0 },
+})
+
+const capabilities = (imageInput: boolean) => ({
+  image_input: imageInput,
+  audio_input: false,
+  file_input: false,
+  tools: true,
+  json_object: true,
+  json_schema: true,
+  multiple_choices: true,
+  logprobs: true,
+  audio_output: false,
+})
+
+const row = (model: string, rest: ModelConfig): ModelConfig => ({
+  families: ['chatcompat'],
+  targets: [{ provider: 'sandbox', model }],
+  created: CREATED,
+  ...rest,
+})
+
+/** By full public id. */
+export const SANDBOX_MODELS: Record<string, ModelConfig> = {
+  'sandbox/general': row('general', { limits: withDefaults(32_768), capabilities: capabilities(true) }),
+  'sandbox/compact': row('compact', { limits: withDefaults(65_536), capabilities: capabilities(false) }),
+  'sandbox/vision': row('vision', {
+    limits: { ...SHARED, max_tokens: { minimum: 1, maximum: 4096 }, repetition_penalty: { minimum: 0 } },
+    fields: ['repetition_penalty', 'thinking_enabled', 'web_search'],
+    capabilities: capabilities(true),
+  }),
+  'sandbox/legacy': row('legacy', {
+    status: 'deprecated',
+    deprecated_at: DEPRECATED,
+    replaced_by: 'sandbox/general',
+    limits: withDefaults(32_768),
+    capabilities: capabilities(true),
+  }),
+  'sandbox/retired': row('retired', {
+    status: 'retired',
+    deprecated_at: DEPRECATED,
+    retired_at: RETIRED,
+    replaced_by: 'sandbox/general',
+    limits: withDefaults(32_768),
+    capabilities: capabilities(true),
+  }),
+}
