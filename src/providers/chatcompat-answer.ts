@@ -72,11 +72,12 @@ function normaliseMessage(raw: JsonRecord): AnswerMessage {
 
 function normaliseToolCall(raw: unknown): ToolCall | undefined {
   if (!isRecord(raw) || !isRecord(raw.function)) return undefined
+  const { index: _, ...extras } = raw
   const name = namedText(raw.function.name)
   if (name === undefined) return undefined
   // A call without arguments takes none; clients parse the text in any case.
   const text = argumentsText(raw.function.arguments) || '{}'
-  return { id: namedText(raw.id) ?? newToolCallId(), type: 'function', function: { name, arguments: text } }
+  return { ...extras, id: namedText(raw.id) ?? newToolCallId(), type: 'function', function: { name, arguments: text } }
 }
 
 const withoutNulls = (record: JsonRecord): JsonRecord =>
@@ -118,7 +119,10 @@ export function createFold(): { add(chunk: ChatChunk): void; whole(): ChatComple
       message.tool_calls ??= []
       const known = message.tool_calls[call.index ?? 0]
       if (known) known.function.arguments += call.function.arguments
-      else message.tool_calls.push({ id: call.id ?? newToolCallId(), type: 'function', function: { ...call.function } })
+      else {
+        const { index: _, ...first } = call
+        message.tool_calls.push({ ...first, type: 'function', function: { ...call.function } })
+      }
     }
     Object.assign(message, more)
     if (isRecord(logprobs) && Array.isArray(logprobs.content)) choice.tokens.push(...logprobs.content)

@@ -1,6 +1,6 @@
 /** Tool calls as vendors stream them, in the one form that clients accept: identity first and once, then arguments. */
 import type { ToolCall } from '../spec/chat-completion.ts'
-import { argumentsText, isRecord, namedText, newToolCallId } from './chatcompat-json.ts'
+import { argumentsText, isRecord, type JsonRecord, namedText, newToolCallId } from './chatcompat-json.ts'
 
 export type ToolCallDeltas = {
   take(calls: unknown[]): ToolCall[]
@@ -17,6 +17,8 @@ type Call = {
   name: string | undefined
   /** Arguments that came before the name. */
   waiting: string
+  /** What else the vendor says of the call (Gemini's signature, which it wants back in the history). */
+  extras: JsonRecord
 }
 
 /** The state of one choice's tool calls over a stream. */
@@ -46,14 +48,23 @@ export function createToolCallDeltas(): ToolCallDeltas {
 
   function takeOne(raw: unknown): ToolCall | undefined {
     if (!isRecord(raw)) return undefined
-    const described = isRecord(raw.function) ? raw.function : {}
-    const vendorIndex = Number.isInteger(raw.index) ? Number(raw.index) : undefined
-    const vendorId = namedText(raw.id)
+    const { index, id, type: _, function: said, ...extras } = raw
+    const described = isRecord(said) ? said : {}
+    const vendorIndex = Number.isInteger(index) ? Number(index) : undefined
+    const vendorId = namedText(id)
     const name = namedText(described.name)
     const text = argumentsText(described.arguments)
     let call = find(vendorIndex, vendorId, name)
     if (!call) {
-      call = { index: undefined, vendorIndex, vendorId, id: vendorId ?? newToolCallId(), name: undefined, waiting: '' }
+      call = {
+        index: undefined,
+        vendorIndex,
+        vendorId,
+        id: vendorId ?? newToolCallId(),
+        name: undefined,
+        waiting: '',
+        extras,
+      }
       calls.push(call)
     }
     call.vendorId ??= vendorId
@@ -66,7 +77,13 @@ export function createToolCallDeltas(): ToolCallDeltas {
     if (call.name === undefined) return undefined
     if (vendorId !== undefined) call.id = vendorId
     call.index = sent++
-    return { index: call.index, id: call.id, type: 'function', function: { name: call.name, arguments: call.waiting } }
+    return {
+      ...call.extras,
+      index: call.index,
+      id: call.id,
+      type: 'function',
+      function: { name: call.name, arguments: call.waiting },
+    }
   }
 
   return {
