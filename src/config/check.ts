@@ -146,7 +146,7 @@ function foundWords(value: unknown): string {
 
 /** Operators write YAML: its words for arrays and objects. */
 const expectedWords = (expected: string): string =>
-  ({ 'an array': 'a list', 'an object': 'a mapping' })[expected] ?? expected
+  ({ 'an array': 'a list', 'an object': 'a mapping', 'a boolean': 'true or false' })[expected] ?? expected
 
 /** Times are unix seconds; to who wrote a date the number is told. */
 function timeHint(expected: string, found: unknown): string {

@@ -54,3 +54,7 @@ export const DEFAULT_TIMEOUTS: Required<Timeouts> = {
   idle_seconds: 300,
   total_seconds: 600,
 }
+
+/** The one file in which everything is kept, and the store's address of it. */
+export const storePath = (dataDir: string): string => `${dataDir}/gatehouse.db`
+export const storeUrl = (dataDir: string): string => `sqlite:${storePath(dataDir)}`

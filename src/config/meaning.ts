@@ -12,6 +12,8 @@ export type KnownVendors = {
   presets: readonly string[]
   /** Providers that are there without being written, where the search for providers is on. */
   discovered: readonly string[]
+  /** The sandbox's models, by id. */
+  sandbox: Readonly<Record<string, ModelConfig>>
 }
 
 export type MeaningParts = {
@@ -34,7 +36,8 @@ export function meaningTroubles(parts: MeaningParts): Trouble[] {
   checkPatterns(config, say)
   for (const [id, provider] of present(config.providers)) checkProvider({ id, provider, parts, say })
   for (const [id, model] of present(config.models)) checkModel({ id, model, parts, say })
-  const models = new Map(present(config.models))
+  const builtIn = config.sandbox === false ? {} : parts.vendors?.sandbox
+  const models = new Map(present({ ...builtIn, ...config.models }))
   // A faulty entry is still an entry: that it cannot be read is told once, at its own place.
   const written = (id: string) => Object.hasOwn(config.models ?? {}, id)
   const mayExist = (id: string) => written(id) || isFoundElsewhere(id, parts)
@@ -145,7 +148,7 @@ function checkModel({ id, model, parts, say }: ModelParts): void {
   }
   for (const [index, target] of (model.targets ?? []).entries()) {
     const trouble = target?.provider === undefined ? undefined : providerTrouble(target.provider, parts)
-    if (trouble) say([...path, 'targets', index, 'provider'], `found "${target.provider}", ${trouble}`)
+    if (trouble) say([...path, 'targets', index, 'provider'], `found "${target.provider}", which ${trouble}`)
   }
   for (const field of RANGED_FIELDS) {
     const range = model.limits?.[field]
@@ -177,7 +180,7 @@ function providerTrouble(name: string, { config, vendors, discover }: MeaningPar
   if (known.includes(name)) return undefined
   const meant = nearest(name, known)
   const hint = meant === undefined ? '' : ` (did you mean "${meant}"?)`
-  return `must be one of the providers${hint}: ${known.join(', ') || 'there are none'}`
+  return `is no provider${hint}; there ${known.length === 0 ? 'are none' : `is ${known.join(', ')}`}`
 }
 
 function checkRange(path: Path, range: Range, say: Say): void {
@@ -192,8 +195,9 @@ function checkRange(path: Path, range: Range, say: Say): void {
 }
 
 /** Whether a model that the file lacks may come from the sandbox or from a provider that is asked for its models. */
-function isFoundElsewhere(id: string, { config, discover }: MeaningParts): boolean {
+function isFoundElsewhere(id: string, { config, discover, vendors }: MeaningParts): boolean {
   const provider = id.slice(0, Math.max(0, id.indexOf('/')))
   if (discover ?? config.discover) return true
-  return (provider === 'sandbox' && config.sandbox !== false) || config.providers?.[provider]?.discover === true
+  if (provider === 'sandbox' && config.sandbox !== false && !vendors) return true
+  return config.providers?.[provider]?.discover === true
 }

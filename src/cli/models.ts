@@ -1,0 +1,92 @@
+/** `gatehouse models`: the catalogue as a gateway would serve it, found without listening. */
+import { existsSync } from 'node:fs'
+import { type Config, storePath, storeUrl } from '../config/config.ts'
+import { loadConfig } from '../config/load.ts'
+import { loadManual } from '../config/manual.ts'
+import { createGateway } from '../gateway.ts'
+import { systemClock } from '../kit/clock.ts'
+import { createLog } from '../kit/log.ts'
+import type { Model } from '../spec/model.ts'
+import { readArguments } from './arguments.ts'
+import { table } from './table.ts'
+import { bold, json, type Terminal } from './terminal.ts'
+import { knownVendors } from './vendors.ts'
+import { VERSION } from './version.ts'
+
+const HELP = `Usage: gatehouse models [--config <file>] [--data-dir <directory>] [--json]
+
+Lists the models that the gateway would serve: those of the configuration, the sandbox, and those that providers
+say they have. Works whether or not a gateway is running.
+
+Options:
+  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, else ./gatehouse.yaml)
+  --data-dir <directory>  where data is kept (default: GATEHOUSE_DATA_DIR, else ./data)
+  --json                  print the models as one line of JSON
+
+Examples:
+  gatehouse models
+  gatehouse models --json | jq -r '.models[].id'
+`
+
+type Row = Model & { targets: string[] }
+
+export async function run(args: string[], terminal: Terminal): Promise<number> {
+  const given = readArguments({ command: 'models', args, flags: { config: 'text', 'data-dir': 'text' } })
+  if (given.has('help')) {
+    terminal.out(HELP)
+    return 0
+  }
+  const { environment, cwd } = terminal
+  const [config_, data_dir] = [given.text('config'), given.text('data-dir')]
+  const flags = {
+    ...(config_ === undefined ? {} : { config: config_ }),
+    ...(data_dir === undefined ? {} : { data_dir }),
+  }
+  const config = loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
+  const rows = await catalogueOf(config, terminal)
+  terminal.out(given.has('json') ? json({ models: rows }) : asTable(rows, terminal))
+  return 0
+}
+
+async function catalogueOf(config: Config, terminal: Terminal): Promise<Row[]> {
+  const { environment, interactive, err } = terminal
+  const clock = systemClock
+  const level = config.log_level === 'info' ? 'warn' : config.log_level
+  const log = createLog({ clock, level, pretty: interactive, write: err })
+  // A look must leave no traces: where no gateway has run yet, no store is made, and no first token in it.
+  const store_url = existsSync(storePath(config.data_dir)) ? storeUrl(config.data_dir) : 'sqlite::memory:'
+  const gateway = await createGateway({
+    config,
+    environment,
+    log,
+    clock,
+    manual: loadManual,
+    store_url,
+    version: VERSION,
+  })
+  try {
+    await gateway.discovery
+    return gateway.summary().models.map((model) => ({ ...model, targets: targetsOf(config, model.id) }))
+  } finally {
+    await gateway.close({ deadline_ms: 0 })
+    log.flush()
+  }
+}
+
+/** `provider/model` of each target, in order; a model without targets of its own is its own target. */
+const targetsOf = (config: Config, id: string): string[] =>
+  config.models[id]?.targets?.map(({ provider, model }) => `${provider}/${model}`) ?? [id]
+
+function asTable(rows: Row[], terminal: Terminal): string {
+  if (rows.length === 0) return 'There are no models: no provider is configured or found, and the sandbox is off.\n'
+  const head = ['MODEL', 'STATUS', 'FAMILIES', 'TARGETS', 'REPLACED BY']
+  const body = rows.map((row) => [
+    row.id,
+    row.status,
+    row.supported_endpoint_types.join(' ') || '-',
+    row.targets.join(' '),
+    row.replaced_by ?? '',
+  ])
+  const [first = '', ...rest] = table([head, ...body]).split('\n')
+  return [bold(terminal, first), ...rest].join('\n')
+}

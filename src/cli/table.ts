@@ -1,0 +1,24 @@
+/** Rows of text in columns. */
+
+/** The columns are as wide as their longest cell; every line ends without blanks. */
+export function table(rows: string[][]): string {
+  const widths: number[] = []
+  for (const row of rows) {
+    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length)
+  }
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('')
+}
+
+/** `2026-11-21 04:05`, in UTC; a dash for no time. */
+export const timeText = (seconds: number | null | undefined): string =>
+  seconds === null || seconds === undefined
+    ? '-'
+    : new Date(seconds * 1000).toISOString().slice(0, 16).replace('T', ' ')

@@ -1,0 +1,34 @@
+/** What a command sees of the process that runs it: where it writes, and what it was given. */
+
+export type Terminal = {
+  /** For results: standard output. */
+  out(text: string): void
+  /** For everything else: standard error. */
+  err(text: string): void
+  environment: Record<string, string | undefined>
+  cwd: string
+  /** Whether results may be coloured. */
+  color: boolean
+  /** Whether a person reads standard error. */
+  interactive: boolean
+}
+
+export function processTerminal(): Terminal {
+  const { stdout, stderr, env } = process
+  // A reader that has gone away (`| head`) is no reason to fail.
+  for (const stream of [stdout, stderr]) stream.on('error', () => {})
+  return {
+    out: (text) => void stdout.write(text),
+    err: (text) => void stderr.write(text),
+    environment: env,
+    cwd: process.cwd(),
+    color: stdout.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb',
+    interactive: stderr.isTTY === true,
+  }
+}
+
+export const bold = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[1m${text}\x1b[22m` : text)
+
+export const dim = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[2m${text}\x1b[22m` : text)
+
+export const json = (value: unknown): string => `${JSON.stringify(value)}\n`

@@ -1,0 +1,14 @@
+/** What the configuration is held against besides itself: the vendors that this version knows. */
+import type { Environment } from '../config/environment.ts'
+import type { KnownVendors } from '../config/meaning.ts'
+import { discoverProviders } from '../providers/discover.ts'
+import { PRESETS } from '../providers/presets.ts'
+import { SANDBOX_MODELS } from '../providers/sandbox/models.ts'
+
+export function knownVendors(environment: Environment): KnownVendors {
+  return {
+    presets: Object.keys(PRESETS),
+    discovered: Object.keys(discoverProviders(environment)),
+    sandbox: SANDBOX_MODELS,
+  }
+}
