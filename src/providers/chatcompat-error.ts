@@ -25,15 +25,15 @@ const MAX_RETRY_SECONDS = 86_400
 
 /** Wordings for an input that does not fit, of OpenAI, Anthropic, Gemini, Mistral, Groq, vLLM, llama.cpp, OpenRouter. */
 const TOO_LONG =
-  /context[ _-]?(length|window|size)|maximum context|prompt is too long|input is too long|too many (input )?tokens|reduce the length|input token count|maximum number of tokens/i
+  /context[ _-]?(length|window|size)|maximum context|prompt is too long|input is too long|too many (input )?tokens|reduce the length|input token count/i
 /** Wordings for refused content, of OpenAI, Azure, OpenRouter, DashScope, Zhipu. */
 const AGAINST_POLICY =
-  /content[ _](management )?policy|content[ _]filter|safety (system|polic)|data_inspection_failed|inappropriate content|sensitive content|moderation/i
+  /content[ _](management )?policy|content[ _]filter|safety (system|polic)|data_inspection_failed|inappropriate content|sensitive content|moderation_blocked|flagged (as|by|for)/i
 /** Wordings for a bad key that come with another status than 401 (Gemini and xAI say 400). */
 const BAD_KEY = /(incorrect|invalid|missing|no) api[ _]key|api[ _]key (not valid|is invalid|not found|expired)/i
 /** Wordings for an account without money: a matter of the operator, not of the caller's speed. */
 const NO_CREDIT =
-  /insufficient_quota|insufficient[ _](balance|credits?|funds)|exceeded your current quota|billing|credit balance|credits? (are )?exhausted|arrearage|top up/i
+  /insufficient_quota|insufficient[ _](balance|credits?|funds)|exceeded your current quota|billing_hard_limit|credit balance|credits? (are )?exhausted|arrearage/i
 
 /** An error that came as an HTTP answer. */
 export function refusalToError(refusal: Refusal): GatewayError {
@@ -53,7 +53,10 @@ export function refusalToError(refusal: Refusal): GatewayError {
   if (isCallersFault && (status === 403 ? isFlagged(said) : AGAINST_POLICY.test(text))) {
     return error('content_policy_violation', cleaned || `${upstream} refused the content.`, param)
   }
-  if (status === 402 || (status < 500 && NO_CREDIT.test(text))) {
+  const retry_after = retryAfter(refusal, said)
+  const again = retry_after === undefined ? {} : { retry_after }
+  // Gemini calls a limit per minute a quota as well, but says when to come back.
+  if (status === 402 || (status < 500 && NO_CREDIT.test(text) && retry_after === undefined)) {
     // Not `insufficient_quota`, which would blame the caller's own budget, and not a rate limit: waiting does not help.
     return error(
       'no_available_channel',
@@ -74,25 +77,13 @@ export function refusalToError(refusal: Refusal): GatewayError {
     return error('upstream_invalid_request', cleaned || `${upstream} refused the request without saying why.`, param)
   }
   if (status === 413) return error('request_too_large', `${upstream} refused the request as too large.`)
-  if (status === 429) {
-    const retry_after = retryAfter(refusal, said)
-    return error(
-      'rate_limit_exceeded',
-      `${upstream} is limiting requests now.`,
-      retry_after === undefined ? {} : { retry_after },
-    )
-  }
+  if (status === 429) return error('rate_limit_exceeded', `${upstream} is limiting requests now.`, again)
   // 524: the time-out of a proxy that many vendors stand behind.
   if (status === 408 || status === 504 || status === 524)
     return error('upstream_timeout', `${upstream} timed out (${status}).`)
   // 529 is Anthropic's word for it, 498 Groq's.
   if (status === 503 || status === 529 || status === 498) {
-    const retry_after = retryAfter(refusal, said)
-    return error(
-      'server_is_overloaded',
-      `${upstream} is overloaded (${status}).`,
-      retry_after === undefined ? {} : { retry_after },
-    )
+    return error('server_is_overloaded', `${upstream} is overloaded (${status}).`, again)
   }
   if (status >= 300 && status < 400) {
     return error(

@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'bun:test'
+import { DEFAULT_TIMEOUTS } from '../config/config.ts'
+import type { ProviderConfig } from '../config/schema.ts'
+import { readModelList } from './chatcompat-models.ts'
+import { resolveProvider, settingsOf } from './chatcompat-settings.ts'
+import { discoverProviders } from './discover.ts'
+import { PRESETS } from './presets.ts'
+
+const settings = (config: ProviderConfig, environment: Record<string, string> = {}) =>
+  settingsOf({ id: 'p', config, timeouts: DEFAULT_TIMEOUTS, environment })
+
+describe('settings of a provider', () => {
+  test('a preset needs nothing but its key, from the environment or the configuration, which wins', () => {
+    const fromEnvironment = settings({ preset: 'groq' }, { GROQ_API_KEY: 'gsk-env' })
+    expect(fromEnvironment.base_url).toBe('https://api.groq.com/openai/v1')
+    expect(fromEnvironment.headers.authorization).toBe('Bearer gsk-env')
+    expect(settings({ preset: 'groq', key: 'gsk-own' }, { GROQ_API_KEY: 'gsk-env' }).headers.authorization).toBe(
+      'Bearer gsk-own',
+    )
+  })
+
+  test('what the operator writes wins over the preset, and lists are joined', () => {
+    const resolved = resolveProvider('p', {
+      preset: 'openai',
+      base_url: 'http://proxy.internal/v1',
+      quirks: { tools: false },
+      fields: { allow: ['web_search'], drop: ['user'], rename: { max_tokens: 'max_tokens' } },
+      headers: { 'OpenAI-Organization': 'org-1' },
+    })
+    expect(resolved).toMatchObject({
+      base_url: 'http://proxy.internal/v1',
+      quirks: { tools: false, developer_role: true },
+      fields: { rename: { max_tokens: 'max_tokens' } },
+    })
+    expect(resolved.fields?.drop).toContain('user')
+    expect(resolved.fields?.drop).toContain('thinking_enabled')
+    expect(resolved.fields?.drop).not.toContain('web_search')
+  })
+
+  test('an unknown preset is refused with the list of those there are', () => {
+    expect(() => settings({ preset: 'opnai' })).toThrow(/providers\.p\.preset is "opnai"; known are .*mistral.*openai/)
+    expect(() => settings({ preset: 'constructor' })).toThrow(/known are/)
+  })
+
+  test.each([[undefined], ['api.example.com/v1'], ['ftp://example.com'], ['https://example.com/v1?key=x']])(
+    'the address %p is refused with what would be right',
+    (base_url) => {
+      const config = base_url === undefined ? {} : { base_url }
+      expect(() => settings(config)).toThrow(/providers\.p.*base_url/)
+    },
+  )
+
+  test('credentials in the address become a header, and are kept out of the address', () => {
+    const { base_url, headers, secrets } = settings({ base_url: 'https://us%40er:pass-word@example.com/v1/' })
+    expect(base_url).toBe('https://example.com/v1')
+    expect(headers.authorization).toBe(`Basic ${btoa('us@er:pass-word')}`)
+    expect(secrets).toContain('pass-word')
+  })
+
+  test('a key that no header can hold is refused without being shown', () => {
+    for (const key of ['two words', 'line\nbreak', 'schlüssel']) {
+      expect(() => settings({ base_url: 'https://example.com/v1', key })).toThrow(/^providers\.p\.key holds/)
+      expect(() => settings({ base_url: 'https://example.com/v1', key })).not.toThrow(new RegExp(key))
+    }
+  })
+
+  test('a header may carry the key, and an own authorization wins', () => {
+    const { headers, secrets } = settings({
+      base_url: 'https://example.com/v1',
+      key: 'key-12345678',
+      headers: { 'API-Key': '{key}', Authorization: 'Token abcdefgh' },
+    })
+    expect(headers).toEqual({ 'api-key': 'key-12345678', authorization: 'Token abcdefgh' })
+    expect(secrets).toContain('Token abcdefgh')
+  })
+
+  test('time-outs of the house hold unless the provider has its own', () => {
+    const { timeouts } = settings({ base_url: 'https://example.com/v1', timeouts: { idle_seconds: 5 } })
+    expect(timeouts).toEqual({ ...DEFAULT_TIMEOUTS, idle_seconds: 5 })
+  })
+})
+
+describe('presets', () => {
+  test.each(Object.entries(PRESETS))(
+    '%s is complete: an address, and TLS wherever it leaves the machine',
+    (id, preset) => {
+      const { base_url, headers } = settings({ preset: id, key: 'key-12345678' })
+      const url = new URL(base_url)
+      expect(url.protocol).toBe(url.hostname === '127.0.0.1' ? 'http:' : 'https:')
+      expect(base_url).not.toEndWith('/')
+      expect(headers.authorization).toBe('Bearer key-12345678')
+      for (const name of preset.key_env) expect(name).toMatch(/^[A-Z][A-Z0-9_]+$/)
+      if (preset.local) expect(url.port).toBe(String(preset.local.port))
+    },
+  )
+
+  test('a key in the environment brings its vendor, and the key stays there', () => {
+    const environment = { OPENAI_API_KEY: 'sk-1', GOOGLE_API_KEY: 'AIza', MISTRAL_API_KEY: '', HOME: '/root' }
+    expect(discoverProviders(environment)).toEqual({ openai: { preset: 'openai' }, gemini: { preset: 'gemini' } })
+    expect(discoverProviders({})).toEqual({})
+  })
+
+  test('a variable that is set for other purposes brings nothing by itself, but serves when asked', () => {
+    const environment = { GITHUB_TOKEN: 'ghp-1', HF_TOKEN: 'hf-1' }
+    expect(discoverProviders(environment)).toEqual({})
+    expect(settings({ preset: 'github' }, environment).headers.authorization).toBe('Bearer ghp-1')
+  })
+})
+
+describe('model lists', () => {
+  const names = (payload: unknown, preset = 'xai') =>
+    readModelList(payload, settings({ preset }).chat_models)?.map(({ model }) => model)
+
+  test('only chat models are taken, each once, sorted', () => {
+    const ids = [
+      'gpt-4o',
+      'o3-mini',
+      'gpt-4o',
+      'text-embedding-3-large',
+      'whisper-1',
+      'dall-e-3',
+      'tts-1',
+      'gpt-4o-realtime-preview',
+    ]
+    const more = [
+      'omni-moderation-latest',
+      'gpt-image-1',
+      'davinci-002',
+      'gpt-3.5-turbo-instruct',
+      'gpt-4o-transcribe',
+      'sora-2',
+    ]
+    expect(names({ object: 'list', data: [...ids, ...more].map((id) => ({ id })) }, 'openai')).toEqual([
+      'gpt-4o',
+      'o3-mini',
+    ])
+  })
+
+  test('vendors’ shapes: a bare list, `models/` before the name, what they say of type and trade', () => {
+    expect(
+      names([
+        { id: 'b', type: 'chat' },
+        { id: 'a', type: 'image' },
+      ]),
+    ).toEqual(['b'])
+    expect(names({ data: [{ id: 'models/gemini-2.5-pro' }, { id: 'models/aqa' }] }, 'gemini')).toEqual([
+      'gemini-2.5-pro',
+    ])
+    expect(
+      names({
+        data: [
+          { id: 'x', capabilities: { completion_chat: false } },
+          { id: 'y', active: false },
+        ],
+      }),
+    ).toEqual([])
+    expect(names({ data: [{ id: 'x', architecture: { output_modalities: ['image'] } }] })).toEqual([])
+  })
+
+  test('another Gatehouse is taken at its word', () => {
+    const data = [
+      { id: 'a/chat', supported_endpoint_types: ['chatcompat'], status: 'deprecated', created: 5 },
+      { id: 'a/old', supported_endpoint_types: ['chatcompat'], status: 'retired' },
+      { id: 'a/film', supported_endpoint_types: ['video-generation'], status: 'active' },
+    ]
+    expect(readModelList({ success: true, data }, settings({ preset: 'gatehouse' }).chat_models)).toEqual([
+      { model: 'a/chat', created: 5 },
+    ])
+  })
+
+  test.each([[undefined], [{}], ['x'], [{ data: 'x' }]])('%p is no list', (payload) => {
+    expect(names(payload)).toBeUndefined()
+  })
+
+  test('items that are none are passed over', () => {
+    expect(names({ data: [null, 'x', {}, { id: '' }, { id: 'a', created: 'then' }] })).toEqual(['a'])
+  })
+})
