@@ -10,7 +10,17 @@ export function configJsonSchema(): Record<string, unknown> {
   }
 }
 
-export const configJsonSchemaText = (): string => `${JSON.stringify(configJsonSchema(), null, 2)}\n`
+/** As text; short lists of words stand on one line, as the project's formatter has it. */
+export function configJsonSchemaText(): string {
+  const text = JSON.stringify(configJsonSchema(), null, 2)
+  const onOneLine = text.replace(/^( *(?:"[^"]+": )?)\[\n([^[\]{}]*)\n *\](,?)$/gm, (whole, before, inner, comma) => {
+    const line = `${before}[${inner.trim().replace(/\n\s*/g, ' ')}]${comma}`
+    return line.length <= LINE_WIDTH ? line : whole
+  })
+  return `${onOneLine}\n`
+}
+
+const LINE_WIDTH = 120
 
 /** Numbers and booleans may also be taken from the environment; sections and entries may be left empty. */
 const REFERENCE = { type: 'string', pattern: '\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\\}' }

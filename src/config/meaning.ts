@@ -110,11 +110,8 @@ function checkProvider({ id, provider, parts, say }: ProviderParts): void {
   if (provider.preset !== undefined && presets && !presets.includes(provider.preset)) {
     const meant = nearest(provider.preset, presets)
     const hint = meant === undefined ? '' : `; did you mean "${meant}"?`
-    const found = `found ${JSON.stringify(provider.preset)} (string)${hint}`
-    say(
-      [...path, 'preset'],
-      `${found}, must be one of ${[...presets].sort().join(', ')}; or leave it out and give base_url`,
-    )
+    const known = `${[...presets].sort().join(', ')}${hint} (for any other vendor leave it out and give base_url)`
+    say([...path, 'preset'], `found ${JSON.stringify(provider.preset)} (string), must be one of ${known}`)
   }
   if (provider.key !== undefined && !/^[\x21-\x7e]+$/.test(provider.key)) {
     say([...path, 'key'], 'holds a space, a line break or a character outside ASCII (not shown); it could not be sent')

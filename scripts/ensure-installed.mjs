@@ -1,0 +1,59 @@
+/** Runs `npm ci` before `npm start` and `npm test`, but only when something is missing; plain Node, nothing imported. */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..')
+const stampFile = join(root, 'node_modules', '.gatehouse-installed')
+const withDev = process.argv.includes('--with-dev')
+
+const read = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined)
+const lockText = read(join(root, 'package-lock.json'))
+
+// Installed as a dependency of something else: there is no lock file, and npm has seen to everything.
+if (lockText !== undefined && !isInstalled(lockText)) install(lockText)
+
+function isInstalled(lock) {
+  const stamp = read(stampFile)
+  const hash = hashOf(lock)
+  if (stamp === `${hash} all\n` || (stamp === `${hash} production\n` && !withDev)) return true
+  // No stamp: npm was run by hand. What it says it has installed is held against the lock file.
+  const installed = read(join(root, 'node_modules', '.package-lock.json'))
+  if (installed === undefined) return false
+  const have = JSON.parse(installed).packages
+  const isThere = ([path, wanted]) =>
+    path === '' || wanted.optional || (wanted.dev && !withDev) || have[path]?.version === wanted.version
+  if (!Object.entries(JSON.parse(lock).packages).every(isThere)) return false
+  stampAs(hash)
+  return true
+}
+
+function install(lock) {
+  const omit = withDev ? '--include=dev' : '--omit=dev'
+  process.stderr.write(`gatehouse: installing what is missing (npm ci ${omit}); this happens once ...\n`)
+  const started = Date.now()
+  // The npm that runs this script, where there is one; else the one on the PATH.
+  const npm = process.env.npm_execpath?.endsWith('.js') ? [process.execPath, process.env.npm_execpath] : ['npm']
+  const [command, ...first] = npm
+  const { status, error } = spawnSync(
+    command,
+    [...first, 'ci', omit, '--no-audit', '--no-fund', '--loglevel=error', '--silent=false'],
+    { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] },
+  )
+  if (status !== 0) {
+    process.stderr.write(`gatehouse: npm ci failed${error ? `: ${error.message}` : ''}; run it by hand to see why.\n`)
+    process.exit(1)
+  }
+  stampAs(hashOf(lock))
+  process.stderr.write(`gatehouse: installed in ${((Date.now() - started) / 1000).toFixed(1)} s\n`)
+}
+
+function stampAs(hash) {
+  writeFileSync(stampFile, `${hash} ${withDev ? 'all' : 'production'}\n`)
+}
+
+function hashOf(text) {
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,158 @@
+/** `gatehouse serve`: starts the gateway, says where it is, and stops it without hurting open requests. */
+import { resolve } from 'node:path'
+import type { Config } from '../config/config.ts'
+import type { Flags } from '../config/environment.ts'
+import { DEFAULT_FILE, loadConfig } from '../config/load.ts'
+import { loadManual } from '../config/manual.ts'
+import { watchConfig } from '../config/watch.ts'
+import { createGateway, type Gateway } from '../gateway.ts'
+import { type Clock, systemClock } from '../kit/clock.ts'
+import { createLog, type Log } from '../kit/log.ts'
+import { listen } from '../listen.ts'
+import { type Arguments, readArguments } from './arguments.ts'
+import { bannerJson, bannerText, type Started } from './banner.ts'
+import type { Terminal } from './terminal.ts'
+import { knownVendors } from './vendors.ts'
+import { VERSION } from './version.ts'
+
+const HELP = `Usage: gatehouse serve [options]
+
+Starts the gateway. Everything is optional: without a configuration file it looks for providers by itself.
+Ctrl-C lets open requests finish within a deadline and ends with 0; a second Ctrl-C cuts them. SIGHUP reads the
+configuration again, which also happens by itself when the file changes.
+
+Options:
+  --host <address>        address to listen on (default: GATEHOUSE_HOST, else the file, else 127.0.0.1)
+  --port <number>         port to listen on, 0 for a free one (default: GATEHOUSE_PORT, else the file, else 8787)
+  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, else ./gatehouse.yaml)
+  --data-dir <directory>  where data is kept (default: GATEHOUSE_DATA_DIR, else ./data)
+  --json                  announce the start as one line of JSON
+
+Environment: GATEHOUSE_BOOTSTRAP_TOKEN, GATEHOUSE_LOG (debug, info, warn, error, silent), GATEHOUSE_DISCOVER (on, off),
+and the keys of providers, such as OPENAI_API_KEY. The announcement goes to standard output, the log to standard error.
+
+Examples:
+  gatehouse serve
+  gatehouse serve --port 9000 --data-dir /var/lib/gatehouse
+  GATEHOUSE_CONFIG=/etc/gatehouse/gatehouse.yaml gatehouse serve --host 0.0.0.0
+`
+
+export async function run(args: string[], terminal: Terminal): Promise<number> {
+  const flags = { host: 'text', port: 'text', config: 'text', 'data-dir': 'text' } as const
+  const given = readArguments({ command: 'serve', args, flags })
+  if (given.has('help')) {
+    terminal.out(HELP)
+    return 0
+  }
+  return serve({ given, terminal, clock: systemClock })
+}
+
+async function serve({ given, terminal, clock }: { given: Arguments; terminal: Terminal; clock: Clock }) {
+  const { environment, cwd, interactive, err } = terminal
+  const flags = flagsOf(given)
+  const load = (): Config => loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
+  const config = load()
+  const log = createLog({ clock, level: config.log_level, pretty: interactive, write: err })
+  const stopped = stopSignal()
+  const gateway = await createGateway({ config, environment, log, clock, manual: loadManual, version: VERSION })
+  const server = await listen({ gateway, server: config.server, log }).catch(async (error: unknown) => {
+    await gateway.close({ deadline_ms: 0 })
+    throw inWords(error, config)
+  })
+  const path = config.file ?? resolve(cwd, DEFAULT_FILE)
+  const watched = watchConfig({ path, current: config, load, apply: gateway.reload, log, clock })
+  process.on('SIGHUP', () => void watched.reload())
+  keepRunning(log)
+  announce({ gateway, config, url: server.url, given, terminal, log })
+
+  const signal = await stopped.first
+  watched.close()
+  const deadline_ms = config.server.shutdown_seconds * 1000
+  log.info('stopping', { signal, deadline_seconds: config.server.shutdown_seconds })
+  const closed = server.stop({ deadline_ms }).then(() => gateway.close({ deadline_ms }))
+  const cut = stopped.second.then(() => Promise.race([cutShort(server, gateway), after(clock, CUT_MILLISECONDS)]))
+  await Promise.race([closed, cut])
+  log.info('stopped', {})
+  log.flush()
+  return 0
+}
+
+/** After a second signal the counts in memory are still written down, if that is quick. */
+const CUT_MILLISECONDS = 2000
+
+async function cutShort(server: Awaited<ReturnType<typeof listen>>, gateway: Gateway): Promise<void> {
+  await Promise.all([server.stop({ deadline_ms: 0 }), gateway.close({ deadline_ms: 0 })])
+}
+
+const after = (clock: Clock, ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))
+
+function flagsOf(given: Arguments): Flags {
+  const [config, host, port, data_dir] = ['config', 'host', 'port', 'data-dir'].map(given.text)
+  return {
+    ...(config === undefined ? {} : { config }),
+    ...(host === undefined ? {} : { host }),
+    ...(port === undefined ? {} : { port }),
+    ...(data_dir === undefined ? {} : { data_dir }),
+  }
+}
+
+/** npm passes a Ctrl-C on to a process that the terminal has told already; the echo is not a second wish. */
+const ECHO_MILLISECONDS = 500
+
+/** The first SIGINT or SIGTERM, and the next one that is not its echo. */
+function stopSignal(): { first: Promise<string>; second: Promise<void> } {
+  const first = Promise.withResolvers<string>()
+  const second = Promise.withResolvers<void>()
+  let heard: number | undefined
+  const hear = (signal: string) => {
+    const now = performance.now()
+    if (heard === undefined) first.resolve(signal)
+    else if (now - heard > ECHO_MILLISECONDS) second.resolve()
+    heard ??= now
+  }
+  process.on('SIGINT', () => hear('SIGINT'))
+  process.on('SIGTERM', () => hear('SIGTERM'))
+  return { first: first.promise, second: second.promise }
+}
+
+/** A fault of ours in one request must not end the streams of all others: it is logged, and the gateway goes on. */
+function keepRunning(log: Log): void {
+  process.on('unhandledRejection', (cause) => log.error('unhandled rejection', {}, cause))
+  process.on('uncaughtException', (cause) => log.error('uncaught exception', {}, cause))
+}
+
+function inWords(error: unknown, { server: { host, port } }: Config): unknown {
+  const { code, message = '' } = error as { code?: string; message?: string }
+  const where = `${host}:${port}`
+  if (code === 'EADDRINUSE') {
+    return new Error(`${where} is in use by another process; choose another port with --port or GATEHOUSE_PORT.`)
+  }
+  if (code === 'EACCES') return new Error(`listening on ${where} is not permitted; ports below 1024 need privileges.`)
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+    return new Error(`${host} is not an address of this machine; check --host, GATEHOUSE_HOST or server.host.`)
+  }
+  return message.includes('Failed to listen') ? new Error(`cannot listen on ${where}: ${message}`) : error
+}
+
+type Announced = { gateway: Gateway; config: Config; url: string; given: Arguments; terminal: Terminal; log: Log }
+
+function announce({ gateway, config, url, given, terminal, log }: Announced): void {
+  const { providers, models } = gateway.summary()
+  const isOwnSecret = config.bootstrap_token !== undefined
+  const started: Started = {
+    version: VERSION,
+    url,
+    config,
+    providers,
+    models,
+    first_token: gateway.first_token,
+    isOwnSecret,
+  }
+  terminal.out(given.has('json') ? bannerJson(started) : bannerText(started, terminal))
+  void gateway.discovery.then((found) => {
+    const known = new Set(providers.map(({ id, models }) => `${id} ${models}`))
+    for (const { id, found_by, models } of found) {
+      if (!known.has(`${id} ${models}`)) log.info('found', { provider: id, found_by, models })
+    }
+  })
+}

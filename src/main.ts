@@ -1,0 +1,78 @@
+/** Starts and ends the process: reads which command is meant, and hands over to it. */
+import { UsageError, unknownCommand } from './cli/arguments.ts'
+import { json, processTerminal, type Terminal } from './cli/terminal.ts'
+import { ConfigError } from './config/problem.ts'
+
+type Run = (args: string[], terminal: Terminal) => Promise<number>
+
+/** Each is loaded when it is asked for: `version` need not wait for the server's code. */
+const COMMANDS: Record<string, { says: string; load: () => Promise<{ run: Run }> }> = {
+  serve: { says: 'start the gateway (the default)', load: () => import('./cli/serve.ts') },
+  token: { says: 'create, list, revoke and rotate tokens', load: () => import('./cli/token.ts') },
+  models: { says: 'list the catalogue', load: () => import('./cli/models.ts') },
+  check: { says: 'check the configuration', load: () => import('./cli/check.ts') },
+  version: { says: 'print the version', load: () => import('./cli/version.ts') },
+}
+
+const HELP = `Usage: gatehouse [command] [options]
+
+A self-hosted gateway to hosted generative models.
+
+Commands:
+${Object.entries(COMMANDS)
+  .map(([name, { says }]) => `  ${name.padEnd(8)} ${says}`)
+  .join('\n')}
+
+Each command has --help, and --json for output that a program can read.
+
+Examples:
+  gatehouse                                 start on http://127.0.0.1:8787
+  gatehouse serve --port 9000
+  gatehouse token create --name laptop --models 'sandbox/*'
+`
+
+async function main(typed: string[], terminal: Terminal): Promise<number> {
+  const [first = 'serve', ...rest] = typed
+  if (first === '--help' || first === '-h') return help([], terminal)
+  if (first === 'help') return help(rest, terminal)
+  if (first === '--version' || first === '-v') return runCommand('version', rest, terminal)
+  if (first.startsWith('-')) return runCommand('serve', typed, terminal)
+  return runCommand(first, rest, terminal)
+}
+
+async function runCommand(name: string, args: string[], terminal: Terminal): Promise<number> {
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (!command) throw new UsageError('', unknownCommand(name, Object.keys(COMMANDS)))
+  const { run } = await command.load()
+  return run(args, terminal)
+}
+
+async function help([about]: string[], terminal: Terminal): Promise<number> {
+  if (about !== undefined) return runCommand(about, ['--help'], terminal)
+  terminal.out(HELP)
+  return 0
+}
+
+/** 2 for what was typed, 1 for what went wrong; with `--json` the message is a line of JSON on standard error. */
+function fail(error: unknown, terminal: Terminal): number {
+  const asJson = process.argv.includes('--json')
+  const message = error instanceof Error ? error.message : String(error)
+  if (asJson) {
+    const problems = error instanceof ConfigError ? { problems: error.problems } : {}
+    terminal.err(json({ error: { message, ...problems } }))
+  } else if (error instanceof UsageError) {
+    const name = ['gatehouse', error.command].filter(Boolean).join(' ')
+    terminal.err(`${name}: ${message}\nSee: ${name} --help\n`)
+  } else if (error instanceof ConfigError) {
+    terminal.err(`${message}\n\ngatehouse: the configuration is not valid; nothing was started.\n`)
+  } else {
+    const stack = process.env.GATEHOUSE_LOG === 'debug' && error instanceof Error ? `${error.stack}\n` : ''
+    terminal.err(`gatehouse: ${message}\n${stack}`)
+  }
+  return error instanceof UsageError ? 2 : 1
+}
+
+const terminal = processTerminal()
+process.exitCode = await main(process.argv.slice(2), terminal).catch((error: unknown) => fail(error, terminal))
+// Whatever may still hold the process (a connection kept alive for a next request) is given a moment, not more.
+setTimeout(() => process.exit(), 1000).unref()
