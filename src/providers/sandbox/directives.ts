@@ -56,8 +56,15 @@ export function takeDirectiveLines(text: string): { rest: string; lines: string[
   return { rest: lines.length ? rest.join('\n').trim() : text, lines }
 }
 
+type Place = {
+  /** The message that holds the lines, as a path. */
+  param: string
+  /** How many answers the request asks for: together they may not be longer than one may. */
+  choices: number
+}
+
 /** What the lines ask for; a later word wins. Throws `upstream_invalid_request`, naming what is known. */
-export function parseDirectives(lines: string[], param: string): Directives {
+export function parseDirectives(lines: string[], { param, choices }: Place): Directives {
   const refuse = (why: string) => {
     throw new GatewayError('upstream_invalid_request', `@sandbox: ${why} Known are: ${known()}.`, {
       param,
@@ -87,6 +94,7 @@ export function parseDirectives(lines: string[], param: string): Directives {
     }
   }
   if (given.retry_after !== undefined && given.status === undefined) refuse('retry_after needs a status beside it.')
+  if (Number(given.tokens) * choices > MAX_TOKENS) refuse(`tokens times n must not be over ${MAX_TOKENS}.`)
   return given as Directives
 }
 
@@ -94,19 +102,4 @@ function known(): string {
   return Object.entries<Rule>(DIRECTIVES)
     .map(([key, rule]) => `${key}=${'values' in rule ? rule.values.join('|') : `${rule.minimum}..${rule.maximum}`}`)
     .join(', ')
-}
-
-/** The error that an upstream's HTTP status means to this house. */
-export function statusError(status: number, retryAfter: number | undefined): GatewayError {
-  const message = `The simulated vendor answered with status ${status}, as "@sandbox status=${status}" asked it to.`
-  const detail = retryAfter === undefined ? {} : { retry_after: retryAfter }
-  return new GatewayError(codeOf(status), message, { ...detail, upstream_status: status })
-}
-
-function codeOf(status: number) {
-  if (status === 401 || status === 403) return 'upstream_auth'
-  if (status === 408 || status === 504) return 'upstream_timeout'
-  if (status === 429) return 'rate_limit_exceeded'
-  if (status === 503) return 'server_is_overloaded'
-  return status < 500 ? 'upstream_invalid_request' : 'bad_upstream_response'
 }

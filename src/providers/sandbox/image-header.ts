@@ -1,0 +1,61 @@
+/** What the first bytes of an image tell: its type and its size. Nothing is decoded and nothing is fetched. */
+
+/** Enough for the header of every type, with a photograph's embedded preview before it. */
+const HEADER_BYTES = 256 * 1024
+/** data:image/png;base64,AAAA: type, then parameters, then the mark of base64. */
+const DATA_URI = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w-]+=[^;,]*)*(;base64)?,/i
+
+/** A noun phrase for an image's address: "a PNG image of 640 x 480 pixels". */
+export function describeImage(url: string): string {
+  const found = DATA_URI.exec(url.slice(0, 1000))
+  if (!found) return 'an image at an address, which the sandbox does not fetch'
+  if (!found[2]) return `an image of type ${found[1] ?? 'unknown'} that is not in base64`
+  const start = found[0].length
+  const bytes = Buffer.from(url.slice(start, start + Math.ceil(HEADER_BYTES / 3) * 4), 'base64')
+  const image = readHeader(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+  if (!image) return `an image of type ${found[1] ?? 'unknown'} whose size the sandbox cannot read`
+  return `a ${image.type} image of ${image.width} x ${image.height} pixels`
+}
+
+type ImageHeader = { type: string; width: number; height: number }
+
+function readHeader(view: DataView): ImageHeader | undefined {
+  const text = (at: number, length: number) =>
+    at + length > view.byteLength
+      ? ''
+      : String.fromCharCode(...Array.from({ length }, (_, index) => view.getUint8(at + index)))
+  if (text(1, 3) === 'PNG' && text(12, 4) === 'IHDR' && view.byteLength >= 24) {
+    return { type: 'PNG', width: view.getUint32(16), height: view.getUint32(20) }
+  }
+  if (/^GIF8[79]a$/.test(text(0, 6)) && view.byteLength >= 10) {
+    return { type: 'GIF', width: view.getUint16(6, true), height: view.getUint16(8, true) }
+  }
+  if (text(0, 4) === 'RIFF' && text(8, 4) === 'WEBP' && view.byteLength >= 30) return readWebp(view, text(12, 4))
+  return view.byteLength >= 4 && view.getUint16(0) === 0xffd8 ? readJpeg(view) : undefined
+}
+
+/** The three kinds of WebP keep their size in three ways (RFC 9649, sections 2.5 to 2.7). */
+function readWebp(view: DataView, kind: string): ImageHeader | undefined {
+  if (kind === 'VP8 ') {
+    return { type: 'WebP', width: view.getUint16(26, true) & 0x3fff, height: view.getUint16(28, true) & 0x3fff }
+  }
+  if (kind === 'VP8L') {
+    const bits = view.getUint32(21, true)
+    return { type: 'WebP', width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 }
+  }
+  const size24 = (at: number) => (view.getUint16(at, true) | (view.getUint8(at + 2) << 16)) + 1
+  return kind === 'VP8X' ? { type: 'WebP', width: size24(24), height: size24(27) } : undefined
+}
+
+/** Segment by segment to the frame header, which holds the size. */
+function readJpeg(view: DataView): ImageHeader | undefined {
+  for (let at = 2; at + 9 <= view.byteLength && view.getUint8(at) === 0xff; ) {
+    const marker = view.getUint8(at + 1)
+    // 0xC0 to 0xCF are frame headers but for the three that hold tables (C4, C8, CC).
+    if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)) {
+      return { type: 'JPEG', width: view.getUint16(at + 7), height: view.getUint16(at + 5) }
+    }
+    at += 2 + view.getUint16(at + 2)
+  }
+  return undefined
+}

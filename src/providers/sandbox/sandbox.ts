@@ -1,0 +1,88 @@
+/** The built-in simulated vendor: answers without a key or a network, and misbehaves when a prompt tells it to. */
+import { type Clock, pause, unixSeconds } from '../../kit/clock.ts'
+import { usageFrom } from '../../spec/usage.ts'
+import { refusalToError } from '../chatcompat-error.ts'
+import type { ChatCall, Provider } from '../provider.ts'
+import { answerChoice } from './answer.ts'
+import { createManual, type Manual, type ManualPage } from './manual-search.ts'
+import { paced } from './pace.ts'
+import { type Prompt, readPrompt } from './prompt.ts'
+import { createRandom } from './random.ts'
+import { countPrompt } from './tokens.ts'
+import { type Answer, chunksOf, completionOf, outputOf } from './wire-shapes.ts'
+
+export type SandboxParts = {
+  id: string
+  clock: Clock
+  /** The pages of the project's manual, asked for once, when a question first needs them. */
+  manual: () => Promise<ManualPage[]>
+}
+
+export function createSandbox({ id, clock, manual }: SandboxParts): Provider {
+  let index: Promise<Manual> | undefined
+  const openManual = () => {
+    index ??= manual().then(createManual)
+    // A failure is not kept: the next question asks again.
+    index.catch(() => {
+      index = undefined
+    })
+    return index
+  }
+
+  /** Waits as told, refuses as told, and otherwise knows the whole answer. */
+  async function answer({ model, request }: ChatCall, signal: AbortSignal): Promise<{ prompt: Prompt; said: Answer }> {
+    signal.throwIfAborted()
+    const prompt = readPrompt(model, request)
+    const { first_ms: wait = 0, finish, usage } = prompt.directives
+    if (wait > 0) await pause(clock, wait, signal)
+    refuseAsTold(prompt, model)
+    const choices = []
+    for (let at = 0; at < (request.n ?? 1); at++) {
+      const choice = await answerChoice(at, { request, prompt, manual: openManual })
+      choices.push(finish ? { ...choice, finish_reason: finish } : choice)
+    }
+    signal.throwIfAborted()
+    const { input, image } = countPrompt(request)
+    const counts = { input, input_image: image, cached: 0, ...outputOf(choices) }
+    const said: Answer = {
+      id: `chatcmpl-${createRandom(`id:${prompt.seed}`).alphanumerics(29)}`,
+      created: unixSeconds(clock),
+      model,
+      choices,
+      usage: usage === 'none' ? undefined : usageFrom(counts),
+      logprobs: request.logprobs ? { seed: prompt.seed, top: request.top_logprobs ?? 0 } : undefined,
+    }
+    return { prompt, said }
+  }
+
+  function refuseAsTold({ directives: { status, retry_after } }: Prompt, model: string): void {
+    if (status === undefined) return
+    throw refusalToError({
+      provider: id,
+      model,
+      status,
+      headers: new Headers(retry_after === undefined ? {} : { 'retry-after': String(retry_after) }),
+      payload: { error: { message: `The simulated vendor refused the request, as "@sandbox status" asked it to.` } },
+      secrets: [],
+      clock,
+    })
+  }
+
+  return {
+    id,
+    kind: 'sandbox',
+    chat: {
+      async whole(call, signal) {
+        const { prompt, said } = await answer(call, signal)
+        // A whole answer takes the time, and meets the faults, of the same answer streamed.
+        const unseen = chunksOf({ ...said, logprobs: undefined })
+        for await (const _ of paced(unseen, { directives: prompt.directives, clock, signal }));
+        return completionOf(said)
+      },
+      async *chunks(call, signal) {
+        const { prompt, said } = await answer(call, signal)
+        yield* paced(chunksOf(said), { directives: prompt.directives, clock, signal })
+      },
+    },
+  }
+}

@@ -1,0 +1,82 @@
+/** Text that is plainly simulated: sentences from a small grammar, about the words of the prompt. */
+import type { Random } from './random.ts'
+import { countTokens } from './tokens.ts'
+
+/** What opens every simulated answer, so that nobody takes it for a model's. */
+export const DISCLAIMER = 'This is simulated text from the Gatehouse sandbox, not the answer of a model.'
+
+const SENTENCES = [
+  'A real model would say more about {topic} here.',
+  'First comes {topic}, then {other}, and the order {verb} more than it seems.',
+  'Whoever looks at {topic} for the first time {verb} a {adjective} {noun}.',
+  'Between {topic} and {other} there is a {adjective} {noun}, and it is worth a second look.',
+  'In practice {topic} rarely {verb} alone: {other} is part of the {noun}.',
+  'The {adjective} part of {topic} is its {noun}.',
+  'Some would begin with {other}, but {topic} offers the more {adjective} {noun}.',
+  'Each {noun} of {topic} leads back to {other}.',
+  'A {adjective} {noun} helps: it keeps {topic} apart from {other}.',
+  'If {topic} changes, the {noun} of {other} changes with it.',
+  'That leaves {topic}, for which a {adjective} {noun} is usually enough.',
+  'So far the {noun} of {topic} looks {adjective}.',
+  'It pays to write down the {noun} before {topic} meets {other}.',
+  'With a little care, {other} becomes a {adjective} {noun} for {topic}.',
+]
+const ADJECTIVES = 'simple careful handy plain steady clear modest familiar patient practical quiet open'.split(' ')
+const NOUNS = 'question pattern example boundary detail habit measure picture reason step outline balance'.split(' ')
+const VERBS = ['matters', 'counts', 'works', 'helps', 'stands', 'moves']
+
+const THOUGHTS = [
+  'Simulated reasoning: the question is about {topic}.',
+  'It also mentions {other}.',
+  'One could begin with a {adjective} {noun} of {topic}.',
+  'But {other} might need another {noun}.',
+  'A {adjective} answer should name both and stay short.',
+  'The sandbox does not know more about {topic}, and will say so.',
+]
+
+/** The default length of a simulated answer, in tokens: between these two, give or take a sentence. */
+const SHORTEST = 65
+const SPREAD = 60
+
+export type TextParts = { random: Random; topics: string[] }
+
+function fill(sentence: string, { random, topics }: TextParts): string {
+  const topic = topics.length ? random.pick(topics) : 'the subject'
+  const rest = topics.filter((each) => each !== topic)
+  const other = rest.length ? random.pick(rest) : 'everything around it'
+  const text = sentence
+    .replaceAll('{topic}', () => topic)
+    .replaceAll('{other}', () => other)
+    .replace('{adjective}', () => random.pick(ADJECTIVES))
+    .replace('{noun}', () => random.pick(NOUNS))
+    .replace('{verb}', () => random.pick(VERBS))
+    .replace(/\b([Aa]) (?=[aeiou])/g, '$1n ')
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+/** Sentences for at least this many tokens, or for the usual length. */
+export function simulatedSentences(parts: TextParts, tokens?: number): string {
+  const wanted = tokens ?? SHORTEST + parts.random.below(SPREAD) - countTokens(DISCLAIMER)
+  const sentences: string[] = []
+  let last = ''
+  for (let count = 0; count < wanted; ) {
+    const next = parts.random.pick(SENTENCES.filter((sentence) => sentence !== last))
+    last = next
+    const sentence = fill(next, parts)
+    sentences.push(sentence)
+    // A sentence is put behind a space, which belongs to its first word: the sum is the sum of the parts.
+    count += countTokens(` ${sentence}`)
+  }
+  return sentences.join(' ')
+}
+
+/** Thinking aloud, in this many sentences. */
+export function simulatedReasoning(parts: TextParts, sentences: number): string {
+  const [first = '', ...others] = THOUGHTS
+  const thoughts = [first]
+  for (let count = 1; count < sentences; count++) thoughts.push(others[(count - 1) % others.length] ?? '')
+  return thoughts.map((thought) => fill(thought, parts)).join(' ')
+}
+
+/** Other tokens that could have stood in a place, for `top_logprobs`. */
+export const OTHER_TOKENS = [...ADJECTIVES, ...NOUNS, ...VERBS].map((word) => ` ${word}`)
