@@ -40,6 +40,8 @@ export type Wire = {
   /** Tears the connection down (RST). */
   reset(): void
   gone: Promise<void>
+  /** Whether the connection is closed. */
+  isClosed(): boolean
 }
 
 /** Plays one answer. The connection is kept for the next request when it resolves, unless it closed it. */
@@ -182,6 +184,7 @@ function wireOf(link: Link, request: VendorRequest): Wire {
   return {
     request,
     gone: request.gone,
+    isClosed: () => link.closed,
     async write(bytes) {
       let rest = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
       while (!link.closed) {
@@ -314,9 +317,12 @@ export function stream(items: Iterable<StreamItem> | AsyncIterable<StreamBytes>,
       return true
     }
     for await (const item of unawaited(items)) {
-      if (await stopsHere()) return
-      if (item.wait) await item.wait
-      else if (item.bytes.length > 0) {
+      if (item.wait) {
+        await item.wait
+        continue
+      }
+      if (wire.isClosed() || (await stopsHere())) return
+      if (item.bytes.length > 0) {
         await send(item.bytes)
         sent++
       }
