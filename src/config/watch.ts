@@ -1,6 +1,5 @@
 /** Applies a changed configuration to a running gateway, or keeps the last good one and says why. */
-import { watch } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { statSync, watch } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
@@ -89,18 +88,15 @@ export function watchConfig(parts: WatchParts): ConfigWatch {
     settling = clock.after(SETTLE_MILLISECONDS, () => void inTurn(takeIfChanged))
   })
 
-  let stopPolling = (): void => {}
-  async function poll(): Promise<void> {
-    const seen = await markOf(path)
-    if (closed) return
-    if (seen !== mark) await inTurn(takeIfChanged)
-    mark = seen
-    pollLater()
+  let stopPolling = pollLater()
+  function pollLater(): () => void {
+    return clock.after(POLL_MILLISECONDS, () => {
+      const seen = markOf(path)
+      if (seen !== mark) void inTurn(takeIfChanged)
+      mark = seen
+      stopPolling = pollLater()
+    })
   }
-  function pollLater(): void {
-    stopPolling = clock.after(POLL_MILLISECONDS, () => void poll())
-  }
-  pollLater()
 
   return {
     reload: () =>
@@ -139,7 +135,11 @@ function readText(path: string): string | undefined {
 }
 
 /** Differs whenever the file, or the file behind its links, may differ. */
-async function markOf(path: string): Promise<string> {
-  const found = await stat(path, { bigint: true }).catch(() => undefined)
-  return found === undefined ? 'none' : [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ')
+function markOf(path: string): string {
+  try {
+    const found = statSync(path, { bigint: true })
+    return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ')
+  } catch {
+    return 'none'
+  }
 }

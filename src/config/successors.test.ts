@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { checkSuccessors, type SuccessorNode } from './successors.ts'
+
+const NOW = 1_000
+const check = (models: Record<string, SuccessorNode>, mayExist?: (id: string) => boolean) =>
+  checkSuccessors({ models: new Map(Object.entries(models)), now: NOW, ...(mayExist ? { mayExist } : {}) })
+const kinds = (models: Record<string, SuccessorNode>) => check(models).map(({ id, kind }) => `${id} ${kind}`)
+
+describe('a successor', () => {
+  test('that exists, lives and shares a family is right', () => {
+    expect(check({ a: { status: 'retired', replaced_by: 'b' }, b: {} })).toEqual([])
+    expect(
+      check({ a: { families: ['rerank', 'chatcompat'], replaced_by: 'b' }, b: { families: ['chatcompat'] } }),
+    ).toEqual([])
+  })
+
+  test('may be deprecated, and may name its own successor', () => {
+    expect(check({ a: { replaced_by: 'b' }, b: { status: 'deprecated', replaced_by: 'c' }, c: {} })).toEqual([])
+  })
+
+  test('that nobody knows is refused, with the name that was probably meant', () => {
+    expect(check({ 'acme/large': { replaced_by: 'acme/larger-2' }, 'acme/larger': {} })).toEqual([
+      {
+        id: 'acme/large',
+        kind: 'unknown',
+        message: 'found "acme/larger-2", must be the id of a model; did you mean "acme/larger"?',
+      },
+    ])
+  })
+
+  test('that may still be found elsewhere is let pass', () => {
+    expect(check({ a: { replaced_by: 'sandbox/x' } }, (id) => id.startsWith('sandbox/'))).toEqual([])
+    expect(check({ a: { replaced_by: 'other/x' } }, (id) => id.startsWith('sandbox/'))).toHaveLength(1)
+  })
+
+  test('that is retired by status or by date is refused, a second before it is not', () => {
+    expect(kinds({ a: { replaced_by: 'b' }, b: { status: 'retired' } })).toEqual(['a retired'])
+    expect(kinds({ a: { replaced_by: 'b' }, b: { retired_at: NOW } })).toEqual(['a retired'])
+    expect(kinds({ a: { replaced_by: 'b' }, b: { retired_at: NOW + 1 } })).toEqual([])
+  })
+
+  test('that is retired but leads to a model that lives is right', () => {
+    expect(kinds({ a: { replaced_by: 'b' }, b: { status: 'retired', replaced_by: 'c' }, c: {} })).toEqual([])
+  })
+
+  test('chain that ends at a retired model is refused at each of its links', () => {
+    const retired = { status: 'retired' } as const
+    expect(check({ a: { replaced_by: 'b' }, b: { ...retired, replaced_by: 'c' }, c: retired })).toEqual([
+      {
+        id: 'a',
+        kind: 'retired',
+        message: 'found "b", which leads to "c": retired itself; must lead to a model that is not',
+      },
+      { id: 'b', kind: 'retired', message: 'found "c": retired itself; must lead to a model that is not' },
+    ])
+  })
+
+  test('of another family is refused, also when a retired one stands between', () => {
+    expect(check({ a: { replaced_by: 'b' }, b: { families: ['rerank'] } })[0]?.message).toBe(
+      'found "b", which answers rerank; must answer one of: chatcompat',
+    )
+    const between = { status: 'retired', families: ['chatcompat', 'rerank'], replaced_by: 'c' } as const
+    expect(kinds({ a: { replaced_by: 'b' }, b: between, c: { families: ['rerank'] } })).toEqual(['a family'])
+    expect(kinds({ a: { replaced_by: 'b' }, b: { families: [] } })).toEqual([])
+  })
+
+  test('that leads back is refused at every model of the circle, and only there', () => {
+    expect(check({ a: { replaced_by: 'a' } })[0]?.message).toBe('leads back to itself: a -> a')
+    const circle = { b: { replaced_by: 'c' }, c: { replaced_by: 'd' }, d: { replaced_by: 'b' } }
+    expect(kinds({ a: { replaced_by: 'b' }, ...circle })).toEqual(['b cycle', 'c cycle', 'd cycle'])
+    expect(check(circle)[0]?.message).toBe('leads back to itself: b -> c -> d -> b')
+  })
+
+  test('circle of retired models is a circle', () => {
+    expect(kinds({ a: { status: 'retired', replaced_by: 'b' }, b: { status: 'retired', replaced_by: 'a' } })).toEqual([
+      'a cycle',
+      'b cycle',
+    ])
+  })
+})
+
+test('a graph without problems leads from every model to a living one, whatever the graph', () => {
+  const ids = ['a', 'b', 'c', 'd', 'e']
+  const node = fc.record({
+    status: fc.constantFrom<NonNullable<SuccessorNode['status']>>('active', 'deprecated', 'retired'),
+    replaced_by: fc.option(fc.constantFrom(...ids, 'nowhere'), { nil: undefined }),
+  })
+  fc.assert(
+    fc.property(fc.tuple(node, node, node, node, node), (nodes) => {
+      const models = new Map<string, SuccessorNode>(nodes.map((one, index) => [ids[index] ?? '', one]))
+      if (checkSuccessors({ models, now: NOW }).length > 0) return
+      for (const start of models.values()) {
+        let steps = 0
+        for (let next = start.replaced_by; next !== undefined && steps <= ids.length; steps++) {
+          const found = models.get(next)
+          expect(found).toBeDefined()
+          if (found?.replaced_by === undefined) expect(found?.status).not.toBe('retired')
+          next = found?.replaced_by
+        }
+        expect(steps).toBeLessThanOrEqual(ids.length)
+      }
+    }),
+    { numRuns: 500, seed: 1 },
+  )
+})
