@@ -1,0 +1,39 @@
+/** Brings a database to the shape this version needs, or refuses one that a newer version has written. */
+import { type Migration, Migrator } from 'kysely/migration'
+import { firstTables } from './migrations/0001-first-tables.ts'
+import { StoreError } from './store-error.ts'
+import type { Database } from './tables.ts'
+
+/** In code, not read from a folder, so that a single-file build holds them. Never edit or rename one that was released. */
+export const MIGRATIONS: Record<string, Migration> = {
+  '0001-first-tables': firstTables,
+}
+
+/**
+ * Runs what is missing, in one transaction that other processes wait for. `where` names the database in errors.
+ * Throws StoreError.
+ */
+export async function migrate(db: Database, where: string): Promise<void> {
+  await refuseNewer(db, where)
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } })
+  const { error } = await migrator.migrateToLatest()
+  if (error === undefined) return
+  await refuseNewer(db, where) // another process may have upgraded it between the two lines above
+  throw new StoreError(`The database ${where} could not be brought up to date; it was left as it was.`, error)
+}
+
+async function refuseNewer(db: Database, where: string): Promise<void> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
+  if (!tables.some((table) => table.name === 'kysely_migration')) return
+  const done = await db
+    .withTables<{ kysely_migration: { name: string } }>()
+    .selectFrom('kysely_migration')
+    .select('name')
+    .execute()
+  const unknown = done.map(({ name }) => name).find((name) => !Object.hasOwn(MIGRATIONS, name))
+  if (unknown === undefined) return
+  throw new StoreError(
+    `The database ${where} was written by a newer version of Gatehouse: it holds the change "${unknown}", and this ` +
+      `version knows only up to "${Object.keys(MIGRATIONS).sort().at(-1)}". Run that version or a later one, or choose another data directory.`,
+  )
+}

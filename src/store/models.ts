@@ -1,0 +1,44 @@
+/** When each model entered the catalogue, in the database. */
+import type { ModelStore } from './store.ts'
+import type { Database } from './tables.ts'
+
+/** Values in one statement are bounded on every engine (SQLite 32,766). */
+const IDS_A_STATEMENT = 500
+
+export function modelStore(db: Database): ModelStore {
+  return {
+    async firstSeen(ids, now) {
+      const wanted = [...new Set(ids)]
+      const times = await known(db, wanted)
+      const missing = wanted.filter((id) => !times.has(id))
+      if (missing.length === 0) return times // the usual start: nothing is written
+      await db.transaction().execute(async (write) => {
+        for (const some of chunks(missing)) {
+          const rows = some.map((id) => ({ id, first_seen: now }))
+          // Another process may have been first: its time stands, and the second look below finds it.
+          await write
+            .insertInto('models')
+            .values(rows)
+            .onConflict((conflict) => conflict.column('id').doNothing())
+            .execute()
+        }
+      })
+      return known(db, wanted)
+    },
+  }
+}
+
+async function known(db: Database, ids: string[]): Promise<Map<string, number>> {
+  const times = new Map<string, number>()
+  for (const some of chunks(ids)) {
+    const rows = await db.selectFrom('models').selectAll().where('id', 'in', some).execute()
+    for (const row of rows) times.set(row.id, row.first_seen)
+  }
+  return times
+}
+
+function chunks(ids: string[]): string[][] {
+  const parts: string[][] = []
+  for (let at = 0; at < ids.length; at += IDS_A_STATEMENT) parts.push(ids.slice(at, at + IDS_A_STATEMENT))
+  return parts
+}

@@ -1,0 +1,193 @@
+/** Opening a store: what is created, what is refused, and several processes at the same door. */
+import { Database } from 'bun:sqlite'
+import { afterEach, describe, expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MIGRATIONS } from './migrate.ts'
+import { openStore } from './open-store.ts'
+import type { Store } from './store.ts'
+import { StoreError } from './store-error.ts'
+
+const directories: string[] = []
+const stores: Store[] = []
+
+async function freshDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'gatehouse-open-'))
+  directories.push(directory)
+  return directory
+}
+
+async function open(path: string): Promise<Store> {
+  const store = await openStore({ url: `sqlite:${path}` })
+  stores.push(store)
+  return store
+}
+
+async function refusal(url: string): Promise<StoreError> {
+  const error = await openStore({ url }).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (!(error instanceof StoreError)) throw new Error(`expected a StoreError, got ${error}`)
+  return error
+}
+
+const mode = async (path: string) => (await stat(path)).mode & 0o777
+
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close()
+  for (const directory of directories.splice(0)) await rm(directory, { recursive: true, force: true })
+})
+
+describe('addresses', () => {
+  test('an address of another kind is refused without repeating what may be a password', async () => {
+    const error = await refusal('postgres://user:hunter2@host/db')
+    expect(error.message).toBe(
+      'The store\'s address must be "sqlite:<path>" or "sqlite::memory:"; it is "postgres:...".',
+    )
+  })
+
+  test('an address without a path or a scheme is refused', async () => {
+    expect((await refusal('sqlite:')).message).toContain('it is "sqlite:"')
+    expect((await refusal('gatehouse.db')).message).toContain('must be "sqlite:<path>"')
+    expect((await refusal('')).message).toContain('must be "sqlite:<path>"')
+  })
+})
+
+describe('files', () => {
+  test('missing directories and the file are made for the owner alone', async () => {
+    const directory = await freshDirectory()
+    const path = join(directory, 'data', 'deeper', 'gatehouse.db')
+    const store = await open(path)
+    await store.models.firstSeen(['a'], 1)
+    expect(await mode(join(directory, 'data'))).toBe(0o700)
+    expect(await mode(join(directory, 'data', 'deeper'))).toBe(0o700)
+    for (const name of readdirSync(join(directory, 'data', 'deeper'))) {
+      expect([name, await mode(join(directory, 'data', 'deeper', name))]).toEqual([name, 0o600])
+    }
+  })
+
+  test('a directory that is there keeps its mode', async () => {
+    const directory = await freshDirectory()
+    await chmod(directory, 0o750)
+    await open(join(directory, 'gatehouse.db'))
+    expect(await mode(directory)).toBe(0o750)
+  })
+
+  test('a closed store leaves one file behind, its log folded in', async () => {
+    const directory = await freshDirectory()
+    const store = await open(join(directory, 'gatehouse.db'))
+    await store.models.firstSeen(['a'], 1)
+    expect(readdirSync(directory).sort()).toEqual(['gatehouse.db', 'gatehouse.db-shm', 'gatehouse.db-wal'])
+    await store.close()
+    expect(readdirSync(directory)).toEqual(['gatehouse.db'])
+  })
+
+  test('what is no database is refused by name and left as it was', async () => {
+    const path = join(await freshDirectory(), 'notes.txt')
+    const text = 'not a database, but long enough to look at. '.repeat(100)
+    await writeFile(path, text)
+    const error = await refusal(`sqlite:${path}`)
+    expect(error.message).toBe(`Cannot use ${path} as the database: file is not a database.`)
+    expect(await Bun.file(path).text()).toBe(text)
+  })
+
+  test('a path under a file is refused by name', async () => {
+    const path = join(await freshDirectory(), 'file')
+    await writeFile(path, '')
+    expect((await refusal(`sqlite:${path}/gatehouse.db`)).message).toStartWith(
+      `Cannot open the database ${path}/gatehouse.db: `,
+    )
+  })
+
+  test('a directory in place of the file is refused by name', async () => {
+    const directory = await freshDirectory()
+    expect((await refusal(`sqlite:${directory}`)).message).toContain(directory)
+  })
+})
+
+describe('versions', () => {
+  test('a database of a newer version is refused, named, and left as it was', async () => {
+    const path = join(await freshDirectory(), 'gatehouse.db')
+    await (await open(path)).close()
+    const file = new Database(path)
+    file.run("insert into kysely_migration values ('9999-from-later', '2030-01-01T00:00:00.000Z')")
+    file.close()
+    const error = await refusal(`sqlite:${path}`)
+    expect(error.message).toStartWith(`The database ${path} was written by a newer version of Gatehouse`)
+    expect(error.message).toContain('"9999-from-later"')
+    expect(error.message).toContain(`"${Object.keys(MIGRATIONS).sort().at(-1)}"`)
+    const again = new Database(path)
+    again.run("delete from kysely_migration where name = '9999-from-later'")
+    again.close()
+    await (await open(path)).ping()
+  })
+
+  test('a migration that fails leaves nothing of itself, and the next start does it whole', async () => {
+    const path = join(await freshDirectory(), 'gatehouse.db')
+    const file = new Database(path)
+    file.run('create table models (in_the_way text)') // made third by the first migration
+    file.close()
+    const error = await refusal(`sqlite:${path}`)
+    expect(error.message).toBe(`The database ${path} could not be brought up to date; it was left as it was.`)
+    const look = new Database(path)
+    const names = look.query<{ name: string }, []>("select name from sqlite_master where type = 'table'").all()
+    expect(names.map(({ name }) => name)).not.toContain('tokens')
+    look.run('drop table models')
+    look.close()
+    expect(await (await open(path)).tokens.list()).toEqual([])
+  })
+
+  test('migrations are named so that their order is the order of their names', () => {
+    const names = Object.keys(MIGRATIONS)
+    expect(names).toEqual(names.toSorted())
+    for (const [index, name] of names.entries())
+      expect(name).toMatch(new RegExp(`^${String(index + 1).padStart(4, '0')}-`))
+  })
+})
+
+describe('several processes', () => {
+  test('many that start at once on a fresh file all open it, and one of them adds the first token', async () => {
+    const path = join(await freshDirectory(), 'fresh', 'gatehouse.db')
+    const script = `
+      import { openStore } from ${JSON.stringify(join(import.meta.dir, 'open-store.ts'))}
+      const store = await openStore({ url: 'sqlite:' + process.argv[1] })
+      const token = { token_id: 'tok_' + process.pid, name: 'n', prefix: 'p', hash: 'h' + process.pid, models: ['*'],
+        families: null, expires_at: null, disabled: false, created_at: 1, last_used_at: null }
+      console.log(await store.tokens.addFirst(token))
+      await store.close()`
+    const children = Array.from({ length: 6 }, () =>
+      Bun.spawn([process.execPath, '-e', script, path], { stdout: 'pipe', stderr: 'pipe' }),
+    )
+    const answers = await Promise.all(
+      children.map(async (child) => ({
+        out: (await new Response(child.stdout).text()).trim(),
+        error: await new Response(child.stderr).text(),
+        exit: await child.exited,
+      })),
+    )
+    expect(answers.map(({ error, exit }) => ({ error, exit }))).toEqual(answers.map(() => ({ error: '', exit: 0 })))
+    expect(answers.map(({ out }) => out).sort()).toEqual(['false', 'false', 'false', 'false', 'false', 'true'])
+    expect(await (await open(path)).tokens.list()).toHaveLength(1)
+  }, 20_000)
+
+  test('a write waits for the other writer without holding up this process, and then goes in', async () => {
+    const path = join(await freshDirectory(), 'gatehouse.db')
+    const store = await open(path)
+    const other = new Database(path)
+    other.run('begin immediate')
+    let written = false
+    const writing = store.models.firstSeen(['a'], 1).then(() => {
+      written = true
+    })
+    // Turns of the event loop that come round although the write has to wait: SQLite's own wait would stop them.
+    for (let turn = 0; turn < 5; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
+    expect(written).toBe(false)
+    other.run('commit')
+    other.close()
+    await writing
+    expect(await store.models.firstSeen(['a'], 2)).toEqual(new Map([['a', 1]]))
+  })
+})

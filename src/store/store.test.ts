@@ -1,0 +1,318 @@
+/** The store's contract, kept by every engine. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { ENGINES } from '../../test/kit/engines.ts'
+import type { UsageRow } from '../spec/token.ts'
+import type { Store, StoredToken } from './store.ts'
+
+function token(name: string, change: Partial<StoredToken> = {}): StoredToken {
+  return {
+    token_id: `tok_${name}`,
+    name,
+    prefix: 'sk-abcdef',
+    hash: `hash of ${name}`,
+    models: ['*'],
+    families: null,
+    expires_at: null,
+    disabled: false,
+    created_at: 1_700_000_000,
+    last_used_at: null,
+    ...change,
+  }
+}
+
+function usage(change: Partial<UsageRow> = {}): UsageRow {
+  return {
+    token_id: 'tok_a',
+    model: 'sandbox/general',
+    hour: 3600,
+    requests: 1,
+    errors: 0,
+    input_tokens: 10,
+    output_tokens: 20,
+    estimated: 0,
+    ...change,
+  }
+}
+
+const ids = (tokens: StoredToken[]) => tokens.map(({ token_id }) => token_id)
+
+for (const engine of ENGINES) {
+  describe(engine.name, () => {
+    afterEach(() => engine.cleanup())
+
+    describe('tokens', () => {
+      test('a token comes back as it was given, every field', async () => {
+        const { tokens } = await engine.open()
+        const full = token('full', {
+          models: ['sandbox/*', 'a"b\\c'],
+          families: ['chatcompat', 'rerank'],
+          expires_at: 4_000_000_000,
+          disabled: true,
+          last_used_at: 1_700_000_001,
+        })
+        const plain = token('plain — ünïcode 🗝')
+        await tokens.add(full)
+        await tokens.add(plain)
+        expect(await tokens.find(full.token_id)).toEqual(full)
+        expect(await tokens.findByHash(full.hash)).toEqual(full)
+        expect(await tokens.find(plain.token_id)).toEqual(plain)
+        expect(await tokens.list()).toEqual([full, plain])
+      })
+
+      test('what is not there is undefined', async () => {
+        const { tokens } = await engine.open()
+        expect(await tokens.find('tok_none')).toBeUndefined()
+        expect(await tokens.findByHash('none')).toBeUndefined()
+        expect(await tokens.list()).toEqual([])
+      })
+
+      test('a taken id or hash is refused and changes nothing', async () => {
+        const { tokens } = await engine.open()
+        const first = token('first')
+        await tokens.add(first)
+        const before = await tokens.revision()
+        await expect(tokens.add(token('second', { token_id: first.token_id }))).rejects.toThrow()
+        await expect(tokens.add(token('second', { hash: first.hash }))).rejects.toThrow()
+        expect(await tokens.list()).toEqual([first])
+        expect(await tokens.revision()).toBe(before)
+      })
+
+      test('the list is oldest first, and in the order of adding within a second', async () => {
+        const { tokens } = await engine.open()
+        await tokens.add(token('z', { created_at: 20 }))
+        await tokens.add(token('a', { created_at: 20 }))
+        await tokens.add(token('m', { created_at: 10 }))
+        expect(ids(await tokens.list())).toEqual(['tok_m', 'tok_z', 'tok_a'])
+      })
+
+      test('an update changes the given fields and no other', async () => {
+        const { tokens } = await engine.open()
+        await tokens.add(token('a', { families: ['rerank'], expires_at: 5 }))
+        await tokens.add(token('b'))
+        expect(await tokens.update('tok_a', { disabled: true })).toBe(true)
+        expect(await tokens.find('tok_a')).toEqual(token('a', { families: ['rerank'], expires_at: 5, disabled: true }))
+        const all = {
+          name: 'renamed',
+          prefix: 'sk-zzzzzz',
+          hash: 'another',
+          models: ['x/*'],
+          families: null,
+          expires_at: null,
+          disabled: false,
+          last_used_at: 9,
+        }
+        expect(await tokens.update('tok_a', all)).toBe(true)
+        expect(await tokens.find('tok_a')).toEqual({ ...token('a'), ...all })
+        expect(await tokens.findByHash('hash of a')).toBeUndefined()
+        expect(await tokens.find('tok_b')).toEqual(token('b'))
+      })
+
+      test('an update of nobody is false, an empty one says whether the token is there', async () => {
+        const { tokens } = await engine.open()
+        await tokens.add(token('a'))
+        const before = await tokens.revision()
+        expect(await tokens.update('tok_none', { disabled: true })).toBe(false)
+        expect(await tokens.update('tok_none', {})).toBe(false)
+        expect(await tokens.update('tok_a', {})).toBe(true)
+        expect(await tokens.revision()).toBe(before)
+      })
+
+      test('an update to a taken hash is refused', async () => {
+        const { tokens } = await engine.open()
+        await tokens.add(token('a'))
+        await tokens.add(token('b'))
+        await expect(tokens.update('tok_b', { hash: 'hash of a', name: 'changed' })).rejects.toThrow()
+        expect(await tokens.find('tok_b')).toEqual(token('b'))
+      })
+
+      test('the revision grows with every add and update, not with reads or touches', async () => {
+        const { tokens } = await engine.open()
+        const seen = [await tokens.revision()]
+        await tokens.add(token('a'))
+        seen.push(await tokens.revision())
+        await tokens.update('tok_a', { name: 'b' })
+        seen.push(await tokens.revision())
+        await tokens.addFirst(token('never'))
+        await tokens.touch([{ token_id: 'tok_a', last_used_at: 5 }])
+        await tokens.list()
+        expect(await tokens.revision()).toBe(seen[2] ?? -1)
+        expect(new Set(seen).size).toBe(3)
+        expect(seen.toSorted((a, b) => a - b)).toEqual(seen)
+      })
+
+      test('a last use is written for the tokens that are there, and never moves back', async () => {
+        const { tokens } = await engine.open()
+        await tokens.add(token('a'))
+        await tokens.add(token('b', { last_used_at: 50 }))
+        await tokens.touch([])
+        await tokens.touch([
+          { token_id: 'tok_a', last_used_at: 10 },
+          { token_id: 'tok_b', last_used_at: 49 },
+          { token_id: 'tok_none', last_used_at: 10 },
+        ])
+        expect((await tokens.list()).map((each) => each.last_used_at)).toEqual([10, 50])
+        await tokens.touch([{ token_id: 'tok_b', last_used_at: 51 }])
+        expect((await tokens.find('tok_b'))?.last_used_at).toBe(51)
+      })
+
+      test('the first token is added to an empty store only, also by many at once', async () => {
+        const store = await engine.open()
+        const answers = await Promise.all(
+          Array.from({ length: 10 }, (_, index) => store.tokens.addFirst(token(`t${index}`))),
+        )
+        expect(answers.filter(Boolean)).toHaveLength(1)
+        expect(await store.tokens.list()).toHaveLength(1)
+        expect(await store.tokens.addFirst(token('late'))).toBe(false)
+      })
+
+      test('a failing write does not undo others that run beside it', async () => {
+        const { tokens } = await engine.open()
+        await tokens.add(token('taken'))
+        const results = await Promise.allSettled(
+          Array.from({ length: 20 }, (_, index) =>
+            tokens.add(token(`t${index}`, index % 2 ? { hash: 'hash of taken' } : {})),
+          ),
+        )
+        expect(results.map(({ status }) => status === 'fulfilled')).toEqual(
+          Array.from({ length: 20 }, (_, index) => index % 2 === 0),
+        )
+        expect(await tokens.list()).toHaveLength(11)
+      })
+    })
+
+    describe('usage', () => {
+      test('counts of the same token, model and hour are added up', async () => {
+        const store = await engine.open()
+        await store.usage.add([usage({ errors: 1, estimated: 1 }), usage({ model: 'b' })])
+        await store.usage.add([usage({ requests: 2, input_tokens: 5, output_tokens: 7, estimated: 2 })])
+        expect(await store.usage.list({ limit: 10 })).toEqual([
+          usage({ model: 'b' }),
+          usage({ requests: 3, errors: 1, input_tokens: 15, output_tokens: 27, estimated: 3 }),
+        ])
+      })
+
+      test('whatever is added, in whatever batches, the sums are true', async () => {
+        const row = fc.record({
+          token_id: fc.constantFrom('tok_a', 'tok_b'),
+          model: fc.constantFrom('m', 'n', 'o'),
+          hour: fc.constantFrom(0, 3600),
+          requests: fc.nat(9),
+          errors: fc.nat(9),
+          input_tokens: fc.nat(1_000_000_000_000),
+          output_tokens: fc.nat(9),
+          estimated: fc.nat(9),
+        })
+        await fc.assert(
+          fc.asyncProperty(fc.array(fc.array(row, { maxLength: 20 }), { maxLength: 5 }), async (batches) => {
+            const store = await engine.open()
+            for (const batch of batches) await store.usage.add(batch)
+            const stored = await store.usage.list({ limit: 1000 })
+            for (const count of ['requests', 'errors', 'input_tokens', 'output_tokens', 'estimated'] as const) {
+              const sum = (rows: UsageRow[]) => rows.reduce((total, each) => total + each[count], 0)
+              expect(sum(stored)).toBe(sum(batches.flat()))
+            }
+            const keys = new Set(batches.flat().map((each) => `${each.token_id} ${each.model} ${each.hour}`))
+            expect(stored).toHaveLength(keys.size)
+            await engine.cleanup()
+          }),
+          { numRuns: 15 },
+        )
+      })
+
+      test('a batch larger than one statement goes in whole', async () => {
+        const store = await engine.open()
+        await store.usage.add(Array.from({ length: 1234 }, (_, index) => usage({ model: `m${index}` })))
+        expect(await store.usage.list({ limit: 5000 })).toHaveLength(1234)
+      })
+
+      test('the list is newest first, within its filter and its limit', async () => {
+        const store = await engine.open()
+        await store.usage.add([
+          usage({ hour: 3600 }),
+          usage({ hour: 10_800 }),
+          usage({ hour: 7200 }),
+          usage({ hour: 7200, token_id: 'tok_b' }),
+        ])
+        const hours = async (filter: Parameters<Store['usage']['list']>[0]) =>
+          (await store.usage.list(filter)).map(({ hour, token_id }) => `${hour} ${token_id}`)
+        expect(await hours({ limit: 10 })).toEqual(['10800 tok_a', '7200 tok_a', '7200 tok_b', '3600 tok_a'])
+        expect(await hours({ limit: 2 })).toEqual(['10800 tok_a', '7200 tok_a'])
+        expect(await hours({ limit: 10, since: 7200 })).toEqual(['10800 tok_a', '7200 tok_a', '7200 tok_b'])
+        expect(await hours({ limit: 10, since: 7201 })).toEqual(['10800 tok_a'])
+        expect(await hours({ limit: 10, token_id: 'tok_b' })).toEqual(['7200 tok_b'])
+        expect(await hours({ limit: 10, token_id: 'tok_none' })).toEqual([])
+      })
+    })
+
+    describe('models', () => {
+      test('a model keeps the time at which it was first seen', async () => {
+        const { models } = await engine.open()
+        expect(await models.firstSeen(['a', 'b', 'a'], 100)).toEqual(
+          new Map([
+            ['a', 100],
+            ['b', 100],
+          ]),
+        )
+        expect(await models.firstSeen(['b', 'c'], 200)).toEqual(
+          new Map([
+            ['b', 100],
+            ['c', 200],
+          ]),
+        )
+        expect(await models.firstSeen([], 300)).toEqual(new Map())
+      })
+
+      test('more models than fit one statement are all answered', async () => {
+        const { models } = await engine.open()
+        const many = Array.from({ length: 1201 }, (_, index) => `vendor/${index}`)
+        expect((await models.firstSeen(many, 100)).size).toBe(1201)
+        const again = await models.firstSeen(many, 200)
+        expect([...again.values()].every((time) => time === 100)).toBe(true)
+      })
+    })
+
+    test('an open store answers a ping, a closed one rejects, and closing twice is no fault', async () => {
+      const store = await engine.open()
+      await store.ping()
+      await store.close()
+      await store.close()
+      await expect(store.ping()).rejects.toThrow()
+    })
+
+    const { openAgain } = engine
+    if (!openAgain) return
+
+    test('another opener sees every change and its revision', async () => {
+      const here = await engine.open()
+      const there = await openAgain()
+      const before = await there.tokens.revision()
+      await here.tokens.add(token('a'))
+      expect(await there.tokens.findByHash('hash of a')).toEqual(token('a'))
+      expect(await there.tokens.revision()).toBeGreaterThan(before)
+      expect(await there.tokens.addFirst(token('b'))).toBe(false)
+      await there.tokens.update('tok_a', { disabled: true })
+      expect((await here.tokens.find('tok_a'))?.disabled).toBe(true)
+    })
+
+    test('two openers who write at once lose nothing', async () => {
+      const stores = [await engine.open(), await openAgain()]
+      await Promise.all(
+        Array.from({ length: 60 }, async (_, index) => {
+          const store = stores[index % 2]
+          await store?.tokens.add(token(`t${index}`))
+          await store?.usage.add([usage()])
+        }),
+      )
+      expect(await stores[0]?.tokens.list()).toHaveLength(60)
+      expect((await stores[0]?.usage.list({ limit: 1 }))?.[0]?.requests).toBe(60)
+    })
+
+    test('a closed store keeps its data', async () => {
+      const store = await engine.open()
+      await store.tokens.add(token('a'))
+      await store.close()
+      expect(await (await openAgain()).tokens.list()).toEqual([token('a')])
+    })
+  })
+}
