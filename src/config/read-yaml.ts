@@ -1,5 +1,17 @@
 /** Reads a YAML text into a plain value, with `${NAME}` filled in and every key and value's line and column kept. */
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Pair, parseDocument } from 'yaml'
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+  visit,
+} from 'yaml'
 import { interpolate } from './interpolate.ts'
 
 export type Path = (string | number)[]
@@ -74,6 +86,7 @@ function createWalk({ document, environment, place }: WalkParts) {
   const values = new Map<string, Place>()
   const written = new Map<string, string>()
   const secrets = new Map<string, string>()
+  const targets = aliasTargets(document)
   let visited = 0
   let depth = 0
   let tooMuch = false
@@ -90,12 +103,13 @@ function createWalk({ document, environment, place }: WalkParts) {
     values.set(JSON.stringify(path), at)
     visited++
     if (tooMuch || visited > MAXIMUM_NODES || depth > MAXIMUM_DEPTH) {
-      if (!tooMuch) say('is nested too deeply or holds too much')
+      // Told of the file as a whole: what is missing from it now is no further mistake.
+      if (!tooMuch) troubles.push({ ...at, path: [], message: 'is nested too deeply or holds too much' })
       tooMuch = true
       return undefined
     }
     if (isAlias(node)) {
-      const target = node.resolve(document)
+      const target = targets.get(node)
       if (!target) return say(`the alias *${node.source} names no anchor before it`)
       return inside(() => valueAt(target, path))
     }
@@ -150,7 +164,7 @@ function createWalk({ document, environment, place }: WalkParts) {
   }
 
   function mergedOf(node: unknown, path: Path): Record<string, unknown> {
-    const target = isAlias(node) ? node.resolve(document) : node
+    const target = isAlias(node) ? targets.get(node) : node
     if (isMap(target)) return inside(() => valueAt(target, path)) as Record<string, unknown>
     if (isSeq(target)) {
       // Of several, the first wins.
@@ -161,6 +175,20 @@ function createWalk({ document, environment, place }: WalkParts) {
   }
 
   return { valueAt, troubles, keys, values, written, secrets }
+}
+
+/** Whom each alias stands for: the last node before it with its anchor. Asked of the library, each would cost a search. */
+function aliasTargets(document: Document.Parsed): Map<Alias, Node> {
+  const anchors = new Map<string, Node>()
+  const targets = new Map<Alias, Node>()
+  visit(document, {
+    Value: (_, node) => void (node.anchor && anchors.set(node.anchor, node)),
+    Alias(_, node) {
+      const target = anchors.get(node.source)
+      if (target) targets.set(node, target)
+    },
+  })
+  return targets
 }
 
 const isMergeKey = (pair: Pair): boolean => isScalar(pair.key) && pair.key.value === '<<'

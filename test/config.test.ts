@@ -1,0 +1,676 @@
+/** The configuration: what is read from where, and that whatever is wrong is told with its place. */
+import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Ajv from 'ajv'
+import fc from 'fast-check'
+import { parse } from 'yaml'
+import { knownVendors } from '../src/cli/vendors.ts'
+import { DEFAULT_SERVER, DEFAULT_TIMEOUTS } from '../src/config/config.ts'
+import { configJsonSchema, configJsonSchemaText } from '../src/config/json-schema.ts'
+import { type LoadParts, loadConfig } from '../src/config/load.ts'
+import { loadManual } from '../src/config/manual.ts'
+import { ConfigError } from '../src/config/problem.ts'
+
+const ROOT = join(import.meta.dir, '..')
+const NOW = Date.UTC(2026, 0, 1) / 1000
+
+type Settings = Partial<LoadParts> & { yaml?: string }
+
+function load({ yaml, ...parts }: Settings = {}) {
+  const readFile = (path: string) => (path === '/etc/gate/gatehouse.yaml' ? yaml : undefined)
+  return loadConfig({ environment: {}, cwd: '/etc/gate', readFile, vendors: knownVendors({}), now: NOW, ...parts })
+}
+
+/** The lines in which the problems are told. */
+function problems(settings: Settings): string[] {
+  try {
+    load(settings)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return error.message.split('\n')
+  }
+  return []
+}
+
+const wrong = (yaml: string, environment: Record<string, string> = {}) => problems({ yaml, environment })
+
+describe('without a file', () => {
+  test('everything is at its default', () => {
+    expect(load()).toEqual({
+      file: undefined,
+      data_dir: '/etc/gate/data',
+      log_level: 'info',
+      bootstrap_token: undefined,
+      server: DEFAULT_SERVER,
+      sandbox: true,
+      discover: true,
+      when_retired: 'refuse',
+      tokens: { models: ['*'] },
+      timeouts: DEFAULT_TIMEOUTS,
+      providers: {},
+      models: {},
+    })
+  })
+
+  test('a file that was named must be there', () => {
+    expect(problems({ environment: { GATEHOUSE_CONFIG: 'other.yaml' } })).toEqual([
+      'other.yaml  cannot be read: there is no such file',
+    ])
+  })
+
+  test('a file that may not be read is told so', () => {
+    const readFile = () => {
+      throw Object.assign(new Error('secret words'), { code: 'EACCES' })
+    }
+    expect(problems({ readFile })).toEqual(['gatehouse.yaml  cannot be read: permission denied'])
+  })
+
+  test('a directory in its place is told so', () => {
+    expect(() => loadConfig({ environment: { GATEHOUSE_CONFIG: '/' }, cwd: '/' })).toThrow('it is a directory')
+  })
+})
+
+describe('the environment', () => {
+  test('sets what it names', () => {
+    const config = load({
+      environment: {
+        GATEHOUSE_HOST: '::1',
+        GATEHOUSE_PORT: '0',
+        GATEHOUSE_DATA_DIR: '../elsewhere',
+        GATEHOUSE_BOOTSTRAP_TOKEN: 'sk-abcdefghijklmnopqrstuvwxyz',
+        GATEHOUSE_LOG: 'DEBUG',
+        GATEHOUSE_DISCOVER: 'off',
+      },
+    })
+    expect(config.server).toEqual({ ...DEFAULT_SERVER, host: '::1', port: 0 })
+    expect(config).toMatchObject({
+      data_dir: '/etc/elsewhere',
+      bootstrap_token: 'sk-abcdefghijklmnopqrstuvwxyz',
+      log_level: 'debug',
+      discover: false,
+    })
+  })
+
+  test('wins over the file, and a flag wins over both', () => {
+    const yaml = 'server: { host: 10.0.0.1, port: 1 }'
+    expect(load({ yaml }).server).toMatchObject({ host: '10.0.0.1', port: 1 })
+    const environment = { GATEHOUSE_HOST: 'b.example', GATEHOUSE_PORT: '2' }
+    expect(load({ yaml, environment }).server).toMatchObject({ host: 'b.example', port: 2 })
+    const flags = { host: '0.0.0.0', port: '3', data_dir: '/d' }
+    const config = load({ yaml, environment: { ...environment, GATEHOUSE_DATA_DIR: '/e' }, flags })
+    expect(config.server).toMatchObject({ host: '0.0.0.0', port: 3 })
+    expect(config.data_dir).toBe('/d')
+  })
+
+  test('with empty variables is as if they were not set', () => {
+    const environment = Object.fromEntries(
+      ['CONFIG', 'HOST', 'PORT', 'DATA_DIR', 'BOOTSTRAP_TOKEN', 'LOG', 'DISCOVER'].map((name) => [
+        `GATEHOUSE_${name}`,
+        '',
+      ]),
+    )
+    expect(load({ environment })).toEqual(load())
+  })
+
+  test.each([
+    [{ GATEHOUSE_PORT: '65536' }, 'GATEHOUSE_PORT: found "65536", must be an integer from 0 to 65535'],
+    [{ GATEHOUSE_PORT: '-1' }, 'GATEHOUSE_PORT: found "-1", must be an integer from 0 to 65535'],
+    [{ GATEHOUSE_PORT: '80.5' }, 'GATEHOUSE_PORT: found "80.5", must be an integer from 0 to 65535'],
+    [
+      { GATEHOUSE_HOST: 'http://x' },
+      'GATEHOUSE_HOST: found "http://x", must be an address or a host name, such as 127.0.0.1 or ::',
+    ],
+    [
+      { GATEHOUSE_HOST: 'a b' },
+      'GATEHOUSE_HOST: found "a b", must be an address or a host name, such as 127.0.0.1 or ::',
+    ],
+    [{ GATEHOUSE_LOG: 'loud' }, 'GATEHOUSE_LOG: found "loud", must be one of debug, info, warn, error, silent'],
+    [{ GATEHOUSE_DISCOVER: 'yes' }, 'GATEHOUSE_DISCOVER: found "yes", must be on or off'],
+    [
+      { GATEHOUSE_BOOTSTRAP_TOKEN: 'guessable-guessable' },
+      'GATEHOUSE_BOOTSTRAP_TOKEN: found 19 characters, must be at least 20 visible ASCII characters without spaces',
+    ],
+    [
+      { GATEHOUSE_BOOTSTRAP_TOKEN: 'with a space in the middle' },
+      'GATEHOUSE_BOOTSTRAP_TOKEN: found 26 characters, must be at least 20 visible ASCII characters without spaces',
+    ],
+  ])('%p is refused', (environment, message) => {
+    expect(problems({ environment })).toEqual([message])
+  })
+
+  test('at its limits is taken', () => {
+    expect(load({ environment: { GATEHOUSE_PORT: '65535' } }).server.port).toBe(65_535)
+    const token = 'a'.repeat(20)
+    expect(load({ environment: { GATEHOUSE_BOOTSTRAP_TOKEN: token } }).bootstrap_token).toBe(token)
+  })
+
+  test('and flags are told by their own names, together with what is wrong in the file', () => {
+    const settings = { yaml: 'sandbox: 1', environment: { GATEHOUSE_LOG: 'x' }, flags: { port: 'many', data_dir: '' } }
+    expect(problems(settings)).toEqual([
+      '--port: found "many", must be an integer from 0 to 65535',
+      'GATEHOUSE_LOG: found "x", must be one of debug, info, warn, error, silent',
+      '--data-dir: found nothing, must be the path of a directory',
+      'gatehouse.yaml:1:10  sandbox: found 1 (number), must be true or false',
+    ])
+  })
+
+  test.each([
+    [undefined, undefined, true],
+    [undefined, 'off', false],
+    ['{}', undefined, false],
+    ['discover: true', undefined, true],
+    ['discover: false', undefined, false],
+    ['discover: true', 'off', false],
+    ['discover: false', 'on', true],
+    ['{}', 'on', true],
+  ])('with the file %p and GATEHOUSE_DISCOVER=%p, the search for providers is %p', (yaml, word, expected) => {
+    const environment = word === undefined ? {} : { GATEHOUSE_DISCOVER: word }
+    expect(load({ environment, ...(yaml === undefined ? {} : { yaml }) }).discover).toBe(expected)
+  })
+})
+
+describe('a file', () => {
+  test('fills in what it says and leaves the rest at its default', () => {
+    const config = load({
+      yaml: 'server: { keep_alive_seconds: 5 }\ntimeouts: { idle_seconds: 7 }\ntokens: { expires_after_days: 3 }',
+    })
+    expect(config.file).toBe('/etc/gate/gatehouse.yaml')
+    expect(config.server).toEqual({ ...DEFAULT_SERVER, keep_alive_seconds: 5 })
+    expect(config.timeouts).toEqual({ ...DEFAULT_TIMEOUTS, idle_seconds: 7 })
+    expect(config.tokens).toEqual({ models: ['*'], expires_after_days: 3 })
+  })
+
+  test.each(['', '# only a remark\n', '---\n', '{}', 'server:\nproviders:\nmodels:\n  # acme/large:\n'])(
+    '%p is valid: empty sections are absent ones',
+    (yaml) => {
+      expect(load({ yaml })).toEqual({ ...load(), file: '/etc/gate/gatehouse.yaml', discover: false })
+    },
+  )
+
+  test('a model or provider without settings has its defaults', () => {
+    const config = load({ yaml: 'providers: { mine: { kind: sandbox } }\nmodels:\n  mine/general:\n' })
+    expect(config.models).toEqual({ 'mine/general': {} })
+  })
+
+  test('is frozen through and through', () => {
+    const config = load({ yaml: 'models: { sandbox/x: { limits: { top_p: { default: 1 } }, fields: [web_search] } }' })
+    const model = config.models['sandbox/x']
+    for (const part of [config, config.server, config.models, model, model?.limits?.top_p, model?.fields]) {
+      expect(Object.isFrozen(part)).toBe(true)
+    }
+  })
+
+  test('may use anchors, aliases and merged mappings', () => {
+    const yaml = `
+models:
+  sandbox/a: &shared
+    limits: { temperature: { maximum: 1 } }
+    fields: [web_search]
+  sandbox/b: *shared
+  sandbox/c:
+    <<: *shared
+    fields: []
+`
+    const { models } = load({ yaml })
+    expect(models['sandbox/b']).toEqual(models['sandbox/a'] ?? {})
+    expect(models['sandbox/c']).toEqual({ limits: { temperature: { maximum: 1 } }, fields: [] })
+  })
+
+  test('may start with a byte order mark and end its lines with CR LF', () => {
+    expect(load({ yaml: '\uFEFFsandbox: false\r\nwhen_retired: serve\r\n' })).toMatchObject({
+      sandbox: false,
+      when_retired: 'serve',
+    })
+    expect(wrong('sandbox: false\r\nwhen_retired: x\r\n')[0]).toStartWith('gatehouse.yaml:2:15  ')
+  })
+})
+
+describe('references to the environment', () => {
+  const provider = (rest: string) => `providers:\n  acme:\n    base_url: https://a.example\n    ${rest}\n`
+
+  test('are filled in, in values of any depth', () => {
+    const environment = { KEY: 'k-1', TEAM: 'red' }
+    const { providers } = load({
+      yaml: provider('key: ${KEY}\n    headers: { x-team: "team ${TEAM}", x: "$${KEY}" }'),
+      environment,
+    })
+    expect(providers.acme).toMatchObject({ key: 'k-1', headers: { 'x-team': 'team red', x: '${KEY}' } })
+  })
+
+  test('are not filled in, in keys', () => {
+    expect(wrong('${KEY}: 1', { KEY: 'sandbox' })[0]).toStartWith('gatehouse.yaml:1:1  ${KEY}: unknown key "${KEY}"')
+  })
+
+  test('become numbers and booleans where those are wanted, and stay text where text is', () => {
+    const yaml = `server: { port: "\${PORT}" }\nsandbox: \${ON}\n${provider('key: ${PORT}')}`
+    const config = load({ yaml, environment: { PORT: '9000', ON: 'false' } })
+    expect(config.server.port).toBe(9000)
+    expect(config.sandbox).toBe(false)
+    expect(config.providers.acme?.key).toBe('9000')
+  })
+
+  test('that lead nowhere are told with their place, all of them', () => {
+    expect(wrong(provider('key: ${NOPE}\n    headers: { a: "${ALSO_NOT}", b: "${" }'))).toEqual([
+      'gatehouse.yaml:4:10  providers.acme.key: the environment variable NOPE is not set',
+      'gatehouse.yaml:5:19  providers.acme.headers.a: the environment variable ALSO_NOT is not set',
+      'gatehouse.yaml:5:37  providers.acme.headers.b: a "${" that is not ${NAME} or ${NAME:-default}; write "$${" for the characters themselves',
+    ])
+  })
+
+  test('never show their value in a message, wherever they stand and whatever is wrong with it', () => {
+    const SECRET = 'sesame "open\\wide" 1234567'
+    const anywhere = [
+      'server: { host: "${SECRET}" }',
+      'server: { port: "${SECRET}", base_url: "${SECRET}", cors_origins: ["${SECRET}"] }',
+      'sandbox: "${SECRET}"',
+      'when_retired: "x${SECRET}"',
+      'tokens: { models: ["a ${SECRET}"], families: ["${SECRET}"] }',
+      'providers: { acme: { base_url: "${SECRET}", key: "${SECRET}", headers: { host: "${SECRET}\\n" }, preset: "${SECRET}" } }',
+      'providers: { acme: { kind: "${SECRET}", timeouts: { idle_seconds: "${SECRET}" } } }',
+      'models: { sandbox/x: { replaced_by: "${SECRET}", status: "${SECRET}", targets: [{ provider: "${SECRET}", model: m }] } }',
+      'models: { sandbox/x: { retired_at: "${SECRET}", fields: ["${SECRET}"], prices: { currency: "${SECRET}" } } }',
+    ]
+    for (const yaml of anywhere) {
+      const told = wrong(yaml, { SECRET })
+      expect(told.length).toBeGreaterThan(0)
+      for (const part of ['sesame', '"open', 'wide', '1234567']) expect(told.join('\n')).not.toContain(part)
+    }
+  })
+
+  test('nor does a key that was written out', () => {
+    expect(wrong(provider('key: 12345'))).toEqual([
+      'gatehouse.yaml:4:10  providers.acme.key: found a number (not shown), must be a string',
+    ])
+    expect(wrong(provider('headers: { authorization: [sesame] }')).join()).not.toContain('sesame')
+  })
+})
+
+/** What is written, and where and how it is told; each line is one kind of mistake. */
+const MISTAKES: [string, string][] = [
+  // YAML itself
+  ['server:\n  port: 1\n  port: 2', '3:3  the key stands here a second time; each key may be written once'],
+  [
+    'server: [1',
+    '1:11  not valid YAML: Flow sequence in block collection must be sufficiently indented and end with a ]',
+  ],
+  ['server:\n\tport: 1', '2:1  not valid YAML: Tabs are not allowed as indentation'],
+  ['sandbox: true\n---\nsandbox: false', '2:1  a second document starts here; the file holds one'],
+  ['sandbox: !on true', '1:10  Unresolved tag: !on; tags are not used here'],
+  ['models: *none', '1:9  models: the alias *none names no anchor before it'],
+  ['tokens: { models: &a [*a] }', '1:23  is nested too deeply or holds too much'],
+  ['[a]: 1', '1:1  a key must be a plain text'],
+  ['<<: 3', '1:5  "<<" takes a mapping, or a list of mappings'],
+  ['server: { port: .inf }', '1:17  server.port: must be a finite number'],
+  ['- 1', '1:1  found a list, must be a mapping'],
+  ['hello', '1:1  found "hello" (string), must be a mapping'],
+  // types, ranges, sets
+  ['server: 7', '1:9  server: found 7 (number), must be a mapping'],
+  ['server: { port: "80" }', '1:17  server.port: found "80" (string), must be an integer'],
+  ['server: { port: 80.5 }', '1:17  server.port: found 80.5 (number), must be an integer'],
+  ['server: { port: 65536 }', '1:17  server.port: found 65536 (number), must be from 0 to 65535'],
+  ['server: { port: -1 }', '1:17  server.port: found -1 (number), must be from 0 to 65535'],
+  ['server: { port: }', '1:17  server.port: found nothing, must be an integer'],
+  ['server: { body_seconds: 0 }', '1:25  server.body_seconds: found 0 (number), must be more than 0 and at most 86400'],
+  [
+    'server: { max_body_bytes: 1023 }',
+    '1:27  server.max_body_bytes: found 1023 (number), must be from 1024 to 1073741824',
+  ],
+  ['server: { cors_origins: x }', '1:25  server.cors_origins: found "x" (string), must be a list'],
+  ['sandbox: yes', '1:10  sandbox: found "yes" (string), must be true or false'],
+  ['when_retired: drop', '1:15  when_retired: found "drop" (string), must be one of "refuse", "serve", "redirect"'],
+  ['tokens: { expires_after_days: 0 }', '1:31  tokens.expires_after_days: found 0 (number), must be more than 0'],
+  [
+    'providers: { a: { kind: other, base_url: "http://a" } }',
+    '1:25  providers.a.kind: found "other" (string), must be one of "chatcompat", "sandbox"',
+  ],
+  [
+    'providers: { a: { base_url: "http://a", key: "" } }',
+    '1:46  providers.a.key: found a string (not shown), must be a string that is not empty',
+  ],
+  [
+    'models: { sandbox/x: { targets: [] } }',
+    '1:33  models.sandbox/x.targets: found an empty list, must be at least 1 item',
+  ],
+  [
+    'models: { sandbox/x: { prices: { currency: usd } } }',
+    '1:44  models.sandbox/x.prices.currency: found "usd" (string), must be text like ^[A-Z]{3}$',
+  ],
+  [
+    'models: { sandbox/x: { retired_at: 2027-01-01 } }',
+    '1:36  models.sandbox/x.retired_at: found "2027-01-01" (string), must be an integer (unix seconds: 2027-01-01 is 1798761600)',
+  ],
+  [
+    'models: { sandbox/x: { targets: [{ provider: sandbox }] } }',
+    '1:34  models.sandbox/x.targets[0].model: is missing, but required',
+  ],
+  [
+    'models: { "sandbox/v1.5": { statu: active } }',
+    '1:29  models."sandbox/v1.5".statu: unknown key "statu"; did you mean "status"? (allowed: families, targets, created, status',
+  ],
+  ['wholly_unknown: 1', '1:1  wholly_unknown: unknown key "wholly_unknown" (allowed: $schema, server, sandbox,'],
+  // limits may narrow what all models share, not widen it
+  ...(
+    [
+      ['max_tokens: { minimum: 0 }', 'max_tokens.minimum: found 0 (number), must be at least 1'],
+      ['max_tokens: { maximum: 1.5 }', 'max_tokens.maximum: found 1.5 (number), must be an integer'],
+      ['temperature: { maximum: 2.1 }', 'temperature.maximum: found 2.1 (number), must be from 0 to 2'],
+      ['top_p: { default: -0.1 }', 'top_p.default: found -0.1 (number), must be from 0 to 1'],
+      ['presence_penalty: { minimum: -3 }', 'presence_penalty.minimum: found -3 (number), must be from -2 to 2'],
+      ['frequency_penalty: { maximum: 3 }', 'frequency_penalty.maximum: found 3 (number), must be from -2 to 2'],
+      ['repetition_penalty: { minimum: -1 }', 'repetition_penalty.minimum: found -1 (number), must be at least 0'],
+    ] as const
+  ).map(([limit, told]): [string, string] => {
+    const yaml = `models:\n  sandbox/x:\n    limits:\n      ${limit}`
+    return [yaml, `4:${7 + limit.search(/[\d.-]+ }$/)}  models.sandbox/x.limits.${told}`]
+  }),
+  // what only the whole can tell
+  [
+    'server: { host: "http://x" }',
+    '1:17  server.host: found "http://x", must be an address or a host name, such as 127.0.0.1 or ::',
+  ],
+  [
+    'server: { base_url: "ftp://x" }',
+    '1:21  server.base_url: must be an http or https address, such as https://api.example.com/v1',
+  ],
+  [
+    'server: { cors_origins: ["https://a.example/x"] }',
+    '1:26  server.cors_origins[0]: must be "*" or an origin such as https://app.example.com, without a path',
+  ],
+  [
+    'tokens: { models: [""] }',
+    '1:20  tokens.models[0]: found an empty pattern, must be a model id or a pattern such as "acme/*"',
+  ],
+  [
+    'tokens: { models: [a, "b/*,c/*"] }',
+    '1:23  tokens.models[1]: found "b/*,c/*" with "," in it; a pattern is one model id in which "*" stands for anything',
+  ],
+  ['providers: { a: {} }', '1:14  providers.a: needs `base_url`, or `preset` for a known vendor'],
+  [
+    'providers: { a/b: { preset: openai } }',
+    '1:14  providers.a/b: found "a/b", must be letters, digits, ".", "_" and "-", and no "/"',
+  ],
+  [
+    'providers: { sandbox: { preset: openai } }',
+    '1:14  providers.sandbox: is the name of the built-in sandbox; use another name, or set `sandbox: false`',
+  ],
+  [
+    'providers: { a: { preset: opnai } }',
+    '1:27  providers.a.preset: found "opnai" (string), must be one of alibaba, anthropic, ',
+  ],
+  [
+    'providers: { a: { base_url: api.example.com } }',
+    '1:29  providers.a.base_url: must be an http or https address, such as https://api.example.com/v1',
+  ],
+  [
+    'providers: { a: { base_url: "https://u:p@a.example" } }',
+    '1:29  providers.a.base_url: holds a user name or password; give them as `key` or in `headers`',
+  ],
+  [
+    'providers: { a: { base_url: "https://a.example/v1?key=x" } }',
+    '1:29  providers.a.base_url: holds a query or fragment (from "?" or "#" on); must end with its path',
+  ],
+  [
+    'providers: { a: { base_url: "http://a", key: "a b" } }',
+    '1:46  providers.a.key: holds a space, a line break or a character outside ASCII (not shown); it could not be sent',
+  ],
+  [
+    'providers: { a: { base_url: "http://a", headers: { "a b": c } } }',
+    '1:52  providers.a.headers."a b": found "a b", must be the name of an HTTP header',
+  ],
+  [
+    'providers: { a: { base_url: "http://a", headers: { Host: c } } }',
+    '1:52  providers.a.headers.Host: is set by the gateway itself and cannot be given',
+  ],
+  [
+    'providers: { a: { base_url: "http://a", headers: { x: "c\\nd" } } }',
+    '1:55  providers.a.headers.x: holds a line break or a character outside ASCII (not shown); it could not be sent',
+  ],
+  [
+    'models: { "a b": {} }',
+    '1:11  models."a b": found "a b", must be like "provider/model", without white space or empty parts',
+  ],
+  [
+    'models: { /x: {} }',
+    '1:11  models./x: found "/x", must be like "provider/model", without white space or empty parts',
+  ],
+  ['models: { lone: {} }', '1:11  models.lone: needs `targets`, since its id names no provider'],
+  [
+    'models: { sandbx/x: {} }',
+    '1:11  models.sandbx/x: has no `targets`, so "sandbx" serves it, which is no provider (did you mean "sandbox"?); there is sandbox',
+  ],
+  [
+    'sandbox: false\nmodels: { sandbox/x: {} }',
+    '2:11  models.sandbox/x: has no `targets`, so "sandbox" serves it, which is no provider; there are none',
+  ],
+  [
+    'models: { m: { targets: [{ provider: a, model: b }] } }',
+    '1:38  models.m.targets[0].provider: found "a", which is no provider; there is sandbox',
+  ],
+  [
+    'models: { sandbox/x: { limits: { top_p: { minimum: 0.6, maximum: 0.5 } } } }',
+    '1:52  models.sandbox/x.limits.top_p.minimum: found 0.6 (number), must not be above `maximum`, which is 0.5',
+  ],
+  [
+    'models: { sandbox/x: { limits: { top_p: { minimum: 0.6, default: 0.5 } } } }',
+    '1:66  models.sandbox/x.limits.top_p.default: found 0.5 (number), must not be below `minimum`, which is 0.6',
+  ],
+  [
+    'models: { sandbox/x: { limits: { top_p: { maximum: 0.4, default: 0.5 } } } }',
+    '1:66  models.sandbox/x.limits.top_p.default: found 0.5 (number), must not be above `maximum`, which is 0.4',
+  ],
+  [
+    'models: { sandbox/x: { when_retired: redirect } }',
+    '1:38  models.sandbox/x.when_retired: found "redirect" (string), but the model has no `replaced_by` to redirect to',
+  ],
+  [
+    'models: { sandbox/x: { deprecated_at: 5, retired_at: 4 } }',
+    '1:39  models.sandbox/x.deprecated_at: found 5 (number), must not be after `retired_at`, which is 4',
+  ],
+  [
+    'models: { sandbox/x: { replaced_by: sandbox/x } }',
+    '1:37  models.sandbox/x.replaced_by: leads back to itself: sandbox/x -> sandbox/x',
+  ],
+  [
+    'models: { sandbox/x: { replaced_by: sandbox/genral } }',
+    '1:37  models.sandbox/x.replaced_by: found "sandbox/genral", must be the id of a model; did you mean "sandbox/general"?',
+  ],
+  [
+    `models: { sandbox/x: { replaced_by: sandbox/y }, sandbox/y: { retired_at: ${NOW} } }`,
+    '1:37  models.sandbox/x.replaced_by: found "sandbox/y": retired itself; must lead to a model that is not',
+  ],
+  [
+    'models: { sandbox/x: { families: [rerank], replaced_by: sandbox/general } }',
+    '1:57  models.sandbox/x.replaced_by: found "sandbox/general", which answers chatcompat; must answer one of: rerank',
+  ],
+]
+
+describe('a file with one mistake is refused with one line that says where and what', () => {
+  test.each(MISTAKES)('%s', (yaml, told) => {
+    const lines = wrong(yaml)
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toStartWith(`gatehouse.yaml:${told}`)
+  })
+
+  // Each range's other side: the same words within their bounds are taken.
+  test.each([
+    'server: { port: 0, body_seconds: 86400, max_body_bytes: 1024, host: localhost, base_url: "https://a.example/x" }',
+    'server: { port: 65535, max_body_bytes: 1073741824, shutdown_seconds: 0, cors_origins: ["*", "https://a.example:8443"] }',
+    'models: { sandbox/x: { limits: { max_tokens: { minimum: 1, maximum: 1, default: 1 } } } }',
+    'models: { sandbox/x: { limits: { temperature: { minimum: 0, maximum: 2 }, top_p: { minimum: 0, maximum: 1 } } } }',
+    'models: { sandbox/x: { limits: { presence_penalty: { minimum: -2 }, frequency_penalty: { maximum: 2 } } } }',
+    'models: { sandbox/x: { limits: { repetition_penalty: { minimum: 0, maximum: 1000 } } } }',
+    'models: { sandbox/x: { deprecated_at: 4, retired_at: 4, replaced_by: sandbox/general, when_retired: redirect } }',
+    `models: { sandbox/x: { replaced_by: sandbox/y }, sandbox/y: { retired_at: ${NOW + 1} } }`,
+    'providers: { sandbox: { kind: sandbox } }',
+    'sandbox: false\nproviders: { sandbox: { preset: openai } }',
+    'providers: { a: { preset: openai, discover: true } }\nmodels: { a/x: { replaced_by: a/found-later } }',
+    'providers: { a: { base_url: "https://a.example:8443/v1/" } }\nmodels: { "a/b/c:d@e": {} }',
+    '$schema: ./gatehouse.schema.json',
+  ])('%s is taken', (yaml) => {
+    expect(wrong(yaml)).toEqual([])
+  })
+})
+
+describe('a file with many mistakes', () => {
+  test('is refused with all of them, in the order of the file', () => {
+    const yaml = `server:
+  port: 70000
+  prot: 1
+providers:
+  acme:
+    base_url: https://a.example?x
+    key: \${NOPE}
+models:
+  acme/large:
+    limits: { temperature: { maximum: 3, default: many } }
+    replaced_by: acme/larg
+  zzz/a: { status: gone }
+`
+    expect(wrong(yaml).map((line) => line.slice(0, line.indexOf(': ')))).toEqual([
+      'gatehouse.yaml:2:9  server.port',
+      'gatehouse.yaml:3:3  server.prot',
+      'gatehouse.yaml:6:15  providers.acme.base_url',
+      'gatehouse.yaml:7:10  providers.acme.key',
+      'gatehouse.yaml:10:39  models.acme/large.limits.temperature.maximum',
+      'gatehouse.yaml:10:51  models.acme/large.limits.temperature.default',
+      'gatehouse.yaml:11:18  models.acme/large.replaced_by',
+      'gatehouse.yaml:12:3  models.zzz/a',
+      'gatehouse.yaml:12:20  models.zzz/a.status',
+    ])
+  })
+
+  test('tells each as data too: file, line, column, path, message', () => {
+    const error = (() => {
+      try {
+        return load({ yaml: '\n  sandbox: 3\n' })
+      } catch (caught) {
+        return caught as ConfigError
+      }
+    })() as ConfigError
+    expect(error.problems).toEqual([
+      {
+        file: 'gatehouse.yaml',
+        line: 2,
+        column: 12,
+        path: 'sandbox',
+        message: 'found 3 (number), must be true or false',
+      },
+    ])
+  })
+
+  test('is not judged by what was faulty already: a wrong member makes no second problem elsewhere', () => {
+    const yaml = `
+providers: { acme: { base_url: 7 } }
+models:
+  acme/a: { replaced_by: [b], when_retired: redirect }
+  acme/b: { targets: [{ provider: 3, model: x }] }
+  acme/c: 3
+  acme/d: { replaced_by: acme/c }
+`
+    expect(wrong(yaml).map((line) => line.slice(0, line.indexOf(': ')))).toEqual([
+      'gatehouse.yaml:2:32  providers.acme.base_url',
+      'gatehouse.yaml:4:26  models.acme/a.replaced_by',
+      'gatehouse.yaml:5:35  models.acme/b.targets[0].provider',
+      'gatehouse.yaml:6:11  models.acme/c',
+    ])
+  })
+
+  test('that grows without bounds by its aliases is refused quickly', () => {
+    const levels = Array.from(
+      { length: 30 },
+      (_, i) => `l${i + 1}: &l${i + 1} [${Array(10).fill(`*l${i}`).join(', ')}]`,
+    )
+    const lines = wrong(`l0: &l0 x\n${levels.join('\n')}`)
+    expect(lines.some((line) => line.includes('is nested too deeply or holds too much'))).toBe(true)
+  })
+
+  test('of any kind whatever is answered with a configuration or with problems that have a place', () => {
+    const value = fc.jsonValue({ maxDepth: 4 })
+    const section = fc.constantFrom('server', 'tokens', 'timeouts', 'providers', 'models', 'sandbox', '__proto__', 'x')
+    const document = fc.dictionary(section, fc.oneof(value, fc.dictionary(fc.string(), value)))
+    fc.assert(
+      fc.property(document, (content) => {
+        for (const line of wrong(JSON.stringify(content))) {
+          if (line.startsWith('gatehouse.yaml')) expect(line).toMatch(/^gatehouse\.yaml:[1-9]\d*:[1-9]\d* {2}/)
+        }
+      }),
+      { numRuns: 200, seed: 7 },
+    )
+  })
+})
+
+describe('providers that are found by their keys', () => {
+  const yaml = 'discover: true\nmodels: { openai/x: {} }'
+  test('may be named by models where the search is on', () => {
+    const environment = { OPENAI_API_KEY: 'k' }
+    expect(problems({ yaml, environment, vendors: knownVendors(environment) })).toEqual([])
+    expect(problems({ yaml, vendors: knownVendors({}) })).toHaveLength(1)
+    const off = { ...environment, GATEHOUSE_DISCOVER: 'off' }
+    expect(problems({ yaml, environment: off, vendors: knownVendors(off) })).toHaveLength(1)
+  })
+})
+
+describe('the schema for editors', () => {
+  const schema = configJsonSchema()
+  const accepts = new Ajv({ strict: false }).compile(schema)
+  const example = readFileSync(join(ROOT, 'gatehouse.example.yaml'), 'utf8')
+
+  test('that is kept beside the example is up to date (else: gatehouse check --schema > gatehouse.schema.json)', () => {
+    expect(readFileSync(join(ROOT, 'gatehouse.schema.json'), 'utf8')).toBe(configJsonSchemaText())
+    expect(JSON.parse(configJsonSchemaText())).toEqual(schema)
+  })
+
+  test('says what every setting is for, or what it holds', () => {
+    expect(schema).toMatchObject({ $schema: 'http://json-schema.org/draft-07/schema#', title: 'gatehouse.yaml' })
+    expect(JSON.stringify(schema)).toContain('Address to listen on. Default 127.0.0.1.')
+  })
+
+  test('takes the example, references to the environment included, and refuses what the gateway refuses', () => {
+    expect(accepts(parse(example))).toBe(true)
+    expect(accepts({ server: { port: 70_000 } })).toBe(false)
+    expect(accepts({ server: { prot: 1 } })).toBe(false)
+    expect(accepts({ server: { port: '${PORT}' } })).toBe(true)
+    expect(accepts({ server: { port: 'many' } })).toBe(false)
+  })
+
+  test('is named in the first line of the example', () => {
+    expect(example.split('\n')[0]).toBe('# yaml-language-server: $schema=./gatehouse.schema.json')
+  })
+
+  test('and the example shows every section, and loads', () => {
+    const config = load({ yaml: example, environment: { OPENAI_API_KEY: 'a', ACME_KEY: 'b', PORT: '9000' } })
+    expect(config.server.port).toBe(9000)
+    expect(Object.keys(config.providers)).toEqual(['openai', 'acme', 'workshop'])
+    const sections = Object.keys((schema.properties ?? {}) as object).filter((name) => name !== '$schema')
+    expect(Object.keys(parse(example)).sort()).toEqual(sections.sort())
+  })
+})
+
+describe('the manual', () => {
+  test('is read page by page', async () => {
+    const pages = await loadManual()
+    expect(pages.map(({ name }) => name)).toContain('configuration')
+    expect(pages.find(({ name }) => name === 'configuration')?.text).toStartWith('# Configuration')
+  })
+
+  test('is empty where it is not installed', async () => {
+    expect(await loadManual(new URL('file:///nowhere/at/all/'))).toEqual([])
+  })
+
+  test('shows configurations that are valid', async () => {
+    const shown = (await loadManual()).flatMap(({ name, text }) =>
+      [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => ({ name, yaml: match[1] ?? '' })),
+    )
+    expect(shown.length).toBeGreaterThan(5)
+    for (const { name, yaml } of shown) {
+      const environment = new Proxy<Record<string, string>>({}, { get: () => 'x' })
+      // A page shows a part of a file: providers that it does not repeat are not held against it.
+      const told = wrong(yaml, {
+        ...Object.fromEntries([...yaml.matchAll(/\$\{(\w+)/g)].map((m) => [m[1], environment.x ?? ''])),
+      })
+      const own = told.filter((line) => !line.includes('no provider') && !line.includes('must be the id of a model'))
+      expect({ name, yaml, told: own }).toEqual({ name, yaml, told: [] })
+    }
+  })
+})
