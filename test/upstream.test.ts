@@ -137,6 +137,18 @@ describe('a request', () => {
     expect(vendor.accepted()).toBe(1)
   })
 
+  test('uses the connection of a stream whose end came only after its [DONE]', async () => {
+    const clock = manualClock()
+    const gate = Promise.withResolvers<void>()
+    const vendor = vendorWith(stream([...chunks('a'), 'data: [DONE]\n\n', gate.promise], { done: false }))
+    const { whole: ask, said } = upstream(vendor.url, { clock })
+    await said()
+    gate.resolve()
+    while (clock.waiting() > 0) await new Promise((resolve) => setImmediate(resolve)) // the rest is read
+    await ask()
+    expect(vendor.accepted()).toBe(1)
+  })
+
   test('is never sent twice when the vendor closes a kept connection instead of answering', async () => {
     const vendor = vendorWith()
     const { whole: ask, said } = upstream(vendor.url)
@@ -496,8 +508,19 @@ describe('when the client leaves', () => {
     }
   })
 
-  test('no timer is left behind, however a request ends', async () => {
+  test('no timer and no listener is left behind, however a request ends', async () => {
     const clock = manualClock()
+    const { signal } = new AbortController()
+    let listening = 0
+    const { addEventListener, removeEventListener } = signal
+    signal.addEventListener = (...args: Parameters<typeof addEventListener>) => {
+      listening++
+      addEventListener.apply(signal, args)
+    }
+    signal.removeEventListener = (...args: Parameters<typeof removeEventListener>) => {
+      listening--
+      removeEventListener.apply(signal, args)
+    }
     const vendor = vendorWith(
       whole(completion('a')),
       stream(chunks('a')),
@@ -506,15 +529,16 @@ describe('when the client leaves', () => {
       hangUp(),
     )
     const { whole: ask, said } = upstream(vendor.url, { clock })
-    await ask()
-    await said()
-    await refusal(ask())
-    await refusal(said())
-    await refusal(ask())
+    await ask(signal)
+    await said(signal)
+    await refusal(ask(signal))
+    await refusal(said(signal))
+    await refusal(ask(signal))
     await new Promise((resolve) => setImmediate(resolve))
     // What remains is the log's own: it holds lines for a moment.
     clock.advance(50)
     expect(clock.waiting()).toBe(0)
+    expect(listening).toBe(0)
   })
 })
 

@@ -102,6 +102,21 @@ describe('chunks', () => {
     expect(normaliser.missingFinish()).toBeUndefined()
   })
 
+  test('text after the finish is still said, but does not end its choice again', () => {
+    const { chunks } = feed(withDelta({ content: 'a' }, 'stop'), withDelta({ content: 'b' }, 'stop'))
+    expect(chunks[1]?.choices[0]).toMatchObject({ delta: { content: 'b' }, finish_reason: null })
+  })
+
+  test('usage beside a piece of text is read, wherever the vendor puts it', () => {
+    const usage = { prompt_tokens: 1, completion_tokens: 1 }
+    const { chunks } = feed(
+      withDelta({ content: 'a' }),
+      { ...withDelta({ content: 'b' }), usage },
+      { ...withDelta({ content: 'c' }), x_groq: { usage } },
+    )
+    expect(chunks.map((chunk) => chunk?.usage?.total_tokens)).toEqual([undefined, 2, 2])
+  })
+
   test('several choices keep apart, and only the open ones get a finish of ours', () => {
     const { normaliser } = feed(
       withDelta({ content: 'a' }),
