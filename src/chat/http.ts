@@ -18,8 +18,6 @@ import { type AnswerHead, type ChunkWriter, createChunkWriter, writeWhole } from
 type ChatRouteParts = { chat: Chat; settings: ServerSettings; clock: Clock; log: Log }
 
 export function chatRoute({ chat, settings, clock, log }: ChatRouteParts): Route {
-  const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
-
   async function whole(asked: Asked, context: Context): Promise<Response> {
     try {
       const answer = await chat.whole(asked, context)
@@ -47,12 +45,10 @@ export function chatRoute({ chat, settings, clock, log }: ChatRouteParts): Route
       await asked.meter.settle({ error: false })
       yield writer.end(usage)
     } catch (thrown) {
-      const error = asGatewayError(thrown, { log, request_id: context.request_id })
+      const error = asGatewayError(context.signal.reason ?? thrown, { log, request_id: context.request_id })
       context.note.error = error.code
       await asked.meter.settle(outcomeOf(error, context))
       yield writer.fail(error)
-    } finally {
-      await asked.meter.settle({ error: false }) // the client left
     }
   }
 
@@ -75,8 +71,15 @@ export function chatRoute({ chat, settings, clock, log }: ChatRouteParts): Route
       batches: events(starting, { asked, writer, context }),
       keep_alive_ms: settings.keep_alive_seconds * 1000,
       clock,
-      context,
       headers: modelHeaders(asked, clock),
+      abort: context.leave,
+      onFirstByte() {
+        context.note.first_byte_ms = clock.now() - context.arrived
+      },
+      async onEnd(outcome) {
+        await asked.meter.settle({ error: false }) // where the client left; in all other cases it is settled by now
+        context.finish(context.note.error ? 'cut' : outcome)
+      },
     })
   }
 
@@ -95,6 +98,7 @@ export function chatRoute({ chat, settings, clock, log }: ChatRouteParts): Route
       example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'What is Gatehouse?' }] },
     },
     async handle(context) {
+      const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
       const request = parseChatRequest(await readJson(context.request, limits))
       const asked = chat.ask(request, context)
       return request.stream ? streamed(asked, context) : whole(asked, context)

@@ -3,6 +3,9 @@ import type { TSchema } from 'typebox'
 import type { ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 
+/** `done`: all was said. `client_gone`: the client left first. `cut`: the answer broke off. */
+export type Outcome = 'done' | 'client_gone' | 'cut'
+
 /** What the access log says of a request; rooms fill in what they learn. Never a prompt, an answer or a secret. */
 export type AccessNote = {
   token_id?: string
@@ -24,8 +27,12 @@ export type Context = {
   request_id: string
   /** Path parameters, percent-decoded. */
   params: Record<string, string>
-  /** Aborted when the client has left, or when the gateway stops for good. */
+  /** Aborted, with the reason, when the client has left or when the gateway stops for good. */
   signal: AbortSignal
+  /** The client has left: aborts `signal`. For an answer that is still being written. */
+  leave(): void
+  /** Ends the request for the log. An answer that is written later (`note.stream`) calls it at its end; once. */
+  finish(outcome: Outcome): void
   /** Who calls; a public route has nobody. */
   caller: Caller
   /** The client's address. */

@@ -1,7 +1,7 @@
 /** Every error the house can make, on one sheet, and the one shape in which clients see it. */
 import Type from 'typebox'
 
-type Row = { status: number; type: string; retry?: boolean; when: string }
+export type ErrorRow = { status: number; type: string; retry?: boolean; when: string }
 
 /**
  * code -> HTTP status, wire type, and when it is thrown. `retry` is sent as `x-should-retry` where the status alone
@@ -66,7 +66,7 @@ export const ERRORS = {
   shutting_down: { status: 503, type: 'service_unavailable_error', when: 'The gateway is being stopped.' },
   no_available_channel: { status: 503, type: 'service_unavailable_error', when: 'No target can serve the model now.' },
   upstream_timeout: { status: 504, type: 'timeout_error', when: 'The upstream kept silent for too long.' },
-} as const satisfies Record<string, Row>
+} as const satisfies Record<string, ErrorRow>
 
 export type ErrorCode = keyof typeof ERRORS
 

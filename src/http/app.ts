@@ -1,0 +1,200 @@
+/** Every request's way in and out: identity, caller, route, errors, CORS, and one line in the log. */
+import { Hono } from 'hono'
+import type { ServerSettings } from '../config/config.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import { randomAlphanumerics } from '../kit/secret.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Caller } from '../spec/token.ts'
+import type { AccessNote, Context, Outcome, Route } from './context.ts'
+import { corsHeaders, preflight } from './cors.ts'
+import { asGatewayError, errorResponse } from './errors.ts'
+
+/** Finds out who calls; throws invalid_api_key. Answers at once when it can: the hot path does not wait in vain. */
+export type Authenticate = (request: Request, address: string, signal: AbortSignal) => Caller | Promise<Caller>
+
+type AppParts = { routes: Route[]; authenticate: Authenticate; settings: ServerSettings; clock: Clock; log: Log }
+
+/** The other end of a connection, as the listener knows it. */
+export type Peer = {
+  readonly address: string
+  /** Called when the request is over: its connection may wait for the next one, or be closed. */
+  ended?(): void
+}
+
+export type App = {
+  fetch(request: Request, peer: Peer): Promise<Response>
+  /** Requests whose answer is not yet written out. */
+  open(): number
+  /** Waits for open requests until the deadline, then cuts them. */
+  close(options: { deadline_ms: number }): Promise<void>
+}
+
+type Env = { Bindings: { live: Live } }
+/** A request under way, as the app keeps it. */
+type Live = Context & { control: AbortController; peer: Peer; ended: boolean; status: number; path: string }
+
+const NOBODY: Caller = { token_id: '', mayUseModel: () => false, mayUseFamily: () => false }
+const UNREAD_BODY = new Set([408, 413])
+/** How long requests that were cut may take to tell their clients. */
+const CUT_MILLISECONDS = 1_000
+
+export function createApp({ routes, authenticate, settings, clock, log }: AppParts): App {
+  const live = new Set<Live>()
+  let closing = false
+  let emptied = () => {}
+
+  const hono = new Hono<Env>({ getPath: pathOf })
+  for (const route of routes) {
+    hono.on(route.method, route.path, ({ env, req }) => answer(route, env.live, req.param()))
+  }
+  for (const [path, methods] of methodsByPath(routes)) {
+    hono.all(path, ({ env, req }) => {
+      const allow = methods.includes('GET') ? [...methods, 'HEAD'] : methods
+      const message = `${req.method} is not a method of ${env.live.path}; it has ${allow.join(', ')}.`
+      return refuse(new GatewayError('method_not_allowed', message, { allow }), env.live)
+    })
+  }
+  hono.notFound(({ env, req }) =>
+    refuse(new GatewayError('unknown_url', `Invalid URL (${req.method} ${env.live.path})`), env.live),
+  )
+
+  async function answer(route: Route, context: Live, params: Record<string, string>): Promise<Response> {
+    try {
+      context.params = params
+      if (!route.public) {
+        const caller = authenticate(context.request, context.address, context.signal)
+        context.caller = caller instanceof Promise ? await caller : caller
+        context.note.token_id = context.caller.token_id
+      }
+      return await route.handle(context)
+    } catch (thrown) {
+      return refuse(thrown, context, route)
+    }
+  }
+
+  function refuse(thrown: unknown, context: Live, route?: Route): Response {
+    const left = context.signal.aborted ? context.signal.reason : undefined
+    const error = asGatewayError(left ?? thrown, { log, request_id: context.request_id })
+    context.note.error = error.code
+    context.note.stream = false
+    if (error.detail.upstream_status !== undefined) context.note.upstream_status = error.detail.upstream_status
+    return errorResponse(error, route?.writeError)
+  }
+
+  function begin(request: Request, peer: Peer): Live {
+    const control = new AbortController()
+    const note: AccessNote = {}
+    const leave = () => control.abort(new GatewayError('client_closed_request', 'The client has left.'))
+    const context: Live = {
+      request,
+      request_id: requestId(request),
+      params: {},
+      signal: control.signal,
+      leave,
+      finish: (outcome) => finish(context, outcome),
+      caller: NOBODY,
+      get address() {
+        return clientAddress(request, { peer, settings })
+      },
+      arrived: clock.now(),
+      note,
+      control,
+      peer,
+      ended: false,
+      status: 0,
+      path: pathOf(request),
+    }
+    if (request.signal.aborted) leave()
+    else request.signal.addEventListener('abort', leave, { once: true })
+    live.add(context)
+    return context
+  }
+
+  function finish(context: Live, outcome: Outcome): void {
+    if (context.ended) return
+    context.ended = true
+    context.request.signal.removeEventListener('abort', context.leave)
+    live.delete(context)
+    context.peer.ended?.()
+    const { note } = context
+    log.info('request', {
+      request_id: context.request_id,
+      method: context.request.method,
+      path: context.path,
+      status: context.status,
+      outcome: context.status === 499 ? 'client_gone' : outcome,
+      total_ms: clock.now() - context.arrived,
+      ...note,
+    })
+    if (live.size === 0) emptied()
+  }
+
+  async function respond(request: Request, peer: Peer): Promise<Response> {
+    if (request.method === 'OPTIONS') return preflight(request, settings)
+    const context = begin(request, peer)
+    const response = closing
+      ? refuse(new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 }), context)
+      : await hono.fetch(request, { live: context })
+    context.status = response.status
+    const { headers } = response
+    headers.set('x-request-id', context.request_id)
+    headers.set('request-id', context.request_id)
+    // The rest of a body that nobody reads would be taken for the next request.
+    if (closing || UNREAD_BODY.has(response.status)) headers.set('connection', 'close')
+    for (const [name, value] of corsHeaders(request, settings)) headers.set(name, value)
+    if (!context.note.stream || request.method === 'HEAD') {
+      context.note.first_byte_ms ??= clock.now() - context.arrived
+      context.finish('done')
+    }
+    return response
+  }
+
+  return {
+    fetch: respond,
+    open: () => live.size,
+    async close({ deadline_ms }) {
+      closing = true
+      if (live.size === 0) return
+      const empty = new Promise<void>((resolve) => {
+        emptied = resolve
+      })
+      const cut = () => {
+        for (const { control } of live) {
+          control.abort(new GatewayError('shutting_down', 'The gateway was stopped before the answer was complete.'))
+        }
+        clock.after(CUT_MILLISECONDS, emptied)
+      }
+      const cancel = clock.after(deadline_ms, cut)
+      await empty
+      cancel()
+    },
+  }
+}
+
+/** The path as it came, still percent-encoded, without the query and a trailing slash. */
+function pathOf({ url }: Request): string {
+  const start = url.indexOf('/', url.indexOf('//') + 2)
+  let end = url.indexOf('?', start)
+  if (end === -1) end = url.length
+  while (end > start + 1 && url.charCodeAt(end - 1) === 47) end--
+  return url.slice(start, end)
+}
+
+function methodsByPath(routes: Route[]): Map<string, string[]> {
+  const out = new Map<string, string[]>()
+  for (const { path, method } of routes) out.set(path, [...(out.get(path) ?? []), method])
+  return out
+}
+
+/** The client's own id, when it is one that may stand in a log; else one of ours. */
+function requestId(request: Request): string {
+  const given = request.headers.get('x-request-id')
+  return given !== null && /^[\w.:-]{1,128}$/.test(given) ? given : `req_${randomAlphanumerics(24)}`
+}
+
+/** Behind a proxy that is trusted, the address that it saw: the last one of its list. */
+function clientAddress(request: Request, { peer, settings }: { peer: Peer; settings: ServerSettings }): string {
+  const forwarded = settings.trust_proxy ? request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() : ''
+  return forwarded || peer.address
+}

@@ -1,0 +1,47 @@
+/** Cross-origin calls from browsers: off unless origins are configured. */
+import type { ServerSettings } from '../config/config.ts'
+
+const EXPOSED = [
+  'x-request-id',
+  'request-id',
+  'retry-after',
+  'x-should-retry',
+  'x-ratelimit-limit-requests',
+  'x-ratelimit-limit-tokens',
+  'x-ratelimit-remaining-requests',
+  'x-ratelimit-remaining-tokens',
+  'x-ratelimit-reset-requests',
+  'x-ratelimit-reset-tokens',
+  'deprecation',
+  'sunset',
+  'link',
+  'x-model-replaced-by',
+  'x-model-requested',
+  'x-model-served',
+].join(', ')
+
+/** What every answer carries for a browser of an allowed origin. */
+export function corsHeaders(request: Request, { cors_origins }: ServerSettings): [string, string][] {
+  if (cors_origins.length === 0) return []
+  const origin = request.headers.get('origin')
+  if (origin === null) return []
+  const any = cors_origins.includes('*')
+  if (!any && !cors_origins.includes(origin)) return [['vary', 'origin']]
+  return [
+    ['access-control-allow-origin', any ? '*' : origin],
+    ['access-control-expose-headers', EXPOSED],
+    ['vary', 'origin'],
+  ]
+}
+
+/** The answer to OPTIONS: what is allowed, to an allowed origin; nothing at all to others. */
+export function preflight(request: Request, settings: ServerSettings): Response {
+  const headers = new Headers(corsHeaders(request, settings))
+  if (headers.has('access-control-allow-origin')) {
+    headers.set('access-control-allow-methods', 'GET, HEAD, POST, DELETE, OPTIONS')
+    const asked = request.headers.get('access-control-request-headers')
+    headers.set('access-control-allow-headers', asked ?? 'authorization, content-type')
+    headers.set('access-control-max-age', '86400')
+  }
+  return new Response(null, { status: 204, headers })
+}

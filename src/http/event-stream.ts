@@ -1,0 +1,112 @@
+/** A stream of server-sent events to a client: back-pressure, keep-alive comments, and an end that is always told. */
+import type { Clock } from '../kit/clock.ts'
+import type { Outcome } from './context.ts'
+
+type EventStreamParts = {
+  /** Whole events as text. One item is written as one piece. */
+  batches: AsyncIterable<string>
+  keep_alive_ms: number
+  clock: Clock
+  headers?: Record<string, string>
+  /** Called when the client has left: must end the wait that the source may be in. */
+  abort(): void
+  /** Called once, however the stream ended. */
+  onEnd(outcome: Outcome): void
+  /** Called with the first bytes. */
+  onFirstByte?(): void
+}
+
+/** A comment is a block of its own: one that is glued to data makes some clients drop the data. */
+const KEEP_ALIVE = new TextEncoder().encode(': keep-alive\n\n')
+
+/** A client that takes nothing for this long is gone, whatever its connection says. */
+const STALLED_MILLISECONDS = 120_000
+
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  connection: 'keep-alive',
+  'x-accel-buffering': 'no',
+}
+
+/**
+ * The response. It is pulled: nothing is read from the source before the client took what came before. A default
+ * stream with no buffer of its own does that; a `direct` one was measured not to hold its source back.
+ */
+export function eventStream(parts: EventStreamParts): Response {
+  const { batches, keep_alive_ms, clock, headers, abort, onEnd, onFirstByte } = parts
+  const encoder = new TextEncoder()
+  const source = batches[Symbol.asyncIterator]()
+  let spoken = clock.now()
+  /** When the client last took something. */
+  let taken = spoken
+  let cancelTimer = () => {}
+  let ended = false
+  let begun = false
+  /** Whether the client waits for more. */
+  let wanted = false
+
+  const end = (outcome: Outcome) => {
+    if (ended) return
+    ended = true
+    cancelTimer()
+    onEnd(outcome)
+  }
+
+  const giveUp = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    end('client_gone')
+    abort()
+    controller.error(new Error('The client took nothing for too long.'))
+    void source.return?.()
+  }
+
+  /** One timer for the whole stream, moved on when it fires: a timer a chunk would cost more than the chunk. */
+  const watchSilence = (controller: ReadableStreamDefaultController<Uint8Array>, ms: number) => {
+    cancelTimer = clock.after(ms, () => {
+      if (ended) return
+      const left = spoken + keep_alive_ms - clock.now()
+      if (!wanted && clock.now() - taken >= STALLED_MILLISECONDS) return giveUp(controller)
+      if (left <= 0 && wanted) {
+        spoken = clock.now()
+        controller.enqueue(KEEP_ALIVE)
+      }
+      watchSilence(controller, left > 0 ? left : keep_alive_ms)
+    })
+  }
+
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start: (controller) => watchSilence(controller, keep_alive_ms),
+      async pull(controller) {
+        wanted = true
+        taken = clock.now()
+        try {
+          const { done, value } = await source.next()
+          if (ended) return
+          if (done) {
+            end('done')
+            controller.close()
+            return
+          }
+          spoken = clock.now()
+          if (!begun) onFirstByte?.()
+          begun = true
+          controller.enqueue(encoder.encode(value))
+        } catch (error) {
+          end('cut')
+          controller.error(error)
+        } finally {
+          wanted = false
+        }
+      },
+      async cancel() {
+        end('client_gone')
+        // `return` does not reach a generator that waits for a read; what it waits for must end first.
+        abort()
+        await source.return?.()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  return new Response(body, { headers: { ...headers, ...STREAM_HEADERS } })
+}

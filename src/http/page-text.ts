@@ -1,0 +1,97 @@
+/** The HTML of the gateway's own pages. They ask no other server for anything. */
+
+const CURL = (origin: string) => `curl ${origin}/v1/chat/completions \\
+  -H "Authorization: Bearer $GATEHOUSE_TOKEN" \\
+  -H "Content-Type: application/json" \\
+  -d '{
+    "model": "sandbox/general",
+    "messages": [{"role": "user", "content": "What is Gatehouse?"}]
+  }'`
+
+const STYLE = `
+  :root { color-scheme: light dark; --ink: #1c2430; --paper: #fbfaf7; --soft: #5c6675; --line: #dcd8cf; --accent: #0b6e69; --code: #f1eee7 }
+  @media (prefers-color-scheme: dark) {
+    :root { --ink: #e8e6e1; --paper: #14181d; --soft: #9aa5b1; --line: #2b323a; --accent: #5cc8bf; --code: #1c2229 }
+  }
+  * { box-sizing: border-box }
+  body { margin: 0; background: var(--paper); color: var(--ink); font: 17px/1.6 ui-sans-serif, system-ui, sans-serif }
+  main { max-width: 46rem; margin: 0 auto; padding: 12vh 1.5rem 4rem }
+  h1 { font-size: 2.6rem; line-height: 1.1; letter-spacing: -.02em; margin: 0 0 .4rem }
+  .lead { font-size: 1.2rem; color: var(--soft); margin: 0 0 2rem }
+  nav { display: flex; flex-wrap: wrap; gap: .75rem; margin: 0 0 2.5rem }
+  nav a { border: 1px solid var(--line); border-radius: .5rem; padding: .45rem .9rem; text-decoration: none; color: var(--ink) }
+  nav a:first-child { background: var(--accent); border-color: var(--accent); color: var(--paper) }
+  nav a:hover, nav a:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px }
+  h2 { font-size: 1.1rem; margin: 2rem 0 .5rem }
+  pre { background: var(--code); border: 1px solid var(--line); border-radius: .5rem; padding: 1rem; overflow-x: auto; font: 14px/1.55 ui-monospace, monospace }
+  code { font-family: ui-monospace, monospace; font-size: .92em }
+  table { border-collapse: collapse; width: 100%; font-size: .97rem }
+  td { border-top: 1px solid var(--line); padding: .5rem .75rem .5rem 0; vertical-align: top }
+  footer { margin-top: 3rem; color: var(--soft); font-size: .9rem }
+`
+
+export function homePage(version: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Gatehouse</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<main>
+<h1>Gatehouse</h1>
+<p class="lead">A gateway to hosted generative models: one address, one kind of token, any OpenAI client.</p>
+<nav><a href="/docs">API reference</a><a href="/openapi.json">OpenAPI document</a><a href="/healthz">Health</a></nav>
+<h2>A first call</h2>
+<pre id="curl">${escapeHtml(CURL('http://127.0.0.1:8787'))}</pre>
+<p>The token was shown when the gateway first started; <code>gatehouse token create</code> makes another.</p>
+<h2>What answers here</h2>
+<table>
+<tr><td><code>GET /v1/models</code></td><td>the models that a token may use</td></tr>
+<tr><td><code>GET /v1/models/{model}</code></td><td>one of them, with its state of life</td></tr>
+<tr><td><code>POST /v1/chat/completions</code></td><td>a chat completion, whole or streamed</td></tr>
+</table>
+<footer>Version ${escapeHtml(version)}</footer>
+</main>
+<script>
+  const example = document.getElementById('curl')
+  example.textContent = example.textContent.replace('http://127.0.0.1:8787', location.origin)
+</script>
+</body>
+</html>
+`
+}
+
+/** Scalar's reference over our document; nothing of it reaches beyond this server. */
+export function referencePage(version: string): string {
+  const settings = {
+    url: '/openapi.json',
+    withDefaultFonts: false,
+    telemetry: false,
+    hideClientButton: true,
+    showDeveloperTools: 'never',
+    agent: { disabled: true },
+    mcp: { disabled: true },
+    metaData: { title: `Gatehouse ${version}` },
+  }
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Gatehouse ${escapeHtml(version)}: API reference</title>
+</head>
+<body>
+<div id="reference"></div>
+<noscript>This page needs JavaScript; the document itself is at <a href="/openapi.json">/openapi.json</a>.</noscript>
+<script src="/docs/scalar.js"></script>
+<script>Scalar.createApiReference('#reference', ${JSON.stringify(settings)})</script>
+</body>
+</html>
+`
+}
+
+const escapeHtml = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')

@@ -1,0 +1,67 @@
+/** The listening port: connections in, requests to the gateway, and an orderly end. */
+import type { ServerSettings } from './config/config.ts'
+import type { Peer } from './http/app.ts'
+import type { Log } from './kit/log.ts'
+
+type ListenParts = {
+  gateway: {
+    fetch(request: Request, peer: Peer): Promise<Response>
+    drain(options: { deadline_ms: number }): Promise<void>
+  }
+  server: Pick<ServerSettings, 'host' | 'port'>
+  log: Log
+  /** Seconds that a connection may stay open between requests. */
+  idle_seconds?: number
+}
+
+export type Listener = {
+  /** `http://<host>:<port>`, without a slash at the end. */
+  url: string
+  port: number
+  /** Takes no more connections, lets open requests finish until the deadline, cuts the rest. */
+  stop(options: { deadline_ms: number }): Promise<void>
+}
+
+/**
+ * Longer than the keep-alive of common proxies and clients (60 s), so that they close first. Bun itself cuts a request
+ * whose head is not complete within some 12 s, and answers a head of more than 16 KiB with 431.
+ */
+const IDLE_SECONDS = 75
+/** What was written last may still be on its way to the socket. */
+const FLUSH_MILLISECONDS = 500
+
+export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS }: ListenParts): Promise<Listener> {
+  const bun = Bun.serve({
+    hostname: server.host,
+    port: server.port,
+    idleTimeout: idle_seconds,
+    // The house counts bodies itself, so that too large a one gets an answer in its own form.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    fetch(request, self) {
+      // An open request may be silent for as long as its upstream may.
+      self.timeout(request, 0)
+      return gateway.fetch(request, {
+        get address() {
+          return self.requestIP(request)?.address ?? ''
+        },
+        ended: () => self.timeout(request, idle_seconds),
+      })
+    },
+    error(cause) {
+      log.error('unanswered request', {}, cause)
+      return new Response(null, { status: 500 })
+    },
+  })
+  const host = server.host.includes(':') ? `[${server.host}]` : server.host
+  return {
+    url: `http://${host}:${bun.port}`,
+    port: bun.port ?? server.port,
+    async stop({ deadline_ms }) {
+      bun.stop()
+      await gateway.drain({ deadline_ms })
+      const end = performance.now() + FLUSH_MILLISECONDS
+      while (bun.pendingRequests > 0 && performance.now() < end) await Bun.sleep(5)
+      await bun.stop(true)
+    },
+  }
+}

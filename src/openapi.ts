@@ -1,0 +1,154 @@
+/** The OpenAPI 3.1 document, from the same schemas that check requests and the same sheet that errors come from. */
+import type { Operation, Route } from './http/context.ts'
+import { ERRORS, ErrorBody, type ErrorCode, type ErrorRow } from './spec/error.ts'
+
+type Json = { [name: string]: unknown }
+type OpenApiParts = { routes: Route[]; version: string }
+
+/** What can happen on any route that needs a token. */
+const COMMON_ERRORS: ErrorCode[] = ['invalid_api_key', 'method_not_allowed', 'internal_error', 'shutting_down']
+
+export function openApiDocument({ routes, version }: OpenApiParts): Json {
+  const components = createComponents()
+  const paths: Record<string, Json> = {}
+  for (const route of routes) {
+    if (route.hidden) continue
+    const path = route.path.replaceAll(/:(\w+)(\{[^}]*\})?/g, '{$1}')
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, components) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Gatehouse',
+      version,
+      description: 'A self-hosted gateway to hosted generative models: chat completions and the model catalogue.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    security: [{ token: [] }],
+    tags: [...new Set(routes.map(({ operation }) => operation.tag))].map((name) => ({ name })),
+    paths,
+    components: {
+      securitySchemes: {
+        token: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'An API token of this gateway: `gatehouse token create` makes one.',
+        },
+      },
+      schemas: components.all,
+    },
+  }
+}
+
+function operationOf(route: Route, components: Components): Json {
+  const { operation } = route
+  return {
+    operationId: operationId(route),
+    summary: operation.summary,
+    ...(operation.description === undefined ? {} : { description: operation.description }),
+    tags: [operation.tag],
+    ...(route.public ? { security: [] } : {}),
+    ...parametersOf(operation),
+    ...(operation.request === undefined ? {} : { requestBody: requestBody(operation, components) }),
+    responses: { '200': success(operation, components), ...failures(route, components) },
+  }
+}
+
+/** `GET /v1/models/:model` -> `getModelsModel`. */
+function operationId({ method, path }: Route): string {
+  const words = path.replaceAll(/\{[^}]*\}/g, '').split(/[^A-Za-z0-9]+/)
+  const named = words.filter((word) => word !== '' && word !== 'v1')
+  return method.toLowerCase() + named.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
+}
+
+function parametersOf({ params = {} }: Operation): Json {
+  const parameters = Object.entries(params).map(([name, description]) => ({
+    name,
+    in: 'path',
+    required: true,
+    description,
+    schema: { type: 'string' },
+  }))
+  return parameters.length === 0 ? {} : { parameters }
+}
+
+function requestBody({ request, example }: Operation, components: Components): Json {
+  const content = { schema: components.use(request), ...(example === undefined ? {} : { example }) }
+  return { required: true, content: { 'application/json': content } }
+}
+
+function success({ response, stream }: Operation, components: Components): Json {
+  const content: Json = {}
+  if (response) content['application/json'] = { schema: components.use(response) }
+  if (stream) {
+    content['text/event-stream'] = {
+      schema: {
+        type: 'string',
+        description:
+          'Events of the form `data: <ChatChunk>`, each followed by an empty line; the last is `data: [DONE]`.',
+        contentMediaType: 'application/json',
+        contentSchema: components.use(stream),
+      },
+    }
+  }
+  return { description: 'Success.', headers: REQUEST_ID, ...(Object.keys(content).length === 0 ? {} : { content }) }
+}
+
+const REQUEST_ID: Json = {
+  'x-request-id': { schema: { type: 'string' }, description: 'The id of this request in the log.' },
+}
+
+/** The errors of a route, one response a status, each naming its codes and when they come. */
+function failures({ operation, public: isPublic }: Route, components: Components): Json {
+  const codes = [...new Set([...(operation.errors ?? []), ...(isPublic ? [] : COMMON_ERRORS)])]
+  const byStatus = new Map<number, ErrorCode[]>()
+  for (const code of codes) {
+    const { status } = ERRORS[code]
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code])
+  }
+  const out: Json = {}
+  for (const [status, group] of [...byStatus].sort(([a], [b]) => a - b)) {
+    out[String(status)] = {
+      description: group.map((code) => `\`${code}\`: ${(ERRORS[code] as ErrorRow).when}`).join('\n\n'),
+      headers: REQUEST_ID,
+      content: {
+        'application/json': {
+          schema: components.use(ErrorBody),
+          examples: Object.fromEntries(group.map((code) => [code, { value: exampleOf(code) }])),
+        },
+      },
+    }
+  }
+  return out
+}
+
+const exampleOf = (code: ErrorCode): ErrorBody => ({
+  error: { message: ERRORS[code].when, type: ERRORS[code].type, param: null, code },
+})
+
+type Components = { all: Record<string, Json>; use(schema: unknown): Json }
+
+/** Schemas with a title stand once among the components; wherever they are used, a reference does. */
+function createComponents(): Components {
+  const all: Record<string, Json> = {}
+  const use = (schema: unknown): Json => {
+    const { title } = schema as { title?: string }
+    if (title === undefined) return inner(schema) as Json
+    if (!(title in all)) {
+      all[title] = {}
+      all[title] = inner(schema) as Json
+    }
+    return { $ref: `#/components/schemas/${title}` }
+  }
+  const inner = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(nested)
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, nested(member)]))
+  }
+  const nested = (value: unknown): unknown => {
+    const isTitled = typeof value === 'object' && value !== null && typeof (value as Json).title === 'string'
+    return isTitled ? use(value) : inner(value)
+  }
+  return { all, use }
+}

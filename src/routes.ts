@@ -1,0 +1,16 @@
+/** The specification's section 4 as a table: one line an endpoint. */
+import type { Route } from './http/context.ts'
+import { pageRoutes } from './http/pages.ts'
+import { openApiDocument } from './openapi.ts'
+
+type RouteParts = {
+  models: { list: Route; retrieve: Route }
+  chat: Route
+  ready: () => Promise<void>
+  version: string
+}
+
+export function routeTable({ models, chat, ready, version }: RouteParts): Route[] {
+  const api = [models.list, models.retrieve, chat]
+  return [...api, ...pageRoutes({ version, ready, openApi: () => openApiDocument({ routes: api, version }) })]
+}

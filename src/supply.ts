@@ -1,0 +1,173 @@
+/** Where models come from: what the operator wrote, the sandbox, and what was found; put together into the catalogue. */
+import type { Config } from './config/config.ts'
+import type { ModelConfig, ProviderConfig } from './config/schema.ts'
+import { checkSuccessors } from './config/successors.ts'
+import { type Clock, unixSeconds } from './kit/clock.ts'
+import type { Log } from './kit/log.ts'
+import { type Catalogue, type CatalogueModel, catalogueModel, type Target } from './models/catalogue.ts'
+import { discoverProviders, probeLocal } from './providers/discover.ts'
+import type { DiscoveredModel, Provider } from './providers/provider.ts'
+import { createProvider } from './providers/registry.ts'
+import { SANDBOX_MODELS } from './providers/sandbox/models.ts'
+import { createTransport } from './providers/transport.ts'
+import type { ModelStore } from './store/store.ts'
+
+/** A provider, and how it came to be here. */
+export type Found = {
+  id: string
+  kind: string
+  found_by: 'file' | 'built in' | 'environment' | 'loopback'
+  models: number
+}
+
+type Supplied = { provider: Provider; config: ProviderConfig; found_by: Found['found_by'] }
+
+type SupplyParts = {
+  environment: Record<string, string | undefined>
+  clock: Clock
+  log: Log
+  manual: () => Promise<{ name: string; text: string }[]>
+  catalogue: Catalogue
+  seen: ModelStore
+}
+
+export type Supply = {
+  /** Puts a configuration in place in one step; throws, and changes nothing, if its parts do not fit together. */
+  apply(config: Config): Promise<void>
+  /** Looks for local runtimes and asks vendors for their models, in the background of everything else. */
+  discover(): Promise<Found[]>
+  providers(): Found[]
+  close(): Promise<void>
+}
+
+/** Asking a vendor for its models is a courtesy of the start, not worth a long wait. */
+const LIST_MODELS_MILLISECONDS = 10_000
+
+export function createSupply({ environment, clock, log, manual, catalogue, seen }: SupplyParts): Supply {
+  const transport = createTransport({ clock, log, environment })
+  const stopped = new AbortController()
+  let config: Config | undefined
+  let supplied = new Map<string, Supplied>()
+  let rows: CatalogueModel[] = []
+  /** Provider id -> the models that it said it has. */
+  const discovered = new Map<string, DiscoveredModel[]>()
+  let local: Record<string, ProviderConfig> = {}
+  let turn: Promise<void> = Promise.resolve()
+
+  /** Changes to the catalogue are made one after the other. */
+  function inTurn(work: () => Promise<void>): Promise<void> {
+    const mine = turn.then(work)
+    turn = mine.catch(() => {})
+    return mine
+  }
+
+  function supplyOf(next: Config): Map<string, Supplied> {
+    const out = new Map<string, Supplied>()
+    const add = (id: string, provider: ProviderConfig, found_by: Found['found_by']) => {
+      if (out.has(id)) return
+      const parts = { transport, clock, log, environment, manual }
+      out.set(id, {
+        provider: createProvider({ id, config: provider, timeouts: next.timeouts, ...parts }),
+        config: provider,
+        found_by,
+      })
+    }
+    for (const [id, provider] of Object.entries(next.providers)) add(id, provider, 'file')
+    if (next.sandbox) add('sandbox', { kind: 'sandbox' }, 'built in')
+    if (!next.discover) return out
+    for (const [id, provider] of Object.entries(discoverProviders(environment))) add(id, provider, 'environment')
+    for (const [id, provider] of Object.entries(local)) add(id, provider, 'loopback')
+    return out
+  }
+
+  /** All models by id: what was written wins over what was found. */
+  function modelsOf(next: Config, supply: Map<string, Supplied>): Record<string, ModelConfig> {
+    const found: Record<string, ModelConfig> = {}
+    for (const [id, models] of discovered) {
+      if (!supply.has(id)) continue
+      for (const { model, created } of models) {
+        found[`${id}/${model}`] = { targets: [{ provider: id, model }], ...(created === undefined ? {} : { created }) }
+      }
+    }
+    return { ...(next.sandbox ? SANDBOX_MODELS : {}), ...found, ...next.models }
+  }
+
+  async function fill(next: Config, supply: Map<string, Supplied>): Promise<void> {
+    const models = modelsOf(next, supply)
+    const now = unixSeconds(clock)
+    const [trouble] = checkSuccessors({ models: new Map(Object.entries(models)), now })
+    if (trouble) throw new Error(`models.${trouble.id}.replaced_by: ${trouble.message}`)
+    const created = await seen.firstSeen(Object.keys(models), now)
+    const filled = Object.entries(models).map(([id, model]) =>
+      catalogueModel({
+        id,
+        config: model,
+        targets: targetsOf(id, model, supply),
+        created: created.get(id) ?? now,
+        when_retired: next.when_retired,
+      }),
+    )
+    catalogue.replace(filled)
+    rows = filled
+    supplied = supply
+    config = next
+  }
+
+  /** The providers there are, those of the file first, with how many models each serves. */
+  function providers(): Found[] {
+    const served = new Map<string, number>()
+    for (const { targets } of rows) {
+      for (const id of new Set(targets.map(({ provider }) => provider.id))) served.set(id, (served.get(id) ?? 0) + 1)
+    }
+    return [...supplied].map(([id, { provider, found_by }]) => ({
+      id,
+      kind: provider.kind,
+      found_by,
+      models: served.get(id) ?? 0,
+    }))
+  }
+
+  async function listModels(id: string, provider: Provider): Promise<void> {
+    const late = new AbortController()
+    const cancel = clock.after(LIST_MODELS_MILLISECONDS, () => late.abort())
+    try {
+      const models = (await provider.listModels?.(AbortSignal.any([stopped.signal, late.signal]))) ?? []
+      discovered.set(id, models)
+    } catch (error) {
+      if (!stopped.signal.aborted) log.warn('model list not had', { provider: id, why: (error as Error).message })
+    } finally {
+      cancel()
+    }
+  }
+
+  return {
+    apply: (next) => inTurn(() => fill(next, supplyOf(next))),
+    async discover() {
+      if (config?.discover) local = await probeLocal({ transport, signal: stopped.signal })
+      const asked = config ? [...supplyOf(config)] : []
+      const willing = asked.filter(([, { config, found_by }]) => config.discover ?? found_by !== 'file')
+      await Promise.all(willing.map(([id, { provider }]) => listModels(id, provider)))
+      await inTurn(async () => {
+        if (config && !stopped.signal.aborted) await fill(config, supplyOf(config))
+      })
+      return providers()
+    },
+    providers,
+    async close() {
+      stopped.abort()
+      await turn
+      await Promise.all([...supplied.values()].map(({ provider }) => provider.close?.()))
+    },
+  }
+}
+
+function targetsOf(id: string, model: ModelConfig, supply: Map<string, Supplied>): Target[] {
+  const slash = id.indexOf('/')
+  const written = model.targets ?? [{ provider: id.slice(0, Math.max(0, slash)), model: id.slice(slash + 1) }]
+  return written.map((target) => {
+    const found = supply.get(target.provider)
+    if (found) return { provider: found.provider, model: target.model }
+    const known = [...supply.keys()].join(', ')
+    throw new Error(`models.${id}: there is no provider "${target.provider}"; there are: ${known}`)
+  })
+}

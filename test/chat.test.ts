@@ -1,0 +1,378 @@
+/** Chat completions through the whole house, against a vendor on loopback: specification 2.2 to 2.4, 4 and 5. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { Compile } from 'typebox/compile'
+import type { ModelConfig } from '../src/config/schema.ts'
+import { ChatChunk, ChatCompletion } from '../src/spec/chat-completion.ts'
+import { startGateway, type TestGateway } from './kit/gateway.ts'
+import { chunk, chunks, completion, failure, hang, startVendor, stream, usageChunk, whole } from './kit/vendor.ts'
+
+const open: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0)) await close()
+})
+
+/** A gateway with one model, `v/m`, served by a vendor on loopback. */
+async function start(model: ModelConfig = {}, more: Record<string, ModelConfig> = {}) {
+  const vendor = startVendor()
+  const house = await startGateway({
+    providers: { v: { kind: 'chatcompat', base_url: vendor.url, key: 'upstream-secret-key' } },
+    models: { 'v/m': model, ...more },
+  })
+  open.push(
+    () => house[Symbol.asyncDispose](),
+    () => vendor.stop(),
+  )
+  return { vendor, house }
+}
+
+const ask = (more: object = {}) => ({ model: 'v/m', messages: [{ role: 'user', content: 'one two' }], ...more })
+
+/** The events of a stream's text: parsed data, or the comment or `[DONE]` as it is. */
+const eventsOf = (text: string): unknown[] =>
+  text
+    .split('\n\n')
+    .filter(Boolean)
+    .map((block) => (block.startsWith('data: {') ? JSON.parse(block.slice(6)) : block))
+
+/** Reads a stream piece by piece. */
+function reading(response: Response) {
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  const decoder = new TextDecoder()
+  return {
+    async next() {
+      const { done, value } = await reader.read()
+      return done ? undefined : decoder.decode(value, { stream: true })
+    },
+    leave: () => reader.cancel(),
+  }
+}
+
+async function usageOf(house: TestGateway) {
+  await house.gateway.flush()
+  const rows = await house.gateway.usage({ limit: 100 })
+  return rows.map(({ model, requests, errors, input_tokens, output_tokens, estimated }) => ({
+    model,
+    requests,
+    errors,
+    input_tokens,
+    output_tokens,
+    estimated,
+  }))
+}
+
+describe('a whole answer', () => {
+  test('has the form of 2.4 with message and mirrored delta, our id and the public model name', async () => {
+    const { vendor, house } = await start()
+    vendor.answer(whole(completion('Hello')))
+    const response = await house.chat(ask({ model: 'm' }))
+    const body = await response.json()
+    expect(response.status).toBe(200)
+    expect(Compile(ChatCompletion).Check(body)).toBe(true)
+    expect(body).toMatchObject({ object: 'chat.completion', model: 'v/m', system_fingerprint: 'fp_test' })
+    expect(body.id).toMatch(/^chatcmpl-/)
+    expect(body.choices[0].message).toEqual({ role: 'assistant', content: 'Hello', refusal: null })
+    expect(body.choices[0].delta).toMatchObject({ role: 'assistant', content: 'Hello' })
+    expect(vendor.requests[0]?.json()).toMatchObject({ model: 'm', messages: [{ role: 'user', content: 'one two' }] })
+    expect(vendor.requests[0]?.headers.authorization).toBe('Bearer upstream-secret-key')
+  })
+
+  test('carries the full usage of 2.4, measured by the vendor', async () => {
+    const { vendor, house } = await start()
+    const usage = {
+      prompt_tokens: 9,
+      completion_tokens: 3,
+      total_tokens: 12,
+      prompt_tokens_details: { cached_tokens: 4 },
+    }
+    vendor.answer(whole(completion('Hello', { usage })))
+    const body = await (await house.chat(ask())).json()
+    expect(body.usage).toEqual({
+      prompt_tokens: 9,
+      completion_tokens: 3,
+      total_tokens: 12,
+      prompt_tokens_details: { cached_tokens: 4, text_tokens: 9, audio_tokens: 0, image_tokens: 0 },
+      completion_tokens_details: { text_tokens: 3, audio_tokens: 0, reasoning_tokens: 0 },
+      input_tokens: 9,
+      output_tokens: 3,
+      input_tokens_details: null,
+      prompt_cache_hit_tokens: 4,
+    })
+    expect(await usageOf(house)).toEqual([
+      { model: 'v/m', requests: 1, errors: 0, input_tokens: 9, output_tokens: 3, estimated: 0 },
+    ])
+  })
+
+  test('carries an estimate, marked as one, where the vendor gave no usage', async () => {
+    const { vendor, house } = await start()
+    vendor.answer(whole(completion('Hello', { usage: undefined })))
+    const { usage } = await (await house.chat(ask())).json()
+    expect(usage.estimated).toBe(true)
+    expect(usage.completion_tokens).toBe(1)
+    expect(usage.prompt_tokens).toBeGreaterThan(1)
+  })
+
+  test('is refused before anything is sent where a field is out of its range', async () => {
+    const { vendor, house } = await start({ limits: { max_tokens: { minimum: 1, maximum: 100 } } })
+    const response = await house.chat(ask({ max_tokens: 101 }))
+    expect(response.status).toBe(400)
+    expect((await response.json()).error).toMatchObject({ code: 'invalid_value', param: 'max_tokens' })
+    expect(vendor.requests.length).toBe(0)
+  })
+
+  test('ends at the vendor as soon as the client leaves', async () => {
+    const { vendor, house } = await start()
+    vendor.answer(hang())
+    const client = new AbortController()
+    const answer = house.chat(ask(), { signal: client.signal })
+    const request = await vendor.request()
+    client.abort()
+    await request.gone
+    await answer.catch(() => {})
+    expect((await usageOf(house))[0]).toMatchObject({ requests: 1, errors: 0, estimated: 1 })
+  })
+})
+
+describe('a stream', () => {
+  test('is framed as event-stream clients expect, to the letter', async () => {
+    const { vendor, house } = await start()
+    vendor.answer(stream(chunks('Hel', 'lo')))
+    const response = await house.chat(ask({ stream: true }))
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    expect(response.headers.get('cache-control')).toBe('no-cache, no-transform')
+    expect(response.headers.get('x-accel-buffering')).toBe('no')
+    const events = eventsOf(await response.text())
+    expect(events.at(-1)).toBe('data: [DONE]')
+    const said = events.slice(0, -1) as ChatChunk[]
+    for (const one of said) {
+      expect(Compile(ChatChunk).Check(one)).toBe(true)
+      expect(one).toMatchObject({ id: said[0]?.id, created: said[0]?.created, model: 'v/m' })
+      expect('usage' in one).toBe(false)
+    }
+    expect(said.map((one) => [one.choices[0]?.delta, one.choices[0]?.finish_reason])).toEqual([
+      [{ role: 'assistant', content: '' }, null],
+      [{ content: 'Hel' }, null],
+      [{ content: 'lo' }, null],
+      [{}, 'stop'],
+    ])
+  })
+
+  test('tells its usage in one last chunk when that was asked for', async () => {
+    const { vendor, house } = await start()
+    vendor.answer(stream(chunks('Hello')))
+    const response = await house.chat(ask({ stream: true, stream_options: { include_usage: true } }))
+    const events = eventsOf(await response.text()).slice(0, -1) as ChatChunk[]
+    expect(events.map((one) => [one.choices.length, one.usage?.total_tokens ?? one.usage])).toEqual([
+      [1, null],
+      [1, null],
+      [1, null],
+      [0, 12],
+    ])
+  })
+
+  test('keeps the status of a refusal: nothing was promised before the first chunk', async () => {
+    const { vendor, house } = await start()
+    vendor.answer(failure(429, { message: 'slow down' }, { 'retry-after': '7' }))
+    const response = await house.chat(ask({ stream: true }))
+    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7'])
+    expect((await response.json()).error.code).toBe('rate_limit_exceeded')
+    expect(await usageOf(house)).toEqual([
+      { model: 'v/m', requests: 1, errors: 1, input_tokens: 0, output_tokens: 0, estimated: 0 },
+    ])
+  })
+
+  test('that breaks ends in one error event without [DONE], and is counted as far as it came', async () => {
+    const { vendor, house } = await start()
+    vendor.answer(stream(chunks('Hello', 'world'), { cutAfter: 2 }))
+    const response = await house.chat(ask({ stream: true }))
+    const events = eventsOf(await response.text())
+    expect(response.status).toBe(200)
+    expect(events.at(-1)).toMatchObject({ error: { code: 'upstream_cut', type: 'upstream_error', param: null } })
+    expect(events.filter((event) => typeof event === 'string')).toEqual([])
+    expect((await usageOf(house))[0]).toMatchObject({ requests: 1, errors: 1, output_tokens: 1, estimated: 1 })
+  })
+
+  test('that ends without a finish is broken, however quietly', async () => {
+    const { vendor, house } = await start()
+    vendor.answer(stream([chunk({ role: 'assistant', content: 'Hel' })], { done: false }))
+    const text = await (await house.chat(ask({ stream: true }))).text()
+    expect(text).toContain('upstream_cut')
+    expect(text).not.toContain('[DONE]')
+  })
+
+  test('that the client leaves ends at the vendor, and is counted as far as it came', async () => {
+    const { vendor, house } = await start()
+    vendor.answer(stream(chunks('Hello', 'world'), { hangAfter: 2 }))
+    const response = await house.chat(ask({ stream: true }))
+    const stream_ = reading(response)
+    await stream_.next()
+    await stream_.leave()
+    await vendor.aborted
+    expect((await usageOf(house))[0]).toMatchObject({ requests: 1, errors: 0, output_tokens: 1, estimated: 1 })
+  })
+
+  test('that the client leaves before the first byte ends at the vendor too', async () => {
+    const { vendor, house } = await start()
+    vendor.answer(hang())
+    const client = new AbortController()
+    const answer = house.chat(ask({ stream: true }), { signal: client.signal })
+    const request = await vendor.request()
+    client.abort()
+    await request.gone
+    await answer.catch(() => {})
+    await vendor.idle()
+  })
+
+  test('keeps the connection alive through silence, before the first chunk and between chunks', async () => {
+    const { vendor, house } = await start()
+    let go = () => {}
+    const gate = () =>
+      new Promise<void>((resolve) => {
+        go = resolve
+      })
+    const first = gate()
+    const openFirst = go
+    const second = gate()
+    const openSecond = go
+    const [role, word, ...rest] = chunks('Hello')
+    vendor.answer(stream([first, role ?? {}, word ?? {}, second, ...rest]))
+    const answer = house.chat(ask({ stream: true }))
+    await vendor.request()
+    house.clock.advance(15_000)
+    const response = await answer
+    expect(response.status).toBe(200)
+    const read = reading(response)
+    const comment = read.next()
+    house.clock.advance(15_000)
+    expect(await comment).toBe(': keep-alive\n\n')
+    openFirst()
+    let said = ''
+    while (!said.includes('Hello')) said += (await read.next()) ?? ''
+    expect(said).not.toContain(': keep-alive')
+    const again = read.next()
+    house.clock.advance(15_000)
+    expect(await again).toBe(': keep-alive\n\n')
+    openSecond()
+    let end = ''
+    for (let text = await read.next(); text !== undefined; text = await read.next()) end += text
+    expect(end).toEndWith('data: [DONE]\n\n')
+  })
+
+  test('whose vendor refuses after the silence was broken ends in an error event', async () => {
+    const { vendor, house } = await start()
+    let go = () => {}
+    const gate = new Promise<void>((resolve) => {
+      go = resolve
+    })
+    vendor.answer(async (wire) => {
+      await gate
+      await failure(500)(wire)
+    })
+    const answer = house.chat(ask({ stream: true }))
+    await vendor.request()
+    house.clock.advance(15_000)
+    const response = await answer
+    go()
+    const text = await response.text()
+    expect(response.status).toBe(200)
+    expect(text).toContain('"code":"bad_upstream_response"')
+    expect(text).not.toContain('[DONE]')
+  })
+
+  test('never carries an id: or retry: field, and no comment is glued to data', async () => {
+    const { vendor, house } = await start()
+    vendor.answer(stream([': comment\n\nid: 7\nretry: 5\n', ...chunks('Hello')]))
+    const text = await (await house.chat(ask({ stream: true }))).text()
+    for (const block of text.split('\n\n').filter(Boolean)) expect(block).toMatch(/^(data: [^\n]+|: keep-alive)$/)
+  })
+
+  test('gives every choice its own role and finish', async () => {
+    const { vendor, house } = await start()
+    const items = [
+      chunk({ content: 'a' }),
+      chunk({ content: 'b' }, null, 1),
+      chunk({}, 'stop', 1),
+      chunk({}, 'length'),
+      usageChunk(),
+    ]
+    vendor.answer(stream(items))
+    const events = eventsOf(await (await house.chat(ask({ stream: true, n: 2 }))).text()).slice(0, -1) as ChatChunk[]
+    const of = (index: number) => events.flatMap((one) => one.choices.filter((choice) => choice.index === index))
+    for (const index of [0, 1]) expect(of(index)[0]?.delta).toEqual({ role: 'assistant', content: '' })
+    expect(of(0).at(-1)?.finish_reason).toBe('length')
+    expect(of(1).at(-1)?.finish_reason).toBe('stop')
+  })
+})
+
+describe('several targets', () => {
+  test('the next one is asked while nothing was said, and only for a fault of the first', async () => {
+    const first = startVendor(failure(503), failure(400), stream(chunks('a'), { cutAfter: 1 }))
+    const second = startVendor(whole(completion('from the second')))
+    const house = await startGateway({
+      providers: { f: { base_url: first.url }, s: { base_url: second.url } },
+      models: {
+        'x/y': {
+          targets: [
+            { provider: 'f', model: 'm' },
+            { provider: 's', model: 'm' },
+          ],
+        },
+      },
+    })
+    open.push(() => house[Symbol.asyncDispose](), first.stop, second.stop)
+    const request = { model: 'x/y', messages: [{ role: 'user', content: 'hi' }] }
+    expect((await (await house.chat(request)).json()).choices[0].message.content).toBe('from the second')
+    expect((await house.chat(request)).status).toBe(400)
+    expect(await (await house.chat({ ...request, stream: true })).text()).toContain('upstream_cut')
+    expect(second.requests.length).toBe(1)
+  })
+})
+
+describe('a model on its way out', () => {
+  const life = { deprecated_at: 1_700_000_000, replaced_by: 'v/m' }
+
+  test('is served with headers that say so', async () => {
+    const { house } = await start({}, { 'v/old': { ...life, retired_at: 4_000_000_000 } })
+    const response = await house.chat(ask({ model: 'v/old' }))
+    expect(response.status).toBe(200)
+    expect(response.headers.get('deprecation')).toBe('@1700000000')
+    expect(response.headers.get('sunset')).toBe(new Date(4_000_000_000_000).toUTCString())
+    expect(response.headers.get('link')).toBe('</v1/models/v/m>; rel="successor-version"')
+    expect(response.headers.get('x-model-replaced-by')).toBe('v/m')
+  })
+
+  test('is refused with 410 and its successor once it is retired', async () => {
+    const { house } = await start({}, { 'v/old': { status: 'retired', replaced_by: 'v/m' } })
+    const response = await house.chat(ask({ model: 'v/old' }))
+    expect(response.status).toBe(410)
+    expect((await response.json()).error).toMatchObject({ code: 'model_retired', replaced_by: 'v/m' })
+  })
+
+  test('redirects to its successor where the operator says so, and tells', async () => {
+    const old: ModelConfig = { status: 'retired', replaced_by: 'v/m', when_retired: 'redirect' }
+    const { vendor, house } = await start({}, { 'v/old': old })
+    const response = await house.chat(ask({ model: 'v/old' }))
+    expect((await response.json()).model).toBe('v/m')
+    expect(response.headers.get('x-model-requested')).toBe('v/old')
+    expect(response.headers.get('x-model-served')).toBe('v/m')
+    expect(vendor.requests[0]?.json().model).toBe('m')
+  })
+})
+
+test('no prompt, answer or secret ever stands in the log', async () => {
+  const { vendor, house } = await start()
+  vendor.answer(
+    whole(completion('answer-canary')),
+    stream(chunks('answer-canary'), { cutAfter: 2 }),
+    failure(401, { message: 'bad key upstream-secret-key' }),
+    failure(400, { message: 'prompt-canary is bad' }),
+  )
+  const messages = [{ role: 'user', content: 'prompt-canary' }]
+  for (const more of [{}, { stream: true }, {}, {}])
+    await (await house.chat({ model: 'v/m', messages, ...more })).text()
+  await house.call(`/v1/models?key=${house.token}`, { headers: { authorization: '' } })
+  await house.call('/v1/models', { headers: { authorization: 'Bearer wrong-secret-canary' } })
+  const logged = house.logged()
+  expect(logged.split('\n').filter((line) => line.includes('request_id')).length).toBeGreaterThanOrEqual(6)
+  for (const secret of ['canary', 'upstream-secret-key', house.token]) expect(logged).not.toContain(secret)
+})

@@ -1,0 +1,93 @@
+/** A whole gateway in memory, called in-process: the real parts, a clock that stands still, no port. */
+import { type Config, DEFAULT_SERVER, DEFAULT_TIMEOUTS, type ServerSettings } from '../../src/config/config.ts'
+import { createGateway, type Gateway } from '../../src/gateway.ts'
+import type { Clock } from '../../src/kit/clock.ts'
+import { createLog } from '../../src/kit/log.ts'
+import { type ManualClock, manualClock } from './clock.ts'
+
+type Settings = Omit<Partial<Config>, 'server'> & { server?: Partial<ServerSettings> }
+
+export type TestGateway = {
+  gateway: Gateway
+  clock: ManualClock
+  /** The first token's secret. */
+  token: string
+  /** Everything that was logged, as text. */
+  logged(): string
+  /** Calls the gateway as the first token, unless the headers say otherwise. A `json` body is posted. */
+  call(path: string, options?: CallOptions): Promise<Response>
+  /** Posts a chat request. */
+  chat(body: unknown, options?: CallOptions): Promise<Response>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export type CallOptions = { method?: string; headers?: Record<string, string>; json?: unknown; signal?: AbortSignal }
+
+export function configOf(settings: Settings = {}): Config {
+  return {
+    file: undefined,
+    data_dir: ':memory:',
+    log_level: 'debug',
+    bootstrap_token: undefined,
+    sandbox: true,
+    discover: false,
+    when_retired: 'refuse',
+    tokens: { models: ['*'] },
+    timeouts: DEFAULT_TIMEOUTS,
+    providers: {},
+    models: {},
+    ...settings,
+    server: { ...DEFAULT_SERVER, ...settings.server },
+  }
+}
+
+export async function startGateway(
+  settings: Settings = {},
+  parts: {
+    clock?: Clock
+    environment?: Record<string, string>
+    manual?: () => Promise<{ name: string; text: string }[]>
+  } = {},
+): Promise<TestGateway> {
+  const clock = manualClock()
+  let lines = ''
+  const write = (text: string) => {
+    lines += text
+  }
+  const log = createLog({ clock, level: 'debug', pretty: false, write })
+  const gateway = await createGateway({
+    config: configOf(settings),
+    environment: {},
+    clock,
+    log,
+    store_url: 'sqlite::memory:',
+    version: '0.0.0-test',
+    ...parts,
+  })
+  const token = gateway.first_token?.secret ?? ''
+
+  function call(path: string, { method, headers, json, signal }: CallOptions = {}): Promise<Response> {
+    const init: RequestInit = {
+      method: method ?? (json === undefined ? 'GET' : 'POST'),
+      headers: { authorization: `Bearer ${token}`, ...(json === undefined ? {} : JSON_TYPE), ...headers },
+    }
+    if (json !== undefined) init.body = typeof json === 'string' ? json : JSON.stringify(json)
+    if (signal) init.signal = signal
+    return gateway.fetch(new Request(`http://gatehouse.test${path}`, init))
+  }
+
+  return {
+    gateway,
+    clock,
+    token,
+    logged() {
+      log.flush()
+      return lines
+    },
+    call,
+    chat: (body, options) => call('/v1/chat/completions', { ...options, json: body }),
+    [Symbol.asyncDispose]: () => gateway.close({ deadline_ms: 0 }),
+  }
+}
+
+const JSON_TYPE = { 'content-type': 'application/json' }

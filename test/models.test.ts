@@ -1,0 +1,117 @@
+/** The model catalogue over HTTP: specification 2.1, 3.1 and 4. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { Compile } from 'typebox/compile'
+import { Model, ModelList } from '../src/spec/model.ts'
+import { startGateway } from './kit/gateway.ts'
+
+const provider = { kind: 'chatcompat' as const, base_url: 'http://127.0.0.1:9/v1' }
+const house = await startGateway({
+  providers: { a: provider, b: provider },
+  models: {
+    'a/one': {},
+    'a/same': {},
+    'b/same': {},
+    'b/deep/name': { created: 1_700_000_000 },
+    'a/spaced name': {},
+    'a/old': { status: 'deprecated', deprecated_at: 1_700_000_000, replaced_by: 'a/one' },
+  },
+})
+afterAll(() => house[Symbol.asyncDispose]())
+const get = async (path: string) => {
+  const response = await house.call(path)
+  return { status: response.status, body: await response.json(), headers: response.headers }
+}
+
+describe('the list', () => {
+  test('is an envelope of models in the form of 2.1, sorted by id', async () => {
+    const { status, body } = await get('/v1/models')
+    expect(status).toBe(200)
+    expect(Compile(ModelList).Check(body)).toBe(true)
+    expect(Object.keys(body).sort()).toEqual(['data', 'object', 'success'])
+    const ids = body.data.map((model: Model) => model.id)
+    expect(ids).toEqual([...ids].sort())
+    expect(ids).toContain('sandbox/general')
+    for (const model of body.data) expect(model.owned_by).toBe(model.id.split('/')[0])
+  })
+
+  test('leaves out what is empty and never shows null', async () => {
+    const { body } = await get('/v1/models')
+    for (const model of body.data) expect(Object.values(model)).not.toContain(null)
+    const one = body.data.find((model: Model) => model.id === 'a/one')
+    expect(Object.keys(one).sort()).toEqual([
+      'created',
+      'id',
+      'object',
+      'owned_by',
+      'status',
+      'supported_endpoint_types',
+    ])
+  })
+
+  test('holds only what the presented token may use', async () => {
+    const { secret } = await house.gateway.tokens.issue({ name: 'narrow', models: ['b/*'] })
+    const response = await house.call('/v1/models', { headers: { authorization: `Bearer ${secret}` } })
+    const { data } = (await response.json()) as ModelList
+    expect(data.map((model) => model.id)).toEqual(['b/deep/name', 'b/same'])
+    const foreign = await house.call('/v1/models/a/one', { headers: { authorization: `Bearer ${secret}` } })
+    expect(foreign.status).toBe(403)
+  })
+
+  test('answers HEAD with the headers alone, and takes a trailing slash', async () => {
+    const head = await house.call('/v1/models', { method: 'HEAD' })
+    expect([head.status, await head.text()]).toEqual([200, ''])
+    expect(head.headers.get('content-type')).toContain('application/json')
+    expect((await house.call('/v1/models/')).status).toBe(200)
+  })
+})
+
+describe('one model', () => {
+  const names = {
+    'a raw slash': 'a/one',
+    'an encoded slash': 'a%2Fone',
+    'a small encoded slash': 'a%2fone',
+    'the short name': 'one',
+    'a short name with a slash': 'deep/name',
+    'a name with a space': 'a/spaced%20name',
+  }
+  for (const [what, name] of Object.entries(names)) {
+    test(`is found by ${what}, and is itself, without an envelope`, async () => {
+      const { status, body } = await get(`/v1/models/${name}`)
+      expect(status).toBe(200)
+      expect(Compile(Model).Check(body)).toBe(true)
+      expect(body.id).toEndWith(decodeURIComponent(name))
+      expect(body.id).toMatch(/^[ab]\//)
+    })
+  }
+
+  test('that nobody knows is 404 in the one error shape', async () => {
+    const { status, body } = await get('/v1/models/a/nothing')
+    expect(status).toBe(404)
+    expect(body.error).toMatchObject({ code: 'model_not_found', type: 'invalid_request_error', param: 'model' })
+  })
+
+  test('whose short name fits several is 400 and names them', async () => {
+    const { status, body } = await get('/v1/models/same')
+    expect([status, body.error.code]).toEqual([400, 'ambiguous_model'])
+    expect(body.error.message).toContain('a/same, b/same')
+  })
+
+  test("with a broken percent-encoding is the caller's mistake", async () => {
+    expect((await get('/v1/models/a%2')).status).toBeOneOf([400, 404])
+    expect((await get('/v1/models/%E0%A4%A')).status).toBeOneOf([400, 404])
+  })
+
+  test('shows where it is in its life', async () => {
+    expect((await get('/v1/models/a/old')).body).toMatchObject({
+      status: 'deprecated',
+      deprecated_at: 1_700_000_000,
+      replaced_by: 'a/one',
+    })
+    expect((await get('/v1/models/sandbox/retired')).body.status).toBe('retired')
+  })
+
+  test('has the created time that was written, else when it entered the catalogue', async () => {
+    expect((await get('/v1/models/b/deep/name')).body.created).toBe(1_700_000_000)
+    expect((await get('/v1/models/a/one')).body.created).toBe(Math.floor(house.clock.now() / 1000))
+  })
+})
