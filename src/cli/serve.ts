@@ -54,11 +54,9 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
   const config = load()
   const log = createLog({ clock, level: config.log_level, pretty: interactive, write: err })
   const stopped = stopSignal()
-  const gateway = await createGateway({ config, environment, log, clock, manual: loadManual, version: VERSION })
-  const server = await listen({ gateway, server: config.server, log }).catch(async (error: unknown) => {
-    await gateway.close({ deadline_ms: 0 })
-    throw inWords(error, config)
-  })
+  const { server, gateway } = await open(config, log, () =>
+    createGateway({ config, environment, log, clock, manual: loadManual, version: VERSION }),
+  )
   const path = config.file ?? resolve(cwd, DEFAULT_FILE)
   const watched = watchConfig({ path, current: config, load, apply: gateway.reload, log, clock })
   process.on('SIGHUP', () => void watched.reload())
@@ -77,11 +75,37 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
   return 0
 }
 
+/**
+ * The port is taken before anything else is touched: a start that fails because the port is in use must not have made
+ * the first token. Requests that arrive while the gateway is being built wait for it.
+ */
+async function open(config: Config, log: Log, build: () => Promise<Gateway>) {
+  const built = Promise.withResolvers<Gateway>()
+  let gateway: Gateway | undefined
+  const front: Parameters<typeof listen>[0]['gateway'] = {
+    fetch: (request, peer) =>
+      gateway?.fetch(request, peer) ?? built.promise.then((whole) => whole.fetch(request, peer)),
+    drain: async (options) => gateway?.drain(options),
+  }
+  const server = await listen({ gateway: front, server: config.server, log }).catch((error: unknown) => {
+    throw inWords(error, config)
+  })
+  try {
+    gateway = await build()
+    built.resolve(gateway)
+    return { server, gateway }
+  } catch (error) {
+    await server.stop({ deadline_ms: 0 })
+    throw error
+  }
+}
+
 /** After a second signal the counts in memory are still written down, if that is quick. */
 const CUT_MILLISECONDS = 2000
 
 async function cutShort(server: Awaited<ReturnType<typeof listen>>, gateway: Gateway): Promise<void> {
-  await Promise.all([server.stop({ deadline_ms: 0 }), gateway.close({ deadline_ms: 0 })])
+  await server.stop({ deadline_ms: 0 })
+  await gateway.close({ deadline_ms: 0 })
 }
 
 const after = (clock: Clock, ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))

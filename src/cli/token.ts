@@ -1,0 +1,199 @@
+/** `gatehouse token`: tokens are made, listed, revoked and rotated, whether or not a gateway is running. */
+import { type Config, storeUrl } from '../config/config.ts'
+import { readEnvironment } from '../config/environment.ts'
+import { loadConfig } from '../config/load.ts'
+import { patternTrouble } from '../config/meaning.ts'
+import { nearest } from '../config/nearest.ts'
+import { systemClock, unixSeconds } from '../kit/clock.ts'
+import { createLog } from '../kit/log.ts'
+import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
+import type { Token } from '../spec/token.ts'
+import { openStore } from '../store/open-store.ts'
+import { createTokens, type Tokens } from '../tokens/tokens.ts'
+import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
+import { readExpiry } from './expiry.ts'
+import { table, timeText } from './table.ts'
+import { bold, json, type Terminal } from './terminal.ts'
+import { knownVendors } from './vendors.ts'
+
+const HELP = `Usage: gatehouse token <create | list | revoke | rotate> [options]
+
+Works on the store itself, so it does not matter whether a gateway is running; a running one follows within a second.
+
+Commands:
+  create --name <name>   make a token; its secret is printed once, alone on standard output
+      --models <patterns>    model ids it may use, with commas between; * stands for anything (default: all, or what
+                             the configuration says)
+      --families <names>     kinds of request it may send, with commas between (default: all)
+      --expires <when>       30d, 12h, 2026-12-31 (to the end of that day, UTC), or never
+      --config <file>        the configuration file, for the defaults
+  list                   show the tokens; secrets are not stored, so none can be shown
+  revoke <token id>      refuse the token from now on
+  rotate <token id>      give the token a new secret, printed once; the old one is refused from now on
+
+Options:
+  --quiet                 print nothing but the secret
+  --data-dir <directory>  where data is kept (default: GATEHOUSE_DATA_DIR, else ./data)
+  --json                  print the result as one line of JSON
+
+Examples:
+  gatehouse token create --name laptop
+  gatehouse token create --name ci --models 'sandbox/*,acme/small' --families chatcompat --expires 90d
+  GATEHOUSE_TOKEN=$(gatehouse token create --name script --quiet)
+  gatehouse token revoke tok_0123456789abcdef
+`
+
+type Action = { flags: FlagTable; positionals: string[]; run(work: Work): Promise<number> }
+type Work = { given: Arguments; tokens: Tokens; config: Config | undefined; terminal: Terminal }
+
+const ACTIONS: Record<string, Action> = {
+  create: {
+    flags: { name: 'text', models: 'text', families: 'text', expires: 'text', config: 'text', quiet: 'switch' },
+    positionals: [],
+    run: create,
+  },
+  list: { flags: {}, positionals: [], run: list },
+  revoke: { flags: { quiet: 'switch' }, positionals: ['a token id; see: gatehouse token list'], run: revoke },
+  rotate: { flags: { quiet: 'switch' }, positionals: ['a token id; see: gatehouse token list'], run: rotate },
+}
+
+export async function run([name, ...args]: string[], terminal: Terminal): Promise<number> {
+  if (name === '--help' || name === '-h') {
+    terminal.out(HELP)
+    return 0
+  }
+  const known = Object.keys(ACTIONS)
+  if (name === undefined) throw new UsageError('token', `needs a command: ${known.join(', ')}`)
+  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
+  if (!action) throw new UsageError('token', unknownCommand(name, known))
+  const { flags, positionals } = action
+  const given = readArguments({ command: `token ${name}`, args, flags: { ...flags, 'data-dir': 'text' }, positionals })
+  if (given.has('help')) {
+    terminal.out(HELP)
+    return 0
+  }
+  return withTokens({ given, terminal, needsDefaults: name === 'create' }, (work) => action.run(work))
+}
+
+type Opening = { given: Arguments; terminal: Terminal; needsDefaults: boolean }
+
+/** Only a new token needs the configuration's defaults: a token can be revoked while the file is broken. */
+async function withTokens({ given, terminal, needsDefaults }: Opening, work: (work: Work) => Promise<number>) {
+  const { environment, cwd, interactive, err } = terminal
+  const [config_, data_dir] = [given.text('config'), given.text('data-dir')]
+  const flags = {
+    ...(config_ === undefined ? {} : { config: config_ }),
+    ...(data_dir === undefined ? {} : { data_dir }),
+  }
+  const settings = readEnvironment({ environment, cwd, flags })
+  const config = needsDefaults ? loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) }) : undefined
+  const clock = systemClock
+  const log = createLog({ clock, level: 'error', pretty: interactive, write: err })
+  const store = await openStore({ url: storeUrl(settings.data_dir) })
+  try {
+    const defaults = config?.tokens ?? { models: ['*'] }
+    return await work({ given, terminal, config, tokens: createTokens({ store: store.tokens, clock, log, defaults }) })
+  } finally {
+    await store.close()
+    log.flush()
+  }
+}
+
+async function create({ given, tokens, terminal }: Work): Promise<number> {
+  const name = given.text('name')?.trim()
+  if (!name) throw new UsageError('token create', 'needs a name, as in --name laptop')
+  const models = listOf(given.text('models'))
+  for (const pattern of models ?? []) {
+    const trouble = patternTrouble(pattern)
+    if (trouble) throw new UsageError('token create', `--models: ${trouble}`)
+  }
+  const families = listOf(given.text('families'))?.map(readFamily)
+  const expires_at = expiryOf(given.text('expires'))
+  const made = await tokens.issue({
+    name,
+    ...(models === undefined ? {} : { models }),
+    ...(families === undefined ? {} : { families }),
+    ...(expires_at === undefined ? {} : { expires_at }),
+  })
+  return show({ ...made, given, terminal, done: 'created' })
+}
+
+async function rotate({ given, tokens, terminal }: Work): Promise<number> {
+  const [token_id = ''] = given.positionals
+  return show({ ...(await tokens.rotate(token_id)), given, terminal, done: 'rotated; the old secret is refused' })
+}
+
+async function revoke({ given, tokens, terminal }: Work): Promise<number> {
+  const [token_id = ''] = given.positionals
+  const token = await tokens.revoke(token_id)
+  if (given.has('json')) terminal.out(json({ token }))
+  else if (!given.has('quiet')) terminal.out(`Token ${token.token_id} (${token.name}) is revoked.\n`)
+  return 0
+}
+
+async function list({ given, tokens, terminal }: Work): Promise<number> {
+  const all = await tokens.list()
+  const now = unixSeconds(systemClock)
+  const rows = all.map((token) => ({ ...token, status: statusOf(token, now) }))
+  if (given.has('json')) terminal.out(json({ tokens: rows }))
+  else if (rows.length === 0) terminal.out('There are no tokens. Make one with: gatehouse token create --name <name>\n')
+  else terminal.out(asTable(rows, terminal))
+  return 0
+}
+
+function asTable(rows: (Token & { status: string })[], terminal: Terminal): string {
+  const head = ['ID', 'NAME', 'SECRET', 'STATUS', 'MODELS', 'FAMILIES', 'CREATED', 'LAST USED', 'EXPIRES']
+  const body = rows.map((token) => [
+    token.token_id,
+    token.name,
+    `${token.prefix}...`,
+    token.status,
+    token.models.join(',') || 'none',
+    token.families?.join(',') ?? 'all',
+    timeText(token.created_at),
+    timeText(token.last_used_at),
+    timeText(token.expires_at),
+  ])
+  const [first = '', ...rest] = table([head, ...body]).split('\n')
+  return [bold(terminal, first), ...rest].join('\n')
+}
+
+const statusOf = ({ disabled, expires_at }: Token, now: number): string =>
+  disabled ? 'revoked' : expires_at !== null && expires_at <= now ? 'expired' : 'active'
+
+type Made = { token: Token; secret: string; given: Arguments; terminal: Terminal; done: string }
+
+/** The secret alone goes to standard output, so that a script can take it; the words go beside it. */
+function show({ token, secret, given, terminal, done }: Made): number {
+  if (given.has('json')) {
+    terminal.out(json({ token, secret }))
+    return 0
+  }
+  const families = token.families === null ? '' : `, by ${token.families.join(', ')}`
+  const end = token.expires_at === null ? 'never expires' : `expires ${timeText(token.expires_at)} UTC`
+  if (!given.has('quiet')) {
+    terminal.err(
+      `Token ${token.token_id} (${token.name}) is ${done}. It may use ${token.models.join(', ')}${families}; `,
+    )
+    terminal.err(`it ${end}.\nIts secret, shown this once:\n`)
+  }
+  terminal.out(`${secret}\n`)
+  return 0
+}
+
+const listOf = (text: string | undefined): string[] | undefined => text?.split(',').map((part) => part.trim())
+
+function readFamily(name: string): EndpointFamily {
+  const family = ENDPOINT_FAMILIES.find((known) => known === name)
+  if (family) return family
+  const meant = nearest(name, ENDPOINT_FAMILIES)
+  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`
+  const allowed = ENDPOINT_FAMILIES.join(', ')
+  throw new UsageError('token create', `--families: found ${JSON.stringify(name)}, must be one of ${allowed}${hint}`)
+}
+
+function expiryOf(text: string | undefined): number | null | undefined {
+  const expires_at = text === undefined ? undefined : readExpiry(text, unixSeconds(systemClock))
+  if (typeof expires_at === 'string') throw new UsageError('token create', `--expires: ${expires_at}`)
+  return expires_at
+}
