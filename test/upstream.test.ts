@@ -238,6 +238,20 @@ describe('a stream', () => {
     }
   })
 
+  test('whose connection breaks after every finish has ended well: the answer is whole', async () => {
+    for (const options of [{ cutAfter: 3 }, { resetAfter: 3 }]) {
+      const gate = Promise.withResolvers<void>()
+      const [role, text, finish, usage] = chunks('a')
+      const vendor = vendorWith(stream([role ?? {}, text ?? {}, finish ?? {}, gate.promise, usage ?? {}], options))
+      const all: ChatChunk[] = []
+      for await (const batch of await upstream(vendor.url).chunks()) {
+        all.push(...batch)
+        if (finishesOf(all).length > 0) gate.resolve()
+      }
+      expect(textOf(all)).toBe('a')
+    }
+  })
+
   test('with [DONE] but without a finish gets one, for each open choice', async () => {
     const items = [chunk({ content: 'a' }), chunk({ content: 'b' }, null, 1), chunk({}, 'length', 1)]
     const all = await upstream(vendorWith(stream(items)).url).said()

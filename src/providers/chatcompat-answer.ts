@@ -10,6 +10,7 @@ import type {
 import {
   argumentsText,
   contentOf,
+  type Fallback,
   finishReasonOf,
   isRecord,
   type JsonRecord,
@@ -18,7 +19,6 @@ import {
 } from './chatcompat-json.ts'
 import { usageOf } from './chatcompat-usage.ts'
 
-type Fallback = { id: string; model: string; created: number }
 type WholeChoice = ChatCompletion['choices'][number]
 
 /** The whole answer; undefined for an object that is none (no choices). Unknown members are kept. */

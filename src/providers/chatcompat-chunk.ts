@@ -1,6 +1,6 @@
 /** A vendor's stream chunks in the specification's form. The common chunk, one piece of text, passes as it is. */
 import type { ChatChunk, ChunkChoice, Delta, FinishReason } from '../spec/chat-completion.ts'
-import { contentOf, finishReasonOf, isRecord, type JsonRecord } from './chatcompat-json.ts'
+import { contentOf, type Fallback, finishReasonOf, isRecord, type JsonRecord } from './chatcompat-json.ts'
 import { createToolCallDeltas, type ToolCallDeltas } from './chatcompat-tool-call.ts'
 import { usageOf } from './chatcompat-usage.ts'
 
@@ -18,11 +18,11 @@ export type ChunkNormaliser = {
 type Choice = { begun: boolean; finished: FinishReason | undefined; toolCalls: ToolCallDeltas | undefined }
 
 /** `fallback` stands in for an id, model or time that the vendor leaves out. */
-export function createChunkNormaliser(fallback: { id: string; model: string; created: number }): ChunkNormaliser {
+export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
   const choices = new Map<number, Choice>()
   /** Choice 0 is nearly always the only one. */
   let zero: Choice | undefined
-  let last: { id: string; model: string; created: number } = fallback
+  let last: Fallback = fallback
 
   const choiceAt = (index: number): Choice => {
     if (index === 0 && zero) return zero

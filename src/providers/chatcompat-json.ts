@@ -61,3 +61,15 @@ export function contentOf(value: unknown): { content: string | null; reasoning: 
   }
   return { content, reasoning }
 }
+
+/** The parsed text; undefined where it is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Stands in for what a vendor leaves out of its answer. */
+export type Fallback = { id: string; model: string; created: number }

@@ -1,14 +1,13 @@
 /** Kind `chatcompat`: any vendor or runtime that speaks the OpenAI chat API over HTTP, another Gatehouse included. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import { createSseParser, type SseEvent, SseTooLong } from '../kit/sse.ts'
-import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
+import type { ChatChunk } from '../spec/chat-completion.ts'
 import { GatewayError } from '../spec/error.ts'
-import { chunksOf, createFold, normaliseWhole } from './chatcompat-answer.ts'
-import { type ChunkNormaliser, createChunkNormaliser } from './chatcompat-chunk.ts'
-import { errorInAnswer, holdsError, refusalToError } from './chatcompat-error.ts'
-import { isRecord } from './chatcompat-json.ts'
+import { chunksOf } from './chatcompat-answer.ts'
+import { errorInAnswer, refusalToError } from './chatcompat-error.ts'
+import { type Fallback, parseJson } from './chatcompat-json.ts'
 import { readModelList } from './chatcompat-models.ts'
+import { type Faults, readStream, readWhole } from './chatcompat-reading.ts'
 import { createBodyWriter } from './chatcompat-request.ts'
 import type { ChatcompatSettings } from './chatcompat-settings.ts'
 import type { ChatCall, DiscoveredModel, Provider } from './provider.ts'
@@ -56,11 +55,15 @@ export function createChatcompat({ id, settings, transport, clock, log }: Chatco
     return error
   }
 
-  const inAnswer = (payload: unknown, model: string | undefined): GatewayError => {
-    const error = errorInAnswer({ provider: id, model, payload, secrets: settings.secrets, clock })
-    log.warn('upstream failed in its answer', { provider: id, model, error: error.code })
-    return error
-  }
+  const faultsOf = (model: string): Faults => ({
+    inAnswer(payload) {
+      const error = errorInAnswer({ provider: id, model, payload, secrets: settings.secrets, clock })
+      log.warn('upstream failed in its answer', { provider: id, model, error: error.code })
+      return error
+    },
+    notUnderstood,
+    cut: () => new GatewayError('upstream_cut', `${upstream} ended its answer in the middle, without a finish.`),
+  })
 
   const notUnderstood = (what: string, upstream_status?: number) =>
     new GatewayError(
@@ -69,103 +72,11 @@ export function createChatcompat({ id, settings, transport, clock, log }: Chatco
       upstream_status === undefined ? {} : { upstream_status },
     )
 
-  const fallbackOf = (call: ChatCall) => ({
+  const fallbackOf = (call: ChatCall): Fallback => ({
     id: `chatcmpl-${call.request_id}`,
     model: call.model,
     created: unixSeconds(clock),
   })
-
-  /** One answer from the text of its body, which some vendors stream although it was not asked for. */
-  function readWhole(text: string, call: ChatCall): ChatCompletion {
-    const payload = parseJson(text)
-    if (isRecord(payload) || Array.isArray(payload)) {
-      const body = Array.isArray(payload) ? payload[0] : payload
-      if (!isRecord(body) || holdsError(body)) throw inAnswer(body, call.model)
-      const answer = normaliseWhole(body, fallbackOf(call))
-      if (answer) return answer
-      throw notUnderstood('answered with JSON that is no chat completion')
-    }
-    // A stream begins with a field or a comment, perhaps after a BOM.
-    if (!/^\uFEFF?\s*(data:|event:|:)/.test(text)) throw notUnderstood('answered with something that is not JSON')
-    const parser = createSseParser()
-    const reading = createReading(call)
-    const step = reading.take([...parser.push(new TextEncoder().encode(text)), ...parser.end()])
-    if (step.failure) throw step.failure
-    const fold = createFold()
-    for (const chunk of [...step.chunks, ...reading.end()]) fold.add(chunk)
-    const answer = fold.whole()
-    if (answer) return answer
-    throw notUnderstood('answered with a stream that says nothing')
-  }
-
-  /** The state of one stream: events in, chunks out, and what its end means. */
-  function createReading(call: ChatCall) {
-    const normaliser: ChunkNormaliser = createChunkNormaliser(fallbackOf(call))
-    let isDone = false
-    return {
-      /** What these events say. A failure comes after the chunks before it. At the end an event may be half there. */
-      take(
-        events: SseEvent[],
-        atEnd = false,
-      ): { chunks: ChatChunk[]; done: boolean; failure: GatewayError | undefined } {
-        const chunks: ChatChunk[] = []
-        for (const { event, data } of events) {
-          // `data:` with nothing, or with a comment in the wrong place, is how some vendors keep a connection alive.
-          if (data === '' || data.charCodeAt(0) === 58) continue
-          if (data === '[DONE]' || data.trim() === '[DONE]') {
-            isDone = true
-            break
-          }
-          const payload = parseJson(data)
-          if (payload === undefined && atEnd) continue
-          const failure = isRecord(payload)
-            ? event === 'error' || holdsError(payload) || hasHiddenError(payload)
-              ? inAnswer(payload, call.model)
-              : undefined
-            : event === 'error'
-              ? inAnswer(data, call.model)
-              : notUnderstood('sent an event that is not a JSON object')
-          if (failure) return { chunks, done: true, failure }
-          const chunk = normaliser.take(payload as Record<string, unknown>)
-          if (chunk) chunks.push(chunk)
-        }
-        return { chunks, done: isDone, failure: undefined }
-      },
-      /** The end of the body: nothing more, the finish that the vendor forgot, or the error that it is no end at all. */
-      end(): ChatChunk[] {
-        if (normaliser.isFinished()) return []
-        if (!isDone) {
-          throw new GatewayError('upstream_cut', `${upstream} ended its answer in the middle, without a finish.`)
-        }
-        if (!normaliser.hasBegun()) throw notUnderstood('answered with a stream that says nothing')
-        const missing = normaliser.missingFinish()
-        return missing ? [missing] : []
-      },
-    }
-  }
-
-  async function* readStream(answer: UpstreamAnswer, call: ChatCall): AsyncGenerator<ChatChunk[]> {
-    const parser = createSseParser()
-    const reading = createReading(call)
-    for (;;) {
-      const bytes = await answer.read()
-      const { chunks, done, failure } = reading.take(bytes ? pushed(parser, bytes) : parser.end(), !bytes)
-      if (chunks.length > 0) yield chunks
-      if (failure) throw failure
-      if (done || !bytes) break
-    }
-    const rest = reading.end()
-    if (rest.length > 0) yield rest
-  }
-
-  const pushed = (parser: ReturnType<typeof createSseParser>, bytes: Uint8Array): SseEvent[] => {
-    try {
-      return parser.push(bytes)
-    } catch (thrown) {
-      if (thrown instanceof SseTooLong) throw notUnderstood(`sent ${thrown.message}`)
-      throw thrown
-    }
-  }
 
   async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
     const answer = await ask(call, signal, true)
@@ -175,8 +86,10 @@ export function createChatcompat({ id, settings, transport, clock, log }: Chatco
       if (type.includes('text/html')) throw notUnderstood('answered with a web page', answer.status)
       // JSON in one piece instead of a stream; some vendors label it as a stream even so.
       const isWhole = /^[^;]*\bjson\b/.test(type) || (await startsLikeJson(answer))
-      if (isWhole) yield chunksOf(readWhole(await answer.text(), call))
-      else yield* readStream(answer, call)
+      const fallback = fallbackOf(call)
+      const faults = faultsOf(call.model)
+      if (isWhole) yield chunksOf(readWhole(await answer.text(), fallback, faults))
+      else yield* readStream(answer, fallback, faults)
       complete = true
     } finally {
       if (complete) answer.release()
@@ -190,7 +103,7 @@ export function createChatcompat({ id, settings, transport, clock, log }: Chatco
     chat: {
       async whole(call, signal) {
         const answer = await ask(call, signal, false)
-        return readWhole(await answer.text(), call)
+        return readWhole(await answer.text(), fallbackOf(call), faultsOf(call.model))
       },
       chunks,
     },
@@ -209,19 +122,6 @@ export function createChatcompat({ id, settings, transport, clock, log }: Chatco
       if (models) return models
       throw notUnderstood('answered with something that is no list of models', answer.status)
     },
-  }
-}
-
-/** Groq puts an error of a running stream beside the choices. */
-const hasHiddenError = (payload: Record<string, unknown>): boolean =>
-  payload.x_groq !== undefined && isRecord(payload.x_groq) && holdsError(payload.x_groq)
-
-/** The parsed text; undefined where it is not JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }
 
