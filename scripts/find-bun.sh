@@ -7,7 +7,7 @@ for candidate in \
   "$root"/../@oven/*/bin/bun \
   "$root/../bun/bin/bun.exe"; do
   # Where install scripts were off, bun.exe is a small text that only says so.
-  if [ -x "$candidate" ] && [ -n "$(find "$candidate" -size +1000k 2>/dev/null)" ]; then
+  if [ -x "$candidate" ] && [ -n "$(find -L "$candidate" -size +1000k 2>/dev/null)" ]; then
     bun=$candidate
     break
   fi
