@@ -11,7 +11,7 @@ import { corsHeaders, preflight } from './cors.ts'
 import { asGatewayError, errorResponse } from './errors.ts'
 
 /** Finds out who calls; throws invalid_api_key. Answers at once when it can: the hot path does not wait in vain. */
-export type Authenticate = (request: Request, address: string, signal: AbortSignal) => Caller | Promise<Caller>
+export type Authenticate = (context: Context) => Caller | Promise<Caller>
 
 type AppParts = { routes: Route[]; authenticate: Authenticate; settings: ServerSettings; clock: Clock; log: Log }
 
@@ -34,6 +34,7 @@ type Env = { Bindings: { live: Live } }
 /** A request under way, as the app keeps it. */
 type Live = Context & { control: AbortController; peer: Peer; ended: boolean; status: number; path: string }
 
+const NO_PARAMS: Record<string, string> = {}
 const NOBODY: Caller = { token_id: '', mayUseModel: () => false, mayUseFamily: () => false }
 const UNREAD_BODY = new Set([408, 413])
 /** How long requests that were cut may take to tell their clients. */
@@ -45,7 +46,10 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
   let emptied = () => {}
 
   const hono = new Hono<Env>({ getPath: pathOf })
+  /** Routes without parameters are found at once, by method and path; all else is Hono's to find. */
+  const direct = new Map<string, Route>()
   for (const route of routes) {
+    if (!route.path.includes(':')) direct.set(`${route.method} ${route.path}`, route)
     hono.on(route.method, route.path, ({ env, req }) => answer(route, env.live, req.param()))
   }
   for (const [path, methods] of methodsByPath(routes)) {
@@ -63,7 +67,7 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
     try {
       context.params = params
       if (!route.public) {
-        const caller = authenticate(context.request, context.address, context.signal)
+        const caller = authenticate(context)
         context.caller = caller instanceof Promise ? await caller : caller
         context.note.token_id = context.caller.token_id
       }
@@ -133,9 +137,10 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
   async function respond(request: Request, peer: Peer): Promise<Response> {
     if (request.method === 'OPTIONS') return preflight(request, settings)
     const context = begin(request, peer)
+    const route = direct.get(`${request.method} ${context.path}`)
     const response = closing
       ? refuse(new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 }), context)
-      : await hono.fetch(request, { live: context })
+      : await (route ? answer(route, context, NO_PARAMS) : hono.fetch(request, { live: context }))
     context.status = response.status
     const { headers } = response
     headers.set('x-request-id', context.request_id)

@@ -10,7 +10,7 @@ export async function firstToAnswer<T>(
   signal: AbortSignal,
   ask: (target: Target) => Promise<T>,
 ): Promise<Answered<T>> {
-  let refusal: unknown = new GatewayError('no_available_channel', 'No target serves this model.')
+  let refusal: unknown
   for (const target of targets) {
     try {
       return { target, answer: await ask(target) }
@@ -19,7 +19,7 @@ export async function firstToAnswer<T>(
       if (signal.aborted || !isWorthAnotherTarget(error)) break
     }
   }
-  throw refusal
+  throw refusal ?? new GatewayError('no_available_channel', 'No target serves this model.')
 }
 
 /** Whether the fault lies with this target rather than with the request: it is broken, overloaded or out of reach. */
