@@ -18,8 +18,8 @@ export type SchemaWork = {
   weights: WeakMap<Schema, number>
 }
 
-/** A step is about a microsecond; schemas written by hand need some thousands in all. */
-const MAX_STEPS = 300_000
+/** A step takes some microseconds; schemas written by hand need some thousands in all. */
+const MAX_STEPS = 60_000
 const MAX_DEPTH = 64
 
 export function startSchemaWork(root: unknown): SchemaWork {

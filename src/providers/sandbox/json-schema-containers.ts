@@ -47,7 +47,7 @@ export function sampleArray(schema: Schema, depth: number, sampler: Sampler): un
     const contained = at >= prefix.length && at < prefix.length + wanted
     const item = nextItem(contained ? { allOf: [own ?? true, schema.contains] } : own, depth, { schema, seen, sampler })
     if (item === NONE) return items.length >= least && !contained ? items : NONE
-    seen.add(canonical(item))
+    if (schema.uniqueItems === true) seen.add(canonical(item))
     items.push(item)
   }
   return items
@@ -60,7 +60,10 @@ function nextItem(schema: unknown, depth: number, { schema: array, seen, sampler
   if (array.uniqueItems !== true) return sampler.make(schema, depth + 1)
   for (let tries = 0; tries < 12; tries++) {
     const item = sampler.make(schema, depth + 1)
-    if (item === NONE || !seen.has(canonical(item))) return item
+    if (item === NONE) return NONE
+    const text = canonical(item)
+    sampler.work.steps -= text.length / 50
+    if (!seen.has(text)) return item
   }
   return otherChoice(schema, { schema: array, seen, sampler })
 }

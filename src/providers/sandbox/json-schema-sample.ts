@@ -33,7 +33,8 @@ export function sampleFromSchema(schema: unknown, random: Random, hints: Hints):
 }
 
 function make(schema: unknown, depth: number, sampler: Sampler): unknown {
-  if (depth > MAX_DEPTH) return NONE
+  // Values for no schema at all cost nothing else, so every value is paid for here.
+  if (depth > MAX_DEPTH || --sampler.work.steps < 0) return NONE
   for (const flat of sampler.flats(schema, depth)) {
     const value = fromFlat(flat, depth, sampler)
     if (value !== NONE) return value

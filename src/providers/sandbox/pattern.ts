@@ -53,7 +53,7 @@ export function compilePattern(source: string, budget: Budget): Pattern | undefi
     sample(random, minimum, maximum) {
       // How far repeats go beyond what they must, tried in turn: little first, then as much as the length asks for.
       for (const stretch of [3, 0, 1, minimum, Math.ceil(minimum / 2), 2, Math.min(maximum, 8), 0, 3]) {
-        const made = make(root, random, stretch)
+        const made = make(root, random, { stretch, budget })
         if (made === undefined) continue
         for (const text of [made, made.padEnd(minimum, 'a'), made.padStart(minimum, 'a')]) {
           const length = [...text].length
@@ -271,11 +271,16 @@ function repeatEnds(
 }
 
 /** A text that takes one way through the expression; undefined when it grows too long. */
-function make(root: Node, random: Random, stretch: number): string | undefined {
+function make(
+  root: Node,
+  random: Random,
+  { stretch, budget }: { stretch: number; budget: Budget },
+): string | undefined {
   let text = ''
   let steps = 0
   const write = (node: Node): boolean => {
-    if (++steps > MAX_TEXT * 4 || text.length > MAX_TEXT) return false
+    budget.steps--
+    if (++steps > MAX_TEXT * 4 || text.length > MAX_TEXT || budget.steps < 0) return false
     switch (node.kind) {
       case 'set':
         text += oneOf(node, random)
