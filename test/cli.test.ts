@@ -117,12 +117,16 @@ async function serve(args: string[] = [], options: Options = {}) {
 const models = (running: Running, token: string) =>
   fetch(`${running.url}/v1/models`, { headers: { authorization: `Bearer ${token}` } })
 
-const chat = (running: Running, { token, content }: { token: string; content: string }) =>
-  fetch(`${running.url}/v1/chat/completions`, {
+/** A streamed chat answer that has begun. */
+async function chat(running: Running, { token, content }: { token: string; content: string }): Promise<Response> {
+  const response = await fetch(`${running.url}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'sandbox/general', stream: true, messages: [{ role: 'user', content }] }),
   })
+  expect(response.status).toBe(200)
+  return response
+}
 
 describe('help and mistakes', () => {
   const COMMANDS = [[], ['serve'], ['token'], ['token', 'create'], ['models'], ['check'], ['version']]
@@ -463,9 +467,8 @@ describe('serve', () => {
   })
 
   test('on a port that is taken says so, ends with 1, and has made neither store nor token', async () => {
-    const taken = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
+    await using taken = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
     const { out, err, code } = await gatehouse(['serve', '--port', String(taken.port)])
-    await taken.stop(true)
     expect({ out, code }).toEqual({ out: '', code: 1 })
     expect(err).toBe(
       `gatehouse: 127.0.0.1:${taken.port} is in use by another process; choose another port with --port or GATEHOUSE_PORT.\n`,
