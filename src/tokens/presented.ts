@@ -1,0 +1,21 @@
+/** Where in a request its token stands: the ways of all the client libraries that we serve. */
+
+/** The scheme's name has any case, and more than one space may follow it (RFC 9110, section 11.4). */
+const BEARER = /^bearer +(\S+)\s*$/i
+
+/** The secret as it was sent, unchecked: `Authorization: Bearer`, else `x-api-key`, `x-goog-api-key`, `?key=`. */
+export function presentedSecret(request: Request): string | undefined {
+  const { headers } = request
+  const authorization = headers.get('authorization')
+  const bearer = authorization === null ? undefined : BEARER.exec(authorization)?.[1]
+  return bearer || headers.get('x-api-key') || headers.get('x-goog-api-key') || keyInQuery(request.url)
+}
+
+/** Only a query that has such a field is taken apart: nearly no request has one, and parsing costs. */
+function keyInQuery(url: string): string | undefined {
+  const start = url.indexOf('?')
+  if (start === -1) return undefined
+  const query = url.slice(start)
+  if (!query.includes('?key=') && !query.includes('&key=')) return undefined
+  return new URLSearchParams(query.split('#', 1)[0]).get('key') || undefined
+}

@@ -1,0 +1,154 @@
+/** Who is calling: tokens are made, shown, changed and checked here. */
+import type { TokenDefaults } from '../config/schema.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import { isSameText, sha256 } from '../kit/secret.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Caller, Token } from '../spec/token.ts'
+import type { StoredToken, TokenStore } from '../store/store.ts'
+import { chooseToken } from './choose.ts'
+import { checkSecret, faceOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
+import { createKnownTokens } from './known.ts'
+import { createLastUsed } from './last-used.ts'
+import { createSlowDown } from './slow-down.ts'
+
+/** A token and its secret, which is shown this once. */
+export type Issued = { token: Token; secret: string }
+
+export type Tokens = {
+  /**
+   * Who presents this secret. Answers at once when memory knows; a bad secret is refused with invalid_api_key, later
+   * and later the more of them come from one address.
+   */
+  authenticate(secret: string | undefined, address: string, signal: AbortSignal): Caller | Promise<Caller>
+  /** Throws invalid_value, naming the field, when the order makes no sense. */
+  issue(order: TokenOrder): Promise<Issued>
+  /** Makes the first token of an empty store; undefined when the store holds one already. */
+  issueFirst(order?: { secret?: string }): Promise<Issued | undefined>
+  /** Oldest first. */
+  list(): Promise<Token[]>
+  /** Refuses a token from now on. `which`: its id, its name, or the start of its id or visible prefix. */
+  revoke(which: string): Promise<Token>
+  /** Gives a token another secret; the old one is refused from now on. */
+  rotate(which: string): Promise<Issued>
+  /** Notes that a token was used just now. */
+  used(token_id: string): void
+  /** Begins to watch for changes by other processes. */
+  start(): void
+  /** Stops watching and writes down when tokens were last used. */
+  close(): Promise<void>
+}
+
+type TokensParts = { store: TokenStore; clock: Clock; log: Log; defaults: TokenDefaults }
+
+/** One text for every reason, so that nobody learns from it which secrets exist. */
+const REFUSAL = 'Missing or invalid API key. Send it as "Authorization: Bearer <token>".'
+const FIRST_NAME = 'first token'
+
+export function createTokens({ store, clock, log, defaults }: TokensParts): Tokens {
+  const known = createKnownTokens({ store, clock, log })
+  const lastUsed = createLastUsed({ store, clock, log })
+  const slowDown = createSlowDown({ clock, log })
+
+  const inForce = ({ disabled, expires_at }: StoredToken) =>
+    !disabled && (expires_at === null || expires_at > unixSeconds(clock))
+
+  function refuse(address: string, signal: AbortSignal): Promise<never> | never {
+    const waited = slowDown.failed(address, signal)
+    const refusal = new GatewayError('invalid_api_key', REFUSAL)
+    if (!waited) throw refusal
+    return waited.then(() => {
+      throw refusal
+    })
+  }
+
+  function admit({ token, caller }: { token: StoredToken; caller: Caller }): Caller {
+    lastUsed.used(token.token_id)
+    return caller
+  }
+
+  async function authenticateByStore(hash: string, address: string, signal: AbortSignal): Promise<Caller> {
+    const found = await known.find(hash)
+    return found && isSameText(found.token.hash, hash) && inForce(found.token) ? admit(found) : refuse(address, signal)
+  }
+
+  async function change(which: string, fields: Parameters<TokenStore['update']>[1]): Promise<StoredToken> {
+    const token = chooseToken(await store.list(), which)
+    if (!(await store.update(token.token_id, fields))) {
+      throw new GatewayError('invalid_value', `The token ${token.token_id} is gone.`, { param: 'token' })
+    }
+    known.doubt()
+    return { ...token, ...fields }
+  }
+
+  return {
+    authenticate(secret, address, signal) {
+      // Nothing was guessed, so nothing is slowed: a browser or a probe without a token is told at once.
+      if (secret === undefined || secret === '') throw new GatewayError('invalid_api_key', REFUSAL)
+      if (!isSecret(secret)) return refuse(address, signal)
+      const hash = sha256(secret)
+      const found = known.recall(hash)
+      if (!found) return authenticateByStore(hash, address, signal)
+      return isSameText(found.token.hash, hash) && inForce(found.token) ? admit(found) : refuse(address, signal)
+    },
+
+    async issue(order) {
+      const { token, secret } = makeToken(order, { defaults, now: unixSeconds(clock) })
+      if (order.secret !== undefined && (await store.findByHash(token.hash))) {
+        throw new GatewayError('invalid_value', 'secret: another token has it already.', { param: 'secret' })
+      }
+      await store.add(token)
+      known.doubt()
+      return { token: shown(token), secret }
+    },
+
+    async issueFirst({ secret } = {}) {
+      if (secret !== undefined) checkSecret(secret)
+      // The operator's own way in: whatever the defaults are for others, it is for everything and does not end.
+      const order = { name: FIRST_NAME, models: ['*'], families: null, expires_at: null }
+      const made = makeToken(secret === undefined ? order : { ...order, secret }, { defaults, now: unixSeconds(clock) })
+      if (await store.addFirst(made.token)) {
+        known.doubt()
+        return { token: shown(made.token), secret: made.secret }
+      }
+      if (secret !== undefined) {
+        const there = await store.findByHash(made.token.hash)
+        if (!there) log.warn('the given first token is not used: there are tokens already')
+        else if (!inForce(there)) log.warn('the given first token is revoked or expired', { token_id: there.token_id })
+      }
+      return undefined
+    },
+
+    async list() {
+      return (await store.list()).map(shown)
+    },
+
+    async revoke(which) {
+      return shown(await change(which, { disabled: true }))
+    },
+
+    async rotate(which) {
+      const { token_id, disabled, expires_at } = chooseToken(await store.list(), which)
+      if (disabled || (expires_at !== null && expires_at <= unixSeconds(clock))) {
+        const why = disabled ? 'revoked' : 'expired'
+        throw new GatewayError('invalid_value', `The token ${token_id} is ${why}; make a new one instead.`, {
+          param: 'token',
+        })
+      }
+      const secret = newSecret()
+      return { token: shown(await change(token_id, faceOf(secret))), secret }
+    },
+
+    used: lastUsed.used,
+    start: known.start,
+    async close() {
+      await known.close()
+      await lastUsed.close()
+    },
+  }
+}
+
+/** A token without the hash of its secret. */
+function shown({ hash: _, ...token }: StoredToken): Token {
+  return token
+}
