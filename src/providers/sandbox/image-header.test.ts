@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'bun:test'
+import { describeImage } from './image-header.ts'
+
+const uri = (type: string, bytes: number[]) => `data:${type};base64,${Buffer.from(bytes).toString('base64')}`
+const ascii = (text: string) => [...text].map((character) => character.charCodeAt(0))
+const zeros = (count: number) => Array<number>(count).fill(0)
+
+const png = [0x89, ...ascii('PNG\r\n\x1a\n'), 0, 0, 0, 13, ...ascii('IHDR'), 0, 0, 2, 128, 0, 0, 1, 224]
+const gif = [...ascii('GIF89a'), 64, 1, 200, 0]
+const riff = (kind: string, rest: number[]) => [
+  ...ascii('RIFF'),
+  ...zeros(4),
+  ...ascii('WEBP'),
+  ...ascii(kind),
+  ...rest,
+]
+const jpeg = (preview: number) => [
+  ...[0xff, 0xd8, 0xff, 0xe1, (preview + 2) >> 8, (preview + 2) & 255, ...zeros(preview)],
+  ...[0xff, 0xc4, 0, 4, 0, 0],
+  ...[0xff, 0xc2, 0, 17, 8, 3, 32, 4, 176, 3],
+]
+
+describe('an image', () => {
+  test.each([
+    ['PNG', '640 x 480', png],
+    ['GIF', '320 x 200', gif],
+    ['JPEG', '1200 x 800', jpeg(10)],
+    ['JPEG', '1200 x 800', jpeg(60_000)],
+    ['WebP', '300 x 150', riff('VP8 ', [...zeros(10), 44, 1, 150, 0])],
+    ['WebP', '17 x 9', riff('VP8L', [0, 0, 0, 0, 0x2f, 16, 0, 2, 0, ...zeros(8)])],
+    ['WebP', '1001 x 501', riff('VP8X', [...zeros(8), 232, 3, 0, 244, 1, 0])],
+  ])('in %s is known by its header as %s', (type, size, bytes) => {
+    expect(describeImage(uri('image/x', bytes))).toBe(`a ${type} image of ${size} pixels`)
+  })
+
+  test('cut off at any byte it is named without a size, and never a fault', () => {
+    for (const bytes of [png, gif, jpeg(3), riff('VP8X', zeros(14)), riff('VP8L', zeros(14))]) {
+      for (let length = 0; length <= bytes.length; length++) {
+        expect(describeImage(uri('image/png', bytes.slice(0, length)))).toMatch(/^an? /)
+      }
+    }
+    expect(describeImage(uri('image/png', png.slice(0, -1)))).toContain('cannot read')
+  })
+
+  test('at an address is not fetched', () => {
+    expect(describeImage('https://example.com/cat.png')).toContain('does not fetch')
+  })
+
+  test.each([
+    'data:image/svg+xml,<svg/>',
+    'data:image/svg+xml;charset=utf-8;base64,PHN2Zy8+',
+    'data:;base64,!!!!',
+    'data:',
+  ])('%j is described as far as it can be', (url) => {
+    expect(describeImage(url)).toMatch(/^an image /)
+  })
+})

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'bun:test'
+import { createManual } from './manual-search.ts'
+
+const PAGES = [
+  {
+    name: 'tokens.md',
+    text: `# Tokens
+
+A token is what a client presents.
+
+## Revoking a token
+
+A revoked token stops working within a second. Run \`gatehouse token revoke\` with its id. Streams that are open go on.
+
+\`\`\`sh
+# not a heading
+gatehouse token revoke tok_1
+\`\`\`
+
+## Expiry dates
+
+- A token may carry an expiry date,
+  given in days.
+- Without one it is valid for ever.
+`,
+  },
+  {
+    name: 'streaming.md',
+    text: `# Streaming
+
+Answers arrive as server-sent events. Silence of fifteen seconds is broken by a keep-alive comment.
+
+| field | meaning |
+|---|---|
+| usage | sent last when asked for |
+`,
+  },
+]
+const manual = createManual(PAGES)
+const best = (question: string) => manual.search(question, 1)[0]
+const everything = PAGES.map(({ text }) => text.replace(/\s+/g, ' ')).join(' ')
+
+describe('the manual', () => {
+  test.each([
+    ['How do I revoke a token?', 'tokens', 'Revoking a token'],
+    ['what happens to open streams when a token is revoked', 'tokens', 'Revoking a token'],
+    ['Do tokens have an expiry date?', 'tokens', 'Expiry dates'],
+    ['When is a keep-alive comment sent?', 'streaming', 'Streaming'],
+  ])('%j is answered by its section', (question, page, heading) => {
+    const found = best(question)
+    expect(found?.isGood).toBe(true)
+    expect(found?.section).toMatchObject({ page, heading })
+  })
+
+  test.each([
+    'Write a poem about the sea',
+    'What is 2 + 2?',
+    '',
+    'Say hello',
+    'What is the capital of France?',
+    'seconds of silence in Mozart operas',
+  ])('%j is not a question about it', (question) => {
+    expect(best(question)?.isGood ?? false).toBe(false)
+  })
+
+  test('a passage is copied, not written, and stays within its bound', () => {
+    for (const question of ['revoke a token', 'expiry date', 'keep-alive comment', 'usage sent last']) {
+      for (const maximum of [20, 60, 120, 700]) {
+        const found = best(question)
+        const passage = found ? manual.passage(found.section, question, maximum) : ''
+        expect(passage.length).toBeGreaterThan(0)
+        expect(passage.length).toBeLessThanOrEqual(maximum)
+        for (const line of passage.split('\n')) expect(everything).toContain(line.replace(/\s+/g, ' '))
+      }
+    }
+  })
+
+  test('the passage begins around what was asked, code shown as it is', () => {
+    const found = best('revoke a token')
+    const passage = found ? manual.passage(found.section, 'revoke a token', 700) : ''
+    expect(passage).toContain('stops working within a second. Run `gatehouse token revoke` with its id.')
+    expect(passage).toContain('```sh\n# not a heading\ngatehouse token revoke tok_1\n```')
+  })
+
+  test('the ruler of a table and a comment in code are no text and no heading', () => {
+    const found = best('usage sent last')
+    expect(found ? manual.passage(found.section, 'usage', 700) : '').not.toContain('---')
+    expect(manual.search('not a heading', 9).map(({ section }) => section.heading)).not.toContain('not a heading')
+  })
+
+  test('anchors are those of the headings', () => {
+    expect(best('revoking a token')?.section.anchor).toBe('revoking-a-token')
+  })
+
+  test('an empty manual finds nothing', () => {
+    expect(createManual([]).search('token', 3)).toEqual([])
+    expect(createManual([{ name: 'empty.md', text: '' }]).search('token', 3)).toEqual([])
+  })
+
+  test('a page beyond the bound of what is kept is left out', () => {
+    const big = createManual([...PAGES, { name: 'big.md', text: `# Big\n\n${'giraffe zebra '.repeat(300_000)}` }])
+    expect(big.search('giraffe zebra', 1)).toEqual([])
+    expect(big.search('revoke a token', 1)).toHaveLength(1)
+  })
+})
