@@ -36,6 +36,8 @@ afterEach(async () => {
 /** Nothing of the environment in which the tests run gets through: no keys, no settings. */
 const BASE = { PATH: process.env.PATH ?? '', GATEHOUSE_DISCOVER: 'off' }
 
+const textOf = (stream: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<string> => new Response(stream).text()
+
 type Options = { env?: Record<string, string>; command?: string }
 
 function spawn(args: string[], { env = {}, command = COMMAND }: Options = {}) {
@@ -52,7 +54,7 @@ function spawn(args: string[], { env = {}, command = COMMAND }: Options = {}) {
 
 async function gatehouse(args: string[], options?: Options) {
   const child = spawn(args, options)
-  const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+  const [out, err, code] = await Promise.all([textOf(child.stdout), textOf(child.stderr), child.exited])
   return { out, err, code }
 }
 
@@ -180,7 +182,7 @@ describe('help and mistakes', () => {
     ],
     [
       ['token', 'revoke'],
-      'gatehouse token revoke: needs a token id; see: gatehouse token list\nSee: gatehouse token revoke --help\n',
+      'gatehouse token revoke: needs a token: its id or its name, as gatehouse token list shows them\nSee: gatehouse token revoke --help\n',
     ],
     [
       ['token', 'create'],
@@ -415,7 +417,7 @@ describe('serve', () => {
     // A curl of our own, so that the machine need not have one: it prints its arguments, one a line.
     writeFileSync(fake, '#!/bin/sh\nfor a in "$@"; do printf "%s\\n" "$a"; done\n', { mode: 0o755 })
     const pasted = Bun.spawn(['sh', '-c', line], { env: { PATH: `${directory}:${process.env.PATH}` }, stdout: 'pipe' })
-    const [url = '', , authorization = '', , type = '', , body = ''] = (await pasted.stdout.text()).split('\n')
+    const [url = '', , authorization = '', , type = '', , body = ''] = (await textOf(pasted.stdout)).split('\n')
     const [header = '', value = ''] = authorization.split(': ')
     const response = await fetch(url, {
       method: 'POST',
@@ -650,7 +652,7 @@ describe('bin/gatehouse', () => {
         stdout: 'pipe',
         stderr: 'pipe',
       })
-      const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+      const [out, err, code] = await Promise.all([textOf(child.stdout), textOf(child.stderr), child.exited])
       const calls = existsSync(join(directory, 'calls')) ? readFileSync(join(directory, 'calls'), 'utf8') : ''
       return { out, err, code, calls: calls.split('\n').filter(Boolean) }
     }

@@ -129,11 +129,11 @@ describe('the environment', () => {
     [{ GATEHOUSE_DISCOVER: 'yes' }, 'GATEHOUSE_DISCOVER: found "yes", must be on or off'],
     [
       { GATEHOUSE_BOOTSTRAP_TOKEN: 'guessable-guessable' },
-      'GATEHOUSE_BOOTSTRAP_TOKEN: found 19 characters, must be at least 20 visible ASCII characters without spaces',
+      'GATEHOUSE_BOOTSTRAP_TOKEN: found 19 characters, must be 20 to 512 visible ASCII characters without spaces',
     ],
     [
       { GATEHOUSE_BOOTSTRAP_TOKEN: 'with a space in the middle' },
-      'GATEHOUSE_BOOTSTRAP_TOKEN: found 26 characters, must be at least 20 visible ASCII characters without spaces',
+      'GATEHOUSE_BOOTSTRAP_TOKEN: found 26 characters, must be 20 to 512 visible ASCII characters without spaces',
     ],
   ])('%p is refused', (environment, message) => {
     expect(problems({ environment })).toEqual([message])
@@ -141,8 +141,11 @@ describe('the environment', () => {
 
   test('at its limits is taken', () => {
     expect(load({ environment: { GATEHOUSE_PORT: '65535' } }).server.port).toBe(65_535)
-    const token = 'a'.repeat(20)
-    expect(load({ environment: { GATEHOUSE_BOOTSTRAP_TOKEN: token } }).bootstrap_token).toBe(token)
+    for (const length of [20, 512]) {
+      const token = 'a'.repeat(length)
+      expect(load({ environment: { GATEHOUSE_BOOTSTRAP_TOKEN: token } }).bootstrap_token).toBe(token)
+    }
+    expect(problems({ environment: { GATEHOUSE_BOOTSTRAP_TOKEN: 'a'.repeat(513) } })).toHaveLength(1)
   })
 
   test('and flags are told by their own names, together with what is wrong in the file', () => {

@@ -28,8 +28,8 @@ Commands:
       --expires <when>       30d, 12h, 2026-12-31 (to the end of that day, UTC), or never
       --config <file>        the configuration file, for the defaults
   list                   show the tokens; secrets are not stored, so none can be shown
-  revoke <token id>      refuse the token from now on
-  rotate <token id>      give the token a new secret, printed once; the old one is refused from now on
+  revoke <token>         refuse the token from now on; <token> is its id or its name, or the start of its id
+  rotate <token>         give the token a new secret, printed once; the old one is refused from now on
 
 Options:
   --quiet                 print nothing but the secret
@@ -46,6 +46,8 @@ Examples:
 type Action = { flags: FlagTable; positionals: string[]; run(work: Work): Promise<number> }
 type Work = { given: Arguments; tokens: Tokens; config: Config | undefined; terminal: Terminal }
 
+const WHICH = 'a token: its id or its name, as gatehouse token list shows them'
+
 const ACTIONS: Record<string, Action> = {
   create: {
     flags: { name: 'text', models: 'text', families: 'text', expires: 'text', config: 'text', quiet: 'switch' },
@@ -53,8 +55,8 @@ const ACTIONS: Record<string, Action> = {
     run: create,
   },
   list: { flags: {}, positionals: [], run: list },
-  revoke: { flags: { quiet: 'switch' }, positionals: ['a token id; see: gatehouse token list'], run: revoke },
-  rotate: { flags: { quiet: 'switch' }, positionals: ['a token id; see: gatehouse token list'], run: rotate },
+  revoke: { flags: { quiet: 'switch' }, positionals: [WHICH], run: revoke },
+  rotate: { flags: { quiet: 'switch' }, positionals: [WHICH], run: rotate },
 }
 
 export async function run([name, ...args]: string[], terminal: Terminal): Promise<number> {
@@ -119,13 +121,13 @@ async function create({ given, tokens, terminal }: Work): Promise<number> {
 }
 
 async function rotate({ given, tokens, terminal }: Work): Promise<number> {
-  const [token_id = ''] = given.positionals
-  return show({ ...(await tokens.rotate(token_id)), given, terminal, done: 'rotated; the old secret is refused' })
+  const [which = ''] = given.positionals
+  return show({ ...(await tokens.rotate(which)), given, terminal, done: 'rotated; the old secret is refused' })
 }
 
 async function revoke({ given, tokens, terminal }: Work): Promise<number> {
-  const [token_id = ''] = given.positionals
-  const token = await tokens.revoke(token_id)
+  const [which = ''] = given.positionals
+  const token = await tokens.revoke(which)
   if (given.has('json')) terminal.out(json({ token }))
   else if (!given.has('quiet')) terminal.out(`Token ${token.token_id} (${token.name}) is revoked.\n`)
   return 0

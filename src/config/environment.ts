@@ -22,8 +22,8 @@ export type EnvironmentSettings = {
 
 export type EnvironmentParts = { environment: Environment; flags?: Flags | undefined; cwd: string }
 
-/** The first token guards the whole gateway: a value that can be guessed is refused. */
-const SHORTEST_BOOTSTRAP_TOKEN = 20
+/** The first token guards the whole gateway: a value that can be guessed is refused, and so is what no header holds. */
+const BOOTSTRAP_TOKEN = /^[\x21-\x7e]{20,512}$/
 
 /** Throws ConfigError with every problem. An empty variable counts as not set. */
 export function readEnvironment(parts: EnvironmentParts): EnvironmentSettings {
@@ -71,8 +71,8 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
   })
   const bootstrap_token = pick(given('GATEHOUSE_BOOTSTRAP_TOKEN'), (found) => {
     // The value is a secret, so the message tells its length only.
-    if (found.text.length >= SHORTEST_BOOTSTRAP_TOKEN && /^[\x21-\x7e]+$/.test(found.text)) return found.text
-    const wanted = `at least ${SHORTEST_BOOTSTRAP_TOKEN} visible ASCII characters without spaces`
+    if (BOOTSTRAP_TOKEN.test(found.text)) return found.text
+    const wanted = '20 to 512 visible ASCII characters without spaces'
     return say(found, `found ${found.text.length} characters, must be ${wanted}`)
   })
   const directory = given('GATEHOUSE_DATA_DIR', 'data_dir')
