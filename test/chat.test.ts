@@ -47,8 +47,17 @@ function reading(response: Response) {
   }
 }
 
+/** A stream that says `Hello` and breaks off when the test says so. */
+function cutOnceRead() {
+  const gate = Promise.withResolvers<void>()
+  const items = [chunk({ role: 'assistant', content: '' }), chunk({ content: 'Hello' }), gate.promise, chunk({})]
+  return { answer: stream(items, { cutAfter: 3 }), now: gate.resolve }
+}
+
+/** What was recorded, once every request has come to its end. */
 async function usageOf(house: TestGateway) {
-  await house.gateway.flush()
+  await house.gateway.drain({ deadline_ms: 60_000 })
+  house.clock.advance(2_000)
   const rows = await house.gateway.usage({ limit: 100 })
   return rows.map(({ model, requests, errors, input_tokens, output_tokens, estimated }) => ({
     model,
@@ -183,9 +192,15 @@ describe('a stream', () => {
 
   test('that breaks ends in one error event without [DONE], and is counted as far as it came', async () => {
     const { vendor, house } = await start()
-    vendor.answer(stream(chunks('Hello', 'world'), { cutAfter: 2 }))
+    const cut = cutOnceRead()
+    vendor.answer(cut.answer)
     const response = await house.chat(ask({ stream: true }))
-    const events = eventsOf(await response.text())
+    const read = reading(response)
+    let text = ''
+    while (!text.includes('Hello')) text += await read.next()
+    cut.now()
+    for (let more = await read.next(); more !== undefined; more = await read.next()) text += more
+    const events = eventsOf(text)
     expect(response.status).toBe(200)
     expect(events.at(-1)).toMatchObject({ error: { code: 'upstream_cut', type: 'upstream_error', param: null } })
     expect(events.filter((event) => typeof event === 'string')).toEqual([])
@@ -306,7 +321,8 @@ describe('a stream', () => {
 
 describe('several targets', () => {
   test('the next one is asked while nothing was said, and only for a fault of the first', async () => {
-    const first = startVendor(failure(503), failure(400), stream(chunks('a'), { cutAfter: 1 }))
+    const cut = cutOnceRead()
+    const first = startVendor(failure(503), failure(400), cut.answer)
     const second = startVendor(whole(completion('from the second')))
     const house = await startGateway({
       providers: { f: { base_url: first.url }, s: { base_url: second.url } },
@@ -323,7 +339,9 @@ describe('several targets', () => {
     const request = { model: 'x/y', messages: [{ role: 'user', content: 'hi' }] }
     expect((await (await house.chat(request)).json()).choices[0].message.content).toBe('from the second')
     expect((await house.chat(request)).status).toBe(400)
-    expect(await (await house.chat({ ...request, stream: true })).text()).toContain('upstream_cut')
+    const broken = await house.chat({ ...request, stream: true })
+    cut.now()
+    expect(await broken.text()).toContain('upstream_cut')
     expect(second.requests.length).toBe(1)
   })
 })

@@ -22,7 +22,7 @@ export async function readJson(request: Request, limits: BodyLimits): Promise<un
 }
 
 const isJson = (type: string): boolean =>
-  type.startsWith('application/json') || /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)
+  type === 'application/json' || /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)
 
 async function readText(request: Request, { max_bytes, seconds, clock }: BodyLimits): Promise<string> {
   const tooLarge = () => new GatewayError('request_too_large', `The body may have at most ${max_bytes} bytes.`)
@@ -35,9 +35,11 @@ async function readText(request: Request, { max_bytes, seconds, clock }: BodyLim
     )
   })
   try {
-    // What announces its length is held to it by the server; only a chunked body must be counted.
-    if (Number.isFinite(length)) return await Promise.race([request.text(), late])
-    return await Promise.race([countedText(request, max_bytes, tooLarge), late])
+    // What announces its length is held to it by the server; only a chunked body must be counted while it comes.
+    if (!Number.isFinite(length)) return await Promise.race([countedText(request, max_bytes, tooLarge), late])
+    const text = await Promise.race([request.text(), late])
+    if (text.length > max_bytes) throw tooLarge()
+    return text
   } finally {
     cancel()
   }
@@ -54,9 +56,11 @@ async function countedText(request: Request, max_bytes: number, tooLarge: () => 
   return new TextDecoder().decode(Buffer.concat(pieces))
 }
 
+const BYTE_ORDER_MARK = 0xfeff
+
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return JSON.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text)
   } catch (error) {
     const why = text.trim() === '' ? 'it is empty' : (error as Error).message
     throw new GatewayError('invalid_json', `The body is not valid JSON: ${why}.`)

@@ -38,8 +38,6 @@ export function eventStream(parts: EventStreamParts): Response {
   const encoder = new TextEncoder()
   const source = batches[Symbol.asyncIterator]()
   let spoken = clock.now()
-  /** When the client last took something. */
-  let taken = spoken
   let cancelTimer = () => {}
   let ended = false
   let begun = false
@@ -64,9 +62,12 @@ export function eventStream(parts: EventStreamParts): Response {
   const watchSilence = (controller: ReadableStreamDefaultController<Uint8Array>, ms: number) => {
     cancelTimer = clock.after(ms, () => {
       if (ended) return
-      const left = spoken + keep_alive_ms - clock.now()
-      if (!wanted && clock.now() - taken >= STALLED_MILLISECONDS) return giveUp(controller)
-      if (left <= 0 && wanted) {
+      const silence = clock.now() - spoken
+      // What was said last is still not taken where something is left in the queue.
+      const isReading = wanted && (controller.desiredSize ?? 0) >= 0
+      if (!isReading && silence >= STALLED_MILLISECONDS) return giveUp(controller)
+      const left = keep_alive_ms - silence
+      if (left <= 0 && isReading) {
         spoken = clock.now()
         controller.enqueue(KEEP_ALIVE)
       }
@@ -79,7 +80,6 @@ export function eventStream(parts: EventStreamParts): Response {
       start: (controller) => watchSilence(controller, keep_alive_ms),
       async pull(controller) {
         wanted = true
-        taken = clock.now()
         try {
           const { done, value } = await source.next()
           if (ended) return

@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'bun:test'
+import { manualClock } from '../../test/kit/clock.ts'
+import { GatewayError } from '../spec/error.ts'
+import { readJson } from './body.ts'
+
+const clock = manualClock()
+const limits = { max_bytes: 100, seconds: 60, clock }
+
+function requestOf(body: string | Uint8Array | ReadableStream<Uint8Array>, headers: Record<string, string> = {}) {
+  const init: RequestInit & { duplex?: 'half' } = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: body as BodyInit,
+    duplex: 'half',
+  }
+  return new Request('http://gatehouse.test/', init)
+}
+
+const withLength = (text: string) => requestOf(text, { 'content-length': String(Buffer.byteLength(text)) })
+
+async function codeOf(work: Promise<unknown>): Promise<string> {
+  const thrown = await work.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  if (thrown === undefined) return 'none'
+  if (thrown instanceof GatewayError) return thrown.code
+  throw thrown
+}
+
+/** A body that comes in pieces, without a length. */
+const inPieces = (...pieces: string[]) =>
+  new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const piece of pieces) controller.enqueue(new TextEncoder().encode(piece))
+      controller.close()
+    },
+  })
+
+describe('a body', () => {
+  test('is read as JSON, with a length or in pieces', async () => {
+    expect(await readJson(withLength('{"a":"ü"}'), limits)).toEqual({ a: 'ü' })
+    expect(await readJson(requestOf(inPieces('{"a"', ':1}')), limits)).toEqual({ a: 1 })
+  })
+
+  test('may start with a byte order mark', async () => {
+    expect(await readJson(withLength('\uFEFF{"a":1}'), limits)).toEqual({ a: 1 })
+    expect(await readJson(requestOf(inPieces('\uFEFF{"a":1}')), limits)).toEqual({ a: 1 })
+  })
+
+  for (const type of [
+    'application/json',
+    'application/json; charset=utf-8',
+    'APPLICATION/JSON',
+    'application/vnd.x+json',
+  ]) {
+    test(`may be called ${type}`, async () => {
+      expect(await readJson(requestOf('{}', { 'content-type': type }), limits)).toEqual({})
+    })
+  }
+
+  for (const type of ['text/plain', '', 'application/jsonp', 'multipart/form-data; boundary=x', 'application/xml']) {
+    test(`may not be called "${type}"`, async () => {
+      expect(await codeOf(readJson(requestOf('{}', { 'content-type': type }), limits))).toBe('unsupported_media_type')
+    })
+  }
+
+  test('may not be compressed', async () => {
+    expect(await codeOf(readJson(requestOf('{}', { 'content-encoding': 'gzip' }), limits))).toBe(
+      'unsupported_media_type',
+    )
+    expect(await readJson(requestOf('{}', { 'content-encoding': 'identity' }), limits)).toEqual({})
+  })
+
+  test('may have exactly the size limit, and not one byte more', async () => {
+    const full = `"${'x'.repeat(98)}"`
+    for (const request of [withLength(full), requestOf(inPieces(full.slice(0, 50), full.slice(50)))]) {
+      expect(await readJson(request, limits)).toBe('x'.repeat(98))
+    }
+    const over = `"${'x'.repeat(99)}"`
+    for (const request of [withLength(over), requestOf(inPieces(over.slice(0, 50), over.slice(50)))]) {
+      expect(await codeOf(readJson(request, limits))).toBe('request_too_large')
+    }
+  })
+
+  test('whose length lies is counted all the same', async () => {
+    const request = requestOf(inPieces(`"${'x'.repeat(200)}"`), { 'content-length': '50' })
+    expect(await codeOf(readJson(request, limits))).toBe('request_too_large')
+  })
+
+  test('that does not arrive in time is given up', async () => {
+    const request = requestOf(new ReadableStream<Uint8Array>({ pull: () => new Promise(() => {}) }))
+    const reading = codeOf(readJson(request, limits))
+    clock.advance(60_000)
+    expect(await reading).toBe('request_timeout')
+    expect(clock.waiting()).toBe(0)
+  })
+
+  test.each(['', '   ', '{', '{"a":}', 'nope', '{"a":1}x', '\u0000'])(
+    'that is not JSON is refused: %j',
+    async (text) => {
+      expect(await codeOf(readJson(requestOf(text), limits))).toBe('invalid_json')
+    },
+  )
+
+  test('nested a hundred thousand deep is refused, not a crash', async () => {
+    const deep = '['.repeat(100_000)
+    expect(await codeOf(readJson(requestOf(deep), { ...limits, max_bytes: 1e6 }))).toBe('invalid_json')
+    const closed = deep + ']'.repeat(100_000)
+    expect(await codeOf(readJson(requestOf(closed), { ...limits, max_bytes: 1e6 }))).toBeOneOf(['none', 'invalid_json'])
+  })
+})

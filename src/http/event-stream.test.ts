@@ -1,0 +1,151 @@
+import { describe, expect, test } from 'bun:test'
+import { manualClock } from '../../test/kit/clock.ts'
+import type { Outcome } from './context.ts'
+import { eventStream } from './event-stream.ts'
+
+/** A stream over items that the test hands out one by one. */
+function streamOf() {
+  const clock = manualClock()
+  const waiting: ((item: IteratorResult<string>) => void)[] = []
+  const ready: IteratorResult<string>[] = []
+  const outcomes: Outcome[] = []
+  let pulls = 0
+  let aborted = 0
+  let returned = 0
+  const source: AsyncIterable<string> = {
+    [Symbol.asyncIterator]: () => ({
+      next() {
+        pulls++
+        const item = ready.shift()
+        return item ? Promise.resolve(item) : new Promise((resolve) => waiting.push(resolve))
+      },
+      async return() {
+        returned++
+        return { done: true, value: undefined }
+      },
+    }),
+  }
+  const give = (item: IteratorResult<string>) => {
+    const taker = waiting.shift()
+    if (taker) taker(item)
+    else ready.push(item)
+  }
+  const response = eventStream({
+    batches: source,
+    keep_alive_ms: 15_000,
+    clock,
+    headers: { 'x-extra': 'yes' },
+    abort: () => void aborted++,
+    onEnd: (outcome) => void outcomes.push(outcome),
+  })
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  return {
+    clock,
+    response,
+    reader,
+    say: (value: string) => give({ done: false, value }),
+    finish: () => give({ done: true, value: undefined }),
+    async read() {
+      const { done, value } = await reader.read()
+      return done ? undefined : new TextDecoder().decode(value)
+    },
+    outcomes,
+    counts: () => ({ pulls, aborted, returned }),
+  }
+}
+
+test('has the headers that keep proxies from holding events back', () => {
+  const { headers } = streamOf().response
+  expect(Object.fromEntries(headers)).toEqual({
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache, no-transform',
+    connection: 'keep-alive',
+    'x-accel-buffering': 'no',
+    'x-extra': 'yes',
+  })
+})
+
+test('passes every batch as one piece and tells its end once', async () => {
+  const stream = streamOf()
+  stream.say('data: 1\n\n')
+  stream.say('data: 2\n\ndata: 3\n\n')
+  stream.finish()
+  expect(await stream.read()).toBe('data: 1\n\n')
+  expect(await stream.read()).toBe('data: 2\n\ndata: 3\n\n')
+  expect(await stream.read()).toBeUndefined()
+  expect(stream.outcomes).toEqual(['done'])
+  expect(stream.clock.waiting()).toBe(0)
+})
+
+test('reads nothing from its source before the client asks for it', async () => {
+  const stream = streamOf()
+  for (let i = 0; i < 10; i++) stream.say(`data: ${i}\n\n`)
+  await Promise.resolve()
+  expect(stream.counts().pulls).toBe(0)
+  await stream.read()
+  await Promise.resolve()
+  expect(stream.counts().pulls).toBe(1)
+})
+
+describe('silence', () => {
+  test('is broken by a comment block each 15 s, not a moment earlier, and only while the client waits', async () => {
+    const stream = streamOf()
+    const first = stream.read()
+    stream.clock.advance(14_999)
+    expect(await Promise.race([first, Promise.resolve('nothing')])).toBe('nothing')
+    stream.clock.advance(1)
+    expect(await first).toBe(': keep-alive\n\n')
+    stream.clock.advance(60_000)
+    stream.say('data: 1\n\n')
+    expect(await stream.read()).toBe(': keep-alive\n\n')
+    expect(await stream.read()).toBe('data: 1\n\n')
+  })
+
+  test('is counted from what was said last', async () => {
+    const stream = streamOf()
+    stream.clock.advance(10_000)
+    stream.say('data: 1\n\n')
+    await stream.read()
+    const next = stream.read()
+    stream.clock.advance(14_000)
+    expect(await Promise.race([next, Promise.resolve('nothing')])).toBe('nothing')
+    stream.clock.advance(1_000)
+    expect(await next).toBe(': keep-alive\n\n')
+  })
+})
+
+describe('a client', () => {
+  test('that leaves while the source waits ends that wait first, then the source', async () => {
+    const stream = streamOf()
+    const pending = stream.read()
+    await Promise.resolve()
+    await stream.reader.cancel()
+    await pending
+    expect(stream.outcomes).toEqual(['client_gone'])
+    expect(stream.counts()).toEqual({ pulls: 1, aborted: 1, returned: 1 })
+    expect(stream.clock.waiting()).toBe(0)
+  })
+
+  test('that takes nothing for two minutes is given up, and not before', async () => {
+    const stream = streamOf()
+    stream.say('data: 1\n\n')
+    await stream.read()
+    stream.clock.advance(105_000)
+    expect(stream.outcomes).toEqual([])
+    stream.clock.advance(30_000)
+    expect(stream.outcomes).toEqual(['client_gone'])
+    expect(stream.counts()).toMatchObject({ aborted: 1, returned: 1 })
+    expect(stream.reader.read()).rejects.toThrow('took nothing')
+  })
+
+  test('that waits in silence is never given up', async () => {
+    const stream = streamOf()
+    for (let i = 0; i < 40; i++) {
+      const next = stream.read()
+      await Promise.resolve()
+      stream.clock.advance(15_000)
+      expect(await next).toBe(': keep-alive\n\n')
+    }
+    expect(stream.outcomes).toEqual([])
+  })
+})
