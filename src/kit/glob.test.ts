@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { matchesGlob } from './glob.ts'
+
+/** What a glob means, said as a regular expression: slow, and plain to see. */
+const asRegExp = (pattern: string) =>
+  new RegExp(`^${pattern.replace(/[.+?^${}()|[\]\\/]/g, '\\$&').replaceAll('*', '[^]*')}$`)
+
+const text = fc.string({ unit: fc.constantFrom('a', 'b', '/', '.', '-'), maxLength: 8 })
+const glob = fc.string({ unit: fc.constantFrom('a', 'b', '/', '.', '*'), maxLength: 6 })
+
+describe('globs', () => {
+  test.each([
+    ['*', 'sandbox/general'],
+    ['*', ''],
+    ['sandbox/*', 'sandbox/general'],
+    ['sandbox/*', 'sandbox/a/b'],
+    ['sandbox/*', 'sandbox/'],
+    ['*/general', 'sandbox/general'],
+    ['s*x/g*l', 'sandbox/general'],
+    ['sandbox/general', 'sandbox/general'],
+    ['a**b', 'ab'],
+    ['a*a', 'aa'],
+    ['', ''],
+  ])('%p fits %p', (pattern, name) => {
+    expect(matchesGlob(pattern, name)).toBe(true)
+  })
+
+  test.each([
+    ['sandbox/*', 'sandbox'],
+    ['sandbox/*', 'other/general'],
+    ['sandbox/*', 'my-sandbox/general'],
+    ['*/general', 'sandbox/general-2'],
+    ['sandbox/general', 'sandbox/generals'],
+    ['sandbox/general', 'SANDBOX/general'],
+    ['a*a', 'a'],
+    ['a*b*a', 'ab'],
+    ['a.c', 'abc'],
+    ['a?c', 'abc'],
+    ['', 'a'],
+  ])('%p does not fit %p', (pattern, name) => {
+    expect(matchesGlob(pattern, name)).toBe(false)
+  })
+
+  test('any pattern fits any name exactly where the regular expression of the same meaning does', () => {
+    fc.assert(
+      fc.property(glob, text, (pattern, name) => {
+        expect(matchesGlob(pattern, name)).toBe(asRegExp(pattern).test(name))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('a name fits every pattern that comes of it by putting stars for pieces', () => {
+    const cuts = fc.tuple(text, fc.nat(8), fc.nat(8))
+    fc.assert(
+      fc.property(cuts, ([name, one, other]) => {
+        const [from, to] = [Math.min(one, other), Math.max(one, other)]
+        expect(matchesGlob(`${name.slice(0, from)}*${name.slice(to)}`, name)).toBe(true)
+      }),
+    )
+  })
+
+  test('a hostile pattern and name take no longer than their length', () => {
+    const started = performance.now()
+    expect(matchesGlob(`${'a*'.repeat(2_000)}b`, 'a'.repeat(20_000))).toBe(false)
+    expect(performance.now() - started).toBeLessThan(500)
+  })
+})

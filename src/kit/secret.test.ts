@@ -1,0 +1,50 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { isSameText, randomAlphanumerics, sha256 } from './secret.ts'
+
+describe('random alphanumerics', () => {
+  test('are as many as asked for, and nothing but letters and digits', () => {
+    for (const length of [0, 1, 16, 48, 1000]) {
+      expect(randomAlphanumerics(length)).toMatch(new RegExp(`^[A-Za-z0-9]{${length}}$`))
+    }
+  })
+
+  test('never come twice', () => {
+    const many = new Set(Array.from({ length: 5_000 }, () => randomAlphanumerics(16)))
+    expect(many.size).toBe(5_000)
+  })
+
+  test('use each of the 62 characters about equally often', () => {
+    const counts = new Map<string, number>()
+    for (const character of randomAlphanumerics(124_000)) counts.set(character, (counts.get(character) ?? 0) + 1)
+    expect(counts.size).toBe(62)
+    // 2000 are expected of each with a deviation of 44: seven deviations are never seen by chance, while taking the
+    // remainder of whole bytes would give the first eight characters 25 % more.
+    for (const count of counts.values()) expect(Math.abs(count - 2000)).toBeLessThan(310)
+  })
+})
+
+describe('hashes', () => {
+  test('are the SHA-256 of the text in hexadecimal', () => {
+    // The test vectors of FIPS 180-4 for "abc" and for nothing.
+    expect(sha256('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
+    expect(sha256('')).toBe('e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855')
+  })
+})
+
+describe('comparison', () => {
+  test('says of any two texts whether they are the same', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), (left, right) => {
+        expect(isSameText(left, left)).toBe(true)
+        expect(isSameText(left, right)).toBe(left === right)
+      }),
+    )
+  })
+
+  test('sees a difference in the last character, and in the length', () => {
+    expect(isSameText('a'.repeat(64), `${'a'.repeat(63)}b`)).toBe(false)
+    expect(isSameText('a'.repeat(64), 'a'.repeat(63))).toBe(false)
+    expect(isSameText('', 'a')).toBe(false)
+  })
+})

@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { sha256 } from '../kit/secret.ts'
+import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
+import { GatewayError } from '../spec/error.ts'
+import { checkSecret, faceOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
+
+const now = 1_700_000_000
+const make = (order: Partial<TokenOrder> = {}, defaults = {}) => makeToken({ name: 'a', ...order }, { defaults, now })
+
+function refusal(work: () => unknown): GatewayError {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+  }
+  throw new Error('nothing was refused')
+}
+
+const trouble = (order: Partial<TokenOrder>) => {
+  const { code, message, detail } = refusal(() => make(order))
+  expect(code).toBe('invalid_value')
+  return `${detail.param} | ${message}`
+}
+
+describe('a new token', () => {
+  test('has a secret of sk- and 48 alphanumerics, of which only the hash and nine characters are kept', () => {
+    const { token, secret } = make()
+    expect(secret).toMatch(/^sk-[A-Za-z0-9]{48}$/)
+    expect(token.prefix).toBe(secret.slice(0, 9))
+    expect(token.hash).toBe(sha256(secret))
+    expect(JSON.stringify(token)).not.toContain(secret.slice(9))
+  })
+
+  test('has an id of its own, and is for everything and for ever when nothing else is said', () => {
+    const { token } = make({ name: '  laptop ' })
+    expect(token.token_id).toMatch(/^tok_[A-Za-z0-9]{16}$/)
+    expect(token).toMatchObject({
+      name: 'laptop',
+      models: ['*'],
+      families: null,
+      expires_at: null,
+      disabled: false,
+      created_at: now,
+      last_used_at: null,
+    })
+    expect(make().token.token_id).not.toBe(token.token_id)
+  })
+
+  test('takes from the configuration what the order leaves open, and nothing else', () => {
+    const defaults = { models: ['acme/*'], families: ['rerank'] as EndpointFamily[], expires_after_days: 1.5 }
+    expect(make({}, defaults).token).toMatchObject({
+      models: ['acme/*'],
+      families: ['rerank'],
+      expires_at: now + 129_600,
+    })
+    const order = { models: ['x'], families: null, expires_at: null }
+    expect(make(order, defaults).token).toMatchObject(order)
+  })
+
+  test('holds each pattern and family once', () => {
+    const { token } = make({ models: ['a', 'b', 'a'], families: ['rerank', 'rerank'] })
+    expect([token.models, token.families]).toEqual([['a', 'b'], ['rerank']])
+  })
+})
+
+describe('an order is refused, by the field', () => {
+  test('when the name is empty, too long, or would garble a terminal', () => {
+    expect(trouble({ name: ' ' })).toBe('name | name: must not be empty.')
+    expect(make({ name: 'n'.repeat(100) }).token.name).toHaveLength(100)
+    expect(trouble({ name: 'n'.repeat(101) })).toContain('at most 100 characters; it has 101')
+    expect(trouble({ name: 'a\u001b[31mb' })).toContain('control characters')
+  })
+
+  test('when the patterns are none, too many, or not patterns', () => {
+    expect(trouble({ models: [] })).toContain('"*" is every model')
+    expect(trouble({ models: ['a', ''] })).toStartWith('models[1] | ')
+    expect(trouble({ models: ['a b'] })).toContain('white space')
+    const patterns = Array.from({ length: 1_001 }, (_, index) => `m${index}`)
+    expect(make({ models: patterns.slice(1) }).token.models).toHaveLength(1_000)
+    expect(trouble({ models: patterns })).toContain('at most 1000')
+  })
+
+  test('when the families are none or unknown', () => {
+    expect(make({ families: [...ENDPOINT_FAMILIES] }).token.families).toEqual([...ENDPOINT_FAMILIES])
+    expect(trouble({ families: [] })).toContain('null is every family')
+    expect(trouble({ families: ['chat' as EndpointFamily] })).toContain('found "chat", must be one of chatcompat, ')
+  })
+
+  test('when the end has passed, or is no time in seconds', () => {
+    expect(make({ expires_at: now + 1 }).token.expires_at).toBe(now + 1)
+    expect(trouble({ expires_at: now })).toContain('must lie in the future')
+    expect(trouble({ expires_at: now + 0.5 })).toContain('whole unix seconds')
+    expect(make({ expires_at: 253_402_300_799 }).token.expires_at).toBe(253_402_300_799)
+    expect(trouble({ expires_at: 253_402_300_800 })).toContain('whole unix seconds')
+    expect(trouble({ expires_at: Number.NaN })).toContain('whole unix seconds')
+  })
+
+  test('when its secret is too short, too long, or not fit for a header; without repeating it', () => {
+    for (const good of ['x'.repeat(20), 'x'.repeat(512), '!~'.repeat(10)])
+      expect(make({ secret: good }).secret).toBe(good)
+    for (const bad of [
+      '',
+      'x'.repeat(19),
+      'x'.repeat(513),
+      `hunter2hunter2hunter2 ${'x'.repeat(20)}`,
+      'é'.repeat(20),
+    ]) {
+      const { message, detail } = refusal(() => checkSecret(bad))
+      expect(detail.param).toBe('secret')
+      expect(message).toContain('20 to 512 visible ASCII characters')
+      if (bad) expect(message).not.toContain(bad.slice(0, 7))
+    }
+    expect(refusal(() => checkSecret('x'.repeat(19))).message).toEndWith('has 19.')
+  })
+})
+
+test('of a secret that somebody chose at most a quarter is shown', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom('a', 'b', '-'), minLength: 20, maxLength: 512 }), (secret) => {
+      const { prefix } = faceOf(secret)
+      expect(isSecret(secret)).toBe(true)
+      expect(prefix.length).toBeGreaterThanOrEqual(5)
+      expect(prefix.length).toBeLessThanOrEqual(Math.min(9, secret.length / 4))
+      expect(secret.startsWith(prefix)).toBe(true)
+    }),
+  )
+  expect(faceOf(newSecret()).prefix).toHaveLength(9)
+})

@@ -1,0 +1,155 @@
+import { describe, expect, test } from 'bun:test'
+import { manualClock } from '../../test/kit/clock.ts'
+import { createLog } from '../kit/log.ts'
+import { GatewayError } from '../spec/error.ts'
+import {
+  createSlowDown,
+  FORGIVE_MILLISECONDS,
+  FREE_FAILURES,
+  MAX_ADDRESSES,
+  MAX_WAITING,
+  MAX_WAITING_AN_ADDRESS,
+  network,
+} from './slow-down.ts'
+
+const never = new AbortController().signal
+
+function setUp() {
+  const clock = manualClock()
+  let logged = ''
+  const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => (logged += text) })
+  const slowDown = createSlowDown({ clock, log })
+  const spend = (address: string) => {
+    for (let index = 0; index < FREE_FAILURES; index++) expect(slowDown.failed(address, never)).toBeUndefined()
+  }
+  /** How long the next failure waits. */
+  const delay = async (address: string) => {
+    const waited = slowDown.failed(address, never)
+    if (!waited) return 0
+    let over = false
+    const done = waited.then(() => {
+      over = true
+    })
+    let ms = 0
+    for (; !over && ms < 10_000; ms += 50) {
+      clock.advance(50)
+      await Promise.resolve()
+      await Promise.resolve()
+      await Promise.resolve()
+    }
+    await done
+    return ms
+  }
+  const logLines = () => {
+    log.flush()
+    return logged
+  }
+  return { clock, slowDown, spend, delay, logLines }
+}
+
+function refusal(work: () => unknown): GatewayError {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+  }
+  throw new Error('nothing was refused')
+}
+
+describe('slowing down', () => {
+  test('the first failures are answered at once, the next wait longer and longer, up to two seconds', async () => {
+    const { spend, delay } = setUp()
+    spend('1.2.3.4')
+    const delays = []
+    for (let index = 0; index < 6; index++) delays.push(await delay('1.2.3.4'))
+    expect(delays).toEqual([250, 500, 1000, 2000, 2000, 2000])
+  })
+
+  test('one address does not slow another', async () => {
+    const { slowDown, spend } = setUp()
+    spend('1.2.3.4')
+    expect(slowDown.failed('1.2.3.4', never)).toBeDefined()
+    expect(slowDown.failed('1.2.3.5', never)).toBeUndefined()
+  })
+
+  test('an address is forgiven after a quiet minute, and not before', async () => {
+    const { clock, slowDown, spend } = setUp()
+    spend('1.2.3.4')
+    clock.advance(FORGIVE_MILLISECONDS - 1)
+    expect(slowDown.failed('1.2.3.4', never)).toBeDefined()
+    clock.advance(FORGIVE_MILLISECONDS)
+    expect(slowDown.failed('1.2.3.4', never)).toBeUndefined()
+  })
+
+  test('a wait ends when the client leaves, and frees its place and its timer', async () => {
+    const { clock, slowDown, spend } = setUp()
+    spend('1.2.3.4')
+    const timers = clock.waiting()
+    const leaving = new AbortController()
+    const waits = Array.from({ length: MAX_WAITING_AN_ADDRESS }, () => slowDown.failed('1.2.3.4', leaving.signal))
+    leaving.abort()
+    await Promise.all(waits)
+    expect(clock.waiting()).toBe(timers + 1) // the log's own
+    expect(slowDown.failed('1.2.3.4', never)).toBeDefined()
+  })
+
+  test('an address may hold so many waiting answers, one more is told when to come again', () => {
+    const { slowDown, spend } = setUp()
+    spend('1.2.3.4')
+    for (let index = 0; index < MAX_WAITING_AN_ADDRESS; index++) {
+      expect(slowDown.failed('1.2.3.4', never)).toBeInstanceOf(Promise)
+    }
+    const error = refusal(() => slowDown.failed('1.2.3.4', never))
+    expect([error.code, error.detail.retry_after]).toEqual(['rate_limit_exceeded', 2])
+  })
+
+  test('all addresses together may hold so many waiting answers', () => {
+    const { slowDown, spend } = setUp()
+    for (let index = 0; index < MAX_WAITING; index++) {
+      const address = `10.0.${Math.floor(index / MAX_WAITING_AN_ADDRESS)}.1`
+      if (index % MAX_WAITING_AN_ADDRESS === 0) spend(address)
+      expect(slowDown.failed(address, never)).toBeInstanceOf(Promise)
+    }
+    spend('9.9.9.9')
+    expect(refusal(() => slowDown.failed('9.9.9.9', never)).code).toBe('rate_limit_exceeded')
+  })
+
+  test('so many addresses are remembered, then the one that was quiet the longest is forgotten', () => {
+    const { slowDown, spend } = setUp()
+    spend('old')
+    spend('lively')
+    for (let index = 0; index < MAX_ADDRESSES - 2; index++) slowDown.failed(`a${index}`, never)
+    expect(slowDown.failed('lively', never)).toBeDefined()
+    slowDown.failed('one more', never)
+    expect(slowDown.failed('lively', never)).toBeDefined()
+    expect(slowDown.failed('old', never)).toBeUndefined()
+  })
+
+  test('the log names an address when its slowing begins, once', async () => {
+    const { spend, delay, logLines } = setUp()
+    spend('1.2.3.4')
+    expect(logLines()).toBe('')
+    await delay('1.2.3.4')
+    await delay('1.2.3.4')
+    expect(logLines().match(/1\.2\.3\.4/g)).toHaveLength(1)
+  })
+})
+
+describe('who counts as one address', () => {
+  test.each([
+    ['192.0.2.7', '192.0.2.7'],
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    ['::FFFF:192.0.2.7', '192.0.2.7'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8:1:2::9', '2001:db8:1:2::/64'],
+    ['2001:0DB8:0001:0002::9', '2001:db8:1:2::/64'],
+    ['2001:db8::9', '2001:db8:0:0::/64'],
+    ['2001:db8::1:2:3:4:5', '2001:db8:0:1::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['', ''],
+    ['unknown', 'unknown'],
+  ])('%p is %p', (address, key) => {
+    expect(network(address)).toBe(key)
+  })
+})

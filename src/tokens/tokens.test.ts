@@ -1,0 +1,426 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import { manualClock } from '../../test/kit/clock.ts'
+import { unixSeconds } from '../kit/clock.ts'
+import { createLog } from '../kit/log.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Caller } from '../spec/token.ts'
+import { openStore } from '../store/open-store.ts'
+import type { Store, TokenStore } from '../store/store.ts'
+import { newSecret } from './issue.ts'
+import { MAX_LOOK_UPS } from './known.ts'
+import { FREE_FAILURES } from './slow-down.ts'
+import { createTokens, type Tokens } from './tokens.ts'
+
+const stores: Store[] = []
+const running: Tokens[] = []
+afterEach(async () => {
+  for (const tokens of running.splice(0)) await tokens.close()
+  for (const store of stores.splice(0)) await store.close()
+})
+
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
+const never = new AbortController().signal
+const REFUSAL = 'Missing or invalid API key. Send it as "Authorization: Bearer <token>".'
+
+/** A store, two processes that use it (`tokens` and `elsewhere`), and what the first asks of the store. */
+async function setUp() {
+  const store = await openStore({ url: 'sqlite::memory:' })
+  stores.push(store)
+  const clock = manualClock()
+  let logged = ''
+  const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => (logged += text) })
+  const state = { failing: false, finds: 0, revisions: 0, held: undefined as Promise<void> | undefined }
+  const guard = () => {
+    if (state.failing) throw new Error('store away')
+  }
+  const watched: TokenStore = {
+    ...store.tokens,
+    async findByHash(hash) {
+      state.finds++
+      guard()
+      const found = await store.tokens.findByHash(hash)
+      await state.held
+      return found
+    },
+    async revision() {
+      state.revisions++
+      guard()
+      return store.tokens.revision()
+    },
+  }
+  const tokens = createTokens({ store: watched, clock, log, defaults: {} })
+  const elsewhere = createTokens({ store: store.tokens, clock, log, defaults: {} })
+  running.push(tokens, elsewhere)
+  tokens.start()
+  await settle()
+  return {
+    store,
+    clock,
+    state,
+    tokens,
+    elsewhere,
+    async advance(ms: number) {
+      clock.advance(ms)
+      await settle()
+    },
+    enter: (secret: string | undefined, address = '192.0.2.1') => tokens.authenticate(secret, address, never),
+    logged() {
+      log.flush()
+      return logged
+    },
+  }
+}
+
+async function refusal(work: () => unknown): Promise<GatewayError> {
+  try {
+    await work()
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+    throw error
+  }
+  throw new Error('nothing was refused')
+}
+
+describe('a caller is let in', () => {
+  test('by a good token: the first time from the store, then from memory, at once', async () => {
+    const { tokens, enter, state } = await setUp()
+    const { token, secret } = await tokens.issue({ name: 'a', models: ['acme/*'], families: ['rerank'] })
+    const first = await enter(secret)
+    expect(first.token_id).toBe(token.token_id)
+    expect([first.mayUseModel('acme/x'), first.mayUseModel('other/x')]).toEqual([true, false])
+    expect([first.mayUseFamily('rerank'), first.mayUseFamily('chatcompat')]).toEqual([true, false])
+    const finds = state.finds
+    for (let index = 0; index < 100; index++) expect(enter(secret)).toBe(first)
+    expect(state.finds).toBe(finds)
+  })
+
+  test('by a token that another process made a moment ago', async () => {
+    const { elsewhere, enter } = await setUp()
+    const { token, secret } = await elsewhere.issue({ name: 'a' })
+    expect((await enter(secret)).token_id).toBe(token.token_id)
+  })
+
+  test('by a token that was made just after somebody had tried it', async () => {
+    const { tokens, elsewhere, enter, advance } = await setUp()
+    const [here, there] = [newSecret(), newSecret()]
+    await refusal(() => enter(here))
+    await tokens.issue({ name: 'a', secret: here })
+    await enter(here)
+    await refusal(() => enter(there))
+    await elsewhere.issue({ name: 'b', secret: there })
+    await advance(500)
+    await enter(there)
+  })
+
+  test('by one look-up, however many of its requests come at once', async () => {
+    const { elsewhere, enter, state } = await setUp()
+    const { secret } = await elsewhere.issue({ name: 'a' })
+    await Promise.all(Array.from({ length: 50 }, () => enter(secret)))
+    expect(state.finds).toBe(1)
+  })
+})
+
+describe('a caller is refused', () => {
+  test('in the same words whatever the reason, and without hearing the secret again', async () => {
+    const { tokens, enter, advance, clock } = await setUp()
+    const revoked = await tokens.issue({ name: 'revoked' })
+    await enter(revoked.secret)
+    await tokens.revoke('revoked')
+    const expired = await tokens.issue({ name: 'expired', expires_at: unixSeconds(clock) + 1 })
+    await enter(expired.secret)
+    await advance(1_000)
+    const reasons = [
+      undefined,
+      '',
+      'short',
+      'has a space in it, and some length',
+      newSecret(),
+      revoked.secret,
+      expired.secret,
+    ]
+    for (const secret of reasons) {
+      const error = await refusal(() => enter(secret))
+      expect([error.code, error.message, error.detail]).toEqual(['invalid_api_key', REFUSAL, {}])
+    }
+  })
+
+  test('from the second on in which the token expires, and not before', async () => {
+    const { tokens, enter, advance, clock } = await setUp()
+    const { secret } = await tokens.issue({ name: 'a', expires_at: unixSeconds(clock) + 10 })
+    await enter(secret)
+    await advance(9_999)
+    expect((await enter(secret)).token_id).toStartWith('tok_')
+    await advance(1)
+    expect((await refusal(() => enter(secret))).code).toBe('invalid_api_key')
+  })
+
+  test('at once when the token was revoked or rotated here', async () => {
+    const { tokens, enter } = await setUp()
+    const one = await tokens.issue({ name: 'one' })
+    const two = await tokens.issue({ name: 'two' })
+    await Promise.all([enter(one.secret), enter(two.secret)])
+    expect(await tokens.revoke('one')).toMatchObject({ token_id: one.token.token_id, disabled: true })
+    const rotated = await tokens.rotate('two')
+    await refusal(() => enter(one.secret))
+    await refusal(() => enter(two.secret))
+    expect((await enter(rotated.secret)).token_id).toBe(two.token.token_id)
+    expect(rotated.token.prefix).toBe(rotated.secret.slice(0, 9))
+  })
+
+  test('within a second when another process revoked or rotated the token', async () => {
+    const { elsewhere, enter, advance } = await setUp()
+    const one = await elsewhere.issue({ name: 'one' })
+    const two = await elsewhere.issue({ name: 'two' })
+    const three = await elsewhere.issue({ name: 'three' })
+    await Promise.all([enter(one.secret), enter(two.secret), enter(three.secret)])
+    await elsewhere.revoke('one')
+    const rotated = await elsewhere.rotate('two')
+    await advance(500)
+    await refusal(() => enter(one.secret))
+    await refusal(() => enter(two.secret))
+    await enter(rotated.secret)
+    await enter(three.secret)
+  })
+
+  test('also when the look-up that would let it in began before the token was revoked', async () => {
+    const { tokens, enter, state } = await setUp()
+    const { secret } = await tokens.issue({ name: 'a' })
+    let release = () => {}
+    state.held = new Promise((resolve) => {
+      release = resolve
+    })
+    const before = enter(secret)
+    await settle()
+    await tokens.revoke('a')
+    const after = refusal(() => enter(secret))
+    release()
+    await before
+    expect((await after).code).toBe('invalid_api_key')
+    await refusal(() => enter(secret))
+  })
+
+  test('without asking the store again and again for the same bad token', async () => {
+    const { enter, state, advance } = await setUp()
+    const bad = newSecret()
+    for (let index = 0; index < FREE_FAILURES; index++) await refusal(() => enter(bad))
+    expect(state.finds).toBe(1)
+    await advance(500)
+    await refusal(() => enter(bad, '198.51.100.1'))
+    expect(state.finds).toBe(2)
+  })
+
+  test('with 429 when too many different tokens wait for the store', async () => {
+    const { enter, state } = await setUp()
+    let release = () => {}
+    state.held = new Promise((resolve) => {
+      release = resolve
+    })
+    const waiting = Array.from({ length: MAX_LOOK_UPS }, (_, index) => refusal(() => enter(newSecret(), `a${index}`)))
+    const error = await refusal(() => enter(newSecret(), 'b'))
+    expect([error.code, error.detail.retry_after]).toEqual(['rate_limit_exceeded', 1])
+    release()
+    const codes = new Set((await Promise.all(waiting)).map(({ code }) => code))
+    expect([...codes]).toEqual(['invalid_api_key'])
+  })
+})
+
+describe('guessing', () => {
+  test('is slowed by address, while a good token from there is not, and a missing one does not count', async () => {
+    const { tokens, enter, advance } = await setUp()
+    const { secret } = await tokens.issue({ name: 'good' })
+    for (let index = 0; index < 50; index++) await refusal(() => enter(undefined))
+    for (let index = 0; index < FREE_FAILURES; index++) await refusal(() => enter(newSecret()))
+    let answered = false
+    const slowed = refusal(() => enter('malformed')).then((error) => {
+      answered = true
+      return error
+    })
+    expect((await enter(secret)).token_id).toStartWith('tok_')
+    expect(enter(secret)).not.toBeInstanceOf(Promise)
+    await advance(249)
+    expect(answered).toBe(false)
+    await advance(1)
+    expect((await slowed).message).toBe(REFUSAL)
+    expect((await refusal(() => enter(newSecret(), '192.0.2.2'))).code).toBe('invalid_api_key')
+  })
+})
+
+describe('when the store is away', () => {
+  test('known tokens go on, others get an error that is ours, and the log says it once', async () => {
+    const { tokens, elsewhere, enter, state, advance, logged } = await setUp()
+    const { secret } = await tokens.issue({ name: 'known' })
+    const other = await elsewhere.issue({ name: 'not yet known' })
+    await advance(500)
+    await enter(secret)
+    state.failing = true
+    for (let turn = 0; turn < 10; turn++) await advance(500)
+    expect((await enter(secret)).token_id).toStartWith('tok_')
+    const error = await refusal(() => enter(other.secret))
+    expect([error.code, error.message]).toEqual([
+      'internal_error',
+      'API keys cannot be looked up at the moment; try again.',
+    ])
+    state.failing = false
+    await advance(500)
+    await enter(other.secret)
+    expect(logged().match(/the store does not answer/g)).toHaveLength(1)
+    expect(logged().match(/the store answers again/g)).toHaveLength(1)
+  })
+
+  test('a known token goes on as it was last seen, also when something had changed just before', async () => {
+    const { tokens, elsewhere, enter, state, advance } = await setUp()
+    const { secret } = await tokens.issue({ name: 'known' })
+    await enter(secret)
+    await elsewhere.revoke('known')
+    await advance(500)
+    state.failing = true
+    await enter(secret)
+    state.failing = false
+    await refusal(() => enter(secret))
+  })
+})
+
+describe('the last use', () => {
+  const lastUsed = async (store: Store) => (await store.tokens.list()).map(({ last_used_at }) => last_used_at)
+
+  test('is written half a minute later, for all tokens at once', async () => {
+    const { tokens, enter, store, advance, clock } = await setUp()
+    const one = await tokens.issue({ name: 'one' })
+    const two = await tokens.issue({ name: 'two' })
+    await tokens.issue({ name: 'unused' })
+    await enter(one.secret)
+    await advance(5_000)
+    await enter(one.secret)
+    await enter(two.secret)
+    const used = unixSeconds(clock)
+    await advance(24_999)
+    expect(await lastUsed(store)).toEqual([null, null, null])
+    await advance(1)
+    expect(await lastUsed(store)).toEqual([used, used, null])
+  })
+
+  test('is written at the end, and does not look like a change to others', async () => {
+    const { tokens, enter, store, clock } = await setUp()
+    const { token, secret } = await tokens.issue({ name: 'one' })
+    await enter(secret)
+    clock.advance(1_000)
+    tokens.used(token.token_id)
+    const revision = await store.tokens.revision()
+    await tokens.close()
+    expect(await lastUsed(store)).toEqual([unixSeconds(clock)])
+    expect(await store.tokens.revision()).toBe(revision)
+  })
+})
+
+describe('the first token', () => {
+  test('is made on an empty store only, for everything and for ever', async () => {
+    const { store, clock } = await setUp()
+    const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
+    const defaults = { models: ['acme/*'], expires_after_days: 1 }
+    const tokens = createTokens({ store: store.tokens, clock, log, defaults })
+    const first = await tokens.issueFirst()
+    expect(first?.token).toMatchObject({ name: 'first token', models: ['*'], families: null, expires_at: null })
+    expect(await tokens.issueFirst()).toBeUndefined()
+    expect(await tokens.list()).toHaveLength(1)
+  })
+
+  test('has the given secret; the next start with the same one is nothing to speak of', async () => {
+    const { tokens, elsewhere, enter, logged } = await setUp()
+    const secret = 'a-secret-of-my-own-choice'
+    expect((await tokens.issueFirst({ secret }))?.secret).toBe(secret)
+    await enter(secret)
+    expect(await elsewhere.issueFirst({ secret })).toBeUndefined()
+    expect(logged()).toBe('')
+  })
+
+  test('is not made beside others: another secret is named useless in the log, a revoked one too', async () => {
+    const { tokens, enter, logged } = await setUp()
+    const secret = 'a-secret-of-my-own-choice'
+    await tokens.issueFirst({ secret })
+    expect(await tokens.issueFirst({ secret: 'another-secret-of-my-own' })).toBeUndefined()
+    expect(logged()).toContain('not used: there are tokens already')
+    await refusal(() => enter('another-secret-of-my-own'))
+    await tokens.revoke('first token')
+    expect(await tokens.issueFirst({ secret })).toBeUndefined()
+    expect(logged()).toContain('revoked or expired')
+    expect(logged()).not.toContain(secret)
+  })
+
+  test('is refused when its secret is too short, also where it would not be used', async () => {
+    const { tokens } = await setUp()
+    expect((await refusal(() => tokens.issueFirst({ secret: 'x'.repeat(19) }))).detail.param).toBe('secret')
+    expect(await tokens.list()).toEqual([])
+    await tokens.issueFirst()
+    expect((await refusal(() => tokens.issueFirst({ secret: 'x'.repeat(19) }))).detail.param).toBe('secret')
+  })
+})
+
+describe('an operator', () => {
+  test('sees all tokens, oldest first, and nothing of a secret but its prefix', async () => {
+    const { tokens } = await setUp()
+    const one = await tokens.issue({ name: 'one' })
+    const two = await tokens.issue({ name: 'two' })
+    expect(await tokens.list()).toEqual([one.token, two.token])
+    expect(Object.keys(one.token)).not.toContain('hash')
+    expect(JSON.stringify(await tokens.list())).not.toContain(one.secret.slice(9))
+  })
+
+  test('cannot give one secret to two tokens', async () => {
+    const { tokens } = await setUp()
+    await tokens.issue({ name: 'one', secret: 'x'.repeat(20) })
+    const error = await refusal(() => tokens.issue({ name: 'two', secret: 'x'.repeat(20) }))
+    expect([error.code, error.detail.param]).toEqual(['invalid_value', 'secret'])
+    expect(await tokens.list()).toHaveLength(1)
+  })
+
+  test('cannot rotate what is revoked or expired, and may revoke twice', async () => {
+    const { tokens, advance, clock } = await setUp()
+    await tokens.issue({ name: 'revoked' })
+    await tokens.revoke('revoked')
+    expect((await tokens.revoke('revoked')).disabled).toBe(true)
+    expect((await refusal(() => tokens.rotate('revoked'))).message).toContain('is revoked; make a new one')
+    await tokens.issue({ name: 'expired', expires_at: unixSeconds(clock) + 1 })
+    await advance(1_000)
+    expect((await refusal(() => tokens.rotate('expired'))).message).toContain('is expired; make a new one')
+  })
+
+  test('is told when no token fits', async () => {
+    const { tokens } = await setUp()
+    expect((await refusal(() => tokens.revoke('nobody'))).message).toContain('No token has "nobody"')
+    expect((await refusal(() => tokens.rotate('nobody'))).detail.param).toBe('token')
+  })
+})
+
+test('no secret ever stands in the log', async () => {
+  const { tokens, elsewhere, enter, state, advance, logged } = await setUp()
+  const { secret } = await tokens.issue({ name: 'canary' })
+  const bad = newSecret()
+  await enter(secret)
+  const tries: Promise<unknown>[] = []
+  for (let index = 0; index < FREE_FAILURES + 3; index++) tries.push(refusal(() => enter(bad)))
+  state.failing = true
+  await advance(500)
+  tries.push(refusal(() => enter(newSecret())))
+  await elsewhere.rotate('canary')
+  for (let turn = 0; turn < 4; turn++) await advance(1_000)
+  await Promise.all(tries)
+  expect(logged().length).toBeGreaterThan(100)
+  for (const canary of [secret, bad]) expect(logged()).not.toContain(canary.slice(3, 20))
+})
+
+test('nothing is watched before the start or after the end', async () => {
+  const { store, clock } = await setUp()
+  const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
+  const tokens = createTokens({ store: store.tokens, clock, log, defaults: {} })
+  const timers = clock.waiting()
+  const { secret } = await tokens.issue({ name: 'a' })
+  const caller: Caller = await tokens.authenticate(secret, 'a', never)
+  expect(caller.token_id).toStartWith('tok_')
+  await tokens.close()
+  tokens.start()
+  tokens.start()
+  await settle()
+  expect(clock.waiting()).toBe(timers + 1)
+  await tokens.close()
+  expect(clock.waiting()).toBe(timers)
+})
