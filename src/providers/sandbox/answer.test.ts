@@ -154,3 +154,15 @@ describe('logprobs', () => {
     expect((asked as { content: { top_logprobs: unknown[] }[] }).content[0]?.top_logprobs).toEqual([])
   })
 })
+
+describe('an image', () => {
+  test('makes it a question about the image, not about the manual', async () => {
+    const image = { type: 'image_url' as const, image_url: { url: 'https://example.com/x.png' } }
+    const ask = async (parts: (typeof image)[]) => {
+      const text = { type: 'text' as const, text: 'How do I revoke a token?' }
+      return contentOf(await whole('', { messages: [{ role: 'user', content: [text, ...parts] }] }))
+    }
+    expect(await ask([])).toContain('Source: the Gatehouse manual')
+    expect(await ask([image])).not.toContain('Source: the Gatehouse manual')
+  })
+})

@@ -38,7 +38,7 @@ export async function answerChoice(index: number, parts: AnswerParts): Promise<C
   const { directives } = prompt
   const random = createRandom(`${index}:${prompt.seed}`)
   const reasoning = reasoningFor(parts, createRandom(`reasoning:${index}:${prompt.seed}`))
-  const calls = planToolCalls(request, prompt, { random, hints: hintsOf(prompt.question, index) })
+  const calls = planToolCalls(request, prompt, { random, index })
   const budget = request.max_completion_tokens ?? request.max_tokens ?? Number.POSITIVE_INFINITY
   if (calls.length > 0) return withinBudget({ reasoning, calls, text: '', annotations: [] }, request, budget)
   const structured = structuredAnswer(request, prompt, { random, index })
@@ -115,7 +115,8 @@ async function openingFor(index: number, random: Random, { prompt, manual }: Ans
   }
   const topics = topicsOf(prompt.question, MAX_TOPICS)
   // The first choice quotes the best section, the second the next best, and so on while they are good.
-  const found = topics.length ? (await manual()).search(prompt.question, index + 1)[index] : undefined
+  const isAboutManual = topics.length > 0 && prompt.images.length === 0
+  const found = isAboutManual ? (await manual()).search(prompt.question, index + 1)[index] : undefined
   if (!found?.isGood) return `${DISCLAIMER}${turn} ${simulatedSentences({ random, topics })}`
   const { section } = found
   const passage = (await manual()).passage(section, prompt.question, MAX_PASSAGE)

@@ -33,6 +33,7 @@ Answers arrive as server-sent events. Silence of fifteen seconds is broken by a 
 | field | meaning |
 |---|---|
 | usage | sent last when asked for |
+| first_ms | the wait before status 429 |
 `,
   },
 ]
@@ -46,6 +47,8 @@ describe('the manual', () => {
     ['what happens to open streams when a token is revoked', 'tokens', 'Revoking a token'],
     ['Do tokens have an expiry date?', 'tokens', 'Expiry dates'],
     ['When is a keep-alive comment sent?', 'streaming', 'Streaming'],
+    ['What does 429 mean?', 'streaming', 'Streaming'],
+    ['what is first_ms for', 'streaming', 'Streaming'],
   ])('%j is answered by its section', (question, page, heading) => {
     const found = best(question)
     expect(found?.isGood).toBe(true)
@@ -57,6 +60,10 @@ describe('the manual', () => {
     'What is 2 + 2?',
     '',
     'Say hello',
+    'revoke',
+    'What does 430 mean?',
+    'what is second_ms for',
+    'revoke token',
     'What is the capital of France?',
     'seconds of silence in Mozart operas',
   ])('%j is not a question about it', (question) => {

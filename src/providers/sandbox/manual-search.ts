@@ -37,7 +37,7 @@ const B = 0.75
 /** A word of a heading counts as so many in the text. */
 const HEADING_WEIGHT = 4
 /** The part of a question's meaning that a section must hold to be its answer. */
-const GOOD_COVERAGE = 0.6
+const GOOD_COVERAGE = 0.5
 
 type Posting = { section: number; weight: number }
 
@@ -62,6 +62,10 @@ export function createManual(pages: ManualPage[]): Manual {
 
   function search(question: string, limit: number): Found[] {
     const terms = [...new Set(termsOf(question, MAX_QUESTION_TERMS * 8))].slice(0, MAX_QUESTION_TERMS)
+    // "test" and "hello" are no questions, whatever the manual says about them.
+    const isSentence = wordsOf(question, 3).length === 3
+    // Names of fields and statuses: `retry_after`, 429. One of them says as much as two words.
+    const names = question.slice(0, 2000).match(/\b[a-z]+(?:_[a-z]+)+\b|\b[45]\d\d\b/g) ?? []
     const whole = terms.reduce((sum, term) => sum + rarity(term), 0)
     const scores = new Map<number, { score: number; covered: number; terms: string[] }>()
     for (const term of terms) {
@@ -80,7 +84,9 @@ export function createManual(pages: ManualPage[]): Manual {
       .flatMap(([at, { score, covered, terms: matched }]) => {
         const section = sections[at]
         if (!section) return []
-        return [{ section, score, isGood: covered >= GOOD_COVERAGE * whole && belongTogether(section, matched) }]
+        const isCovered = isSentence && covered >= GOOD_COVERAGE * whole
+        const isGood = isCovered && (belongTogether(section, matched) || holdsName(section, names))
+        return [{ section, score, isGood }]
       })
   }
 
@@ -98,12 +104,16 @@ function belongTogether(section: Section, terms: string[]): boolean {
   })
 }
 
+const holdsName = (section: Section, names: string[]): boolean =>
+  names.some((name) => section.units.some((unit) => unit.text.includes(name)))
+
 function termWeights(section: Section): Map<string, number> {
   const weights = new Map<string, number>()
   const add = (text: string, weight: number) => {
     for (const term of termsOf(text, Number.POSITIVE_INFINITY)) weights.set(term, (weights.get(term) ?? 0) + weight)
   }
-  add(section.heading, HEADING_WEIGHT)
+  // What a page opens with is the answer to "what is ...".
+  add(section.heading, section.title === section.heading ? 2 * HEADING_WEIGHT : HEADING_WEIGHT)
   if (section.title !== section.heading) add(section.title, 1)
   // Code is shown but not searched: its words are those of every example.
   for (const unit of section.units) if (unit.kind !== 'code') add(unit.text, 1)

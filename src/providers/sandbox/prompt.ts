@@ -83,7 +83,7 @@ export function hintsOf(question: string, turn: number): Hints {
   // "..." or “...”, short enough to be a value.
   const quoted = [...text.matchAll(/["“]([^"“”\n]{1,80})["”]/g)].map((found) => found[1] ?? '')
   // Capitalised runs of words that do not open a sentence: New York, Paris.
-  const names = [...text.matchAll(/(?<![.!?\n]\s*|^)\b\p{Lu}[\p{L}\p{M}]+(?: \p{Lu}[\p{L}\p{M}]+){0,3}/gu)]
+  const names = [...text.matchAll(/(?<![.!?\n]\s{0,3}|^)\b\p{Lu}[\p{L}\p{M}]+(?: \p{Lu}[\p{L}\p{M}]+){0,3}/gu)]
     .map((found) => found[0])
     .filter((name) => !wordsOf(name).every(isFiller))
   const words = [...new Set([...quoted, ...names, ...topicsOf(text, MAX_HINTS)])].slice(0, MAX_HINTS)

@@ -7,12 +7,12 @@ export const DISCLAIMER = 'This is simulated text from the Gatehouse sandbox, no
 
 const SENTENCES = [
   'A real model would say more about {topic} here.',
-  'First comes {topic}, then {other}, and the order {verb} more than it seems.',
-  'Whoever looks at {topic} for the first time {verb} a {adjective} {noun}.',
+  'Begin with {topic}, go on to {other}, and remember that the order {verb} too.',
+  'Whoever looks at {topic} for the first time finds a {adjective} {noun}.',
   'Between {topic} and {other} there is a {adjective} {noun}, and it is worth a second look.',
   'In practice {topic} rarely {verb} alone: {other} is part of the {noun}.',
   'The {adjective} part of {topic} is its {noun}.',
-  'Some would begin with {other}, but {topic} offers the more {adjective} {noun}.',
+  'Some would begin with {other}, but {topic} offers the {adjective} {noun}.',
   'Each {noun} of {topic} leads back to {other}.',
   'A {adjective} {noun} helps: it keeps {topic} apart from {other}.',
   'If {topic} changes, the {noun} of {other} changes with it.',
@@ -23,7 +23,9 @@ const SENTENCES = [
 ]
 const ADJECTIVES = 'simple careful handy plain steady clear modest familiar patient practical quiet open'.split(' ')
 const NOUNS = 'question pattern example boundary detail habit measure picture reason step outline balance'.split(' ')
-const VERBS = ['matters', 'counts', 'works', 'helps', 'stands', 'moves']
+const VERBS = ['matters', 'counts', 'helps']
+/** What stands beside the only topic of a prompt, and in place of one where it has none. */
+const BESIDE = ['everything around it', 'what comes after it', 'the rest of it', 'all that it leads to']
 
 const THOUGHTS = [
   'Simulated reasoning: the question is about {topic}.',
@@ -43,7 +45,7 @@ export type TextParts = { random: Random; topics: string[] }
 function fill(sentence: string, { random, topics }: TextParts): string {
   const topic = topics.length ? random.pick(topics) : 'the subject'
   const rest = topics.filter((each) => each !== topic)
-  const other = rest.length ? random.pick(rest) : 'everything around it'
+  const other = random.pick(rest.length ? rest : BESIDE)
   const text = sentence
     .replaceAll('{topic}', () => topic)
     .replaceAll('{other}', () => other)
@@ -58,10 +60,11 @@ function fill(sentence: string, { random, topics }: TextParts): string {
 export function simulatedSentences(parts: TextParts, tokens?: number): string {
   const wanted = tokens ?? SHORTEST + parts.random.below(SPREAD) - countTokens(DISCLAIMER)
   const sentences: string[] = []
-  let last = ''
+  let unused: string[] = []
   for (let count = 0; count < wanted; ) {
-    const next = parts.random.pick(SENTENCES.filter((sentence) => sentence !== last))
-    last = next
+    // Every kind of sentence comes once before one comes again.
+    if (unused.length === 0) unused = [...SENTENCES]
+    const [next = ''] = unused.splice(parts.random.below(unused.length), 1)
     const sentence = fill(next, parts)
     sentences.push(sentence)
     // A sentence is put behind a space, which belongs to its first word: the sum is the sum of the parts.

@@ -4,7 +4,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { isRecord } from './json-schema-check.ts'
 import { sampleFromSchema } from './json-schema-sample.ts'
 import type { Hints } from './json-schema-scalars.ts'
-import type { Prompt } from './prompt.ts'
+import { hintsOf, type Prompt } from './prompt.ts'
 import type { Random } from './random.ts'
 import { isFiller, stem, termsOf, wordsOf } from './words.ts'
 
@@ -20,13 +20,14 @@ const COMMON = new Set(['get', 'set', 'fetch', 'run', 'make', 'call', 'use', 'to
 export function planToolCalls(
   request: ChatRequest,
   prompt: Prompt,
-  { random, hints }: { random: Random; hints: Hints },
+  { random, index }: { random: Random; index: number },
 ): PlannedCall[] {
   const choice = readChoice(request)
   if (choice.mode === 'none' || choice.tools.length === 0) return []
   if (choice.mode === 'auto' && prompt.results.length > 0) return []
   const asked = askedFor(choice.tools, prompt.question)
   const wanted = asked.length === 0 && choice.mode === 'required' ? choice.tools.slice(0, 1) : asked
+  const hints = hintsOf(wanted.length > 0 ? prompt.question : '', index)
   const isSingle = request.parallel_tool_calls === false || choice.isNamed
   return (isSingle ? wanted.slice(0, 1) : wanted).map((tool) => ({
     id: `call_${random.alphanumerics(24)}`,

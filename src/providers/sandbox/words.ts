@@ -8,7 +8,7 @@ const FILLERS = new Set(
   need no nor not now of off ok on once one only or other our out over own please same say shall she should show so some
   such tell than thank thanks that the their them then there these they thing things this those through to too under
   until up upon us using use very want was we were what when where which while who whom whose why will with within
-  without would yes yet you your explain describe help gatehouse`
+  without would yes yet you your explain describe help write behave behaves happen happens mean means work works gatehouse`
     .split(/\s+/)
     .filter(Boolean),
 )
