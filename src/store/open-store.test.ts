@@ -179,12 +179,14 @@ describe('several processes', () => {
     const other = new Database(path)
     other.run('begin immediate')
     let written = false
+    const started = performance.now()
     const writing = store.models.firstSeen(['a'], 1).then(() => {
       written = true
     })
     // Turns of the event loop that come round although the write has to wait: SQLite's own wait would stop them.
     for (let turn = 0; turn < 5; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
     expect(written).toBe(false)
+    expect(performance.now() - started).toBeLessThan(1_500) // against the ten seconds that the write may wait in all
     other.run('commit')
     other.close()
     await writing

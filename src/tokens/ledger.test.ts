@@ -21,10 +21,16 @@ async function setUp() {
   const clock = manualClock(Date.UTC(2026, 0, 1, 12, 30))
   let logged = ''
   const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => (logged += text) })
-  const state = { failing: false, writes: [] as number[], used: [] as string[] }
+  const state = {
+    failing: false,
+    held: undefined as Promise<void> | undefined,
+    writes: [] as number[],
+    used: [] as string[],
+  }
   const usage = {
     async add(rows: UsageRow[]) {
       state.writes.push(rows.length)
+      await state.held
       if (state.failing) throw new Error('disk full')
       await store.usage.add(rows)
     },
@@ -173,6 +179,24 @@ describe('the ledger', () => {
     await ledger.close()
     expect(requests(await stored())).toBe(701)
     expect(clock.waiting()).toBe(0)
+  })
+
+  test('writes at its end what a write under way could not', async () => {
+    const { ledger, state, clock, stored } = await setUp()
+    let release = () => {}
+    state.held = new Promise((resolve) => {
+      release = resolve
+    })
+    ledger.record(use())
+    clock.advance(2_000)
+    state.failing = true
+    const closing = ledger.close()
+    release()
+    await Promise.resolve()
+    await state.held
+    state.failing = false
+    await closing
+    expect(requests(await stored())).toBe(1)
   })
 
   test('gives up at its end when the store stays away, and says what was lost', async () => {
