@@ -34,6 +34,8 @@ export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS
   const bun = Bun.serve({
     hostname: server.host,
     port: server.port,
+    // Otherwise faults would be shown to clients with our source, and printed beside the log.
+    development: false,
     idleTimeout: idle_seconds,
     // The house counts bodies itself, so that too large a one gets an answer in its own form.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,

@@ -36,7 +36,9 @@ type Live = Context & { control: AbortController; peer: Peer; ended: boolean; st
 
 const NO_PARAMS: Record<string, string> = {}
 const NOBODY: Caller = { token_id: '', mayUseModel: () => false, mayUseFamily: () => false }
-const UNREAD_BODY = new Set([408, 413])
+/** A longer body than this is not worth the wait for its end, only to keep its connection. */
+const SKIPPED_BODY_BYTES = 64 * 1024
+const BROKEN_ENCODING = /%(?![0-9A-Fa-f]{2})/
 /** How long requests that were cut may take to tell their clients. */
 const CUT_MILLISECONDS = 1_000
 
@@ -70,6 +72,9 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
         const caller = authenticate(context)
         context.caller = caller instanceof Promise ? await caller : caller
         context.note.token_id = context.caller.token_id
+      }
+      if (BROKEN_ENCODING.test(context.path)) {
+        throw new GatewayError('invalid_value', 'The path has a "%" without two hexadecimal digits after it.')
       }
       return await route.handle(context)
     } catch (thrown) {
@@ -135,18 +140,15 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
   }
 
   async function respond(request: Request, peer: Peer): Promise<Response> {
-    if (request.method === 'OPTIONS') return preflight(request, settings)
+    if (request.method === 'OPTIONS') return named(preflight(request, settings), requestId(request))
     const context = begin(request, peer)
     const route = direct.get(`${request.method} ${context.path}`)
     const response = closing
       ? refuse(new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 }), context)
       : await (route ? answer(route, context, NO_PARAMS) : hono.fetch(request, { live: context }))
     context.status = response.status
-    const { headers } = response
-    headers.set('x-request-id', context.request_id)
-    headers.set('request-id', context.request_id)
-    // The rest of a body that nobody reads would be taken for the next request.
-    if (closing || UNREAD_BODY.has(response.status)) headers.set('connection', 'close')
+    const { headers } = named(response, context.request_id)
+    if (closing || isLeftUnread(request, response)) headers.set('connection', 'close')
     for (const [name, value] of corsHeaders(request, settings)) headers.set(name, value)
     if (!context.note.stream || request.method === 'HEAD') {
       context.note.first_byte_ms ??= clock.now() - context.arrived
@@ -177,9 +179,26 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
   }
 }
 
-/** The path as it came, still percent-encoded, without the query and a trailing slash. */
+function named(response: Response, request_id: string): Response {
+  response.headers.set('x-request-id', request_id)
+  response.headers.set('request-id', request_id)
+  return response
+}
+
+/** Whether much of the body is still to come, that nobody will read: its connection is better closed. */
+function isLeftUnread(request: Request, { status }: Response): boolean {
+  if (status === 408 || status === 413) return true
+  if (status < 400 || request.body === null || request.bodyUsed) return false
+  const length = request.headers.get('content-length')
+  return length === null || Number(length) > SKIPPED_BODY_BYTES
+}
+
+/**
+ * The path as it came, still percent-encoded, without the query and a trailing slash. Without a usable `host` header
+ * (HTTP/1.0) there is nothing before it.
+ */
 function pathOf({ url }: Request): string {
-  const start = url.indexOf('/', url.indexOf('//') + 2)
+  const start = url.charCodeAt(0) === 47 ? 0 : url.indexOf('/', url.indexOf('//') + 2)
   let end = url.indexOf('?', start)
   if (end === -1) end = url.length
   while (end > start + 1 && url.charCodeAt(end - 1) === 47) end--

@@ -103,10 +103,33 @@ describe('a body', () => {
     },
   )
 
-  test('nested a hundred thousand deep is refused, not a crash', async () => {
-    const deep = '['.repeat(100_000)
-    expect(await codeOf(readJson(requestOf(deep), { ...limits, max_bytes: 1e6 }))).toBe('invalid_json')
-    const closed = deep + ']'.repeat(100_000)
-    expect(await codeOf(readJson(requestOf(closed), { ...limits, max_bytes: 1e6 }))).toBeOneOf(['none', 'invalid_json'])
+  test('that is not JSON is told the place, and nothing of what else it said', async () => {
+    const reading = readJson(requestOf('{\n  "a": "my secret"\n  "b": 1}'), limits)
+    expect(reading).rejects.toThrow('The body is not valid JSON: line 3, column 3: expected `,` or `}`, found `"`.')
+  })
+
+  test('that is not UTF-8 is refused; the sign for what cannot be shown is not', async () => {
+    for (const headers of [{ 'content-length': '4' }, {}]) {
+      expect(await codeOf(readJson(requestOf(Uint8Array.of(34, 0xc3, 0x28, 34), headers), limits))).toBe('invalid_json')
+    }
+    expect(await readJson(withLength('"\uFFFD"'), limits)).toBe('\uFFFD')
+  })
+
+  const deep = (depth: number, more = '') => `${'['.repeat(depth)}${more}${']'.repeat(depth)}`
+  const large = { ...limits, max_bytes: 1e7 }
+
+  test('may be nested 256 deep and not deeper, however much more it holds', async () => {
+    const wide = Array.from({ length: 3000 }, () => '"["').join()
+    for (const more of ['', wide]) {
+      expect(await codeOf(readJson(withLength(deep(255, `[${more}]`)), large))).toBe('none')
+      expect(await codeOf(readJson(withLength(deep(256, `[${more}]`)), large))).toBe('invalid_json')
+    }
+    expect(await codeOf(readJson(withLength(`{"a":${deep(256)}}`), large))).toBe('invalid_json')
+  })
+
+  test('nested a million deep is refused, not a crash', async () => {
+    expect(await codeOf(readJson(withLength(deep(1_000_000)), large))).toBe('invalid_json')
+    expect(await codeOf(readJson(withLength('['.repeat(1_000_000)), large))).toBe('invalid_json')
+    expect(await codeOf(readJson(withLength('['.repeat(100_000)), large))).toBe('invalid_json')
   })
 })
