@@ -110,3 +110,12 @@ describe('the manual', () => {
     expect(big.search('revoke a token', 1)).toHaveLength(1)
   })
 })
+
+test('a question that is a heading, word for word, is answered by its section, whatever its words weigh', () => {
+  const text = '# Start\n\n## What is it?\n\nIt is a gateway.\n\n## How do I start it?\n\nRun it.\n'
+  const manual = createManual([{ name: 'start.md', text }])
+  const [found] = manual.search('what is IT', 3)
+  expect(found?.isGood).toBe(true)
+  expect(found?.section.heading).toBe('What is it?')
+  expect(manual.search('start', 3).some(({ isGood }) => isGood)).toBe(false)
+})

@@ -60,7 +60,19 @@ export function createManual(pages: ManualPage[]): Manual {
     return Math.log(1 + (sections.length - count + 0.5) / (count + 0.5))
   }
 
+  /** Headings are questions, each to its section: one that is asked word for word needs no weighing. */
+  const asked = new Map(sections.map((section) => [questionKey(section.heading), section]))
+
   function search(question: string, limit: number): Found[] {
+    const key = questionKey(question)
+    const answer = key.includes(' ') ? asked.get(key) : undefined
+    const weighed = weigh(question, limit)
+    if (!answer) return weighed
+    const rest = weighed.filter(({ section }) => section !== answer)
+    return [{ section: answer, score: Number.POSITIVE_INFINITY, isGood: true }, ...rest].slice(0, limit)
+  }
+
+  function weigh(question: string, limit: number): Found[] {
     const terms = [...new Set(termsOf(question, MAX_QUESTION_TERMS * 8))].slice(0, MAX_QUESTION_TERMS)
     // "test" and "hello" are no questions, whatever the manual says about them.
     const isSentence = wordsOf(question, 3).length === 3
@@ -92,6 +104,8 @@ export function createManual(pages: ManualPage[]): Manual {
 
   return { search, passage: (section, question, maximum) => passageOf(section, question, { maximum, rarity }) }
 }
+
+const questionKey = (text: string): string => wordsOf(text, MAX_QUESTION_TERMS).join(' ').toLowerCase()
 
 /** Whether the words meet in one place, the heading or one sentence: scattered ones say nothing. */
 function belongTogether(section: Section, terms: string[]): boolean {
