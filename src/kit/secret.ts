@@ -1,5 +1,5 @@
 /** Secrets and identifiers: made from a secure source, hashed for storage, compared in constant time. */
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 
 const ALPHANUMERICS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
 
@@ -22,7 +22,7 @@ export function randomAlphanumerics(length: number): string {
   return text
 }
 
-export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+export const sha256 = (text: string): string => hash('sha256', text, 'hex')
 
 /** Whether two texts of equal length are the same, in a time that does not tell where they differ. */
 export function isSameText(left: string, right: string): boolean {
