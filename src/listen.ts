@@ -36,6 +36,8 @@ export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS
     port: server.port,
     // Otherwise faults would be shown to clients with our source, and printed beside the log.
     development: false,
+    // Outside of development the default lets a second process share the port, and take half of the requests.
+    reusePort: false,
     idleTimeout: idle_seconds,
     // The house counts bodies itself, so that too large a one gets an answer in its own form.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,

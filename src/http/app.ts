@@ -132,7 +132,7 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
       method: context.request.method,
       path: context.path,
       status: context.status,
-      outcome: context.status === 499 ? 'client_gone' : outcome,
+      outcome: hasLeft(context) ? 'client_gone' : outcome,
       total_ms: clock.now() - context.arrived,
       ...note,
     })
@@ -184,6 +184,8 @@ function named(response: Response, request_id: string): Response {
   response.headers.set('request-id', request_id)
   return response
 }
+
+const hasLeft = ({ signal }: Context): boolean => signal.aborted && signal.reason?.code === 'client_closed_request'
 
 /** Whether much of the body is still to come, that nobody will read: its connection is better closed. */
 function isLeftUnread(request: Request, { status }: Response): boolean {

@@ -1,0 +1,393 @@
+/** The listening port, seen from raw sockets: what it bears with, what it cuts, and how it stops. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { connect, type Socket } from 'node:net'
+import { DEFAULT_SERVER } from '../src/config/config.ts'
+import { createApp } from '../src/http/app.ts'
+import { readJson } from '../src/http/body.ts'
+import type { Context, Outcome, Route } from '../src/http/context.ts'
+import { eventStream } from '../src/http/event-stream.ts'
+import { systemClock } from '../src/kit/clock.ts'
+import { createLog } from '../src/kit/log.ts'
+import { type Listener, listen } from '../src/listen.ts'
+import { manualClock } from './kit/clock.ts'
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0)) await close()
+})
+
+const settings = { ...DEFAULT_SERVER, port: 0, max_body_bytes: 100_000, body_seconds: 0.2 }
+const operation = { summary: '', tag: '' }
+const get = (path: string, handle: Route['handle']): Route => ({ method: 'GET', path, public: true, operation, handle })
+const post = (path: string, handle: Route['handle']): Route => ({ ...get(path, handle), method: 'POST' })
+
+/** A house with a route that echoes JSON, and the test's own. */
+async function start({ routes = [], idle_seconds }: { routes?: Route[]; idle_seconds?: number } = {}) {
+  let logged = ''
+  const write = (text: string) => {
+    logged += text
+  }
+  const log = createLog({ clock: systemClock, level: 'debug', pretty: false, write })
+  const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock: systemClock }
+  const echo = async ({ request }: Context) => Response.json({ echo: await readJson(request, limits) })
+  const app = createApp({
+    routes: [post('/echo', echo), get('/hello', () => new Response('hello')), ...routes],
+    authenticate: () => ({ token_id: 'tok_x', mayUseModel: () => true, mayUseFamily: () => true }),
+    settings,
+    clock: systemClock,
+    log,
+  })
+  const server = await listen({
+    gateway: { fetch: app.fetch, drain: app.close },
+    server: settings,
+    log,
+    ...(idle_seconds === undefined ? {} : { idle_seconds }),
+  })
+  open.push(() => server.stop({ deadline_ms: 0 }))
+  const lines = () => {
+    log.flush()
+    return logged
+  }
+  return { server, app, lines }
+}
+
+type Wire = {
+  socket: Socket
+  send(text: string): void
+  /** Everything that came so far. */
+  text(): string
+  /** Waits until so much has come that it passes. */
+  until(passes: (text: string) => boolean): Promise<string>
+  /** Waits for the server to close the connection; all that came. */
+  closed: Promise<string>
+}
+
+function dial({ port }: Listener): Wire {
+  const socket = connect({ port, host: '127.0.0.1' })
+  open.push(() => socket.destroy())
+  let text = ''
+  let look = () => {}
+  const { promise: closed, resolve } = Promise.withResolvers<string>()
+  socket.on('data', (piece) => {
+    text += piece.toString('latin1')
+    look()
+  })
+  socket.on('error', () => {}) // a connection that is cut while the test writes; `closed` tells
+  socket.on('close', () => {
+    resolve(text)
+    look()
+  })
+  return {
+    socket,
+    send: (more) => void socket.write(more),
+    text: () => text,
+    until: (passes) =>
+      new Promise((done, fail) => {
+        look = () => {
+          if (passes(text)) done(text)
+          else if (socket.destroyed) fail(new Error(`closed too early, after: ${text}`))
+        }
+        look()
+      }),
+    closed,
+  }
+}
+
+const head = (line: string, headers: Record<string, string> = {}) =>
+  `${line} HTTP/1.1\r\n${Object.entries({ host: 'h', ...headers })
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')}\r\n`
+const JSON_TYPE = { 'content-type': 'application/json' }
+const chunked = { ...JSON_TYPE, 'transfer-encoding': 'chunked' }
+const statusOf = (text: string) => Number(text.slice(9, 12))
+const codeOf = (text: string) => JSON.parse(text.slice(text.indexOf('\r\n\r\n') + 4)).error.code
+const answers = (count: number) => (text: string) =>
+  text.split('HTTP/1.1 ').length > count && (text.endsWith('}') || text.endsWith('hello'))
+
+/** Writes as long as the connection takes it, up to a bound that nobody should take. */
+async function flood({ socket }: Wire, piece: string, bound: number): Promise<void> {
+  while (!socket.destroyed && socket.bytesWritten < bound) {
+    if (socket.write(piece)) await new Promise((go) => setImmediate(go))
+    else await new Promise<void>((go) => void socket.once('drain', go).once('close', go))
+    socket.removeAllListeners('drain')
+  }
+}
+
+describe('a connection', () => {
+  test('carries one request after another', async () => {
+    const { server } = await start()
+    const wire = dial(server)
+    wire.send(head('GET /hello'))
+    await wire.until(answers(1))
+    wire.send(`${head('POST /echo', { ...JSON_TYPE, 'content-length': '2' })}{}`)
+    expect(await wire.until(answers(2))).toContain('{"echo":{}}')
+    wire.send(head('GET /hello', { connection: 'close' }))
+    await wire.until(answers(3))
+  })
+
+  test('may bring its body in single bytes, and its head too', async () => {
+    const { server } = await start()
+    const wire = dial(server)
+    wire.socket.setNoDelay(true)
+    for (const sign of `${head('POST /echo', { ...JSON_TYPE, 'content-length': '7' })}{"a":1}`) {
+      wire.send(sign)
+      await new Promise((go) => setImmediate(go))
+    }
+    expect(await wire.until(answers(1))).toContain('{"echo":{"a":1}}')
+  })
+
+  test('of the old kind, without a host, is answered and closed', async () => {
+    const { server } = await start()
+    const wire = dial(server)
+    wire.send('GET /hello/?x=1 HTTP/1.0\r\n\r\n')
+    const text = await wire.closed
+    expect(statusOf(text)).toBe(200)
+    expect(text).toContain('x-request-id: req_')
+  })
+
+  test('that waits for leave to send its body gets it', async () => {
+    const { server } = await start()
+    const wire = dial(server)
+    wire.send(head('POST /echo', { ...JSON_TYPE, 'content-length': '2', expect: '100-continue' }))
+    await wire.until((text) => text.includes('100 Continue\r\n\r\n'))
+    wire.send('{}')
+    expect(await wire.until((text) => text.endsWith('}'))).toContain('{"echo":{}}')
+  })
+
+  test('is closed when it idles, but not while a request waits in silence', async () => {
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+    const route = get('/wait', () => answered.then(() => new Response('hello')))
+    const { server } = await start({ routes: [route], idle_seconds: 1 })
+    const idle = dial(server)
+    idle.send(head('GET /hello'))
+    const silent = dial(server)
+    silent.send(head('GET /wait'))
+    // The server's timers tick every four seconds; both connections were silent for as long.
+    expect(statusOf(await idle.closed)).toBe(200)
+    expect(silent.socket.destroyed).toBe(false)
+    answer()
+    await silent.until(answers(1))
+  }, 15_000)
+})
+
+describe('a request that is not HTTP', () => {
+  test.each([
+    ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n', 400],
+    ['GET / HTTP/1.1\r\n\r\n', 400],
+    ['GET / HTTP/3.0\r\nhost: h\r\n\r\n', 505],
+    [`${head('POST /echo', { 'content-length': 'many' })}`, 400],
+    [`${head('POST /echo', { 'content-length': '2', 'transfer-encoding': 'chunked' })}0\r\n\r\n`, 400],
+    [`POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{} `, 400],
+    [`${head('POST /echo', chunked)}zz\r\n`, 400],
+  ])('is refused and its connection closed: %j', async (text, status) => {
+    const { server } = await start()
+    const wire = dial(server)
+    wire.send(text)
+    expect(statusOf(await wire.closed)).toBe(status)
+  })
+
+  test('a head may have nearly 16 KiB, and no more; an endless one is cut', async () => {
+    const { server } = await start()
+    const wire = dial(server)
+    wire.send(head('GET /hello', { 'x-long': 'x'.repeat(16_000) }))
+    expect(statusOf(await wire.until(answers(1)))).toBe(200)
+    for (const headers of [
+      { 'x-long': 'x'.repeat(17_000) },
+      Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`x-${index}`, 'x'.repeat(20)])),
+    ]) {
+      const over = dial(server)
+      over.send(head('GET /hello', headers))
+      expect(statusOf(await over.closed)).toBe(431)
+    }
+    const endless = dial(server)
+    endless.send('GET /hello HTTP/1.1\r\nhost: h\r\nx-long: ')
+    await flood(endless, 'x'.repeat(10_000), 20_000_000)
+    await endless.closed
+    expect(endless.socket.bytesWritten).toBeLessThan(20_000_000)
+  })
+})
+
+describe('a body', () => {
+  test.each([
+    ['announced', { ...JSON_TYPE, 'content-length': '100' }, '{"a":'],
+    ['in chunks', chunked, '5\r\n{"a":\r\n'],
+  ])('that stays away (%s) is 408, and its connection closed', async (_, headers, beginning) => {
+    const { server } = await start()
+    const wire = dial(server)
+    wire.send(head('POST /echo', headers) + beginning)
+    const text = await wire.closed
+    expect([statusOf(text), codeOf(text)]).toEqual([408, 'request_timeout'])
+  })
+
+  test('that drips is 408 all the same', async () => {
+    const { server } = await start()
+    const wire = dial(server)
+    wire.send(head('POST /echo', { ...JSON_TYPE, 'content-length': '90000' }))
+    await flood(wire, ' ', 90_000)
+    const text = await wire.closed
+    expect(statusOf(text)).toBe(408)
+  })
+
+  test('of exactly the limit is taken, announced or in chunks', async () => {
+    const { server } = await start()
+    const body = `"${'x'.repeat(settings.max_body_bytes - 2)}"`
+    const wire = dial(server)
+    wire.send(`${head('POST /echo', { ...JSON_TYPE, 'content-length': String(body.length) })}${body}`)
+    await wire.until(answers(1))
+    wire.send(`${head('POST /echo', chunked)}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`)
+    await wire.until(answers(2))
+  })
+
+  test('that announces too much is 413 before any of it was read', async () => {
+    const { server } = await start()
+    const wire = dial(server)
+    wire.send(head('POST /echo', { ...JSON_TYPE, 'content-length': String(settings.max_body_bytes + 1) }))
+    const text = await wire.closed
+    expect([statusOf(text), codeOf(text)]).toEqual([413, 'request_too_large'])
+  })
+
+  test('without an end is cut at the limit', async () => {
+    const { server, lines } = await start()
+    const wire = dial(server)
+    wire.send(head('POST /echo', chunked))
+    await flood(wire, `2710\r\n${'x'.repeat(10_000)}\r\n`, 100_000_000)
+    await wire.closed
+    expect(wire.socket.bytesWritten).toBeLessThan(100_000_000)
+    expect(lines()).toContain('"error":"request_too_large"')
+  })
+
+  test('that nobody wants to read is not waited for when it is large', async () => {
+    const { server } = await start()
+    const small = dial(server)
+    small.send(`${head('POST /nowhere', { 'content-length': '5' })}hello${head('GET /hello')}`)
+    await small.until((text) => text.endsWith('hello'))
+    const large = dial(server)
+    large.send(head('POST /nowhere', { 'content-length': '65537' }))
+    expect(statusOf(await large.closed)).toBe(404)
+  })
+})
+
+describe('a client', () => {
+  test('that leaves before its answer ends the work for it', async () => {
+    const { promise: left, resolve } = Promise.withResolvers<unknown>()
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
+    const route = get('/work', ({ signal }) => {
+      begin()
+      signal.addEventListener('abort', () => resolve(signal.reason))
+      return left.then(() => new Response('nobody reads this'))
+    })
+    const { server, lines } = await start({ routes: [route] })
+    const wire = dial(server)
+    wire.send(head('GET /work'))
+    await begun
+    wire.socket.destroy()
+    expect(await left).toMatchObject({ code: 'client_closed_request' })
+    await server.stop({ deadline_ms: 5000 })
+    expect(lines()).toContain('"outcome":"client_gone"')
+  })
+
+  test('that stops reading stops the source, and is cut when it takes nothing for long', async () => {
+    const clock = manualClock()
+    const { promise: outcome, resolve } = Promise.withResolvers<Outcome>()
+    let made = 0
+    let ended = false
+    async function* endless() {
+      try {
+        for (;;) yield `data: ${'x'.repeat(10_000)} ${made++}\n\n`
+      } finally {
+        ended = true
+      }
+    }
+    const route = get('/flood', (context) => {
+      context.note.stream = true
+      const onEnd = (how: Outcome) => {
+        context.finish(how)
+        resolve(how)
+      }
+      return eventStream({ batches: endless(), keep_alive_ms: 15_000, clock, abort: context.leave, onEnd })
+    })
+    const { server, app } = await start({ routes: [route] })
+    const wire = dial(server)
+    wire.send(head('GET /flood'))
+    await wire.until((text) => text.includes('data:'))
+    wire.socket.pause()
+    // Full are the buffers when no more is made in ten turns of the loop and a bit.
+    for (let before = -1; before !== made; ) {
+      before = made
+      await Bun.sleep(50)
+    }
+    expect(made).toBeLessThan(5_000)
+    clock.advance(200_000)
+    expect(await outcome).toBe('client_gone')
+    expect([ended, app.open()]).toEqual([true, 0])
+    wire.socket.resume()
+    await wire.closed
+    expect(wire.text()).not.toEndWith('0\r\n\r\n')
+  })
+})
+
+describe('a fault of ours', () => {
+  test('tells the client nothing about it', async () => {
+    const { server, lines } = await start({
+      routes: [
+        get('/fault', () => {
+          throw new Error('the inner secret')
+        }),
+      ],
+    })
+    const answer = await fetch(`${server.url}/fault`)
+    const text = await answer.text()
+    expect([answer.status, text.includes('inner'), lines().includes('the inner secret')]).toEqual([500, false, true])
+  })
+})
+
+describe('a stop', () => {
+  test('lets open requests finish, takes no new ones, and then is over', async () => {
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+    const { server, app } = await start({ routes: [get('/wait', () => answered.then(() => new Response('hello')))] })
+    const busy = dial(server)
+    const idle = dial(server)
+    idle.send(head('GET /hello'))
+    await idle.until(answers(1))
+    busy.send(head('GET /wait'))
+    while (app.open() === 0) await Bun.sleep(1)
+    const stopped = server.stop({ deadline_ms: 60_000 })
+    await expect(fetch(`${server.url}/hello`)).rejects.toThrow()
+    answer()
+    await busy.until(answers(1))
+    await stopped
+    await Promise.all([busy.closed, idle.closed])
+  })
+
+  test('cuts what is still open at the deadline', async () => {
+    const route = get('/forever', ({ signal }) => {
+      const { promise, reject } = Promise.withResolvers<Response>()
+      signal.addEventListener('abort', () => reject(signal.reason))
+      return promise
+    })
+    const { server, app } = await start({ routes: [route] })
+    const wire = dial(server)
+    wire.send(head('GET /forever'))
+    while (app.open() === 0) await Bun.sleep(1)
+    await server.stop({ deadline_ms: 10 })
+    const text = await wire.closed
+    expect([statusOf(text), codeOf(text)]).toEqual([503, 'shutting_down'])
+  })
+
+  test('is over soon after the deadline even where work does not heed it', async () => {
+    const { server, app } = await start({ routes: [get('/deaf', () => new Promise<Response>(() => {}))] })
+    const wire = dial(server)
+    wire.send(head('GET /deaf'))
+    while (app.open() === 0) await Bun.sleep(1)
+    await server.stop({ deadline_ms: 10 })
+    expect(await wire.closed).toBe('')
+  })
+})
+
+test('a port in use is an error that names it', async () => {
+  const { server } = await start()
+  const log = createLog({ clock: systemClock, level: 'silent', pretty: false, write: () => {} })
+  const gateway = { fetch: async () => new Response(), drain: async () => {} }
+  const second = listen({ gateway, server: { host: '127.0.0.1', port: server.port }, log })
+  await expect(second).rejects.toThrow(String(server.port))
+})
