@@ -2,7 +2,7 @@
 import { createChat } from './chat/chat.ts'
 import { chatRoute } from './chat/http.ts'
 import { createMeter } from './chat/meter.ts'
-import type { Config } from './config/config.ts'
+import { type Config, storeUrl } from './config/config.ts'
 import { createApp, type Peer } from './http/app.ts'
 import { type Clock, systemClock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
@@ -38,8 +38,8 @@ export type Gateway = {
   summary(): { providers: Found[]; models: Model[] }
   /** The token that was made because the store held none; its secret is shown nowhere else. */
   first_token: { token: Token; secret: string } | undefined
-  /** Settles when the search for providers and models at start has ended. */
-  discovery: Promise<Found[]>
+  /** Settles when the search for providers and models has ended, at start or after the last reload. */
+  readonly discovery: Promise<Found[]>
   /** Puts another configuration in place in one step, or rejects and changes nothing. */
   reload(config: Config): Promise<void>
   /** Who may call. */
@@ -54,7 +54,7 @@ export type Gateway = {
 
 export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const { config, environment, log, version, clock = systemClock, manual = async () => [] } = parts
-  const store = await openStore({ url: parts.store_url ?? `sqlite:${config.data_dir}/gatehouse.db` })
+  const store = await openStore({ url: parts.store_url ?? storeUrl(config.data_dir) })
   const tokens = createTokens({ store: store.tokens, clock, log, defaults: config.tokens })
   const ledger = createLedger({ usage: store.usage, clock, log, onUsed: tokens.used })
   const tokenizer = createTokenizer({ clock })
@@ -91,17 +91,21 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
   })
   tokens.start()
+  let discovery = supply.discover()
 
   return {
     fetch: (request, peer = { address: '127.0.0.1' }) => app.fetch(request, peer),
     summary: () => ({ providers: supply.providers(), models: catalogue.list(EVERYBODY) }),
     first_token,
-    discovery: supply.discover(),
+    get discovery() {
+      return discovery
+    },
     tokens,
     usage: store.usage.list,
     async reload(next) {
       await supply.apply(next)
       Object.assign(settings, next.server)
+      discovery = supply.discover()
     },
     drain: app.close,
     async close({ deadline_ms }) {

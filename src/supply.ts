@@ -84,7 +84,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, seen 
   function modelsOf(next: Config, supply: Map<string, Supplied>): Record<string, ModelConfig> {
     const found: Record<string, ModelConfig> = {}
     for (const [id, models] of discovered) {
-      if (!supply.has(id)) continue
+      if (!isAsked(supply.get(id))) continue
       for (const { model, created } of models) {
         found[`${id}/${model}`] = { targets: [{ provider: id, model }], ...(created === undefined ? {} : { created }) }
       }
@@ -95,7 +95,12 @@ export function createSupply({ environment, clock, log, manual, catalogue, seen 
   async function fill(next: Config, supply: Map<string, Supplied>): Promise<void> {
     const models = modelsOf(next, supply)
     const now = unixSeconds(clock)
-    const [trouble] = checkSuccessors({ models: new Map(Object.entries(models)), now })
+    const [trouble] = checkSuccessors({
+      models: new Map(Object.entries(models)),
+      now,
+      // A model that its vendor will tell of later.
+      mayExist: (id) => supply.has(id.slice(0, Math.max(0, id.indexOf('/')))),
+    })
     if (trouble) throw new Error(`models.${trouble.id}.replaced_by: ${trouble.message}`)
     const created = await seen.firstSeen(Object.keys(models), now)
     const filled = Object.entries(models).map(([id, model]) =>
@@ -145,7 +150,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, seen 
     async discover() {
       if (config?.discover) local = await probeLocal({ transport, signal: stopped.signal })
       const asked = config ? [...supplyOf(config)] : []
-      const willing = asked.filter(([, { config, found_by }]) => config.discover ?? found_by !== 'file')
+      const willing = asked.filter(([, one]) => isAsked(one))
       await Promise.all(willing.map(([id, { provider }]) => listModels(id, provider)))
       await inTurn(async () => {
         if (config && !stopped.signal.aborted) await fill(config, supplyOf(config))
@@ -160,6 +165,10 @@ export function createSupply({ environment, clock, log, manual, catalogue, seen 
     },
   }
 }
+
+/** Whether a provider is asked for its models: as the operator says, else where nobody wrote any down. */
+const isAsked = (one: Supplied | undefined): boolean =>
+  one !== undefined && (one.config.discover ?? one.found_by !== 'file')
 
 function targetsOf(id: string, model: ModelConfig, supply: Map<string, Supplied>): Target[] {
   const slash = id.indexOf('/')

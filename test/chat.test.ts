@@ -120,6 +120,19 @@ describe('a whole answer', () => {
     expect(usage.prompt_tokens).toBeGreaterThan(1)
   })
 
+  test('takes a field of the vendor along where the operator allows it, and no other', async () => {
+    const vendor = startVendor()
+    const house = await startGateway({
+      providers: { v: { base_url: vendor.url, fields: { allow: ['top_k'] } } },
+      models: { 'v/m': {} },
+    })
+    open.push(() => house[Symbol.asyncDispose](), vendor.stop)
+    await house.chat(ask({ top_k: 5, frobnicate: 6 }))
+    const sent = vendor.requests[0]?.json()
+    expect(sent?.top_k).toBe(5)
+    expect('frobnicate' in (sent ?? {})).toBe(false)
+  })
+
   test('is refused before anything is sent where a field is out of its range', async () => {
     const { vendor, house } = await start({ limits: { max_tokens: { minimum: 1, maximum: 100 } } })
     const response = await house.chat(ask({ max_tokens: 101 }))

@@ -158,8 +158,11 @@ describe('what is accepted', () => {
     ])
   })
 
-  test('unknown top-level fields are left out, not refused', () => {
-    expect(parseChatRequest({ ...hello, frobnicate: 1, __proto__: { x: 1 } })).toEqual(hello as never)
+  test('unknown top-level fields are not looked at, and never become a prototype', () => {
+    expect(parseChatRequest({ ...hello, frobnicate: 1 })).toEqual({ ...hello, frobnicate: 1 } as never)
+    const request = parseChatRequest(JSON.parse(`{"__proto__": {"stream": true}, ${JSON.stringify(hello).slice(1)}`))
+    expect(request.stream).toBeUndefined()
+    expect(Object.getPrototypeOf(request)).toBe(Object.prototype)
   })
 
   test('the roles, parts and tool calls that clients send', () => {

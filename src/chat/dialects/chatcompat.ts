@@ -5,18 +5,19 @@ import { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
 
 const check = Compile(ChatRequest)
-const KNOWN_FIELDS = Object.keys(ChatRequest.properties) as (keyof ChatRequest)[]
 
-/** Unknown top-level fields are ignored, `null` is absent. Throws GatewayError naming the field and what it may be. */
+/**
+ * `null` is absent. Unknown top-level fields are not looked at; they go on, for a provider whose operator allows them.
+ * Throws GatewayError naming the field and what it may be.
+ */
 export function parseChatRequest(body: unknown): ChatRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }
-  const fields = body as Record<string, unknown>
   const request: Record<string, unknown> = {}
-  for (const name of KNOWN_FIELDS) {
-    const value = fields[name]
-    if (value !== undefined && value !== null) request[name] = value
+  for (const [name, value] of Object.entries(body)) {
+    // Set by its name, that one would become the object's prototype.
+    if (value !== null && name !== '__proto__') request[name] = value
   }
   if (Array.isArray(request.messages)) request.messages = request.messages.map(withoutNulls)
   if (!check.Check(request)) throw refusal(diagnose(ChatRequest, request))

@@ -1,0 +1,109 @@
+/** Where models come from: the file, the environment, and vendors that are asked, at start and at a reload. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { configOf, startGateway } from './kit/gateway.ts'
+import { startVendor, whole } from './kit/vendor.ts'
+
+const open: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0)) await close()
+})
+
+const listOf = (...ids: string[]) => whole({ object: 'list', data: ids.map((id) => ({ id, object: 'model' })) })
+
+async function start(settings: Parameters<typeof startGateway>[0]) {
+  const house = await startGateway(settings)
+  open.push(() => house[Symbol.asyncDispose]())
+  const ids = () => house.gateway.summary().models.map((model) => model.id)
+  return { house, ids }
+}
+
+function vendorOf(...ids: string[]) {
+  const vendor = startVendor()
+  vendor.otherwise(listOf(...ids))
+  open.push(vendor.stop)
+  return vendor
+}
+
+describe('a provider that is asked for its models', () => {
+  test('adds them under its own name, beside those that were written', async () => {
+    const vendor = vendorOf('one', 'two')
+    const { house, ids } = await start({
+      sandbox: false,
+      providers: { v: { base_url: vendor.url, discover: true } },
+      models: { 'v/two': { replaced_by: 'v/one', status: 'deprecated' } },
+    })
+    expect(ids()).toEqual(['v/two'])
+    const found = await house.gateway.discovery
+    expect(found).toEqual([{ id: 'v', kind: 'chatcompat', found_by: 'file', models: 2 }])
+    expect(ids()).toEqual(['v/one', 'v/two'])
+    expect(house.gateway.summary().models[1]?.status).toBe('deprecated')
+  })
+
+  test('that does not answer adds nothing and is told in the log, without its address', async () => {
+    const { house, ids } = await start({ providers: { v: { base_url: 'http://127.0.0.1:9/v1', discover: true } } })
+    await house.gateway.discovery
+    expect(ids().every((id) => id.startsWith('sandbox/'))).toBe(true)
+    expect(house.logged()).toContain('model list not had')
+    expect(house.logged()).not.toContain('127.0.0.1:9')
+  })
+})
+
+describe('another configuration', () => {
+  test('is put in place in one step: models come and go, providers are asked', async () => {
+    const vendor = vendorOf('found')
+    const { house, ids } = await start({
+      sandbox: false,
+      providers: { a: { base_url: vendor.url } },
+      models: { 'a/x': {} },
+    })
+    await house.gateway.discovery
+    const next = configOf({
+      sandbox: false,
+      providers: { b: { base_url: vendor.url, discover: true } },
+      models: { 'b/y': {} },
+      server: { delta_mirror: false },
+    })
+    await house.gateway.reload(next)
+    expect(ids()).toEqual(['b/y'])
+    await house.gateway.discovery
+    expect(ids()).toEqual(['b/found', 'b/y'])
+    expect((await house.call('/v1/models/a/x')).status).toBe(404)
+  })
+
+  test('that does not fit together changes nothing', async () => {
+    const { house, ids } = await start({
+      sandbox: false,
+      providers: { a: { base_url: 'http://127.0.0.1:9/v1' } },
+      models: { 'a/x': {} },
+    })
+    const wrong = [
+      configOf({ sandbox: false, models: { 'nobody/x': {} } }),
+      configOf({ sandbox: false, providers: { p: { preset: 'no-such-preset' } } }),
+      configOf({
+        models: { 'sandbox/general': { replaced_by: 'sandbox/nothing-at-all' }, 'x/y': { replaced_by: 'gone' } },
+      }),
+    ]
+    for (const config of wrong) {
+      expect(house.gateway.reload(config)).rejects.toThrow()
+      await house.gateway.reload(config).catch(() => {})
+      expect(ids()).toEqual(['a/x'])
+    }
+  })
+
+  test('leaves a request in flight as it is', async () => {
+    const vendor = startVendor()
+    open.push(vendor.stop)
+    const gate = Promise.withResolvers<void>()
+    vendor.answer(async (wire) => {
+      await gate.promise
+      await whole({ choices: [{ message: { role: 'assistant', content: 'still here' }, finish_reason: 'stop' }] })(wire)
+    })
+    const { house } = await start({ providers: { v: { base_url: vendor.url } }, models: { 'v/m': {} } })
+    const answer = house.chat({ model: 'v/m', messages: [{ role: 'user', content: 'hi' }] })
+    await vendor.request()
+    await house.gateway.reload(configOf({}))
+    gate.resolve()
+    expect((await (await answer).json()).choices[0].message.content).toBe('still here')
+    expect((await house.chat({ model: 'v/m', messages: [{ role: 'user', content: 'hi' }] })).status).toBe(404)
+  })
+})
