@@ -76,7 +76,8 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
       if (BROKEN_ENCODING.test(context.path)) {
         throw new GatewayError('invalid_value', 'The path has a "%" without two hexadecimal digits after it.')
       }
-      return await route.handle(context)
+      const response = await route.handle(context)
+      return context.request.method === 'HEAD' ? await headOf(response) : response
     } catch (thrown) {
       return refuse(thrown, context, route)
     }
@@ -177,6 +178,15 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
       cancel()
     },
   }
+}
+
+/** The answer to HEAD: the headers of the whole answer, its length among them, without its body. */
+async function headOf(response: Response): Promise<Response> {
+  if (response.body === null) return response
+  const { byteLength } = await response.arrayBuffer()
+  const headers = new Headers(response.headers)
+  headers.set('content-length', String(byteLength))
+  return new Response(null, { status: response.status, headers })
 }
 
 function named(response: Response, request_id: string): Response {

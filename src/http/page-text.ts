@@ -30,13 +30,23 @@ const STYLE = `
   footer { margin-top: 3rem; color: var(--soft); font-size: .9rem }
 `
 
-export function homePage(version: string): string {
+/** A gate, as an address of its own: browsers otherwise ask for /favicon.ico. */
+const ICON =
+  '<link rel="icon" href="data:image/svg+xml,' +
+  '%3Csvg xmlns=%27http://www.w3.org/2000/svg%27 viewBox=%270 0 16 16%27%3E' +
+  '%3Cpath fill=%27%230b6e69%27 d=%27M2 15V7a6 6 0 0 1 12 0v8h-3V8a3 3 0 0 0-6 0v7z%27/%3E%3C/svg%3E">'
+
+/** What a page is made for: `nonce` is what lets its own scripts run, and no others. */
+type PageParts = { version: string; nonce: string }
+
+export function homePage({ version, nonce }: PageParts): string {
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Gatehouse</title>
+${ICON}
 <style>${STYLE}</style>
 </head>
 <body>
@@ -55,7 +65,7 @@ export function homePage(version: string): string {
 </table>
 <footer>Version ${escapeHtml(version)}</footer>
 </main>
-<script>
+<script nonce="${nonce}">
   const example = document.getElementById('curl')
   example.textContent = example.textContent.replace('http://127.0.0.1:8787', location.origin)
 </script>
@@ -65,11 +75,14 @@ export function homePage(version: string): string {
 }
 
 /** Scalar's reference over our document; nothing of it reaches beyond this server. */
-export function referencePage(version: string): string {
+export function referencePage({ version, nonce }: PageParts): string {
   const settings = {
     url: '/openapi.json',
     withDefaultFonts: false,
     telemetry: false,
+    documentDownloadType: 'json',
+    modelsSectionLabel: 'Schemas',
+    orderSchemaPropertiesBy: 'preserve',
     hideClientButton: true,
     showDeveloperTools: 'never',
     agent: { disabled: true },
@@ -82,12 +95,13 @@ export function referencePage(version: string): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Gatehouse ${escapeHtml(version)}: API reference</title>
+${ICON}
 </head>
 <body>
 <div id="reference"></div>
 <noscript>This page needs JavaScript; the document itself is at <a href="/openapi.json">/openapi.json</a>.</noscript>
 <script src="/docs/scalar.js"></script>
-<script>Scalar.createApiReference('#reference', ${JSON.stringify(settings)})</script>
+<script nonce="${nonce}">Scalar.createApiReference('#reference', ${JSON.stringify(settings)})</script>
 </body>
 </html>
 `

@@ -1,6 +1,7 @@
 /** What the gateway says of itself: home page, documentation, OpenAPI document, health. */
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
+import { randomAlphanumerics } from '../kit/secret.ts'
 import type { Context, Route } from './context.ts'
 import { homePage, referencePage } from './page-text.ts'
 
@@ -11,23 +12,42 @@ type PageParts = {
   openApi(): object
 }
 
-/** Beside the package's entry, which is what its name resolves to. */
-const scalarFile = () => fileURLToPath(new URL('browser/standalone.js', import.meta.resolve('@scalar/api-reference')))
-
-/** Only our own script and styles; the reference needs to style itself and to run templates it compiles. */
-const PAGE_HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy':
-    "default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; " +
+/** A page may run its own scripts and nothing else, and reach nobody but us; the reference must style itself. */
+function htmlPage(write: (parts: { version: string; nonce: string }) => string, version: string): Response {
+  const nonce = randomAlphanumerics(20)
+  const policy =
+    `default-src 'none'; script-src 'self' 'nonce-${nonce}'; style-src 'self' 'unsafe-inline'; ` +
     "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; " +
-    "frame-ancestors 'none'",
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
+    "frame-ancestors 'none'"
+  return new Response(write({ version, nonce }), {
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': policy,
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      // The same address answers programs in JSON.
+      vary: 'accept',
+    },
+  })
+}
+
+/** The script is some megabytes and seldom wanted: it is read when it is, and not kept. */
+async function scalarScript({ request }: Context): Promise<Response> {
+  const file = fileURLToPath(new URL('browser/standalone.js', import.meta.resolve('@scalar/api-reference')))
+  const { size, mtimeMs } = await stat(file)
+  const etag = `"${size.toString(36)}-${Math.floor(mtimeMs).toString(36)}"`
+  const headers = {
+    'content-type': 'text/javascript; charset=utf-8',
+    'cache-control': 'public, max-age=3600',
+    'x-content-type-options': 'nosniff',
+    etag,
+  }
+  if (request.headers.get('if-none-match') === etag) return new Response(null, { status: 304, headers })
+  return new Response(await readFile(file), { headers })
 }
 
 export function pageRoutes({ version, ready, openApi }: PageParts): Route[] {
   let document: string | undefined
-  let script: Promise<Uint8Array<ArrayBuffer>> | undefined
 
   const page = (path: string, summary: string, handle: (context: Context) => Response | Promise<Response>): Route => ({
     method: 'GET',
@@ -40,44 +60,32 @@ export function pageRoutes({ version, ready, openApi }: PageParts): Route[] {
   return [
     page('/', 'What this is: a page for browsers, JSON for the rest', ({ request }) =>
       request.headers.get('accept')?.includes('text/html')
-        ? new Response(homePage(version), { headers: PAGE_HEADERS })
-        : Response.json({
-            name: 'Gatehouse',
-            version,
-            docs: '/docs',
-            openapi: '/openapi.json',
-            endpoints: ['/v1/models', '/v1/models/{model}', '/v1/chat/completions'],
-          }),
+        ? htmlPage(homePage, version)
+        : Response.json(
+            {
+              name: 'Gatehouse',
+              version,
+              docs: '/docs',
+              openapi: '/openapi.json',
+              endpoints: ['/v1/models', '/v1/models/{model}', '/v1/chat/completions'],
+            },
+            { headers: { vary: 'accept' } },
+          ),
     ),
-    page('/docs', 'The API reference as a page', () => new Response(referencePage(version), { headers: PAGE_HEADERS })),
-    {
-      ...page('/docs/scalar.js', 'The script of the reference page', async ({ request }) => {
-        const etag = `"scalar-${version}"`
-        const headers = {
-          'content-type': 'text/javascript; charset=utf-8',
-          'cache-control': 'public, max-age=3600',
-          etag,
-        }
-        if (request.headers.get('if-none-match') === etag) return new Response(null, { status: 304, headers })
-        script ??= readFile(scalarFile())
-        return new Response(await script, { headers })
-      }),
-      hidden: true,
-    },
+    page('/docs', 'The API reference as a page', () => htmlPage(referencePage, version)),
+    { ...page('/docs/scalar.js', 'The script of the reference page', scalarScript), hidden: true },
     page('/openapi.json', 'This API as an OpenAPI 3.1 document', () => {
       document ??= JSON.stringify(openApi())
       return new Response(document, { headers: { 'content-type': 'application/json' } })
     }),
     page('/healthz', 'Whether the process answers', () => Response.json({ status: 'ok', version })),
-    {
-      ...page('/readyz', 'Whether requests can be served: 200, or 503 with the reason', async () => {
-        try {
-          await ready()
-          return Response.json({ status: 'ready' })
-        } catch {
-          return Response.json({ status: 'not ready', reason: 'the store does not answer' }, { status: 503 })
-        }
-      }),
-    },
+    page('/readyz', 'Whether requests can be served: 200, or 503 with the reason', async () => {
+      try {
+        await ready()
+        return Response.json({ status: 'ready' })
+      } catch {
+        return Response.json({ status: 'not ready', reason: 'the store does not answer' }, { status: 503 })
+      }
+    }),
   ]
 }
