@@ -5,14 +5,28 @@ import { ERRORS, ErrorBody, type ErrorCode, type ErrorRow } from './spec/error.t
 type Json = { [name: string]: unknown }
 type OpenApiParts = { routes: Route[]; version: string }
 
+const DESCRIPTION = `A self-hosted gateway to hosted generative models: chat completions and the model catalogue.
+
+## Errors
+
+Every error has the shape of the schema \`Error\`. The status is true; \`code\` stays the same between versions. A request
+may be repeated after 408, 429 and 5xx, unless the answer says \`x-should-retry: false\`.
+
+| code | status | type | when |
+|---|---|---|---|
+${Object.entries(ERRORS)
+  .map(([code, { status, type, when }]) => `| \`${code}\` | ${status} | \`${type}\` | ${when} |`)
+  .join('\n')}
+`
+
 /** What can happen on any route that needs a token. */
 const COMMON_ERRORS: ErrorCode[] = ['invalid_api_key', 'method_not_allowed', 'internal_error', 'shutting_down']
 
-export function openApiDocument({ routes, version }: OpenApiParts): Json {
+export function openApiDocument({ routes: all, version }: OpenApiParts): Json {
+  const routes = all.filter(({ hidden }) => !hidden)
   const components = createComponents()
   const paths: Record<string, Json> = {}
   for (const route of routes) {
-    if (route.hidden) continue
     const path = route.path.replaceAll(/:(\w+)(\{[^}]*\})?/g, '{$1}')
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, components) }
   }
@@ -21,7 +35,7 @@ export function openApiDocument({ routes, version }: OpenApiParts): Json {
     info: {
       title: 'Gatehouse',
       version,
-      description: 'A self-hosted gateway to hosted generative models: chat completions and the model catalogue.',
+      description: DESCRIPTION,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
@@ -95,8 +109,23 @@ function success({ response, stream }: Operation, components: Components): Json 
   return { description: 'Success.', headers: REQUEST_ID, ...(Object.keys(content).length === 0 ? {} : { content }) }
 }
 
+const header = (type: string, description: string): Json => ({ schema: { type }, description })
+
 const REQUEST_ID: Json = {
-  'x-request-id': { schema: { type: 'string' }, description: 'The id of this request in the log.' },
+  'x-request-id': header('string', 'The id of this request in the log; yours, if you sent a valid one.'),
+  'request-id': header('string', 'The same.'),
+}
+
+/** What an error of this status tells in headers. */
+function failureHeaders(status: number, group: ErrorCode[]): Json {
+  const isMarked = group.some((code) => (ERRORS[code] as ErrorRow).retry !== undefined)
+  return {
+    ...REQUEST_ID,
+    ...(status === 429 || status === 503 ? { 'retry-after': header('integer', 'Seconds to wait, when known.') } : {}),
+    ...(isMarked ? { 'x-should-retry': header('boolean', '`false` where asking again is of no use.') } : {}),
+    ...(status === 401 ? { 'www-authenticate': header('string', 'Always `Bearer`.') } : {}),
+    ...(status === 405 ? { allow: header('string', 'The methods that the path has.') } : {}),
+  }
 }
 
 /** The errors of a route, one response a status, each naming its codes and when they come. */
@@ -111,7 +140,7 @@ function failures({ operation, public: isPublic }: Route, components: Components
   for (const [status, group] of [...byStatus].sort(([a], [b]) => a - b)) {
     out[String(status)] = {
       description: group.map((code) => `\`${code}\`: ${(ERRORS[code] as ErrorRow).when}`).join('\n\n'),
-      headers: REQUEST_ID,
+      headers: failureHeaders(Number(status), group),
       content: {
         'application/json': {
           schema: components.use(ErrorBody),
