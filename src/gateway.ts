@@ -85,7 +85,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       ready: () => store.ping(),
       version,
     }),
-    authenticate: ({ request, address, signal }) => tokens.authenticate(presentedSecret(request), address, signal),
+    authenticate: (context) => tokens.authenticate(presentedSecret(context.request), context),
     settings,
     clock,
     log,

@@ -69,9 +69,9 @@ async function missing(path: string, pairs: string[][]): Promise<string[][]> {
   const tokens = createTokens({ store: store.tokens, clock: systemClock, log, defaults: {} })
   const lost: string[][] = []
   for (const [token_id = '', secret = ''] of pairs) {
-    const caller = await Promise.resolve(tokens.authenticate(secret, 'test', new AbortController().signal)).catch(
-      () => {},
-    )
+    const caller = await Promise.resolve(
+      tokens.authenticate(secret, { address: 'test', signal: new AbortController().signal }),
+    ).catch(() => {})
     if (caller?.token_id !== token_id) lost.push([token_id])
   }
   const [sum] = await store.usage.list({ limit: 1 })

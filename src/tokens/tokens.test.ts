@@ -63,7 +63,8 @@ async function setUp() {
       clock.advance(ms)
       await settle()
     },
-    enter: (secret: string | undefined, address = '192.0.2.1') => tokens.authenticate(secret, address, never),
+    enter: (secret: string | undefined, address = '192.0.2.1') =>
+      tokens.authenticate(secret, { address, signal: never }),
     logged() {
       log.flush()
       return logged
@@ -414,7 +415,7 @@ test('nothing is watched before the start or after the end', async () => {
   const tokens = createTokens({ store: store.tokens, clock, log, defaults: {} })
   const timers = clock.waiting()
   const { secret } = await tokens.issue({ name: 'a' })
-  const caller: Caller = await tokens.authenticate(secret, 'a', never)
+  const caller: Caller = await tokens.authenticate(secret, { address: 'a', signal: never })
   expect(caller.token_id).toStartWith('tok_')
   await tokens.close()
   tokens.start()

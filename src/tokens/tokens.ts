@@ -12,6 +12,9 @@ import { createKnownTokens } from './known.ts'
 import { createLastUsed } from './last-used.ts'
 import { createSlowDown } from './slow-down.ts'
 
+/** Where a request comes from; its address is asked for only when it failed, as finding it costs something. */
+export type From = { readonly address: string; signal: AbortSignal }
+
 /** A token and its secret, which is shown this once. */
 export type Issued = { token: Token; secret: string }
 
@@ -20,7 +23,7 @@ export type Tokens = {
    * Who presents this secret. Answers at once when memory knows; a bad secret is refused with invalid_api_key, later
    * and later the more of them come from one address.
    */
-  authenticate(secret: string | undefined, address: string, signal: AbortSignal): Caller | Promise<Caller>
+  authenticate(secret: string | undefined, from: From): Caller | Promise<Caller>
   /** Throws invalid_value, naming the field, when the order makes no sense. */
   issue(order: TokenOrder): Promise<Issued>
   /** Makes the first token of an empty store; undefined when the store holds one already. */
@@ -53,8 +56,8 @@ export function createTokens({ store, clock, log, defaults }: TokensParts): Toke
   const inForce = ({ disabled, expires_at }: StoredToken) =>
     !disabled && (expires_at === null || expires_at > unixSeconds(clock))
 
-  function refuse(address: string, signal: AbortSignal): Promise<never> | never {
-    const waited = slowDown.failed(address, signal)
+  function refuse(from: From): Promise<never> | never {
+    const waited = slowDown.failed(from.address, from.signal)
     const refusal = new GatewayError('invalid_api_key', REFUSAL)
     if (!waited) throw refusal
     return waited.then(() => {
@@ -67,9 +70,9 @@ export function createTokens({ store, clock, log, defaults }: TokensParts): Toke
     return caller
   }
 
-  async function authenticateByStore(hash: string, address: string, signal: AbortSignal): Promise<Caller> {
+  async function authenticateByStore(hash: string, from: From): Promise<Caller> {
     const found = await known.find(hash)
-    return found && isSameText(found.token.hash, hash) && inForce(found.token) ? admit(found) : refuse(address, signal)
+    return found && isSameText(found.token.hash, hash) && inForce(found.token) ? admit(found) : refuse(from)
   }
 
   async function change(which: string, fields: Parameters<TokenStore['update']>[1]): Promise<StoredToken> {
@@ -82,14 +85,14 @@ export function createTokens({ store, clock, log, defaults }: TokensParts): Toke
   }
 
   return {
-    authenticate(secret, address, signal) {
+    authenticate(secret, from) {
       // Nothing was guessed, so nothing is slowed: a browser or a probe without a token is told at once.
       if (secret === undefined || secret === '') throw new GatewayError('invalid_api_key', REFUSAL)
-      if (!isSecret(secret)) return refuse(address, signal)
+      if (!isSecret(secret)) return refuse(from)
       const hash = sha256(secret)
       const found = known.recall(hash)
-      if (!found) return authenticateByStore(hash, address, signal)
-      return isSameText(found.token.hash, hash) && inForce(found.token) ? admit(found) : refuse(address, signal)
+      if (!found) return authenticateByStore(hash, from)
+      return isSameText(found.token.hash, hash) && inForce(found.token) ? admit(found) : refuse(from)
     },
 
     async issue(order) {
