@@ -79,6 +79,7 @@ describe('a whole answer', () => {
     expect(Compile(ChatCompletion).Check(body)).toBe(true)
     expect(body).toMatchObject({ object: 'chat.completion', model: 'v/m', system_fingerprint: 'fp_test' })
     expect(body.id).toMatch(/^chatcmpl-/)
+    expect(body.id).not.toBe('chatcmpl-test') // the vendor's
     expect(body.choices[0].message).toEqual({ role: 'assistant', content: 'Hello', refusal: null })
     expect(body.choices[0].delta).toMatchObject({ role: 'assistant', content: 'Hello' })
     expect(vendor.requests[0]?.json()).toMatchObject({ model: 'm', messages: [{ role: 'user', content: 'one two' }] })
@@ -357,6 +358,21 @@ describe('several targets', () => {
     expect(await broken.text()).toContain('upstream_cut')
     expect(second.requests.length).toBe(1)
   })
+})
+
+test('where every target fails each was asked once: tries do not multiply', async () => {
+  const vendors = [startVendor(), startVendor(), startVendor()]
+  for (const vendor of vendors) vendor.otherwise(failure(503))
+  const house = await startGateway({
+    providers: Object.fromEntries(vendors.map(({ url }, i) => [`p${i}`, { base_url: url }])),
+    models: { 'x/y': { targets: vendors.map((_, i) => ({ provider: `p${i}`, model: 'm' })) } },
+  })
+  open.push(() => house[Symbol.asyncDispose](), ...vendors.map(({ stop }) => stop))
+  for (const stream of [false, true]) {
+    const response = await house.chat({ model: 'x/y', messages: [{ role: 'user', content: 'hi' }], stream })
+    expect(response.status).toBe(503)
+  }
+  expect(vendors.map(({ requests }) => requests.length)).toEqual([2, 2, 2])
 })
 
 describe('a model on its way out', () => {
