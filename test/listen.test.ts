@@ -180,10 +180,11 @@ describe('a request that is not HTTP', () => {
     [`POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{} `, 400],
     [`${head('POST /echo', chunked)}zz\r\n`, 400],
   ])('is refused and its connection closed: %j', async (text, status) => {
-    const { server } = await start()
+    const { server, lines } = await start()
     const wire = dial(server)
     wire.send(text)
     expect(statusOf(await wire.closed)).toBe(status)
+    expect(lines()).not.toContain('internal error')
   })
 
   test('a head may have nearly 16 KiB, and no more; an endless one is cut', async () => {
@@ -284,6 +285,19 @@ describe('a client', () => {
     expect(await left).toMatchObject({ code: 'client_closed_request' })
     await server.stop({ deadline_ms: 5000 })
     expect(lines()).toContain('"outcome":"client_gone"')
+  })
+
+  test('that leaves in the middle of its body is no fault of ours', async () => {
+    for (const headers of [{ ...JSON_TYPE, 'content-length': '100' }, chunked]) {
+      const { server, app, lines } = await start()
+      const wire = dial(server)
+      wire.send(`${head('POST /echo', headers)}5\r\n{"a":\r\n`)
+      while (app.open() === 0) await Bun.sleep(1)
+      wire.socket.destroy()
+      await server.stop({ deadline_ms: 5000 })
+      expect(lines()).toContain('"error":"client_closed_request"')
+      expect(lines()).not.toContain('internal error')
+    }
   })
 
   test('that stops reading stops the source, and is cut when it takes nothing for long', async () => {

@@ -45,7 +45,8 @@ const CUT_MILLISECONDS = 1_000
 export function createApp({ routes, authenticate, settings, clock, log }: AppParts): App {
   const live = new Set<Live>()
   let closing = false
-  let emptied = () => {}
+  /** Settled when the last open request is over, or given up; made when somebody waits for that. */
+  let empty: PromiseWithResolvers<void> | undefined
 
   const hono = new Hono<Env>({ getPath: pathOf })
   /** Routes without parameters are found at once, by method and path; all else is Hono's to find. */
@@ -57,12 +58,12 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
   for (const [path, methods] of methodsByPath(routes)) {
     hono.all(path, ({ env, req }) => {
       const allow = methods.includes('GET') ? [...methods, 'HEAD'] : methods
-      const message = `${req.method} is not a method of ${env.live.path}; it has ${allow.join(', ')}.`
+      const message = `${req.method} is not a method of ${shown(env.live.path)}; it has ${allow.join(', ')}.`
       return refuse(new GatewayError('method_not_allowed', message, { allow }), env.live)
     })
   }
   hono.notFound(({ env, req }) =>
-    refuse(new GatewayError('unknown_url', `Invalid URL (${req.method} ${env.live.path})`), env.live),
+    refuse(new GatewayError('unknown_url', `Invalid URL (${req.method} ${shown(env.live.path)})`), env.live),
   )
 
   async function answer(route: Route, context: Live, params: Record<string, string>): Promise<Response> {
@@ -131,13 +132,13 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
     log.info('request', {
       request_id: context.request_id,
       method: context.request.method,
-      path: context.path,
+      path: shown(context.path),
       status: context.status,
       outcome: hasLeft(context) ? 'client_gone' : outcome,
       total_ms: clock.now() - context.arrived,
       ...note,
     })
-    if (live.size === 0) emptied()
+    if (live.size === 0) empty?.resolve()
   }
 
   async function respond(request: Request, peer: Peer): Promise<Response> {
@@ -164,17 +165,16 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
     async close({ deadline_ms }) {
       closing = true
       if (live.size === 0) return
-      const empty = new Promise<void>((resolve) => {
-        emptied = resolve
-      })
+      empty ??= Promise.withResolvers<void>()
+      const { promise, resolve } = empty
       const cut = () => {
         for (const { control } of live) {
           control.abort(new GatewayError('shutting_down', 'The gateway was stopped before the answer was complete.'))
         }
-        clock.after(CUT_MILLISECONDS, emptied)
+        clock.after(CUT_MILLISECONDS, resolve)
       }
       const cancel = clock.after(deadline_ms, cut)
-      await empty
+      await promise
       cancel()
     },
   }
@@ -216,6 +216,9 @@ function pathOf({ url }: Request): string {
   while (end > start + 1 && url.charCodeAt(end - 1) === 47) end--
   return url.slice(start, end)
 }
+
+/** A path may have thousands of characters; nobody wants them all in a log line. */
+const shown = (path: string): string => (path.length <= 200 ? path : `${path.slice(0, 200)}...`)
 
 function methodsByPath(routes: Route[]): Map<string, string[]> {
   const out = new Map<string, string[]>()

@@ -1,0 +1,517 @@
+/** How the house speaks HTTP, whatever the subject: identity, callers, routes, errors, CORS, the log, and the end. */
+import { describe, expect, test } from 'bun:test'
+import { DEFAULT_SERVER, type ServerSettings } from '../src/config/config.ts'
+import { type Authenticate, createApp } from '../src/http/app.ts'
+import type { Context, Route } from '../src/http/context.ts'
+import { eventStream } from '../src/http/event-stream.ts'
+import { pageRoutes } from '../src/http/pages.ts'
+import { createLog } from '../src/kit/log.ts'
+import { type ErrorCode, GatewayError } from '../src/spec/error.ts'
+import type { Caller } from '../src/spec/token.ts'
+import { manualClock } from './kit/clock.ts'
+
+const CALLER: Caller = { token_id: 'tok_1', mayUseModel: () => true, mayUseFamily: () => true }
+const operation = { summary: '', tag: '' }
+const get = (path: string, handle: Route['handle'], more: Partial<Route> = {}): Route => ({
+  method: 'GET',
+  path,
+  operation,
+  handle,
+  ...more,
+})
+
+type Parts = { routes?: Route[]; authenticate?: Authenticate; settings?: Partial<ServerSettings> }
+
+function house({ routes = [], authenticate = () => CALLER, settings = {} }: Parts = {}) {
+  const clock = manualClock()
+  let written = ''
+  const write = (text: string) => {
+    written += text
+  }
+  const log = createLog({ clock, level: 'debug', pretty: false, write })
+  const all = { ...DEFAULT_SERVER, ...settings }
+  const app = createApp({
+    routes: [
+      get('/ok', () => Response.json({ ok: true })),
+      get('/things/:thing{.+}', ({ params }) => Response.json(params)),
+      { ...get('/things', () => new Response()), method: 'POST' },
+      ...routes,
+    ],
+    authenticate,
+    settings: all,
+    clock,
+    log,
+  })
+  const call = (path: string, init: RequestInit = {}) =>
+    app.fetch(new Request(`http://gatehouse.test${path}`, init), { address: '192.0.2.1' })
+  const lines = () => {
+    log.flush()
+    return written
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line))
+  }
+  return { app, clock, call, lines, settings: all }
+}
+
+/** A route that throws. */
+const failing = (error: unknown, more: Partial<Route> = {}): Route =>
+  get(
+    '/fail',
+    () => {
+      throw error
+    },
+    more,
+  )
+
+describe('a request id', () => {
+  test.each(['x', 'a.b_c:d-9', 'x'.repeat(128)])('that is valid comes back: %s', async (id) => {
+    const { headers } = await house().call('/ok', { headers: { 'x-request-id': id } })
+    expect([headers.get('x-request-id'), headers.get('request-id')]).toEqual([id, id])
+  })
+
+  test.each(['', 'x'.repeat(129), 'a b', 'a\tb', '<script>', 'ä'])('that is not is replaced: %j', async (id) => {
+    const { headers } = await house().call('/ok', { headers: { 'x-request-id': id } })
+    expect(headers.get('x-request-id')).toMatch(/^req_[A-Za-z0-9]{24}$/)
+  })
+
+  test('stands on every answer, in both spellings, and in the log', async () => {
+    const { call, lines } = house({
+      routes: [failing(new Error('x')), failing(new GatewayError('invalid_value', 'x'))],
+    })
+    for (const [path, method] of [
+      ['/ok', 'GET'],
+      ['/ok', 'HEAD'],
+      ['/ok', 'POST'],
+      ['/ok', 'OPTIONS'],
+      ['/nowhere', 'GET'],
+      ['/fail', 'GET'],
+      ['/things/a%', 'GET'],
+    ] as const) {
+      const { headers } = await call(path, { method, headers: { 'x-request-id': 'mine' } })
+      expect([path, headers.get('x-request-id'), headers.get('request-id')]).toEqual([path, 'mine', 'mine'])
+    }
+    expect(lines().every(({ request_id }) => request_id === 'mine')).toBe(true)
+  })
+})
+
+describe('a path', () => {
+  test.each([
+    ['/ok?x=1', 200],
+    ['/ok/', 200],
+    ['/ok//', 200],
+    ['/ok/?x=/', 200],
+    ['/OK', 404],
+    ['/ok/more', 404],
+    ['/', 404],
+  ])('%s -> %d', async (path, status) => {
+    expect((await house().call(path)).status).toBe(status)
+  })
+
+  test.each([
+    ['/things/a/b', 'a/b'],
+    ['/things/a%2Fb', 'a/b'],
+    ['/things/a%2fb/', 'a/b'],
+    ['/things/a%252Fb', 'a%2Fb'],
+    ['/things/%C3%A9', 'é'],
+    ['/things/a%20b?c=d', 'a b'],
+    ['/things/a+b', 'a+b'],
+    ['/things/a:b', 'a:b'],
+    ['/things/__proto__', '__proto__'],
+  ])('%s is decoded once: %s', async (path, thing) => {
+    expect(await (await house().call(path)).json()).toEqual({ thing })
+  })
+
+  test.each(['/things/%', '/things/a%2', '/things/%zz', '/things/%E0%A4%A'])(
+    '%s is a mistake of the caller',
+    async (path) => {
+      const answer = await house().call(path)
+      expect([answer.status, (await answer.json()).error.code]).toEqual([400, 'invalid_value'])
+    },
+  )
+
+  test('that is not UTF-8 is no fault of ours', async () => {
+    expect((await house().call('/things/%FF%FE')).status).toBe(200)
+  })
+
+  test('that nobody knows is 404 and says which', async () => {
+    const answer = await house().call('/v1/nothing?key=secret')
+    expect(answer.status).toBe(404)
+    expect(await answer.json()).toEqual({
+      error: {
+        message: 'Invalid URL (GET /v1/nothing)',
+        type: 'invalid_request_error',
+        param: null,
+        code: 'unknown_url',
+      },
+    })
+  })
+
+  test.each([
+    ['/ok', 'POST', 'GET, HEAD'],
+    ['/ok/', 'DELETE', 'GET, HEAD'],
+    ['/things', 'GET', 'POST'],
+    ['/things', 'HEAD', 'POST'],
+    ['/things/a/b', 'PATCH', 'GET, HEAD'],
+  ])('%s has no %s, and says what it has', async (path, method, allow) => {
+    const answer = await house().call(path, { method })
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, allow])
+    if (method !== 'HEAD') expect((await answer.json()).error.code).toBe('method_not_allowed')
+  })
+
+  test('answers HEAD as it answers GET, without the body', async () => {
+    const { call } = house()
+    for (const path of ['/ok', '/things/a%2Fb']) {
+      const whole = await call(path)
+      const { status, headers, body } = await call(path, { method: 'HEAD' })
+      expect([status, body, headers.get('content-type')]).toEqual([200, null, whole.headers.get('content-type')])
+      expect(Number(headers.get('content-length'))).toBe((await whole.bytes()).length)
+    }
+  })
+})
+
+describe('an error', () => {
+  const answerTo = async (error: unknown, more: Partial<Route> = {}) => {
+    const { call, lines } = house({ routes: [failing(error, more)] })
+    const answer = await call('/fail')
+    return { status: answer.status, headers: answer.headers, body: await answer.json(), lines: lines() }
+  }
+
+  test('thrown on purpose has the status of its code and the one shape', async () => {
+    const error = new GatewayError('invalid_value', 'It must be 1.', { param: 'a.b' })
+    const { status, headers, body } = await answerTo(error)
+    expect([status, headers.get('content-type')?.split(';')[0]]).toEqual([400, 'application/json'])
+    expect(body).toEqual({
+      error: { message: 'It must be 1.', type: 'invalid_request_error', param: 'a.b', code: 'invalid_value' },
+    })
+    for (const name of ['retry-after', 'x-should-retry', 'www-authenticate', 'allow']) {
+      expect([name, headers.has(name)]).toEqual([name, false])
+    }
+  })
+
+  test.each<[ErrorCode, Record<string, string>]>([
+    ['invalid_api_key', { 'www-authenticate': 'Bearer' }],
+    ['insufficient_quota', { 'x-should-retry': 'false' }],
+    ['upstream_auth', { 'x-should-retry': 'false' }],
+  ])('%s says so in headers: %j', async (code, expected) => {
+    const { headers } = await answerTo(new GatewayError(code, 'x'))
+    for (const [name, value] of Object.entries(expected)) expect([name, headers.get(name)]).toEqual([name, value])
+  })
+
+  test.each([
+    [0, '0'],
+    [0.2, '1'],
+    [1, '1'],
+    [12.5, '13'],
+    [-3, '0'],
+  ])('tells to wait in whole seconds, rounded up: %d -> %s', async (retry_after, expected) => {
+    const { headers } = await answerTo(new GatewayError('rate_limit_exceeded', 'x', { retry_after }))
+    expect(headers.get('retry-after')).toBe(expected)
+  })
+
+  test('is written in the way of its family', async () => {
+    const writeError = ({ message }: GatewayError) => ({ type: 'error', message })
+    const { status, body } = await answerTo(new GatewayError('model_not_found', 'No such model.'), { writeError })
+    expect([status, body]).toEqual([404, { type: 'error', message: 'No such model.' }])
+  })
+
+  test.each([new Error('the inner secret'), 'the inner secret', undefined, new TypeError('the inner secret')])(
+    'that is a fault of ours is logged with its cause and told without it',
+    async (thrown) => {
+      const { status, headers, body, lines } = await answerTo(thrown)
+      expect([status, body.error.code]).toEqual([500, 'internal_error'])
+      expect(body.error.message).toContain(headers.get('x-request-id') ?? 'none')
+      expect(JSON.stringify(body)).not.toContain('secret')
+      const fault = lines.find(({ event }) => event === 'internal error')
+      expect(fault.level).toBe('error')
+      if (thrown) expect(fault.cause).toContain('the inner secret')
+    },
+  )
+})
+
+describe('a caller', () => {
+  const whoami = get('/whoami', ({ caller, note }) => Response.json([caller.token_id, note.token_id ?? null]))
+  const open = { ...whoami, path: '/open', public: true } as const
+  const refuse = () => {
+    throw new GatewayError('invalid_api_key', 'No.')
+  }
+
+  test.each<[string, Authenticate]>([
+    ['at once', () => CALLER],
+    ['later', async () => CALLER],
+  ])('is known to the route and to the log, found %s', async (_, authenticate) => {
+    const { call, lines } = house({ routes: [whoami], authenticate })
+    expect(await (await call('/whoami')).json()).toEqual(['tok_1', 'tok_1'])
+    expect(lines()[0].token_id).toBe('tok_1')
+  })
+
+  test.each<[string, Authenticate]>([
+    ['at once', refuse],
+    ['later', async () => refuse()],
+  ])('who is nobody gets nothing, refused %s, unless the route is public', async (_, authenticate) => {
+    const { call, lines } = house({ routes: [whoami, open], authenticate })
+    expect((await call('/whoami')).status).toBe(401)
+    expect((await call('/things/%zz')).status).toBe(401)
+    expect(await (await call('/open')).json()).toEqual(['', null])
+    expect(lines()[0]).toMatchObject({ status: 401, error: 'invalid_api_key' })
+  })
+
+  test('has the address of its connection, or the one that a trusted proxy saw', async () => {
+    const where = get('/where', ({ address }) => new Response(address))
+    const headers = { 'x-forwarded-for': '203.0.113.7, 198.51.100.2' }
+    expect(await (await house({ routes: [where] }).call('/where', { headers })).text()).toBe('192.0.2.1')
+    const trusting = house({ routes: [where], settings: { trust_proxy: true } })
+    expect(await (await trusting.call('/where', { headers })).text()).toBe('198.51.100.2')
+    expect(await (await trusting.call('/where')).text()).toBe('192.0.2.1')
+  })
+})
+
+describe('the log', () => {
+  test('has one line a request, with its times, and without the query', async () => {
+    const slow = get('/slow', async ({ note }) => {
+      clock.advance(250)
+      note.model = 'a/b'
+      return new Response('x')
+    })
+    const { call, clock, lines } = house({ routes: [slow] })
+    await call('/slow?key=sk-secret', { headers: { authorization: 'Bearer sk-secret' } })
+    expect(lines()).toEqual([
+      {
+        time: expect.any(String),
+        level: 'info',
+        event: 'request',
+        request_id: expect.stringMatching(/^req_/),
+        method: 'GET',
+        path: '/slow',
+        status: 200,
+        outcome: 'done',
+        total_ms: 250,
+        first_byte_ms: 250,
+        token_id: 'tok_1',
+        model: 'a/b',
+      },
+    ])
+  })
+
+  test('shortens a path that nobody could read', async () => {
+    const { call, lines } = house()
+    const answer = await call(`/${'x'.repeat(10_000)}`)
+    expect((await answer.text()).length).toBeLessThan(400)
+    expect(lines()[0].path.length).toBe(203)
+  })
+
+  const streamed = (batches: () => AsyncIterable<string>) =>
+    get('/stream', (context: Context) => {
+      context.note.stream = true
+      return eventStream({
+        batches: batches(),
+        keep_alive_ms: 15_000,
+        clock: manualClock(),
+        abort: context.leave,
+        onEnd: context.finish,
+      })
+    })
+
+  test('writes the line of a stream at its end, and says how it ended', async () => {
+    const two = async function* () {
+      yield 'data: 1\n\n'
+      yield 'data: 2\n\n'
+    }
+    const { app, call, clock, lines } = house({ routes: [streamed(two)] })
+    const answer = await call('/stream')
+    expect([app.open(), lines()]).toEqual([1, []])
+    clock.advance(1_000)
+    expect(await answer.text()).toBe('data: 1\n\ndata: 2\n\n')
+    expect(app.open()).toBe(0)
+    expect(lines()).toMatchObject([{ status: 200, stream: true, outcome: 'done', total_ms: 1_000 }])
+
+    const left = await call('/stream')
+    await left.body?.cancel()
+    expect(lines()[1]).toMatchObject({ status: 200, outcome: 'client_gone' })
+  })
+
+  test('says that a stream was cut when its source broke', async () => {
+    const broken = async function* () {
+      yield 'data: 1\n\n'
+      throw new Error('broken')
+    }
+    const { call, lines } = house({ routes: [streamed(broken)] })
+    await expect((await call('/stream')).text()).rejects.toThrow()
+    expect(lines()).toMatchObject([{ status: 200, outcome: 'cut' }])
+  })
+
+  test('knows who left before the answer, whatever became of it', async () => {
+    const leaving = new AbortController()
+    const { call, lines } = house({
+      routes: [
+        get('/left', ({ signal }) => {
+          leaving.abort()
+          return signal.aborted ? new Response('done all the same') : new Response('not told', { status: 500 })
+        }),
+      ],
+    })
+    expect((await call('/left', { signal: leaving.signal })).status).toBe(200)
+    expect(lines()).toMatchObject([{ outcome: 'client_gone' }])
+    const { status } = await call('/ok', { signal: AbortSignal.abort() })
+    expect(status).toBe(200)
+    expect(lines()[1]).toMatchObject({ outcome: 'client_gone' })
+  })
+})
+
+describe('a browser of another origin', () => {
+  const origin = 'https://app.example'
+  const preflight = { method: 'OPTIONS', headers: { origin, 'access-control-request-headers': 'x-custom' } }
+
+  test('is told nothing unless it is configured', async () => {
+    for (const cors_origins of [[], ['https://other.example']]) {
+      const { call } = house({ settings: { cors_origins } })
+      for (const init of [{ headers: { origin } }, preflight]) {
+        const { headers } = await call('/ok', init)
+        expect([...headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([])
+      }
+    }
+  })
+
+  test.each([
+    [[origin, 'https://other.example'], origin],
+    [['*'], '*'],
+  ])('may call when it is one of %j, errors included, and see what clients read', async (cors_origins, allowed) => {
+    const { call } = house({ settings: { cors_origins } })
+    for (const path of ['/ok', '/nowhere']) {
+      const { headers } = await call(path, { headers: { origin } })
+      expect(headers.get('access-control-allow-origin')).toBe(allowed)
+      for (const name of [
+        'x-request-id',
+        'request-id',
+        'retry-after',
+        'x-should-retry',
+        'x-ratelimit-limit-requests',
+      ]) {
+        expect(headers.get('access-control-expose-headers')?.split(', ')).toContain(name)
+      }
+      expect(headers.get('vary')).toContain('origin')
+    }
+    const { status, headers } = await call('/things', preflight)
+    expect([status, headers.get('access-control-allow-headers')]).toEqual([204, 'x-custom'])
+    expect(headers.get('access-control-allow-methods')).toContain('POST')
+  })
+
+  test('may call as soon as the settings say so', async () => {
+    const { call, settings } = house()
+    settings.cors_origins = ['*']
+    expect((await call('/ok', { headers: { origin } })).headers.has('access-control-allow-origin')).toBe(true)
+  })
+})
+
+describe('the end', () => {
+  const waiting = () => {
+    const { promise, resolve } = Promise.withResolvers<Response>()
+    let signal: AbortSignal | undefined
+    const route = get('/wait', (context) => {
+      signal = context.signal
+      return promise
+    })
+    return { route, answer: () => resolve(new Response('late')), reason: () => signal?.reason }
+  }
+
+  test('waits for what is open, and refuses what is new', async () => {
+    const { route, answer, reason } = waiting()
+    const { app, call } = house({ routes: [route] })
+    const open = call('/wait')
+    const closed = app.close({ deadline_ms: 60_000 })
+    const refused = await call('/ok')
+    expect([refused.status, (await refused.json()).error.code]).toEqual([503, 'shutting_down'])
+    expect([refused.headers.get('retry-after'), refused.headers.get('connection')]).toEqual(['1', 'close'])
+    answer()
+    expect(await (await open).text()).toBe('late')
+    await closed
+    expect(reason()).toBeUndefined()
+    await app.close({ deadline_ms: 60_000 })
+  })
+
+  test('cuts what is open at the deadline, not before, and gives up on what does not heed it', async () => {
+    const { route, reason } = waiting()
+    const { app, call, clock } = house({ routes: [route] })
+    void call('/wait')
+    const closed = app.close({ deadline_ms: 1_000 })
+    clock.advance(999)
+    expect(reason()).toBeUndefined()
+    clock.advance(1)
+    expect(reason()).toMatchObject({ code: 'shutting_down' })
+    clock.advance(1_000)
+    await closed
+  })
+
+  test('may be hurried by a second wish', async () => {
+    const { route, reason } = waiting()
+    const { app, call, clock } = house({ routes: [route] })
+    void call('/wait')
+    const patient = app.close({ deadline_ms: 60_000 })
+    const hasty = app.close({ deadline_ms: 0 })
+    clock.advance(0)
+    expect(reason()).toMatchObject({ code: 'shutting_down' })
+    clock.advance(1_000)
+    await Promise.all([patient, hasty])
+  })
+})
+
+describe('the pages', () => {
+  const pages = (ready = async () => {}) =>
+    house({
+      routes: pageRoutes({ version: '1.2.3<', ready, openApi: () => ({ openapi: '3.1.0' }) }),
+      authenticate: () => {
+        throw new GatewayError('invalid_api_key', 'No.')
+      },
+    })
+  const BROWSER = { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } }
+
+  test('say at the root what this is: a page to browsers, JSON to the rest', async () => {
+    const { call } = pages()
+    const page = await call('/', BROWSER)
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
+    const html = await page.text()
+    for (const text of ['1.2.3&lt;', 'href="/docs"', '/v1/chat/completions', 'prefers-color-scheme: dark']) {
+      expect(html).toContain(text)
+    }
+    for (const headers of [{}, { accept: '*/*' }, { accept: 'application/json' }]) {
+      const json = await (await call('/', { headers })).json()
+      expect(json).toMatchObject({ name: 'Gatehouse', version: '1.2.3<', docs: '/docs', openapi: '/openapi.json' })
+    }
+  })
+
+  test.each(['/', '/docs'])('%s runs only its own scripts and asks nobody else for anything', async (path) => {
+    const page = await pages().call(path, BROWSER)
+    const policy = page.headers.get('content-security-policy') ?? ''
+    const nonce = /'nonce-([A-Za-z0-9]{20})'/.exec(policy)?.[1] ?? 'none'
+    expect(policy).toStartWith("default-src 'none'; script-src 'self' 'nonce-")
+    expect(policy).not.toContain('unsafe-eval')
+    expect(page.headers.get('x-content-type-options')).toBe('nosniff')
+    const html = await page.text()
+    const scripts = [...html.matchAll(/<script([^>]*)>/g)].map(([, attributes]) => attributes?.trim())
+    expect(scripts.filter((script) => script !== 'src="/docs/scalar.js"')).toEqual([`nonce="${nonce}"`])
+    const addresses = [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, address]) => address ?? '')
+    expect(addresses.filter((address) => !/^(\/(?!\/)|data:)/.test(address))).toEqual([])
+  })
+
+  test('a script of the reference is served from its package, and only when it has changed', async () => {
+    const { call } = pages()
+    const script = await call('/docs/scalar.js')
+    expect(script.headers.get('content-type')).toStartWith('text/javascript')
+    expect(await script.text()).toContain('createApiReference')
+    const etag = script.headers.get('etag') ?? ''
+    const again = await call('/docs/scalar.js', { headers: { 'if-none-match': etag } })
+    expect([again.status, await again.text()]).toEqual([304, ''])
+    expect((await call('/docs/scalar.js', { headers: { 'if-none-match': '"other"' } })).status).toBe(200)
+  })
+
+  test('tell without a token whether it is alive and ready', async () => {
+    const alive = await pages().call('/healthz')
+    expect([alive.status, await alive.json()]).toEqual([200, { status: 'ok', version: '1.2.3<' }])
+    const ready = await pages().call('/readyz')
+    expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready' }])
+    const notReady = await pages(() => Promise.reject(new Error('the inner secret'))).call('/readyz')
+    expect(notReady.status).toBe(503)
+    expect(await notReady.text()).not.toContain('secret')
+    expect(await (await pages().call('/openapi.json')).json()).toEqual({ openapi: '3.1.0' })
+  })
+})
