@@ -125,6 +125,16 @@ describe('a connection', () => {
     await wire.until(answers(3))
   })
 
+  test('carries the answer to HEAD without a body, but with its length', async () => {
+    const { server } = await start()
+    const wire = dial(server)
+    wire.send(head('HEAD /hello'))
+    const text = await wire.until((soFar) => soFar.endsWith('\r\n\r\n'))
+    expect(text.toLowerCase()).toContain('content-length: 5\r\n')
+    wire.send(head('GET /hello'))
+    expect(await wire.until(answers(2))).toEndWith('\r\n\r\nhello')
+  })
+
   test('may bring its body in single bytes, and its head too', async () => {
     const { server } = await start()
     const wire = dial(server)
