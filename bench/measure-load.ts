@@ -35,12 +35,26 @@ async function inTurns<T>(bench: Bench, running: Running[], repeats: number, run
   for (let turn = 1; turn <= repeats; turn++) {
     for (const one of running) {
       bench.say(`  ${one.subject.name}, ${turn} of ${repeats}`)
-      const { result, cpu, others } = await watched(one.group, () => run(one))
-      if (one.group) bench.others.push(others)
+      const { result, cpu, others } = await quietest(() => watched(one.group, () => run(one)))
+      bench.others.push(others)
       runs.get(one.subject.name)?.push({ ...result, cpu })
     }
   }
   return runs
+}
+
+/** Somebody else at work on the gateway's core for longer than this share of a run, and it is worth another try. */
+const DISTURBED = 0.1
+const TRIES = 3
+
+/** Runs until nobody disturbed it, a few times at most, and keeps the run that was disturbed least. */
+async function quietest<T extends { others: number }>(run: () => Promise<T>): Promise<T> {
+  let best = await run()
+  for (let tries = 1; tries < TRIES && best.others > DISTURBED; tries++) {
+    const again = await run()
+    if (again.others < best.others) best = again
+  }
+  return best
 }
 
 function medians<T>(runs: Map<SubjectName, T[]>, pick: (run: T) => number): Figures {

@@ -62,10 +62,11 @@ export async function untilAccepted(subject: Subject, group: Group, seconds = 30
       const text = await answer.text()
       if (answer.status === 200) return performance.now() - from
       last = `HTTP ${answer.status}: ${text.slice(0, 300)}`
+      await Bun.sleep(100)
     } catch {
       // Not listening yet; a refused connection costs nothing, so it is tried again at once.
+      await Bun.sleep(1)
     }
-    await Bun.sleep(1)
   }
   throw new Error(`${subject.name} accepted no request within ${seconds} s (${last}). ${logTail(group)}`)
 }
