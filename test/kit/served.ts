@@ -1,0 +1,125 @@
+/**
+ * A gateway behind a real port, with a real clock, for clients that only know an address. Behind it stand the sandbox
+ * (`sandbox/...`), a second gateway as an upstream whose sandbox it relays (`far/...`), and a vendor that says what a
+ * test tells it to (`v/m`, and `v/narrow` that can do little).
+ */
+import { systemClock } from '../../src/kit/clock.ts'
+import { createLog } from '../../src/kit/log.ts'
+import { listen } from '../../src/listen.ts'
+import { startGateway, type TestGateway } from './gateway.ts'
+import { startVendor, type Vendor } from './vendor.ts'
+
+type Settings = Parameters<typeof startGateway>[0]
+type Parts = Parameters<typeof startGateway>[1]
+
+/** A request as it came to the port. */
+export type Came = { method: string; path: string; headers: Headers }
+
+export type Port = {
+  /** The base URL for clients: `http://127.0.0.1:<port>/v1`. */
+  url: string
+  token: string
+  house: TestGateway
+  /** Every request that came, in order; a test may empty it. */
+  requests: Came[]
+  /** The secret of a token that may use these models only. */
+  tokenFor(models: string[]): Promise<string>
+  close(): Promise<void>
+}
+
+/** One gateway on a free port. */
+export async function openPort(settings: Settings = {}, parts: Parts = {}): Promise<Port> {
+  const house = await startGateway(settings, { clock: systemClock, ...parts })
+  const requests: Came[] = []
+  const faults: string[] = []
+  const log = createLog({ clock: systemClock, level: 'error', pretty: false, write: (text) => faults.push(text) })
+  const listener = await listen({
+    gateway: {
+      fetch(request, peer) {
+        const { pathname } = new URL(request.url)
+        requests.push({ method: request.method, path: pathname, headers: request.headers })
+        return house.gateway.fetch(request, peer)
+      },
+      drain: house.gateway.drain,
+    },
+    server: { host: '127.0.0.1', port: 0 },
+    log,
+  })
+  return {
+    url: `${listener.url}/v1`,
+    token: house.token,
+    house,
+    requests,
+    tokenFor: async (models) => (await house.gateway.tokens.issue({ name: 'narrow', models })).secret,
+    async close() {
+      await listener.stop({ deadline_ms: 0 })
+      await house[Symbol.asyncDispose]()
+      log.flush()
+      if (faults.length > 0) throw new Error(`requests that were not answered:\n${faults.join('')}`)
+    },
+  }
+}
+
+export type Served = Port & { vendor: Vendor }
+
+/** The gateway with all that stands behind it. */
+export async function serve(settings: Settings = {}): Promise<Served> {
+  const vendor = startVendor()
+  const far = await openPort()
+  const near = await openPort({
+    providers: {
+      v: { base_url: vendor.url, key: 'vendor-key' },
+      far: { base_url: far.url, key: far.token },
+    },
+    models: {
+      'v/m': {},
+      'v/narrow': { capabilities: { tools: false, json_schema: false, multiple_choices: false, image_input: false } },
+      'far/general': farModel('general'),
+      'far/vision': { ...farModel('vision'), fields: ['thinking_enabled', 'web_search'] },
+    },
+    ...settings,
+  })
+  return {
+    ...near,
+    vendor,
+    async close() {
+      await near.close()
+      await far.close()
+      await vendor.stop()
+    },
+  }
+}
+
+const farModel = (name: string) => ({ targets: [{ provider: 'far', model: `sandbox/${name}` }] })
+
+/** A `fetch` that keeps what it saw, for clients that take one: the answers' text as it comes, to wait for parts of it. */
+export function watchedFetch(): {
+  fetch: typeof fetch
+  /** Everything that has come so far. */
+  seen(): string
+  /** Resolves once the text has come, at this place of all that came or later. */
+  until(text: string, from?: number): Promise<void>
+} {
+  let seen = ''
+  const waiting: (() => void)[] = []
+  const decoder = new TextDecoder()
+  const watch = () =>
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(piece, controller) {
+        seen += decoder.decode(piece, { stream: true })
+        for (const wake of waiting.splice(0)) wake()
+        controller.enqueue(piece)
+      },
+    })
+  const watched = async (...args: Parameters<typeof fetch>): Promise<Response> => {
+    const response = await fetch(...args)
+    return new Response(response.body?.pipeThrough(watch()) ?? null, response)
+  }
+  return {
+    fetch: Object.assign(watched, { preconnect: fetch.preconnect }),
+    seen: () => seen,
+    async until(text, from = 0) {
+      while (!seen.includes(text, from)) await new Promise<void>((resolve) => waiting.push(resolve))
+    },
+  }
+}
