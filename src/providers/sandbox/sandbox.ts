@@ -1,7 +1,7 @@
 /** The built-in simulated vendor: answers without a key or a network, and misbehaves when a prompt tells it to. */
 import { type Clock, pause, unixSeconds } from '../../kit/clock.ts'
 import { usageFrom } from '../../spec/usage.ts'
-import { refusalToError } from '../chatcompat-error.ts'
+import { refusalToError } from '../chatcompat/error.ts'
 import type { ChatCall, Provider } from '../provider.ts'
 import { answerChoice } from './answer.ts'
 import { createManual, type Manual, type ManualPage } from './manual-search.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import type { ChatChunk } from '../spec/chat-completion.ts'
-import { createChunkNormaliser } from './chatcompat-chunk.ts'
+import type { ChatChunk } from '../../spec/chat-completion.ts'
+import { createChunkNormaliser } from './chunk.ts'
 
 const FALLBACK = { id: 'ours', model: 'asked', created: 1 }
 const HEAD = { id: 'theirs', object: 'chat.completion.chunk', created: 2, model: 'm' }

@@ -1,8 +1,8 @@
 /** A vendor's stream chunks in the specification's form. The common chunk, one piece of text, passes as it is. */
-import type { ChatChunk, ChunkChoice, Delta, FinishReason } from '../spec/chat-completion.ts'
-import { contentOf, type Fallback, finishReasonOf, isRecord, type JsonRecord } from './chatcompat-json.ts'
-import { createToolCallDeltas, type ToolCallDeltas } from './chatcompat-tool-call.ts'
-import { usageOf } from './chatcompat-usage.ts'
+import type { ChatChunk, ChunkChoice, Delta, FinishReason } from '../../spec/chat-completion.ts'
+import { contentOf, type Fallback, finishReasonOf, isRecord, type JsonRecord } from './json.ts'
+import { createToolCallDeltas, type ToolCallDeltas } from './tool-call.ts'
+import { usageOf } from './usage.ts'
 
 export type ChunkNormaliser = {
   /** The chunk for one event's data; undefined for one that says nothing. */

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import { DEFAULT_TIMEOUTS } from '../config/config.ts'
-import type { ProviderConfig } from '../config/schema.ts'
-import type { ChatRequest } from '../spec/chat-request.ts'
-import { GatewayError } from '../spec/error.ts'
-import { createBodyWriter } from './chatcompat-request.ts'
-import { settingsOf } from './chatcompat-settings.ts'
+import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
+import type { ProviderConfig } from '../../config/schema.ts'
+import type { ChatRequest } from '../../spec/chat-request.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { createBodyWriter } from './request.ts'
+import { settingsOf } from './settings.ts'
 
 const BASE: ChatRequest = { model: 'p/m', messages: [{ role: 'user', content: 'hi' }] }
 

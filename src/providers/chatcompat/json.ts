@@ -1,6 +1,6 @@
 /** What is read from vendors is looked at member by member, and believed in nothing. */
-import { randomAlphanumerics } from '../kit/secret.ts'
-import type { FinishReason } from '../spec/chat-completion.ts'
+import { randomAlphanumerics } from '../../kit/secret.ts'
+import type { FinishReason } from '../../spec/chat-completion.ts'
 
 export type JsonRecord = Record<string, unknown>
 

@@ -1,6 +1,6 @@
 /** One OpenAI-shaped provider as it is spoken to: the operator's configuration on top of a preset, nothing left open. */
-import type { ProviderConfig, Quirks, Timeouts } from '../config/schema.ts'
-import { PRESETS, type Preset } from './presets.ts'
+import type { ProviderConfig, Quirks, Timeouts } from '../../config/schema.ts'
+import { PRESETS, type Preset } from '../presets.ts'
 
 export type ChatcompatSettings = {
   /** Without a trailing slash and without credentials. */

@@ -1,9 +1,9 @@
 /** The body that a vendor gets: allowed fields only, under the vendor's names, with what it cannot do refused by name. */
-import type { ChatRequest, ChatRequestField } from '../spec/chat-request.ts'
-import { GatewayError } from '../spec/error.ts'
-import type { Message } from '../spec/message.ts'
-import type { ChatcompatSettings } from './chatcompat-settings.ts'
-import type { ChatCall } from './provider.ts'
+import type { ChatRequest, ChatRequestField } from '../../spec/chat-request.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Message } from '../../spec/message.ts'
+import type { ChatCall } from '../provider.ts'
+import type { ChatcompatSettings } from './settings.ts'
 
 /** Everything a client may send that a vendor may know; `model`, `messages`, `stream`, limits and usage are written apart. */
 const FORWARDED = [

@@ -1,6 +1,6 @@
 /** Tool calls as vendors stream them, in the one form that clients accept: identity first and once, then arguments. */
-import type { ToolCall } from '../spec/chat-completion.ts'
-import { argumentsText, isRecord, type JsonRecord, namedText, newToolCallId } from './chatcompat-json.ts'
+import type { ToolCall } from '../../spec/chat-completion.ts'
+import { argumentsText, isRecord, type JsonRecord, namedText, newToolCallId } from './json.ts'
 
 export type ToolCallDeltas = {
   take(calls: unknown[]): ToolCall[]

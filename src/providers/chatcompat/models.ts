@@ -1,7 +1,7 @@
 /** The model list of a vendor, in the shapes that vendors give it, with only its chat models left. */
-import { matchesGlob } from '../kit/glob.ts'
-import { isRecord, type JsonRecord, namedText } from './chatcompat-json.ts'
-import type { DiscoveredModel } from './provider.ts'
+import { matchesGlob } from '../../kit/glob.ts'
+import type { DiscoveredModel } from '../provider.ts'
+import { isRecord, type JsonRecord, namedText } from './json.ts'
 
 type Patterns = { include: string[]; exclude: string[] }
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import { DEFAULT_TIMEOUTS } from '../config/config.ts'
-import type { ProviderConfig } from '../config/schema.ts'
-import { readModelList } from './chatcompat-models.ts'
-import { resolveProvider, settingsOf } from './chatcompat-settings.ts'
-import { discoverProviders } from './discover.ts'
-import { PRESETS } from './presets.ts'
+import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
+import type { ProviderConfig } from '../../config/schema.ts'
+import { discoverProviders } from '../discover.ts'
+import { PRESETS } from '../presets.ts'
+import { readModelList } from './models.ts'
+import { resolveProvider, settingsOf } from './settings.ts'
 
 const settings = (config: ProviderConfig, environment: Record<string, string> = {}) =>
   settingsOf({ id: 'p', config, timeouts: DEFAULT_TIMEOUTS, environment })

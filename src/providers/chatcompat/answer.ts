@@ -6,7 +6,7 @@ import type {
   ChunkChoice,
   FinishReason,
   ToolCall,
-} from '../spec/chat-completion.ts'
+} from '../../spec/chat-completion.ts'
 import {
   argumentsText,
   contentOf,
@@ -16,8 +16,8 @@ import {
   type JsonRecord,
   namedText,
   newToolCallId,
-} from './chatcompat-json.ts'
-import { usageOf } from './chatcompat-usage.ts'
+} from './json.ts'
+import { usageOf } from './usage.ts'
 
 type WholeChoice = ChatCompletion['choices'][number]
 

@@ -2,16 +2,16 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import Schema from 'typebox/schema'
-import { manualClock } from '../../test/kit/clock.ts'
-import { DEFAULT_TIMEOUTS } from '../config/config.ts'
-import { createLog } from '../kit/log.ts'
-import { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
+import { manualClock } from '../../../test/kit/clock.ts'
+import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
+import { createLog } from '../../kit/log.ts'
+import { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
+import type { ChatCall } from '../provider.ts'
+import type { Transport } from '../transport.ts'
 import { createChatcompat } from './chatcompat.ts'
-import { settingsOf } from './chatcompat-settings.ts'
-import type { ChatCall } from './provider.ts'
-import type { Transport } from './transport.ts'
+import { settingsOf } from './settings.ts'
 
-const fixture = (name: string) => readFileSync(new URL(`../../test/fixtures/chatcompat/${name}`, import.meta.url))
+const fixture = (name: string) => readFileSync(new URL(`../../../test/fixtures/chatcompat/${name}`, import.meta.url))
 const isChunk = Schema.Compile(ChatChunk)
 const isCompletion = Schema.Compile(ChatCompletion)
 

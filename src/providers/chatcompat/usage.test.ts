@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { usageOf } from './chatcompat-usage.ts'
+import { usageOf } from './usage.ts'
 
 describe('usage in vendors’ spellings', () => {
   test.each([
