@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { median, show } from './figures.ts'
 import type { RateOrder, RateResult } from './load.ts'
-import { type Bench, type Figures, type Row, watched } from './plan.ts'
+import { type Bench, type Figures, quietest, type Row, watched } from './plan.ts'
 import { endGroup, type Group, runOnLoadCore } from './processes.ts'
 import { type Answer, checkAnswers, type Subject, type SubjectName, untilAccepted } from './subjects.ts'
 import { EVENTS_A_STREAM } from './vendor-answers.ts'
@@ -41,20 +41,6 @@ async function inTurns<T>(bench: Bench, running: Running[], repeats: number, run
     }
   }
   return runs
-}
-
-/** Somebody else at work on the gateway's core for longer than this share of a run, and it is worth another try. */
-const DISTURBED = 0.1
-const TRIES = 3
-
-/** Runs until nobody disturbed it, a few times at most, and keeps the run that was disturbed least. */
-async function quietest<T extends { others: number }>(run: () => Promise<T>): Promise<T> {
-  let best = await run()
-  for (let tries = 1; tries < TRIES && best.others > DISTURBED; tries++) {
-    const again = await run()
-    if (again.others < best.others) best = again
-  }
-  return best
 }
 
 function medians<T>(runs: Map<SubjectName, T[]>, pick: (run: T) => number): Figures {

@@ -2,8 +2,8 @@
 import { join } from 'node:path'
 import { median, percentile } from './figures.ts'
 import type { SlowOrder, SlowResult } from './load.ts'
-import type { Bench, Figures, Row } from './plan.ts'
-import { cpuSeconds, endGroup, type Group, residentBytes, runOnLoadCore } from './processes.ts'
+import { type Bench, type Figures, quietest, type Row, watched } from './plan.ts'
+import { endGroup, type Group, residentBytes, runOnLoadCore } from './processes.ts'
 import { checkAnswers, type Subject, untilAccepted } from './subjects.ts'
 import { runWrk } from './wrk.ts'
 
@@ -23,7 +23,7 @@ async function withFresh<T>(subject: Subject, work: (group: Group | undefined) =
   }
 }
 
-type SlowReading = SlowResult & { bytesAStream: number; cpu: number }
+type SlowReading = SlowResult & { bytesAStream: number; cpu: number; others: number }
 
 /** The memory is the highest reading while all streams are open, less that of the fresh process. */
 async function readSlow(bench: Bench, subject: Subject, group: Group | undefined): Promise<SlowReading> {
@@ -37,16 +37,18 @@ async function readSlow(bench: Bench, subject: Subject, group: Group | undefined
   })
   // A load that fails before all streams are open says so below, when its result is awaited.
   await Promise.race([opened.promise, load])
-  let highest = 0
-  const cpuBefore = group ? cpuSeconds(group) : 0
-  for (let second = 0; second < PLATEAU_SECONDS; second++) {
-    await Bun.sleep(1000)
-    if (group) highest = Math.max(highest, residentBytes(group))
-  }
-  const cpu = ((group ? cpuSeconds(group) : 0) - cpuBefore) / PLATEAU_SECONDS
+  const plateau = await watched(group, async () => {
+    let highest = 0
+    for (let second = 0; second < PLATEAU_SECONDS; second++) {
+      await Bun.sleep(1000)
+      if (group) highest = Math.max(highest, residentBytes(group))
+    }
+    return highest
+  })
   bench.say(`  ${subject.name}, reading the streams to their ends`)
   const last = (await load).trim().split('\n').at(-1) ?? '{}'
-  return { ...(JSON.parse(last) as SlowResult), bytesAStream: (highest - before) / SLOW_STREAMS, cpu }
+  const { result: highest, cpu, others } = plateau
+  return { ...(JSON.parse(last) as SlowResult), bytesAStream: (highest - before) / SLOW_STREAMS, cpu, others }
 }
 
 export async function measureSlow(bench: Bench): Promise<Row[]> {
@@ -57,7 +59,8 @@ export async function measureSlow(bench: Bench): Promise<Row[]> {
   const remarks: Row['remarks'] = {}
   for (const subject of bench.subjects) {
     bench.say(`  ${subject.name}, opening ${SLOW_STREAMS} streams`)
-    const result = await withFresh(subject, (group) => readSlow(bench, subject, group))
+    const result = await quietest(() => withFresh(subject, (group) => readSlow(bench, subject, group)))
+    bench.others.push(result.others)
     if (result.events < result.expected) {
       // Figures of fewer streams than asked for would flatter whoever dropped the rest.
       const lost = `${result.expected - result.events} events lost`
