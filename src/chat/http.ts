@@ -47,8 +47,10 @@ export function chatRoute({ chat, settings, clock, log }: ChatRouteParts): Route
     } catch (thrown) {
       const error = asGatewayError(context.signal.reason ?? thrown, { log, request_id: context.request_id })
       context.note.error = error.code
-      await asked.meter.settle(outcomeOf(error, context))
+      const settled = asked.meter.settle(outcomeOf(error, context))
+      // First of all the client is told: an estimate may take as long as a cut connection has to live.
       yield writer.fail(error)
+      await settled
     }
   }
 
@@ -77,7 +79,7 @@ export function chatRoute({ chat, settings, clock, log }: ChatRouteParts): Route
         context.note.first_byte_ms = clock.now() - context.arrived
       },
       async onEnd(outcome) {
-        await asked.meter.settle({ error: false }) // where the client left; in all other cases it is settled by now
+        await asked.meter.settle({ error: false }) // where the client left; in all other cases it is under way or done
         context.finish(context.note.error ? 'cut' : outcome)
       },
     })

@@ -21,8 +21,8 @@ export type Meter = {
   /** The usage of the whole answer, as the client should see it. */
   usage(): Promise<Usage>
   /**
-   * Records the request, once; later calls do nothing. `error`: it did not end well. What the upstream was asked for
-   * before it broke is recorded as an estimate; a request that it refused outright costs nothing.
+   * Records the request, once; later calls wait for the first. `error`: it did not end well. What the upstream was
+   * asked for before it broke is recorded as an estimate; a request that it refused outright costs nothing.
    */
   settle(outcome: { error: boolean; refused?: boolean }): Promise<void>
 }
@@ -32,7 +32,7 @@ type MeterParts = { request: ChatRequest; tokenizer: Tokenizer; note: AccessNote
 export function createMeter({ request, tokenizer, note, record }: MeterParts): Meter {
   let measured: Usage | undefined
   let pieces: string[] = []
-  let settled = false
+  let settling: Promise<void> | undefined
 
   const estimate = async (): Promise<Usage> => {
     const [input = 0, output = 0] = await tokenizer.count([promptText(request), pieces.join('')])
@@ -42,6 +42,20 @@ export function createMeter({ request, tokenizer, note, record }: MeterParts): M
   async function usage(): Promise<Usage> {
     measured ??= await estimate()
     return measured
+  }
+
+  async function settle({ error, refused = false }: { error: boolean; refused?: boolean }): Promise<void> {
+    const used = refused ? usageFrom({ input: 0, output: 0 }) : await usage()
+    pieces = []
+    note.input_tokens = used.input_tokens
+    note.output_tokens = used.output_tokens
+    if (used.estimated) note.estimated = true
+    record({
+      input_tokens: used.input_tokens,
+      output_tokens: used.output_tokens,
+      error,
+      estimated: used.estimated ?? false,
+    })
   }
 
   return {
@@ -64,20 +78,9 @@ export function createMeter({ request, tokenizer, note, record }: MeterParts): M
       }
     },
     usage,
-    async settle({ error, refused = false }) {
-      if (settled) return
-      settled = true
-      const used = refused ? usageFrom({ input: 0, output: 0 }) : await usage()
-      pieces = []
-      note.input_tokens = used.input_tokens
-      note.output_tokens = used.output_tokens
-      if (used.estimated) note.estimated = true
-      record({
-        input_tokens: used.input_tokens,
-        output_tokens: used.output_tokens,
-        error,
-        estimated: used.estimated ?? false,
-      })
+    settle(outcome) {
+      settling ??= settle(outcome)
+      return settling
     },
   }
 }
