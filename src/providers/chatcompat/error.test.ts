@@ -96,7 +96,9 @@ describe('words tell what a status does not', () => {
     ['llama.cpp', 400, said('the request exceeds the available context size', { type: 'exceed_context_size_error' })],
     ['Groq', 413, said('Please reduce the length of the messages', { code: 'context_length_exceeded' })],
   ])('%s: too long', (_, status, payload) => {
-    expect(refused(status, payload).code).toBe('context_length_exceeded')
+    const error = refused(status, payload)
+    expect(error.code).toBe('context_length_exceeded')
+    expect(error.message).toContain('maximum context length') // by which clients know it
   })
 
   test.each([

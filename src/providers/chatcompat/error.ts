@@ -48,7 +48,7 @@ export function refusalToError(refusal: Refusal): GatewayError {
   const isCallersFault = status === 400 || status === 422 || status === 403 || status === 413
 
   if (isCallersFault && status !== 403 && TOO_LONG.test(text)) {
-    return error('context_length_exceeded', cleaned || `${upstream} says that the input is too long.`, param)
+    return error('context_length_exceeded', withKnownWords(cleaned || `${upstream} says that it is too long.`), param)
   }
   if (isCallersFault && (status === 403 ? isFlagged(said) : AGAINST_POLICY.test(text))) {
     return error('content_policy_violation', cleaned || `${upstream} refused the content.`, param)
@@ -130,6 +130,10 @@ export function errorInAnswer(refusal: Omit<Refusal, 'status' | 'headers'>): Gat
       : (STATUS_OF_WORD[said.code.toLowerCase()] ?? STATUS_OF_WORD[said.type.toLowerCase()] ?? 502)
   return refusalToError({ ...refusal, status, headers: undefined })
 }
+
+/** LangChain knows an input that is too long by these words in the message; it does not look at the code. */
+const withKnownWords = (message: string): string =>
+  message.includes('maximum context length') ? message : `The input exceeds the maximum context length: ${message}`
 
 /** Whether an object is, or holds, an error instead of an answer. */
 export const holdsError = (payload: JsonRecord): boolean =>
