@@ -85,7 +85,7 @@ export function createChunkWriter(head: AnswerHead, { include_usage }: { include
       else if (chunk.usage !== undefined) delete chunk.usage
       text += event(chunk)
     }
-    return text
+    return inOneLine(text)
   }
 
   return {
@@ -94,8 +94,23 @@ export function createChunkWriter(head: AnswerHead, { include_usage }: { include
       const last = { ...head, object, system_fingerprint: null, choices: [], usage }
       return `${include_usage ? event(last) : ''}data: [DONE]\n\n`
     },
-    fail: (error) => event(errorBody(error)),
+    fail: (error) => inOneLine(event(errorBody(error))),
   }
+}
+
+/**
+ * Signs that JSON leaves as they are and event streams do not mind, but at which Python's `splitlines` ends a line: many
+ * clients there read streams with it (httpx's `iter_lines`), and would find half an event. The rest JSON escapes.
+ */
+const LINE_ENDS = ['\u0085', '\u2028', '\u2029']
+
+/** Looked for one by one: that is a matter of nanoseconds where there is none, and a pattern's is not. */
+function inOneLine(events: string): string {
+  let text = events
+  for (const sign of LINE_ENDS) {
+    if (text.includes(sign)) text = text.replaceAll(sign, `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  }
+  return text
 }
 
 /** A chunk that only said the role, which has been said. */
