@@ -1,0 +1,245 @@
+/** Ten thousand and more made-up bodies at the chat endpoint: whatever comes, the answer keeps to the rules. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import fc, { type Arbitrary } from 'fast-check'
+import { Compile } from 'typebox/compile'
+import { loadManual } from '../src/config/manual.ts'
+import { systemClock } from '../src/kit/clock.ts'
+import { ChatChunk, ChatCompletion } from '../src/spec/chat-completion.ts'
+import { ERRORS, ErrorBody } from '../src/spec/error.ts'
+import {
+  anyValue,
+  type Body,
+  brokenText,
+  type Fault,
+  goodRequest,
+  nearRequest,
+  textOf,
+  toldRequest,
+} from './kit/bodies.ts'
+import { startGateway, type TestGateway } from './kit/gateway.ts'
+
+/** Fixed, so that a failure can be had again; fast-check prints it with the path to the smallest body that fails. */
+const SEED = 20_261_121
+const AT_LEAST = 10_000
+/** No body asks for more than some milliseconds: what takes this long hangs. */
+const HANGS_AFTER_MILLISECONDS = 5_000
+
+/** One line, to clients that end lines at more than CR and LF too. */
+const EVENT = /^data: (\{[^\r\n\u0085\u2028\u2029]*\}|\[DONE\])$/
+
+const isCompletion = Compile(ChatCompletion)
+const isChunk = Compile(ChatChunk)
+const isError = Compile(ErrorBody)
+
+let house: TestGateway
+let sent = 0
+/** What every object has, before anybody tried to add to it. */
+const prototype = Object.getOwnPropertyNames(Object.prototype)
+beforeAll(async () => {
+  house = await startGateway({ server: { max_body_bytes: 200_000 } }, { clock: systemClock, manual: loadManual })
+})
+afterAll(() => house[Symbol.asyncDispose]())
+
+async function inTime<T>(work: Promise<T>, what: string): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error(`${what} hangs`)), HANGS_AFTER_MILLISECONDS)
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** What the manual says a simulated status is answered with: its own sheet, read by a person. */
+function statusFor(asked: number): number {
+  if (asked === 400 || asked === 422) return 400
+  if (asked === 413 || asked === 429) return asked
+  if (asked === 408 || asked === 504 || asked === 524) return 504
+  if (asked === 402 || asked === 498 || asked === 503 || asked === 529) return 503
+  return 502
+}
+
+/** The statuses above 499 that a body may be answered with. */
+function mayFailWith({ status, cut_after, error_after }: Fault): number[] {
+  if (status !== undefined) return [statusFor(status)]
+  return cut_after === undefined && error_after === undefined ? [] : [502]
+}
+
+/** Sends a body and checks everything that holds for every answer; returns its status. */
+async function send({ text, fault = {} }: Body): Promise<number> {
+  sent++
+  const response = await inTime(house.chat(text), 'the answer')
+  const said = await inTime(response.text(), 'the end of the answer')
+  expect(response.headers.get('x-request-id')).toMatch(/^req_\w{24}$/)
+  expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
+  if (response.status !== 200) checkRefusal(response.status, said, fault)
+  else if (response.headers.get('content-type')?.startsWith('text/event-stream')) checkStream(said, fault)
+  else checkWhole(said)
+  return response.status
+}
+
+function checkError(body: unknown): { status: number } {
+  if (!isError.Check(body)) throw new Error(`not an error: ${JSON.stringify(body)}`)
+  const { code, type, message, param } = body.error
+  const row = ERRORS[code as keyof typeof ERRORS]
+  if (row === undefined) throw new Error(`not a code of the sheet: ${code}`)
+  expect(type).toBe(row.type)
+  expect(message).not.toBe('')
+  // Hostile names are not sent back at any length.
+  expect(message.length).toBeLessThan(3_000)
+  expect((param ?? '').length).toBeLessThan(3_000)
+  return row
+}
+
+function checkRefusal(status: number, said: string, fault: Fault): void {
+  expect(checkError(JSON.parse(said)).status).toBe(status)
+  if (status >= 500) expect(mayFailWith(fault)).toContain(status)
+  else expect(status).toBeGreaterThanOrEqual(400)
+}
+
+function checkWhole(said: string): void {
+  const body = JSON.parse(said)
+  if (!isCompletion.Check(body)) throw new Error(`not a completion: ${said.slice(0, 2_000)}`)
+  const { choices, usage } = body
+  expect(choices.map(({ index }) => index)).toEqual(choices.map((_, at) => at))
+  for (const { finish_reason, message, delta } of choices) {
+    expect(finish_reason).not.toBeNull()
+    expect(delta?.content ?? null).toEqual(message.content)
+    checkCalls(message.tool_calls, finish_reason)
+  }
+  expect(usage?.total_tokens).toBe((usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0))
+}
+
+/** A call that was not cut short has JSON for arguments, and a name. */
+function checkCalls(calls: ChatCompletion['choices'][number]['message']['tool_calls'], finish: string | null): void {
+  if (finish === 'tool_calls') expect(calls?.length).toBeGreaterThan(0)
+  for (const { id, function: called } of calls ?? []) {
+    expect([id, called.name].every(Boolean)).toBe(true)
+    if (finish === 'tool_calls') expect(JSON.parse(called.arguments)).toBeObject()
+  }
+}
+
+function checkStream(said: string, fault: Fault): void {
+  expect(said).toEndWith('\n\n')
+  const blocks = said.slice(0, -2).split('\n\n')
+  const events = blocks.filter((block) => block !== ': keep-alive')
+  for (const event of events) if (!EVENT.test(event)) throw new Error(`not an event: ${event}`)
+  const last = events.pop()
+  if (last !== 'data: [DONE]') {
+    const { status } = checkError(JSON.parse(last?.slice(6) ?? ''))
+    expect(mayFailWith(fault)).toContain(status)
+  }
+  const chunks = events.map((event): ChatChunk => {
+    const chunk: unknown = JSON.parse(event.slice(6))
+    if (!isChunk.Check(chunk)) throw new Error(`not a chunk: ${event}`)
+    return chunk
+  })
+  checkChunks(chunks, last === 'data: [DONE]')
+}
+
+/** What is known of one choice while its chunks go by. */
+type Seen = { finish: string | null; calls: { id: string; name: string; text: string }[] }
+
+function checkChunks(chunks: ChatChunk[], isWhole: boolean): void {
+  const seen = new Map<number, Seen>()
+  const heads = new Set(chunks.map(({ id, created, model }) => `${id} ${created} ${model}`))
+  expect(heads.size).toBeLessThanOrEqual(1)
+  for (const [at, { choices, usage }] of chunks.entries()) {
+    if (choices.length === 0) {
+      expect([at, usage === null || usage === undefined]).toEqual([chunks.length - 1, false])
+      continue
+    }
+    expect(usage ?? null).toBeNull()
+    for (const { index, delta, finish_reason } of choices) {
+      const known = seen.get(index)
+      if (!known) {
+        expect(delta).toEqual({ role: 'assistant', content: '' })
+        seen.set(index, { finish: null, calls: [] })
+        continue
+      }
+      expect([delta.role, known.finish]).toEqual([undefined, null])
+      known.finish = finish_reason ?? null
+      for (const call of delta.tool_calls ?? []) {
+        const place = call.index ?? -1
+        const before = known.calls[place]
+        if (before) {
+          expect([call.id, call.type, call.function.name]).toEqual([undefined, undefined, undefined])
+          before.text += call.function.arguments
+        } else {
+          expect([place, call.type]).toEqual([known.calls.length, 'function'])
+          known.calls.push({ id: call.id ?? '', name: call.function.name ?? '', text: call.function.arguments })
+        }
+      }
+    }
+  }
+  if (!isWhole) return
+  expect(seen.size).toBeGreaterThan(0)
+  for (const { finish, calls } of seen.values()) {
+    expect(finish).not.toBeNull()
+    checkCalls(
+      calls.map(({ id, name, text }) => ({ id, function: { name, arguments: text } })),
+      finish,
+    )
+  }
+}
+
+/** Sends so many bodies; the statuses that came, each with how often. */
+async function sendAll<T>(bodies: Arbitrary<T>, runs: number, bodyOf: (made: T) => Body): Promise<Map<number, number>> {
+  const statuses = new Map<number, number>()
+  const property = fc.asyncProperty(bodies, async (made) => {
+    const status = await send(bodyOf(made))
+    statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  })
+  await fc.assert(property, { seed: SEED, numRuns: runs, endOnFailure: false })
+  return statuses
+}
+const share = (statuses: Map<number, number>, status: number) =>
+  (statuses.get(status) ?? 0) / [...statuses.values()].reduce((sum, count) => sum + count, 0)
+
+test('any JSON at all is refused as the caller’s mistake', async () => {
+  const statuses = await sendAll(anyValue, 1_500, (value) => ({ text: textOf(value) }))
+  expect([...statuses.keys()]).toEqual([400])
+}, 30_000)
+
+test('text that is broken, or no JSON, is answered in the one form', async () => {
+  const statuses = await sendAll(brokenText, 2_000, (body) => body)
+  expect(share(statuses, 400)).toBeGreaterThan(0.5)
+}, 30_000)
+
+test('a request with something wrong in it is answered or refused, and nothing breaks', async () => {
+  const statuses = await sendAll(nearRequest, 4_000, (body) => body)
+  // Otherwise the changes would be too small, or too great, to find anything.
+  expect(share(statuses, 200)).toBeGreaterThan(0.1)
+  expect(share(statuses, 400)).toBeGreaterThan(0.3)
+}, 30_000)
+
+test('a request that fits is answered, or refused for what its model cannot do', async () => {
+  const statuses = await sendAll(goodRequest, 1_500, (request) => ({ text: textOf(request) }))
+  expect(share(statuses, 200)).toBeGreaterThan(0.5)
+}, 30_000)
+
+test('a request that asks for trouble gets exactly that', async () => {
+  const statuses = await sendAll(toldRequest, 2_000, (body) => body)
+  expect(share(statuses, 200)).toBeGreaterThan(0.2)
+  for (const status of [400, 502, 503, 504]) expect(statuses.get(status)).toBeGreaterThan(0)
+}, 30_000)
+
+test('a stream that hangs ends as soon as its reader leaves, wherever that is', async () => {
+  const property = fc.asyncProperty(fc.nat(20), fc.boolean(), async (after, isRead) => {
+    sent++
+    const content = `Hello\n@sandbox tokens=30 hang_after=${after + 1}`
+    const body = { model: 'general', stream: true, messages: [{ role: 'user', content }] }
+    const response = await inTime(house.chat(body), 'the answer')
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+    if (isRead) await inTime(reader.read(), 'the first batch')
+    await inTime(reader.cancel(), 'leaving')
+  })
+  await fc.assert(property, { seed: SEED, numRuns: 100 })
+}, 30_000)
+
+test(`in all ${AT_LEAST} bodies and more were sent, none is open, and none was a fault of the gateway`, async () => {
+  expect(sent).toBeGreaterThanOrEqual(AT_LEAST)
+  await inTime(house.gateway.drain({ deadline_ms: 60_000 }), 'an open request')
+  expect(house.logged()).not.toContain('internal error')
+  expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(prototype)
+})
