@@ -113,6 +113,7 @@ function checkWhole(said: string): void {
 /** A call that was not cut short has JSON for arguments, and a name. */
 function checkCalls(calls: ChatCompletion['choices'][number]['message']['tool_calls'], finish: string | null): void {
   if (finish === 'tool_calls') expect(calls?.length).toBeGreaterThan(0)
+  if (finish === 'stop') expect(calls ?? []).toEqual([])
   for (const { id, function: called } of calls ?? []) {
     expect([id, called.name].every(Boolean)).toBe(true)
     if (finish === 'tool_calls') expect(JSON.parse(called.arguments)).toBeObject()

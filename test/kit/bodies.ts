@@ -240,7 +240,7 @@ const directives = fc.record(
     cut_after: nat(30),
     error_after: nat(30),
     usage: fc.constant('none'),
-    finish: fc.constantFrom('content_filter', 'length', 'stop'),
+    finish: fc.constantFrom('content_filter', 'length'),
   },
   { requiredKeys: [] },
 )
