@@ -14,7 +14,7 @@ import { renderTable } from './table.ts'
 
 const HELP = `usage: npm run bench -- [--quick] [--only PART,PART] [--gatehouse FILE] [--keep]
 
-  --quick           shorter and fewer runs: about four minutes instead of thirteen; figures vary more
+  --quick           shorter and fewer runs: about five minutes instead of fifteen; figures vary more
   --only PART,...   only these parts: ${PARTS.join(', ')}
   --gatehouse FILE  another executable than bin/gatehouse, for example of another version
   --keep            keep the logs and say where they are
