@@ -168,6 +168,18 @@ describe('a path', () => {
       expect(Number(headers.get('content-length'))).toBe((await whole.bytes()).length)
     }
   })
+
+  test('that is wrong answers HEAD with the status and the length of its error', async () => {
+    const { call } = house({ authenticate: () => Promise.reject(new GatewayError('invalid_api_key', 'No.')) })
+    for (const path of ['/ok', '/nowhere', '/things']) {
+      const whole = await call(path, { method: path === '/things' ? 'PUT' : 'GET' })
+      const { status, headers, body } = await call(path, { method: 'HEAD' })
+      expect([path, status, body]).toEqual([path, whole.status, null])
+      // The message names the method, which is a letter longer than GET and PUT.
+      const longer = path === '/ok' ? 0 : 1
+      expect(Number(headers.get('content-length'))).toBe((await whole.bytes()).length + longer)
+    }
+  })
 })
 
 describe('an error', () => {
@@ -291,6 +303,26 @@ describe('the log', () => {
         model: 'a/b',
       },
     ])
+  })
+
+  test('has a line for every request, whatever became of it', async () => {
+    const { call, lines } = house({
+      routes: [failing(new Error('x'))],
+    })
+    const calls = [
+      ['GET', '/ok', 200],
+      ['HEAD', '/ok', 200],
+      ['HEAD', '/things/a', 200],
+      ['OPTIONS', '/ok', 204],
+      ['POST', '/ok', 405],
+      ['GET', '/nowhere', 404],
+      ['GET', '/fail', 500],
+      ['GET', '/things/%', 400],
+    ] as const
+    for (const [method, path] of calls) await call(path, { method })
+    const requests = lines().filter(({ event }) => event === 'request')
+    expect(requests.map(({ method, path, status }) => [method, path, status])).toEqual(calls as never)
+    expect(new Set(requests.map(({ request_id }) => request_id)).size).toBe(calls.length)
   })
 
   test('shortens a path that nobody could read', async () => {

@@ -197,6 +197,25 @@ describe('a request that is not HTTP', () => {
     expect(lines()).not.toContain('internal error')
   })
 
+  test.each([
+    'CONNECT h:443 HTTP/1.1\r\nhost: h\r\n\r\n',
+    'GET /hello HTTP/1.1\r\nhost: a/b?c\r\n\r\n',
+    'GET /hello HTTP/1.1\r\nhost: \r\n\r\n',
+    'GET /hello HTTP/1.1\r\nhost: user:word@h\r\n\r\n',
+    'GET /hello HTTP/1.1\r\nhost: [::\r\n\r\n',
+    'GET http://elsewhere/hello HTTP/1.1\r\nhost: h\r\n\r\n',
+    'GET /h\xe9llo/%%%/../..\\ HTTP/1.1\r\nhost: h\r\n\r\n',
+    'PROPFIND /hello HTTP/1.1\r\nhost: h\r\n\r\n',
+  ])('that is odd, but HTTP, is answered in the house: %j', async (text) => {
+    const { server, lines } = await start()
+    const wire = dial(server)
+    wire.socket.write(text, 'latin1')
+    const answer = await wire.until(answers(1))
+    expect(statusOf(answer)).toBeLessThan(500)
+    expect(answer).toContain('x-request-id: req_')
+    expect(lines().split('"event":"request"').length).toBe(2)
+  })
+
   test('a head may have nearly 16 KiB, and no more; an endless one is cut', async () => {
     const { server } = await start()
     const wire = dial(server)

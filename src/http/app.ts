@@ -84,13 +84,14 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
     }
   }
 
-  function refuse(thrown: unknown, context: Live, route?: Route): Response {
+  function refuse(thrown: unknown, context: Live, route?: Route): Response | Promise<Response> {
     const left = context.signal.aborted ? context.signal.reason : undefined
     const error = asGatewayError(left ?? thrown, { log, request_id: context.request_id })
     context.note.error = error.code
     context.note.stream = false
     if (error.detail.upstream_status !== undefined) context.note.upstream_status = error.detail.upstream_status
-    return errorResponse(error, route?.writeError)
+    const response = errorResponse(error, route?.writeError)
+    return context.request.method === 'HEAD' ? headOf(response) : response
   }
 
   function begin(request: Request, peer: Peer): Live {
@@ -141,15 +142,23 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
     if (live.size === 0) empty?.resolve()
   }
 
-  async function respond(request: Request, peer: Peer): Promise<Response> {
-    if (request.method === 'OPTIONS') return named(preflight(request, settings), requestId(request))
-    const context = begin(request, peer)
+  function responseTo(context: Live): Response | Promise<Response> {
+    const { request } = context
+    if (closing) {
+      return refuse(new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 }), context)
+    }
+    if (request.method === 'OPTIONS') return preflight(request, settings)
     const route = direct.get(`${request.method} ${context.path}`)
-    const response = closing
-      ? refuse(new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 }), context)
-      : await (route ? answer(route, context, NO_PARAMS) : hono.fetch(request, { live: context }))
+    return route ? answer(route, context, NO_PARAMS) : hono.fetch(request, { live: context })
+  }
+
+  async function respond(request: Request, peer: Peer): Promise<Response> {
+    const context = begin(request, peer)
+    const response = await responseTo(context)
     context.status = response.status
-    const { headers } = named(response, context.request_id)
+    const { headers } = response
+    headers.set('x-request-id', context.request_id)
+    headers.set('request-id', context.request_id)
     if (closing || isLeftUnread(request, response)) headers.set('connection', 'close')
     for (const [name, value] of corsHeaders(request, settings)) headers.set(name, value)
     if (!context.note.stream || request.method === 'HEAD') {
@@ -189,12 +198,6 @@ async function headOf(response: Response): Promise<Response> {
   return new Response(null, { status: response.status, headers })
 }
 
-function named(response: Response, request_id: string): Response {
-  response.headers.set('x-request-id', request_id)
-  response.headers.set('request-id', request_id)
-  return response
-}
-
 const hasLeft = ({ signal }: Context): boolean => signal.aborted && signal.reason?.code === 'client_closed_request'
 
 /** Whether much of the body is still to come, that nobody will read: its connection is better closed. */
@@ -211,6 +214,7 @@ function isLeftUnread(request: Request, { status }: Response): boolean {
  */
 function pathOf({ url }: Request): string {
   const start = url.charCodeAt(0) === 47 ? 0 : url.indexOf('/', url.indexOf('//') + 2)
+  if (start === -1) return '/' // of CONNECT, which names no path
   let end = url.indexOf('?', start)
   if (end === -1) end = url.length
   while (end > start + 1 && url.charCodeAt(end - 1) === 47) end--

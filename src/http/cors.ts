@@ -34,10 +34,10 @@ export function corsHeaders(request: Request, { cors_origins }: ServerSettings):
   ]
 }
 
-/** The answer to OPTIONS: what is allowed, to an allowed origin; nothing at all to others. */
+/** The answer to OPTIONS: what an allowed origin may send; nothing at all to others. */
 export function preflight(request: Request, settings: ServerSettings): Response {
-  const headers = new Headers(corsHeaders(request, settings))
-  if (headers.has('access-control-allow-origin')) {
+  const headers = new Headers()
+  if (corsHeaders(request, settings).some(([name]) => name === 'access-control-allow-origin')) {
     headers.set('access-control-allow-methods', 'GET, HEAD, POST, DELETE, OPTIONS')
     const asked = request.headers.get('access-control-request-headers')
     headers.set('access-control-allow-headers', asked ?? 'authorization, content-type')
