@@ -40,6 +40,15 @@ describe('what is refused, with the place and the rule', () => {
       'messages[0].role',
       'required',
     ],
+    ['no content', user(undefined), 'missing_required_parameter', 'messages[0].content', 'required'],
+    ['content that is null', user(null), 'missing_required_parameter', 'messages[0].content', 'required'],
+    [
+      'an answer of the past that says nothing at all',
+      { ...hello, messages: [...hello.messages, { role: 'assistant' }] },
+      'missing_required_parameter',
+      'messages[1].content',
+      'without "tool_calls"',
+    ],
     ['content of a wrong type', user(5), 'invalid_type', 'messages[0].content', 'a string or an array or null'],
     [
       'a part of an unknown type',

@@ -3,6 +3,7 @@ import { Compile } from 'typebox/compile'
 import { diagnose, foundText, type Problem, pathText } from '../../kit/diagnose.ts'
 import { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
+import type { Message } from '../../spec/message.ts'
 
 const check = Compile(ChatRequest)
 
@@ -21,8 +22,26 @@ export function parseChatRequest(body: unknown): ChatRequest {
   }
   if (Array.isArray(request.messages)) request.messages = request.messages.map(withoutNulls)
   if (!check.Check(request)) throw refusal(diagnose(ChatRequest, request))
+  refuseEmptyMessages(request.messages as Message[])
   return request as ChatRequest
 }
+
+/**
+ * `content` is required (specification 2.2). Of the assistant it may be `null`, which is how an answer of the past that
+ * said nothing comes back, and absent where something else was said.
+ */
+function refuseEmptyMessages(messages: Message[]): void {
+  for (const [index, message] of messages.entries()) {
+    if (message.content !== undefined && message.content !== null) continue
+    const isAnswer = message.role === 'assistant'
+    if (isAnswer && (message.content === null || SAID_OTHERWISE.some((name) => message[name]))) continue
+    const param = `messages[${index}].content`
+    const unless = isAnswer ? ' in a message of the assistant without "tool_calls"' : ''
+    throw new GatewayError('missing_required_parameter', `"${param}" is required${unless}.`, { param })
+  }
+}
+
+const SAID_OTHERWISE = ['tool_calls', 'function_call', 'refusal', 'reasoning_content'] as const
 
 /** A message without the members that are `null`; only `content` may be. */
 function withoutNulls(message: unknown): unknown {
