@@ -272,8 +272,21 @@ describe('a body', () => {
     const { server } = await start()
     const wire = dial(server)
     wire.send(head('POST /echo', { ...JSON_TYPE, 'content-length': String(settings.max_body_bytes + 1) }))
-    const text = await wire.closed
+    const text = await wire.until(answers(1))
     expect([statusOf(text), codeOf(text)]).toEqual([413, 'request_too_large'])
+  })
+
+  test('that is refused is let come: a client that still sends would not read why if it were cut off', async () => {
+    const { server } = await start()
+    const wire = dial(server)
+    const length = 8_000_000 // far more than the buffers on the way hold
+    wire.send(head('POST /echo', { ...JSON_TYPE, 'content-length': String(length) }))
+    await wire.until(answers(1))
+    const written = wire.socket.bytesWritten
+    await flood(wire, 'x'.repeat(100_000), written + length)
+    expect(wire.socket.bytesWritten).toBe(written + length)
+    wire.send(head('GET /hello'))
+    expect(statusOf(await wire.until(answers(2)))).toBe(413)
   })
 
   test('without an end is cut at the limit', async () => {
@@ -292,7 +305,7 @@ describe('a body', () => {
     small.send(`${head('POST /nowhere', { 'content-length': '5' })}hello${head('GET /hello')}`)
     await small.until((text) => text.endsWith('hello'))
     const large = dial(server)
-    large.send(head('POST /nowhere', { 'content-length': '65537' }))
+    large.send(head('POST /nowhere', { 'content-length': String(64 * 1024 * 1024 + 1) }))
     expect(statusOf(await large.closed)).toBe(404)
   })
 })

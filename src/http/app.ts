@@ -36,8 +36,11 @@ type Live = Context & { control: AbortController; peer: Peer; ended: boolean; st
 
 const NO_PARAMS: Record<string, string> = {}
 const NOBODY: Caller = { token_id: '', mayUseModel: () => false, mayUseFamily: () => false }
-/** A longer body than this is not worth the wait for its end, only to keep its connection. */
-const SKIPPED_BODY_BYTES = 64 * 1024
+/**
+ * What is left of a refused body is let come, and thrown away: a client that is cut off while it still sends (Node's
+ * fetch, Python's urllib) never reads why. Twice the default limit of a body; with more it is cut off all the same.
+ */
+const SKIPPED_BODY_BYTES = 64 * 1024 * 1024
 const BROKEN_ENCODING = /%(?![0-9A-Fa-f]{2})/
 /** How long requests that were cut may take to tell their clients. */
 const CUT_MILLISECONDS = 1_000
@@ -200,11 +203,11 @@ async function headOf(response: Response): Promise<Response> {
 
 const hasLeft = ({ signal }: Context): boolean => signal.aborted && signal.reason?.code === 'client_closed_request'
 
-/** Whether much of the body is still to come, that nobody will read: its connection is better closed. */
+/** Whether more of the body is still to come than is worth the wait for its end: its connection is better closed. */
 function isLeftUnread(request: Request, { status }: Response): boolean {
-  if (status === 408 || status === 413) return true
-  if (status < 400 || request.body === null || request.bodyUsed) return false
   const length = request.headers.get('content-length')
+  if (status === 408 || (status === 413 && length === null)) return true
+  if (status < 400 || request.body === null || request.bodyUsed) return false
   return length === null || Number(length) > SKIPPED_BODY_BYTES
 }
 
