@@ -19,8 +19,10 @@ ${Object.entries(ERRORS)
   .join('\n')}
 `
 
-/** What can happen on any route that needs a token. */
-const COMMON_ERRORS: ErrorCode[] = ['invalid_api_key', 'method_not_allowed', 'internal_error', 'shutting_down']
+/** What can happen on any route, on one that needs a token, and on one with a part of the path to be decoded. */
+const COMMON_ERRORS: ErrorCode[] = ['method_not_allowed', 'internal_error', 'shutting_down']
+const TOKEN_ERRORS: ErrorCode[] = ['invalid_api_key', 'rate_limit_exceeded']
+const PARAMETER_ERRORS: ErrorCode[] = ['invalid_value']
 
 export function openApiDocument({ routes: all, version }: OpenApiParts): Json {
   const routes = all.filter(({ hidden }) => !hidden)
@@ -72,7 +74,7 @@ function operationOf(route: Route, components: Components): Json {
 /** `GET /v1/models/:model` -> `getModelsModel`. */
 function operationId({ method, path }: Route): string {
   const words = path.replaceAll(/\{[^}]*\}/g, '').split(/[^A-Za-z0-9]+/)
-  const named = words.filter((word) => word !== '' && word !== 'v1')
+  const named = path === '/' ? ['home'] : words.filter((word) => word !== '' && word !== 'v1')
   return method.toLowerCase() + named.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }
 
@@ -92,8 +94,8 @@ function requestBody({ request, example }: Operation, components: Components): J
   return { required: true, content: { 'application/json': content } }
 }
 
-function success({ response, stream }: Operation, components: Components): Json {
-  const content: Json = {}
+function success({ response, stream, media = [] }: Operation, components: Components): Json {
+  const content: Json = Object.fromEntries(media.map((type) => [type, { schema: { type: 'string' } }]))
   if (response) content['application/json'] = { schema: components.use(response) }
   if (stream) {
     content['text/event-stream'] = {
@@ -129,8 +131,9 @@ function failureHeaders(status: number, group: ErrorCode[]): Json {
 }
 
 /** The errors of a route, one response a status, each naming its codes and when they come. */
-function failures({ operation, public: isPublic }: Route, components: Components): Json {
-  const codes = [...new Set([...(operation.errors ?? []), ...(isPublic ? [] : COMMON_ERRORS)])]
+function failures({ operation, path, public: isPublic }: Route, components: Components): Json {
+  const own = [...(operation.errors ?? []), ...(path.includes(':') ? PARAMETER_ERRORS : [])]
+  const codes = [...new Set([...own, ...(isPublic ? [] : TOKEN_ERRORS), ...COMMON_ERRORS])]
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of codes) {
     const { status } = ERRORS[code]
@@ -138,12 +141,17 @@ function failures({ operation, public: isPublic }: Route, components: Components
   }
   const out: Json = {}
   for (const [status, group] of [...byStatus].sort(([a], [b]) => a - b)) {
+    const refusal = operation.refusal?.status === status ? operation.refusal : undefined
+    const schema = components.use(ErrorBody)
     out[String(status)] = {
-      description: group.map((code) => `\`${code}\`: ${(ERRORS[code] as ErrorRow).when}`).join('\n\n'),
-      headers: failureHeaders(Number(status), group),
+      description: [
+        ...(refusal ? [refusal.when] : []),
+        ...group.map((code) => `\`${code}\`: ${(ERRORS[code] as ErrorRow).when}`),
+      ].join('\n\n'),
+      headers: failureHeaders(status, group),
       content: {
         'application/json': {
-          schema: components.use(ErrorBody),
+          schema: refusal ? { anyOf: [components.use(refusal.response), schema] } : schema,
           examples: Object.fromEntries(group.map((code) => [code, { value: exampleOf(code) }])),
         },
       },

@@ -11,6 +11,11 @@ type RouteParts = {
 }
 
 export function routeTable({ models, chat, ready, version }: RouteParts): Route[] {
-  const api = [models.list, models.retrieve, chat]
-  return [...api, ...pageRoutes({ version, ready, openApi: () => openApiDocument({ routes: api, version }) })]
+  const routes: Route[] = [
+    models.list,
+    models.retrieve,
+    chat,
+    ...pageRoutes({ version, ready, openApi: () => openApiDocument({ routes, version }) }),
+  ]
+  return routes
 }

@@ -1,45 +1,16 @@
 /** The OpenAPI document describes the API that is there: it is whole, and true of real answers. */
 import { afterAll, expect, test } from 'bun:test'
-import Ajv2020 from 'ajv/dist/2020'
+import { readFile } from 'node:fs/promises'
 import Type from 'typebox'
 import type { Route } from '../src/http/context.ts'
 import { openApiDocument } from '../src/openapi.ts'
 import { ERRORS } from '../src/spec/error.ts'
+import { type Document, type Json, readDocument } from './kit/document.ts'
 import { startGateway } from './kit/gateway.ts'
-
-type Json = { [name: string]: unknown }
-type Media = { schema: Json; example?: unknown; examples?: Record<string, { value: unknown }> }
-type Reply = { description: string; headers: Json; content?: Record<string, Media> }
-type Operation = {
-  operationId: string
-  tags: string[]
-  security?: unknown[]
-  parameters?: { name: string; in: string; required: boolean }[]
-  requestBody?: { content: Record<string, Media> }
-  responses: Record<string, Reply>
-}
-type Document = {
-  openapi: string
-  info: { version: string; description: string }
-  tags: { name: string }[]
-  paths: Record<string, Record<string, Operation>>
-  components: { schemas: Record<string, Json>; securitySchemes: Record<string, Json> }
-}
 
 const house = await startGateway()
 afterAll(() => house[Symbol.asyncDispose]())
-
-const document = (await (await house.call('/openapi.json', { headers: { authorization: '' } })).json()) as Document
-const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, path, operation })),
-)
-
-/** A check by an independent reader of JSON Schema, against a schema of the document. */
-const ajv = new Ajv2020({ strict: false, allErrors: true }).addSchema(document, 'api')
-function fits(schema: Json, value: unknown): true | string {
-  const whole = JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"api#/components/'))
-  return ajv.validate(whole, value) || ajv.errorsText()
-}
+const { document, operations, fits } = await readDocument(house)
 
 const schemaOf = (name: string, status: number): Json =>
   operations.find((operation) => operation.name === name)?.operation.responses[status]?.content?.['application/json']
@@ -49,6 +20,11 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
   expect(document.openapi).toStartWith('3.1')
   expect(document.info.version).toBe('0.0.0-test')
   expect(operations.map(({ name }) => name).sort()).toEqual([
+    'GET /',
+    'GET /docs',
+    'GET /healthz',
+    'GET /openapi.json',
+    'GET /readyz',
     'GET /v1/models',
     'GET /v1/models/{model}',
     'POST /v1/chat/completions',
@@ -95,9 +71,83 @@ test('an operation names its errors under their status, each with an example of 
         examples++
       }
     }
-    expect(Object.keys(operation.responses)).toContainValues(['200', '401', '405', '500', '503'])
+    expect(Object.keys(operation.responses)).toContainValues(['200', '405', '500', '503'])
+    expect('401' in operation.responses).toBe(operation.security === undefined)
   }
   expect(examples).toBeGreaterThan(25)
+})
+
+/** Codes that no operation of the document answers with, and why. */
+const ANSWERED_NOWHERE = [
+  'unknown_url', // is what a path answers that is not in the document
+  'client_closed_request', // stands in the log only
+  'insufficient_quota', // no token has a budget yet
+]
+
+test('every error of the sheet is told of an operation that answers it', () => {
+  const told = operations.flatMap(({ operation }) =>
+    Object.values(operation.responses).flatMap(({ content }) =>
+      Object.keys(content?.['application/json']?.examples ?? {}),
+    ),
+  )
+  expect([...new Set(told), ...ANSWERED_NOWHERE].sort()).toEqual(Object.keys(ERRORS).sort())
+})
+
+test.each([
+  ['GET /v1/models', ['invalid_api_key', 'rate_limit_exceeded']],
+  ['GET /v1/models/{model}', ['invalid_value', 'ambiguous_model', 'model_not_allowed', 'model_not_found']],
+  ['POST /v1/chat/completions', ['model_retired', 'request_too_large', 'request_timeout', 'unsupported_media_type']],
+  ['GET /healthz', ['method_not_allowed', 'internal_error', 'shutting_down']],
+])('%s tells %j among its errors', (name, codes) => {
+  const responses = operations.find((operation) => operation.name === name)?.operation.responses ?? {}
+  for (const code of codes) {
+    const { content } = responses[ERRORS[code as keyof typeof ERRORS].status] ?? {}
+    expect(Object.keys(content?.['application/json']?.examples ?? {})).toContain(code)
+  }
+})
+
+test('the page of the manual on errors has a row for every code, as the sheet has it', async () => {
+  const manual = await readFile(new URL('../docs/manual/errors.md', import.meta.url), 'utf8')
+  const rows = [...manual.matchAll(/^\| `(\w+)` \|.*$/gm)]
+  expect(rows.map(([, code]) => code)).toEqual(Object.keys(ERRORS))
+  for (const [row, code] of rows) {
+    const { status, type, when } = ERRORS[code as keyof typeof ERRORS]
+    expect(row).toStartWith(`| \`${code}\` | ${status} | \`${type}\` |`)
+    expect(row).toEndWith(`| ${when} |`)
+  }
+})
+
+test('what is in the document is there, for HEAD too; what needs no token says so and needs none', async () => {
+  for (const { name, path, method, operation } of operations) {
+    const url = path.replace('{model}', 'sandbox%2Fgeneral')
+    const isOpen = operation.security !== undefined
+    const given = isOpen ? { authorization: '' } : {}
+    const answer = await house.call(url, { method, headers: given })
+    expect([name, answer.status]).toEqual([name, method === 'GET' ? 200 : 415])
+    const asked = await house.call(url, { method, headers: { authorization: '' } })
+    expect([name, asked.status === 401]).toEqual([name, !isOpen])
+    if (method !== 'GET') continue
+    const head = await house.call(url, { method: 'HEAD', headers: given })
+    expect([name, head.status, head.body]).toEqual([name, 200, null])
+    const type = answer.headers.get('content-type')?.split(';')[0] ?? ''
+    expect(Object.keys(operation.responses[200]?.content ?? {})).toContain(type)
+    if (type === 'application/json') expect(fits(schemaOf(name, 200), await answer.json())).toBe(true)
+  }
+})
+
+test('a refusal that is no error stands beside the errors of its status', () => {
+  const schema = schemaOf('GET /readyz', 503)
+  expect(fits(schema, { status: 'not ready', reason: 'x' })).toBe(true)
+  expect(fits(schema, { error: { message: 'x', type: 'x', param: null, code: 'shutting_down' } })).toBe(true)
+  expect(fits(schema, { status: 'ready' })).not.toBe(true)
+})
+
+test('the home page names every path of the API, to programs and to people', async () => {
+  const paths = Object.keys(document.paths).filter((path) => path.startsWith('/v1/'))
+  const { endpoints } = await (await house.call('/')).json()
+  expect(endpoints).toEqual(paths)
+  const page = await (await house.call('/', { headers: { accept: 'text/html' } })).text()
+  for (const { name, path } of operations) if (paths.includes(path)) expect(page).toContain(`<code>${name}</code>`)
 })
 
 test('the headers of errors are told where they are sent', () => {

@@ -51,7 +51,11 @@ export type Operation = {
   response?: TSchema
   /** The chunk schema, when the route also answers as a stream of events. */
   stream?: TSchema
+  /** Of a success that is no JSON, or not always: the other media types. */
+  media?: string[]
   errors?: ErrorCode[]
+  /** What is told in a body of its own with a status that is no success. */
+  refusal?: { status: number; when: string; response: TSchema }
   params?: Record<string, string>
   example?: unknown
 }

@@ -1,8 +1,9 @@
 /** What the gateway says of itself: home page, documentation, OpenAPI document, health. */
 import { readFile, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
+import Type from 'typebox'
 import { randomAlphanumerics } from '../kit/secret.ts'
-import type { Context, Route } from './context.ts'
+import type { Context, Operation, Route } from './context.ts'
 import { homePage, referencePage } from './page-text.ts'
 
 type PageParts = {
@@ -46,19 +47,35 @@ async function scalarScript({ request }: Context): Promise<Response> {
   return new Response(await readFile(file), { headers })
 }
 
+const About = Type.Object(
+  {
+    name: Type.Literal('Gatehouse'),
+    version: Type.String(),
+    docs: Type.String({ description: 'Where the reference page is.' }),
+    openapi: Type.String({ description: 'Where this document is.' }),
+    endpoints: Type.Array(Type.String()),
+  },
+  { title: 'About' },
+)
+const Health = Type.Object({ status: Type.Literal('ok'), version: Type.String() }, { title: 'Health' })
+const Ready = Type.Object({ status: Type.Literal('ready') }, { title: 'Ready' })
+const NotReady = Type.Object({ status: Type.Literal('not ready'), reason: Type.String() }, { title: 'NotReady' })
+
 export function pageRoutes({ version, ready, openApi }: PageParts): Route[] {
   let document: string | undefined
 
-  const page = (path: string, summary: string, handle: (context: Context) => Response | Promise<Response>): Route => ({
+  const page = (path: string, operation: Omit<Operation, 'tag'>, handle: Route['handle']): Route => ({
     method: 'GET',
     path,
     public: true,
-    operation: { summary, tag: 'Gateway' },
+    operation: { tag: 'Gateway', ...operation },
     handle,
   })
 
-  return [
-    page('/', 'What this is: a page for browsers, JSON for the rest', ({ request }) =>
+  const home = page(
+    '/',
+    { summary: 'What this is: a page for browsers, JSON for the rest', response: About, media: ['text/html'] },
+    ({ request }) =>
       request.headers.get('accept')?.includes('text/html')
         ? htmlPage(homePage, version)
         : Response.json(
@@ -68,18 +85,26 @@ export function pageRoutes({ version, ready, openApi }: PageParts): Route[] {
               docs: '/docs',
               openapi: '/openapi.json',
               endpoints: ['/v1/models', '/v1/models/{model}', '/v1/chat/completions'],
-            },
+            } satisfies Type.Static<typeof About>,
             { headers: { vary: 'accept' } },
           ),
+  )
+  const refusal = { status: 503, when: 'Not ready: the store does not answer.', response: NotReady }
+
+  return [
+    home,
+    page('/docs', { summary: 'The API reference as a page', media: ['text/html'] }, () =>
+      htmlPage(referencePage, version),
     ),
-    page('/docs', 'The API reference as a page', () => htmlPage(referencePage, version)),
-    { ...page('/docs/scalar.js', 'The script of the reference page', scalarScript), hidden: true },
-    page('/openapi.json', 'This API as an OpenAPI 3.1 document', () => {
+    { ...page('/docs/scalar.js', { summary: 'The script of the reference page' }, scalarScript), hidden: true },
+    page('/openapi.json', { summary: 'This document', response: Type.Object({}) }, () => {
       document ??= JSON.stringify(openApi())
       return new Response(document, { headers: { 'content-type': 'application/json' } })
     }),
-    page('/healthz', 'Whether the process answers', () => Response.json({ status: 'ok', version })),
-    page('/readyz', 'Whether requests can be served: 200, or 503 with the reason', async () => {
+    page('/healthz', { summary: 'Whether the process answers', response: Health }, () =>
+      Response.json({ status: 'ok', version }),
+    ),
+    page('/readyz', { summary: 'Whether requests can be served', response: Ready, refusal }, async () => {
       try {
         await ready()
         return Response.json({ status: 'ready' })

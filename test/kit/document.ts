@@ -1,0 +1,49 @@
+/** The OpenAPI document of a gateway under test, and an independent reader of JSON Schema that holds answers to it. */
+import Ajv2020 from 'ajv/dist/2020'
+import type { TestGateway } from './gateway.ts'
+
+export type Json = { [name: string]: unknown }
+export type Media = { schema: Json; example?: unknown; examples?: Record<string, { value: unknown }> }
+export type Reply = { description: string; headers: Json; content?: Record<string, Media> }
+export type Operation = {
+  operationId: string
+  tags: string[]
+  security?: unknown[]
+  parameters?: { name: string; in: string; required: boolean }[]
+  requestBody?: { content: Record<string, Media> }
+  responses: Record<string, Reply>
+}
+export type Document = {
+  openapi: string
+  info: { version: string; description: string }
+  tags: { name: string }[]
+  paths: Record<string, Record<string, Operation>>
+  components: { schemas: Record<string, Json>; securitySchemes: Record<string, Json> }
+}
+
+export async function readDocument(house: TestGateway) {
+  const answer = await house.call('/openapi.json', { headers: { authorization: '' } })
+  const document = (await answer.json()) as Document
+  const ajv = new Ajv2020({ strict: false, allErrors: true }).addSchema(document, 'api')
+
+  /** `true`, or in words why not. */
+  function fits(schema: Json, value: unknown): true | string {
+    const whole = JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"api#/components/'))
+    return ajv.validate(whole, value) || ajv.errorsText()
+  }
+
+  return {
+    document,
+    fits,
+    /** Whether a value is what the component of this name describes. */
+    is: (name: string, value: unknown) => fits({ $ref: `#/components/schemas/${name}` }, value),
+    operations: Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({
+        name: `${method.toUpperCase()} ${path}`,
+        path,
+        method: method.toUpperCase(),
+        operation,
+      })),
+    ),
+  }
+}
