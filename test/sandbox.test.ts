@@ -1,6 +1,7 @@
 /** The simulated vendor, as the gateway sees it: what it answers, what it honours, how it misbehaves. */
 import { describe, expect, test } from 'bun:test'
 import Value from 'typebox/value'
+import { loadManual } from '../src/config/manual.ts'
 import type { ChatProvider } from '../src/providers/provider.ts'
 import { createSandbox } from '../src/providers/sandbox/sandbox.ts'
 import { countTokens, IMAGE_TOKENS } from '../src/providers/sandbox/tokens.ts'
@@ -129,6 +130,13 @@ describe('an answer', () => {
     })
     await expect(failing.whole(callOf(asking('revoke a token')), never())).rejects.toThrow('unreadable')
     expect(contentOf(await failing.whole(callOf(asking('revoke a token')), never()))).toContain('within a second')
+  })
+
+  test('answers the first question that the gateway suggests, from its own manual', async () => {
+    const own = chatOf({ manual: loadManual })
+    const answer = await own.whole(callOf(asking('What is Gatehouse?')), never())
+    expect(answer.choices[0]?.message.content).toContain('Gatehouse is a gateway to generative models')
+    expect(answer.choices[0]?.message.content).toContain('page "getting-started", section "What is Gatehouse?"')
   })
 
   test('works without a manual', async () => {

@@ -115,7 +115,7 @@ async function openingFor(index: number, random: Random, { prompt, manual }: Ans
   }
   const topics = topicsOf(prompt.question, MAX_TOPICS)
   // The first choice quotes the best section, the second the next best, and so on while they are good.
-  const isAboutManual = topics.length > 0 && prompt.images.length === 0
+  const isAboutManual = prompt.images.length === 0
   const found = isAboutManual ? (await manual()).search(prompt.question, index + 1)[index] : undefined
   if (!found?.isGood) return `${DISCLAIMER}${turn} ${simulatedSentences({ random, topics })}`
   const { section } = found
