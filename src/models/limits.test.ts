@@ -73,6 +73,29 @@ describe('extra fields', () => {
     expect(Object.keys(applyChatLimits(modelOf({}), requestOf(extra))).sort()).toEqual(['messages', 'model'])
   })
 
+  const wrong: [object, string, string, string][] = [
+    [{ repetition_penalty: -0.01 }, 'invalid_value', 'repetition_penalty', 'at least 0'],
+    [{ repetition_penalty: '1' }, 'invalid_type', 'repetition_penalty', 'a number'],
+    [{ thinking_enabled: 'yes' }, 'invalid_type', 'thinking_enabled', 'a boolean'],
+    [{ web_search: true }, 'invalid_type', 'web_search', 'an object'],
+    [{ web_search: { enable: 1 } }, 'invalid_type', 'web_search.enable', 'a boolean'],
+    [{ web_search: { max_results: 0 } }, 'invalid_value', 'web_search.max_results', 'at least 1'],
+  ]
+  for (const [more, code, param, text] of wrong) {
+    test(`${JSON.stringify(more)} is refused by a model that has the field, and not read by one that has not`, () => {
+      const refusal = refusalOf(C, more as Partial<ChatRequest>)
+      expect(refusal).toMatchObject({ code, param })
+      expect(refusal?.message).toContain(`must be ${text}`)
+      expect(refusalOf(A, more as Partial<ChatRequest>)).toBeUndefined()
+    })
+  }
+
+  test('repetition_penalty is 0 or greater, without an upper bound', () => {
+    for (const repetition_penalty of [0, 1e9]) {
+      expect(applyChatLimits(modelOf(C), requestOf({ repetition_penalty }))).toMatchObject({ repetition_penalty })
+    }
+  })
+
   test('web_search_options is another way to enable web_search', () => {
     expect(applyChatLimits(modelOf(C), requestOf({ web_search_options: {} })).web_search).toEqual({ enable: true })
     expect(applyChatLimits(modelOf({}), requestOf({ web_search_options: {} })).web_search_options).toEqual({})

@@ -1,14 +1,20 @@
 /** What one chat model takes: ranges, defaults, extra fields and abilities (specification 2.3 and 8), as catalogue data. */
+import Type from 'typebox'
+import { Compile } from 'typebox/compile'
 import { EXTRA_FIELDS, RANGED_FIELDS } from '../config/schema.ts'
-import { foundText, rangeText } from '../kit/diagnose.ts'
-import type { ChatRequest } from '../spec/chat-request.ts'
+import { diagnose, foundText, rangeText } from '../kit/diagnose.ts'
+import { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ContentPart } from '../spec/message.ts'
 import type { CatalogueModel } from './catalogue.ts'
+import { refusalOf } from './refusal.ts'
+
+const Extra = Type.Pick(ChatRequest, [...EXTRA_FIELDS])
+const checkExtra = Compile(Extra)
 
 /**
  * The request as this model takes it: `max_completion_tokens` folded into `max_tokens`, defaults filled in, extra
- * fields of other models left out. Throws for a value outside the model's range and for what it cannot do.
+ * fields of other models left out, unread. Throws for a value outside the model's range and for what it cannot do.
  */
 export function applyChatLimits(model: CatalogueModel, request: ChatRequest): ChatRequest {
   const asked: ChatRequest = { ...request, model: model.id }
@@ -18,6 +24,7 @@ export function applyChatLimits(model: CatalogueModel, request: ChatRequest): Ch
   if (maxTokens !== undefined) asked.max_tokens = maxTokens
   if (!request.stream) delete asked.stream_options
   leaveOutForeignFields(model, asked)
+  if (model.fields.size > 0 && !checkExtra.Check(asked)) throw refusalOf(diagnose(Extra, asked))
   for (const field of RANGED_FIELDS) {
     const range = model.limits[field]
     if (!range) continue

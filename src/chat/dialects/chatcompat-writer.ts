@@ -34,8 +34,10 @@ function mirrorOf({ content, tool_calls, ...rest }: AnswerMessage): Delta {
 export type ChunkWriter = {
   /** The events of one batch, as text; empty when there is nothing for the client in it. */
   write(batch: ChatChunk[]): string
-  /** The end of a stream that went well. */
-  end(usage: Usage): string
+  /** Whether the client asked for the usage. */
+  tellsUsage: boolean
+  /** The end of a stream that went well; the usage where the client asked for it. */
+  end(usage: Usage | undefined): string
   /** The end of a stream that broke: one event, no `[DONE]`. */
   fail(error: GatewayError): string
 }
@@ -90,9 +92,10 @@ export function createChunkWriter(head: AnswerHead, { include_usage }: { include
 
   return {
     write,
+    tellsUsage: include_usage,
     end(usage) {
       const last = { ...head, object, system_fingerprint: null, choices: [], usage }
-      return `${include_usage ? event(last) : ''}data: [DONE]\n\n`
+      return `${usage ? event(last) : ''}data: [DONE]\n\n`
     },
     fail: (error) => inOneLine(event(errorBody(error))),
   }

@@ -1,11 +1,16 @@
 /** The chat-completions dialect, inwards: a client's JSON into the house's words, refused with the place and the rule. */
+import Type from 'typebox'
 import { Compile } from 'typebox/compile'
-import { diagnose, foundText, type Problem, pathText } from '../../kit/diagnose.ts'
+import { EXTRA_FIELDS } from '../../config/schema.ts'
+import { diagnose, foundText } from '../../kit/diagnose.ts'
+import { refusalOf } from '../../models/refusal.ts'
 import { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Message } from '../../spec/message.ts'
 
-const check = Compile(ChatRequest)
+/** The extra fields are left to `models/limits.ts`: to a model that has them not they are unknown fields. */
+const Shared = Type.Omit(ChatRequest, [...EXTRA_FIELDS])
+const check = Compile(Shared)
 
 /**
  * `null` is absent. Unknown top-level fields are not looked at; they go on, for a provider whose operator allows them.
@@ -21,7 +26,7 @@ export function parseChatRequest(body: unknown): ChatRequest {
     if (value !== null && name !== '__proto__') request[name] = value
   }
   if (Array.isArray(request.messages)) request.messages = request.messages.map(withoutNulls)
-  if (!check.Check(request)) throw refusal(diagnose(ChatRequest, request))
+  if (!check.Check(request)) throw refusalOf(diagnose(Shared, request))
   refuseEmptyMessages(request.messages as Message[])
   return request as ChatRequest
 }
@@ -55,18 +60,3 @@ function withoutNulls(message: unknown): unknown {
   }
   return copy ?? message
 }
-
-function refusal(problem: Problem | undefined): GatewayError {
-  if (!problem) return new GatewayError('invalid_value', 'The body does not fit the schema of a chat request.')
-  const param = pathText(problem.path)
-  if (problem.kind === 'missing') {
-    return new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
-  }
-  const code = problem.kind === 'type' ? 'invalid_type' : 'invalid_value'
-  return new GatewayError(code, `"${param}" must be ${mustBe(problem.expected)}, not ${foundText(problem.found)}.`, {
-    param,
-  })
-}
-
-/** `at least 1 item` reads better as `an array of at least 1 item`. */
-const mustBe = (expected: string) => (/ items?$/.test(expected) ? `an array of ${expected}` : expected)
