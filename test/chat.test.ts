@@ -193,6 +193,18 @@ describe('a stream', () => {
     ])
   })
 
+  test('whose vendor gave no usage is estimated where the client asked for it, and counted in any case', async () => {
+    const { vendor, house } = await start()
+    vendor.otherwise(stream(chunks('Hello').slice(0, -1)))
+    const plain = await (await house.chat(ask({ stream: true }))).text()
+    expect(plain).toEndWith('data: [DONE]\n\n')
+    expect(plain).not.toContain('usage')
+    const asking = { stream: true, stream_options: { include_usage: true } }
+    const events = eventsOf(await (await house.chat(ask(asking))).text()) as ChatChunk[]
+    expect(events.at(-2)?.usage).toMatchObject({ completion_tokens: 1, estimated: true })
+    expect((await usageOf(house))[0]).toMatchObject({ requests: 2, errors: 0, output_tokens: 2, estimated: 2 })
+  })
+
   test('keeps the status of a refusal: nothing was promised before the first chunk', async () => {
     const { vendor, house } = await start()
     vendor.answer(failure(429, { message: 'slow down' }, { 'retry-after': '7' }))

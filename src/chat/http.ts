@@ -41,9 +41,11 @@ export function chatRoute({ chat, settings, clock, log }: ChatRouteParts): Route
         const text = writer.write(batch)
         if (text !== '') yield text
       }
-      const usage = await asked.meter.usage()
-      await asked.meter.settle({ error: false })
+      // Only a client that asked for the usage waits for it, which takes a while where it must be estimated.
+      const usage = writer.tellsUsage ? await asked.meter.usage() : undefined
+      const settled = asked.meter.settle({ error: false })
       yield writer.end(usage)
+      await settled
     } catch (thrown) {
       const error = asGatewayError(context.signal.reason ?? thrown, { log, request_id: context.request_id })
       context.note.error = error.code

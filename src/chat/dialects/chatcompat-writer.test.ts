@@ -112,7 +112,7 @@ describe('a stream', () => {
       unasked.write([
         { ...chunkOf(says({ content: 'x' })), usage },
         { ...chunkOf(), usage },
-      ]) + unasked.end(usage)
+      ]) + unasked.end(undefined)
     expect(off).not.toContain('usage')
     expect(off.endsWith('data: [DONE]\n\n')).toBe(true)
   })
