@@ -1,5 +1,5 @@
 /** The OpenAPI document of a gateway under test, and an independent reader of JSON Schema that holds answers to it. */
-import Ajv2020 from 'ajv/dist/2020'
+import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020'
 import type { TestGateway } from './gateway.ts'
 
 export type Json = { [name: string]: unknown }
@@ -26,10 +26,14 @@ export async function readDocument(house: TestGateway) {
   const document = (await answer.json()) as Document
   const ajv = new Ajv2020({ strict: false, allErrors: true }).addSchema(document, 'api')
 
+  const compiled = new Map<string, ValidateFunction>()
+
   /** `true`, or in words why not. */
   function fits(schema: Json, value: unknown): true | string {
-    const whole = JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"api#/components/'))
-    return ajv.validate(whole, value) || ajv.errorsText()
+    const text = JSON.stringify(schema).replaceAll('"#/components/', '"api#/components/')
+    const check = compiled.get(text) ?? ajv.compile(JSON.parse(text))
+    compiled.set(text, check)
+    return check(value) || ajv.errorsText(check.errors)
   }
 
   return {
