@@ -5,6 +5,7 @@ import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { Message } from '../spec/message.ts'
 import { type Usage, usageFrom } from '../spec/usage.ts'
+import { createSample, type Sample } from './sample.ts'
 
 /** Where counts go: the ledger of the caller's use. */
 export type RecordUse = (use: {
@@ -31,11 +32,11 @@ type MeterParts = { request: ChatRequest; tokenizer: Tokenizer; note: AccessNote
 
 export function createMeter({ request, tokenizer, note, record }: MeterParts): Meter {
   let measured: Usage | undefined
-  let pieces: string[] = []
+  let said = createSample()
   let settling: Promise<void> | undefined
 
   const estimate = async (): Promise<Usage> => {
-    const [input = 0, output = 0] = await tokenizer.count([promptText(request), pieces.join('')])
+    const [input, output] = await Promise.all([promptOf(request).tokens(tokenizer), said.tokens(tokenizer)])
     return usageFrom({ input, output, estimated: true })
   }
 
@@ -46,7 +47,7 @@ export function createMeter({ request, tokenizer, note, record }: MeterParts): M
 
   async function settle({ error, refused = false }: { error: boolean; refused?: boolean }): Promise<void> {
     const used = refused ? usageFrom({ input: 0, output: 0 }) : await usage()
-    pieces = []
+    said = createSample()
     note.input_tokens = used.input_tokens
     note.output_tokens = used.output_tokens
     if (used.estimated) note.estimated = true
@@ -63,18 +64,24 @@ export function createMeter({ request, tokenizer, note, record }: MeterParts): M
       for (const chunk of batch) {
         if (chunk.usage) measured = chunk.usage
         for (const { delta } of chunk.choices) {
-          if (delta.content) pieces.push(delta.content)
-          if (delta.reasoning_content) pieces.push(delta.reasoning_content)
-          for (const call of delta.tool_calls ?? [])
-            pieces.push(call.function?.name ?? '', call.function?.arguments ?? '')
+          if (delta.content) said.add(delta.content)
+          if (delta.reasoning_content) said.add(delta.reasoning_content)
+          for (const call of delta.tool_calls ?? []) {
+            said.add(call.function?.name ?? '')
+            said.add(call.function?.arguments ?? '')
+          }
         }
       }
     },
     countWhole(answer) {
       if (answer.usage) measured = answer.usage
       for (const { message } of answer.choices) {
-        pieces.push(message.content ?? '', message.reasoning_content ?? '')
-        for (const call of message.tool_calls ?? []) pieces.push(call.function.name ?? '', call.function.arguments)
+        said.add(message.content ?? '')
+        said.add(message.reasoning_content ?? '')
+        for (const call of message.tool_calls ?? []) {
+          said.add(call.function.name ?? '')
+          said.add(call.function.arguments)
+        }
       }
     },
     usage,
@@ -86,9 +93,12 @@ export function createMeter({ request, tokenizer, note, record }: MeterParts): M
 }
 
 /** The words that the model was sent, for an estimate; media count nothing here. */
-function promptText(request: ChatRequest): string {
+function promptOf(request: ChatRequest): Sample {
+  const sample = createSample()
+  for (const message of request.messages) sample.add(`${messageText(message)}\n`)
   const tools = request.tools ?? request.functions
-  return [...request.messages.map(messageText), tools ? JSON.stringify(tools) : ''].join('\n')
+  if (tools) sample.add(JSON.stringify(tools))
+  return sample
 }
 
 function messageText({ role, content, tool_calls }: Message): string {
