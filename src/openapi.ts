@@ -12,12 +12,18 @@ const DESCRIPTION = `A self-hosted gateway to hosted generative models: chat com
 Every error has the shape of the schema \`Error\`. The status is true; \`code\` stays the same between versions. A request
 may be repeated after 408, 429 and 5xx, unless the answer says \`x-should-retry: false\`.
 
-| code | status | type | when |
-|---|---|---|---|
-${Object.entries(ERRORS)
-  .map(([code, { status, type, when }]) => `| \`${code}\` | ${status} | \`${type}\` | ${when} |`)
-  .join('\n')}
+${errorSheet()}
 `
+
+/** A list under each status and type: a table of four columns is unreadable where the page is narrow. */
+function errorSheet(): string {
+  const groups = new Map<string, string[]>()
+  for (const [code, { status, type, when }] of Object.entries(ERRORS)) {
+    const heading = `**${status}** \`${type}\``
+    groups.set(heading, [...(groups.get(heading) ?? []), `- \`${code}\`: ${when}`])
+  }
+  return [...groups].map(([heading, codes]) => [heading, '', ...codes].join('\n')).join('\n\n')
+}
 
 /** What can happen on any route, on one that needs a token, and on one with a part of the path to be decoded. */
 const COMMON_ERRORS: ErrorCode[] = ['method_not_allowed', 'internal_error', 'shutting_down']

@@ -54,8 +54,10 @@ test('operations have names of their own, known tags, and a parameter for each g
 })
 
 test('every error of the sheet is in it, with its status', () => {
-  for (const [code, { status, type }] of Object.entries(ERRORS)) {
-    expect(document.info.description).toContain(`| \`${code}\` | ${status} | \`${type}\` |`)
+  const { description } = document.info
+  for (const [code, { status, type, when }] of Object.entries(ERRORS)) {
+    const group = description.split('\n\n**').find((text) => text.startsWith(`${status}** \`${type}\`\n`))
+    expect(group).toContain(`\n- \`${code}\`: ${when}`)
   }
 })
 
