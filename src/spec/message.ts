@@ -35,7 +35,11 @@ export const RequestToolCall = Type.Object({
 export const Message = Type.Object(
   {
     role: Type.Enum([...ROLES], { description: '`developer` is treated as `system`.' }),
-    content: Type.Optional(Type.Union([Type.String(), Type.Array(ContentPart), Type.Null()])),
+    content: Type.Optional(
+      Type.Union([Type.String(), Type.Array(ContentPart), Type.Null()], {
+        description: 'Required; of the assistant it may be null, or absent beside `tool_calls` and the like.',
+      }),
+    ),
     name: Type.Optional(Type.String()),
     tool_calls: Type.Optional(Type.Array(RequestToolCall)),
     tool_call_id: Type.Optional(Type.String()),
