@@ -6,7 +6,7 @@ import Ajv from 'ajv'
 import fc from 'fast-check'
 import { parse } from 'yaml'
 import { knownVendors } from '../src/cli/vendors.ts'
-import { DEFAULT_SERVER, DEFAULT_TIMEOUTS } from '../src/config/config.ts'
+import { DEFAULT_OUTPUTS, DEFAULT_SERVER, DEFAULT_TASKS, DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import { configJsonSchema, configJsonSchemaText } from '../src/config/json-schema.ts'
 import { type LoadParts, loadConfig } from '../src/config/load.ts'
 import { loadManual } from '../src/config/manual.ts'
@@ -40,6 +40,7 @@ describe('without a file', () => {
     expect(load()).toEqual({
       file: undefined,
       data_dir: '/etc/gate/data',
+      store_url: 'sqlite:/etc/gate/data/gatehouse.db',
       log_level: 'info',
       bootstrap_token: undefined,
       server: DEFAULT_SERVER,
@@ -48,6 +49,8 @@ describe('without a file', () => {
       when_retired: 'refuse',
       tokens: { models: ['*'] },
       timeouts: DEFAULT_TIMEOUTS,
+      tasks: DEFAULT_TASKS,
+      outputs: DEFAULT_OUTPUTS,
       providers: {},
       models: {},
     })

@@ -2,7 +2,15 @@
 import type { Config } from './config.ts'
 
 /** What a running server cannot change: where it listens and where it keeps its data. */
-const NEEDS_RESTART = ['server.host', 'server.port', 'data_dir', 'log_level']
+const NEEDS_RESTART = [
+  'server.host',
+  'server.port',
+  'data_dir',
+  'store_url',
+  'log_level',
+  'outputs.directory',
+  'outputs.s3',
+]
 
 /** More names than this say no more to a reader of the log. */
 const MOST_NAMES = 12

@@ -107,8 +107,10 @@ function inWords({ path, kind, expected, found }: Problem, yaml: YamlText): Trou
   }
 }
 
-/** A provider's key and headers are secrets, however they were written. */
-const isSecret = ([section, , name]: Path): boolean => section === 'providers' && (name === 'key' || name === 'headers')
+/** Keys are secrets, however they were written, and so is what may hold one. */
+const isSecret = ([section, part, name]: Path): boolean =>
+  (section === 'providers' && (name === 'key' || name === 'headers' || name === 'options')) ||
+  (section === 'outputs' && part === 's3')
 
 function unknownKey(name: string, allowed: string[]): string {
   const meant = nearest(name, allowed)

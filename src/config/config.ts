@@ -1,6 +1,7 @@
 /** The configuration as the house uses it: file and environment merged, defaults filled in, frozen. */
 import type { LogLevel } from '../kit/log.ts'
 import type { ModelConfig, ProviderConfig, Timeouts, TokenDefaults } from './schema.ts'
+import type { OutputsConfig, TasksConfig } from './task-schema.ts'
 
 export type ServerSettings = {
   host: string
@@ -18,10 +19,15 @@ export type ServerSettings = {
 
 export type RetiredPolicy = 'refuse' | 'serve' | 'redirect'
 
+/** Without `s3` in the directory; undefined: `outputs` in the data directory. */
+export type OutputSettings = Required<Omit<OutputsConfig, 'directory' | 's3'>> & Pick<OutputsConfig, 'directory' | 's3'>
+
 export type Config = {
   /** The file it came from; undefined when there is none. */
   file: string | undefined
   data_dir: string
+  /** `sqlite:<path>` or `postgres://...`; it may hold a password. */
+  store_url: string
   log_level: LogLevel
   bootstrap_token: string | undefined
   server: ServerSettings
@@ -30,6 +36,8 @@ export type Config = {
   when_retired: RetiredPolicy
   tokens: Required<Pick<TokenDefaults, 'models'>> & TokenDefaults
   timeouts: Required<Timeouts>
+  tasks: Required<TasksConfig>
+  outputs: OutputSettings
   providers: Record<string, ProviderConfig>
   models: Record<string, ModelConfig>
 }
@@ -53,6 +61,19 @@ export const DEFAULT_TIMEOUTS: Required<Timeouts> = {
   first_byte_seconds: 300,
   idle_seconds: 300,
   total_seconds: 600,
+}
+
+export const DEFAULT_TASKS: Required<TasksConfig> = {
+  deadline_minutes: 60,
+  poll_seconds: 4,
+  slow_poll_seconds: 15,
+  hands: 32,
+}
+
+export const DEFAULT_OUTPUTS: OutputSettings = {
+  link_hours: 24,
+  keep_days: 30,
+  max_bytes: 2 * 1024 * 1024 * 1024,
 }
 
 /** The one file in which everything is kept, and the store's address of it. */

@@ -1,6 +1,7 @@
 /** Reads the `GATEHOUSE_*` variables and the flags that stand for them; a flag wins over its variable. */
 import { resolve } from 'node:path'
 import { LOG_LEVELS, type LogLevel } from '../kit/log.ts'
+import { storeUrl } from './config.ts'
 import { COMMAND_LINE, ConfigError, type ConfigProblem, ENVIRONMENT } from './problem.ts'
 
 export type Environment = Record<string, string | undefined>
@@ -15,6 +16,8 @@ export type EnvironmentSettings = {
   port: number | undefined
   /** Absolute. */
   data_dir: string
+  /** `postgres://...` as given, else the SQLite file in the data directory. May hold a password. */
+  store_url: string
   bootstrap_token: string | undefined
   log_level: LogLevel
   discover: boolean | undefined
@@ -75,16 +78,24 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
     const wanted = '20 to 512 visible ASCII characters without spaces'
     return say(found, `found ${found.text.length} characters, must be ${wanted}`)
   })
+  const database = pick(given('GATEHOUSE_DATABASE_URL'), (found) =>
+    // The value may hold a password, so the message does not repeat it.
+    /^postgres(ql)?:\/\/./.test(found.text)
+      ? found.text
+      : say(found, 'must be an address such as postgres://user:password@host:5432/name'),
+  )
   const directory = given('GATEHOUSE_DATA_DIR', 'data_dir')
   if (directory?.text === '') say(directory, 'found nothing, must be the path of a directory')
   const config = given('GATEHOUSE_CONFIG', 'config')
   if (config?.text === '') say(config, 'found nothing, must be the path of a file')
+  const data_dir = resolve(cwd, directory?.text ?? 'data')
   return {
     settings: {
       config: config?.text,
       host,
       port,
-      data_dir: resolve(cwd, directory?.text ?? 'data'),
+      data_dir,
+      store_url: database ?? storeUrl(data_dir),
       bootstrap_token,
       log_level: log_level ?? 'info',
       discover,

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { checkFile } from './check.ts'
-import { type Config, DEFAULT_SERVER, DEFAULT_TIMEOUTS } from './config.ts'
+import { type Config, DEFAULT_OUTPUTS, DEFAULT_SERVER, DEFAULT_TASKS, DEFAULT_TIMEOUTS } from './config.ts'
 import { type Environment, type EnvironmentSettings, type Flags, inspectEnvironment } from './environment.ts'
 import type { KnownVendors } from './meaning.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
@@ -50,10 +50,11 @@ export function loadConfig(parts: LoadParts): Config {
 type Settled = { settings: EnvironmentSettings; path: string | undefined; file: FileConfig }
 
 function settled({ settings, path, file }: Settled): Config {
-  const { host, port, data_dir, log_level, bootstrap_token } = settings
+  const { host, port, data_dir, store_url, log_level, bootstrap_token } = settings
   return deepFreeze({
     file: path,
     data_dir,
+    store_url,
     log_level,
     bootstrap_token,
     server: {
@@ -67,6 +68,8 @@ function settled({ settings, path, file }: Settled): Config {
     when_retired: file.when_retired ?? 'refuse',
     tokens: { models: ['*'], ...file.tokens },
     timeouts: { ...DEFAULT_TIMEOUTS, ...file.timeouts },
+    tasks: { ...DEFAULT_TASKS, ...file.tasks },
+    outputs: { ...DEFAULT_OUTPUTS, ...file.outputs },
     providers: file.providers ?? {},
     models: file.models ?? {},
   })

@@ -92,6 +92,9 @@ export function patternTrouble(pattern: string): string | undefined {
   return `found ${JSON.stringify(pattern)} with ${name} in it; a pattern is one model id in which "*" stands for anything`
 }
 
+/** Kinds that speak to any vendor of their shape; the others know their vendor's address. */
+const ADDRESSED: readonly string[] = ['chatcompat', 'chatcompat-video']
+
 type ProviderParts = { id: string; provider: ProviderConfig; parts: MeaningParts; say: Say }
 
 function checkProvider({ id, provider, parts, say }: ProviderParts): void {
@@ -103,7 +106,8 @@ function checkProvider({ id, provider, parts, say }: ProviderParts): void {
     say(path, 'is the name of the built-in sandbox; use another name, or set `sandbox: false`', 'key')
   }
   if (provider.base_url !== undefined) checkAddress([...path, 'base_url'], provider.base_url, say)
-  if (provider.kind !== 'sandbox' && !('preset' in provider) && !('base_url' in provider)) {
+  const needsAddress = ADDRESSED.includes(provider.kind ?? 'chatcompat')
+  if (needsAddress && !('preset' in provider) && !('base_url' in provider)) {
     say(path, 'needs `base_url`, or `preset` for a known vendor', 'key')
   }
   const presets = parts.vendors?.presets

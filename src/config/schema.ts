@@ -2,6 +2,7 @@
 import Type, { type TSchema } from 'typebox'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { MODEL_STATUSES } from '../spec/model.ts'
+import { OutputsConfig, TasksConfig, VideoLimits } from './task-schema.ts'
 
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
@@ -67,9 +68,30 @@ export const Quirks = Type.Object(
 )
 export type Quirks = Type.Static<typeof Quirks>
 
+export const PROVIDER_KINDS = [
+  'chatcompat',
+  'sandbox',
+  'chatcompat-video',
+  'alibaba',
+  'ark',
+  'black-forest-labs',
+  'fal',
+  'google',
+  'google-vertex',
+  'kling',
+  'luma',
+  'minimax',
+  'replicate',
+  'runway',
+  'xai',
+] as const
+export type ProviderKind = (typeof PROVIDER_KINDS)[number]
+
+export const OUTPUT_MODES = ['copy', 'passthrough'] as const
+
 export const ProviderConfig = Type.Object(
   {
-    kind: optional(Type.Enum(['chatcompat', 'sandbox'], { description: 'How it is spoken to. Default chatcompat.' })),
+    kind: optional(Type.Enum([...PROVIDER_KINDS], { description: 'How it is spoken to. Default chatcompat.' })),
     preset: optional(Type.String({ description: 'A known vendor, e.g. openai, groq, ollama: fills in the rest.' })),
     base_url: optional(Type.String({ description: 'Up to and with the version, e.g. https://api.example.com/v1' })),
     key: optional(
@@ -95,6 +117,20 @@ export const ProviderConfig = Type.Object(
     ),
     quirks: optional(Quirks),
     timeouts: optional(Timeouts),
+    options: optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: 'Settings that only this kind has; see the manual.' }),
+    ),
+    hands: optional(
+      Type.Integer({ minimum: 1, maximum: 1024, description: 'Tasks stepped at a time. Default: tasks.hands.' }),
+    ),
+    outputs: optional(
+      Type.Enum([...OUTPUT_MODES], {
+        description: "copy finished files, or pass the vendor's links through. Default copy.",
+      }),
+    ),
+    private_addresses: optional(
+      Type.Boolean({ description: 'Files may be fetched from private and loopback addresses. Default false.' }),
+    ),
     discover: optional(
       Type.Boolean({ description: 'Ask the vendor for its model list at start and add what is not in `models`.' }),
     ),
@@ -190,6 +226,13 @@ export const ModelConfig = Type.Object(
       Type.Array(Type.Enum([...EXTRA_FIELDS]), { description: 'Extra request fields of this model. Default: none.' }),
     ),
     capabilities: optional(Capabilities),
+    video: optional(VideoLimits),
+    keep_days: optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        description: 'How long finished files are kept. Default: outputs.keep_days.',
+      }),
+    ),
     prices: optional(
       Type.Object(
         {
@@ -231,6 +274,8 @@ export const FileConfig = Type.Object(
     when_retired: optional(Type.Enum([...RETIRED_POLICIES], { description: 'For every model. Default refuse.' })),
     tokens: optional(TokenDefaults),
     timeouts: optional(Timeouts),
+    tasks: optional(TasksConfig),
+    outputs: optional(OutputsConfig),
     providers: optional(Type.Record(Type.String(), ProviderConfig)),
     models: optional(Type.Record(Type.String(), ModelConfig)),
   },

@@ -1,6 +1,7 @@
 /** Which models exist, for whom, in which state of life, and who serves them. */
 import type { RetiredPolicy } from '../config/config.ts'
 import type { Capabilities, Limits, ModelConfig } from '../config/schema.ts'
+import type { VideoLimits } from '../config/task-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Provider } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
@@ -21,6 +22,10 @@ export type CatalogueModel = Life & {
   /** Extra request fields that it takes (specification 2.3). */
   fields: ReadonlySet<string>
   capabilities: Capabilities
+  /** What its videos may be. */
+  video: VideoLimits
+  /** How long its files are kept; undefined: as all. */
+  keep_days: number | undefined
   when_retired: RetiredPolicy
 }
 
@@ -41,6 +46,8 @@ export type Catalogue = {
 /** Which member of a provider serves a family; a family that is not here is not served yet. */
 const SERVED_BY: Partial<Record<EndpointFamily, (provider: Provider) => boolean>> = {
   chatcompat: (provider) => provider.chat !== undefined,
+  'video-generation': (provider) => provider.video !== undefined,
+  'chatcompat-video': (provider) => provider.video !== undefined,
 }
 
 type RowParts = {
@@ -62,6 +69,8 @@ export function catalogueModel({ id, config, targets, created, when_retired }: R
     limits: config.limits ?? {},
     fields: new Set(config.fields ?? []),
     capabilities: config.capabilities ?? {},
+    video: config.video ?? {},
+    keep_days: config.keep_days,
     status: config.status,
     deprecated_at: config.deprecated_at,
     retired_at: config.retired_at,

@@ -1,6 +1,8 @@
 /** What the house asks of a vendor: types only. A family that a vendor lacks is a member it lacks. */
 import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
+import type { FailCode, Json, MadeOutput } from '../spec/task.ts'
+import type { VideoOrder } from '../spec/video-request.ts'
 
 /** One chat request on its way to one target. */
 export type ChatCall = {
@@ -28,6 +30,51 @@ export type ChatProvider = {
   chunks(call: ChatCall, signal: AbortSignal): AsyncIterable<ChatChunk[]>
 }
 
+/** One order of a video on its way to one target. */
+export type VideoCall = {
+  /** The vendor's own name of the model. */
+  model: string
+  /** Within the model's limits, defaults filled in, media in their fields; `request.model` is the full public id. */
+  request: VideoOrder
+  /** Our id of the task, for correlation at the vendor. */
+  task_id: string
+  /** The same for every attempt of this order at this target; sent on where the vendor takes such keys. */
+  idempotency_key: string
+}
+
+/** A file that the vendor holds, or one whose bytes came with the answer or lie on this machine. */
+export type RemoteOutput =
+  | MadeOutput
+  | { content_type: string; open(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> }
+
+/** What a vendor says of a task. */
+export type TaskProgress =
+  /** Still at it. `status` is absent where the vendor's word is not known; `progress` is a percentage. */
+  | { status?: 'QUEUED' | 'IN_PROGRESS'; progress?: number; retry_after_seconds?: number }
+  | { status: 'SUCCESS'; outputs: RemoteOutput[] }
+  /** `fail_reason` is for the client and holds no secret. */
+  | { status: 'FAILURE'; fail_code: FailCode; fail_reason: string }
+
+/**
+ * A vendor that takes orders for videos. Each method makes at most a few short upstream calls; none waits for the
+ * video. All throw GatewayError.
+ */
+export type VideoProvider = {
+  /**
+   * Sends the order. Resolves only when the vendor has certainly taken it. A GatewayError with `detail.taken: 'no'`
+   * says that it certainly was not taken (never sent, or refused by a definite answer); any other error leaves it open.
+   */
+  start(call: VideoCall, signal: AbortSignal): Promise<{ operation: Json }>
+  /** Asks for the progress. An error says nothing of the task: it is asked again later. */
+  status(operation: Json, signal: AbortSignal): Promise<TaskProgress>
+  /** Tells the vendor to stop; absent where it cannot be told. Resolves when the vendor has agreed. */
+  cancel?(operation: Json, signal: AbortSignal): Promise<void>
+  /** Headers with which a file of this vendor is fetched (its key, for an address of its own); absent: none. */
+  outputHeaders?(url: string): Record<string, string>
+  /** Whether the same order, sent twice with the same key, is certainly one order at the vendor. */
+  resubmit: 'safe' | 'unsafe'
+}
+
 /** A client's way of speaking, for the lane in which bytes pass through (same dialect on both sides). */
 export type Dialect = 'chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat'
 
@@ -36,6 +83,7 @@ export type Provider = {
   id: string
   kind: string
   chat?: ChatProvider
+  video?: VideoProvider
   relay?: { dialect: Dialect; send(body: unknown, signal: AbortSignal): Promise<Response> }
   /** The models that the vendor itself says it has; for discovery. Rejects with GatewayError. */
   listModels?(signal: AbortSignal): Promise<DiscoveredModel[]>

@@ -1,5 +1,5 @@
 /** Kind -> adapter, one line each. */
-import type { ProviderConfig, Timeouts } from '../config/schema.ts'
+import type { ProviderConfig, ProviderKind, Timeouts } from '../config/schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
@@ -23,12 +23,15 @@ export type ProviderParts = {
   manual: () => Promise<{ name: string; text: string }[]>
 }
 
-const KINDS: { [kind in NonNullable<ProviderConfig['kind']>]: (parts: ProviderParts) => Provider } = {
+const KINDS: { [kind in ProviderKind]?: (parts: ProviderParts) => Provider } = {
   chatcompat: (parts) => createChatcompat({ ...parts, settings: settingsOf(parts) }),
   sandbox: ({ id, clock, manual }) => createSandbox({ id, clock, manual }),
 }
 
 /** The provider that a configuration describes. Throws an Error that names it and says what would be right. */
 export function createProvider(parts: ProviderParts): Provider {
-  return KINDS[parts.config.kind ?? 'chatcompat'](parts)
+  const kind = parts.config.kind ?? 'chatcompat'
+  const create = KINDS[kind]
+  if (!create) throw new Error(`providers.${parts.id}: the kind "${kind}" is not served yet`)
+  return create(parts)
 }

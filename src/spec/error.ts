@@ -31,6 +31,13 @@ export const ERRORS = {
   model_not_allowed: { status: 403, type: 'permission_error', when: 'The token may not use this model or family.' },
   model_not_found: { status: 404, type: 'invalid_request_error', when: 'No such model for this token.' },
   unknown_url: { status: 404, type: 'invalid_request_error', when: 'No such path.' },
+  task_not_exist: { status: 404, type: 'invalid_request_error', when: 'No such task of this token.' },
+  output_not_found: {
+    status: 404,
+    type: 'invalid_request_error',
+    when: 'The task has no such file: not yet, not at all, or no longer.',
+  },
+  link_expired: { status: 403, type: 'permission_error', when: 'The signed link is over its time, or was changed.' },
   method_not_allowed: { status: 405, type: 'invalid_request_error', when: 'The path has no such method.' },
   request_timeout: { status: 408, type: 'timeout_error', when: 'The body did not arrive in time.' },
   model_retired: {
@@ -38,8 +45,21 @@ export const ERRORS = {
     type: 'invalid_request_error',
     when: 'The model is retired; `replaced_by` names the next.',
   },
+  task_not_ended: {
+    status: 409,
+    type: 'invalid_request_error',
+    retry: false,
+    when: 'A task can be deleted only once it has ended.',
+  },
   request_too_large: { status: 413, type: 'invalid_request_error', when: 'The body is over the size limit.' },
   unsupported_media_type: { status: 415, type: 'invalid_request_error', when: 'The body is not application/json.' },
+  range_not_satisfiable: { status: 416, type: 'invalid_request_error', when: 'The file ends before the range begins.' },
+  idempotency_key_reused: {
+    status: 422,
+    type: 'invalid_request_error',
+    retry: false,
+    when: 'The Idempotency-Key was used for another body within 24 hours.',
+  },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error', when: 'Too many requests, here or at the upstream.' },
   insufficient_quota: {
     status: 429,
@@ -63,6 +83,13 @@ export const ERRORS = {
   upstream_unreachable: { status: 502, type: 'upstream_error', when: 'No connection to the upstream.' },
   upstream_cut: { status: 502, type: 'upstream_error', when: 'The upstream broke off in the middle of its answer.' },
   server_is_overloaded: { status: 503, type: 'service_unavailable_error', when: 'The upstream is overloaded.' },
+  output_gone: { status: 502, type: 'upstream_error', when: 'A file of the upstream is no longer there.' },
+  output_refused: {
+    status: 502,
+    type: 'upstream_error',
+    retry: false,
+    when: 'A file of the upstream is too large, or lies at an address that may not be fetched.',
+  },
   shutting_down: { status: 503, type: 'service_unavailable_error', when: 'The gateway is being stopped.' },
   no_available_channel: { status: 503, type: 'service_unavailable_error', when: 'No target can serve the model now.' },
   upstream_timeout: { status: 504, type: 'timeout_error', when: 'The upstream kept silent for too long.' },
@@ -81,6 +108,11 @@ export type ErrorDetail = {
   allow?: string[]
   /** The upstream's HTTP status, for the log. */
   upstream_status?: number
+  /**
+   * Of a request that may cost money: whether the upstream may have taken it. `no`: it was not sent, or it was refused
+   * by a definite answer; absent: nobody knows, and it must not be sent again.
+   */
+  taken?: 'no'
   cause?: unknown
 }
 

@@ -1,4 +1,6 @@
 /** What is remembered: one small interface a noun, the same on every engine. */
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { JsonObject, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
 import type { Token, UsageRow } from '../spec/token.ts'
 
 /** A token with the SHA-256 (hex) of its secret. The secret itself is never stored. */
@@ -36,12 +38,144 @@ export type ModelStore = {
   firstSeen(ids: string[], now: number): Promise<Map<string, number>>
 }
 
+export type NewTask = {
+  task: Task
+  /** The media of the request: kept apart, and dropped once the order is taken or the task has ended. */
+  inputs?: JsonObject
+  /** Told when the task has ended. */
+  callback?: { callback_id: string; url: string }
+  /** The client's key, and what it was sent with: unix seconds until which both are remembered. */
+  idempotency?: { key: string; body_hash: string; expires_at: number }
+}
+
+/** `conflict`: the key was used for another body. */
+export type Added = { outcome: 'added' | 'replayed'; task: Task } | { outcome: 'conflict' }
+
+export type Claim = {
+  /** Who claims: unique to the process. */
+  by: string
+  /** The provider whose tasks are wanted; empty: those that have no target yet. */
+  provider: string
+  now_ms: number
+  /** When the lease runs out. */
+  until_ms: number
+  limit: number
+}
+
+export type TaskChange = Partial<
+  Pick<
+    Task,
+    | 'status'
+    | 'progress'
+    | 'start_time'
+    | 'finish_time'
+    | 'fail_code'
+    | 'fail_reason'
+    | 'provider'
+    | 'upstream_model'
+    | 'tried'
+    | 'sent_at'
+    | 'operation'
+    | 'made'
+    | 'outputs'
+    | 'outputs_expire_at'
+    | 'deadline_at'
+    | 'late_outcome'
+    | 'failures'
+    | 'due_ms'
+  >
+> & {
+  /** The media are of no more use. */
+  drop_inputs?: true
+  /** The task keeps its holder (for a step that goes on); otherwise the claim ends with the write. */
+  keep_lease?: true
+  /** Written with it, all or nothing: what the end of the task counts. */
+  usage?: UsageRow
+}
+
+export type TaskFilter = {
+  /** Of one token, or of all. */
+  token_id?: string
+  families?: EndpointFamily[]
+  statuses?: TaskStatus[]
+  /** The task_id after which to go on; unknown ones give nothing. */
+  after?: string
+  limit: number
+  /** By submit_time and task_id. Default `desc`: newest first. */
+  order?: 'asc' | 'desc'
+}
+
+export type TaskStore = {
+  /** Durable when it resolves. Atomic: two with the same token and idempotency key make one task. */
+  add(task: NewTask): Promise<Added>
+  /** One indexed read. With a `token_id`: only a task of that token. Deleted tasks are not found. */
+  find(task_id: string, token_id?: string): Promise<Task | undefined>
+  inputs(task_id: string): Promise<JsonObject | undefined>
+  list(filter: TaskFilter): Promise<Task[]>
+  /**
+   * Takes due tasks in hand: `leased_by` and `fence` are set, `due_ms` is the end of the lease. Fair between tokens:
+   * the oldest due task of each comes before the second oldest of any. No two claims get the same task.
+   */
+  claim(claim: Claim): Promise<Task[]>
+  /**
+   * Writes a step's outcome of a task in hand; false, and nothing is written, if the task has another fence by now.
+   * A task that ended (its `status` is in `change`) makes its callback due in the same transaction.
+   */
+  save(task: Pick<Task, 'task_id' | 'fence'>, change: TaskChange): Promise<boolean>
+  /** Makes waiting tasks due now, in nobody's hands; those in hand and those that are never due are left alone. */
+  hasten(task_ids: string[], now_ms: number): Promise<void>
+  /** Notes the wish and makes the task due; undefined when there is none such, or it has ended. */
+  askCancel(task_id: string, now: { now: number; now_ms: number }): Promise<Task | undefined>
+  /** For the operator: makes an ended or waiting task due again, with another deadline. False: no such task. */
+  resume(task_id: string, change: { due_ms: number; deadline_at: number }): Promise<boolean>
+  /** Hides an ended task from everyone and makes its outputs due for removal; false if there is none such. */
+  remove(task_id: string, token_id: string, now: number): Promise<boolean>
+  /** Where work waits: each provider with its earliest `due_ms` (a lease's end counts as one). */
+  lanes(): Promise<{ provider: string; due_ms: number }[]>
+  /** Tasks whose outputs are to be deleted by now, oldest first. */
+  outputsToRemove(now: number, limit: number): Promise<{ task_id: string; outputs: TaskOutput[] }[]>
+  /** Their files are gone: `outputs` is empty from now on. */
+  outputsRemoved(task_ids: string[]): Promise<void>
+  /** Forgets idempotency keys that are over their time, at most `limit` at once; how many there were. */
+  forgetKeys(now: number, limit: number): Promise<number>
+  health(): Promise<{ unfinished: number; oldest_submit_time: number | null; earliest_due_ms: number | null }>
+  /**
+   * Hears of tasks that were added or changed, by this process and, where the engine can tell, by others. Haste only:
+   * what is missed is found by asking. The result ends it.
+   */
+  watch(listener: (change: { task_id: string; status: TaskStatus }) => void): () => void
+}
+
+export type Callback = { callback_id: string; task_id: string; token_id: string; url: string; attempts: number }
+
+export type CallbackStore = {
+  /** Takes due callbacks in hand until the lease runs out; no two claims get the same. */
+  claim(claim: { now_ms: number; until_ms: number; limit: number }): Promise<Callback[]>
+  /** The attempt's outcome: `due_ms` for another try, null for none; `status` is the HTTP status, 0 for no answer. */
+  save(
+    callback_id: string,
+    outcome: { due_ms: number | null; delivered_at: number | null; status: number },
+  ): Promise<void>
+  /** The earliest time at which one is due. */
+  earliest(): Promise<number | null>
+  /** For the operator. */
+  ofTask(task_id: string): Promise<(Callback & { delivered_at: number | null; last_status: number | null }) | undefined>
+}
+
+export type SecretStore = {
+  /** The value kept under this name; made by `make` and stored if there is none. The same for all processes. */
+  get(name: string, make: () => string): Promise<string>
+}
+
 export type Store = {
   /** The engine's name, for the log. */
   engine: string
   tokens: TokenStore
   usage: UsageStore
   models: ModelStore
+  tasks: TaskStore
+  callbacks: CallbackStore
+  secrets: SecretStore
   /** Rejects when the store cannot answer; for /readyz. */
   ping(): Promise<void>
   close(): Promise<void>

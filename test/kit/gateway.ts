@@ -1,5 +1,12 @@
 /** A whole gateway in memory, called in-process: the real parts, a clock that stands still, no port. */
-import { type Config, DEFAULT_SERVER, DEFAULT_TIMEOUTS, type ServerSettings } from '../../src/config/config.ts'
+import {
+  type Config,
+  DEFAULT_OUTPUTS,
+  DEFAULT_SERVER,
+  DEFAULT_TASKS,
+  DEFAULT_TIMEOUTS,
+  type ServerSettings,
+} from '../../src/config/config.ts'
 import { createGateway, type Gateway } from '../../src/gateway.ts'
 import type { Clock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
@@ -27,6 +34,7 @@ export function configOf(settings: Settings = {}): Config {
   return {
     file: undefined,
     data_dir: ':memory:',
+    store_url: 'sqlite::memory:',
     log_level: 'debug',
     bootstrap_token: undefined,
     sandbox: true,
@@ -34,6 +42,8 @@ export function configOf(settings: Settings = {}): Config {
     when_retired: 'refuse',
     tokens: { models: ['*'] },
     timeouts: DEFAULT_TIMEOUTS,
+    tasks: DEFAULT_TASKS,
+    outputs: DEFAULT_OUTPUTS,
     providers: {},
     models: {},
     ...settings,

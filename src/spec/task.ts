@@ -1,0 +1,187 @@
+/** A task that takes minutes, as clients see it (specification 2.6, 2.7, 3.2, 7) and as the house keeps it. */
+import Type from 'typebox'
+import type { EndpointFamily } from './endpoint-family.ts'
+
+/** In the order in which a task goes through them; only ever forward, SUCCESS and FAILURE are final. */
+export const TASK_STATUSES = ['NOT_START', 'SUBMITTED', 'QUEUED', 'IN_PROGRESS', 'SUCCESS', 'FAILURE'] as const
+export const TaskStatus = Type.Enum([...TASK_STATUSES])
+export type TaskStatus = (typeof TASK_STATUSES)[number]
+
+export type FailRow = { when: string; advice: string }
+
+/** Every `fail_code`: when a task ends with it, and what its client should do then. */
+export const FAIL_CODES = {
+  invalid_input: {
+    when: 'The upstream refused a field of the request.',
+    advice: 'Change the field that `fail_reason` names, and submit again.',
+  },
+  content_policy_violation: {
+    when: 'The upstream refused the prompt, an input or what it had made, for its content.',
+    advice: 'Change the prompt or the inputs, and submit again.',
+  },
+  input_media_invalid: {
+    when: 'An image or video of the request could not be fetched or read.',
+    advice: 'Check its address and its format, and submit again.',
+  },
+  model_unavailable: {
+    when: 'No target serves the model now, or the upstream does not know it.',
+    advice: 'Choose another model, or ask the operator.',
+  },
+  upstream_error: { when: 'The upstream failed.', advice: 'Submit again; if it goes on, choose another model.' },
+  upstream_rate_limited: {
+    when: 'The upstream took no more orders from this gateway.',
+    advice: 'Submit again after a while.',
+  },
+  upstream_auth: { when: "The upstream refused the gateway's own credentials.", advice: 'Ask the operator.' },
+  insufficient_quota: {
+    when: "The gateway's account at the upstream has no money left.",
+    advice: 'Ask the operator.',
+  },
+  generation_failed: {
+    when: 'The upstream tried, and could not make it.',
+    advice: 'Submit again, perhaps with another prompt or seed.',
+  },
+  no_output: {
+    when: 'The upstream said that it was done, but gave nothing; often a filter took it away.',
+    advice: 'Change the prompt, and submit again.',
+  },
+  output_expired: {
+    when: 'What the upstream had made was gone, or too large, when the gateway came to fetch it.',
+    advice: 'Submit again, or ask the operator.',
+  },
+  timeout: {
+    when: 'The task was not done by its deadline. The upstream may still finish, and charge for it.',
+    advice: 'Submit again; if it goes on, ask the operator for a later deadline.',
+  },
+  canceled: { when: 'The task was canceled.', advice: 'Nothing.' },
+  internal_error: { when: 'A fault of the gateway.', advice: 'Submit again; tell the operator the task_id.' },
+  submit_outcome_unknown: {
+    when: 'The connection broke after the order was sent: nobody knows whether the upstream took it. It was not sent twice.',
+    advice: 'Submit again if it may cost a second time; the operator can look at the upstream whether the first ran.',
+  },
+} as const satisfies Record<string, FailRow>
+export type FailCode = keyof typeof FAIL_CODES
+export const FailCode = Type.Enum(Object.keys(FAIL_CODES) as FailCode[])
+
+/** The times of a task are unix seconds, 0 until they are known. */
+const unixTime = (description: string) => Type.Integer({ description: `${description} Unix timestamp, 0 until then.` })
+
+const FailCodeOrNone = Type.String({
+  description: 'One of the codes of the manual; empty unless the status is FAILURE.',
+})
+
+export const TaskData = Type.Object(
+  {
+    task_id: Type.String(),
+    status: TaskStatus,
+    progress: Type.String({ description: 'A percentage, such as `30%`; never decreases.' }),
+    outputs: Type.Optional(Type.Array(Type.String(), { description: 'URLs; present when the status is SUCCESS.' })),
+    submit_time: unixTime('When the task was accepted.'),
+    start_time: unixTime('When generation began.'),
+    finish_time: unixTime('When the task ended.'),
+    fail_code: FailCodeOrNone,
+    fail_reason: Type.String({ description: 'Why it failed; empty unless the status is FAILURE.' }),
+    result_url: Type.Optional(Type.String({ description: 'The first of `outputs`.' })),
+  },
+  { title: 'TaskData' },
+)
+export type TaskData = Type.Static<typeof TaskData>
+
+/** Specification 2.6. */
+export const TaskCreated = Type.Object(
+  {
+    code: Type.Literal('success'),
+    data: Type.Object({ task_id: Type.String() }),
+    message: Type.String(),
+    fail_code: Type.String(),
+  },
+  { title: 'TaskCreated' },
+)
+export type TaskCreated = Type.Static<typeof TaskCreated>
+
+/** Specification 2.7. */
+export const TaskAnswer = Type.Object(
+  { code: Type.Literal('success'), message: Type.String(), data: TaskData },
+  { title: 'TaskAnswer' },
+)
+export type TaskAnswer = Type.Static<typeof TaskAnswer>
+
+export const TaskList = Type.Object(
+  {
+    code: Type.Literal('success'),
+    message: Type.String(),
+    data: Type.Object({
+      tasks: Type.Array(TaskData),
+      has_more: Type.Boolean(),
+      next_cursor: Type.String({ description: 'For `after`; empty at the end.' }),
+    }),
+  },
+  { title: 'TaskList' },
+)
+export type TaskList = Type.Static<typeof TaskList>
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
+export type JsonObject = { [name: string]: Json }
+
+/** A file that a task has made, as it is kept: in the gateway's storage (`key`), or at the vendor (`url`). */
+export type TaskOutput = {
+  key?: string
+  url?: string
+  content_type: string
+  /** Unknown of what the gateway did not copy. */
+  bytes?: number
+}
+
+/** Something that the vendor has made and that is still to be copied. */
+export type MadeOutput = { url: string; content_type?: string }
+
+/**
+ * A task as the house keeps it. Times are unix seconds, except those that end in `_ms`, which only plan the work.
+ * What is `null` is not known yet.
+ */
+export type Task = {
+  /** `task_` and 32 alphanumerics; never the vendor's own id. */
+  task_id: string
+  token_id: string
+  family: EndpointFamily
+  /** The model's full public id. */
+  model: string
+  status: TaskStatus
+  /** Percent, 0 to 100. */
+  progress: number
+  submit_time: number
+  start_time: number
+  finish_time: number
+  fail_code: FailCode | ''
+  fail_reason: string
+  /** The request in the specification's words, defaults filled in; its media are the task's inputs. */
+  request: JsonObject
+  /** `scheme://host` by which the client reached the gateway: links to outputs begin with it. */
+  base_url: string
+  /** Who makes it: empty until a target is chosen. */
+  provider: string
+  /** The vendor's own name of the model. */
+  upstream_model: string
+  /** Targets that certainly did not take the order: `<provider>/<vendor's model>`. */
+  tried: string[]
+  /** When the order was about to be sent: written down before it is. */
+  sent_at: number | null
+  /** What the vendor answered to the order: all that asking for its progress needs. */
+  operation: Json
+  /** What is still to be copied, once the vendor is done. */
+  made: MadeOutput[] | null
+  outputs: TaskOutput[]
+  outputs_expire_at: number | null
+  deadline_at: number
+  cancel_asked_at: number | null
+  /** What the vendor said after the task had ended by its deadline or by being canceled. */
+  late_outcome: { status: 'SUCCESS' | 'FAILURE'; at: number; detail: string } | null
+  /** Steps taken since the last that went well. */
+  failures: number
+  /** When the next step is due, unix milliseconds; of a task in hand, when its lease runs out; `null`: never. */
+  due_ms: number | null
+  /** Who has it in hand; empty: nobody. */
+  leased_by: string
+  /** Grows with every claim: a write by a holder whose lease was lost does not fit any more. */
+  fence: number
+}
