@@ -37,6 +37,8 @@ export type Supply = {
   /** Looks for local runtimes and asks vendors for their models, in the background of everything else. */
   discover(): Promise<Found[]>
   providers(): Found[]
+  /** A provider by its id, and what the operator wrote of it. */
+  find(id: string): { provider: Provider; config: ProviderConfig } | undefined
   close(): Promise<void>
 }
 
@@ -99,7 +101,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, seen 
       models: new Map(Object.entries(models)),
       now,
       // A model that its vendor will tell of later.
-      mayExist: (id) => supply.has(id.slice(0, Math.max(0, id.indexOf('/')))),
+      mayExist: (id) => isAsked(supply.get(id.slice(0, Math.max(0, id.indexOf('/'))))),
     })
     if (trouble) throw new Error(`models.${trouble.id}.replaced_by: ${trouble.message}`)
     const created = await seen.firstSeen(Object.keys(models), now)
@@ -158,6 +160,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, seen 
       return providers()
     },
     providers,
+    find: (id) => supplied.get(id),
     async close() {
       stopped.abort()
       await turn

@@ -1,6 +1,4 @@
-import { afterAll, expect, test } from 'bun:test'
-import { systemClock } from '../kit/clock.ts'
-import { createTokenizer } from '../kit/tokenizer.ts'
+import { expect, test } from 'bun:test'
 import { createSample, KEPT_CHARACTERS } from './sample.ts'
 
 /** A token a character; keeps what it was asked. */
@@ -12,9 +10,6 @@ function letters() {
   }
   return { count, asked, close() {} }
 }
-
-const tokenizer = createTokenizer({ clock: systemClock })
-afterAll(() => tokenizer.close())
 
 function sampleOf(...texts: string[]) {
   const sample = createSample()
@@ -44,24 +39,3 @@ test('of a text that is too long the beginning stands for the rest, on both side
   for (let added = 0; added < 10 * KEPT_CHARACTERS; added += 1000) sample.add('word '.repeat(200))
   expect(await sample.tokens(letters())).toBe(10 * KEPT_CHARACTERS)
 })
-
-test.each([
-  ['x'.repeat(1501), [500, 500, 500, 1]],
-  [`a ${'x'.repeat(499)} b`, [503]],
-  [`a ${'x'.repeat(500)} b`, [502, 2]],
-  [' '.repeat(1000), [500, 500]],
-])('a long run is counted in pieces', async (text, lengths) => {
-  const all = letters()
-  await sampleOf(text).tokens(all)
-  expect(all.asked[0]?.map((part) => part.length)).toEqual(lengths)
-  expect(all.asked[0]?.join('')).toBe(text)
-})
-
-test('no text takes long to count, and the count is near the true one', async () => {
-  const [exact = 0] = await tokenizer.count(['漢字'.repeat(500)])
-  for (const text of ['x'.repeat(KEPT_CHARACTERS), '漢字'.repeat(KEPT_CHARACTERS / 2), ' '.repeat(KEPT_CHARACTERS)]) {
-    expect(await sampleOf(text).tokens(tokenizer)).toBeGreaterThan(0)
-  }
-  const cut = await sampleOf('漢字'.repeat(500)).tokens(tokenizer)
-  expect(Math.abs(cut - exact)).toBeLessThanOrEqual(2)
-}, 5_000)

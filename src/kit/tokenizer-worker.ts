@@ -1,6 +1,7 @@
 /** The tokenizer's own thread: texts in, counts out. */
 import { parentPort } from 'node:worker_threads'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
+import { inShortRuns } from './short-runs.ts'
 
 type Question = { ticket: number; texts: string[] }
 
@@ -8,6 +9,6 @@ type Question = { ticket: number; texts: string[] }
 const options = { disallowedSpecial: new Set<string>() }
 
 parentPort?.on('message', ({ ticket, texts }: Question) => {
-  const counts = texts.map((text) => (text === '' ? 0 : countTokens(text, options)))
+  const counts = texts.map((text) => inShortRuns(text).reduce((sum, part) => sum + countTokens(part, options), 0))
   parentPort?.postMessage({ ticket, counts })
 })

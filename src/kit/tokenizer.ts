@@ -14,8 +14,6 @@ export type Tokenizer = {
 type Answer = { ticket: number; counts: number[] }
 
 const IDLE_MILLISECONDS = 10 * 60_000
-/** Beyond this, a text's count is projected from its first part: an estimate need not cost a second. */
-const COUNTED_CHARACTERS = 200_000
 
 export function createTokenizer({ clock }: { clock: Clock }): Tokenizer {
   let worker: Worker | undefined
@@ -52,14 +50,11 @@ export function createTokenizer({ clock }: { clock: Clock }): Tokenizer {
       const ticket = ++lastTicket
       return new Promise<number[]>((resolve) => {
         waiting.set(ticket, { texts, resolve })
-        worker?.postMessage({ ticket, texts: texts.map((text) => text.slice(0, COUNTED_CHARACTERS)) })
-      }).then((counts) => counts.map((count, i) => projected(count, texts[i]?.length ?? 0)))
+        worker?.postMessage({ ticket, texts })
+      })
     },
     close: stop,
   }
 }
-
-const projected = (count: number, length: number) =>
-  length <= COUNTED_CHARACTERS ? count : Math.round((count * length) / COUNTED_CHARACTERS)
 
 const roughCount = (text: string) => Math.ceil(text.length / 4)

@@ -1,0 +1,15 @@
+import { expect, test } from 'bun:test'
+import { inShortRuns } from './short-runs.ts'
+
+test.each([
+  ['', []],
+  ['a b', [3]],
+  ['x'.repeat(1501), [500, 500, 500, 1]],
+  [`a ${'x'.repeat(499)} b`, [503]],
+  [`a ${'x'.repeat(500)} b`, [502, 2]],
+  [' '.repeat(1000), [500, 500]],
+])('a long run is cut in pieces, and nothing is lost', (text, lengths) => {
+  const parts = inShortRuns(text)
+  expect(parts.map((part) => part.length)).toEqual(lengths)
+  expect(parts.join('')).toBe(text)
+})
