@@ -12,19 +12,14 @@ import {
   streamText,
   tool,
 } from 'ai'
-import { type Served, serve, watchedFetch } from './kit/served.ts'
+import { GENERAL, type Served, serve, VISION, watchedFetch, watchUnhandled } from './kit/served.ts'
 import { chunk, chunks, completion, failure, hang, stream, usageChunk, whole } from './kit/vendor.ts'
 
-/** The sandbox itself, and the sandbox behind another gateway. */
-const GENERAL = ['sandbox/general', 'far/general']
-const VISION = ['sandbox/vision', 'far/vision']
-
 let served: Served
-const unhandled: unknown[] = []
-const noteUnhandled = (reason: unknown) => unhandled.push(reason)
+let unhandled: ReturnType<typeof watchUnhandled>
 beforeAll(async () => {
   Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })
-  process.on('unhandledRejection', noteUnhandled)
+  unhandled = watchUnhandled()
   served = await serve()
 })
 beforeEach(() => {
@@ -32,8 +27,7 @@ beforeEach(() => {
 })
 afterAll(async () => {
   await served.close()
-  process.off('unhandledRejection', noteUnhandled)
-  expect(unhandled).toEqual([])
+  expect(unhandled.stop()).toEqual([])
 })
 
 type Options = Partial<Parameters<typeof createOpenAICompatible>[0]>
@@ -371,5 +365,5 @@ describe('ai: what vendors do that would break it', () => {
 test('ai: nothing is left unhandled', async () => {
   Bun.gc(true)
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
-  expect(unhandled).toEqual([])
+  expect(unhandled.seen).toEqual([])
 })

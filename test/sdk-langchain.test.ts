@@ -2,18 +2,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { AIMessageChunk, HumanMessage, SystemMessage, ToolMessage, type UsageMetadata } from '@langchain/core/messages'
 import { ChatOpenAI } from '@langchain/openai'
-import { type Served, serve } from './kit/served.ts'
+import { GENERAL, type Served, serve, VISION, watchUnhandled } from './kit/served.ts'
 import { chunk, chunks, failure, hang, stream, whole } from './kit/vendor.ts'
 
-/** The sandbox itself, and the sandbox behind another gateway. */
-const GENERAL = ['sandbox/general', 'far/general']
-const VISION = ['sandbox/vision', 'far/vision']
-
 let served: Served
-const unhandled: unknown[] = []
-const noteUnhandled = (reason: unknown) => unhandled.push(reason)
+let unhandled: ReturnType<typeof watchUnhandled>
 beforeAll(async () => {
-  process.on('unhandledRejection', noteUnhandled)
+  unhandled = watchUnhandled()
   served = await serve()
 })
 beforeEach(() => {
@@ -21,8 +16,7 @@ beforeEach(() => {
 })
 afterAll(async () => {
   await served.close()
-  process.off('unhandledRejection', noteUnhandled)
-  expect(unhandled).toEqual([])
+  expect(unhandled.stop()).toEqual([])
 })
 
 type Options = NonNullable<ConstructorParameters<typeof ChatOpenAI>[0]>
@@ -229,5 +223,5 @@ describe('langchain: what vendors do that would break it', () => {
 test('langchain: nothing is left unhandled', async () => {
   Bun.gc(true)
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
-  expect(unhandled).toEqual([])
+  expect(unhandled.seen).toEqual([])
 })

@@ -3,24 +3,20 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import Ajv from 'ajv'
 import OpenAI from 'openai'
 import OpenAI6 from 'openai-6'
-import { openPort, type Served, serve, watchedFetch } from './kit/served.ts'
+import { GENERAL, openPort, type Served, serve, VISION, watchedFetch, watchUnhandled } from './kit/served.ts'
 import { chunk, chunks, completion, failure, hang, stream, usageChunk, whole } from './kit/vendor.ts'
 
 // One text for both: what is used here has the same types in both majors, which TypeScript cannot know.
 const MAJORS = { 'openai 7': OpenAI, 'openai 6': OpenAI6 as unknown as typeof OpenAI }
-/** The sandbox itself, and the sandbox behind another gateway. */
-const GENERAL = ['sandbox/general', 'far/general']
-const VISION = ['sandbox/vision', 'far/vision']
 const MAX_BODY = 100_000
 
 type Request = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, 'stream'>
 type Options = NonNullable<ConstructorParameters<typeof OpenAI>[0]>
 
 let served: Served
-const unhandled: unknown[] = []
-const noteUnhandled = (reason: unknown) => unhandled.push(reason)
+let unhandled: ReturnType<typeof watchUnhandled>
 beforeAll(async () => {
-  process.on('unhandledRejection', noteUnhandled)
+  unhandled = watchUnhandled()
   served = await serve({ server: { max_body_bytes: MAX_BODY } })
 })
 beforeEach(() => {
@@ -28,8 +24,7 @@ beforeEach(() => {
 })
 afterAll(async () => {
   await served.close()
-  process.off('unhandledRejection', noteUnhandled)
-  expect(unhandled).toEqual([])
+  expect(unhandled.stop()).toEqual([])
 })
 
 const says = (content: string, more: Partial<Request> = {}): Request => ({
@@ -500,7 +495,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
     test('leaves nothing unhandled behind', async () => {
       Bun.gc(true)
       for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
-      expect(unhandled).toEqual([])
+      expect(unhandled.seen).toEqual([])
     })
   })
 

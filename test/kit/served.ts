@@ -60,6 +60,24 @@ export async function openPort(settings: Settings = {}, parts: Parts = {}): Prom
   }
 }
 
+/** Models of the sandbox itself, and of the sandbox behind another gateway. */
+export const GENERAL = ['sandbox/general', 'far/general']
+export const VISION = ['sandbox/vision', 'far/vision']
+
+/** Keeps what was rejected and never looked at, until it is stopped. */
+export function watchUnhandled(): { seen: unknown[]; stop(): unknown[] } {
+  const seen: unknown[] = []
+  const note = (reason: unknown) => seen.push(reason)
+  process.on('unhandledRejection', note)
+  return {
+    seen,
+    stop() {
+      process.off('unhandledRejection', note)
+      return seen
+    },
+  }
+}
+
 export type Served = Port & { vendor: Vendor }
 
 /** The gateway with all that stands behind it. */
