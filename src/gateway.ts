@@ -1,5 +1,6 @@
 /** Builds every part of the house once, joins them, and hands back the whole. */
 import { createChat } from './chat/chat.ts'
+import { chatcompatDialect } from './chat/dialects/chatcompat.ts'
 import { chatRoute } from './chat/http.ts'
 import { createMeter } from './chat/meter.ts'
 import { type Config, storeUrl } from './config/config.ts'
@@ -81,7 +82,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const app = createApp({
     routes: routeTable({
       models: modelRoutes({ catalogue }),
-      chat: chatRoute({ chat, settings, clock, log }),
+      chat: chatRoute({ chat, dialect: chatcompatDialect(settings), settings, clock, log }),
       ready: () => store.ping(),
       version,
     }),

@@ -6,6 +6,7 @@ import { firstToAnswer } from '../models/targets.ts'
 import type { ChatCall, ChatProvider } from '../providers/provider.ts'
 import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Meter } from './meter.ts'
 
@@ -14,7 +15,7 @@ export type Asked = Chosen & { request: ChatRequest; meter: Meter }
 
 export type Chat = {
   /** Chooses the model and fits the request to it; throws what stands in the way, before anything is sent. */
-  ask(request: ChatRequest, context: Context): Asked
+  ask(request: ChatRequest, family: EndpointFamily, context: Context): Asked
   whole(asked: Asked, context: Context): Promise<ChatCompletion>
   /** Resolves once the upstream has said something; rejects with its refusal. */
   chunks(asked: Asked, context: Context): Promise<AsyncIterable<ChatChunk[]>>
@@ -27,8 +28,8 @@ type ChatParts = {
 
 export function createChat({ catalogue, startMeter }: ChatParts): Chat {
   return {
-    ask(request, context) {
-      const { model, requested } = catalogue.require(request.model, 'chatcompat', context.caller)
+    ask(request, family, context) {
+      const { model, requested } = catalogue.require(request.model, family, context.caller)
       context.note.model = model.id
       const asked = applyChatLimits(model, request)
       return { model, requested, request: asked, meter: startMeter(model, asked, context) }

@@ -6,6 +6,7 @@ import { catalogueModel } from '../models/catalogue.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
 import { GatewayError } from '../spec/error.ts'
 import { usageFrom } from '../spec/usage.ts'
+import { chatcompatDialect } from './dialects/chatcompat.ts'
 import { chatRoute } from './http.ts'
 
 const clock = { now: () => 0, after: () => () => {} }
@@ -34,6 +35,7 @@ test('the error that ends a stream is told before the count of what was said is 
       whole: () => Promise.reject(new Error('not asked for')),
       chunks: async () => breaksOff(),
     },
+    dialect: chatcompatDialect(DEFAULT_SERVER),
     settings: DEFAULT_SERVER,
     clock,
     log,

@@ -1,4 +1,4 @@
-/** Chat completions over HTTP: `POST /v1/chat/completions`, whole and streamed (specification 2.2 to 2.4). */
+/** Chat over HTTP, whole and streamed, in any dialect (specification 2.2 to 2.4). */
 import type { ServerSettings } from '../config/config.ts'
 import { readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
@@ -8,33 +8,35 @@ import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { lifecycleHeaders } from '../models/lifecycle.ts'
-import { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
-import { ChatRequest } from '../spec/chat-request.ts'
+import type { ChatChunk } from '../spec/chat-completion.ts'
 import type { GatewayError } from '../spec/error.ts'
 import type { Asked, Chat } from './chat.ts'
-import { parseChatRequest } from './dialects/chatcompat.ts'
-import { type AnswerHead, type ChunkWriter, createChunkWriter, writeWhole } from './dialects/chatcompat-writer.ts'
+import type { AnswerWriter, Dialect } from './dialects/dialect.ts'
 
-type ChatRouteParts = { chat: Chat; settings: ServerSettings; clock: Clock; log: Log }
+type ChatRouteParts = { chat: Chat; dialect: Dialect; settings: ServerSettings; clock: Clock; log: Log }
 
-export function chatRoute({ chat, settings, clock, log }: ChatRouteParts): Route {
+export function chatRoute({ chat, dialect, settings, clock, log }: ChatRouteParts): Route {
+  const writerFor = ({ model, request }: Asked): AnswerWriter => {
+    const id = `${dialect.id_prefix}${randomAlphanumerics(24)}`
+    return dialect.writer({ id, created: unixSeconds(clock), model: model.id }, request)
+  }
+
   async function whole(asked: Asked, context: Context): Promise<Response> {
     try {
       const answer = await chat.whole(asked, context)
       const usage = await asked.meter.usage()
       await asked.meter.settle({ error: false })
-      const body = writeWhole(answer, headOf(asked, clock), { usage, delta_mirror: settings.delta_mirror })
-      return Response.json(body, { headers: modelHeaders(asked, clock) })
+      return Response.json(writerFor(asked).whole(answer, usage), { headers: modelHeaders(asked, clock) })
     } catch (error) {
       await asked.meter.settle(outcomeOf(error, context))
       throw error
     }
   }
 
-  /** The answer's events. An error after the first of them is the last one; there is no `[DONE]` then. */
+  /** The answer's events. An error after the first of them is the last one. */
   async function* events(
     starting: Promise<AsyncIterable<ChatChunk[]>>,
-    { asked, writer, context }: { asked: Asked; writer: ChunkWriter; context: Context },
+    { asked, writer, context }: { asked: Asked; writer: AnswerWriter; context: Context },
   ): AsyncIterable<string> {
     try {
       for await (const batch of await starting) {
@@ -58,9 +60,7 @@ export function chatRoute({ chat, settings, clock, log }: ChatRouteParts): Route
 
   async function streamed(asked: Asked, context: Context): Promise<Response> {
     context.note.stream = true
-    const writer = createChunkWriter(headOf(asked, clock), {
-      include_usage: asked.request.stream_options?.include_usage === true,
-    })
+    const writer = writerFor(asked)
     const starting = chat.chunks(asked, context)
     const silent = await outlasts(starting, settings.keep_alive_seconds * 1000, clock)
     if (!silent) {
@@ -89,22 +89,13 @@ export function chatRoute({ chat, settings, clock, log }: ChatRouteParts): Route
 
   return {
     method: 'POST',
-    path: '/v1/chat/completions',
-    operation: {
-      summary: 'Create a chat completion',
-      description:
-        'With `stream: true` the answer is a stream of server-sent events, one chunk each, ended by `data: [DONE]`.',
-      tag: 'Chat',
-      request: ChatRequest,
-      response: ChatCompletion,
-      stream: ChatChunk,
-      errors: CHAT_ERRORS,
-      example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'What is Gatehouse?' }] },
-    },
+    path: dialect.path,
+    operation: { ...dialect.operation, errors: CHAT_ERRORS },
+    ...(dialect.writeError ? { writeError: dialect.writeError } : {}),
     async handle(context) {
       const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
-      const request = parseChatRequest(await readJson(context.request, limits))
-      const asked = chat.ask(request, context)
+      const request = dialect.parse(await readJson(context.request, limits))
+      const asked = chat.ask(request, dialect.family, context)
       return request.stream ? streamed(asked, context) : whole(asked, context)
     },
   }
@@ -137,12 +128,6 @@ const CHAT_ERRORS: GatewayError['code'][] = [
   'no_available_channel',
   'upstream_timeout',
 ]
-
-const headOf = ({ model }: Asked, clock: Clock): AnswerHead => ({
-  id: `chatcmpl-${randomAlphanumerics(24)}`,
-  created: unixSeconds(clock),
-  model: model.id,
-})
 
 /** What the headers say of the model that was asked for, and of the one that answered in its place. */
 function modelHeaders({ model, requested }: Asked, clock: Clock): Record<string, string> {

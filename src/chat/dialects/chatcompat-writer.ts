@@ -1,10 +1,8 @@
 /** The chat-completions dialect, outwards: answers as clients read them, whole (2.4) and as a stream of events. */
 import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../spec/chat-completion.ts'
-import { errorBody, type GatewayError } from '../../spec/error.ts'
+import { errorBody } from '../../spec/error.ts'
 import type { Usage } from '../../spec/usage.ts'
-
-/** What every answer and every chunk of one request carries alike. */
-export type AnswerHead = { id: string; created: number; model: string }
+import type { AnswerHead, AnswerWriter } from './dialect.ts'
 
 /** A whole answer: `message`, and `delta` with the same content where the mirror is on, so that 2.4 as written fits. */
 export function writeWhole(answer: ChatCompletion, head: AnswerHead, options: { usage: Usage; delta_mirror: boolean }) {
@@ -31,16 +29,7 @@ function mirrorOf({ content, tool_calls, ...rest }: AnswerMessage): Delta {
   return delta
 }
 
-export type ChunkWriter = {
-  /** The events of one batch, as text; empty when there is nothing for the client in it. */
-  write(batch: ChatChunk[]): string
-  /** Whether the client asked for the usage. */
-  tellsUsage: boolean
-  /** The end of a stream that went well; the usage where the client asked for it. */
-  end(usage: Usage | undefined): string
-  /** The end of a stream that broke: one event, no `[DONE]`. */
-  fail(error: GatewayError): string
-}
+export type ChunkWriter = Omit<AnswerWriter, 'whole'>
 
 /**
  * Frames chunks: the same id, created and model on each; for every choice first its role, alone; `finish_reason` and

@@ -1,16 +1,41 @@
-/** The chat-completions dialect, inwards: a client's JSON into the house's words, refused with the place and the rule. */
+/** The chat-completions dialect: a client's JSON into the house's words, refused with the place and the rule. */
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import { EXTRA_FIELDS } from '../../config/schema.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
 import { refusalOf } from '../../models/refusal.ts'
+import { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Message } from '../../spec/message.ts'
+import { createChunkWriter, writeWhole } from './chatcompat-writer.ts'
+import type { Dialect } from './dialect.ts'
 
 /** The extra fields are left to `models/limits.ts`: to a model that has them not they are unknown fields. */
 const Shared = Type.Omit(ChatRequest, [...EXTRA_FIELDS])
 const check = Compile(Shared)
+
+/** `settings` are read at each answer, so that a reload applies. */
+export const chatcompatDialect = (settings: { delta_mirror: boolean }): Dialect => ({
+  family: 'chatcompat',
+  id_prefix: 'chatcmpl-',
+  path: '/v1/chat/completions',
+  operation: {
+    summary: 'Create a chat completion',
+    description:
+      'With `stream: true` the answer is a stream of server-sent events, one chunk each, ended by `data: [DONE]`.',
+    tag: 'Chat',
+    request: ChatRequest,
+    response: ChatCompletion,
+    stream: ChatChunk,
+    example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'What is Gatehouse?' }] },
+  },
+  parse: parseChatRequest,
+  writer: (head, request) => ({
+    whole: (answer, usage) => writeWhole(answer, head, { usage, delta_mirror: settings.delta_mirror }),
+    ...createChunkWriter(head, { include_usage: request.stream_options?.include_usage === true }),
+  }),
+})
 
 /**
  * `null` is absent. Unknown top-level fields are not looked at; they go on, for a provider whose operator allows them.

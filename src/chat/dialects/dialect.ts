@@ -1,0 +1,37 @@
+/** What a client's way of speaking must do for a chat request: read it, write its answer, and tell its errors. */
+import type { Operation } from '../../http/context.ts'
+import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
+import type { ChatRequest } from '../../spec/chat-request.ts'
+import type { EndpointFamily } from '../../spec/endpoint-family.ts'
+import type { GatewayError } from '../../spec/error.ts'
+import type { Usage } from '../../spec/usage.ts'
+
+/** What every answer and every event of one request carries alike. */
+export type AnswerHead = { id: string; created: number; model: string }
+
+/** The answer to one request, written for its client. */
+export type AnswerWriter = {
+  /** The body of a whole answer. */
+  whole(answer: ChatCompletion, usage: Usage): unknown
+  /** The events of one batch, as text; empty when there is nothing for the client in it. */
+  write(batch: ChatChunk[]): string
+  /** Whether the end of the stream tells the usage, and so waits for it. */
+  tellsUsage: boolean
+  /** The end of a stream that went well. */
+  end(usage: Usage | undefined): string
+  /** The end of a stream that broke. */
+  fail(error: GatewayError): string
+}
+
+export type Dialect = {
+  family: EndpointFamily
+  /** Before the random part of an answer's id. */
+  id_prefix: string
+  path: string
+  operation: Omit<Operation, 'errors'>
+  /** A client's JSON in the house's words. Throws GatewayError naming the field and what it may be. */
+  parse(body: unknown): ChatRequest
+  writer(head: AnswerHead, request: ChatRequest): AnswerWriter
+  /** The body of an error that is told with its status; the OpenAI shape when absent. */
+  writeError?(error: GatewayError): unknown
+}
