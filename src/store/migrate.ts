@@ -1,12 +1,14 @@
 /** Brings a database to the shape this version needs, or refuses one that a newer version has written. */
 import { type Migration, Migrator } from 'kysely/migration'
 import { firstTables } from './migrations/0001-first-tables.ts'
+import { tasks } from './migrations/0002-tasks.ts'
 import { StoreError } from './store-error.ts'
 import type { Database } from './tables.ts'
 
 /** In code, not read from a folder, so that a single-file build holds them. Never edit or rename one that was released. */
 export const MIGRATIONS: Record<string, Migration> = {
   '0001-first-tables': firstTables,
+  '0002-tasks': tasks,
 }
 
 /**

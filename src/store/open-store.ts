@@ -1,9 +1,12 @@
 /** Opens the store that an address names, up to date and ready. */
+import { callbackStore } from './callbacks.ts'
+import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { modelStore } from './models.ts'
+import { secretStore } from './secrets.ts'
 import type { Store } from './store.ts'
 import { StoreError } from './store-error.ts'
-import type { Database } from './tables.ts'
+import { taskStore } from './tasks.ts'
 import { tokenStore } from './tokens.ts'
 import { usageStore } from './usage.ts'
 
@@ -16,22 +19,26 @@ export async function openStore({ url }: { url: string }): Promise<Store> {
     const found = url.includes(':') ? `"${scheme}:${scheme === 'sqlite' ? '' : '...'}"` : 'something else'
     throw new StoreError(`The store's address must be "sqlite:<path>" or "sqlite::memory:"; it is ${found}.`)
   }
-  return storeOf('sqlite', await openSqlite(rest))
+  return storeOf(await openSqlite(rest))
 }
 
-function storeOf(engine: string, db: Database): Store {
+function storeOf(engine: Engine): Store {
+  const { db } = engine
   const tokens = tokenStore(db)
   let closed: Promise<void> | undefined
   return {
-    engine,
+    engine: engine.name,
     tokens,
     usage: usageStore(db),
     models: modelStore(db),
+    tasks: taskStore(engine),
+    callbacks: callbackStore(engine),
+    secrets: secretStore(engine),
     async ping() {
       await tokens.revision()
     },
     close() {
-      closed ??= db.destroy()
+      closed ??= engine.close()
       return closed
     },
   }

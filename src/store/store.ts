@@ -146,6 +146,7 @@ export type TaskStore = {
   watch(listener: (change: { task_id: string; status: TaskStatus }) => void): () => void
 }
 
+/** `attempts`: how many were made and saved so far; 0 before the first. */
 export type Callback = { callback_id: string; task_id: string; token_id: string; url: string; attempts: number }
 
 export type CallbackStore = {

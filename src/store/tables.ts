@@ -1,5 +1,7 @@
 /** The tables as the query builder sees them; nothing here leaves the room. */
 import type { Kysely, Transaction } from 'kysely'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { FailCode, TaskStatus } from '../spec/task.ts'
 import type { UsageRow } from '../spec/token.ts'
 
 type TokensTable = {
@@ -25,11 +27,70 @@ type ModelsTable = { id: string; first_seen: number }
 /** How often each noun was changed. */
 type RevisionsTable = { noun: string; revision: number }
 
+type TasksTable = {
+  task_id: string
+  token_id: string
+  family: EndpointFamily
+  model: string
+  status: TaskStatus
+  progress: number
+  submit_time: number
+  start_time: number
+  finish_time: number
+  fail_code: FailCode | ''
+  fail_reason: string
+  /** JSON text, as are `tried`, `operation`, `made`, `outputs` and `late_outcome`. */
+  request: string
+  base_url: string
+  provider: string
+  upstream_model: string
+  tried: string
+  sent_at: number | null
+  operation: string | null
+  made: string | null
+  outputs: string
+  outputs_expire_at: number | null
+  deadline_at: number
+  cancel_asked_at: number | null
+  late_outcome: string | null
+  failures: number
+  due_ms: number | null
+  leased_by: string
+  fence: number
+  /** Since when it is hidden; null: it is not. */
+  deleted_at: number | null
+}
+
+type TaskInputsTable = {
+  task_id: string
+  /** JSON text. */
+  inputs: string
+}
+
+type TaskKeysTable = { token_id: string; key: string; body_hash: string; task_id: string; expires_at: number }
+
+type CallbacksTable = {
+  callback_id: string
+  task_id: string
+  token_id: string
+  url: string
+  attempts: number
+  /** null: the task has not ended yet, or there is nothing more to do. */
+  due_ms: number | null
+  delivered_at: number | null
+  last_status: number | null
+}
+
 export type Tables = {
   tokens: TokensTable
   usage: UsageRow
   models: ModelsTable
   revisions: RevisionsTable
+  tasks: TasksTable
+  task_inputs: TaskInputsTable
+  task_keys: TaskKeysTable
+  callbacks: CallbacksTable
+  secrets: { name: string; value: string }
 }
 
 export type Database = Kysely<Tables>

@@ -11,12 +11,8 @@ const COUNTS = ['requests', 'errors', 'input_tokens', 'output_tokens', 'estimate
 export function usageStore(db: Database): UsageStore {
   return {
     async add(rows) {
-      const sums = sumOf(rows)
-      if (sums.length === 0) return
-      await db.transaction().execute(async (write) => {
-        for (let at = 0; at < sums.length; at += ROWS_A_STATEMENT)
-          await upsert(write, sums.slice(at, at + ROWS_A_STATEMENT))
-      })
+      if (rows.length === 0) return
+      await db.transaction().execute((write) => addUsage(write, rows))
     },
 
     list({ token_id, since, limit }) {
@@ -26,6 +22,12 @@ export function usageStore(db: Database): UsageStore {
       return query.orderBy('hour', 'desc').orderBy('token_id').orderBy('model').limit(limit).execute()
     },
   }
+}
+
+/** For a transaction that counts with what else it writes. */
+export async function addUsage(write: Write, rows: UsageRow[]): Promise<void> {
+  const sums = sumOf(rows)
+  for (let at = 0; at < sums.length; at += ROWS_A_STATEMENT) await upsert(write, sums.slice(at, at + ROWS_A_STATEMENT))
 }
 
 async function upsert(write: Write, rows: UsageRow[]): Promise<void> {

@@ -13,9 +13,12 @@ import {
   SqliteQueryCompiler,
   type SqliteStatement,
 } from 'kysely'
+import type { Engine } from '../engine.ts'
 import { migrate } from '../migrate.ts'
+import { createNews } from '../news.ts'
+import { createSharedCommit } from '../shared-commit.ts'
 import { StoreError } from '../store-error.ts'
-import type { Database, Tables } from '../tables.ts'
+import type { Tables } from '../tables.ts'
 
 const MEMORY = ':memory:'
 
@@ -30,7 +33,7 @@ const RETRY_MILLISECONDS = 5
 const MAX_KEPT_STATEMENTS = 100
 
 /** Opens the file, creating it (0600) and its directory (0700) where missing, and brings it up to date. */
-export async function openSqlite(path: string): Promise<Database> {
+export async function openSqlite(path: string): Promise<Engine> {
   const file = openFile(path)
   try {
     file.run(`PRAGMA busy_timeout = ${OPENING_BUSY_MILLISECONDS}`)
@@ -49,7 +52,18 @@ export async function openSqlite(path: string): Promise<Database> {
     await db.destroy()
     throw cause
   }
-  return db
+  const commit = createSharedCommit(db)
+  return {
+    name: 'sqlite',
+    db,
+    write: commit.write,
+    many_writers: false,
+    ...createNews(),
+    async close() {
+      await commit.settled()
+      await db.destroy()
+    },
+  }
 }
 
 function openFile(path: string): SqliteFile {

@@ -1,0 +1,65 @@
+/** Callbacks in the database: waiting for their task's end, due, and what became of them. */
+import type { Engine } from './engine.ts'
+import type { CallbackStore } from './store.ts'
+import type { Write } from './tables.ts'
+import { passOverLocked } from './task-sql.ts'
+
+export function callbackStore(engine: Engine): CallbackStore {
+  const { db } = engine
+  const earliest = async () => {
+    const row = await db
+      .selectFrom('callbacks')
+      .select('due_ms')
+      .where('due_ms', 'is not', null)
+      .orderBy('due_ms')
+      .limit(1)
+      .executeTakeFirst()
+    return row?.due_ms ?? null
+  }
+  return {
+    earliest,
+
+    async claim({ now_ms, until_ms, limit }) {
+      const first = await earliest() // most looks find nothing; they should not stand in line for the write lock
+      if (first === null || first > now_ms || limit < 1) return []
+      return engine.write(async (write) => {
+        const due = await passOverLocked(
+          engine,
+          write
+            .selectFrom('callbacks')
+            .select(['callback_id', 'task_id', 'token_id', 'url', 'attempts'])
+            .where('due_ms', '<=', now_ms)
+            .orderBy('due_ms')
+            .orderBy('callback_id')
+            .limit(limit),
+        ).execute()
+        const ids = due.map(({ callback_id }) => callback_id)
+        if (ids.length > 0)
+          await write.updateTable('callbacks').set({ due_ms: until_ms }).where('callback_id', 'in', ids).execute()
+        return due
+      })
+    },
+
+    async save(callback_id, { due_ms, delivered_at, status }) {
+      await engine.write((write) =>
+        write
+          .updateTable('callbacks')
+          .set((row) => ({ attempts: row('attempts', '+', 1), due_ms, delivered_at, last_status: status }))
+          .where('callback_id', '=', callback_id)
+          .execute(),
+      )
+    },
+
+    ofTask: (task_id) =>
+      db
+        .selectFrom('callbacks')
+        .select(['callback_id', 'task_id', 'token_id', 'url', 'attempts', 'delivered_at', 'last_status'])
+        .where('task_id', '=', task_id)
+        .executeTakeFirst(),
+  }
+}
+
+/** For the transaction in which the task ends. */
+export async function makeCallbackDue(write: Write, task_id: string, due_ms: number): Promise<void> {
+  await write.updateTable('callbacks').set({ due_ms }).where('task_id', '=', task_id).execute()
+}

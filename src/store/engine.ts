@@ -1,0 +1,18 @@
+/** What an engine gives the stores, beyond the one language of statements. */
+import type { TaskStatus } from '../spec/task.ts'
+import type { Database, Write } from './tables.ts'
+
+export type TaskNews = { task_id: string; status: TaskStatus }
+
+export type Engine = {
+  name: string
+  db: Database
+  /** Runs `work` in a transaction, perhaps one that it shares; resolves once that is on the disk. */
+  write<T>(work: (write: Write) => Promise<T>): Promise<T>
+  /** Several writers at once: a claim passes over the rows that another one has in hand. */
+  many_writers: boolean
+  /** Tells of a change that is committed; haste only. */
+  tell(news: TaskNews): void
+  watch(listener: (news: TaskNews) => void): () => void
+  close(): Promise<void>
+}

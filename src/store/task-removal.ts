@@ -1,0 +1,49 @@
+/** What is over its time: outputs to delete, and idempotency keys to forget. In small batches. */
+import { sql } from 'kysely'
+import type { TaskOutput } from '../spec/task.ts'
+import type { Engine } from './engine.ts'
+import type { Database } from './tables.ts'
+import { portions } from './task-sql.ts'
+
+export async function outputsToRemove(
+  db: Database,
+  now: number,
+  limit: number,
+): Promise<{ task_id: string; outputs: TaskOutput[] }[]> {
+  const rows = await db
+    .selectFrom('tasks')
+    .select(['task_id', 'outputs'])
+    .where('outputs_expire_at', '<=', now)
+    .orderBy('outputs_expire_at')
+    .orderBy('task_id')
+    .limit(limit)
+    .execute()
+  return rows.map(({ task_id, outputs }) => ({ task_id, outputs: JSON.parse(outputs) as TaskOutput[] }))
+}
+
+export async function removeOutputs(engine: Engine, task_ids: string[]): Promise<void> {
+  // In one order, so that no two processes wait for each other's rows.
+  for (const some of portions(task_ids.toSorted())) {
+    await engine.write((write) =>
+      write.updateTable('tasks').set({ outputs: '[]', outputs_expire_at: null }).where('task_id', 'in', some).execute(),
+    )
+  }
+}
+
+export function forgetTaskKeys(engine: Engine, now: number, limit: number): Promise<number> {
+  return engine.write(async (write) => {
+    const over = write
+      .selectFrom('task_keys')
+      .select(['token_id', 'key'])
+      .where('expires_at', '<=', now)
+      .orderBy('expires_at')
+      .limit(limit)
+    const rows = await write
+      .deleteFrom('task_keys')
+      .where(sql<boolean>`(token_id, key) in ${over}`)
+      .where('expires_at', '<=', now) // a client may have taken it again in between
+      .returning('task_id')
+      .execute()
+    return rows.length
+  })
+}

@@ -1,0 +1,62 @@
+/** A task as a row of its table, and back. */
+import type { Selectable } from 'kysely'
+import type { JsonObject, MadeOutput, Task, TaskOutput } from '../spec/task.ts'
+import type { TaskChange } from './store.ts'
+import type { Tables } from './tables.ts'
+
+export type TaskRow = Selectable<Tables['tasks']>
+
+type Columns = Partial<TaskRow>
+type Fields = Omit<TaskChange, 'drop_inputs' | 'keep_lease' | 'usage'>
+
+export function rowOfTask(task: Task): TaskRow {
+  return {
+    ...task,
+    fail_reason: storable(task.fail_reason),
+    request: JSON.stringify(task.request),
+    tried: JSON.stringify(task.tried),
+    operation: jsonOrNull(task.operation),
+    made: jsonOrNull(task.made),
+    outputs: JSON.stringify(task.outputs),
+    late_outcome: jsonOrNull(task.late_outcome),
+    deleted_at: null,
+  }
+}
+
+export function taskOfRow({ deleted_at: _, ...row }: TaskRow): Task {
+  return {
+    ...row,
+    request: JSON.parse(row.request) as JsonObject,
+    tried: JSON.parse(row.tried) as string[],
+    operation: parsed<Task['operation']>(row.operation),
+    made: parsed<MadeOutput[]>(row.made),
+    outputs: JSON.parse(row.outputs) as TaskOutput[],
+    late_outcome: parsed<Task['late_outcome']>(row.late_outcome),
+  }
+}
+
+/** Only the fields that are given: an absent one must not become null. */
+export function columnsOfChange({
+  tried,
+  operation,
+  made,
+  outputs,
+  late_outcome,
+  fail_reason,
+  ...same
+}: Fields): Columns {
+  const columns: Columns = { ...same }
+  if (fail_reason !== undefined) columns.fail_reason = storable(fail_reason)
+  if (tried !== undefined) columns.tried = JSON.stringify(tried)
+  if (operation !== undefined) columns.operation = jsonOrNull(operation)
+  if (made !== undefined) columns.made = jsonOrNull(made)
+  if (outputs !== undefined) columns.outputs = JSON.stringify(outputs)
+  if (late_outcome !== undefined) columns.late_outcome = jsonOrNull(late_outcome)
+  return columns
+}
+
+const jsonOrNull = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
+const parsed = <T>(text: string | null): T | null => (text === null ? null : (JSON.parse(text) as T))
+
+/** PostgreSQL's text holds every character but NUL; what a vendor says may hold that too. (JSON escapes it.) */
+const storable = (text: string): string => text.replaceAll('\0', '')
