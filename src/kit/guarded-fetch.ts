@@ -1,4 +1,7 @@
 /** Fetches an address that somebody else has given: where it truly leads is checked before a byte is sent. */
+import { lookup } from 'node:dns/promises'
+import { isPublicAddress, readAddress } from './address.ts'
+import type { Clock } from './clock.ts'
 
 /** Where a name has led: what is checked at connect time, at the first address and after every redirect. */
 export type Destination = { url: URL; address: string; port: number }
@@ -9,7 +12,7 @@ export type GuardedRequest = {
   headers?: Record<string, string>
   body?: string
   signal: AbortSignal
-  /** How many redirects are followed. Default 5; 0 hands a redirect back as it is. */
+  /** How many redirects are followed. Default 5; 0 hands a redirect back as it is, and so does any POST. */
   redirects?: number
   /** Origins (`https://host:port`) that may lead to a private address all the same. Default: none. */
   private_origins?: readonly string[] | 'any'
@@ -20,12 +23,14 @@ export type GuardedAnswer = {
   headers: Headers
   /** After redirects. */
   url: string
+  /** As it came: not decompressed. */
   body: ReadableStream<Uint8Array>
 }
 
 /**
  * Rejects with AddressRefused for an address that is not public (loopback, private, link-local, metadata, multicast,
- * unspecified, and IPv6 forms of them) or no http(s) URL; with the runtime's own error when the connection fails.
+ * unspecified, and IPv6 forms of them) or no http(s) URL; with the signal's reason when it is aborted; with an error
+ * that has a `code` when the connection fails, or keeps silent for too long (ETIMEDOUT). Any port is allowed.
  * `headers` other than plain ones (accept, range, user-agent) are not sent on to another origin.
  */
 export type GuardedFetch = (request: GuardedRequest) => Promise<GuardedAnswer>
@@ -35,5 +40,224 @@ export class AddressRefused extends Error {
   constructor(message: string) {
     super(message)
     this.name = 'AddressRefused'
+  }
+}
+
+/** Of one connection: the destination has been checked, and is what is connected to. */
+export type GuardedConnect = (
+  to: Destination,
+  request: { method: string; headers: Headers; body?: string; signal: AbortSignal },
+) => Promise<Response>
+
+export type GuardedFetchParts = {
+  clock: Clock
+  /** All addresses of a host name. */
+  resolve?: (host: string) => Promise<string[]>
+  isPublic?: (address: string) => boolean
+  connect?: GuardedConnect
+  /** A certificate authority (PEM) to trust in place of the machine's. */
+  ca?: string
+  /** How long a name may take to resolve, and an address to answer with its headers. Default 30 s each. */
+  answer_ms?: number
+  /** How long a body may keep silent while it is being read. Default 60 s. */
+  idle_ms?: number
+}
+
+/** Vendors' file servers answer within a second; one that fetches from cold storage may take ten or more. */
+const ANSWER_MILLISECONDS = 30_000
+const IDLE_MILLISECONDS = 60_000
+/** A name with more addresses than that is not tried to its end. */
+const ADDRESSES_TRIED = 4
+/** What tells nothing of who asks, and may go to any origin. */
+const PLAIN_HEADERS = ['accept', 'accept-encoding', 'if-range', 'range', 'user-agent']
+
+export function createGuardedFetch(parts: GuardedFetchParts): GuardedFetch {
+  const { clock, resolve = resolveName, isPublic = isPublicAddress, connect = connectTo(parts.ca) } = parts
+  const { answer_ms = ANSWER_MILLISECONDS, idle_ms = IDLE_MILLISECONDS } = parts
+
+  /** Throws AddressRefused if any address of the host is private: such a name is a trap or a mistake. */
+  async function destinations(url: URL, request: GuardedRequest): Promise<Destination[]> {
+    const { private_origins = [], signal } = request
+    const host = url.hostname.replace(/^\[|\]$/g, '') // IPv6 hosts stand in brackets
+    const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
+    const addresses = readAddress(host)
+      ? [host]
+      : await withTimeLimit({ clock, ms: answer_ms, what: 'resolve', signal }, () => resolve(host))
+    if (addresses.length === 0) throw coded('ENOTFOUND', `The host "${host}" has no address.`)
+    if (private_origins !== 'any' && !private_origins.includes(url.origin) && !addresses.every(isPublic)) {
+      throw new AddressRefused(`The host "${host}" does not lead to a public address.`)
+    }
+    return addresses.map((address) => ({ url, address, port }))
+  }
+
+  /** One request: the addresses in order, the next only while no connection stood. */
+  async function exchange(url: URL, request: GuardedRequest, headers: Headers): Promise<GuardedAnswer> {
+    const tried = (await destinations(url, request)).slice(0, ADDRESSES_TRIED)
+    for (const [index, to] of tried.entries()) {
+      // Ends the connection: by the caller, by a time limit, or when the body is left.
+      const ending = new AbortController()
+      const follow = () => ending.abort(request.signal.reason)
+      request.signal.addEventListener('abort', follow, { once: true })
+      const release = () => request.signal.removeEventListener('abort', follow)
+      try {
+        const { method = 'GET', body } = request
+        const response = await withTimeLimit({ clock, ms: answer_ms, what: 'answer', signal: request.signal }, () =>
+          connect(to, { method, headers, ...(body === undefined ? {} : { body }), signal: ending.signal }),
+        )
+        const life = { clock, idle_ms, signal: request.signal, release, end: (why: unknown) => ending.abort(why) }
+        return { status: response.status, headers: response.headers, url: url.href, body: guardBody(response, life) }
+      } catch (thrown) {
+        release()
+        ending.abort(thrown)
+        request.signal.throwIfAborted()
+        if (index === tried.length - 1 || !NEVER_CONNECTED.test(codeOf(thrown))) {
+          // What the runtime throws may hold the whole address with its signature.
+          throw coded(codeOf(thrown), `No answer from the host "${url.hostname}" (${codeOf(thrown)}).`)
+        }
+      }
+    }
+    throw coded('ENOTFOUND', `The host "${url.hostname}" has no address.`)
+  }
+
+  return async (request) => {
+    const { method = 'GET', redirects = 5, signal } = request
+    signal.throwIfAborted()
+    let url = checkUrl(request.url)
+    const headers = new Headers({ 'accept-encoding': 'identity', ...request.headers })
+    headers.delete('host')
+    for (let followed = 0; ; followed++) {
+      const answer = await exchange(url, request, headers)
+      const location = answer.headers.get('location')
+      if (redirects === 0 || method === 'POST' || !isRedirect(answer.status) || location === null) return answer
+      await answer.body.cancel()
+      if (followed === redirects) {
+        throw coded('ERR_TOO_MANY_REDIRECTS', `The host "${url.hostname}" redirected more than ${redirects} times.`)
+      }
+      const next = checkUrl(location, url)
+      if (url.protocol === 'https:' && next.protocol === 'http:') {
+        throw new AddressRefused(`The host "${url.hostname}" redirected from https to http.`)
+      }
+      // Once dropped they stay dropped, even if the way leads back.
+      if (next.origin !== url.origin) {
+        for (const name of [...headers.keys()]) if (!PLAIN_HEADERS.includes(name)) headers.delete(name)
+      }
+      url = next
+    }
+  }
+}
+
+function checkUrl(text: string, base?: URL): URL {
+  const url = URL.parse(text, base)
+  if (!url) throw new AddressRefused('The address is no URL.')
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw new AddressRefused(`The address begins with "${url.protocol}", not with http:// or https://.`)
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw new AddressRefused(`The address of the host "${url.hostname}" holds a user name or password.`)
+  }
+  return url
+}
+
+const isRedirect = (status: number) => [301, 302, 303, 307, 308].includes(status)
+
+/** IPv4 first: many machines have IPv6 addresses for names but no way to them, and would wait in vain. */
+async function resolveName(host: string): Promise<string[]> {
+  const found = await lookup(host, { all: true, verbatim: true })
+  return found.toSorted((a, b) => a.family - b.family).map(({ address }) => address)
+}
+
+/**
+ * The runtime is given an address in figures, so there is nothing left for it to resolve; the certificate is checked
+ * against the name all the same. Each connection is its own: one from a pool was checked at another time.
+ */
+const connectTo =
+  (ca: string | undefined): GuardedConnect =>
+  ({ url, address, port }, { method, headers, body, signal }) => {
+    const target = new URL(url)
+    target.hostname = address.includes(':') ? `[${address}]` : address
+    target.port = String(port)
+    target.hash = ''
+    const sent = new Headers(headers)
+    sent.set('host', url.host)
+    // A certificate of an address in figures needs no name beside it.
+    const name = target.hostname === url.hostname ? {} : { serverName: url.hostname }
+    const options: BunFetchRequestInit = {
+      method,
+      headers: sent,
+      ...(body === undefined ? {} : { body }),
+      signal,
+      redirect: 'manual',
+      keepalive: false,
+      decompress: false,
+      // Bun would give up by itself after five minutes.
+      timeout: false,
+      ...(url.protocol === 'https:' ? { tls: { ...name, ...(ca === undefined ? {} : { ca }) } } : {}),
+    }
+    return fetch(target, options)
+  }
+
+type BodyLife = {
+  clock: Clock
+  idle_ms: number
+  signal: AbortSignal
+  release: () => void
+  end: (why: unknown) => void
+}
+
+/** The body with a limit on its silence; nothing is read before it is asked for. */
+function guardBody(response: Response, life: BodyLife): ReadableStream<Uint8Array> {
+  const reader = response.body?.getReader()
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const limit = { clock: life.clock, ms: life.idle_ms, what: 'body', signal: life.signal }
+        try {
+          const { done, value } = reader ? await withTimeLimit(limit, () => reader.read()) : DONE
+          if (!done) return controller.enqueue(value)
+          life.release()
+          controller.close()
+        } catch (thrown) {
+          life.release()
+          life.end(thrown)
+          controller.error(life.signal.aborted ? life.signal.reason : brokenOff(thrown))
+        }
+      },
+      async cancel(reason) {
+        life.release()
+        life.end(reason ?? new Error('The body was left.'))
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+const DONE = { done: true, value: undefined } as const
+
+const brokenOff = (thrown: unknown) => coded(codeOf(thrown), `The body broke off (${codeOf(thrown)}).`)
+
+/** Codes of a connection that never stood, so that another address of the same host may be tried. */
+const NEVER_CONNECTED =
+  /^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|ConnectionRefused|FailedToOpenSocket)$/
+
+const coded = (code: string, message: string) => Object.assign(new Error(message), { code })
+
+function codeOf(thrown: unknown): string {
+  const code = typeof thrown === 'object' && thrown !== null && 'code' in thrown ? thrown.code : undefined
+  return typeof code === 'string' ? code : thrown instanceof Error ? thrown.name : 'unknown'
+}
+
+type TimeLimit = { clock: Clock; ms: number; what: string; signal: AbortSignal }
+
+/** Settles with the work, or rejects when the time is up or the signal is aborted, whatever the work does then. */
+async function withTimeLimit<T>({ clock, ms, what, signal }: TimeLimit, work: () => Promise<T>): Promise<T> {
+  const over = Promise.withResolvers<never>()
+  const leave = () => over.reject(signal.reason)
+  signal.addEventListener('abort', leave, { once: true })
+  const cancel = clock.after(ms, () => over.reject(coded('ETIMEDOUT', `No ${what} within ${ms / 1000} s.`)))
+  try {
+    return await Promise.race([work(), over.promise])
+  } finally {
+    cancel()
+    signal.removeEventListener('abort', leave)
   }
 }

@@ -25,6 +25,11 @@ export const ERRORS = {
     type: 'invalid_request_error',
     when: 'The upstream says the input is too long.',
   },
+  input_media_invalid: {
+    status: 400,
+    type: 'invalid_request_error',
+    when: 'An image or video of the request could not be fetched or read.',
+  },
   content_policy_violation: { status: 400, type: 'invalid_request_error', when: 'The upstream refused the content.' },
   upstream_invalid_request: { status: 400, type: 'invalid_request_error', when: 'The upstream refused the request.' },
   invalid_api_key: { status: 401, type: 'authentication_error', when: 'No token, or none that is valid.' },
