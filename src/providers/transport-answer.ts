@@ -8,14 +8,19 @@ export type UpstreamRequest = {
   /** The operator's name of the provider, for messages and the log; the address never stands in either. */
   provider: string
   url: string
-  method: 'GET' | 'POST'
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   headers: Record<string, string>
-  body?: string
+  body?: string | Uint8Array<ArrayBuffer>
   /** Aborted when the client has left: the connection is closed at once, whatever the state of the answer. */
   signal: AbortSignal
   timeouts: Required<Timeouts>
   /** Whether the answer is read as it comes (idle time-out) or as a whole (total time-out). */
   stream: boolean
+  /**
+   * It may cost money, so it is written to the wire at most once. Its failure has `detail.taken: 'no'` when nothing of
+   * it was sent, and leaves that open otherwise. What an HTTP status says of it, `refusalTaken` knows.
+   */
+  order?: true
   /** A look whether somebody is there: a failure is not worth a line in the log, and no proxy is asked. */
   isProbe?: true
 }

@@ -3,14 +3,14 @@ import { connect } from 'node:net'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
-import { createAnswer, createLife, type UpstreamAnswer, type UpstreamRequest } from './transport-answer.ts'
-import { errorCodeOf, failedToSend } from './transport-failure.ts'
+import { createAnswer, createLife, type Life, type UpstreamAnswer, type UpstreamRequest } from './transport-answer.ts'
+import { errorCodeOf, failedToSend, leftBy, neverSent } from './transport-failure.ts'
 
 export type Transport = { send(request: UpstreamRequest): Promise<UpstreamAnswer> }
 
-type Fetch = (url: string, init: RequestInit & { timeout: false }) => Promise<Response>
-/** Opens and closes a bare connection; calls back once when it stood or failed. The result gives up. */
-type Dial = (host: string, port: number, settled: () => void) => () => void
+type Fetch = (url: string, init: RequestInit & { timeout: false; protocol?: 'http1.1' }) => Promise<Response>
+/** Opens and closes a bare connection; calls back once when it stood, or with why it failed. The result gives up. */
+type Dial = (host: string, port: number, settled: (failure?: unknown) => void) => () => void
 
 type TransportParts = {
   clock: Clock
@@ -47,9 +47,38 @@ export function createTransport(parts: TransportParts): Transport {
       hangUp()
       giveUp()
     })
-    const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
-    const hangUp = dial(url.hostname.replace(/^\[|\]$/g, ''), port, cancelTimer) // IPv6 hosts stand in brackets
+    const hangUp = dial(hostOf(url), portOf(url), () => cancelTimer())
     return stop
+  }
+
+  /**
+   * An order is sent only once a bare connection to its host stood: whatever keeps that from standing has kept the
+   * order from being sent, for certain. The connection itself is not used, since fetch takes none.
+   */
+  async function reach(request: UpstreamRequest, url: URL, life: Life): Promise<void> {
+    if (life.signal.aborted) throw neverSent(leftBy(request.signal))
+    if (isProxied(url, environment)) return
+    const { connect_seconds } = request.timeouts
+    await new Promise<void>((resolve, reject) => {
+      const done = (error?: GatewayError) => {
+        cancelTimer()
+        life.signal.removeEventListener('abort', leave)
+        if (error) reject(neverSent(error))
+        else resolve()
+      }
+      const leave = () => {
+        hangUp()
+        done(life.reason() ?? leftBy(request.signal))
+      }
+      const cancelTimer = clock.after(connect_seconds * 1000, () => {
+        hangUp()
+        done(notAccepted(request))
+      })
+      life.signal.addEventListener('abort', leave)
+      const hangUp = dial(hostOf(url), portOf(url), (failure) =>
+        done(failure === undefined ? undefined : failedToSend(request.provider, failure)),
+      )
+    })
   }
 
   return {
@@ -62,15 +91,10 @@ export function createTransport(parts: TransportParts): Transport {
       const { timeouts } = request
       if (!request.stream) life.limit(timeouts.total_seconds, 'the whole answer took longer than')
       const first = life.limit(timeouts.first_byte_seconds, 'no answer came within')
-      const stopWatching = watchConnect(url, timeouts.connect_seconds, () =>
-        life.end(
-          new GatewayError(
-            'upstream_unreachable',
-            `The upstream "${request.provider}" did not accept a connection within ${timeouts.connect_seconds} s.`,
-          ),
-        ),
-      )
+      let stopWatching = () => {}
       try {
+        if (request.order) await reach(request, url, life)
+        else stopWatching = watchConnect(url, timeouts.connect_seconds, () => life.end(notAccepted(request)))
         const response = await send(request.url, {
           method: request.method,
           headers: request.headers,
@@ -80,12 +104,15 @@ export function createTransport(parts: TransportParts): Transport {
           redirect: 'manual',
           // Bun would give up by itself after five minutes.
           timeout: false,
+          // Bun repeats a PUT, DELETE or GET by itself when a kept connection breaks; on a new one it repeats nothing.
+          ...(request.order ? { keepalive: false, protocol: 'http1.1' } : {}),
         })
         answeredAt.set(url.origin, clock.now())
         first()
         return createAnswer({ clock, request, response, life })
       } catch (thrown) {
-        const error = life.reason() ?? failedToSend(request.provider, thrown)
+        const error =
+          thrown instanceof GatewayError ? thrown : (life.reason() ?? failedToSend(request.provider, thrown))
         if (error.code !== 'client_closed_request' && !request.isProbe) {
           log.warn('upstream failed', { provider: request.provider, error: error.code, reason: errorCodeOf(thrown) })
         }
@@ -98,6 +125,15 @@ export function createTransport(parts: TransportParts): Transport {
     },
   }
 }
+
+const notAccepted = ({ provider, timeouts }: UpstreamRequest) =>
+  new GatewayError(
+    'upstream_unreachable',
+    `The upstream "${provider}" did not accept a connection within ${timeouts.connect_seconds} s.`,
+  )
+
+const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, '') // IPv6 hosts stand in brackets
+const portOf = (url: URL) => Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
 
 /** Whether the runtime's fetch would go through a proxy for this address, by the customary variables. */
 function isProxied(url: URL, environment: Record<string, string | undefined>): boolean {
@@ -114,12 +150,11 @@ function isProxied(url: URL, environment: Record<string, string | undefined>): b
 const dialTcp: Dial = (host, port, settled) => {
   const socket = connect({ host, port })
   const close = () => void socket.destroy()
-  const settle = () => {
-    settled()
+  const settle = (failure?: unknown) => {
     close()
+    settled(failure)
   }
-  // A refusal settles it too: the fetch beside it meets the same and says so.
-  socket.once('connect', settle)
+  socket.once('connect', () => settle())
   socket.on('error', settle)
   return close
 }

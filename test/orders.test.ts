@@ -1,0 +1,305 @@
+/** A request that costs money: what the transport puts on the wire, how often, and what it says when that failed. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
+import { systemClock } from '../src/kit/clock.ts'
+import { createLog } from '../src/kit/log.ts'
+import { createTransport } from '../src/providers/transport.ts'
+import type { UpstreamRequest } from '../src/providers/transport-answer.ts'
+import { refusalTaken } from '../src/providers/transport-failure.ts'
+import { GatewayError } from '../src/spec/error.ts'
+import { manualClock } from './kit/clock.ts'
+import { type Answer, failure, hang, hangUp, raw, reset, startVendor, type Vendor, whole } from './kit/vendor.ts'
+
+const stops: (() => Promise<void> | void)[] = []
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop()
+})
+const vendorWith = (...answers: Answer[]): Vendor => {
+  const vendor = startVendor(...answers)
+  stops.push(vendor.stop)
+  return vendor
+}
+
+/** A bare socket that counts the requests whose first line has reached it, and does what the test says at each point. */
+function socketServer(on: { open?: 'end' | 'reset'; bytes?: (text: string) => 'end' | 'reset' | undefined }) {
+  const seen = { connections: 0, requests: 0 }
+  const server = Bun.listen<{ text: string }>({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      open(socket) {
+        seen.connections++
+        socket.data = { text: '' }
+        if (on.open === 'end') socket.end()
+        if (on.open === 'reset') socket.terminate()
+      },
+      data(socket, bytes) {
+        if (socket.data.text === '') seen.requests++
+        socket.data.text += bytes.toString()
+        const next = on.bytes?.(socket.data.text)
+        if (next === 'end') socket.end()
+        if (next === 'reset') socket.terminate()
+      },
+    },
+  })
+  stops.push(() => server.stop(true))
+  return { url: `http://127.0.0.1:${server.port}/v1`, port: server.port, seen }
+}
+
+type Parts = Parameters<typeof createTransport>[0]
+function sender({ clock = systemClock, ...parts }: Partial<Parts> = {}) {
+  const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
+  const transport = createTransport({ clock, log, ...parts })
+  const base = (url: string) => ({
+    provider: 'vendor',
+    url,
+    headers: { 'content-type': 'application/json' },
+    signal: new AbortController().signal,
+    timeouts: DEFAULT_TIMEOUTS,
+    stream: false,
+  })
+  const order = (url: string, more: Partial<UpstreamRequest> = {}) =>
+    transport.send({ ...base(url), method: 'POST', body: '{"prompt":"a cat"}', order: true, ...more })
+  /** A request that is no order, read to its end, so that its connection is kept. */
+  const look = async (url: string) => (await transport.send({ ...base(url), method: 'GET' })).text()
+  return Object.assign(order, { look })
+}
+
+async function refusal(promise: Promise<unknown>): Promise<GatewayError> {
+  try {
+    await promise
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+    throw error
+  }
+  throw new Error('nothing was refused')
+}
+
+/** A bare connection that stands at once. */
+const atOnce: NonNullable<Parts['dial']> = (_host, _port, settled) => {
+  settled()
+  return () => {}
+}
+
+const METHODS = ['POST', 'PUT', 'DELETE'] as const
+
+describe('an order', () => {
+  test.each(METHODS)('by %s goes out once, whole, on a connection of its own', async (method) => {
+    const vendor = vendorWith()
+    vendor.otherwise(whole({ ok: true }))
+    const send = sender()
+    for (let round = 0; round < 3; round++) await send.look(vendor.url)
+    const before = new Set(vendor.requests.map(({ connection }) => connection))
+    expect(before.size).toBe(1) // what is no order shares one
+    for (let round = 0; round < 3; round++) await (await send(vendor.url, { method })).text()
+    const orders = vendor.requests.slice(3)
+    expect(orders.map((one) => [one.method, one.body])).toEqual(Array(3).fill([method, '{"prompt":"a cat"}']))
+    expect(new Set([...before, ...orders.map(({ connection }) => connection)]).size).toBe(4)
+  })
+
+  test('may be bytes', async () => {
+    const vendor = vendorWith(whole({}))
+    await sender()(vendor.url, { body: new TextEncoder().encode('{"é":1}') })
+    expect(vendor.requests[0]?.json()).toEqual({ é: 1 })
+  })
+
+  const faults: [string, Answer][] = [
+    ['is closed after the whole request', hangUp()],
+    ['is reset after the whole request', reset()],
+    ['is closed within the head of the answer', raw('HTTP/1.1 200 OK\r\ncontent-le', { close: true })],
+  ]
+  describe.each(METHODS)('by %s', (method) => {
+    test.each(faults)('whose connection %s is not repeated, and may have been taken', async (_, fault) => {
+      const vendor = vendorWith()
+      const send = sender()
+      await send.look(vendor.url)
+      vendor.answer(fault)
+      const error = await refusal(send(vendor.url, { method }))
+      expect(error).toMatchObject({ code: 'bad_upstream_response' })
+      expect(error.detail.taken).toBeUndefined()
+      expect(vendor.requests).toHaveLength(2)
+    })
+
+    test('whose answer breaks off in its body is not repeated, and may have been taken', async () => {
+      const vendor = vendorWith(raw('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{"id":', { close: true }))
+      const answer = await sender()(vendor.url, { method })
+      const error = await refusal(answer.text())
+      expect(error.detail.taken).toBeUndefined()
+      expect(vendor.requests).toHaveLength(1)
+    })
+
+    test.each([
+      ['closed', 'end'],
+      ['reset', 'reset'],
+    ] as const)('is not repeated when the connection is %s before a byte was read', async (_, open) => {
+      const server = socketServer({ open })
+      const error = await refusal(sender({ dial: atOnce })(server.url, { method }))
+      expect(error.detail.taken).toBeUndefined()
+      expect(server.seen.requests).toBeLessThanOrEqual(1)
+      expect(server.seen.connections).toBe(1)
+    })
+
+    test.each([
+      ['closed', 'end'],
+      ['reset', 'reset'],
+    ] as const)('is not repeated when the connection is %s after its head, before its body is read', async (_, end) => {
+      const server = socketServer({ bytes: (text) => (text.includes('\r\n\r\n') ? end : undefined) })
+      const body = 'x'.repeat(8 * 1024 * 1024) // more than the sockets' buffers hold
+      const error = await refusal(sender()(server.url, { method, body }))
+      expect(error.detail.taken).toBeUndefined()
+      expect(server.seen.requests).toBe(1)
+    })
+
+    test('is not sent on a kept connection that the vendor closed just before', async () => {
+      const closing: Answer = async (wire) => {
+        await whole({ ok: true })(wire)
+        wire.close()
+      }
+      const vendor = vendorWith()
+      vendor.otherwise(whole({ ok: true }))
+      const send = sender()
+      for (let round = 1; round <= 5; round++) {
+        vendor.answer(closing)
+        await send.look(vendor.url)
+        await (await send(vendor.url, { method })).text()
+        expect(vendor.requests).toHaveLength(2 * round)
+      }
+    })
+  })
+
+  test('that is answered late, or given up by its caller, may have been taken', async () => {
+    const clock = manualClock()
+    const vendor = vendorWith(hang(), hang())
+    const send = sender({ clock })
+    const late = refusal(send(vendor.url))
+    await vendor.request(1)
+    clock.advance(DEFAULT_TIMEOUTS.first_byte_seconds * 1000)
+    expect(await late).toMatchObject({ code: 'upstream_timeout' })
+    expect((await late).detail.taken).toBeUndefined()
+    const leaving = new AbortController()
+    const left = refusal(send(vendor.url, { signal: leaving.signal }))
+    await vendor.request(2)
+    leaving.abort()
+    expect(await left).toMatchObject({ code: 'client_closed_request' })
+    expect((await left).detail.taken).toBeUndefined()
+    expect(vendor.requests).toHaveLength(2)
+  })
+})
+
+describe('an order that cannot be sent was certainly not taken', () => {
+  const never: NonNullable<Parts['fetch']> = () => {
+    throw new Error('it was sent')
+  }
+  const notTaken = (code: string) => ({ code, detail: { taken: 'no' } })
+
+  test('because nobody listens', async () => {
+    const server = startVendor()
+    await server.stop()
+    expect(await refusal(sender({ fetch: never })(server.url))).toMatchObject(notTaken('upstream_unreachable'))
+  })
+
+  test('because the name is unknown', async () => {
+    const error = await refusal(sender({ fetch: never })('http://vendor.invalid/v1'))
+    expect(error).toMatchObject(notTaken('upstream_unreachable'))
+  })
+
+  test('because no connection stands within connect_seconds, and not a moment sooner', async () => {
+    const clock = manualClock()
+    let hungUp = 0
+    const dial: NonNullable<Parts['dial']> = () => () => hungUp++
+    let error: GatewayError | undefined
+    const asked = refusal(sender({ clock, fetch: never, dial })('http://10.0.0.1/v1')).then((thrown) => {
+      error = thrown
+    })
+    clock.advance(DEFAULT_TIMEOUTS.connect_seconds * 1000 - 1)
+    await Promise.resolve()
+    expect(error).toBeUndefined()
+    clock.advance(1)
+    await asked
+    expect(error).toMatchObject(notTaken('upstream_unreachable'))
+    expect(hungUp).toBe(1)
+  })
+
+  test('because its caller left, before it was begun or while the connection was awaited', async () => {
+    const dial: NonNullable<Parts['dial']> = () => () => {}
+    const leaving = new AbortController()
+    const send = sender({ fetch: never, dial })
+    const asked = refusal(send('http://10.0.0.1/v1', { signal: leaving.signal }))
+    leaving.abort(new GatewayError('shutting_down', 'The gateway is being stopped.'))
+    expect(await asked).toMatchObject(notTaken('shutting_down'))
+    expect(await refusal(send('http://10.0.0.1/v1', { signal: leaving.signal }))).toMatchObject(
+      notTaken('shutting_down'),
+    )
+  })
+
+  test('because the vendor does not speak TLS, or shows a certificate that nobody knows', async () => {
+    const plain = socketServer({ bytes: () => 'end' })
+    const error = await refusal(sender()(`https://127.0.0.1:${plain.port}/v1`))
+    // A server that hangs up within the handshake looks like one that hangs up on a request: left open.
+    expect(error.detail.taken).toBeUndefined()
+    const speaking = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: { data: (socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n') },
+    })
+    stops.push(() => speaking.stop(true))
+    expect(await refusal(sender()(`https://127.0.0.1:${speaking.port}/v1`))).toMatchObject(
+      notTaken('upstream_unreachable'),
+    )
+  })
+
+  const failingWith =
+    (code: string): NonNullable<Parts['fetch']> =>
+    () =>
+      Promise.reject(Object.assign(new Error('at https://vendor.example/?key=canary'), { code }))
+
+  test.each(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'CERT_HAS_EXPIRED', 'SELF_SIGNED_CERT_IN_CHAIN', 'EPROTO'])(
+    'because the request itself met %s',
+    async (code) => {
+      const send = sender({ dial: atOnce, fetch: failingWith(code) })
+      expect(await refusal(send('https://vendor.example/v1'))).toMatchObject(notTaken('upstream_unreachable'))
+    },
+  )
+
+  test.each(['ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'EHOSTUNREACH', 'ECONNABORTED', 'anything'])(
+    'but not because it met %s, which a connection that stands meets too',
+    async (code) => {
+      const error = await refusal(sender({ dial: atOnce, fetch: failingWith(code) })('https://vendor.example/v1'))
+      expect(error.detail.taken).toBeUndefined()
+      expect(error.message).not.toContain('canary')
+    },
+  )
+
+  test('where a proxy stands between, no bare connection is asked for', async () => {
+    let dials = 0
+    const dial: NonNullable<Parts['dial']> = (_host, _port, settled) => {
+      dials++
+      settled()
+      return () => {}
+    }
+    const environment = { https_proxy: 'http://proxy.example:3128' }
+    const send = sender({ dial, environment, fetch: failingWith('ECONNREFUSED') })
+    expect(await refusal(send('https://vendor.example/v1'))).toMatchObject(notTaken('upstream_unreachable'))
+    expect(dials).toBe(0)
+    const clear = sender({ dial, fetch: failingWith('ECONNREFUSED') })
+    await refusal(clear('https://vendor.example/v1'))
+    expect(dials).toBe(1)
+  })
+})
+
+describe('what an HTTP status says of an order', () => {
+  test.each([301, 307, 308, 400, 401, 402, 403, 404, 409, 413, 422, 429, 451, 500, 501, 503, 519, 528, 529, 530])(
+    '%d: it was refused',
+    (status) => expect(refusalTaken(status)).toEqual({ taken: 'no' }),
+  )
+  test.each([200, 201, 202, 204, 302, 303, 408, 460, 499, 502, 504, 520, 522, 524, 527, 598, 599])(
+    '%d: nobody knows',
+    (status) => expect(refusalTaken(status)).toEqual({}),
+  )
+  test('and an answer with any of them is an answer, not a failure of the transport', async () => {
+    const vendor = vendorWith(failure(503), failure(200))
+    const send = sender()
+    expect((await send(vendor.url)).status).toBe(503)
+    expect((await send(vendor.url)).status).toBe(200)
+  })
+})
