@@ -35,7 +35,7 @@ type VendorOptions = {
   /** How a video ends, by its prompt. Default: completed. */
   end?: (prompt: string) => PaidOrder['end']
   /** The bytes of every video. */
-  file?: Uint8Array
+  file?: Uint8Array<ArrayBuffer>
 }
 
 /** The first box of an MP4 file, and nothing in it: enough to be known as one. */
