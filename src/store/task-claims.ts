@@ -7,6 +7,9 @@ import type { Database, Write } from './tables.ts'
 import { taskOfRow } from './task-row.ts'
 import { passOverLocked, portions } from './task-sql.ts'
 
+/** SQLite joins at most 500 queries by `union all`; here one for each token. More are had with the next claim. */
+const MOST_AT_ONCE = 400
+
 /** Of several who claim at once each passes over what the others hold: with that many candidates some are left. */
 const CANDIDATES_A_WANTED = 4
 
@@ -29,7 +32,11 @@ async function anyDue(db: Database, { provider, now_ms }: Claim): Promise<boolea
 
 async function take(engine: Engine, write: Write, claim: Claim): Promise<Task[]> {
   const { provider, now_ms, until_ms: due_ms, by: leased_by } = claim
-  const turns = await fairTurns(write, claim, engine.many_writers ? CANDIDATES_A_WANTED : 1)
+  const turns = await fairTurns(
+    write,
+    claim,
+    Math.min(MOST_AT_ONCE, claim.limit * (engine.many_writers ? CANDIDATES_A_WANTED : 1)),
+  )
   const rows = await passOverLocked(
     engine,
     write
@@ -52,29 +59,63 @@ async function take(engine: Engine, write: Write, claim: Claim): Promise<Task[]>
   return mine.map((row) => taskOfRow({ ...row, due_ms, leased_by, fence: row.fence + 1 }))
 }
 
-/** The oldest due task of each token, then the second oldest of each, and so on. Answered from the index alone. */
-async function fairTurns(write: Write, claim: Claim, candidates: number): Promise<string[]> {
-  const due = write
-    .selectFrom('tasks')
-    .select((of) => [
-      'task_id',
-      'due_ms',
-      of.fn
-        .agg<number>('row_number')
-        .over((window) => window.partitionBy('token_id').orderBy('due_ms').orderBy('task_id'))
-        .as('turn'),
-    ])
-    .where('provider', '=', claim.provider)
-    .where('due_ms', '<=', claim.now_ms)
-  const rows = await write
-    .selectFrom(due.as('due'))
-    .select('task_id')
-    .orderBy('turn')
-    .orderBy('due_ms')
-    .orderBy('task_id')
-    .limit(claim.limit * candidates)
-    .execute()
+/**
+ * The oldest due task of each token, then the second oldest of each, and so on: the first `most` of them. What it costs
+ * grows with the number of tokens that have work waiting and with `most`, not with the length of their queues.
+ */
+async function fairTurns(write: Write, claim: Claim, most: number): Promise<string[]> {
+  const firsts = await firstOfEachToken(write, claim, most)
+  if (firsts.length === most) return firsts.map(({ task_id }) => task_id)
+  const deepest = most - firsts.length + 1 // the first turn of the other tokens comes before any second one
+  const queues = firsts.map(({ token_id }) => {
+    const queue = write
+      .selectFrom('tasks')
+      .select(['task_id', 'due_ms', 'token_id'])
+      .where('provider', '=', claim.provider)
+      .where('token_id', '=', token_id)
+      .where('due_ms', '<=', claim.now_ms)
+      .orderBy('due_ms')
+      .orderBy('task_id')
+      .limit(deepest)
+    return sql`select * from (${queue}) as queue`
+  })
+  if (queues.length === 0) return []
+  const { rows } = await sql<{ task_id: string }>`
+    select task_id from (
+      select task_id, due_ms, row_number() over (partition by token_id order by due_ms, task_id) as turn
+      from (${sql.join(queues, sql` union all `)}) as queues
+    ) as turns
+    order by turn, due_ms, task_id limit ${most}`.execute(write)
   return rows.map(({ task_id }) => task_id)
+}
+
+/** One look into the index for each token that has work at this provider, due or not. Oldest first. */
+async function firstOfEachToken(write: Write, { provider, now_ms }: Claim, most: number) {
+  const { rows } = await sql<{ token_id: string; task_id: string }>`
+    with recursive holder(token_id) as (
+      select (
+        select token_id from tasks where provider = ${provider} and due_ms is not null order by token_id limit 1
+      )
+      union all
+      select (
+        select tasks.token_id from tasks
+        where tasks.provider = ${provider} and tasks.due_ms is not null and tasks.token_id > holder.token_id
+        order by tasks.token_id limit 1
+      )
+      from holder where holder.token_id is not null
+    ),
+    first as (
+      select (
+        select tasks.task_id from tasks
+        where tasks.provider = ${provider} and tasks.token_id = holder.token_id and tasks.due_ms <= ${now_ms}
+        order by tasks.due_ms, tasks.task_id limit 1
+      ) as task_id
+      from holder where holder.token_id is not null
+    )
+    select tasks.token_id, tasks.task_id
+    from first join tasks on tasks.task_id = first.task_id
+    order by tasks.due_ms, tasks.task_id limit ${most}`.execute(write)
+  return rows
 }
 
 export async function hastenTasks(engine: Engine, task_ids: string[], now_ms: number): Promise<void> {

@@ -71,7 +71,13 @@ async function taskIndexes(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createIndex('tasks_due')
     .on('tasks')
-    .columns(['provider', 'due_ms', 'token_id', 'task_id'])
+    .columns(['provider', 'due_ms'])
+    .where(sql<boolean>`due_ms is not null`)
+    .execute()
+  await db.schema
+    .createIndex('tasks_due_of_token')
+    .on('tasks')
+    .columns(['provider', 'token_id', 'due_ms', 'task_id'])
     .where(sql<boolean>`due_ms is not null`)
     .execute()
   await db.schema.createIndex('tasks_of_token').on('tasks').columns(['token_id', 'submit_time', 'task_id']).execute()
