@@ -5,6 +5,7 @@ import type { Log } from '../kit/log.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
 import { settingsOf } from './chatcompat/settings.ts'
 import type { Provider } from './provider.ts'
+import { createRunway } from './runway.ts'
 import { createSandbox } from './sandbox/sandbox.ts'
 import type { Transport } from './transport.ts'
 
@@ -25,6 +26,7 @@ export type ProviderParts = {
 
 const KINDS: { [kind in ProviderKind]?: (parts: ProviderParts) => Provider } = {
   chatcompat: (parts) => createChatcompat({ ...parts, settings: settingsOf(parts) }),
+  runway: createRunway,
   sandbox: ({ id, clock, manual }) => createSandbox({ id, clock, manual }),
 }
 
