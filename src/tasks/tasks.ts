@@ -1,21 +1,25 @@
 /** One durable task, from acceptance to its end: what the faces over HTTP and the operator's commands ask of the room. */
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import type { Catalogue } from '../models/catalogue.ts'
+import type { Outputs } from '../outputs/outputs.ts'
+import type { Provider } from '../providers/provider.ts'
+import { GatewayError } from '../spec/error.ts'
 import type { Task, TaskStatus } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
-import type { VideoRequest } from '../spec/video-request.ts'
+import type { TaskStore } from '../store/store.ts'
+import { createAsked } from './asked.ts'
+import { askAgainSeconds } from './cadence.ts'
+import { createCleaning } from './cleaning.ts'
+import { isEnded } from './lifecycle.ts'
+import type { At } from './points.ts'
+import type { InputChecker, ProviderSettings, TaskSettings } from './steps/held.ts'
+import { type Order, type Submitted, submit } from './submit.ts'
+import { createWaiting } from './wait.ts'
+import { createWorker } from './worker.ts'
 
-export type Order = {
-  request: VideoRequest
-  /** By which face it came: the model must declare it. */
-  family: Extract<EndpointFamily, 'video-generation' | 'chatcompat-video'>
-  caller: Caller
-  /** `scheme://host` by which the client reached the gateway. */
-  base_url: string
-  idempotency_key?: string
-}
-
-/** The model that was asked for and the one that serves it, for the lifecycle headers. */
-export type Submitted = { task: Task; replayed: boolean; requested: string; model: string }
+export type { InputChecker, ProviderSettings, TaskSettings } from './steps/held.ts'
+export type { Order, Submitted } from './submit.ts'
 
 export type TaskListing = { tasks: Task[]; has_more: boolean }
 
@@ -54,3 +58,92 @@ export type Tasks = {
   /** Resolves when no step is in hand and none is due now: for tests that own the clock. */
   idle(): Promise<void>
 }
+
+export type TasksParts = {
+  store: { tasks: TaskStore }
+  catalogue: Catalogue
+  outputs: Outputs
+  /** Looks a provider up by its id, also one that no model uses any more. */
+  providerOf(id: string): Provider | undefined
+  providerSettings(id: string): ProviderSettings | undefined
+  inputs: InputChecker
+  /** Asked anew each time, so that another configuration counts at once. */
+  settings(): TaskSettings
+  clock: Clock
+  log: Log
+  /** Hears of each numbered point that is come by; for tests. */
+  at?: At
+}
+
+export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
+  const parts = { ...given, at }
+  const { store, clock, settings } = parts
+  const worker = createWorker(parts)
+  const asked = createAsked({ ...parts, worker })
+  const waiting = createWaiting(parts)
+  const cleaning = createCleaning(parts)
+
+  async function find(task_id: string, { token_id }: Caller): Promise<Task> {
+    const task = await store.tasks.find(task_id, token_id)
+    if (!task) throw noSuchTask()
+    asked.note(task)
+    return task
+  }
+
+  return {
+    submit: (order) => submit(parts, order),
+    find,
+    findAny: (task_id) => store.tasks.find(task_id),
+    wait: (seen, { seconds, signal, caller }) =>
+      waiting.until(seen, { seconds, signal, read: () => find(seen.task_id, caller) }),
+
+    async list({ token_id }, { limit, ...filter }) {
+      // One more than wanted tells whether there is more.
+      const tasks = await store.tasks.list({ ...filter, token_id, limit: limit + 1 })
+      return { tasks: tasks.slice(0, limit), has_more: tasks.length > limit }
+    },
+
+    async cancel(task_id, caller) {
+      const task = await find(task_id, caller)
+      if (isEnded(task)) return task
+      const noted = await store.tasks.askCancel(task_id, { now: unixSeconds(clock), now_ms: clock.now() })
+      worker.wake()
+      return noted ?? find(task_id, caller)
+    },
+
+    async remove(task_id, caller) {
+      const task = await find(task_id, caller)
+      if (!isEnded(task)) {
+        throw new GatewayError('task_not_ended', 'This task has not ended yet. Cancel it first, or wait for its end.')
+      }
+      if (!(await store.tasks.remove(task_id, caller.token_id, unixSeconds(clock)))) throw noSuchTask()
+    },
+
+    retryAfter: (task) => (isEnded(task) ? 0 : askAgainSeconds(task, settings(), clock.now())),
+
+    async health() {
+      const { unfinished, oldest_submit_time, earliest_due_ms } = await store.tasks.health()
+      const now_ms = clock.now()
+      return {
+        unfinished,
+        oldest_seconds: oldest_submit_time === null ? 0 : Math.max(0, unixSeconds(clock) - oldest_submit_time),
+        lag_seconds: earliest_due_ms === null ? 0 : Math.max(0, now_ms - earliest_due_ms) / 1000,
+      }
+    },
+
+    start() {
+      worker.start()
+      cleaning.start()
+    },
+    async stop(options) {
+      asked.stop()
+      waiting.stop()
+      await Promise.all([worker.stop(options), cleaning.stop()])
+    },
+    idle: () => worker.idle(),
+  }
+}
+
+/** The same for a task of another token: whether it exists is nobody else's business. */
+const noSuchTask = () =>
+  new GatewayError('task_not_exist', 'There is no such task of this token. It may have been deleted.')

@@ -1,0 +1,38 @@
+/** The points at which a process may die: a test kills it at each of them; in normal use nobody listens. */
+
+/** In the order in which a task comes by. `write` is one durable write to the store. */
+export const POINTS = [
+  'submit: before the row',
+  'submit: after the row',
+  'prepare: before the write',
+  'prepare: after the write',
+  'send: before sent_at',
+  'send: after sent_at',
+  'send: before the operation',
+  'send: after the operation',
+  'refused: before the write',
+  'refused: after the write',
+  'doubt: before the order',
+  'poll: before the write',
+  'poll: after the write',
+  'made: before the write',
+  'made: after the write',
+  'copy: before the first byte',
+  'copy: in the middle',
+  'copy: after the last byte',
+  'copy: before the write',
+  'copy: after the write',
+  'cancel: before the vendor',
+  'cancel: after the vendor',
+  'end: before the write',
+  'end: after the write',
+  'late: before the write',
+  'late: after the write',
+] as const
+export type Point = (typeof POINTS)[number]
+
+/** The kinds of writes that a step makes. */
+export type Write = 'prepare' | 'refused' | 'poll' | 'made' | 'copy' | 'end' | 'late'
+
+/** Called at each point. */
+export type At = (point: Point) => void

@@ -1,0 +1,47 @@
+/** The step by which a task that its client no longer wants ends, where the vendor lets go of it. */
+import type { VideoProvider } from '../../providers/provider.ts'
+import { nextLateLook } from '../cadence.ts'
+import { asGatewayError, fail, type Held, vendorOf, within } from './held.ts'
+
+/** A vendor that refuses to stop is asked this often (by this process); then its task is followed to its end. */
+const TRIES = 3
+
+/** True: the task has ended by it. False: the vendor would not stop, so the task goes on. */
+export async function cancel(held: Held): Promise<boolean> {
+  const { task, clock } = held
+  if (task.sent_at === null) {
+    await fail(held, 'canceled', 'Canceled before it was sent to an upstream.')
+    return true
+  }
+  if (task.made) {
+    await fail(held, 'canceled', 'Canceled when the upstream had already made it; the upstream may charge for it.')
+    return true
+  }
+  const vendor = vendorOf(held)
+  if (task.operation !== null && vendor?.cancel) return tell(held, vendor)
+  const watch_ms = task.operation === null ? null : nextLateLook(task, clock.now())
+  await fail(held, 'canceled', NOT_TOLD, watch_ms)
+  return true
+}
+
+async function tell(held: Held, vendor: VideoProvider): Promise<boolean> {
+  const { task, signal, refusals, log } = held
+  const before = refusals.get(task.task_id) ?? 0
+  if (before >= TRIES) return false
+  held.at('cancel: before the vendor')
+  try {
+    await within(signal, vendor.cancel?.(task.operation, signal) ?? Promise.resolve())
+  } catch (error) {
+    if (held.stopping()) throw error
+    refusals.set(task.task_id, before + 1)
+    const { code } = asGatewayError(error)
+    log.warn('cancel refused', { task_id: task.task_id, provider: task.provider, code })
+    return false
+  }
+  held.at('cancel: after the vendor')
+  await fail(held, 'canceled', 'Canceled; the upstream has agreed to stop.')
+  return true
+}
+
+const NOT_TOLD =
+  'Canceled: the gateway follows it no longer. The upstream cannot be told to stop; it may still finish, and charge for it.'

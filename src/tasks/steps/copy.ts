@@ -1,0 +1,96 @@
+/** The steps that bring a vendor's files into the gateway's own storage, one file after the other, bit by bit. */
+import type { Copied, CopySource } from '../../outputs/outputs.ts'
+import type { GatewayError } from '../../spec/error.ts'
+import type { MadeOutput } from '../../spec/task.ts'
+import { nextAttempt } from '../cadence.ts'
+import { reasonFrom } from './fail-code.ts'
+import { keyOf, succeed } from './finish.ts'
+import { asGatewayError, fail, type Held, vendorOf, within, write } from './held.ts'
+import { linksOf, look } from './look.ts'
+
+export async function copy(held: Held, made: MadeOutput[]): Promise<void> {
+  const [file, ...rest] = made
+  if (!file) return succeed(held, held.task.outputs)
+  const answer = await fetchFile(held, file)
+  if ('error' in answer) {
+    const { error } = answer
+    return error.code === 'output_gone' ? refresh(held, { made, dead: file, error }) : missed(held, error, made)
+  }
+  await copied(held, answer.copied, { made, rest })
+}
+
+type Answer = { copied: Copied } | { error: GatewayError }
+
+async function fetchFile(held: Held, file: MadeOutput): Promise<Answer> {
+  const { task, signal, outputs, at } = held
+  const key = keyOf(task.task_id, task.outputs.length, file)
+  at('copy: before the first byte')
+  try {
+    const work = outputs.copy(key, sourceOf(held, file), { until_ms: held.copy_until_ms, signal })
+    return { copied: await within(signal, work) }
+  } catch (error) {
+    if (held.stopping()) throw error
+    return { error: asGatewayError(error) }
+  }
+}
+
+/** A file at the provider's own address may need its key, and may lie where the operator said that the provider is. */
+function sourceOf(held: Held, { url, content_type }: MadeOutput): CopySource {
+  const settings = held.providerSettings(held.task.provider)
+  const headers = vendorOf(held)?.outputHeaders?.(url)
+  return {
+    url,
+    private_addresses: settings?.private_addresses ?? false,
+    ...(headers && { headers }),
+    ...(content_type !== undefined && { content_type }),
+    ...(settings?.base_url !== undefined && { own_origin: new URL(settings.base_url).origin }),
+  }
+}
+
+type Files = { made: MadeOutput[]; rest: MadeOutput[] }
+
+async function copied(held: Held, answer: Copied, { made, rest }: Files): Promise<void> {
+  const due_ms = held.clock.now()
+  if (!answer.done) {
+    held.at('copy: in the middle')
+    await write(held, 'copy', { made, failures: 0, due_ms })
+    return
+  }
+  held.at('copy: after the last byte')
+  const outputs = [...held.task.outputs, answer.output]
+  if (rest.length === 0) return succeed(held, outputs)
+  await write(held, 'copy', { made: rest, outputs, failures: 0, due_ms })
+}
+
+type Dead = { made: MadeOutput[]; dead: MadeOutput; error: GatewayError }
+
+/** The link is dead: links expire sooner than what they lead to. The vendor is asked for fresh ones, once. */
+async function refresh(held: Held, { made, dead, error }: Dead): Promise<void> {
+  const vendor = vendorOf(held)
+  if (!vendor) return missed(held, error, made)
+  const seen = await look(held, vendor)
+  if ('error' in seen) return missed(held, seen.error, made)
+  const { progress } = seen
+  if (progress.status === 'FAILURE') return fail(held, progress.fail_code, reasonFrom(progress.fail_reason))
+  if (progress.status !== 'SUCCESS') return missed(held, error, made)
+  // Those that are copied already stand first in the vendor's list.
+  const fresh = linksOf(progress.outputs).slice(-made.length)
+  const [file, ...rest] = fresh
+  if (!file || fresh.length < made.length || file.url === dead.url) return fail(held, 'output_expired', EXPIRED)
+  const answer = await fetchFile(held, file)
+  if ('copied' in answer) return copied(held, answer.copied, { made: fresh, rest })
+  if (answer.error.code === 'output_gone') return fail(held, 'output_expired', EXPIRED)
+  await missed(held, answer.error, fresh)
+}
+
+/** What may pass is tried again until the deadline; the links stay as they are known. */
+async function missed(held: Held, error: GatewayError, made: MadeOutput[]): Promise<void> {
+  const { task, log, clock } = held
+  if (error.code === 'output_refused') return fail(held, 'output_expired', reasonFrom(error.message))
+  const failures = task.failures + 1
+  log.warn('file not copied yet', { task_id: task.task_id, provider: task.provider, code: error.code, failures })
+  const due_ms = nextAttempt(task, failures, { now_ms: clock.now(), retry_after: error.detail.retry_after })
+  await write(held, 'copy', { made, failures, due_ms })
+}
+
+const EXPIRED = 'The upstream no longer had what it had made when the gateway came to fetch it.'

@@ -1,0 +1,65 @@
+/** The step at the deadline, and those after it that look what became of a task that was given up. */
+import { unixSeconds } from '../../kit/clock.ts'
+import type { TaskProgress } from '../../providers/provider.ts'
+import type { Task } from '../../spec/task.ts'
+import type { TaskChange } from '../../store/store.ts'
+import { nextLateLook } from '../cadence.ts'
+import { reasonFrom } from './fail-code.ts'
+import { fail, type Held, vendorOf, write } from './held.ts'
+import { look } from './look.ts'
+import { heard } from './poll.ts'
+
+/** How long after the deadline last looks go on, when what was made could not be kept at once. */
+const LAST_LOOKS_SECONDS = 600
+
+/** A last look first: what is done by now is delivered, however late the gateway comes to ask. */
+export async function giveUp(held: Held): Promise<void> {
+  const { task } = held
+  if (task.sent_at === null) return fail(held, 'timeout', 'The order could not be sent before the deadline.')
+  if (task.operation === null) return fail(held, 'submit_outcome_unknown', NEVER_KNOWN)
+  if (task.made) return fail(held, 'timeout', 'The upstream made it, but its file could not be fetched in time.')
+  const vendor = isWorthALook(task, held.clock.now()) ? vendorOf(held) : undefined
+  const seen = vendor && (await look(held, vendor))
+  if (seen && 'progress' in seen && isEnd(seen.progress)) return heard(held, seen.progress)
+  const late = { ...task, finish_time: unixSeconds(held.clock) }
+  await fail(held, 'timeout', NOT_DONE, nextLateLook(late, held.clock.now()))
+}
+
+/** What is done and cannot be kept, time and again, is not waited for without end. */
+const isWorthALook = ({ failures, deadline_at }: Task, now_ms: number): boolean =>
+  failures === 0 || now_ms / 1000 < deadline_at + LAST_LOOKS_SECONDS
+
+/** The client's answer stands; the operator learns whether there is something to be charged for. */
+export async function watchLate(held: Held): Promise<void> {
+  const { task, clock } = held
+  if (task.operation === null || task.late_outcome) return late(held, { due_ms: null })
+  const vendor = vendorOf(held)
+  const seen = vendor && (await look(held, vendor))
+  if (!seen || 'error' in seen || !isEnd(seen.progress)) {
+    return late(held, { due_ms: nextLateLook(task, clock.now()) })
+  }
+  const { status } = seen.progress
+  held.log.warn('task ended late at the upstream', { task_id: task.task_id, provider: task.provider, status })
+  await late(held, {
+    late_outcome: { status, at: unixSeconds(clock), detail: detailOf(seen.progress) },
+    due_ms: null,
+  })
+}
+
+async function late(held: Held, change: TaskChange): Promise<void> {
+  await write(held, 'late', change)
+}
+
+type End = Extract<TaskProgress, { status: 'SUCCESS' | 'FAILURE' }>
+
+const isEnd = (progress: TaskProgress): progress is End =>
+  progress.status === 'SUCCESS' || progress.status === 'FAILURE'
+
+const detailOf = (end: End): string =>
+  end.status === 'SUCCESS'
+    ? `The upstream finished, and made ${end.outputs.length} file(s).`
+    : reasonFrom(`${end.fail_code}: ${end.fail_reason}`)
+
+const NEVER_KNOWN =
+  'The order was sent, and whether the upstream took it could not be learnt before the deadline; it may charge for it.'
+const NOT_DONE = 'It was not done by its deadline. The upstream may still finish, and charge for it.'

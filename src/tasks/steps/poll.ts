@@ -1,0 +1,89 @@
+/** The step that asks the vendor how far it is. What cannot be read changes nothing. */
+import { unixSeconds } from '../../kit/clock.ts'
+import type { RemoteOutput, TaskProgress } from '../../providers/provider.ts'
+import type { MadeOutput, TaskOutput } from '../../spec/task.ts'
+import { nextAttempt, nextPoll } from '../cadence.ts'
+import { advance } from '../lifecycle.ts'
+import { reasonFrom } from './fail-code.ts'
+import { keepBytes, succeed } from './finish.ts'
+import { fail, type Held, vendorOf, write } from './held.ts'
+import { linksOf, look } from './look.ts'
+
+/** Once the vendor is done, its files have at least this long to be copied: they are paid for. */
+const COPY_SECONDS = 600
+
+export async function poll(held: Held): Promise<void> {
+  const vendor = vendorOf(held)
+  if (!vendor) return again(held)
+  const seen = await look(held, vendor)
+  if ('error' in seen) return again(held, seen.error.detail.retry_after)
+  await heard(held, seen.progress)
+}
+
+/** What the vendor says, taken for true. */
+export async function heard(held: Held, progress: TaskProgress): Promise<void> {
+  if (progress.status === 'SUCCESS') return made(held, progress.outputs)
+  if (progress.status !== 'FAILURE') return underWay(held, progress)
+  await fail(held, progress.fail_code, reasonFrom(progress.fail_reason) || 'The upstream gave no reason.')
+}
+
+/** Later: nothing is known, so nothing changes but the time of the next question. */
+async function again(held: Held, retry_after?: number): Promise<void> {
+  const failures = held.task.failures + 1
+  const due_ms = nextAttempt(held.task, failures, { now_ms: held.clock.now(), retry_after })
+  await write(held, 'poll', { failures, due_ms })
+}
+
+type UnderWay = Exclude<TaskProgress, { status: 'SUCCESS' | 'FAILURE' }>
+
+/** A status that is absent or unknown keeps the task where it is; the vendor has it, so that is QUEUED at least. */
+async function underWay(held: Held, { status, progress, retry_after_seconds }: UnderWay): Promise<void> {
+  const { task, clock, unhurried } = held
+  const due_ms = nextPoll(task, held.settings(), { now_ms: clock.now(), retry_after: retry_after_seconds })
+  if (retry_after_seconds === undefined) unhurried.delete(task.task_id)
+  else unhurried.set(task.task_id, due_ms)
+  await write(held, 'poll', {
+    ...advance(task, {
+      status: status === 'IN_PROGRESS' ? 'IN_PROGRESS' : 'QUEUED',
+      percent: progress,
+      now: unixSeconds(clock),
+    }),
+    failures: 0,
+    due_ms,
+  })
+}
+
+/** Done: the vendor's links are written down before anything is copied; bytes that came along are kept at once. */
+async function made(held: Held, remote: RemoteOutput[]): Promise<void> {
+  const { task } = held
+  if (remote.length === 0) return fail(held, 'no_output', NOTHING)
+  const bytes = await keepBytes(held, remote)
+  if ('error' in bytes) {
+    const { code, message, detail } = bytes.error
+    if (code === 'output_refused' || code === 'output_gone') return fail(held, 'output_expired', reasonFrom(message))
+    return again(held, detail.retry_after)
+  }
+  const links = linksOf(remote)
+  if (held.providerSettings(task.provider)?.outputs === 'passthrough') {
+    return succeed(held, [...bytes.kept, ...links.map(passedThrough)])
+  }
+  if (links.length === 0) return succeed(held, bytes.kept)
+  const now = unixSeconds(held.clock)
+  await write(held, 'made', {
+    ...advance(task, { status: 'IN_PROGRESS', percent: 100, now }),
+    // It was never seen at work, but it was: since it was sent, as far as anybody knows.
+    ...(task.start_time === 0 && { start_time: Math.max(task.sent_at ?? now, task.submit_time) }),
+    made: links,
+    outputs: bytes.kept,
+    failures: 0,
+    deadline_at: Math.max(task.deadline_at, now + COPY_SECONDS),
+    due_ms: held.clock.now(),
+  })
+}
+
+const passedThrough = ({ url, content_type }: MadeOutput): TaskOutput => ({
+  url,
+  content_type: content_type ?? 'video/mp4',
+})
+
+const NOTHING = 'The upstream said that it was done, but gave nothing; often a filter took it away.'

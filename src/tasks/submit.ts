@@ -1,0 +1,135 @@
+/** Takes an order on: everything is checked, then one durable write; no vendor is called. */
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
+import type { Catalogue } from '../models/catalogue.ts'
+import { applyVideoLimits } from '../models/video-limits.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Json, JsonObject, Task } from '../spec/task.ts'
+import type { Caller } from '../spec/token.ts'
+import { MEDIA_FIELDS, type VideoOrder, type VideoRequest } from '../spec/video-request.ts'
+import type { NewTask, TaskStore } from '../store/store.ts'
+import type { At } from './points.ts'
+
+export type Order = {
+  request: VideoRequest
+  /** By which face it came: the model must declare it. */
+  family: Extract<EndpointFamily, 'video-generation' | 'chatcompat-video'>
+  caller: Caller
+  /** `scheme://host` by which the client reached the gateway. */
+  base_url: string
+  idempotency_key?: string
+}
+
+/** The model that was asked for and the one that serves it, for the lifecycle headers. */
+export type Submitted = { task: Task; replayed: boolean; requested: string; model: string }
+
+type SubmitParts = {
+  store: { tasks: TaskStore }
+  catalogue: Catalogue
+  settings(): { deadline_minutes: number }
+  clock: Clock
+  at: At
+}
+
+/** How long a client may repeat itself with the same key. */
+const KEY_SECONDS = 86_400
+const LONGEST_URL = 2_048
+
+export async function submit(parts: SubmitParts, order: Order): Promise<Submitted> {
+  const { model, requested } = parts.catalogue.require(order.request.model, order.family, order.caller)
+  const wanted = applyVideoLimits(model, order.request)
+  const callback = callbackOf(order.request)
+  const { inputs, request } = apart(wanted)
+  const task = newTask(parts, { order, model: model.id, request })
+  const row: NewTask = { task }
+  if (inputs) row.inputs = inputs
+  if (callback) row.callback = callback
+  if (order.idempotency_key !== undefined) row.idempotency = idempotencyOf(order, order.idempotency_key, task)
+  parts.at('submit: before the row')
+  const added = await parts.store.tasks.add(row)
+  parts.at('submit: after the row')
+  if (added.outcome === 'conflict') {
+    throw new GatewayError(
+      'idempotency_key_reused',
+      'This Idempotency-Key was used for another request within the last 24 hours. Use a new key for a new request.',
+    )
+  }
+  return { task: added.task, replayed: added.outcome === 'replayed', requested: requested.id, model: model.id }
+}
+
+type Parts = { order: Order; model: string; request: JsonObject }
+
+function newTask({ clock, settings }: SubmitParts, { order, model, request }: Parts): Task {
+  const now = unixSeconds(clock)
+  return {
+    task_id: `task_${randomAlphanumerics(32)}`,
+    token_id: order.caller.token_id,
+    family: order.family,
+    model,
+    status: 'NOT_START',
+    progress: 0,
+    submit_time: now,
+    start_time: 0,
+    finish_time: 0,
+    fail_code: '',
+    fail_reason: '',
+    request,
+    base_url: order.base_url,
+    provider: '',
+    upstream_model: '',
+    tried: [],
+    sent_at: null,
+    operation: null,
+    made: null,
+    outputs: [],
+    outputs_expire_at: null,
+    deadline_at: now + Math.ceil(settings().deadline_minutes * 60),
+    cancel_asked_at: null,
+    late_outcome: null,
+    failures: 0,
+    due_ms: clock.now(),
+    leased_by: '',
+    fence: 0,
+  }
+}
+
+/** Media may be megabytes: they are kept apart from what every read of the task brings along. */
+function apart(order: VideoOrder): { inputs?: JsonObject; request: JsonObject } {
+  const media = new Set<string>(MEDIA_FIELDS)
+  const fields = Object.entries(order).filter(([, value]) => value !== undefined) as [string, Json][]
+  const inputs = Object.fromEntries(fields.filter(([name]) => media.has(name)))
+  const request = Object.fromEntries(fields.filter(([name]) => !media.has(name)))
+  return Object.keys(inputs).length === 0 ? { request } : { inputs, request }
+}
+
+/** Where its address truly leads is checked when it is called: until then it may change. */
+function callbackOf({ callback_url }: VideoRequest): NewTask['callback'] {
+  if (callback_url === undefined) return undefined
+  const url = URL.parse(callback_url)
+  const is_fit = url !== null && (url.protocol === 'http:' || url.protocol === 'https:')
+  if (!is_fit || url.username !== '' || url.password !== '' || callback_url.length > LONGEST_URL) {
+    throw new GatewayError(
+      'invalid_value',
+      `"callback_url" must be an http(s) URL of at most ${LONGEST_URL} characters, without a user name and password.`,
+      { param: 'callback_url' },
+    )
+  }
+  return { callback_id: `callback_${randomAlphanumerics(24)}`, url: callback_url }
+}
+
+/** Two bodies are the same when they say the same, in whatever order and with whatever spaces. */
+const idempotencyOf = ({ request, family }: Order, key: string, { submit_time }: Task) => ({
+  key,
+  body_hash: sha256(`${family}\n${canonicalJson(request)}`),
+  expires_at: submit_time + KEY_SECONDS,
+})
+
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
+  const fields = Object.entries(value)
+    .filter(([, field]) => field !== undefined)
+    .sort(([left], [right]) => (left < right ? -1 : 1))
+  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`).join(',')}}`
+}
