@@ -35,8 +35,11 @@ type Dialect = {
   key_env?: string
   /** Further headers of each request; made anew for each, since keys may expire. */
   headers?: () => Record<string, string>
-  secrets?: string[]
+  /** What else must never be seen in an error. */
+  secrets?: () => string[]
   judge?: Judge
+  /** A refusal after which the order may be under way all the same, whatever its status. */
+  mayBeTaken?: (payload: unknown, status: number) => boolean
 }
 
 export type OrderRequest = {
@@ -85,9 +88,9 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
       ...(key ? { key } : {}),
     },
   })
-  const secrets = [...settings.secrets, ...(dialect.secrets ?? [])]
+  const secretsNow = () => [...settings.secrets, ...(dialect.secrets?.() ?? [])]
   const upstream = `The upstream "${id}"`
-  const headersNow = () => ({ ...settings.headers, ...dialect.headers?.() })
+  const headersNow = () => ({ ...dialect.headers?.(), ...settings.headers })
   const notUnderstood = (what: string, upstream_status?: number) =>
     new GatewayError(
       'bad_upstream_response',
@@ -105,12 +108,11 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
       status: meaning === 'policy' ? 400 : (meaning ?? status),
       headers,
       payload: meaning === 'policy' ? asPolicy(payload) : payload,
-      secrets,
+      secrets: secretsNow(),
       clock,
     })
     if (error.status >= 500) log.warn('upstream refused', { provider: id, upstream_status: status, error: error.code })
-    const judged = status >= 200 && status < 300 && typeof meaning === 'number' ? meaning : status
-    const taken = model === undefined ? {} : meaning === 'policy' ? { taken: 'no' as const } : refusalTaken(judged)
+    const taken = model === undefined || dialect.mayBeTaken?.(payload, status) ? {} : takenBy(status, meaning)
     return new GatewayError(error.code, error.message, { ...error.detail, upstream_status: status, ...taken })
   }
 
@@ -169,7 +171,7 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
       throw notUnderstood('answered without the status of the task')
     },
     failure(fail_code, reason) {
-      const said = typeof reason === 'string' ? scrub(reason, secrets) : ''
+      const said = typeof reason === 'string' ? scrub(reason, secretsNow()) : ''
       return {
         status: 'FAILURE',
         fail_code:
@@ -178,7 +180,7 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
       }
     },
     made(urls) {
-      const outputs = urls.filter(isHttpUrl).map((url) => ({ url }))
+      const outputs = urls.flatMap((url) => (typeof url === 'string' && isHttpUrl(url) ? [{ url }] : []))
       if (outputs.length > 0) return { status: 'SUCCESS', outputs }
       return {
         status: 'FAILURE',
@@ -187,6 +189,12 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
       }
     },
   }
+}
+
+/** By the true status, unless that one says that all went well. */
+function takenBy(status: number, meaning: ReturnType<Judge>): { taken?: 'no' } {
+  if (meaning === 'policy') return { taken: 'no' }
+  return refusalTaken(status < 300 && meaning !== undefined ? meaning : status)
 }
 
 /** The id that an operation of ours holds. */
@@ -199,7 +207,7 @@ export function operationId(operation: Json): string {
 /** A path of the vendor with an id of the vendor's making in it. */
 export const withId = (path: string, id: string): string => `${path}/${encodeURIComponent(id)}`
 
-export const isHttpUrl = (value: unknown): value is string => typeof value === 'string' && /^https?:\/\//i.test(value)
+export const isHttpUrl = (value: string): boolean => /^https?:\/\//i.test(value)
 
 const isBytes = (body: OrderRequest['body']): body is { bytes: Uint8Array<ArrayBuffer>; content_type: string } =>
   'bytes' in body && body.bytes instanceof Uint8Array

@@ -2,8 +2,12 @@
 import type { ProviderConfig, ProviderKind, Timeouts } from '../config/schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import { createArk } from './ark.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
 import { settingsOf } from './chatcompat/settings.ts'
+import { createChatcompatVideo } from './chatcompat-video.ts'
+import { createKling } from './kling.ts'
+import { createLuma } from './luma.ts'
 import type { Provider } from './provider.ts'
 import { createRunway } from './runway.ts'
 import { createSandbox } from './sandbox/sandbox.ts'
@@ -26,6 +30,10 @@ export type ProviderParts = {
 
 const KINDS: { [kind in ProviderKind]?: (parts: ProviderParts) => Provider } = {
   chatcompat: (parts) => createChatcompat({ ...parts, settings: settingsOf(parts) }),
+  ark: createArk,
+  'chatcompat-video': createChatcompatVideo,
+  kling: createKling,
+  luma: createLuma,
   runway: createRunway,
   sandbox: ({ id, clock, manual }) => createSandbox({ id, clock, manual }),
 }

@@ -100,6 +100,9 @@ export function asAddress(value: string, otherwise = 'image/png'): string {
   return `data:${found?.[1] ?? otherwise};base64,${value}`
 }
 
+/** Media as an address or bare base64, for vendors that refuse the head of a data URI. */
+export const asBareBase64 = (value: string): string => value.replace(/^data:[^,]*;base64,/i, '') // up to the first comma
+
 /** Whether the provider's option, a list of globs over the vendor's model names, names the model. */
 export function namesModel(option: unknown, otherwise: readonly string[], model: string): boolean {
   const globs = Array.isArray(option) ? option.filter((glob) => typeof glob === 'string') : otherwise

@@ -1,0 +1,182 @@
+/** An upstream with the chat-compatible style of videos: another Gatehouse, New API, and whoever looks like them. */
+import { GatewayError } from '../spec/error.ts'
+import type { VideoOrder } from '../spec/video-request.ts'
+import { isRecord, type JsonRecord } from './chatcompat/json.ts'
+import { orderIdIn, readVideo } from './chatcompat-video-answer.ts'
+import { createOrderJson, isHttpUrl, type Judge, operationId, type VendorParts, withId } from './order-json.ts'
+import type { Provider, VideoCall } from './provider.ts'
+import { neverSent } from './transport-failure.ts'
+import { asAddress, pixelsOf, ratioOf, refuseOthers, refuseValue, withExtras, withoutEmpty } from './video-fields.ts'
+
+/** What an operator may choose; the first is the default. */
+const CHOICES = {
+  /** `/videos`, or the specification's `/video/generations`. */
+  api: ['videos', 'video-generations'],
+  body: ['json', 'multipart'],
+  /** Where a first frame stands in a JSON body: as the object of the official API, or as text in `image`. */
+  image_as: ['input_reference', 'image'],
+  /** How it is told to stop: not at all, by DELETE of the video, by POST of a cancel below the task. */
+  cancel: ['no', 'delete', 'post'],
+} as const
+type Choices = { [name in keyof typeof CHOICES]: (typeof CHOICES)[name][number] }
+
+type Media = { read(value: string, signal: AbortSignal): Promise<{ bytes: Uint8Array; content_type: string }> }
+
+export function createChatcompatVideo(parts: VendorParts & { media?: Media }): Provider {
+  const { id, config } = parts
+  const choices = choicesOf(id, config.options ?? {})
+  const vendor = createOrderJson(parts, { judge, mayBeTaken })
+  const tasks = choices.api === 'videos' ? '/videos' : '/video/generations'
+  const write = choices.api === 'videos' ? writeVideo : writeGeneration
+  const origin = new URL(vendor.base_url).origin
+
+  async function bodyOf(call: VideoCall, signal: AbortSignal) {
+    const body = shaped(write(call, parts, choices), config.fields ?? {})
+    if (choices.body === 'json') return body
+    const { image } = call.request
+    return multipart(body, image === undefined ? undefined : await fileOf(image, parts, signal), call.task_id)
+  }
+
+  return {
+    id,
+    kind: 'chatcompat-video',
+    video: {
+      resubmit: config.options?.idempotent === true ? 'safe' : 'unsafe',
+      async start(call, signal) {
+        const answer = await vendor.order({
+          path: tasks,
+          body: await bodyOf(call, signal),
+          headers: { 'idempotency-key': call.idempotency_key },
+          model: call.model,
+          signal,
+        })
+        return { operation: { id: vendor.idIn(...orderIdIn(answer)) } }
+      },
+      async status(operation, signal) {
+        const task = operationId(operation)
+        const answer = await vendor.ask(withId(tasks, task), signal)
+        return readVideo(answer, vendor, `${vendor.base_url}${withId('/videos', task)}/content`)
+      },
+      ...(choices.cancel === 'no'
+        ? {}
+        : {
+            cancel: (operation, signal) =>
+              choices.cancel === 'delete'
+                ? vendor.tell('DELETE', withId('/videos', operationId(operation)), signal)
+                : vendor.tell('POST', `${withId('/video/generations', operationId(operation))}/cancel`, signal),
+          }),
+      outputHeaders: (url) => (URL.parse(url)?.origin === origin ? vendor.headers() : {}),
+    },
+  }
+}
+
+function choicesOf(id: string, options: JsonRecord): Choices {
+  const chosen = Object.entries(CHOICES).map(([name, allowed]) => {
+    const value = options[name] ?? allowed[0]
+    if ((allowed as readonly unknown[]).includes(value)) return [name, value]
+    throw new Error(`providers.${id}.options.${name} must be one of ${allowed.join(', ')}`)
+  })
+  return Object.fromEntries(chosen) as Choices
+}
+
+/** The official fields; what else this upstream takes, `fields.allow` says. */
+function writeVideo({ model, request }: VideoCall, { id, config }: VendorParts, choices: Choices): JsonRecord {
+  const allowed = config.fields?.allow ?? []
+  refuseOthers(request, id, ['image', ...CHANGES.filter((field) => allowed.includes(field))])
+  const { image } = request
+  const pixels = pixelsOf(request.size ?? (request.aspect_ratio && '720p'), ratioOf(request))
+  return withExtras(
+    {
+      model,
+      prompt: request.prompt,
+      seconds: request.duration === undefined ? undefined : String(request.duration),
+      size: pixels && `${pixels.width}x${pixels.height}`,
+      ...(image === undefined || choices.body === 'multipart'
+        ? {}
+        : choices.image_as === 'image'
+          ? { image }
+          : { input_reference: { image_url: asAddress(image) } }),
+      ...Object.fromEntries(FURTHER.filter((field) => allowed.includes(field)).map((field) => [field, request[field]])),
+      metadata: metadataOf(request),
+    },
+    request.metadata,
+    'chatcompat-video',
+  )
+}
+
+const CHANGES = ['last_image', 'images', 'video', 'negative_prompt', 'audio_enable', 'n'] as const
+const FURTHER = [...CHANGES, 'seed', 'aspect_ratio', 'duration'] as const
+
+/** The specification's own fields (2.5), as they are. */
+function writeGeneration({ model, request }: VideoCall): JsonRecord {
+  const { model: _, n, metadata: __, ...fields } = request
+  const own = { model, ...fields, ...(n > 1 ? { n } : {}), metadata: metadataOf(request) }
+  return withExtras(own, request.metadata, 'chatcompat-video')
+}
+
+/** Other vendors' extras may be meant for who stands behind this upstream. */
+function metadataOf({ metadata = {} }: VideoOrder): JsonRecord | undefined {
+  const { model: _, 'chatcompat-video': __, ...rest } = metadata
+  return Object.keys(rest).length > 0 ? rest : undefined
+}
+
+function shaped(body: JsonRecord, { drop = [], rename = {} }: { drop?: string[]; rename?: Record<string, string> }) {
+  const kept = Object.entries(body).filter(([name]) => !drop.includes(name))
+  return Object.fromEntries(kept.map(([name, value]) => [rename[name] ?? name, value]))
+}
+
+type File = { bytes: Uint8Array; content_type: string }
+
+/** The bytes of an image; fetched before anything is ordered, so that a failure leaves nothing open. */
+async function fileOf(value: string, parts: { id: string; media?: Media }, signal: AbortSignal): Promise<File> {
+  if (!isHttpUrl(value)) {
+    const [, content_type = '', base64 = ''] = /^data:([^;,]*);base64,(.*)$/s.exec(asAddress(value)) ?? []
+    return { bytes: Buffer.from(base64, 'base64'), content_type }
+  }
+  if (!parts.media) {
+    throw refuseValue('image', `The upstream "${parts.id}" takes an image as data here, not by its address.`)
+  }
+  return parts.media.read(value, signal).catch((thrown: unknown) => {
+    throw thrown instanceof GatewayError ? neverSent(thrown) : thrown
+  })
+}
+
+/** A form, the same bytes for the same order: some upstreams compare what came under a key (RFC 7578). */
+function multipart(body: JsonRecord, file: File | undefined, task_id: string) {
+  const boundary = `gatehouse-${task_id}`
+  const head = (name: string, more = '') => `--${boundary}\r\ncontent-disposition: form-data; name="${name}"${more}\r\n`
+  const parts = Object.entries(withoutEmpty(body)).map(([name, value]) =>
+    Buffer.from(`${head(name)}\r\n${typeof value === 'string' ? value : JSON.stringify(value)}\r\n`),
+  )
+  if (file) {
+    const kind = /^image\/(\w+)/.exec(file.content_type)?.[1] ?? 'png' // some look at the name's ending only
+    const more = `; filename="image.${kind}"`
+    parts.push(Buffer.from(`${head('input_reference', more)}content-type: ${file.content_type}\r\n\r\n`))
+    parts.push(Buffer.from(file.bytes), Buffer.from('\r\n'))
+  }
+  const bytes = new Uint8Array(Buffer.concat([...parts, Buffer.from(`--${boundary}--\r\n`)]))
+  return { bytes, content_type: `multipart/form-data; boundary=${boundary}` }
+}
+
+const codeIn = (payload: unknown): string => {
+  const said = isRecord(payload) && isRecord(payload.error) ? payload.error : payload
+  return isRecord(said) && typeof said.code === 'string' ? said.code : ''
+}
+
+/** New API says 403 of an account without money. */
+const judge: Judge = (payload, status) =>
+  status >= 400 &&
+  status < 500 &&
+  /^(insufficient_user_quota|insufficient_quota|pre_consume_token_quota_failed)$/.test(codeIn(payload))
+    ? 402
+    : undefined
+
+/**
+ * A refusal after which the order may be under way all the same: an earlier one with the same key is (409, or
+ * `idempotency_key_reused`); or a gateway before the vendor does not know itself what became of it (New API's codes).
+ */
+const mayBeTaken: (payload: unknown, status: number) => boolean = (payload, status) =>
+  status === 409 ||
+  /^(idempotency_key_reused|do_request_failed|read_response_body_failed|unmarshal_response_body_failed|invalid_response)$/.test(
+    codeIn(payload),
+  )
