@@ -50,6 +50,15 @@ export function callbackStore(engine: Engine): CallbackStore {
       )
     },
 
+    async postpone(callbacks) {
+      if (callbacks.length === 0) return
+      await engine.write(async (write) => {
+        for (const { callback_id, due_ms } of callbacks) {
+          await write.updateTable('callbacks').set({ due_ms }).where('callback_id', '=', callback_id).execute()
+        }
+      })
+    },
+
     ofTask: (task_id) =>
       db
         .selectFrom('callbacks')

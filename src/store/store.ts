@@ -157,6 +157,8 @@ export type CallbackStore = {
     callback_id: string,
     outcome: { due_ms: number | null; delivered_at: number | null; status: number },
   ): Promise<void>
+  /** Puts callbacks in hand back, each until its time; it does not count as an attempt. */
+  postpone(callbacks: { callback_id: string; due_ms: number }[]): Promise<void>
   /** The earliest time at which one is due. */
   earliest(): Promise<number | null>
   /** For the operator. */

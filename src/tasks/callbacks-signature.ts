@@ -1,0 +1,28 @@
+/** How callbacks are signed, so that their receiver knows that they are ours (Standard Webhooks, symmetric). */
+import { createHmac } from 'node:crypto'
+import { randomAlphanumerics } from '../kit/secret.ts'
+import type { SecretStore } from '../store/store.ts'
+
+/** The secret from which those of all tokens are made; the same for all processes on one store. */
+export const callbackMaster = (secrets: SecretStore): Promise<string> =>
+  secrets.get('webhooks', () => randomAlphanumerics(48))
+
+/** What the holder of a token checks signatures with: 32 bytes, which nobody can tell from those of another token. */
+export const callbackSecret = (master: string, token_id: string): string =>
+  `whsec_${createHmac('sha256', master).update(token_id).digest('base64')}`
+
+export type Signed = {
+  secret: string
+  /** The same for every attempt. */
+  id: string
+  /** Unix seconds. */
+  timestamp: number
+  body: string
+}
+
+/** The headers that Standard Webhooks 1.0 names. */
+export function signatureHeaders({ secret, id, timestamp, body }: Signed): Record<string, string> {
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
+  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
+  return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': `v1,${signature}` }
+}
