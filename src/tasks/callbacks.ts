@@ -76,6 +76,7 @@ export function createCallbacks(parts: CallbackParts): Callbacks {
     is_wanted = true
     looking ??= lookOn().finally(() => {
       looking = undefined
+      if (is_wanted && state === 'running') void look()
     })
     return looking
   }
