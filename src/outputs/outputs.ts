@@ -24,8 +24,12 @@ export type FileStore = {
     file: { content_type: string; body: ReadableStream<Uint8Array> },
     signal: AbortSignal,
   ): Promise<{ bytes: number }>
+  /** The same with a whole file of this machine, which is gone afterwards: moved, where that is possible. */
+  adopt?(key: string, file: { content_type: string; path: string }): Promise<{ bytes: number }>
   /** No error if there is none. */
   remove(key: string): Promise<void>
+  /** Removes what broken-off writes left behind before that time (unix milliseconds); how many there were. */
+  tidy?(before_ms: number): Promise<number>
 }
 
 export type CopySource = {

@@ -1,0 +1,112 @@
+/** Puts the room together: where files are kept, how they come there, and the links to them. */
+import type { OutputSettings } from '../config/config.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { GuardedFetch } from '../kit/guarded-fetch.ts'
+import type { Log } from '../kit/log.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { TaskOutput } from '../spec/task.ts'
+import { contentTypeOf, download } from './copy.ts'
+import { createLinks } from './link.ts'
+import type { FileStore, Outputs } from './outputs.ts'
+import { createPartials, type Partial } from './partial.ts'
+
+export type OutputsParts = {
+  files: FileStore
+  guardedFetch: GuardedFetch
+  /** Signs links; the same for all processes of one store. */
+  secret: string
+  /** Read at each use: the configuration may change. */
+  settings: () => Pick<OutputSettings, 'link_hours' | 'max_bytes'>
+  /** Where files lie while they are being copied: `<data>/outputs/.partial`. Gateways on one machine may share it. */
+  partial_directory: string
+  clock: Clock
+  log: Log
+  /** For tests: how much is written between two syncs. */
+  checkpoint_bytes?: number
+}
+
+/** A copy that was not gone on with for so long never will be. */
+const STALE_MILLISECONDS = 24 * 3600 * 1000
+
+/** `tidy` removes what broken-off copies left behind a day ago; how many there were. */
+export function createOutputs(parts: OutputsParts): Outputs & { tidy(): Promise<number> } {
+  const { files, guardedFetch, secret, settings, clock, log } = parts
+  const { partial_directory: directory, checkpoint_bytes } = parts
+  const partials = createPartials({ directory, clock, ...(checkpoint_bytes === undefined ? {} : { checkpoint_bytes }) })
+
+  /** From this machine to where files are kept. A second holder may do the same: the last complete one stays. */
+  async function store(key: string, partial: Partial, file: { content_type: string; signal: AbortSignal }) {
+    const { content_type, signal } = file
+    const path = await partial.finish()
+    if (files.adopt) return files.adopt(key, { content_type, path })
+    return files.write(key, { content_type, body: Bun.file(path).stream() }, signal)
+  }
+
+  return {
+    async copy(key, source, { until_ms, signal }) {
+      const there = await files.open(key)
+      // Stored by a step whose outcome was lost: a file can be seen only when it is whole.
+      if (there) return { done: true, output: { key, content_type: there.content_type, bytes: there.bytes } }
+      const partial = await partials.take(key)
+      const before = partial.bytes
+      try {
+        const { max_bytes } = settings()
+        const isWhole = await download(partial, { source, max_bytes, until_ms, signal }, { guardedFetch, clock })
+        if (!isWhole) {
+          await partial.release()
+          return { done: false, bytes: partial.bytes }
+        }
+        const content_type = await contentTypeOf(partial, source)
+        const expected = partial.bytes
+        const { bytes } = await store(key, partial, { content_type, signal })
+        if (bytes !== expected) throw new Error(`Of ${expected} bytes, ${bytes} were stored.`)
+        await partial.drop()
+        return { done: true, output: { key, content_type, bytes } }
+      } catch (thrown) {
+        log.warn('output not copied', {
+          key,
+          came: partial.bytes - before,
+          bytes: partial.bytes,
+          error: codeOf(thrown),
+        })
+        await partial.release().catch(() => {})
+        throw thrown
+      }
+    },
+    async keep(key, file, signal) {
+      const { max_bytes } = settings()
+      const body = file.body.pipeThrough(limitTo(max_bytes))
+      const { bytes } = await files.write(key, { content_type: file.content_type, body }, signal)
+      return { key, content_type: file.content_type, bytes } satisfies TaskOutput
+    },
+    open: (key) => files.open(key),
+    remove: (key) => files.remove(key),
+    ...createLinks({ clock, secret, link_hours: () => settings().link_hours }),
+    async tidy() {
+      const before_ms = clock.now() - STALE_MILLISECONDS
+      return (await partials.tidy(before_ms)) + ((await files.tidy?.(before_ms)) ?? 0)
+    },
+  }
+}
+
+/** Fails when more comes than may be kept, or nothing at all. */
+function limitTo(max_bytes: number): TransformStream<Uint8Array, Uint8Array> {
+  let bytes = 0
+  return new TransformStream({
+    transform(chunk, controller) {
+      bytes += chunk.length
+      if (bytes > max_bytes) {
+        throw new GatewayError('output_refused', `The upstream's file is larger than the ${max_bytes} bytes allowed.`)
+      }
+      controller.enqueue(chunk)
+    },
+    flush() {
+      if (bytes === 0) throw new GatewayError('bad_upstream_response', "The upstream's file is empty.")
+    },
+  })
+}
+
+function codeOf(thrown: unknown): string {
+  const code = typeof thrown === 'object' && thrown !== null && 'code' in thrown ? thrown.code : undefined
+  return typeof code === 'string' ? code : thrown instanceof Error ? thrown.name : 'unknown'
+}

@@ -1,0 +1,235 @@
+/** What has come so far of files that are being copied: kept on this machine, and gone on with after a break. */
+import { createHash, randomBytes } from 'node:crypto'
+import {
+  constants,
+  copyFile,
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+  utimes,
+} from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import type { Clock } from '../kit/clock.ts'
+
+/** What tells whether a file that is asked for again is still the same. */
+export type PartialSource = {
+  /** SHA-256 of the address without its query, which may be signed anew each time. */
+  address: string
+  etag: string | null
+  last_modified: string | null
+  total: number | null
+  content_type: string | null
+}
+
+export type Partial = {
+  /** Undefined: nothing has come. */
+  source: PartialSource | undefined
+  bytes: number
+  /** Forgets what has come: another source begins. */
+  begin(source: PartialSource): Promise<void>
+  append(bytes: Uint8Array): Promise<void>
+  /** Everything is here and safe on the disk; where it lies. */
+  finish(): Promise<string>
+  first(count: number): Promise<Uint8Array>
+  /** Keeps it for the next who takes it. */
+  release(): Promise<void>
+  /** Removes it. */
+  drop(): Promise<void>
+}
+
+export type Partials = {
+  /** Takes what there is of this key, or begins. Two holders never write into the same file. */
+  take(key: string): Promise<Partial>
+  /** Removes what nobody has touched since that time; how many there were. */
+  tidy(before_ms: number): Promise<number>
+}
+
+type PartialsParts = {
+  directory: string
+  clock: Clock
+  /** So often what has come is made safe on the disk: at most so much is lost when the machine stops. */
+  checkpoint_bytes?: number
+}
+
+const CHECKPOINT_BYTES = 8 * 1024 * 1024
+/** Whoever copies writes, or gives up after a minute of silence; twice that, and it is not copying any more. */
+const DEAD_MILLISECONDS = 120_000
+
+export function createPartials({ directory, clock, checkpoint_bytes = CHECKPOINT_BYTES }: PartialsParts): Partials {
+  const nameOf = (key: string) => createHash('sha256').update(key).digest('hex').slice(0, 40)
+  const at = (name: string, file = '') => join(directory, name, file)
+
+  /** Whether the holder of a partial is certainly not at work on it any more. */
+  async function isLeft(name: string): Promise<boolean> {
+    const [, host, pid, started] = /@([^~]*)~(\d+)~(\d+)~/.exec(name) ?? []
+    if (host === hostName()) {
+      if (Number(pid) === process.pid) return started !== processStart()
+      if (!isRunning(Number(pid))) return true
+    }
+    const touched = await stat(at(name, 'data')).catch(() => undefined)
+    return (touched?.mtimeMs ?? 0) < clock.now() - DEAD_MILLISECONDS
+  }
+
+  /**
+   * After a crash: the last stretch may never have reached the disk, so only what was made safe counts. The bytes move
+   * to a new file, so that a holder who was only slow goes on writing to one that nobody reads.
+   */
+  async function takeLeft(key: string, mine: string): Promise<boolean> {
+    const names = await readdir(directory).catch(() => [])
+    for (const name of names.filter((entry) => entry.startsWith(`${nameOf(key)}@`))) {
+      if (!(await isLeft(name)) || !(await moved(at(name), at(mine)))) continue
+      const size = await stat(at(mine, 'data')).then(
+        ({ size }) => size,
+        () => 0,
+      )
+      const safe = Math.floor(Math.max(0, size - 1) / checkpoint_bytes) * checkpoint_bytes
+      if (safe === 0) {
+        await rm(at(mine), { recursive: true, force: true })
+        return false
+      }
+      await copyFile(at(mine, 'data'), at(mine, 'copy'))
+      await truncate(at(mine, 'copy'), safe)
+      await rename(at(mine, 'copy'), at(mine, 'data'))
+      return true
+    }
+    return false
+  }
+
+  return {
+    async take(key) {
+      await mkdir(directory, { recursive: true, mode: 0o700 })
+      const mine = `${nameOf(key)}@${hostName()}~${process.pid}~${processStart()}~${randomBytes(8).toString('hex')}`
+      const found = (await moved(at(`${nameOf(key)}.ready`), at(mine))) || (await takeLeft(key, mine))
+      if (!found) await mkdir(at(mine), { mode: 0o700 })
+      return openPartial({ path: at(mine), ready: at(`${nameOf(key)}.ready`), checkpoint_bytes })
+    },
+    async tidy(before_ms) {
+      let removed = 0
+      for (const name of await readdir(directory).catch(() => [])) {
+        const touched =
+          (await stat(at(name, 'data')).catch(() => undefined)) ?? (await stat(at(name)).catch(() => undefined))
+        if (touched === undefined || touched.mtimeMs >= before_ms) continue
+        await rm(at(name), { recursive: true, force: true })
+        removed++
+      }
+      return removed
+    },
+  }
+}
+
+type OpenParts = { path: string; ready: string; checkpoint_bytes: number }
+
+async function openPartial({ path, ready, checkpoint_bytes }: OpenParts): Promise<Partial> {
+  const data = join(path, 'data')
+  const about = join(path, 'source.json')
+  const source = await readSource(about)
+  let handle: FileHandle | undefined = await open(data, constants.O_RDWR | constants.O_CREAT, 0o600)
+  const isOpen = () => {
+    if (!handle) throw new Error('The partial file was given away.')
+    return handle
+  }
+  const close = async () => {
+    const closing = handle
+    handle = undefined
+    await closing?.close()
+  }
+  const partial: Partial = {
+    source,
+    bytes: (await handle.stat()).size,
+    async begin(next) {
+      await isOpen().truncate(0)
+      await writeSafely(about, JSON.stringify(next))
+      partial.source = next
+      partial.bytes = 0
+    },
+    async append(bytes) {
+      while (bytes.length > 0) {
+        const room = checkpoint_bytes - (partial.bytes % checkpoint_bytes)
+        const { bytesWritten } = await isOpen().write(bytes, 0, Math.min(room, bytes.length), partial.bytes)
+        partial.bytes += bytesWritten
+        bytes = bytes.subarray(bytesWritten)
+        if (bytesWritten === room) await isOpen().datasync()
+      }
+    },
+    async first(count) {
+      const head = new Uint8Array(count)
+      const { bytesRead } = await isOpen().read(head, 0, count, 0)
+      return head.subarray(0, bytesRead)
+    },
+    async finish() {
+      await isOpen().sync()
+      await close()
+      return data
+    },
+    async release() {
+      if (partial.bytes === 0 || !partial.source) return partial.drop()
+      await handle?.sync()
+      await close()
+      // It counts as touched now, for whoever tidies.
+      const now = new Date()
+      await utimes(data, now, now).catch(() => {})
+      if (await moved(path, ready)) return
+      // Another holder left one in the meantime: one of them is enough.
+      await rm(path, { recursive: true, force: true })
+    },
+    async drop() {
+      await close()
+      await rm(path, { recursive: true, force: true })
+    },
+  }
+  return partial
+}
+
+/** What cannot be read is as good as absent: the copy begins again. */
+async function readSource(path: string): Promise<PartialSource | undefined> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as PartialSource
+  } catch {
+    return undefined
+  }
+}
+
+async function writeSafely(path: string, text: string): Promise<void> {
+  const handle = await open(`${path}.new`, 'w', 0o600)
+  try {
+    await handle.writeFile(text)
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+  await rename(`${path}.new`, path)
+}
+
+/** False if it is not there, or something is in the way: somebody else was first. */
+async function moved(from: string, to: string): Promise<boolean> {
+  try {
+    await rename(from, to)
+    return true
+  } catch (thrown) {
+    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined
+    if (code === 'ENOENT' || code === 'ENOTEMPTY' || code === 'EEXIST') return false
+    throw thrown
+  }
+}
+
+const hostName = () => hostname().replace(/[^A-Za-z0-9.-]/g, '_')
+
+/** Tells a process from an earlier one with the same number, as in a container that was started again. */
+const processStart = () => String(Math.round(performance.timeOrigin))
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (thrown) {
+    // Not ours to signal, but there.
+    return thrown instanceof Error && 'code' in thrown && thrown.code === 'EPERM'
+  }
+}

@@ -1,0 +1,625 @@
+/** Finished files: copied from vendors whatever happens on the way, kept whole or not at all, linked to and removed. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Clock, systemClock } from '../src/kit/clock.ts'
+import { createGuardedFetch, type GuardedFetch } from '../src/kit/guarded-fetch.ts'
+import { createLog } from '../src/kit/log.ts'
+import { createOutputs } from '../src/outputs/create-outputs.ts'
+import { createDirectory } from '../src/outputs/directory.ts'
+import type { CopySource, FileStore } from '../src/outputs/outputs.ts'
+import { GatewayError } from '../src/spec/error.ts'
+import { manualClock } from './kit/clock.ts'
+import { type Answer, failure, hang, startVendor, type Vendor, type Wire, whole } from './kit/vendor.ts'
+
+const LONG = 300_000
+/** How much is written between two syncs. */
+const CHECKPOINT = 32 * 1024
+
+const directories: string[] = []
+const vendors: Vendor[] = []
+afterEach(async () => {
+  for (const vendor of vendors.splice(0)) await vendor.stop()
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
+})
+
+const log = createLog({ clock: systemClock, level: 'silent', pretty: false, write: () => {} })
+
+/** How far the latest answer has been read and written. */
+const reading = { bytes: 0, watchers: [] as (() => void)[] }
+
+async function taken(bytes: number): Promise<void> {
+  while (reading.bytes < bytes) await new Promise<void>((resolve) => reading.watchers.push(resolve))
+}
+
+function watched(guardedFetch: GuardedFetch): GuardedFetch {
+  return async (request) => {
+    const answer = await guardedFetch(request)
+    const reader = answer.body.getReader()
+    let bytes = 0
+    const body = new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          // Whoever asks for more has written all that came before.
+          reading.bytes = bytes
+          for (const wake of reading.watchers.splice(0)) wake()
+          const { done, value } = await reader.read()
+          if (done) return controller.close()
+          bytes += value.length
+          controller.enqueue(value)
+        },
+        cancel: (reason) => reader.cancel(reason),
+      },
+      { highWaterMark: 0 },
+    )
+    return { ...answer, body }
+  }
+}
+
+type RoomParts = { clock?: Clock; max_bytes?: number; files?: FileStore; root?: string; guardedFetch?: GuardedFetch }
+
+/** An outputs room on a directory of its own, which syncs often. */
+function roomOf({ clock = systemClock, max_bytes = 1e9, root, ...more }: RoomParts = {}) {
+  const home = root ?? mkdtempSync(join(tmpdir(), 'gatehouse-outputs-'))
+  if (!root) directories.push(home)
+  const outputs = createOutputs({
+    files: more.files ?? createDirectory({ directory: join(home, 'outputs') }),
+    guardedFetch: watched(more.guardedFetch ?? createGuardedFetch({ clock })),
+    secret: 'a secret for tests',
+    settings: () => ({ link_hours: 24, max_bytes }),
+    partial_directory: join(home, 'outputs/.partial'),
+    clock,
+    log,
+    checkpoint_bytes: CHECKPOINT,
+  })
+  const partials = () => {
+    const path = join(home, 'outputs/.partial')
+    return existsSync(path) ? readdirSync(path) : []
+  }
+  return { outputs, home, partials }
+}
+
+function vendorOf(...answers: Answer[]): Vendor {
+  const vendor = startVendor(...answers)
+  vendors.push(vendor)
+  return vendor
+}
+
+type FileOptions = {
+  etag?: string | null
+  modified?: string
+  type?: string | null
+  /** Breaks off after so many bytes of the body, though more were promised. */
+  cutAfter?: number
+  /** Keeps silent after so many bytes of the body. */
+  hangAfter?: number
+  ranges?: boolean
+  length?: boolean
+}
+
+/** A file server, as object stores are: one file, ranges, `if-range`. */
+function file(bytes: Uint8Array, options: FileOptions = {}): Answer {
+  const { etag = '"v1"', modified, type = 'video/mp4', ranges = true, length = true } = options
+  return async (wire: Wire) => {
+    reading.bytes = 0
+    const { range, 'if-range': condition } = wire.request.headers
+    const first = Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0)
+    const isPart = ranges && range !== undefined && (condition === undefined || [etag, modified].includes(condition))
+    if (isPart && first >= bytes.length) {
+      return wire.write(`HTTP/1.1 416 No\r\ncontent-range: bytes */${bytes.length}\r\ncontent-length: 0\r\n\r\n`)
+    }
+    const body = isPart ? bytes.subarray(first) : bytes
+    const head = [
+      isPart ? 'HTTP/1.1 206 Partial Content' : 'HTTP/1.1 200 OK',
+      ...(isPart ? [`content-range: bytes ${first}-${bytes.length - 1}/${bytes.length}`] : []),
+      ...(length ? [`content-length: ${body.length}`] : ['connection: close']),
+      ...(etag === null ? [] : [`etag: ${etag}`]),
+      ...(modified === undefined ? [] : [`last-modified: ${modified}`]),
+      ...(type === null ? [] : [`content-type: ${type}`]),
+    ]
+    await wire.write(`${head.join('\r\n')}\r\n\r\n`)
+    const stop = options.cutAfter ?? options.hangAfter
+    await wire.write(body.subarray(0, stop))
+    if (options.hangAfter !== undefined) await wire.gone
+    // What the runtime has received, but nobody has read yet, is lost with the connection.
+    if (options.cutAfter !== undefined) await taken(options.cutAfter)
+    if (options.cutAfter !== undefined || !length) wire.close()
+  }
+}
+
+/** Bytes that differ everywhere, so that a misplaced part is seen; they begin like an MP4. */
+function video(length: number, seed = 1): Uint8Array {
+  const bytes = new Uint8Array(length)
+  let state = seed
+  for (let at = 0; at < length; at++) {
+    state = (state * 1103515245 + 12345) & 0x7fffffff
+    bytes[at] = state >> 16
+  }
+  bytes.set(new TextEncoder().encode('\0\0\0\x18ftypmp42\0\0\0\0mp42isom').subarray(0, length))
+  return bytes
+}
+
+const sourceOf = (vendor: Vendor, more: Partial<CopySource> = {}): CopySource => ({
+  url: `${vendor.origin}/made/video?signature=secret`,
+  private_addresses: true,
+  ...more,
+})
+const soon = (clock: Clock = systemClock) => ({ until_ms: clock.now() + 60_000, signal: new AbortController().signal })
+
+async function bytesOf(
+  outputs: ReturnType<typeof roomOf>['outputs'],
+  key = 'task_1/0',
+): Promise<Uint8Array | undefined> {
+  const stored = await outputs.open(key)
+  return stored && new Uint8Array(await new Response(stored.body()).arrayBuffer())
+}
+
+async function errorOf(work: Promise<unknown>): Promise<GatewayError> {
+  const thrown = await work.then(
+    () => 'nothing was thrown',
+    (error) => error,
+  )
+  if (!(thrown instanceof GatewayError)) throw new Error(`No GatewayError: ${thrown}`)
+  return thrown
+}
+
+describe('a copy', () => {
+  test('ends with the whole file under its key, and nothing left over', async () => {
+    const bytes = video(LONG)
+    const { outputs, partials } = roomOf()
+    const vendor = vendorOf(file(bytes))
+    const copied = await outputs.copy('task_1/0', sourceOf(vendor, { headers: { authorization: 'Key k' } }), soon())
+    expect(copied).toEqual({ done: true, output: { key: 'task_1/0', content_type: 'video/mp4', bytes: LONG } })
+    expect(await bytesOf(outputs)).toEqual(bytes)
+    expect((await outputs.open('task_1/0'))?.content_type).toBe('video/mp4')
+    expect(vendor.requests[0]?.headers.authorization).toBe('Key k')
+    expect(vendor.requests[0]?.headers.range).toBeUndefined()
+    expect(partials()).toEqual([])
+  })
+
+  test('that was stored by a step whose outcome was lost is not made again', async () => {
+    const { outputs } = roomOf()
+    const vendor = vendorOf(file(video(LONG)))
+    const first = await outputs.copy('task_1/0', sourceOf(vendor), soon())
+    expect(await outputs.copy('task_1/0', sourceOf(vendor), soon())).toEqual(first)
+    expect(vendor.requests.length).toBe(1)
+  })
+
+  test('that broke off goes on where it was', async () => {
+    const bytes = video(LONG)
+    const { outputs, partials } = roomOf()
+    const vendor = vendorOf(file(bytes, { cutAfter: 100_000 }), file(bytes))
+    expect((await errorOf(outputs.copy('task_1/0', sourceOf(vendor), soon()))).code).toBe('upstream_cut')
+    expect(await outputs.open('task_1/0')).toBeUndefined()
+    expect(partials().length).toBe(1)
+    const copied = await outputs.copy('task_1/0', sourceOf(vendor), soon())
+    expect(copied).toMatchObject({ done: true, output: { bytes: LONG } })
+    expect(await bytesOf(outputs)).toEqual(bytes)
+    expect(vendor.requests[1]?.headers).toMatchObject({ range: 'bytes=100000-', 'if-range': '"v1"' })
+    expect(partials()).toEqual([])
+  })
+
+  test('goes on in another process, too', async () => {
+    const bytes = video(LONG)
+    const { outputs, home } = roomOf()
+    const vendor = vendorOf(file(bytes, { cutAfter: 100_000 }), file(bytes))
+    await errorOf(outputs.copy('task_1/0', sourceOf(vendor), soon()))
+    const again = roomOf({ root: home }).outputs
+    await again.copy('task_1/0', sourceOf(vendor), soon())
+    expect(vendor.requests[1]?.headers.range).toBe('bytes=100000-')
+    expect(await bytesOf(again)).toEqual(bytes)
+  })
+
+  test('stops in good order when its time is up, and goes on at the next call', async () => {
+    const clock = manualClock()
+    const bytes = video(LONG)
+    const vendor = vendorOf(file(bytes, { hangAfter: 100_000 }), file(bytes))
+    const { outputs } = roomOf({ clock })
+    const copying = outputs.copy('task_1/0', sourceOf(vendor), soon(clock))
+    await taken(100_000)
+    clock.advance(60_000)
+    expect(await copying).toEqual({ done: false, bytes: 100_000 })
+    await vendor.idle()
+    expect(await outputs.copy('task_1/0', sourceOf(vendor), soon(clock))).toMatchObject({ done: true })
+    expect(vendor.requests[1]?.headers.range).toBe('bytes=100000-')
+    expect(await bytesOf(outputs)).toEqual(bytes)
+  })
+
+  test('stops when its time is up before the vendor has answered at all', async () => {
+    const clock = manualClock()
+    const { outputs, partials } = roomOf({ clock })
+    const vendor = vendorOf(hang())
+    const copying = outputs.copy('task_1/0', sourceOf(vendor), { ...soon(clock), until_ms: clock.now() + 5000 })
+    await vendor.request()
+    clock.advance(5000)
+    expect(await copying).toEqual({ done: false, bytes: 0 })
+    expect(partials()).toEqual([])
+    expect(await outputs.copy('task_1/0', sourceOf(vendor), { ...soon(clock), until_ms: clock.now() })).toEqual({
+      done: false,
+      bytes: 0,
+    })
+    expect(vendor.requests.length).toBe(1)
+  })
+
+  test('that is aborted keeps what has come, and rejects with the reason', async () => {
+    const bytes = video(LONG)
+    const vendor = vendorOf(file(bytes, { hangAfter: 100_000 }), file(bytes))
+    const { outputs } = roomOf()
+    const aborting = new AbortController()
+    const copying = outputs.copy('task_1/0', sourceOf(vendor), { ...soon(), signal: aborting.signal })
+    await taken(100_000)
+    const reason = new Error('enough')
+    aborting.abort(reason)
+    expect(await copying.catch((error: unknown) => error)).toBe(reason)
+    await outputs.copy('task_1/0', sourceOf(vendor), soon())
+    expect(vendor.requests[1]?.headers.range).toBe('bytes=100000-')
+    expect(await bytesOf(outputs)).toEqual(bytes)
+  })
+
+  test('begins again when the file has changed, or the server knows no ranges', async () => {
+    const [old, bytes] = [video(LONG), video(LONG + 7, 2)]
+    for (const second of [file(bytes, { etag: '"v2"' }), file(bytes, { ranges: false })]) {
+      const { outputs } = roomOf()
+      const vendor = vendorOf(file(old, { cutAfter: 100_000 }), second)
+      await errorOf(outputs.copy('task_1/0', sourceOf(vendor), soon()))
+      await outputs.copy('task_1/0', sourceOf(vendor), soon())
+      expect(vendor.requests.length).toBe(2)
+      expect(await bytesOf(outputs)).toEqual(bytes)
+    }
+  })
+
+  test('does not put parts of two files together, even if the server does not mind', async () => {
+    const [old, bytes] = [video(LONG), video(LONG + 7, 2)]
+    // Neither heeds if-range: one shows another tag, one only another length, one sends another part.
+    const careless: Answer[] = [
+      (wire) => part(bytes, 100_000, { etag: '"v2"' })(wire),
+      (wire) => part(bytes, 100_000, {})(wire),
+      (wire) => part(old, 99_999, {})(wire),
+      (wire) => part(old, 100_001, {})(wire),
+    ]
+    for (const second of careless) {
+      const { outputs } = roomOf()
+      const vendor = vendorOf(file(old, { cutAfter: 100_000 }), second, file(bytes, { etag: '"v2"' }))
+      await errorOf(outputs.copy('task_1/0', sourceOf(vendor), soon()))
+      await outputs.copy('task_1/0', sourceOf(vendor), soon())
+      expect(vendor.requests[2]?.headers.range).toBeUndefined()
+      expect(await bytesOf(outputs)).toEqual(bytes)
+    }
+  })
+
+  test('goes on by the date where there is no tag, or only a weak one, and by the length where there is neither', async () => {
+    const bytes = video(LONG)
+    const modified = 'Fri, 20 Nov 2026 10:00:00 GMT'
+    const rows: [FileOptions, string | undefined][] = [
+      [{ etag: null, modified }, modified],
+      [{ etag: 'W/"v1"', modified }, modified],
+      [{ etag: null }, undefined],
+    ]
+    for (const [options, condition] of rows) {
+      const { outputs } = roomOf()
+      const vendor = vendorOf(file(bytes, { ...options, cutAfter: 100_000 }), file(bytes, options))
+      await errorOf(outputs.copy('task_1/0', sourceOf(vendor), soon()))
+      await outputs.copy('task_1/0', sourceOf(vendor), soon())
+      expect(vendor.requests[1]?.headers.range).toBe('bytes=100000-')
+      expect(vendor.requests[1]?.headers['if-range']).toBe(condition)
+      expect(await bytesOf(outputs)).toEqual(bytes)
+    }
+  })
+
+  test('goes on under a link that was signed anew, but not from another file', async () => {
+    const bytes = video(LONG)
+    const { outputs } = roomOf()
+    const vendor = vendorOf(file(bytes, { cutAfter: 100_000 }), file(bytes, { cutAfter: 100_000 }), file(bytes))
+    const at = (path: string) => sourceOf(vendor, { url: `${vendor.origin}${path}` })
+    await errorOf(outputs.copy('task_1/0', at('/a?signature=1'), soon()))
+    await errorOf(outputs.copy('task_1/0', at('/a?signature=2'), soon()))
+    await outputs.copy('task_1/0', at('/b'), soon())
+    expect(vendor.requests.map(({ headers }) => headers.range)).toEqual([undefined, 'bytes=100000-', undefined])
+    expect(await bytesOf(outputs)).toEqual(bytes)
+  })
+
+  test('that had come whole but was not stored yet only stores', async () => {
+    const bytes = video(LONG)
+    const { outputs, home } = roomOf()
+    const vendor = vendorOf(file(bytes))
+    const broken: FileStore = {
+      ...createDirectory({ directory: join(home, 'outputs') }),
+      adopt: async () => {
+        throw Object.assign(new Error('disk full'), { code: 'ENOSPC' })
+      },
+    }
+    const first = roomOf({ root: home, files: broken }).outputs
+    await expect(first.copy('task_1/0', sourceOf(vendor), soon())).rejects.toThrow('disk full')
+    expect(await outputs.copy('task_1/0', sourceOf(vendor), soon())).toMatchObject({ done: true })
+    expect(vendor.requests.length).toBe(1)
+    expect(await bytesOf(outputs)).toEqual(bytes)
+  })
+
+  test('by two holders at once ends whole, whoever comes last', async () => {
+    const bytes = video(LONG)
+    const one = roomOf()
+    const two = roomOf({ root: one.home })
+    const vendor = vendorOf()
+    vendor.otherwise(file(bytes))
+    const both = await Promise.all([
+      one.outputs.copy('task_1/0', sourceOf(vendor), soon()),
+      two.outputs.copy('task_1/0', sourceOf(vendor), soon()),
+    ])
+    expect(both[0]).toEqual(both[1])
+    expect(await bytesOf(one.outputs)).toEqual(bytes)
+    expect(one.partials()).toEqual([])
+  })
+
+  test('holds no more than a piece in memory: each is on the disk before the next is asked for', async () => {
+    const piece = video(64 * 1024)
+    const pieces = 50
+    const late: number[] = []
+    const { outputs, home, partials } = roomOf({
+      guardedFetch: async ({ url }) => {
+        let given = 0
+        const body = new ReadableStream<Uint8Array>(
+          {
+            pull(controller) {
+              const [name = ''] = partials()
+              const written = statSync(join(home, 'outputs/.partial', name, 'data')).size
+              if (written !== given * piece.length) late.push(given)
+              if (given++ < pieces) controller.enqueue(piece)
+              else controller.close()
+            },
+          },
+          { highWaterMark: 0 },
+        )
+        return { status: 200, headers: new Headers({ 'content-type': 'video/mp4' }), url, body }
+      },
+    })
+    const source = { url: 'https://files.example.com/a', private_addresses: false }
+    expect(await outputs.copy('task_1/0', source, soon())).toMatchObject({ output: { bytes: pieces * piece.length } })
+    expect(late).toEqual([])
+  })
+})
+
+describe('a crash', () => {
+  /** Copies in a process of its own, which is killed when the vendor has sent `hangAfter` bytes and they lie on disk. */
+  async function crash(home: string, url: string, enough: number): Promise<void> {
+    const from = join(import.meta.dir, '../src')
+    const code = `
+      const { createOutputs } = await import('${from}/outputs/create-outputs.ts')
+      const { createDirectory } = await import('${from}/outputs/directory.ts')
+      const { createGuardedFetch } = await import('${from}/kit/guarded-fetch.ts')
+      const { systemClock: clock } = await import('${from}/kit/clock.ts')
+      const quiet = () => {}
+      const log = { debug: quiet, info: quiet, warn: quiet, error: quiet, flush: quiet }
+      const outputs = createOutputs({
+        files: createDirectory({ directory: '${home}/outputs' }), guardedFetch: createGuardedFetch({ clock }),
+        secret: 's', settings: () => ({ link_hours: 24, max_bytes: 1e9 }), clock, log,
+        partial_directory: '${home}/outputs/.partial', checkpoint_bytes: ${CHECKPOINT},
+      })
+      await outputs.copy('task_1/0', { url: '${url}', private_addresses: true },
+        { until_ms: Date.now() + 60000, signal: new AbortController().signal })`
+    const child = Bun.spawn([process.execPath, '-e', code], { stdout: 'ignore', stderr: 'inherit' })
+    const written = () => {
+      const path = join(home, 'outputs/.partial')
+      const [name] = existsSync(path) ? readdirSync(path) : []
+      return name && existsSync(join(path, name, 'data')) ? statSync(join(path, name, 'data')).size : 0
+    }
+    while (written() < enough) await new Promise((resolve) => setTimeout(resolve, 5))
+    child.kill('SIGKILL')
+    await child.exited
+  }
+
+  test('in the middle of a copy leaves what had come, and the next call goes on from there', async () => {
+    const bytes = video(LONG)
+    const { outputs, home, partials } = roomOf()
+    const vendor = vendorOf(file(bytes, { hangAfter: 100_000 }), file(bytes))
+    await crash(home, sourceOf(vendor).url, 100_000)
+    expect(await outputs.open('task_1/0')).toBeUndefined()
+    expect(await outputs.copy('task_1/0', sourceOf(vendor), soon())).toMatchObject({ done: true })
+    // What was made safe on the disk counts, no more.
+    const safe = Math.floor(100_000 / CHECKPOINT) * CHECKPOINT
+    expect(vendor.requests[1]?.headers.range).toBe(`bytes=${safe}-`)
+    expect(await bytesOf(outputs)).toEqual(bytes)
+    expect(partials()).toEqual([])
+  })
+
+  test('what a living holder has in hand is left to it', async () => {
+    const bytes = video(LONG)
+    const slow = roomOf()
+    const vendor = vendorOf(file(bytes, { hangAfter: 100_000 }), file(bytes))
+    const aborting = new AbortController()
+    const first = slow.outputs
+      .copy('task_1/0', sourceOf(vendor), { ...soon(), signal: aborting.signal })
+      .catch(() => 'left')
+    await taken(100_000)
+    const other = roomOf({ root: slow.home }).outputs
+    await other.copy('task_1/0', sourceOf(vendor), soon())
+    expect(vendor.requests[1]?.headers.range).toBeUndefined()
+    aborting.abort()
+    expect(await first).toBe('left')
+    expect(await bytesOf(other)).toEqual(bytes)
+  })
+
+  test('a holder on another machine who has not written for two minutes is taken to be gone', async () => {
+    const bytes = video(LONG)
+    const { outputs, home, partials } = roomOf()
+    const vendor = vendorOf(file(bytes, { cutAfter: 100_000 }), file(bytes), file(bytes))
+    await errorOf(outputs.copy('task_1/0', sourceOf(vendor), soon()))
+    const at = (name = '') => join(home, 'outputs/.partial', name)
+    const [ready = ''] = partials()
+    const foreign = `${ready.replace('.ready', '')}@elsewhere~1~1~abcdef`
+    renameSync(at(ready), at(foreign))
+    const touched = (secondsAgo: number) => {
+      const time = Date.now() / 1000 - secondsAgo
+      utimesSync(at(`${foreign}/data`), time, time)
+    }
+    touched(100)
+    await outputs.copy('task_1/0', sourceOf(vendor), soon())
+    expect(vendor.requests[1]?.headers.range).toBeUndefined()
+    await outputs.remove('task_1/0')
+    touched(140)
+    await outputs.copy('task_1/0', sourceOf(vendor), soon())
+    expect(vendor.requests[2]?.headers.range).toBe(`bytes=${Math.floor(100_000 / CHECKPOINT) * CHECKPOINT}-`)
+    expect(await bytesOf(outputs)).toEqual(bytes)
+  })
+
+  test('what nobody goes on with is removed after a day', async () => {
+    const { outputs, home, partials } = roomOf()
+    const vendor = vendorOf()
+    vendor.otherwise(file(video(LONG), { cutAfter: 100_000 }))
+    for (const key of ['task_1/0', 'task_2/0']) await errorOf(outputs.copy(key, sourceOf(vendor), soon()))
+    const [one = '', two = ''] = partials()
+    const time = Date.now() / 1000 - 86_400
+    utimesSync(join(home, 'outputs/.partial', one, 'data'), time - 10, time - 10)
+    utimesSync(join(home, 'outputs/.partial', two, 'data'), time + 10, time + 10)
+    expect(await outputs.tidy()).toBe(1)
+    expect(partials()).toEqual([two])
+  })
+})
+
+describe('what is not a file to keep', () => {
+  const GONE: [number, string][] = [
+    [404, 'output_gone'],
+    [410, 'output_gone'],
+    [403, 'output_gone'],
+    [401, 'bad_upstream_response'],
+    [500, 'bad_upstream_response'],
+    [503, 'server_is_overloaded'],
+    [429, 'server_is_overloaded'],
+    [204, 'bad_upstream_response'],
+    [304, 'bad_upstream_response'],
+  ]
+  for (const [status, code] of GONE) {
+    test(`an answer with ${status} is ${code}, and what had come before is kept`, async () => {
+      const bytes = video(LONG)
+      const { outputs } = roomOf()
+      const vendor = vendorOf(
+        file(bytes, { cutAfter: 100_000 }),
+        failure(status, {}, { 'retry-after': '7' }),
+        file(bytes),
+      )
+      await errorOf(outputs.copy('task_1/0', sourceOf(vendor), soon()))
+      const error = await errorOf(outputs.copy('task_1/0', sourceOf(vendor), soon()))
+      expect(error.code).toBe(code as GatewayError['code'])
+      expect(error.detail.upstream_status).toBe(status)
+      if (code === 'server_is_overloaded') expect(error.detail.retry_after).toBe(7)
+      expect(error.message).not.toContain('secret')
+      await outputs.copy('task_1/0', sourceOf(vendor), soon())
+      expect(vendor.requests[2]?.headers.range).toBe('bytes=100000-')
+      expect(await bytesOf(outputs)).toEqual(bytes)
+    })
+  }
+
+  test('a page or a JSON document where a video was expected may pass, and is not kept', async () => {
+    for (const type of ['text/html; charset=utf-8', 'application/json', 'application/problem+json']) {
+      const { outputs, partials } = roomOf()
+      const vendor = vendorOf(whole('{"error":"try again"}', { headers: { 'content-type': type } }))
+      const error = await errorOf(outputs.copy('task_1/0', sourceOf(vendor), soon()))
+      expect(error.code).toBe('bad_upstream_response')
+      expect(error.message).toContain(type.split(';')[0] ?? '')
+      expect(partials()).toEqual([])
+    }
+  })
+
+  test('an empty file, and a compressed one, may pass', async () => {
+    const { outputs } = roomOf()
+    const vendor = vendorOf(
+      file(new Uint8Array()),
+      whole('xx', { headers: { 'content-encoding': 'gzip', 'content-type': 'video/mp4' } }),
+    )
+    expect((await errorOf(outputs.copy('task_1/0', sourceOf(vendor), soon()))).message).toContain('empty')
+    expect((await errorOf(outputs.copy('task_1/0', sourceOf(vendor), soon()))).message).toContain('gzip')
+    expect(await outputs.open('task_1/0')).toBeUndefined()
+  })
+
+  test('a file of exactly the limit is kept, one byte more is refused, said or not said', async () => {
+    for (const length of [true, false]) {
+      const exact = roomOf({ max_bytes: 5000 })
+      await exact.outputs.copy('task_1/0', sourceOf(vendorOf(file(video(5000), { length }))), soon())
+      expect((await bytesOf(exact.outputs))?.length).toBe(5000)
+
+      const over = roomOf({ max_bytes: 4999 })
+      const error = await errorOf(
+        over.outputs.copy('task_1/0', sourceOf(vendorOf(file(video(5000), { length }))), soon()),
+      )
+      expect(error.code).toBe('output_refused')
+      expect(error.message).toContain('4999')
+      expect(await over.outputs.open('task_1/0')).toBeUndefined()
+      expect(over.partials()).toEqual([])
+    }
+  })
+
+  test('a private address is refused unless the provider or its own origin allows it', async () => {
+    const { outputs } = roomOf()
+    const vendor = vendorOf()
+    vendor.otherwise(file(video(100)))
+    const closed = sourceOf(vendor, { private_addresses: false })
+    expect((await errorOf(outputs.copy('task_1/0', closed, soon()))).code).toBe('output_refused')
+    const elsewhere = { ...closed, own_origin: `http://127.0.0.1:${vendor.port + 1}` }
+    expect((await errorOf(outputs.copy('task_1/0', elsewhere, soon()))).code).toBe('output_refused')
+    expect(vendor.accepted()).toBe(0)
+    expect(await outputs.copy('task_1/0', { ...closed, own_origin: vendor.origin }, soon())).toMatchObject({
+      done: true,
+    })
+  })
+
+  test('nobody at the other end may pass', async () => {
+    const { outputs } = roomOf()
+    const vendor = startVendor()
+    await vendor.stop()
+    expect((await errorOf(outputs.copy('task_1/0', sourceOf(vendor), soon()))).code).toBe('upstream_cut')
+  })
+})
+
+describe('the content type', () => {
+  const rows: [given: string | null, declared: string | undefined, expected: string][] = [
+    ['video/webm', 'video/mp4', 'video/webm'],
+    ['application/octet-stream', 'video/webm', 'video/webm'],
+    ['application/octet-stream', undefined, 'video/mp4'],
+    ['binary/octet-stream', 'application/octet-stream', 'video/mp4'],
+    [null, undefined, 'video/mp4'],
+    [null, 'model/gltf-binary', 'model/gltf-binary'],
+  ]
+  for (const [type, content_type, expected] of rows) {
+    test(`is ${expected} when the server says ${type} and the vendor ${content_type}`, async () => {
+      const { outputs } = roomOf()
+      const source = sourceOf(vendorOf(file(video(100), { type })), content_type ? { content_type } : {})
+      expect(await outputs.copy('task_1/0', source, soon())).toMatchObject({ output: { content_type: expected } })
+      expect((await outputs.open('task_1/0'))?.content_type).toBe(expected)
+    })
+  }
+})
+
+describe('bytes at hand', () => {
+  const bodyOf = (bytes: Uint8Array) => new Blob([bytes as BlobPart]).stream()
+  const { signal } = new AbortController()
+
+  test('are kept under their key, and replace what was there', async () => {
+    const { outputs } = roomOf()
+    for (const seed of [1, 2]) {
+      const bytes = video(LONG, seed)
+      const kept = await outputs.keep('task_1/0', { content_type: 'video/mp4', body: bodyOf(bytes) }, signal)
+      expect(kept).toEqual({ key: 'task_1/0', content_type: 'video/mp4', bytes: LONG })
+      expect(await bytesOf(outputs)).toEqual(bytes)
+    }
+  })
+
+  test('that are too many or none are refused, and leave what was there', async () => {
+    const { outputs } = roomOf({ max_bytes: 5000 })
+    const keep = (length: number) =>
+      outputs.keep('task_1/0', { content_type: 'video/mp4', body: bodyOf(video(length)) }, signal)
+    await keep(5000)
+    expect((await errorOf(keep(5001))).code).toBe('output_refused')
+    expect((await errorOf(keep(0))).code).toBe('bad_upstream_response')
+    expect((await bytesOf(outputs))?.length).toBe(5000)
+  })
+})
+
+/** A part from `first` on, whether it was asked for or not. */
+function part(bytes: Uint8Array, first: number, { etag }: { etag?: string }): Answer {
+  return (wire) => {
+    const tag = etag === undefined ? '' : `etag: ${etag}\r\n`
+    const range = `bytes ${first}-${bytes.length - 1}/${bytes.length}`
+    const head = `HTTP/1.1 206 Partial Content\r\ncontent-range: ${range}\r\ncontent-length: ${bytes.length - first}\r\n${tag}\r\n`
+    return wire.write(Buffer.concat([Buffer.from(head), bytes.subarray(first)]))
+  }
+}
