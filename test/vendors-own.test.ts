@@ -112,7 +112,7 @@ const RUNWAY: Case = {
   strange: { id: 'x', status: 'UPSCALING' },
   refusals: [
     refusal(401, { error: 'The API key is not valid.' }, 'upstream_auth', 'no'),
-    refusal(400, { error: 'You do not have enough credits to run this task.' }, 'no_available_channel', 'no'),
+    refusal(400, { error: 'You do not have enough credits to run this task.' }, 'insufficient_quota', 'no'),
     refusal(400, { error: '`ratio` must be one of 1280:720' }, 'upstream_invalid_request', 'no'),
     refusal(400, { error: 'The prompt did not pass our content moderation.' }, 'content_policy_violation', 'no'),
     limited({ error: 'Too many requests' }),
@@ -219,7 +219,7 @@ const LUMA: Case = {
   strange: { id: LUMA_ID, state: 'upscaling' },
   refusals: [
     refusal(401, { detail: 'Not authenticated' }, 'upstream_auth', 'no'),
-    refusal(400, { detail: 'Insufficient credits' }, 'no_available_channel', 'no'),
+    refusal(400, { detail: 'Insufficient credits' }, 'insufficient_quota', 'no'),
     refusal(400, { detail: 'Prompt is required' }, 'upstream_invalid_request', 'no'),
     refusal(
       422,
@@ -303,15 +303,15 @@ const KLING: Case = {
   strange: { code: 0, data: { task_id: '83', task_status: 'reviewing' } },
   refusals: [
     refusal(401, { code: 1002, message: 'access key not found', request_id: 'x' }, 'upstream_auth', 'no'),
-    refusal(429, { code: 1102, message: 'Account balance not enough' }, 'no_available_channel', 'no'),
+    refusal(429, { code: 1102, message: 'Account balance not enough' }, 'insufficient_quota', 'no'),
     refusal(403, { code: 1103, message: 'no access to this api' }, 'upstream_auth', 'no'),
     refusal(400, { code: 1201, message: 'Duration value is invalid' }, 'upstream_invalid_request', 'no'),
-    refusal(404, { code: 1203, message: 'Model is not found' }, 'bad_upstream_response', 'no'),
+    refusal(404, { code: 1203, message: 'Model is not found' }, 'model_not_found', 'no'),
     refusal(400, { code: 1301, message: 'Risk control' }, 'content_policy_violation', 'no'),
     refusal(429, { code: 1303, message: 'parallel task over resource pack limit' }, 'rate_limit_exceeded', 'no'),
     limited({ code: 1302, message: 'too frequent' }),
     refusal(200, { code: 1301, message: 'Risk control' }, 'content_policy_violation', 'no'),
-    refusal(200, { code: 1101, message: 'in arrears' }, 'no_available_channel', 'no'),
+    refusal(200, { code: 1101, message: 'in arrears' }, 'insufficient_quota', 'no'),
     refusal(200, { code: 5002, message: 'timeout' }, 'upstream_timeout'),
     refusal(200, { code: 7777, message: 'who knows' }, 'bad_upstream_response'),
     refusal(504, { code: 5002, message: 'timeout' }, 'upstream_timeout'),
@@ -391,8 +391,8 @@ const ARK: Case = {
   refusals: [
     refusal(401, { error: { code: 'AuthenticationError', message: 'bad key' } }, 'upstream_auth', 'no'),
     refusal(403, { error: { code: 'AccessDenied', message: 'no' } }, 'upstream_auth', 'no'),
-    refusal(403, { error: { code: 'AccountOverdueError', message: 'overdue' } }, 'no_available_channel', 'no'),
-    refusal(429, { error: { code: 'QuotaExceeded', message: 'free quota' } }, 'no_available_channel', 'no'),
+    refusal(403, { error: { code: 'AccountOverdueError', message: 'overdue' } }, 'insufficient_quota', 'no'),
+    refusal(429, { error: { code: 'QuotaExceeded', message: 'free quota' } }, 'insufficient_quota', 'no'),
     refusal(429, { error: { code: 'ServerOverloaded', message: 'busy' } }, 'server_is_overloaded', 'no'),
     refusal(400, { error: { code: 'InvalidParameter', message: 'ratio' } }, 'upstream_invalid_request', 'no'),
     refusal(
@@ -401,7 +401,7 @@ const ARK: Case = {
       'content_policy_violation',
       'no',
     ),
-    refusal(404, { error: { code: 'ModelNotOpen', message: 'not activated' } }, 'bad_upstream_response', 'no'),
+    refusal(404, { error: { code: 'ModelNotOpen', message: 'not activated' } }, 'model_not_found', 'no'),
     limited({ error: { code: 'RateLimitExceeded.EndpointRPMExceeded', message: 'slow down' } }),
   ],
   images: [
@@ -462,9 +462,9 @@ const ARK: Case = {
 
 const compatRefusals: Refusal[] = [
   refusal(401, { error: { message: 'bad key', code: 'invalid_api_key' } }, 'upstream_auth', 'no'),
-  refusal(402, { error: { message: 'no money' } }, 'no_available_channel', 'no'),
-  refusal(429, { code: 'insufficient_quota', message: 'used up', data: null }, 'no_available_channel', 'no'),
-  refusal(403, { code: 'insufficient_user_quota', message: 'no quota', data: null }, 'no_available_channel', 'no'),
+  refusal(402, { error: { message: 'no money' } }, 'insufficient_quota', 'no'),
+  refusal(429, { code: 'insufficient_quota', message: 'used up', data: null }, 'insufficient_quota', 'no'),
+  refusal(403, { code: 'insufficient_user_quota', message: 'no quota', data: null }, 'insufficient_quota', 'no'),
   refusal(400, { code: 'invalid_size', message: 'size', data: null }, 'upstream_invalid_request', 'no'),
   refusal(
     400,

@@ -2,15 +2,8 @@
 import type { FailCode } from '../spec/task.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 import { isRecord, type JsonRecord } from './chatcompat/json.ts'
-import {
-  createOrderJson,
-  isHttpUrl,
-  type Judge,
-  type OrderJson,
-  operationId,
-  type VendorParts,
-  withId,
-} from './order-json.ts'
+import { createOrderJson, isHttpUrl, type OrderJson, operationId, type VendorParts, withId } from './order-json.ts'
+import type { Judge } from './order-refusal.ts'
 import type { Provider, TaskProgress, VideoCall } from './provider.ts'
 import { asAddress, namesModel, ratioOf, refuseOthers, refuseValue, tierOf, withExtras } from './video-fields.ts'
 
@@ -39,10 +32,12 @@ export function createArk(parts: VendorParts): Provider {
         return { operation: { id: vendor.idIn(answer.id) } }
       },
       async status(operation, signal) {
-        return readTask(await vendor.ask(withId(TASKS, operationId(operation)), signal), vendor)
+        return vendor.ask(withId(TASKS, operationId(operation)), signal, (answer) => readTask(answer, vendor))
       },
       // Cancels what is queued; of what runs it refuses, and what has ended it forgets.
-      cancel: (operation, signal) => vendor.tell('DELETE', withId(TASKS, operationId(operation)), signal),
+      async cancel(operation, signal) {
+        await vendor.tell('DELETE', withId(TASKS, operationId(operation)), signal)
+      },
     },
   }
 }
@@ -67,6 +62,8 @@ function writeOrder({ model, request }: VideoCall, upstream: string, hasSound: b
     },
     request.metadata,
     'ark',
+    // Frames count before the duration.
+    ['frames', 'generate_audio'],
   )
 }
 

@@ -3,7 +3,8 @@ import { GatewayError } from '../spec/error.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 import { isRecord, type JsonRecord } from './chatcompat/json.ts'
 import { orderIdIn, readVideo } from './chatcompat-video-answer.ts'
-import { createOrderJson, isHttpUrl, type Judge, operationId, type VendorParts, withId } from './order-json.ts'
+import { createOrderJson, isHttpUrl, operationId, type VendorParts, withId } from './order-json.ts'
+import type { Judge } from './order-refusal.ts'
 import type { Provider, VideoCall } from './provider.ts'
 import { neverSent } from './transport-failure.ts'
 import { asAddress, pixelsOf, ratioOf, refuseOthers, refuseValue, withExtras, withoutEmpty } from './video-fields.ts'
@@ -20,9 +21,7 @@ const CHOICES = {
 } as const
 type Choices = { [name in keyof typeof CHOICES]: (typeof CHOICES)[name][number] }
 
-type Media = { read(value: string, signal: AbortSignal): Promise<{ bytes: Uint8Array; content_type: string }> }
-
-export function createChatcompatVideo(parts: VendorParts & { media?: Media }): Provider {
+export function createChatcompatVideo(parts: VendorParts): Provider {
   const { id, config } = parts
   const choices = choicesOf(id, config.options ?? {})
   const vendor = createOrderJson(parts, { judge, mayBeTaken })
@@ -54,16 +53,18 @@ export function createChatcompatVideo(parts: VendorParts & { media?: Media }): P
       },
       async status(operation, signal) {
         const task = operationId(operation)
-        const answer = await vendor.ask(withId(tasks, task), signal)
-        return readVideo(answer, vendor, `${vendor.base_url}${withId('/videos', task)}/content`)
+        const contentUrl = `${vendor.base_url}${withId('/videos', task)}/content`
+        return vendor.ask(withId(tasks, task), signal, (answer) => readVideo(answer, vendor, contentUrl))
       },
       ...(choices.cancel === 'no'
         ? {}
         : {
-            cancel: (operation, signal) =>
-              choices.cancel === 'delete'
-                ? vendor.tell('DELETE', withId('/videos', operationId(operation)), signal)
-                : vendor.tell('POST', `${withId('/video/generations', operationId(operation))}/cancel`, signal),
+            async cancel(operation, signal) {
+              const task = operationId(operation)
+              await (choices.cancel === 'delete'
+                ? vendor.tell('DELETE', withId('/videos', task), signal)
+                : vendor.tell('POST', `${withId('/video/generations', task)}/cancel`, signal))
+            },
           }),
       outputHeaders: (url) => (URL.parse(url)?.origin === origin ? vendor.headers() : {}),
     },
@@ -101,8 +102,12 @@ function writeVideo({ model, request }: VideoCall, { id, config }: VendorParts, 
     },
     request.metadata,
     'chatcompat-video',
+    DECIDED,
   )
 }
+
+/** The specification's fields are judged before they come here: no extra may stand in for one. */
+const DECIDED = ['n', 'duration', 'seconds', 'size', 'width', 'height', 'audio_enable']
 
 const CHANGES = ['last_image', 'images', 'video', 'negative_prompt', 'audio_enable', 'n'] as const
 const FURTHER = [...CHANGES, 'seed', 'aspect_ratio', 'duration'] as const
@@ -111,7 +116,7 @@ const FURTHER = [...CHANGES, 'seed', 'aspect_ratio', 'duration'] as const
 function writeGeneration({ model, request }: VideoCall): JsonRecord {
   const { model: _, n, metadata: __, ...fields } = request
   const own = { model, ...fields, ...(n > 1 ? { n } : {}), metadata: metadataOf(request) }
-  return withExtras(own, request.metadata, 'chatcompat-video')
+  return withExtras(own, request.metadata, 'chatcompat-video', DECIDED)
 }
 
 /** Other vendors' extras may be meant for who stands behind this upstream. */
@@ -128,7 +133,7 @@ function shaped(body: JsonRecord, { drop = [], rename = {} }: { drop?: string[];
 type File = { bytes: Uint8Array; content_type: string }
 
 /** The bytes of an image; fetched before anything is ordered, so that a failure leaves nothing open. */
-async function fileOf(value: string, parts: { id: string; media?: Media }, signal: AbortSignal): Promise<File> {
+async function fileOf(value: string, parts: VendorParts, signal: AbortSignal): Promise<File> {
   if (!isHttpUrl(value)) {
     const [, content_type = '', base64 = ''] = /^data:([^;,]*);base64,(.*)$/s.exec(asAddress(value)) ?? []
     return { bytes: Buffer.from(base64, 'base64'), content_type }

@@ -6,7 +6,8 @@ import { GatewayError } from '../spec/error.ts'
 import type { Json } from '../spec/task.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 import { isRecord, type JsonRecord } from './chatcompat/json.ts'
-import { createOrderJson, type Judge, type OrderJson, operationId, type VendorParts, withId } from './order-json.ts'
+import { createOrderJson, type OrderJson, operationId, type VendorParts, withId } from './order-json.ts'
+import type { Judge } from './order-refusal.ts'
 import type { Provider, TaskProgress, VideoCall } from './provider.ts'
 import { asBareBase64, ratioOf, refuseOthers, refuseValue, tierOf, withExtras } from './video-fields.ts'
 
@@ -40,7 +41,7 @@ export function createKling(parts: VendorParts): Provider {
       },
       async status(operation, signal) {
         const path = withId(`/videos/${wayOf(operation)}`, operationId(operation))
-        return readTask(dataOf(await vendor.ask(path, signal)), vendor)
+        return vendor.ask(path, signal, (answer) => readTask(dataOf(answer), vendor))
       },
     },
   }
@@ -97,6 +98,7 @@ function writeOrder({ model, request, task_id }: VideoCall, upstream: string): {
     },
     request.metadata,
     'kling',
+    ['sound'],
   )
   return { way, body }
 }

@@ -1,15 +1,8 @@
 /** Luma's Dream Machine API: an order is a "generation", which dreams until it is completed. */
 import type { VideoOrder } from '../spec/video-request.ts'
 import { isRecord, type JsonRecord } from './chatcompat/json.ts'
-import {
-  createOrderJson,
-  isHttpUrl,
-  type Judge,
-  type OrderJson,
-  operationId,
-  type VendorParts,
-  withId,
-} from './order-json.ts'
+import { createOrderJson, isHttpUrl, type OrderJson, operationId, type VendorParts, withId } from './order-json.ts'
+import type { Judge } from './order-refusal.ts'
 import type { Provider, TaskProgress, VideoCall } from './provider.ts'
 import { ratioOf, refuseOthers, refuseValue, tierOf, withExtras } from './video-fields.ts'
 
@@ -31,10 +24,14 @@ export function createLuma(parts: VendorParts): Provider {
         return { operation: { id: vendor.idIn(answer.id) } }
       },
       async status(operation, signal) {
-        return readGeneration(await vendor.ask(withId('/generations', operationId(operation)), signal), vendor)
+        return vendor.ask(withId('/generations', operationId(operation)), signal, (answer) =>
+          readGeneration(answer, vendor),
+        )
       },
       // Deletes the generation, which is all that the vendor offers.
-      cancel: (operation, signal) => vendor.tell('DELETE', withId('/generations', operationId(operation)), signal),
+      async cancel(operation, signal) {
+        await vendor.tell('DELETE', withId('/generations', operationId(operation)), signal)
+      },
     },
   }
 }

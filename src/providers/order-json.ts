@@ -4,12 +4,12 @@ import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { FailCode, Json } from '../spec/task.ts'
-import { refusalToError, scrub } from './chatcompat/error.ts'
+import { scrub } from './chatcompat/error.ts'
 import { isRecord, type JsonRecord, parseJson } from './chatcompat/json.ts'
-import { settingsOf } from './chatcompat/settings.ts'
+import { type ChatcompatSettings, settingsOf } from './chatcompat/settings.ts'
+import { type Judge, refused } from './order-refusal.ts'
 import type { TaskProgress } from './provider.ts'
 import type { Transport } from './transport.ts'
-import { refusalTaken } from './transport-failure.ts'
 
 /** What a video adapter is made of; the registry's parts fit. */
 export type VendorParts = {
@@ -20,20 +20,19 @@ export type VendorParts = {
   clock: Clock
   log: Log
   environment?: Record<string, string | undefined>
+  /** Fetches media by their address, for vendors that take only bytes. */
+  media?: Media
 }
 
-/**
- * What a vendor means by an answer whose status alone would mislead: the status that fits, or that the content was
- * refused. Undefined: the status tells, and in an answer of status 2xx there is no refusal.
- */
-export type Judge = (payload: unknown, status: number) => number | 'policy' | undefined
+export type Media = { read(value: string, signal: AbortSignal): Promise<{ bytes: Uint8Array; content_type: string }> }
 
+/** How one vendor differs. */
 type Dialect = {
   /** Where the vendor is, with the version, unless the configuration says otherwise. */
   base_url?: string
   /** The environment variable of the key, when the configuration has none. */
   key_env?: string
-  /** Further headers of each request; made anew for each, since keys may expire. */
+  /** Further headers, made anew for each request, since keys may expire. */
   headers?: () => Record<string, string>
   /** What else must never be seen in an error. */
   secrets?: () => string[]
@@ -42,10 +41,12 @@ type Dialect = {
   mayBeTaken?: (payload: unknown, status: number) => boolean
 }
 
+export type Bytes = { bytes: Uint8Array<ArrayBuffer>; content_type: string }
+
 export type OrderRequest = {
   /** Below the base URL, with its slash. */
   path: string
-  body: JsonRecord | { bytes: Uint8Array<ArrayBuffer>; content_type: string }
+  body: JsonRecord | Bytes
   headers?: Record<string, string>
   /** The vendor's own name of the model, for messages. */
   model: string
@@ -56,71 +57,30 @@ export type OrderJson = {
   base_url: string
   /** Sends an order. A GatewayError has `taken: 'no'` when the vendor certainly did not take it. */
   order(request: OrderRequest): Promise<JsonRecord>
-  /** Asks for a task. Everything but a JSON object with status 2xx is an error that says nothing of the task. */
-  ask(path: string, signal: AbortSignal): Promise<JsonRecord>
+  /**
+   * Asks for a task. Everything but a JSON object with status 2xx that can be read is an error that says nothing of the
+   * task. When the vendor says when to ask again, that is handed on.
+   */
+  ask(path: string, signal: AbortSignal, read: (answer: JsonRecord) => TaskProgress): Promise<TaskProgress>
   /** Tells the vendor something of a task; resolves when it has agreed. */
   tell(method: 'DELETE' | 'POST', path: string, signal: AbortSignal): Promise<void>
-  /** The id of an order in the vendor's answer; none makes the answer unreadable, and the order perhaps taken. */
-  idIn(...candidates: unknown[]): string
-  /** What a task failed with; the vendor's words are cleaned, and looked through for a refusal of the content. */
-  failure(fail_code: FailCode, reason: unknown): TaskProgress
-  /** The status of a task as text; none makes the answer unreadable. */
-  statusIn(value: unknown): string
-  /** The end of a task that is done: without a file it has failed. */
-  made(urls: unknown[]): TaskProgress
   /** The headers that hold the key. */
   headers(): Record<string, string>
-}
-
-/** Wordings for refused content in the reasons of failed tasks. */
-const AGAINST_POLICY =
-  /moderat|content[ _-]?polic|risk control|safety|sensitive|inappropriate|nsfw|prohibited|usage polic|copyright|public figure/i
+} & Reading
 
 /** Throws an Error that names the provider when its configuration cannot work. */
 export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson {
   const { id, transport, clock, log } = parts
-  const key = parts.config.key ?? (dialect.key_env === undefined ? undefined : parts.environment?.[dialect.key_env])
-  const settings = settingsOf({
-    ...parts,
-    config: {
-      ...parts.config,
-      ...(dialect.base_url === undefined ? {} : { base_url: parts.config.base_url ?? dialect.base_url }),
-      ...(key ? { key } : {}),
-    },
-  })
-  const secretsNow = () => [...settings.secrets, ...(dialect.secrets?.() ?? [])]
-  const upstream = `The upstream "${id}"`
-  const headersNow = () => ({ ...dialect.headers?.(), ...settings.headers })
-  const notUnderstood = (what: string, upstream_status?: number) =>
-    new GatewayError(
-      'bad_upstream_response',
-      `${upstream} ${what}.`,
-      upstream_status === undefined ? {} : { upstream_status },
-    )
-
-  /** A refusal in our words. `status` is the true one, by which it is judged whether an order may have been taken. */
-  function refused(said: { payload: unknown; status: number; headers: Headers }, model: string | undefined) {
-    const { status, payload, headers } = said
-    const meaning = dialect.judge?.(payload, status)
-    const error = refusalToError({
-      provider: id,
-      model,
-      status: meaning === 'policy' ? 400 : (meaning ?? status),
-      headers,
-      payload: meaning === 'policy' ? asPolicy(payload) : payload,
-      secrets: secretsNow(),
-      clock,
-    })
-    if (error.status >= 500) log.warn('upstream refused', { provider: id, upstream_status: status, error: error.code })
-    const taken = model === undefined || dialect.mayBeTaken?.(payload, status) ? {} : takenBy(status, meaning)
-    return new GatewayError(error.code, error.message, { ...error.detail, upstream_status: status, ...taken })
-  }
+  const settings = settingsWith(parts, dialect)
+  const secrets = () => [...settings.secrets, ...(dialect.secrets?.() ?? [])]
+  const headers = () => ({ ...dialect.headers?.(), ...settings.headers })
+  const reading = createReading(id, secrets)
 
   type Sent = { method: 'GET' | 'POST' | 'DELETE'; path: string; signal: AbortSignal; order?: OrderRequest }
 
-  /** The answer's body as text, of status 2xx. */
-  async function send({ method, path, signal, order }: Sent): Promise<{ status: number; payload: unknown }> {
-    const bytes = order && isBytes(order.body) ? order.body : undefined
+  /** An answer of status 2xx; everything else is thrown. */
+  async function send({ method, path, signal, order }: Sent) {
+    const form = order && isBytes(order.body) ? order.body : undefined
     const answer = await transport.send({
       provider: id,
       url: settings.base_url + path,
@@ -128,38 +88,87 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
       headers: {
         accept: 'application/json',
         'user-agent': 'gatehouse',
-        ...(order ? { 'content-type': bytes?.content_type ?? 'application/json', ...order.headers } : {}),
-        ...headersNow(),
+        ...(order ? { 'content-type': form?.content_type ?? 'application/json', ...order.headers } : {}),
+        ...headers(),
       },
-      ...(order ? { body: bytes?.bytes ?? JSON.stringify(order.body), order: true as const } : {}),
+      ...(order ? { body: form?.bytes ?? JSON.stringify(order.body), order: true } : {}),
       signal,
       timeouts: settings.timeouts,
       stream: false,
     })
-    const { status, headers } = answer
+    const { status } = answer
     const isGood = status >= 200 && status < 300
     const payload = parseJson(isGood ? await answer.text() : await answer.excerpt())
-    if (isGood && dialect.judge?.(payload, status) === undefined) return { status, payload }
-    if (status === 404 && !order) throw notUnderstood('does not know the task (404)', 404)
-    throw refused({ payload, status, headers }, order?.model)
-  }
-
-  const objectIn = ({ status, payload }: { status: number; payload: unknown }): JsonRecord => {
-    if (isRecord(payload)) return payload
-    throw notUnderstood('answered with something that is no JSON object', status)
+    const meaning = dialect.judge?.(payload, status)
+    if (isGood && meaning === undefined) return { status, payload, headers: answer.headers }
+    const mayBeTaken = dialect.mayBeTaken?.(payload, status) ?? false
+    const said = { status, payload, headers: answer.headers, meaning, mayBeTaken }
+    const error = refused({ provider: id, model: order?.model, ...said, secrets: secrets(), clock })
+    if (error.status >= 500) log.warn('upstream refused', { provider: id, upstream_status: status, error: error.code })
+    throw error
   }
 
   return {
+    ...reading,
     base_url: settings.base_url,
-    headers: headersNow,
+    headers,
     async order(request) {
-      return objectIn(await send({ method: 'POST', path: request.path, signal: request.signal, order: request }))
+      return reading.objectIn(
+        await send({ method: 'POST', path: request.path, signal: request.signal, order: request }),
+      )
     },
-    async ask(path, signal) {
-      return objectIn(await send({ method: 'GET', path, signal }))
+    async ask(path, signal, read) {
+      const answer = await send({ method: 'GET', path, signal })
+      const progress = read(reading.objectIn(answer))
+      const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN)
+      if (progress.status === 'SUCCESS' || progress.status === 'FAILURE' || !(seconds > 0)) return progress
+      return { ...progress, retry_after_seconds: seconds }
     },
     async tell(method, path, signal) {
       await send({ method, path, signal })
+    },
+  }
+}
+
+function settingsWith(parts: VendorParts, { base_url, key_env }: Dialect): ChatcompatSettings {
+  const { id, config, environment } = parts
+  const key = config.key ?? (key_env === undefined ? undefined : environment?.[key_env])
+  // Behind an address of the operator's own, somebody else may add the key.
+  if (!key && key_env !== undefined && config.base_url === undefined) {
+    throw new Error(`providers.${id} needs a key: write key, or set ${key_env} in the environment`)
+  }
+  const home = config.base_url ?? base_url
+  return settingsOf({
+    ...parts,
+    config: { ...config, ...(home === undefined ? {} : { base_url: home }), ...(key ? { key } : {}) },
+  })
+}
+
+/** What is read from answers, whoever gives them. */
+export type Reading = {
+  objectIn(answer: { status: number; payload: unknown }): JsonRecord
+  /** The id of an order, the first that there is; none makes the answer unreadable, and the order perhaps taken. */
+  idIn(...candidates: unknown[]): string
+  /** The status of a task as text; none makes the answer unreadable. */
+  statusIn(value: unknown): string
+  /** What a task failed with; the vendor's words are cleaned, and looked through for a refusal of the content. */
+  failure(fail_code: FailCode, reason: unknown): TaskProgress
+  /** The end of a task that is done: without a file it has failed. */
+  made(urls: unknown[]): TaskProgress
+}
+
+/** Wordings for refused content in the reasons of failed tasks. */
+const AGAINST_POLICY =
+  /moderat|content[ _-]?polic|risk control|safety|sensitive|inappropriate|nsfw|prohibited|usage polic|copyright|public figure/i
+
+function createReading(id: string, secrets: () => string[]): Reading {
+  const upstream = `The upstream "${id}"`
+  const notUnderstood = (what: string, detail = {}) =>
+    new GatewayError('bad_upstream_response', `${upstream} ${what}.`, detail)
+  return {
+    objectIn({ status, payload }) {
+      if (isRecord(payload)) return payload
+      throw notUnderstood('answered with something that is no JSON object', { upstream_status: status })
     },
     idIn(...candidates) {
       const found = candidates.find((value) => (typeof value === 'string' && value !== '') || typeof value === 'number')
@@ -171,11 +180,11 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
       throw notUnderstood('answered without the status of the task')
     },
     failure(fail_code, reason) {
-      const said = typeof reason === 'string' ? scrub(reason, secretsNow()) : ''
+      const said = typeof reason === 'string' ? scrub(reason, secrets()) : ''
+      const isRefused = fail_code === 'generation_failed' && AGAINST_POLICY.test(said)
       return {
         status: 'FAILURE',
-        fail_code:
-          fail_code === 'generation_failed' && AGAINST_POLICY.test(said) ? 'content_policy_violation' : fail_code,
+        fail_code: isRefused ? 'content_policy_violation' : fail_code,
         fail_reason: said || `${upstream} failed without saying why.`,
       }
     },
@@ -191,12 +200,6 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
   }
 }
 
-/** By the true status, unless that one says that all went well. */
-function takenBy(status: number, meaning: ReturnType<Judge>): { taken?: 'no' } {
-  if (meaning === 'policy') return { taken: 'no' }
-  return refusalTaken(status < 300 && meaning !== undefined ? meaning : status)
-}
-
 /** The id that an operation of ours holds. */
 export function operationId(operation: Json): string {
   const id = isRecord(operation) ? operation.id : undefined
@@ -209,14 +212,4 @@ export const withId = (path: string, id: string): string => `${path}/${encodeURI
 
 export const isHttpUrl = (value: string): boolean => /^https?:\/\//i.test(value)
 
-const isBytes = (body: OrderRequest['body']): body is { bytes: Uint8Array<ArrayBuffer>; content_type: string } =>
-  'bytes' in body && body.bytes instanceof Uint8Array
-
-/** The same refusal with the code by which our sheet knows refused content. */
-function asPolicy(payload: unknown): JsonRecord {
-  const body = isRecord(payload) ? payload : {}
-  const inner = isRecord(body.error)
-    ? body.error
-    : { ...body, ...(typeof body.error === 'string' ? { message: body.error } : {}) }
-  return { error: { ...inner, code: 'content_policy_violation' } }
-}
+const isBytes = (body: OrderRequest['body']): body is Bytes => 'bytes' in body && body.bytes instanceof Uint8Array

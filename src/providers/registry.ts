@@ -8,6 +8,7 @@ import { settingsOf } from './chatcompat/settings.ts'
 import { createChatcompatVideo } from './chatcompat-video.ts'
 import { createKling } from './kling.ts'
 import { createLuma } from './luma.ts'
+import type { Media } from './order-json.ts'
 import type { Provider } from './provider.ts'
 import { createRunway } from './runway.ts'
 import { createSandbox } from './sandbox/sandbox.ts'
@@ -24,6 +25,8 @@ export type ProviderParts = {
   log: Log
   /** Where a preset's key comes from when the configuration gives none. */
   environment: Record<string, string | undefined>
+  /** Fetches media by their address, for vendors that take only bytes. */
+  media?: Media
   /** The project's manual, which the sandbox answers from. */
   manual: () => Promise<{ name: string; text: string }[]>
 }

@@ -2,7 +2,8 @@
 import type { FailCode } from '../spec/task.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 import { isRecord, type JsonRecord } from './chatcompat/json.ts'
-import { createOrderJson, type Judge, type OrderJson, operationId, type VendorParts, withId } from './order-json.ts'
+import { createOrderJson, type OrderJson, operationId, type VendorParts, withId } from './order-json.ts'
+import type { Judge } from './order-refusal.ts'
 import type { Provider, TaskProgress, VideoCall } from './provider.ts'
 import { type RunwayModel, runwayModel } from './runway-models.ts'
 import { asAddress, namesModel, pixelsOf, ratioOf, refuseOthers, tierOf, withExtras } from './video-fields.ts'
@@ -32,9 +33,11 @@ export function createRunway(parts: VendorParts): Provider {
         return { operation: { id: vendor.idIn(answer.id) } }
       },
       async status(operation, signal) {
-        return readTask(await vendor.ask(withId('/tasks', operationId(operation)), signal), vendor)
+        return vendor.ask(withId('/tasks', operationId(operation)), signal, (answer) => readTask(answer, vendor))
       },
-      cancel: (operation, signal) => vendor.tell('DELETE', withId('/tasks', operationId(operation)), signal),
+      async cancel(operation, signal) {
+        await vendor.tell('DELETE', withId('/tasks', operationId(operation)), signal)
+      },
     },
   }
 }
@@ -63,6 +66,7 @@ function writeOrder({ model, request }: VideoCall, traits: RunwayModel, upstream
     },
     request.metadata,
     'runway',
+    ['audio'],
   )
   return { path: isFromImage ? '/image_to_video' : '/text_to_video', body }
 }

@@ -72,13 +72,20 @@ function isAsked(value: unknown): boolean {
 }
 
 /**
- * The vendor's own members from `metadata`, under its name. `model` is discarded: which model it is was decided before.
- * What a mapped field has set is not changed by them: limits and prices are judged by the fields.
+ * The vendor's own members from `metadata`, under its name. What a mapped field has set is not changed by them, nor may
+ * they say what is `decided` by fields in other words: limits and prices are judged by the fields. Which model it is was
+ * decided before, and the vendor calls nobody back.
  */
-export function withExtras(body: JsonRecord, metadata: VideoOrder['metadata'], namespace: string): JsonRecord {
+export function withExtras(
+  body: JsonRecord,
+  metadata: VideoOrder['metadata'],
+  namespace: string,
+  decided: readonly string[] = [],
+): JsonRecord {
   const extras = metadata?.[namespace]
-  const { model: _, ...rest } = isRecord(extras) ? extras : {}
-  return { ...rest, ...withoutEmpty(body) }
+  const never = ['model', 'callback_url', ...decided]
+  const kept = Object.entries(isRecord(extras) ? extras : {}).filter(([name]) => !never.includes(name))
+  return { ...Object.fromEntries(kept), ...withoutEmpty(body) }
 }
 
 export const withoutEmpty = (body: JsonRecord): JsonRecord =>
