@@ -21,6 +21,7 @@ const directories: string[] = []
 const vendors: Vendor[] = []
 afterEach(async () => {
   for (const vendor of vendors.splice(0)) await vendor.stop()
+  reading.bytes = 0
   for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
 })
 
