@@ -2,6 +2,7 @@
 import type { ProviderConfig, ProviderKind, Timeouts } from '../config/schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import { AI_SDK_KINDS } from './ai-sdk/kinds.ts'
 import { createArk } from './ark.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
 import { settingsOf } from './chatcompat/settings.ts'
@@ -32,6 +33,7 @@ export type ProviderParts = {
 }
 
 const KINDS: { [kind in ProviderKind]?: (parts: ProviderParts) => Provider } = {
+  ...AI_SDK_KINDS,
   chatcompat: (parts) => createChatcompat({ ...parts, settings: settingsOf(parts) }),
   ark: createArk,
   'chatcompat-video': createChatcompatVideo,

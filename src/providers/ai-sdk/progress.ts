@@ -1,0 +1,77 @@
+/** What a vendor says of a task: its own words first, since packages leave out much, then its package's. */
+import type { Clock } from '../../kit/clock.ts'
+import type { Log } from '../../kit/log.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { RemoteOutput, TaskProgress } from '../provider.ts'
+import { type Account, moved } from './account.ts'
+import { failed, refused } from './refused.ts'
+import type { AiSdkVendor, Meaning, Said, VideoModelStatus } from './vendor.ts'
+
+type ProgressParts = {
+  vendor: AiSdkVendor
+  account: Account
+  clock: Clock
+  log: Log
+  answer: { status: number; headers: Headers; payload: unknown }
+  meaning: Meaning
+  /** What the package made of the answer; undefined: it threw. */
+  result: VideoModelStatus | undefined
+}
+
+export function progressOf(parts: ProgressParts): TaskProgress {
+  const { vendor, account, answer, meaning, result } = parts
+  const said = vendor.read?.(answer.payload, answer.status) ?? {}
+  if (said.failure) return failed({ account, ...said.failure })
+  if (said.isPending) return pending(said, answer.headers)
+  if (answer.status >= 300 || meaning !== undefined) throw refused({ ...parts })
+  const outputs = said.outputs ?? (result?.status === 'completed' ? result.videos.flatMap(outputOf) : undefined)
+  if (outputs) return { status: 'SUCCESS', outputs: outputs.map((output) => reachable(output, parts)) }
+  if (result?.status === 'error') return failed({ account, reason: result.error })
+  if (result?.status === 'pending') return pending(said, answer.headers)
+  throw new GatewayError(
+    'bad_upstream_response',
+    `The upstream "${account.id}" answered with something that says nothing of the task.`,
+    { upstream_status: answer.status },
+  )
+}
+
+function pending({ status, progress }: Said, headers: Headers): TaskProgress {
+  const wait = Number(headers.get('retry-after') ?? Number.NaN)
+  return {
+    ...(status ? { status } : {}),
+    ...(progress === undefined ? {} : { progress: Math.min(100, Math.max(0, Math.floor(progress))) }),
+    ...(wait > 0 ? { retry_after_seconds: Math.ceil(wait) } : {}),
+  }
+}
+
+type Made = Extract<VideoModelStatus, { status: 'completed' }>['videos'][number]
+
+function outputOf(video: Made): RemoteOutput[] {
+  if (video.type === 'url') return [{ url: video.url, content_type: video.mediaType }]
+  if (video.type === 'base64') return [bytesOutput(video.data, video.mediaType)]
+  if (video.type === 'binary') return [bytesOutput(Buffer.from(video.data), video.mediaType)]
+  return []
+}
+
+/** A video whose bytes came with the answer. */
+export function bytesOutput(data: string | Uint8Array<ArrayBuffer>, content_type: string): RemoteOutput {
+  return {
+    content_type,
+    async open() {
+      const bytes = typeof data === 'string' ? Buffer.from(data, 'base64') : data
+      return new Blob([bytes]).stream()
+    },
+  }
+}
+
+/** Without the key, which one package puts into the address, and where the operator wants the vendor to be asked. */
+function reachable(output: RemoteOutput, { vendor, account }: ProgressParts): RemoteOutput {
+  if (!('url' in output)) return output
+  const { content_type } = output
+  const at = moved(output.url, vendor.home, account.base_url)
+  const url = URL.parse(at)
+  if (!url) return output
+  const keys = [...url.searchParams].filter(([, value]) => account.key !== '' && value === account.key)
+  for (const [name] of keys) url.searchParams.delete(name)
+  return { url: keys.length > 0 ? url.href : at, ...(content_type ? { content_type } : {}) }
+}
