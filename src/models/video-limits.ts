@@ -1,0 +1,160 @@
+/** What one video model takes (specification 2.5 and 8; the rest as other gateways have it), as catalogue data. */
+import { foundText, rangeText } from '../kit/diagnose.ts'
+import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import type { VideoOrder, VideoRequest } from '../spec/video-request.ts'
+import type { CatalogueModel } from './catalogue.ts'
+import { shapeOf } from './video-size.ts'
+
+const LONGEST_PROMPT = 32_000
+const MOST_IMAGES = 16
+
+/**
+ * The request as this model takes it: aliases folded, defaults filled in. Throws for whatever the model does not take,
+ * naming the field and what it may be; nothing is rounded.
+ */
+export function applyVideoLimits(model: CatalogueModel, request: VideoRequest): VideoOrder {
+  const { seconds, callback_url: _, images = [], size: __, aspect_ratio: ___, ...rest } = request
+  const order: VideoOrder = {
+    ...rest,
+    model: model.id,
+    prompt: promptOf(model, request),
+    n: numberOf(model, request),
+    ...shapeOf(model, request),
+  }
+  if (images.length > 0) order.images = images
+  const duration = durationOf(model, request)
+  if (duration !== undefined) order.duration = duration
+  const audio = audioOf(model, request)
+  if (audio !== undefined) order.audio_enable = audio
+  checkMedia(model, request)
+  checkNegativePrompt(model, request)
+  if (request.seed !== undefined && model.video.seed === false) throw unsupported(model, 'seed')
+  return order
+}
+
+const refuse = (code: ErrorCode, param: string, message: string) => new GatewayError(code, message, { param })
+
+const unsupported = ({ id }: CatalogueModel, param: string) =>
+  refuse('unsupported_parameter', param, `The model "${id}" takes no "${param}".`)
+
+const missing = ({ id }: CatalogueModel, param: string) =>
+  refuse('missing_required_parameter', param, `"${param}" is required by the model "${id}".`)
+
+function promptOf(model: CatalogueModel, { prompt = '' }: VideoRequest): string {
+  const { prompt_required = true } = model.video
+  if (prompt_required && prompt.trim() === '') throw missing(model, 'prompt')
+  checkLength(model, 'prompt', prompt)
+  return prompt
+}
+
+function checkNegativePrompt(model: CatalogueModel, { negative_prompt }: VideoRequest): void {
+  if (negative_prompt === undefined) return
+  if (model.video.negative_prompt === false && negative_prompt !== '') throw unsupported(model, 'negative_prompt')
+  checkLength(model, 'negative_prompt', negative_prompt)
+}
+
+/** In characters as people count them, not in halves of surrogate pairs; which are counted only where it matters. */
+function checkLength({ id, video }: CatalogueModel, param: string, text: string): void {
+  const { prompt_characters: most = LONGEST_PROMPT } = video
+  const length = text.length <= most || text.length > 2 * most ? text.length : [...text].length
+  if (length <= most) return
+  throw refuse('invalid_value', param, `"${param}" may have at most ${most} characters for the model "${id}".`)
+}
+
+function numberOf({ id, video }: CatalogueModel, { n = 1 }: VideoRequest): number {
+  const { n: most = 1 } = video
+  if (n <= most) return n
+  const allowed = most === 1 ? '1' : rangeText(1, most)
+  throw refuse('invalid_value', 'n', `"n" must be ${allowed} for the model "${id}", not ${n}.`)
+}
+
+/** `seconds` says the same as `duration`. Default: the shortest, which costs the least. */
+function durationOf({ id, video }: CatalogueModel, { duration, seconds }: VideoRequest): number | undefined {
+  const alias = seconds === undefined ? undefined : secondsOf(seconds)
+  if (duration !== undefined && alias !== undefined && duration !== alias) {
+    throw refuse(
+      'invalid_value',
+      'seconds',
+      `"seconds" is ${alias}, but "duration" is ${duration}. Send one of them, or the same in both.`,
+    )
+  }
+  const { values, minimum, maximum, default: written } = video.duration ?? {}
+  const asked = duration ?? alias
+  if (asked === undefined) return written ?? (values ? Math.min(...values) : minimum)
+  const isInRange = asked > 0 && asked >= (minimum ?? asked) && asked <= (maximum ?? asked)
+  if (isInRange && (!values || values.includes(asked))) return asked
+  const param = duration === undefined ? 'seconds' : 'duration'
+  const range = minimum === undefined && maximum === undefined ? 'more than 0' : rangeText(minimum, maximum)
+  const allowed = values ? (values.length === 1 ? `${values[0]}` : `one of ${values.join(', ')}`) : range
+  throw refuse('invalid_value', param, `"${param}" must be ${allowed} for the model "${id}", not ${asked}.`)
+}
+
+/** A number, or one in a string, as multipart forms and the chat-compatible style have it. */
+function secondsOf(seconds: number | string): number {
+  if (typeof seconds === 'number') return seconds
+  // Plain decimals only: `Number` alone would take "", " 8 ", "0x8" and "8e0" too.
+  if (/^\d{1,9}(\.\d{1,9})?$/.test(seconds)) return Number(seconds)
+  throw refuse(
+    'invalid_value',
+    'seconds',
+    `"seconds" must be a number, or one in a string, such as "8", not ${foundText(seconds)}.`,
+  )
+}
+
+function audioOf({ id, video }: CatalogueModel, { audio_enable }: VideoRequest): boolean | undefined {
+  const limit = video.audio_enable
+  if (!limit) return audio_enable
+  const { values = [false, true] } = limit
+  if (audio_enable === undefined) return limit.default ?? (values.includes(false) ? false : values[0])
+  if (values.includes(audio_enable)) return audio_enable
+  throw refuse(
+    'invalid_value',
+    'audio_enable',
+    `"audio_enable" must be ${values.join(' or ')} for the model "${id}", not ${audio_enable}.`,
+  )
+}
+
+function checkMedia(model: CatalogueModel, { image, last_image, images = [], video }: VideoRequest): void {
+  const { image: takesImage, last_image: takesLast = true, images: most = MOST_IMAGES, video: takesVideo } = model.video
+  for (const [param, value, takes = 'optional'] of [
+    ['image', image, takesImage],
+    ['video', video, takesVideo],
+  ] as const) {
+    if (takes === 'no' && value !== undefined) throw unsupported(model, param)
+    if (takes === 'required' && value === undefined) throw missing(model, param)
+    if (value !== undefined) checkMedium(param, value)
+  }
+  if (last_image !== undefined) {
+    if (!takesLast) throw unsupported(model, 'last_image')
+    checkMedium('last_image', last_image)
+  }
+  if (images.length > 0 && most === 0) throw unsupported(model, 'images')
+  if (images.length > most) {
+    const message = `"images" may have at most ${most} items for the model "${model.id}", not ${images.length}.`
+    throw refuse('invalid_value', 'images', message)
+  }
+  for (const [index, one] of images.entries()) checkMedium(`images[${index}]`, one)
+}
+
+/** A data URI up to its bytes: a type, perhaps with parameters, in base64. */
+const DATA_URI = /^data:([\w.+-]+\/[\w.+-]+)?(;[\w.+-]+=[^;,]*)*;base64,/i
+/** Four signs stand for three bytes; the last four may be filled up. */
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
+/** Longer than what any server takes; where an address leads is checked when it is fetched. */
+const LONGEST_URL = 8_192
+
+/** Its form only: whether it is there and what it shows is seen when the task is prepared. */
+function checkMedium(param: string, value: string): void {
+  const isUrl = /^https?:\/\//i.test(value)
+  if (isUrl && value.length <= LONGEST_URL && URL.canParse(value)) return
+  if (!isUrl) {
+    const head = DATA_URI.exec(value)?.[0] ?? ''
+    const bytes = head === '' ? value : value.slice(head.length)
+    if (bytes.length % 4 === 0 && BASE64.test(bytes)) return
+  }
+  throw refuse(
+    'invalid_value',
+    param,
+    `"${param}" must be an http(s) URL, a data URI such as "data:image/png;base64,...", or base64 without line breaks.`,
+  )
+}

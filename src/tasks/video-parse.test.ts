@@ -1,0 +1,48 @@
+import { expect, test } from 'bun:test'
+import { GatewayError } from '../spec/error.ts'
+import { parseVideoRequest } from './video-parse.ts'
+
+function refusalOf(body: unknown) {
+  try {
+    parseVideoRequest(body)
+  } catch (error) {
+    if (error instanceof GatewayError) return { code: error.code, param: error.detail.param, message: error.message }
+    throw error
+  }
+  return undefined
+}
+
+test('what is known is kept, what is null is absent, what is unknown is ignored', () => {
+  const body = { model: 'm', prompt: 'p', seed: null, duration: 8, hats: 3, metadata: { v: { a: null } } }
+  expect(parseVideoRequest(body)).toEqual({ model: 'm', prompt: 'p', duration: 8, metadata: { v: { a: null } } })
+  expect(parseVideoRequest(JSON.parse('{"model":"m","__proto__":{"prompt":"x"}}')).prompt).toBeUndefined()
+})
+
+test.each([[null], ['text'], [[]], [7]])('a body that is %j is refused', (body) => {
+  expect(refusalOf(body)).toMatchObject({ code: 'invalid_type' })
+})
+
+test.each([
+  [{}, 'missing_required_parameter', 'model'],
+  [{ model: null }, 'missing_required_parameter', 'model'],
+  [{ model: 1 }, 'invalid_type', 'model'],
+  [{ model: 'm', prompt: ['p'] }, 'invalid_type', 'prompt'],
+  [{ model: 'm', duration: '8' }, 'invalid_type', 'duration'],
+  [{ model: 'm', seconds: true }, 'invalid_type', 'seconds'],
+  [{ model: 'm', audio_enable: 'true' }, 'invalid_type', 'audio_enable'],
+  [{ model: 'm', seed: 1.5 }, 'invalid_type', 'seed'],
+  [{ model: 'm', seed: -1 }, 'invalid_value', 'seed'],
+  [{ model: 'm', seed: 4_294_967_296 }, 'invalid_value', 'seed'],
+  [{ model: 'm', n: 0 }, 'invalid_value', 'n'],
+  [{ model: 'm', image: '' }, 'invalid_value', 'image'],
+  [{ model: 'm', images: 'AAAA' }, 'invalid_type', 'images'],
+  [{ model: 'm', images: ['AAAA', 7] }, 'invalid_type', 'images[1]'],
+  [{ model: 'm', metadata: [] }, 'invalid_type', 'metadata'],
+  [{ model: 'm', callback_url: {} }, 'invalid_type', 'callback_url'],
+])('%j is refused as %s of %s', (body, code, param) => {
+  expect(refusalOf(body)).toMatchObject({ code, param })
+})
+
+test('the ends of the seed are taken', () => {
+  for (const seed of [0, 4_294_967_295]) expect(parseVideoRequest({ model: 'm', seed }).seed).toBe(seed)
+})
