@@ -5,13 +5,14 @@ import { join } from 'node:path'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
 import { createLog } from '../src/kit/log.ts'
-import type { Provider, TaskProgress, VideoCall, VideoProvider } from '../src/providers/provider.ts'
+import type { Media } from '../src/providers/order-json.ts'
+import type { TaskProgress, VideoCall, VideoProvider } from '../src/providers/provider.ts'
 import { createProvider } from '../src/providers/registry.ts'
 import { createTransport } from '../src/providers/transport.ts'
 import { type ErrorCode, GatewayError } from '../src/spec/error.ts'
 import type { FailCode, Json } from '../src/spec/task.ts'
 import type { VideoOrder } from '../src/spec/video-request.ts'
-import { manualClock } from './kit/clock.ts'
+import { type ManualClock, manualClock } from './kit/clock.ts'
 import { type Answer, reset, startVendor, type Vendor, whole } from './kit/vendor.ts'
 
 const KEY = 'key-of-the-operator'
@@ -627,22 +628,23 @@ const CASES: Case[] = [RUNWAY, LUMA, KLING, ARK, VIDEOS, GENERATIONS]
 let vendor: Vendor | undefined
 afterEach(() => vendor?.stop())
 
-function open(given: Case, ...answers: Answer[]): { vendor: Vendor; provider: Provider; video: VideoProvider } {
-  vendor = startVendor(...answers)
-  const clock = manualClock()
+type Opened = { vendor: Vendor; clock: ManualClock; video: VideoProvider }
+
+const partsOf = (config: ProviderConfig, environment: Record<string, string> = {}, clock = manualClock()) => {
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
-  const provider = createProvider({
-    id: 'acme',
-    config: { kind: given.kind, base_url: vendor.origin + given.version, key: KEY, ...given.config },
-    timeouts: DEFAULT_TIMEOUTS,
-    transport: createTransport({ clock, log }),
-    clock,
-    log,
-    environment: {},
-    manual: async () => [],
-  })
-  if (!provider.video) throw new Error('no videos here')
-  return { vendor, provider, video: provider.video }
+  const transport = createTransport({ clock, log })
+  return { id: 'acme', config, timeouts: DEFAULT_TIMEOUTS, transport, clock, log, environment, manual: async () => [] }
+}
+
+function open(given: Case, ...parts: (Answer | { media: Media })[]): Opened {
+  vendor = startVendor(...parts.filter((part) => typeof part === 'function'))
+  const clock = manualClock()
+  const key = given.config?.options?.access_key ? {} : { key: KEY }
+  const config = { kind: given.kind, base_url: vendor.origin + given.version, ...key, ...given.config }
+  const media = parts.find((part) => typeof part === 'object')
+  const { video } = createProvider({ ...partsOf(config, {}, clock), ...media })
+  if (!video) throw new Error('no videos here')
+  return { vendor, clock, video }
 }
 
 const callOf = (given: Case, order: Partial<VideoOrder> = {}, model = given.model): VideoCall => ({
@@ -694,7 +696,7 @@ describe.each(CASES.map(named))('%s', (_, given) => {
     const { vendor, video } = open(given, whole(fixture(kind, name)))
     const text = JSON.stringify(progress).replaceAll('{origin}', vendor.origin)
     expect(await video.status(given.operation, SIGNAL)).toEqual(JSON.parse(text))
-    expectSent(vendor.requests[0], { method: 'GET', ...given.asked })
+    expectSent(vendor.requests[0], { method: 'GET', headers: { authorization: `Bearer ${KEY}` }, ...given.asked })
   })
 
   test('a state that is not known yet keeps the one that was', async () => {
@@ -776,5 +778,253 @@ describe.each(CASES.map(named))('%s', (_, given) => {
     const { vendor, video } = open(given)
     expect((await errorOf(video.status({}, SIGNAL))).code).toBe('internal_error')
     expect(vendor.requests).toHaveLength(0)
+  })
+})
+
+describe('what the vendors share', () => {
+  test('when a vendor says when to ask again, that is handed on; of a task that has ended it is not', async () => {
+    const later = { headers: { 'retry-after': '9' } }
+    const { video } = open(LUMA, whole(fixture('luma', 'running'), later), whole(fixture('luma', 'done'), later))
+    expect(await video.status(LUMA.operation, SIGNAL)).toEqual({ status: 'IN_PROGRESS', retry_after_seconds: 9 })
+    expect(await video.status(LUMA.operation, SIGNAL)).not.toHaveProperty('retry_after_seconds')
+  })
+
+  test('an id that the vendor has made cannot lead to another path', async () => {
+    const { vendor, video } = open(LUMA, whole(fixture('luma', 'running')))
+    await video.status({ id: '../../admin?x=1' }, SIGNAL)
+    expect(vendor.requests[0]?.path).toBe('/dream-machine/v1/generations/..%2F..%2Fadmin%3Fx%3D1')
+  })
+
+  test('neither the key nor an address stands in what a client sees of a failed task', async () => {
+    const failed = { state: 'failed', failure_reason: `key ${KEY} at https://a.example/x?token=abc123 Bearer abcdefgh` }
+    const { video } = open(LUMA, whole(failed))
+    const text = JSON.stringify(await video.status(LUMA.operation, SIGNAL))
+    for (const secret of [KEY, 'abc123', 'abcdefgh']) expect(text).not.toContain(secret)
+  })
+
+  test('an order is not repeated when its signal is aborted, and what was not sent was not taken', async () => {
+    const { vendor, video } = open(LUMA)
+    const error = await errorOf(video.start(callOf(LUMA), AbortSignal.abort()))
+    expect(error.detail.taken).toBe('no')
+    expect(vendor.requests).toHaveLength(0)
+  })
+
+  test.each([
+    ['runway', 'RUNWAYML_API_SECRET'],
+    ['luma', 'LUMAAI_API_KEY'],
+    ['ark', 'ARK_API_KEY'],
+    ['kling', 'KLING_ACCESS_KEY'],
+  ] as const)('%s without a key is refused at once, and the message names %s', (kind, name) => {
+    expect(() => createProvider(partsOf({ kind }))).toThrow(name)
+    expect(() => createProvider(partsOf({ kind }, { [name]: KEY, KLING_SECRET_KEY: 'secret' }))).not.toThrow()
+  })
+
+  test.each(['runway', 'luma', 'ark', 'kling'] as const)('a second order at %s is never safe', (kind) => {
+    expect(createProvider(partsOf({ kind, key: KEY })).video?.resubmit).toBe('unsafe')
+  })
+
+  test.each<[string | undefined, string | undefined, string | undefined]>([
+    ['720p', '16:9', '1280:720'],
+    ['720p', '9:16', '720:1280'],
+    ['720p', '1:1', '960:960'],
+    ['720p', '3:4', '832:1104'],
+    ['1080p', '16:9', '1920:1080'],
+    ['1280x768', '16:9', '1280:768'],
+    [undefined, '21:9', '1584:672'],
+    [undefined, undefined, undefined],
+  ])('runway makes %s in %s of pixels: %s', async (size, aspect_ratio, ratio) => {
+    const { vendor, video } = open(RUNWAY, whole(fixture('runway', 'accepted')))
+    const call = callOf(RUNWAY)
+    const { size: _, aspect_ratio: __, ...rest } = call.request
+    const request = { ...rest, ...(size && { size }), ...(aspect_ratio && { aspect_ratio }) }
+    await video.start({ ...call, request }, SIGNAL)
+    expect(vendor.requests[0]?.json().ratio).toBe(ratio)
+  })
+
+  test.each<[string, Partial<VideoOrder>, Record<string, unknown>]>([
+    ['hailuo3', {}, { ratio: '16:9', resolution: '720p' }],
+    ['h3_max', { size: '480p' }, { resolution: '480p' }],
+    ['wan3', { image: PNG }, { ratio: 'auto_720p', audio: false }],
+    ['happyhorse_1_0', { image: PNG }, { resolution: '720p' }],
+    ['not-known-yet', { audio_enable: true, seed: 3 }, { ratio: '1280:720', seed: 3, audio: true }],
+  ])('runway asks %s for its picture in its own way', async (model, order, expected) => {
+    const { vendor, video } = open(RUNWAY, whole(fixture('runway', 'accepted')))
+    await video.start(callOf(RUNWAY, order, model), SIGNAL)
+    const { model: _, promptText: __, promptImage: ___, duration: ____, ...frame } = vendor.requests[0]?.json() ?? {}
+    expect(frame).toEqual(expected)
+  })
+
+  test('the operator can say which models have a switch for sound', async () => {
+    const given = { ...RUNWAY, config: { options: { audio_models: ['gen4.*'] } } }
+    const { vendor, video } = open(given, whole(fixture('runway', 'accepted')))
+    await video.start(callOf(given, { audio_enable: true }), SIGNAL)
+    expect(vendor.requests[0]?.json().audio).toBe(true)
+  })
+})
+
+describe('kling is spoken to with a token made of the key pair', () => {
+  const pair: Case = { ...KLING, config: { options: { access_key: 'the-access-key', secret_key: 'the-secret-key' } } }
+  const tokenOf = (vendor: Vendor, index: number) => vendor.requests[index]?.headers.authorization?.split(' ')[1] ?? ''
+  const decoded = (part = '') => JSON.parse(Buffer.from(part, 'base64url').toString())
+
+  test('it is signed by the secret key, says who asks, and lives for half an hour', async () => {
+    const { vendor, video, clock } = open(pair, whole(fixture('kling', 'running')))
+    await video.status(KLING.operation, SIGNAL)
+    const [head, claims, signature] = tokenOf(vendor, 0).split('.')
+    const now = clock.now() / 1000
+    expect(decoded(head)).toEqual({ alg: 'HS256', typ: 'JWT' })
+    expect(decoded(claims)).toEqual({ iss: 'the-access-key', exp: now + 1800, nbf: now - 5 })
+    const key = await crypto.subtle.importKey(
+      'raw',
+      Buffer.from('the-secret-key'),
+      { name: 'HMAC', hash: 'SHA-256' },
+      false,
+      ['verify'],
+    )
+    const text = Buffer.from(`${head}.${claims}`)
+    expect(await crypto.subtle.verify('HMAC', key, Buffer.from(signature ?? '', 'base64url'), text)).toBe(true)
+  })
+
+  test('it is used until shortly before its end, then there is a new one', async () => {
+    const running = whole(fixture('kling', 'running'))
+    const { vendor, video, clock } = open(pair, running, running, running)
+    await video.status(KLING.operation, SIGNAL)
+    clock.advance(1499_000)
+    await video.status(KLING.operation, SIGNAL)
+    clock.advance(1_000)
+    await video.status(KLING.operation, SIGNAL)
+    expect(tokenOf(vendor, 1)).toBe(tokenOf(vendor, 0))
+    expect(tokenOf(vendor, 2)).not.toBe(tokenOf(vendor, 0))
+  })
+
+  test('neither the pair nor the token stands in a refusal', async () => {
+    const { vendor, video } = open(pair, async (wire) => {
+      const token = wire.request.headers.authorization?.slice('Bearer '.length)
+      await whole({ code: 1201, message: `no the-access-key ${token}` }, { status: 400 })(wire)
+    })
+    const error = await errorOf(video.start(callOf(pair), SIGNAL))
+    expect(error.message).toBe('no [redacted] [redacted]')
+    expect(error.message).not.toContain(tokenOf(vendor, 0))
+  })
+
+  test('a task that was ordered by image is asked for on its way', async () => {
+    const { vendor, video } = open(KLING, whole(fixture('kling', 'running')))
+    await video.status({ id: '83', way: 'image2video' }, SIGNAL)
+    expect(vendor.requests[0]?.path).toBe('/v1/videos/image2video/83')
+  })
+
+  test('an extra cannot switch on what the fields have not', async () => {
+    const { vendor, video } = open(KLING, whole(fixture('kling', 'accepted')))
+    await video.start(
+      callOf(KLING, { metadata: { kling: { sound: 'on', callback_url: 'https://x.example' } } }),
+      SIGNAL,
+    )
+    const names = Object.keys(vendor.requests[0]?.json() ?? {})
+    expect(names.filter((name) => ['sound', 'callback_url'].includes(name))).toEqual([])
+    expect(names).toContain('external_task_id')
+  })
+})
+
+describe('an upstream in the chat-compatible style', () => {
+  const accepted = () => whole(fixture('chatcompat-video', 'accepted'))
+  const withOptions = (options: Record<string, unknown>): Case => ({ ...VIDEOS, config: { options } })
+
+  test.each([
+    [undefined, 'unsafe'],
+    [false, 'unsafe'],
+    ['yes', 'unsafe'],
+    [true, 'safe'],
+  ] as const)('with idempotent %p a second order is %s', (idempotent, resubmit) => {
+    expect(open(withOptions({ idempotent })).video.resubmit).toBe(resubmit)
+  })
+
+  test('a second order of the same video is the same bytes under the same key', async () => {
+    const { vendor, video } = open(withOptions({ idempotent: true, body: 'multipart' }), accepted(), accepted())
+    await video.start(callOf(VIDEOS, { image: PNG }), SIGNAL)
+    await video.start(callOf(VIDEOS, { image: PNG }), SIGNAL)
+    const [first, second] = vendor.requests
+    expect(second?.body).toBe(first?.body as string)
+    expect(second?.headers['idempotency-key']).toBe(first?.headers['idempotency-key'] as string)
+  })
+
+  test('for the picky it is a form with the image as a file', async () => {
+    const { vendor, video } = open(withOptions({ body: 'multipart' }), accepted())
+    const bytes = Buffer.from('bytes of an image')
+    await video.start(callOf(VIDEOS, { image: `data:image/jpeg;base64,${bytes.toString('base64')}` }), SIGNAL)
+    const { headers, body } = await vendor.request()
+    const form = await new Response(body, { headers: { 'content-type': headers['content-type'] ?? '' } }).formData()
+    const { input_reference: file, ...fields } = Object.fromEntries(form)
+    expect(fields).toEqual({ model: 'wan-video', prompt: 'A red kite', seconds: '4', size: '1280x720' })
+    if (!(file instanceof File)) throw new Error('no file')
+    expect([file.name, file.type, await file.text()]).toEqual(['image.jpeg', 'image/jpeg', 'bytes of an image'])
+  })
+
+  test('a form needs the bytes of an image by address: without a way to them the order is refused', async () => {
+    const { vendor, video } = open(withOptions({ body: 'multipart' }))
+    const error = await errorOf(video.start(callOf(VIDEOS, { image: 'https://files.example/a.png' }), SIGNAL))
+    expect([error.code, error.detail.param, error.detail.taken]).toEqual(['unsupported_value', 'image', 'no'])
+    expect(vendor.requests).toHaveLength(0)
+  })
+
+  test('bytes that could not be had leave nothing open', async () => {
+    const read = () => Promise.reject(new GatewayError('upstream_timeout', 'too slow'))
+    const { vendor, video } = open(withOptions({ body: 'multipart' }), { media: { read } })
+    const error = await errorOf(video.start(callOf(VIDEOS, { image: 'https://files.example/a.png' }), SIGNAL))
+    expect([error.code, error.detail.taken]).toEqual(['upstream_timeout', 'no'])
+    expect(vendor.requests).toHaveLength(0)
+  })
+
+  test('the image can stand in `image` as it came, and a field can be left out or have another name', async () => {
+    const fields = { drop: ['metadata'], rename: { seconds: 'duration' } }
+    const given: Case = { ...VIDEOS, config: { options: { image_as: 'image' }, fields } }
+    const { vendor, video } = open(given, accepted())
+    await video.start(callOf(given, { image: PNG, metadata: { wan: { shift: 2 } } }), SIGNAL)
+    expect(vendor.requests[0]?.json()).toEqual({
+      model: 'wan-video',
+      prompt: 'A red kite',
+      duration: '4',
+      size: '1280x720',
+      image: PNG,
+    })
+  })
+
+  test.each(['new-api-accepted', 'gatehouse-accepted'])('the id is found in %s', async (name) => {
+    const { video } = open(VIDEOS, whole(fixture('chatcompat-video', name)))
+    expect(await video.start(callOf(VIDEOS), SIGNAL)).toEqual({ operation: { id: FAR_ID } })
+  })
+
+  test.each(['NOT_START', 'SUBMITTED', 'QUEUED', 'queued', 'pending'])(
+    '%s is a task that waits, in either way of asking',
+    async (status) => {
+      const { video } = open(VIDEOS, whole({ id: 'x', status }), whole({ code: 'success', data: { status } }))
+      expect(await video.status(VIDEOS.operation, SIGNAL)).toEqual({ status: 'QUEUED' })
+      expect(await video.status(VIDEOS.operation, SIGNAL)).toEqual({ status: 'QUEUED' })
+    },
+  )
+
+  test('the key goes with a file at the upstream itself, and nowhere else', () => {
+    const { vendor, video } = open(VIDEOS)
+    expect(video.outputHeaders?.(`${vendor.url}/videos/x/content`)).toEqual({ authorization: `Bearer ${KEY}` })
+    for (const url of [
+      'https://files.example/x.mp4',
+      `http://127.0.0.1.files.example:${vendor.port}/v1/videos/x`,
+      'x',
+    ]) {
+      expect(video.outputHeaders?.(url)).toEqual({})
+    }
+  })
+
+  test.each([
+    ['api', 'sora'],
+    ['body', 'xml'],
+    ['image_as', 'url'],
+    ['cancel', 'maybe'],
+  ])('options.%s may not be %s, and the message says what it may be', (name, value) => {
+    const config = { kind: 'chatcompat-video', base_url: 'https://far.example/v1', options: { [name]: value } } as const
+    expect(() => createProvider(partsOf(config))).toThrow(`providers.acme.options.${name} must be one of`)
+  })
+
+  test('it cannot be told to stop unless the operator says how', () => {
+    expect(open(withOptions({})).video.cancel).toBeUndefined()
   })
 })

@@ -6,8 +6,8 @@ export type Frame = 'pixels' | 'words' | 'resolution' | 'auto'
 
 export type RunwayModel = {
   takes: ('last_image' | 'images' | 'negative_prompt' | 'seed')[]
-  /** Whether sound can be switched, or comes always, or never. */
-  sound: 'switch' | 'always' | 'none'
+  /** Whether sound can be switched, comes always, or never; or is asked for when it is wanted, since nobody knows. */
+  sound: 'switch' | 'always' | 'none' | 'ask'
   /** Default: pixels. */
   text_frame?: Frame
   image_frame?: Frame
@@ -75,7 +75,7 @@ const MODELS: [string, RunwayModel][] = [
 ]
 
 /** A model that is not known yet is asked for what was asked for: the vendor judges. */
-const UNKNOWN: RunwayModel = { takes: ['last_image', 'images', 'negative_prompt', 'seed'], sound: 'always' }
+const UNKNOWN: RunwayModel = { takes: ['last_image', 'images', 'negative_prompt', 'seed'], sound: 'ask' }
 
 export const runwayModel = (model: string): RunwayModel =>
   MODELS.find(([glob]) => matchesGlob(glob, model))?.[1] ?? UNKNOWN

@@ -60,7 +60,7 @@ function writeOrder({ model, request }: VideoCall, traits: RunwayModel, upstream
       ...frameOf(request, frame, traits.sides ?? {}),
       duration: request.duration,
       seed: takes.includes('seed') ? request.seed : undefined,
-      audio: sound === 'switch' ? request.audio_enable : undefined,
+      audio: sound === 'switch' ? request.audio_enable : sound === 'ask' && request.audio_enable ? true : undefined,
       negativePrompt: request.negative_prompt,
       references: images.length > 0 ? images.map((image) => ({ uri: asAddress(image) })) : undefined,
     },
