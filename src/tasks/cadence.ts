@@ -16,7 +16,7 @@ const FRESH_MILLISECONDS = 3_000
 /** Of ended tasks: nobody waits for what became of them. */
 const LATE_LEAST_SECONDS = 60
 const LATE_MOST_SECONDS = 600
-export const LATE_WATCH_SECONDS = 86_400
+const LATE_WATCH_SECONDS = 86_400
 /** What a client is told while a step is under way: it takes a moment. */
 const IN_HAND_SECONDS = 2
 
@@ -51,8 +51,9 @@ export function nextAttempt(
 
 /** When to ask what became of a task that has ended here but not there; null: not any more. Unix milliseconds. */
 export function nextLateLook(task: Task, now_ms: number): number | null {
-  const end = Math.max(task.finish_time, task.deadline_at) + LATE_WATCH_SECONDS
-  const since = now_ms / 1000 - task.finish_time
+  const finish_time = task.finish_time || now_ms / 1000 // of one that ends just now
+  const end = Math.max(finish_time, task.deadline_at) + LATE_WATCH_SECONDS
+  const since = now_ms / 1000 - finish_time
   const seconds = Math.min(LATE_MOST_SECONDS, Math.max(LATE_LEAST_SECONDS, since / 10))
   const due_ms = now_ms + jittered(task, seconds * 1000)
   return due_ms / 1000 < end ? due_ms : null

@@ -6,17 +6,14 @@ import { asGatewayError, fail, type Held, vendorOf, within } from './held.ts'
 /** A vendor that refuses to stop is asked this often (by this process); then its task is followed to its end. */
 const TRIES = 3
 
-/** True: the task has ended by it. False: the vendor would not stop, so the task goes on. */
+/** True: the task has ended by it. False: it is too late, or the vendor would not stop; so the task goes on. */
 export async function cancel(held: Held): Promise<boolean> {
   const { task, clock } = held
   if (task.sent_at === null) {
     await fail(held, 'canceled', 'Canceled before it was sent to an upstream.')
     return true
   }
-  if (task.made) {
-    await fail(held, 'canceled', 'Canceled when the upstream had already made it; the upstream may charge for it.')
-    return true
-  }
+  if (task.made) return false // it is made and paid for, and here in a moment
   const vendor = vendorOf(held)
   if (task.operation !== null && vendor?.cancel) return tell(held, vendor)
   const watch_ms = task.operation === null ? null : nextLateLook(task, clock.now())

@@ -21,8 +21,7 @@ export async function giveUp(held: Held): Promise<void> {
   const vendor = isWorthALook(task, held.clock.now()) ? vendorOf(held) : undefined
   const seen = vendor && (await look(held, vendor))
   if (seen && 'progress' in seen && isEnd(seen.progress)) return heard(held, seen.progress)
-  const late = { ...task, finish_time: unixSeconds(held.clock) }
-  await fail(held, 'timeout', NOT_DONE, nextLateLook(late, held.clock.now()))
+  await fail(held, 'timeout', NOT_DONE, nextLateLook(task, held.clock.now()))
 }
 
 /** What is done and cannot be kept, time and again, is not waited for without end. */

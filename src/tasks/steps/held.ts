@@ -120,7 +120,7 @@ export function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   let leave: (() => void) | undefined
   const left = new Promise<never>((_, reject) => {
     // One turn later, so that a vendor's adapter that heeds the signal can say whether anything was sent.
-    leave = () => void setTimeout(() => reject(signal.reason), 0)
+    leave = () => void setImmediate(() => reject(signal.reason))
     if (signal.aborted) leave()
     else signal.addEventListener('abort', leave, { once: true })
   })

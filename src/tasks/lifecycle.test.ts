@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'bun:test'
+import { TASK_STATUSES, type Task, type TaskStatus } from '../spec/task.ts'
+import { advance, type Ending, ended, isEnded, mayMove } from './lifecycle.ts'
+
+const SUBMITTED_AT = 1_000
+const task = (fields: Partial<Task> = {}): Task => ({
+  task_id: 'task_1',
+  token_id: 'tok_1',
+  family: 'video-generation',
+  model: 'acme/film',
+  status: 'NOT_START',
+  progress: 0,
+  submit_time: SUBMITTED_AT,
+  start_time: 0,
+  finish_time: 0,
+  fail_code: '',
+  fail_reason: '',
+  request: {},
+  base_url: '',
+  provider: '',
+  upstream_model: '',
+  tried: [],
+  sent_at: null,
+  operation: null,
+  made: null,
+  outputs: [],
+  outputs_expire_at: null,
+  deadline_at: 5_000,
+  cancel_asked_at: null,
+  late_outcome: null,
+  failures: 0,
+  due_ms: 0,
+  leased_by: '',
+  fence: 0,
+  ...fields,
+})
+
+describe('the transitions', () => {
+  const ALLOWED = [
+    'NOT_START SUBMITTED',
+    'NOT_START QUEUED',
+    'NOT_START IN_PROGRESS',
+    'NOT_START SUCCESS',
+    'NOT_START FAILURE',
+    'SUBMITTED QUEUED',
+    'SUBMITTED IN_PROGRESS',
+    'SUBMITTED SUCCESS',
+    'SUBMITTED FAILURE',
+    'QUEUED IN_PROGRESS',
+    'QUEUED SUCCESS',
+    'QUEUED FAILURE',
+    'IN_PROGRESS SUCCESS',
+    'IN_PROGRESS FAILURE',
+  ]
+
+  test('go forward, by skipping too, and never out of an end', () => {
+    const found = TASK_STATUSES.flatMap((from) =>
+      TASK_STATUSES.filter((to) => mayMove(from, to)).map((to) => `${from} ${to}`),
+    )
+    expect(found.toSorted()).toEqual(ALLOWED.toSorted())
+  })
+
+  test('the ends are SUCCESS and FAILURE', () => {
+    expect(TASK_STATUSES.filter((status) => isEnded({ status }))).toEqual(['SUCCESS', 'FAILURE'])
+  })
+})
+
+describe('under way', () => {
+  const progress = (fields: Partial<Task>, status: 'SUBMITTED' | 'QUEUED' | 'IN_PROGRESS', percent?: number) =>
+    advance(task(fields), { status, percent, now: 2_000 }).progress
+
+  test('each state begins with its percentage', () => {
+    expect(progress({}, 'SUBMITTED')).toBe(10)
+    expect(progress({}, 'QUEUED')).toBe(20)
+    expect(progress({}, 'IN_PROGRESS')).toBe(30)
+  })
+
+  test("the vendor's percentage fills 30 to 99, and only while IN_PROGRESS", () => {
+    expect(progress({}, 'IN_PROGRESS', 0)).toBe(30)
+    expect(progress({}, 'IN_PROGRESS', 50)).toBe(64)
+    expect(progress({}, 'IN_PROGRESS', 100)).toBe(99)
+    expect(progress({}, 'QUEUED', 50)).toBe(20)
+  })
+
+  test('a percentage that is none is passed over', () => {
+    for (const percent of [Number.NaN, Number.POSITIVE_INFINITY, '80' as unknown as number]) {
+      expect(progress({}, 'IN_PROGRESS', percent)).toBe(30)
+    }
+    expect(progress({}, 'IN_PROGRESS', -5)).toBe(30)
+    expect(progress({}, 'IN_PROGRESS', 500)).toBe(99)
+  })
+
+  test('progress never decreases', () => {
+    expect(progress({ status: 'IN_PROGRESS', progress: 80, start_time: 1_500 }, 'IN_PROGRESS', 10)).toBe(80)
+  })
+
+  test('a step back is not taken', () => {
+    const change = advance(task({ status: 'IN_PROGRESS', progress: 40, start_time: 1_500 }), {
+      status: 'QUEUED',
+      now: 2_000,
+    })
+    expect(change).toEqual({ status: 'IN_PROGRESS', progress: 40 })
+  })
+
+  test('start_time is set when generation is first seen, once', () => {
+    expect(advance(task({ status: 'QUEUED' }), { status: 'IN_PROGRESS', now: 2_000 }).start_time).toBe(2_000)
+    const later = advance(task({ status: 'IN_PROGRESS', start_time: 1_500 }), { status: 'IN_PROGRESS', now: 2_000 })
+    expect(later).not.toHaveProperty('start_time')
+    expect(advance(task(), { status: 'QUEUED', now: 2_000 })).not.toHaveProperty('start_time')
+  })
+
+  test('a clock that is behind does not put the start before the submission', () => {
+    expect(advance(task(), { status: 'IN_PROGRESS', now: 900 }).start_time).toBe(SUBMITTED_AT)
+  })
+})
+
+describe('the end', () => {
+  const done: Ending = { status: 'SUCCESS', outputs: [], outputs_expire_at: null }
+  const broken: Ending = { status: 'FAILURE', fail_code: 'generation_failed', fail_reason: 'because' }
+
+  test('of a success that was never seen at work: it began when it was sent', () => {
+    expect(ended(task({ sent_at: 1_200 }), done, 2_000)).toMatchObject({ start_time: 1_200, finish_time: 2_000 })
+  })
+
+  test('of a failure before the start: it never began', () => {
+    expect(ended(task({ sent_at: 1_200 }), broken, 2_000)).toMatchObject({ start_time: 0, finish_time: 2_000 })
+  })
+
+  test('keeps the start that is known', () => {
+    expect(ended(task({ start_time: 1_500 }), broken, 2_000)).toMatchObject({ start_time: 1_500 })
+  })
+
+  test('is at 100 %, and the times are ordered whatever the clock says', () => {
+    const statuses: TaskStatus[] = ['NOT_START', 'IN_PROGRESS']
+    for (const status of statuses) {
+      for (const ending of [done, broken]) {
+        for (const now of [900, 1_500, 9_000]) {
+          const change = ended(task({ status, start_time: status === 'IN_PROGRESS' ? 1_400 : 0 }), ending, now)
+          expect(change.progress).toBe(100)
+          expect(change.finish_time).toBeGreaterThanOrEqual(SUBMITTED_AT)
+          expect(change.finish_time).toBeGreaterThanOrEqual(change.start_time ?? 0)
+        }
+      }
+    }
+  })
+
+  test('only a failure has a fail_code', () => {
+    expect(ended(task(), done, 2_000)).not.toHaveProperty('fail_code')
+    expect(ended(task(), broken, 2_000)).toMatchObject({ fail_code: 'generation_failed', fail_reason: 'because' })
+  })
+
+  test('counts one request in the hour of the end, and an error unless it was canceled', () => {
+    expect(ended(task(), broken, 7_300).usage).toMatchObject({ hour: 7_200, requests: 1, errors: 1 })
+    expect(ended(task(), done, 7_300).usage).toMatchObject({ hour: 7_200, requests: 1, errors: 0 })
+    const canceled: Ending = { ...broken, fail_code: 'canceled' }
+    expect(ended(task(), canceled, 7_199).usage).toMatchObject({ hour: 3_600, requests: 1, errors: 0 })
+  })
+})

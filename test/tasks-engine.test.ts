@@ -1,0 +1,420 @@
+/** A task from its acceptance to its end: what the engine does with what vendors say, on a store in memory. */
+import { describe, expect, test } from 'bun:test'
+import type { TaskProgress } from '../src/providers/provider.ts'
+import { GatewayError } from '../src/spec/error.ts'
+import type { Task, TaskStatus } from '../src/spec/task.ts'
+import {
+  CALLER,
+  callerOf,
+  MODEL,
+  saying,
+  scriptedVendor,
+  settled,
+  success,
+  type TaskHouse,
+  taskHouse,
+} from './kit/task-house.ts'
+
+const refusal = (code: ConstructorParameters<typeof GatewayError>[0], retry_after?: number) =>
+  new GatewayError(code, `refused: ${code}`, { taken: 'no', ...(retry_after !== undefined && { retry_after }) })
+const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
+const hang = () => new Promise<never>(() => {})
+const working = (progress?: number) => ({
+  status: 'IN_PROGRESS' as const,
+  ...(progress !== undefined && { progress }),
+})
+const seconds = (house: TaskHouse) => Math.floor(house.clock.now() / 1000)
+const failure = ({ status, fail_code }: Task) => `${status} ${fail_code}`
+const errorOf = async (work: Promise<unknown>) => (await work.catch((error) => error)) as GatewayError
+
+describe('a submission', () => {
+  test('is one durable row; no vendor hears of it before the answer', async () => {
+    const acme = scriptedVendor()
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit({
+      image: 'https://example.test/a.png',
+      duration: 4,
+      callback_url: 'https://me.test/x',
+    })
+    expect(id).toMatch(/^task_[A-Za-z0-9]{32}$/)
+    expect(acme.calls).toHaveLength(0)
+    const task = await house.read(id)
+    expect(task).toMatchObject({
+      status: 'NOT_START',
+      progress: 0,
+      token_id: CALLER.token_id,
+      model: MODEL,
+      request: { prompt: 'a cat', duration: 4 },
+      submit_time: seconds(house),
+      deadline_at: seconds(house) + 3_600,
+    })
+    expect(task.request).not.toHaveProperty('image')
+    expect(task.request).not.toHaveProperty('callback_url')
+    expect(await house.store.tasks.inputs(id)).toEqual({ image: 'https://example.test/a.png' })
+    expect(await house.store.callbacks.ofTask(id)).toMatchObject({ url: 'https://me.test/x' })
+  })
+
+  test('is refused for a model that is unknown or of another family', async () => {
+    await using house = await taskHouse()
+    expect(await errorOf(house.submit({ model: 'acme/other' }))).toMatchObject({ code: 'model_not_found' })
+    house.setTargets([])
+    expect(await errorOf(house.submit())).toMatchObject({ code: 'model_not_found', detail: { param: 'model' } })
+  })
+
+  test('is refused for a callback_url that is no plain http(s) URL', async () => {
+    await using house = await taskHouse()
+    for (const callback_url of [
+      'ftp://me.test/x',
+      'me.test',
+      '',
+      'https://user:pass@me.test/',
+      `https://me.test/${'x'.repeat(2_048)}`,
+    ]) {
+      const error = await errorOf(house.submit({ callback_url }))
+      expect(error).toMatchObject({ code: 'invalid_value', detail: { param: 'callback_url' } })
+    }
+  })
+
+  test('with the same key and the same words is the same task, whatever the order of the fields', async () => {
+    await using house = await taskHouse()
+    const first = await house.submit({ prompt: 'a dog', duration: 4 }, { key: 'k' })
+    expect(await house.submit({ duration: 4, prompt: 'a dog' }, { key: 'k' })).toBe(first)
+    expect(await house.submit({ prompt: 'a dog', duration: 4 }, { key: 'k2' })).not.toBe(first)
+    expect(await house.submit({ prompt: 'a dog', duration: 4 }, { key: 'k', caller: callerOf('tok_two') })).not.toBe(
+      first,
+    )
+    const error = await errorOf(house.submit({ prompt: 'a dog', duration: 8 }, { key: 'k' }))
+    expect(error.code).toBe('idempotency_key_reused')
+  })
+
+  test('two at once with the same key are one task', async () => {
+    await using house = await taskHouse()
+    const ids = await Promise.all(Array.from({ length: 5 }, () => house.submit({}, { key: 'k' })))
+    expect(new Set(ids).size).toBe(1)
+  })
+})
+
+describe('the way of a task', () => {
+  test('goes from NOT_START to SUCCESS, each state once, and ends with the file in our own keeping', async () => {
+    const status = saying<TaskProgress>({ status: 'QUEUED' }, working(), working(50), working(40), success())
+    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    const id = await house.submit({ image: 'data:image/png;base64,AAAA' })
+    const seen: [TaskStatus, number][] = [['NOT_START', 0]]
+    for (let pace = 0; pace < 80; pace++) {
+      await house.run(0.5)
+      const { status, progress } = await house.read(id)
+      const last = seen.at(-1)
+      if (last?.[0] !== status || last?.[1] !== progress) seen.push([status, progress])
+    }
+    expect(seen).toEqual([
+      ['NOT_START', 0],
+      ['QUEUED', 20],
+      ['IN_PROGRESS', 30],
+      ['IN_PROGRESS', 64],
+      ['SUCCESS', 100],
+    ])
+    const task = await house.read(id)
+    const key = `${id}/0.mp4`
+    expect(task).toMatchObject({
+      outputs: [{ key, content_type: 'video/mp4', bytes: 24 }],
+      fail_code: '',
+      fail_reason: '',
+    })
+    expect(task).toMatchObject({ made: null, due_ms: null, failures: 0 })
+    expect(task.outputs_expire_at).toBe(task.finish_time + 30 * 86_400)
+    expect(task.submit_time).toBeLessThan(task.start_time)
+    expect(task.start_time).toBeLessThan(task.finish_time)
+    expect(house.files.copied[0]?.source.url).toBe('https://files.acme.test/a.mp4')
+    expect(await house.store.tasks.inputs(id)).toBeUndefined()
+    expect(await house.store.usage.list({ limit: 10 })).toMatchObject([{ model: MODEL, requests: 1, errors: 0 }])
+  })
+
+  test('gives the vendor the request in the words of the specification, media in their fields, and one key', async () => {
+    const acme = scriptedVendor()
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit({ prompt: 'a dog', seed: 7, image: 'data:image/png;base64,AAAA' })
+    await house.run(1)
+    expect(acme.calls).toEqual([
+      {
+        model: 'film-1',
+        request: expect.objectContaining({ prompt: 'a dog', seed: 7, image: 'data:image/png;base64,AAAA' }),
+        task_id: id,
+        idempotency_key: expect.stringMatching(new RegExp(`^${id}-[0-9a-f]{16}$`)),
+      },
+    ])
+  })
+
+  test('has sent_at and its target in the store before the vendor is called', async () => {
+    const rows: Task[] = []
+    const acme = scriptedVendor({
+      start: async ({ task_id }) => {
+        rows.push(await house.read(task_id))
+        return { operation: 'op' }
+      },
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    await house.submit()
+    await house.run(1)
+    expect(rows).toMatchObject([
+      { status: 'SUBMITTED', provider: 'acme', upstream_model: 'film-1', sent_at: expect.any(Number) },
+    ])
+  })
+
+  test('of a model with its own keep_days keeps its files that long', async () => {
+    await using house = await taskHouse({ keep_days: 0.5 })
+    const id = await house.submit()
+    await house.run(10)
+    const task = await house.read(id)
+    expect(task.outputs_expire_at).toBe(task.finish_time + 43_200)
+  })
+
+  test('ends over its time in the storage: the file is removed, the task stays', async () => {
+    await using house = await taskHouse({ keep_days: 0.01 })
+    const id = await house.submit()
+    await house.run(10)
+    expect(house.files.removed).toEqual([])
+    house.clock.advance(864_000)
+    await settled()
+    house.clock.advance(61_000)
+    await settled()
+    expect(house.files.removed).toEqual([`${id}/0.mp4`])
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', outputs: [], outputs_expire_at: null })
+  })
+})
+
+describe('the inputs', () => {
+  test('that are wrong end the task, with the reason', async () => {
+    const checkInputs = async () => {
+      throw new GatewayError('invalid_value', '"image" is no image.', { param: 'image' })
+    }
+    const acme = scriptedVendor()
+    await using house = await taskHouse({ checkInputs, vendors: { acme } })
+    const id = await house.submit({ image: 'https://example.test/a.png' })
+    await house.run(1)
+    expect(await house.read(id)).toMatchObject({
+      status: 'FAILURE',
+      fail_code: 'input_media_invalid',
+      fail_reason: '"image" is no image.',
+      start_time: 0,
+    })
+    expect(acme.calls).toHaveLength(0)
+  })
+
+  test('that cannot be had now are tried again, five times in all', async () => {
+    let tries = 0
+    const checkInputs = async () => {
+      tries++
+      throw new GatewayError('upstream_unreachable', 'The host of "image" cannot be reached.')
+    }
+    await using house = await taskHouse({ checkInputs })
+    const id = await house.submit({ image: 'https://example.test/a.png' })
+    await house.run(20)
+    expect(tries).toBe(4)
+    expect(await house.read(id)).toMatchObject({ status: 'NOT_START', failures: 4 })
+    await house.run(20)
+    expect(tries).toBe(5)
+    expect(failure(await house.read(id))).toBe('FAILURE input_media_invalid')
+  })
+
+  test('are not asked for where there are none', async () => {
+    let tries = 0
+    await using house = await taskHouse({ checkInputs: async () => void tries++ })
+    await house.submit()
+    await house.run(1)
+    expect(tries).toBe(0)
+  })
+})
+
+describe('an order that was certainly not taken', () => {
+  test.each([
+    'rate_limit_exceeded',
+    'upstream_auth',
+    'bad_upstream_response',
+    'upstream_unreachable',
+    'model_not_found',
+    'insufficient_quota',
+  ] as const)('(%s) goes to the next target', async (code) => {
+    const acme = scriptedVendor({ start: saying<never>(refusal(code)) })
+    const zenith = scriptedVendor()
+    await using house = await taskHouse({ vendors: { acme, zenith } })
+    const id = await house.submit()
+    await house.run(10)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'zenith', tried: ['acme/film-1'] })
+    expect([acme.calls.length, zenith.calls.length]).toEqual([1, 1])
+    expect(acme.calls[0]?.idempotency_key).not.toBe(zenith.calls[0]?.idempotency_key as string)
+  })
+
+  test.each([
+    ['content_policy_violation', 'content_policy_violation'],
+    ['upstream_invalid_request', 'invalid_input'],
+    ['unsupported_value', 'invalid_input'],
+  ] as const)('(%s) ends where every target would refuse it', async (code, fail_code) => {
+    const acme = scriptedVendor({ start: saying<never>(refusal(code)) })
+    const zenith = scriptedVendor()
+    await using house = await taskHouse({ vendors: { acme, zenith } })
+    const id = await house.submit()
+    await house.run(10)
+    expect(await house.read(id)).toMatchObject({
+      status: 'FAILURE',
+      fail_code,
+      fail_reason: `refused: ${code}`,
+      due_ms: null,
+    })
+    expect(zenith.calls).toHaveLength(0)
+  })
+
+  test('is tried again after a while where the refusal passes and no other target is left', async () => {
+    const acme = scriptedVendor({
+      start: saying<{ operation: string }>(refusal('rate_limit_exceeded'), refusal('upstream_unreachable'), {
+        operation: 'op',
+      }),
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(1)
+    expect(acme.calls).toHaveLength(1)
+    expect(await house.read(id)).toMatchObject({ status: 'SUBMITTED', sent_at: null, failures: 1 })
+    await house.run(30)
+    expect(acme.calls).toHaveLength(3)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', failures: 0 })
+  })
+
+  test('is tried again when the vendor said so', async () => {
+    const acme = scriptedVendor({
+      start: saying<{ operation: string }>(refusal('rate_limit_exceeded', 120), { operation: 'op' }),
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    await house.submit()
+    await house.run(119)
+    expect(acme.calls).toHaveLength(1)
+    await house.run(3)
+    expect(acme.calls).toHaveLength(2)
+  })
+
+  test('is tried in eight rounds, and then ends with the code of the refusal', async () => {
+    const acme = scriptedVendor({ start: saying<never>(refusal('rate_limit_exceeded')) })
+    const zenith = scriptedVendor({ start: saying<never>(refusal('upstream_auth')) })
+    await using house = await taskHouse({ vendors: { acme, zenith } })
+    const id = await house.submit()
+    await house.run(900)
+    expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'upstream_auth' })
+    expect(acme.calls.length).toBeGreaterThan(7)
+    expect(acme.calls.length).toBeLessThan(20)
+
+    const lone = scriptedVendor({ start: saying<never>(refusal('rate_limit_exceeded')) })
+    await using other = await taskHouse({ vendors: { lone } })
+    const second = await other.submit()
+    await other.run(300)
+    expect(failure(await other.read(second))).toBe('FAILURE upstream_rate_limited')
+    expect(lone.calls).toHaveLength(8)
+  })
+
+  test('is not tried again where the refusal would stay', async () => {
+    const acme = scriptedVendor({ start: saying<never>(refusal('upstream_auth')) })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(60)
+    expect(failure(await house.read(id))).toBe('FAILURE upstream_auth')
+    expect(acme.calls).toHaveLength(1)
+  })
+})
+
+describe('an order in doubt', () => {
+  const doubts: [string, () => Promise<never>][] = [
+    ['a broken connection', async () => Promise.reject(broken())],
+    ['a fault of the adapter', async () => Promise.reject(new TypeError('x is undefined'))],
+    [
+      'a refusal that does not say that nothing was taken',
+      async () => Promise.reject(new GatewayError('rate_limit_exceeded', 'no')),
+    ],
+    ['a vendor that never answers', hang],
+  ]
+
+  test.each(doubts)('(%s) is never sent to anybody again where twice is twice', async (_, start) => {
+    const acme = scriptedVendor({ start })
+    const zenith = scriptedVendor()
+    await using house = await taskHouse({ vendors: { acme, zenith } })
+    const id = await house.submit()
+    await house.drift(200)
+    expect(await house.read(id)).toMatchObject({
+      status: 'FAILURE',
+      fail_code: 'submit_outcome_unknown',
+      operation: null,
+    })
+    expect([acme.calls.length, zenith.calls.length]).toEqual([1, 0])
+  })
+
+  test.each(doubts)('(%s) is repeated with the same key where twice is once, never elsewhere', async (_, start) => {
+    let calls = 0
+    const acme = scriptedVendor({
+      resubmit: 'safe',
+      start: (call, signal) => (calls++ < 2 ? start() : Promise.resolve({ operation: [call.task_id, signal.aborted] })),
+    })
+    const zenith = scriptedVendor()
+    await using house = await taskHouse({ vendors: { acme, zenith } })
+    const id = await house.submit()
+    await house.drift(200)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'acme' })
+    expect(acme.calls).toHaveLength(3)
+    expect(new Set(acme.calls.map(({ idempotency_key }) => idempotency_key)).size).toBe(1)
+    expect(zenith.calls).toHaveLength(0)
+  })
+
+  test('stays in doubt when its repetition is refused for the time being, and ends so at the deadline', async () => {
+    const acme = scriptedVendor({
+      resubmit: 'safe',
+      start: saying<never>(broken(), refusal('rate_limit_exceeded')),
+    })
+    const zenith = scriptedVendor()
+    await using house = await taskHouse({ vendors: { acme, zenith }, settings: { deadline_minutes: 5 } })
+    const id = await house.submit()
+    await house.run(290)
+    expect(await house.read(id)).toMatchObject({ status: 'SUBMITTED', operation: null })
+    await house.run(20)
+    expect(failure(await house.read(id))).toBe('FAILURE submit_outcome_unknown')
+    expect(zenith.calls).toHaveLength(0)
+  })
+
+  test('ends when its repetition is refused for what it says', async () => {
+    const acme = scriptedVendor({
+      resubmit: 'safe',
+      start: saying<never>(broken(), refusal('content_policy_violation')),
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(30)
+    expect(failure(await house.read(id))).toBe('FAILURE content_policy_violation')
+  })
+
+  test('whose answer came, while the store was away for some seconds, is not lost', async () => {
+    let is_away = false
+    const acme = scriptedVendor({
+      start: async () => {
+        is_away = true
+        setImmediate(() =>
+          setImmediate(() =>
+            house.clock.after(3_000, () => {
+              is_away = false
+            }),
+          ),
+        )
+        return { operation: 'paid' }
+      },
+    })
+    await using house = await taskHouse({
+      vendors: { acme },
+      around: (store) => ({
+        ...store,
+        tasks: {
+          ...store.tasks,
+          save: (task, change) =>
+            is_away ? Promise.reject(new Error('the disk is full')) : store.tasks.save(task, change),
+        },
+      }),
+    })
+    const id = await house.submit()
+    await house.drift(20)
+    expect(await house.read(id)).toMatchObject({ operation: 'paid', status: 'SUCCESS' })
+    expect(acme.calls).toHaveLength(1)
+  })
+})

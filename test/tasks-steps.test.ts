@@ -1,0 +1,814 @@
+/** What becomes of an order that was taken: polls, files, deadlines, wishes to cancel, stops and crashes. */
+import { describe, expect, test } from 'bun:test'
+import type { TaskProgress } from '../src/providers/provider.ts'
+import { GatewayError } from '../src/spec/error.ts'
+import type { Task } from '../src/spec/task.ts'
+import type { Store } from '../src/store/store.ts'
+import {
+  CALLER,
+  callerOf,
+  memoryFiles,
+  saying,
+  scriptedVendor,
+  settled,
+  success,
+  type TaskHouse,
+  taskHouse,
+} from './kit/task-house.ts'
+
+const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
+const hang = () => new Promise<never>(() => {})
+const working: TaskProgress = { status: 'IN_PROGRESS' }
+const failure = ({ status, fail_code }: Task) => `${status} ${fail_code}`
+const errorOf = async (work: Promise<unknown>) => (await work.catch((error) => error)) as GatewayError
+/** Long after the first question, the vendor having said nothing new. */
+const taken = async (house: TaskHouse) => {
+  const id = await house.submit()
+  await house.run(6)
+  return id
+}
+
+describe('a poll', () => {
+  const nonsense: [string, () => Promise<never>][] = [
+    ['an error', () => Promise.reject(broken())],
+    [
+      'a 404',
+      () => Promise.reject(new GatewayError('bad_upstream_response', 'no such task', { upstream_status: 404 })),
+    ],
+    ['a fault of the adapter', () => Promise.reject(new TypeError('x is undefined'))],
+    ['nothing', () => Promise.resolve(undefined as never)],
+    ['a text', () => Promise.resolve('oops' as never)],
+    ['a success without a list', () => Promise.resolve({ status: 'SUCCESS' } as never)],
+    ['a number of files that is none', () => Promise.resolve({ status: 'SUCCESS', outputs: { length: 0 } } as never)],
+  ]
+  test.each(nonsense)('that is answered by %s changes nothing but when it is asked again', async (_, answer) => {
+    let asked = 0
+    const status = async () => {
+      asked++
+      if (asked === 1) return { status: 'IN_PROGRESS' as const, progress: 50 }
+      return asked < 8 ? answer() : success()
+    }
+    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    const id = await taken(house)
+    const before = await house.read(id)
+    await house.run(60)
+    const { failures, due_ms, fence, leased_by, ...rest } = await house.read(id)
+    expect(before).toMatchObject(rest)
+    expect(failures).toBeGreaterThan(2)
+    expect(due_ms).toBeGreaterThan(house.clock.now())
+    expect([leased_by, fence > before.fence]).toEqual(['', true])
+    await house.run(200)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', failures: 0 })
+  })
+
+  test('that hangs is given up after a minute, and asked again', async () => {
+    let asked = 0
+    const status = async () => (asked++ === 0 ? hang() : success())
+    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    const id = await house.submit()
+    await house.drift(60)
+    expect(asked).toBe(1)
+    await house.drift(15)
+    expect(asked).toBe(2)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+  })
+
+  test('is asked again when the vendor said so: after an error, and in good order', async () => {
+    const limited = new GatewayError('rate_limit_exceeded', 'slow down', { retry_after: 40 })
+    const acme = scriptedVendor({
+      status: saying<TaskProgress>(limited, { ...working, retry_after_seconds: 50 }, working),
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await taken(house)
+    expect(acme.questions).toBe(1)
+    await house.run(37)
+    expect(acme.questions).toBe(1)
+    await house.run(3)
+    expect(acme.questions).toBe(2)
+    for (let ask = 0; ask < 46; ask++) {
+      await house.tasks.find(id, CALLER) // however often a client asks
+      await house.run(1)
+    }
+    expect(acme.questions).toBe(2)
+    await house.run(6)
+    expect(acme.questions).toBe(3)
+  })
+
+  test('with a word that nobody knows keeps the state', async () => {
+    const acme = scriptedVendor({
+      status: saying<TaskProgress>(working, {}, { status: 'MYSTERY' } as never, { status: 'QUEUED' }),
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(30)
+    expect(acme.questions).toBeGreaterThan(4)
+    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 30, failures: 0 })
+  })
+
+  test('that tells of a failure ends the task, without addresses in the reason', async () => {
+    const status = saying<TaskProgress>({
+      status: 'FAILURE',
+      fail_code: 'generation_failed',
+      fail_reason: 'see https://api.acme.test/?key=sk-1',
+    })
+    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    const id = await taken(house)
+    expect(await house.read(id)).toMatchObject({
+      status: 'FAILURE',
+      fail_code: 'generation_failed',
+      fail_reason: 'see (address)',
+      progress: 100,
+      due_ms: null,
+    })
+    expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
+  })
+
+  test('that tells of a success with nothing in it is a failure', async () => {
+    const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [] })
+    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    expect(failure(await house.read(await taken(house)))).toBe('FAILURE no_output')
+  })
+})
+
+describe('the files', () => {
+  const gone = () => new GatewayError('output_gone', 'The file is no longer there.')
+
+  test('are written down by their links before the first byte is copied, and copied one after the other', async () => {
+    const rows: Task[] = []
+    const files = memoryFiles({
+      copy: async (key) => {
+        rows.push(await house.read(key.split('/')[0] ?? ''))
+        return undefined
+      },
+    })
+    const status = saying(success('https://a.test/1', 'https://a.test/2'))
+    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ status }) } })
+    const id = await taken(house)
+    expect(rows[0]).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
+    expect(rows.map(({ made, outputs }) => [made?.length, outputs.length])).toEqual([
+      [2, 0],
+      [1, 1],
+    ])
+    const task = await house.read(id)
+    expect(task.status).toBe('SUCCESS')
+    expect(task.outputs.map(({ key }) => key)).toEqual([`${id}/0.mp4`, `${id}/1.mp4`])
+  })
+
+  test('that take longer than a step are copied on in the next, at once', async () => {
+    let calls = 0
+    const files = memoryFiles({ copy: async () => (++calls < 4 ? { done: false, bytes: calls } : undefined) })
+    await using house = await taskHouse({ files })
+    const id = await taken(house)
+    expect(calls).toBe(4)
+    expect(new Set(files.copied.map(({ key }) => key)).size).toBe(1)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+  })
+
+  test('whose link is dead are fetched by a fresh one', async () => {
+    const files = memoryFiles({
+      copy: async (_, { url }) => {
+        if (url.endsWith('old')) throw gone()
+        return undefined
+      },
+    })
+    const acme = scriptedVendor({ status: saying(success('https://a.test/old'), success('https://a.test/new')) })
+    await using house = await taskHouse({ files, vendors: { acme } })
+    expect(await house.read(await taken(house))).toMatchObject({ status: 'SUCCESS' })
+    expect(files.copied.map(({ source }) => source.url)).toEqual(['https://a.test/old', 'https://a.test/new'])
+    expect(acme.questions).toBe(2)
+  })
+
+  test('of which the first is copied need a fresh link for the second only', async () => {
+    const files = memoryFiles({
+      copy: async (_, { url }) => {
+        if (url.endsWith('2-old')) throw gone()
+        return undefined
+      },
+    })
+    const status = saying(
+      success('https://a.test/1', 'https://a.test/2-old'),
+      success('https://a.test/1-new', 'https://a.test/2-new'),
+    )
+    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ status }) } })
+    expect(await house.read(await taken(house))).toMatchObject({ status: 'SUCCESS' })
+    expect(files.copied.map(({ source }) => source.url.slice(15))).toEqual(['1', '2-old', '2-new'])
+  })
+
+  test('that are gone, also by a fresh link, are expired', async () => {
+    const files = memoryFiles({ copy: () => Promise.reject(gone()) })
+    const status = saying(success('https://a.test/1'), success('https://a.test/2'))
+    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ status }) } })
+    expect(failure(await house.read(await taken(house)))).toBe('FAILURE output_expired')
+    expect(files.copied).toHaveLength(2)
+  })
+
+  test('that may not be fetched end the task with the reason; what was copied is removed', async () => {
+    const files = memoryFiles({
+      copy: async (key) => {
+        if (key.endsWith('1.mp4')) throw new GatewayError('output_refused', 'The file is larger than 10 bytes.')
+        return undefined
+      },
+    })
+    const status = saying(success('https://a.test/1', 'https://a.test/2'))
+    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ status }) } })
+    const id = await taken(house)
+    expect(await house.read(id)).toMatchObject({
+      status: 'FAILURE',
+      fail_code: 'output_expired',
+      fail_reason: 'The file is larger than 10 bytes.',
+    })
+    house.clock.advance(61_000)
+    await settled()
+    expect(files.removed).toEqual([`${id}/0.mp4`])
+  })
+
+  test('that cannot be had for a while are tried again, ten minutes long whatever the deadline', async () => {
+    let calls = 0
+    let good = Number.POSITIVE_INFINITY
+    const files = memoryFiles({
+      copy: async () => {
+        calls++
+        if (calls < good) throw broken()
+        return undefined
+      },
+    })
+    await using house = await taskHouse({ files, settings: { deadline_minutes: 1 } })
+    const id = await house.submit()
+    await house.run(400)
+    expect(calls).toBeGreaterThan(8)
+    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
+    good = 0
+    await house.run(70)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+
+    good = Number.POSITIVE_INFINITY
+    const second = await house.submit()
+    await house.run(620)
+    expect(failure(await house.read(second))).toBe('FAILURE timeout')
+  })
+
+  test('are fetched with the headers of their vendor, and from where the operator allows', async () => {
+    const acme = scriptedVendor({ outputHeaders: (url) => ({ 'x-key': `for ${new URL(url).host}` }) })
+    const providers = { acme: { private_addresses: true, base_url: 'http://10.0.0.7:81/v1' } }
+    await using house = await taskHouse({ vendors: { acme }, providers })
+    await taken(house)
+    expect(house.files.copied[0]?.source).toEqual({
+      url: 'https://files.acme.test/a.mp4',
+      headers: { 'x-key': 'for files.acme.test' },
+      private_addresses: true,
+      own_origin: 'http://10.0.0.7:81',
+    })
+  })
+
+  test('whose bytes came with the answer are kept at once, before those behind links', async () => {
+    const bytes = { content_type: 'video/webm', open: async () => new Blob(['12345']).stream() }
+    const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [{ url: 'https://a.test/1' }, bytes] })
+    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    const id = await taken(house)
+    expect((await house.read(id)).outputs).toEqual([
+      { key: `${id}/0.webm`, content_type: 'video/webm', bytes: 5 },
+      { key: `${id}/1.mp4`, content_type: 'video/mp4', bytes: 24 },
+    ])
+  })
+
+  test('whose bytes cannot be kept now are asked for again', async () => {
+    let opened = 0
+    const open = async () => {
+      if (opened++ < 2) throw new Error('the renderer fell over')
+      return new Blob(['12345']).stream()
+    }
+    const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [{ content_type: 'video/mp4', open }] })
+    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    const id = await house.submit()
+    await house.run(20)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', outputs: [{ bytes: 5 }] })
+  })
+
+  test('are passed through as they are where the operator wants it; nothing is copied or removed', async () => {
+    await using house = await taskHouse({ providers: { acme: { outputs: 'passthrough' } } })
+    const task = await house.read(await taken(house))
+    expect(task).toMatchObject({
+      status: 'SUCCESS',
+      outputs: [{ url: 'https://files.acme.test/a.mp4', content_type: 'video/mp4' }],
+      outputs_expire_at: null,
+    })
+    expect(house.files.copied).toEqual([])
+  })
+})
+
+describe('the deadline', () => {
+  const settings = { deadline_minutes: 2 }
+
+  test('ends a task that is still at work; what becomes of it is recorded, and the answer stays', async () => {
+    let answer: TaskProgress = working
+    const acme = scriptedVendor({ status: async () => answer })
+    await using house = await taskHouse({ vendors: { acme }, settings })
+    const id = await house.submit()
+    await house.run(119)
+    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    await house.run(2)
+    const ended = await house.read(id)
+    expect(failure(ended)).toBe('FAILURE timeout')
+    expect(ended.finish_time).toBe(ended.deadline_at)
+    await house.run(600)
+    expect((await house.read(id)).late_outcome).toBeNull()
+    answer = success()
+    await house.run(300)
+    const late = await house.read(id)
+    expect(late.late_outcome).toMatchObject({ status: 'SUCCESS', detail: 'The upstream finished, and made 1 file(s).' })
+    expect(late).toMatchObject({
+      status: 'FAILURE',
+      fail_code: 'timeout',
+      finish_time: ended.finish_time,
+      due_ms: null,
+      outputs: [],
+    })
+    expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
+  })
+
+  test('is looked past for a day, seldom', async () => {
+    const acme = scriptedVendor({ status: saying(working) })
+    await using house = await taskHouse({ vendors: { acme }, settings })
+    const id = await house.submit()
+    await house.run(125)
+    const before = acme.questions
+    for (let hour = 0; hour < 26; hour++) {
+      for (let minute = 0; minute < 60; minute++) {
+        house.clock.advance(60_000)
+        await house.tasks.idle()
+      }
+    }
+    expect(acme.questions - before).toBeGreaterThan(100)
+    expect(acme.questions - before).toBeLessThan(200)
+    expect(await house.read(id)).toMatchObject({ due_ms: null, late_outcome: null })
+  })
+
+  test('has a last look first: what is done is delivered, however late the gateway comes', async () => {
+    const acme = scriptedVendor({ status: saying<TaskProgress>(working, success()) })
+    await using house = await taskHouse({ vendors: { acme }, settings })
+    const id = await taken(house)
+    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    house.clock.advance(86_400_000) // nobody was there all day
+    await house.tasks.idle()
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+  })
+
+  test('ends the last looks too, where what was made can never be kept', async () => {
+    const open = () => Promise.reject(new Error('no'))
+    const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [{ content_type: 'video/mp4', open }] })
+    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) }, settings })
+    const id = await house.submit()
+    await house.run(130)
+    expect(await house.read(id)).toMatchObject({ status: 'QUEUED' })
+    await house.run(700)
+    expect(failure(await house.read(id))).toBe('FAILURE timeout')
+  })
+
+  test('of an order that was never sent leaves nothing to look for', async () => {
+    const limited = new GatewayError('rate_limit_exceeded', 'busy', { taken: 'no', retry_after: 9_999 })
+    const acme = scriptedVendor({ start: saying<never>(limited) })
+    await using house = await taskHouse({ vendors: { acme }, settings })
+    const id = await house.submit()
+    await house.run(121)
+    expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'timeout', due_ms: null })
+  })
+})
+
+describe('a wish to cancel', () => {
+  test('of a task that was not sent is granted at once', async () => {
+    const acme = scriptedVendor({
+      start: saying<never>(new GatewayError('rate_limit_exceeded', 'busy', { taken: 'no', retry_after: 60 })),
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await taken(house)
+    const noted = await house.tasks.cancel(id, CALLER)
+    expect(noted).toMatchObject({ task_id: id, status: 'SUBMITTED' })
+    expect(noted.cancel_asked_at).not.toBeNull()
+    await house.tasks.idle()
+    expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled', due_ms: null })
+    expect(acme.calls).toHaveLength(1)
+  })
+
+  test('is passed on to a vendor that can be told', async () => {
+    const acme = scriptedVendor({ status: saying(working), cancel: async () => {} })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await taken(house)
+    await house.tasks.cancel(id, CALLER)
+    await house.tasks.idle()
+    const task = await house.read(id)
+    expect(task).toMatchObject({ status: 'FAILURE', fail_code: 'canceled', due_ms: null })
+    expect(task.fail_reason).toContain('agreed to stop')
+    expect(acme.canceled).toBe(1)
+  })
+
+  test('that the vendor refuses three times leaves the task to be followed to its end', async () => {
+    let answer: TaskProgress = working
+    const acme = scriptedVendor({ status: async () => answer, cancel: () => Promise.reject(broken()) })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await taken(house)
+    await house.tasks.cancel(id, CALLER)
+    await house.run(60)
+    expect(acme.canceled).toBe(3)
+    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    answer = success()
+    await house.run(10)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+  })
+
+  test('where the vendor cannot be told ends the task, says what that means, and records what becomes of it', async () => {
+    let answer: TaskProgress = working
+    const acme = scriptedVendor({ status: async () => answer })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await taken(house)
+    await house.tasks.cancel(id, CALLER)
+    await house.tasks.idle()
+    const task = await house.read(id)
+    expect(failure(task)).toBe('FAILURE canceled')
+    expect(task.fail_reason).toContain('may still finish, and charge')
+    answer = success()
+    await house.run(90)
+    expect((await house.read(id)).late_outcome).toMatchObject({ status: 'SUCCESS' })
+    expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 0 }])
+  })
+
+  test('during the order waits for its answer: the order is not sent again', async () => {
+    const answered = Promise.withResolvers<{ operation: string }>()
+    const acme = scriptedVendor({ start: () => answered.promise, status: saying(working), cancel: async () => {} })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.drift(1)
+    await house.tasks.cancel(id, CALLER)
+    await house.drift(5)
+    expect(await house.read(id)).toMatchObject({ status: 'SUBMITTED' })
+    answered.resolve({ operation: 'op' })
+    await house.drift(6)
+    expect(failure(await house.read(id))).toBe('FAILURE canceled')
+    expect([acme.calls.length, acme.canceled]).toEqual([1, 1])
+  })
+
+  test('is of no effect on a task that has ended, nor on one of another token', async () => {
+    await using house = await taskHouse()
+    const id = await house.submit()
+    expect(await errorOf(house.tasks.cancel(id, callerOf('tok_two')))).toMatchObject({ code: 'task_not_exist' })
+    await house.run(10)
+    expect(await house.tasks.cancel(id, CALLER)).toMatchObject({ status: 'SUCCESS', cancel_asked_at: null })
+  })
+})
+
+describe('a provider that is gone from the configuration', () => {
+  test('keeps its task waiting, is told of once, and goes on when it is back', async () => {
+    const acme = scriptedVendor({ status: saying(working) })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await taken(house)
+    const provider = house.providers.get('acme')
+    house.providers.delete('acme')
+    await house.run(200)
+    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    expect(house.logged().match(/tasks wait for a provider/g)).toHaveLength(1)
+    if (provider) house.providers.set('acme', { ...provider, video: scriptedVendor() })
+    await house.run(70)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+  })
+
+  test('and that nobody replaces ends its task at the deadline', async () => {
+    const acme = scriptedVendor({ status: saying(working) })
+    await using house = await taskHouse({ vendors: { acme }, settings: { deadline_minutes: 3 } })
+    const id = await taken(house)
+    house.providers.delete('acme')
+    await house.run(181)
+    expect(failure(await house.read(id))).toBe('FAILURE timeout')
+  })
+
+  test('before it got the order is passed over for the next target', async () => {
+    const acme = scriptedVendor({
+      start: saying<never>(new GatewayError('rate_limit_exceeded', 'busy', { taken: 'no', retry_after: 20 })),
+    })
+    const zenith = scriptedVendor()
+    await using house = await taskHouse({ vendors: { acme, zenith } })
+    house.setTargets(['acme'])
+    const id = await taken(house)
+    house.providers.delete('acme')
+    house.setTargets(['zenith'])
+    await house.run(30)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'zenith' })
+  })
+
+  test('with no other that serves the model makes it unavailable, after some tries', async () => {
+    await using house = await taskHouse()
+    const id = await house.submit()
+    house.setTargets([])
+    await house.run(10)
+    expect(await house.read(id)).toMatchObject({ status: 'NOT_START' })
+    await house.run(30)
+    expect(failure(await house.read(id))).toBe('FAILURE model_unavailable')
+  })
+})
+
+describe('the worker', () => {
+  test('has no more steps in hand than the provider has hands', async () => {
+    const open: (() => void)[] = []
+    const acme = scriptedVendor({
+      start: ({ task_id }) => new Promise((resolve) => void open.push(() => resolve({ operation: task_id }))),
+      status: saying(working),
+    })
+    await using house = await taskHouse({
+      vendors: { acme },
+      providers: { acme: { hands: 3 } },
+      settings: { hands: 100 },
+    })
+    for (let one = 0; one < 8; one++) await house.submit()
+    await house.drift(5)
+    expect(acme.calls).toHaveLength(3)
+    open.shift()?.()
+    await house.drift(1)
+    expect(acme.calls).toHaveLength(4)
+    for (let round = 0; round < 8; round++) {
+      for (const release of open.splice(0)) release()
+      await house.drift(1)
+    }
+    expect(acme.calls).toHaveLength(8)
+  })
+
+  test('lets a provider that hangs not hold up another', async () => {
+    const acme = scriptedVendor({ start: hang })
+    const zenith = scriptedVendor()
+    await using house = await taskHouse({ vendors: { acme, zenith }, settings: { hands: 2 } })
+    house.setTargets(['acme'])
+    for (let one = 0; one < 5; one++) await house.submit()
+    await house.drift(1)
+    house.setTargets(['zenith'])
+    const id = await house.submit()
+    await house.drift(10)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+  })
+
+  test('outlives a fault of its own: the task is logged and tried again', async () => {
+    let faults = 3
+    const around = (store: Store): Store => ({
+      ...store,
+      tasks: {
+        ...store.tasks,
+        inputs: (id) => (faults-- > 0 ? Promise.reject(new Error('a bug')) : store.tasks.inputs(id)),
+      },
+    })
+    await using house = await taskHouse({ around })
+    const id = await house.submit()
+    await house.run(30)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    expect(house.logged().match(/step failed/g)).toHaveLength(3)
+  })
+
+  test('ends a task after eight faults in a row, if nothing can have been paid', async () => {
+    const around = (store: Store): Store => ({
+      ...store,
+      tasks: { ...store.tasks, inputs: () => Promise.reject(new Error('a bug with a secret')) },
+    })
+    await using house = await taskHouse({ around })
+    const id = await house.submit()
+    await house.run(300)
+    const task = await house.read(id)
+    expect(failure(task)).toBe('FAILURE internal_error')
+    expect(task.fail_reason).not.toContain('secret')
+  })
+
+  test('does not end a task by its own faults once it may be paid for', async () => {
+    let is_ill = true
+    const acme = scriptedVendor({ status: saying(success()) })
+    const around = (store: Store): Store => ({
+      ...store,
+      tasks: {
+        ...store.tasks,
+        save: (task, change) =>
+          is_ill && change.made ? Promise.reject(new Error('a bug')) : store.tasks.save(task, change),
+      },
+    })
+    await using house = await taskHouse({ vendors: { acme }, around })
+    const id = await house.submit()
+    await house.run(600)
+    expect((await house.read(id)).failures).toBeGreaterThan(9)
+    is_ill = false
+    await house.run(70)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+  })
+
+  test('goes on when the store was away', async () => {
+    let is_away = false
+    const around = (store: Store): Store => ({
+      ...store,
+      tasks: { ...store.tasks, lanes: () => (is_away ? Promise.reject(new Error('no disk')) : store.tasks.lanes()) },
+    })
+    await using house = await taskHouse({ around })
+    is_away = true
+    const id = await house.submit()
+    await house.run(10)
+    expect(await house.read(id)).toMatchObject({ status: 'NOT_START' })
+    is_away = false
+    await house.run(10)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+  })
+
+  test('takes nothing new after a stop, lets steps end, and cuts those that do not', async () => {
+    const answered = Promise.withResolvers<{ operation: string }>()
+    const acme = scriptedVendor({ start: () => answered.promise })
+    const zenith = scriptedVendor({ start: hang })
+    await using house = await taskHouse({ vendors: { acme, zenith } })
+    house.setTargets(['acme'])
+    const first = await house.submit()
+    await house.drift(1)
+    house.setTargets(['zenith'])
+    const second = await house.submit()
+    await house.drift(1)
+    const stopping = house.tasks.stop({ deadline_ms: 5_000 })
+    const third = await house.submit()
+    answered.resolve({ operation: 'op' })
+    await settled()
+    house.clock.advance(5_000)
+    await stopping
+    expect(await house.read(first)).toMatchObject({ status: 'QUEUED', operation: 'op', leased_by: '' })
+    const cut = await house.read(second)
+    expect(cut).toMatchObject({ status: 'SUBMITTED', operation: null })
+    expect(cut.sent_at).not.toBeNull()
+    expect(cut.leased_by).not.toBe('')
+    expect(await house.read(third)).toMatchObject({ status: 'NOT_START' })
+  })
+
+  test('gives a question that a stop has cut back at once', async () => {
+    const acme = scriptedVendor({ status: hang })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.drift(6)
+    expect(acme.questions).toBe(1)
+    await house.tasks.stop({ deadline_ms: 0 })
+    expect(await house.read(id)).toMatchObject({
+      status: 'QUEUED',
+      leased_by: '',
+      failures: 0,
+      due_ms: house.clock.now(),
+    })
+  })
+
+  test('takes over what another process had in hand when it died, once the lease is over', async () => {
+    const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await taken(house)
+    const now_ms = house.clock.now() + 60_000
+    const dead = await house.store.tasks.claim({
+      by: 'dead',
+      provider: 'acme',
+      now_ms,
+      until_ms: now_ms + 30_000,
+      limit: 1,
+    })
+    expect(dead).toHaveLength(1)
+    const before = acme.questions
+    await house.run(89)
+    expect(acme.questions).toBe(before)
+    await house.run(3)
+    expect(acme.questions).toBe(before + 1)
+    expect(await house.store.tasks.save({ task_id: id, fence: dead[0]?.fence ?? 0 }, { status: 'FAILURE' })).toBe(false)
+  })
+
+  test('asks sooner when a client does, of an old task', async () => {
+    const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(700)
+    const before = acme.questions
+    await house.run(60)
+    expect(acme.questions - before).toBeWithin(3, 6)
+    const quiet = acme.questions
+    for (let second = 0; second < 60; second++) {
+      await house.tasks.find(id, CALLER)
+      await house.run(1)
+    }
+    expect(acme.questions - quiet).toBeWithin(10, 21)
+  })
+})
+
+describe('a client', () => {
+  test('finds its own tasks only', async () => {
+    await using house = await taskHouse()
+    const id = await house.submit()
+    expect(await house.tasks.find(id, CALLER)).toMatchObject({ task_id: id })
+    expect(await errorOf(house.tasks.find(id, callerOf('tok_two')))).toMatchObject({ code: 'task_not_exist' })
+    expect(await errorOf(house.tasks.find('task_none', CALLER))).toMatchObject({ code: 'task_not_exist' })
+    expect(await house.tasks.findAny(id)).toMatchObject({ task_id: id })
+    expect(await house.tasks.findAny('task_none')).toBeUndefined()
+  })
+
+  test('lists its own tasks, newest first, a page at a time', async () => {
+    await using house = await taskHouse()
+    const ids: string[] = []
+    for (let one = 0; one < 5; one++) {
+      house.clock.advance(1_000)
+      ids.push(await house.submit())
+    }
+    await house.submit({}, { caller: callerOf('tok_two') })
+    const first = await house.tasks.list(CALLER, { limit: 3 })
+    expect([first.tasks.map(({ task_id }) => task_id), first.has_more]).toEqual([ids.toReversed().slice(0, 3), true])
+    const rest = await house.tasks.list(CALLER, { limit: 3, after: first.tasks[2]?.task_id ?? '' })
+    expect([rest.tasks.map(({ task_id }) => task_id), rest.has_more]).toEqual([ids.toReversed().slice(3), false])
+    const exact = await house.tasks.list(CALLER, { limit: 5 })
+    expect(exact.has_more).toBe(false)
+  })
+
+  test('deletes a task once it has ended, and its files with it', async () => {
+    await using house = await taskHouse()
+    const id = await house.submit()
+    expect(await errorOf(house.tasks.remove(id, CALLER))).toMatchObject({ code: 'task_not_ended' })
+    await house.run(10)
+    expect(await errorOf(house.tasks.remove(id, callerOf('tok_two')))).toMatchObject({ code: 'task_not_exist' })
+    await house.tasks.remove(id, CALLER)
+    expect(await errorOf(house.tasks.find(id, CALLER))).toMatchObject({ code: 'task_not_exist' })
+    expect(await errorOf(house.tasks.remove(id, CALLER))).toMatchObject({ code: 'task_not_exist' })
+    house.clock.advance(61_000)
+    await settled()
+    expect(house.files.removed).toEqual([`${id}/0.mp4`])
+  })
+
+  test('is told when to ask again, and of an ended task nothing', async () => {
+    const acme = scriptedVendor({ status: saying<TaskProgress>(working, working, success()) })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await taken(house)
+    expect(house.tasks.retryAfter(await house.read(id))).toBeWithin(1, 6)
+    await house.run(30)
+    expect(house.tasks.retryAfter(await house.read(id))).toBe(0)
+  })
+
+  test('who waits is answered at the change, and not before', async () => {
+    const acme = scriptedVendor({ status: saying<TaskProgress>(working, working, success()) })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await taken(house)
+    const seen = await house.read(id)
+    let answer: Task | undefined
+    const waiting = house.tasks.wait(seen, { seconds: 25, signal: new AbortController().signal, caller: CALLER })
+    waiting.then((task) => (answer = task))
+    await house.run(2)
+    expect(answer).toBeUndefined()
+    await house.run(12)
+    expect(answer?.progress).toBeGreaterThan(seen.progress)
+  })
+
+  test('who waits is answered when the time is up, after a minute at most, and at once of an ended task', async () => {
+    const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await taken(house)
+    const seen = await house.read(id)
+    const { signal } = new AbortController()
+    const answers: string[] = []
+    house.tasks.wait(seen, { seconds: 0, signal, caller: CALLER }).then(() => answers.push('none'))
+    house.tasks.wait(seen, { seconds: 5, signal, caller: CALLER }).then(() => answers.push('five'))
+    house.tasks.wait(seen, { seconds: 900, signal, caller: CALLER }).then(() => answers.push('sixty'))
+    await house.run(4)
+    expect(answers).toEqual(['none'])
+    await house.run(2)
+    expect(answers).toEqual(['none', 'five'])
+    await house.run(53)
+    expect(answers).toEqual(['none', 'five'])
+    await house.run(2)
+    expect(answers).toEqual(['none', 'five', 'sixty'])
+    await house.tasks.cancel(id, CALLER)
+    await house.tasks.idle()
+    const ended = await house.read(id)
+    expect(await house.tasks.wait(ended, { seconds: 30, signal, caller: CALLER })).toMatchObject({ status: 'FAILURE' })
+  })
+
+  test('who waits hears of a change that was made by another process', async () => {
+    const around = (store: Store): Store => ({ ...store, tasks: { ...store.tasks, watch: () => () => {} } })
+    await using house = await taskHouse({ around })
+    await house.tasks.stop({ deadline_ms: 0 }) // this one takes no steps
+    const id = await house.submit()
+    const seen = await house.read(id)
+    const { signal } = new AbortController()
+    await using other = await taskHouse({ store: house.store, clock: house.clock })
+    let answer: Task | undefined
+    other.tasks.wait(seen, { seconds: 25, signal, caller: CALLER }).then((task) => (answer = task))
+    await other.drift(2)
+    expect(answer?.status).toBe('SUBMITTED')
+  })
+
+  test('who leaves waits no more; a stop ends all waiting', async () => {
+    const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
+    await using house = await taskHouse({ vendors: { acme } })
+    const seen = await house.read(await taken(house))
+    const control = new AbortController()
+    const left = house.tasks.wait(seen, { seconds: 25, signal: control.signal, caller: CALLER })
+    const kept = house.tasks.wait(seen, { seconds: 25, signal: new AbortController().signal, caller: CALLER })
+    await settled()
+    control.abort(new Error('gone'))
+    expect(await errorOf(left)).toMatchObject({ message: 'gone' })
+    await house.tasks.stop({ deadline_ms: 0 })
+    expect(await kept).toMatchObject({ task_id: seen.task_id })
+  })
+
+  test('and the operator know how old the oldest task is, and how late the steps are', async () => {
+    await using house = await taskHouse()
+    expect(await house.tasks.health()).toEqual({ unfinished: 0, oldest_seconds: 0, lag_seconds: 0 })
+    await house.tasks.stop({ deadline_ms: 0 })
+    await house.submit()
+    house.clock.advance(30_000)
+    await house.submit()
+    house.clock.advance(12_000)
+    expect(await house.tasks.health()).toEqual({ unfinished: 2, oldest_seconds: 42, lag_seconds: 42 })
+  })
+})
