@@ -1,0 +1,67 @@
+/** Puts pictures and sound into one MP4 whose index comes first, so that it plays while it is still being fetched. */
+import type { EncodedVideoPacketSource } from 'mediabunny'
+import { type AacStream, CHANNELS, FRAME_SAMPLES } from './aac.ts'
+import { withoutTimes } from './mp4-times.ts'
+import { MARK } from './picture.ts'
+import type { RenderPlan } from './plan.ts'
+import { SAMPLE_RATE } from './sound.ts'
+
+export type MuxParts = { plan: RenderPlan; pictures: Uint8Array<ArrayBuffer>; sound: AacStream | undefined }
+
+/** `pictures` is an MP4 with one track; its times are taken from the plan. */
+export async function muxVideo({ plan, pictures, sound }: MuxParts): Promise<Uint8Array> {
+  const { BufferTarget, EncodedAudioPacketSource, EncodedVideoPacketSource, Mp4OutputFormat, Output } = await import(
+    'mediabunny'
+  )
+  const target = new BufferTarget()
+  const output = new Output({ format: new Mp4OutputFormat({ fastStart: 'in-memory' }), target })
+  const video = new EncodedVideoPacketSource('avc')
+  const audio = sound ? new EncodedAudioPacketSource('aac') : undefined
+  output.addVideoTrack(video, { frameRate: plan.rate })
+  if (audio) output.addAudioTrack(audio)
+  const comment = plan.quick ? `${MARK}; quick=1: a small stand-in` : MARK
+  output.setMetadataTags({ title: plan.text.slice(0, 200), comment })
+  await output.start()
+  await addPictures(video, plan, pictures)
+  if (sound && audio) await addSound(audio, plan, sound)
+  await output.finalize()
+  if (!target.buffer) throw new Error('the file was not written')
+  return withoutTimes(new Uint8Array(target.buffer))
+}
+
+async function addPictures(
+  video: EncodedVideoPacketSource,
+  { rate, frames }: RenderPlan,
+  pictures: Uint8Array<ArrayBuffer>,
+): Promise<void> {
+  const { BufferSource, EncodedPacket, EncodedPacketSink, Input, MP4 } = await import('mediabunny')
+  const input = new Input({ source: new BufferSource(pictures), formats: [MP4] })
+  const track = await input.getPrimaryVideoTrack()
+  const decoderConfig = await track?.getDecoderConfig()
+  if (!track || !decoderConfig) throw new Error('the H.264 encoder made no track')
+  let at = 0
+  for await (const { data, type } of new EncodedPacketSink(track).packets()) {
+    await video.add(new EncodedPacket(data, type, at / rate, 1 / rate), at === 0 ? { decoderConfig } : {})
+    at++
+  }
+  if (at !== frames) throw new Error(`the H.264 encoder made ${at} frames of ${frames}`)
+  video.close()
+}
+
+async function addSound(
+  audio: import('mediabunny').EncodedAudioPacketSource,
+  { rate, frames }: RenderPlan,
+  { packets, description }: AacStream,
+): Promise<void> {
+  const { EncodedPacket } = await import('mediabunny')
+  const end = frames / rate
+  const decoderConfig = { codec: 'mp4a.40.2', numberOfChannels: CHANNELS, sampleRate: SAMPLE_RATE, description }
+  for (const [at, data] of packets.entries()) {
+    const start = (at * FRAME_SAMPLES) / SAMPLE_RATE
+    if (start >= end) break
+    // The last packet may hold more than is played: the track is as long as the pictures.
+    const length = Math.min(FRAME_SAMPLES / SAMPLE_RATE, end - start)
+    await audio.add(new EncodedPacket(data, 'key', start, length), at === 0 ? { decoderConfig } : {})
+  }
+  audio.close()
+}

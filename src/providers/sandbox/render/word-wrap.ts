@@ -1,0 +1,71 @@
+/** Text set in lines that fit a box, as large as it can be. */
+
+/** The width of a text at a size, in pixels. */
+export type Measure = (text: string, pixels: number) => number
+
+export type Box = { width: number; height: number; largest: number; smallest: number }
+export type Setting = { pixels: number; lines: string[] }
+
+/** From one line to the next, in parts of the size. */
+export const LEADING = 1.25
+/** Each step makes the letters this much smaller. */
+const SHRINK = 0.88
+
+/** The largest size at which the text fits; at the smallest, what does not fit is cut off with an ellipsis. */
+export function setText(text: string, box: Box, measure: Measure): Setting {
+  for (let pixels = box.largest; pixels > box.smallest; pixels = Math.floor(pixels * SHRINK)) {
+    const lines = wrap(text, (line) => measure(line, pixels) <= box.width)
+    if (lines.length * pixels * LEADING <= box.height) return { pixels, lines }
+  }
+  const pixels = box.smallest
+  const fits = (line: string) => measure(line, pixels) <= box.width
+  const lines = wrap(text, fits)
+  const room = Math.max(1, Math.floor(box.height / (pixels * LEADING)))
+  if (lines.length <= room) return { pixels, lines }
+  return { pixels, lines: [...lines.slice(0, room - 1), withEllipsis(lines[room - 1] ?? '', fits)] }
+}
+
+/** Breaks at blanks, and inside a word only where it is wider than a line (or where a script has no blanks). */
+export function wrap(text: string, fits: (line: string) => boolean): string[] {
+  const lines: string[] = []
+  for (const paragraph of text.split('\n')) {
+    let line = ''
+    for (const word of paragraph.split(/\s+/).filter(Boolean)) {
+      const longer = line ? `${line} ${word}` : word
+      if (fits(longer)) {
+        line = longer
+        continue
+      }
+      if (line) lines.push(line)
+      const pieces = fits(word) ? [word] : breakWord(word, fits)
+      lines.push(...pieces.slice(0, -1))
+      line = pieces.at(-1) ?? ''
+    }
+    if (line) lines.push(line)
+  }
+  return lines
+}
+
+/** A sign that is seen as one is never taken apart: a family of four is one emoji. */
+function signsOf(text: string): string[] {
+  return [...new Intl.Segmenter().segment(text)].map(({ segment }) => segment)
+}
+
+function breakWord(word: string, fits: (line: string) => boolean): string[] {
+  const pieces: string[] = []
+  let piece = ''
+  for (const sign of signsOf(word)) {
+    if (piece && !fits(piece + sign)) {
+      pieces.push(piece)
+      piece = ''
+    }
+    piece += sign
+  }
+  return piece ? [...pieces, piece] : pieces
+}
+
+function withEllipsis(line: string, fits: (line: string) => boolean): string {
+  const signs = signsOf(line)
+  while (signs.length > 0 && !fits(`${signs.join('').trimEnd()}…`)) signs.pop()
+  return `${signs.join('').trimEnd()}…`
+}
