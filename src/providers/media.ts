@@ -1,0 +1,174 @@
+/** Input media of a request, in whatever form they were given: checked when a task is prepared, read for vendors. */
+import { AddressRefused, type GuardedAnswer, type GuardedFetch } from '../kit/guarded-fetch.ts'
+import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
+import { GatewayError } from '../spec/error.ts'
+
+/** The fields of a request that hold media (MEDIA_FIELDS of spec/video-request.ts). */
+export type MediaInputs = { image?: string; last_image?: string; images?: string[]; video?: string }
+
+export type Medium = { bytes: Uint8Array; content_type: string }
+
+export type Media = {
+  /** The bytes of a URL, a data URI or base64. Throws GatewayError `input_media_invalid`, naming `param`. */
+  read(value: string, signal: AbortSignal, param?: string): Promise<Medium>
+  /** Whether all can be fetched and are of a kind that fits their field; the same error for the first that is not. */
+  check(inputs: MediaInputs, signal: AbortSignal): Promise<void>
+}
+
+type MediaParts = {
+  guardedFetch: GuardedFetch
+  /** Of one medium. Default 64 MiB, as vendors' own limits are. */
+  max_bytes?: number
+}
+
+const MAX_BYTES = 64 * 1024 * 1024
+const IMAGES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif', 'image/avif', 'image/heic']
+const VIDEOS = ['video/mp4', 'video/webm', 'video/quicktime']
+/** data:image/png;base64,AAAA: type, then parameters, then the mark of base64. */
+const DATA_URI = /^data:[^,;]*((?:;[^,;]*)*),/i
+/** Other gateways give base64 without any mark; line breaks are customary in it, and its URL-safe alphabet is in use. */
+const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/
+const URL_START = /^[a-z][a-z0-9+.-]*:/i
+
+export function createMedia({ guardedFetch, max_bytes = MAX_BYTES }: MediaParts): Media {
+  async function fetchMedium(url: string, signal: AbortSignal, atMost: number): Promise<Uint8Array> {
+    const ending = new AbortController()
+    const follow = () => ending.abort(signal.reason)
+    signal.throwIfAborted()
+    signal.addEventListener('abort', follow, { once: true })
+    try {
+      const headers = atMost < max_bytes ? { range: `bytes=0-${atMost - 1}` } : {}
+      const answer = await guardedFetch({
+        url,
+        headers: { accept: 'image/*, video/*', ...headers },
+        signal: ending.signal,
+      })
+      return await readBody(answer, { atMost, max_bytes })
+    } catch (thrown) {
+      signal.throwIfAborted()
+      throw thrown instanceof Fault ? thrown : faultOf(thrown)
+    } finally {
+      signal.removeEventListener('abort', follow)
+      // Only the beginning may have been wanted.
+      ending.abort(new Error('Enough has come.'))
+    }
+  }
+
+  /** At most so many bytes of a URL; all of what is at hand. */
+  async function take(value: string, signal: AbortSignal, atMost: number): Promise<Medium> {
+    const isUrl = URL_START.test(value) && !/^data:/i.test(value)
+    const bytes = isUrl ? await fetchMedium(value, signal, atMost) : decode(value, max_bytes)
+    const content_type = sniff(bytes)
+    if (content_type === undefined || ![...IMAGES, ...VIDEOS].includes(content_type)) {
+      throw new Fault(`could not be read: it is no ${kindsOf([...IMAGES, ...VIDEOS])} file`)
+    }
+    return { bytes, content_type }
+  }
+
+  return {
+    async read(value, signal, param) {
+      return inField(param, () => take(value, signal, max_bytes))
+    },
+    async check(inputs, signal) {
+      for (const { param, value, kinds } of fieldsOf(inputs)) {
+        await inField(param, async () => {
+          const { content_type } = await take(value, signal, SNIFF_BYTES)
+          if (!kinds.includes(content_type)) {
+            throw new Fault(`is of the type ${content_type}, where one of ${kindsOf(kinds)} is expected`)
+          }
+        })
+      }
+    },
+  }
+}
+
+type Field = { param: string; value: string; kinds: string[] }
+
+function fieldsOf({ image, last_image, images = [], video }: MediaInputs): Field[] {
+  const fields: [string, string | undefined, string[]][] = [
+    ['image', image, IMAGES],
+    ['last_image', last_image, IMAGES],
+    ...images.map((value, index): [string, string, string[]] => [`images[${index}]`, value, IMAGES]),
+    ['video', video, VIDEOS],
+  ]
+  return fields.flatMap(([param, value, kinds]) => (value === undefined ? [] : [{ param, value, kinds }]))
+}
+
+/** What is wrong with a medium, as the end of a sentence that begins with its field. */
+class Fault extends Error {}
+
+async function inField<T>(param: string | undefined, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (thrown) {
+    if (!(thrown instanceof Fault)) throw thrown
+    const what = param === undefined ? 'The medium' : `"${param}"`
+    throw new GatewayError('input_media_invalid', `${what} ${thrown.message}.`, {
+      ...(param === undefined ? {} : { param }),
+      cause: thrown,
+    })
+  }
+}
+
+function decode(value: string, max_bytes: number): Uint8Array {
+  const found = DATA_URI.exec(value.slice(0, 1000))
+  if (!found) {
+    if (/^data:/i.test(value)) throw new Fault('could not be read: it is no whole data URI')
+    return decodeBase64(value, max_bytes)
+  }
+  const data = value.slice(found[0].length)
+  if (!/;base64$/i.test(found[1] ?? '')) throw new Fault('could not be read: a data URI has to be in base64')
+  return decodeBase64(/%/.test(data) ? decodePercent(data) : data, max_bytes)
+}
+
+function decodeBase64(value: string, max_bytes: number): Uint8Array {
+  if (value.length > Math.ceil(max_bytes / 3) * 4 * 1.05 + 1024) throw tooLarge(max_bytes)
+  const text = value.trim().replaceAll(/[\r\n]+/g, '')
+  if (text === '') throw new Fault('could not be read: it is empty')
+  if (!BASE64.test(text) || text.replace(/=+$/, '').length % 4 === 1) {
+    throw new Fault('could not be read: it is neither an http(s) URL, nor a data URI, nor base64')
+  }
+  const bytes = Buffer.from(text, 'base64')
+  if (bytes.length > max_bytes) throw tooLarge(max_bytes)
+  return bytes
+}
+
+function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+async function readBody(answer: GuardedAnswer, limits: { atMost: number; max_bytes: number }): Promise<Uint8Array> {
+  const { status, headers, body } = answer
+  if (status !== 200 && status !== 206) throw new Fault(`could not be fetched: its host answered with HTTP ${status}`)
+  const total = Number(/\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? headers.get('content-length') ?? 0)
+  if (total > limits.max_bytes) throw tooLarge(limits.max_bytes)
+  const pieces: Uint8Array[] = []
+  let length = 0
+  for await (const piece of body) {
+    pieces.push(piece)
+    length += piece.length
+    if (length >= limits.atMost && limits.atMost < limits.max_bytes) break
+    if (length > limits.max_bytes) throw tooLarge(limits.max_bytes)
+  }
+  if (length === 0) throw new Fault('could not be fetched: its host sent nothing')
+  return Buffer.concat(pieces)
+}
+
+const tooLarge = (max_bytes: number) => new Fault(`is larger than the ${max_bytes} bytes allowed`)
+
+/** Hosts are the client's own words; what the network said beyond its code stays here. */
+function faultOf(thrown: unknown): Fault {
+  if (thrown instanceof AddressRefused) return new Fault(`could not be fetched: ${inSentence(thrown.message)}`)
+  const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : 'unknown'
+  if (code === 'ETIMEDOUT') return new Fault('could not be fetched: its host did not answer in time')
+  if (/^(ENOTFOUND|EAI_|DNS_)/.test(code)) return new Fault('could not be fetched: its host name is not known')
+  return new Fault(`could not be fetched: no whole answer came from its host (${code})`)
+}
+
+const inSentence = (message: string) => `${message.charAt(0).toLowerCase()}${message.slice(1).replace(/\.$/, '')}`
+
+const kindsOf = (types: string[]) => types.map((type) => type.replace(/^\w+\//, '')).join(', ')
