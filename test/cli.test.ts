@@ -131,7 +131,17 @@ async function chat(running: Running, { token, content }: { token: string; conte
 }
 
 describe('help and mistakes', () => {
-  const COMMANDS = [[], ['serve'], ['token'], ['token', 'create'], ['models'], ['check'], ['version']]
+  const COMMANDS = [
+    [],
+    ['serve'],
+    ['token'],
+    ['token', 'create'],
+    ['task'],
+    ['task', 'list'],
+    ['models'],
+    ['check'],
+    ['version'],
+  ]
 
   test.each(COMMANDS.map((words) => [words.join(' '), words] as const))(
     '`%s --help` explains it with examples',
@@ -153,11 +163,11 @@ describe('help and mistakes', () => {
   test.each([
     [
       ['chek'],
-      'gatehouse: there is no command "chek"; did you mean "check"? (there is: serve, token, models, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: there is no command "chek"; did you mean "check"? (there is: serve, token, task, models, check, version)\nSee: gatehouse --help\n',
     ],
     [
       ['help', 'zzz'],
-      'gatehouse: there is no command "zzz" (there is: serve, token, models, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: there is no command "zzz" (there is: serve, token, task, models, check, version)\nSee: gatehouse --help\n',
     ],
     [
       ['check', '--shema'],
@@ -175,10 +185,13 @@ describe('help and mistakes', () => {
       'gatehouse serve: --port needs a value, as in --port <value>\nSee: gatehouse serve --help\n',
     ],
     [['--prot', '1'], 'gatehouse serve: has no option --prot; did you mean --port?\nSee: gatehouse serve --help\n'],
-    [['token'], 'gatehouse token: needs a command: create, list, revoke, rotate\nSee: gatehouse token --help\n'],
+    [
+      ['token'],
+      'gatehouse token: needs a command: create, list, revoke, rotate, webhook-secret\nSee: gatehouse token --help\n',
+    ],
     [
       ['token', 'crate'],
-      'gatehouse token: there is no command "crate"; did you mean "create"? (there is: create, list, revoke, rotate)\nSee: gatehouse token --help\n',
+      'gatehouse token: there is no command "crate"; did you mean "create"? (there is: create, list, revoke, rotate, webhook-secret)\nSee: gatehouse token --help\n',
     ],
     [
       ['token', 'revoke'],

@@ -1,5 +1,5 @@
 /** `gatehouse token`: tokens are made, listed, revoked and rotated, whether or not a gateway is running. */
-import { type Config, storeUrl } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
 import { readEnvironment } from '../config/environment.ts'
 import { loadConfig } from '../config/load.ts'
 import { patternTrouble } from '../config/meaning.ts'
@@ -9,6 +9,9 @@ import { createLog } from '../kit/log.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import type { Token } from '../spec/token.ts'
 import { openStore } from '../store/open-store.ts'
+import type { Store } from '../store/store.ts'
+import { callbackMaster, callbackSecret } from '../tasks/callbacks-signature.ts'
+import { chooseToken } from '../tokens/choose.ts'
 import { createTokens, type Tokens } from '../tokens/tokens.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { readExpiry } from './expiry.ts'
@@ -16,7 +19,7 @@ import { table, timeText } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
 
-const HELP = `Usage: gatehouse token <create | list | revoke | rotate> [options]
+const HELP = `Usage: gatehouse token <create | list | revoke | rotate | webhook-secret> [options]
 
 Works on the store itself, so it does not matter whether a gateway is running; a running one follows within a second.
 
@@ -30,10 +33,12 @@ Commands:
   list                   show the tokens; secrets are not stored, so none can be shown
   revoke <token>         refuse the token from now on; <token> is its id or its name, or the start of its id
   rotate <token>         give the token a new secret, printed once; the old one is refused from now on
+  webhook-secret <token> print the secret with which callbacks of the token's tasks are signed
 
 Options:
   --quiet                 print nothing but the secret
-  --data-dir <directory>  where data is kept (default: GATEHOUSE_DATA_DIR, else ./data)
+  --data-dir <directory>  where data is kept (default: GATEHOUSE_DATA_DIR, else ./data); not used with
+                          GATEHOUSE_DATABASE_URL
   --json                  print the result as one line of JSON
 
 Examples:
@@ -44,7 +49,7 @@ Examples:
 `
 
 type Action = { flags: FlagTable; positionals: string[]; run(work: Work): Promise<number> }
-type Work = { given: Arguments; tokens: Tokens; config: Config | undefined; terminal: Terminal }
+type Work = { given: Arguments; store: Store; tokens: Tokens; config: Config | undefined; terminal: Terminal }
 
 const WHICH = 'a token: its id or its name, as gatehouse token list shows them'
 
@@ -57,6 +62,7 @@ const ACTIONS: Record<string, Action> = {
   list: { flags: {}, positionals: [], run: list },
   revoke: { flags: { quiet: 'switch' }, positionals: [WHICH], run: revoke },
   rotate: { flags: { quiet: 'switch' }, positionals: [WHICH], run: rotate },
+  'webhook-secret': { flags: { quiet: 'switch' }, positionals: [WHICH], run: webhookSecret },
 }
 
 export async function run([name, ...args]: string[], terminal: Terminal): Promise<number> {
@@ -91,10 +97,11 @@ async function withTokens({ given, terminal, needsDefaults }: Opening, work: (wo
   const config = needsDefaults ? loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) }) : undefined
   const clock = systemClock
   const log = createLog({ clock, level: 'error', pretty: interactive, write: err })
-  const store = await openStore({ url: storeUrl(settings.data_dir) })
+  const store = await openStore({ url: settings.store_url })
   try {
     const defaults = config?.tokens ?? { models: ['*'] }
-    return await work({ given, terminal, config, tokens: createTokens({ store: store.tokens, clock, log, defaults }) })
+    const tokens = createTokens({ store: store.tokens, clock, log, defaults })
+    return await work({ given, terminal, config, store, tokens })
   } finally {
     await store.close()
     log.flush()
@@ -130,6 +137,19 @@ async function revoke({ given, tokens, terminal }: Work): Promise<number> {
   const token = await tokens.revoke(which)
   if (given.has('json')) terminal.out(json({ token }))
   else if (!given.has('quiet')) terminal.out(`Token ${token.token_id} (${token.name}) is revoked.\n`)
+  return 0
+}
+
+/** The same for every process on this store, and not to be told from the token's own secret. */
+async function webhookSecret({ given, store, terminal }: Work): Promise<number> {
+  const { token_id, name } = chooseToken(await store.tokens.list(), given.positionals[0] ?? '')
+  const secret = callbackSecret(await callbackMaster(store.secrets), token_id)
+  if (given.has('json')) {
+    terminal.out(json({ token_id, secret }))
+    return 0
+  }
+  if (!given.has('quiet')) terminal.err(`Callbacks of tasks of ${token_id} (${name}) are signed with this secret:\n`)
+  terminal.out(`${secret}\n`)
   return 0
 }
 

@@ -1,0 +1,100 @@
+/** What the operator reads of tasks: a table of many, all that is known of one. */
+import { TASK_STATUSES, type Task, type TaskStatus } from '../spec/task.ts'
+import type { CallbackStore } from '../store/store.ts'
+import { table, timeText } from './table.ts'
+import { bold, type Terminal } from './terminal.ts'
+
+export type CallbackState = Awaited<ReturnType<CallbackStore['ofTask']>>
+
+export const isEnded = ({ status }: Pick<Task, 'status'>): boolean => status === 'SUCCESS' || status === 'FAILURE'
+
+export const UNFINISHED: readonly TaskStatus[] = TASK_STATUSES.filter((status) => !isEnded({ status }))
+
+/** How long callbacks are tried, from the end of the task; as the manual says. */
+const CALLBACK_SECONDS = 86_400
+
+export function taskTable(tasks: Task[], { names, terminal }: { names: Map<string, string>; terminal: Terminal }) {
+  const head = ['TASK', 'STATUS', 'PROGRESS', 'MODEL', 'PROVIDER', 'TOKEN', 'ACCEPTED', 'ENDED', 'FAIL CODE']
+  const body = tasks.map((task) => [
+    task.task_id,
+    task.status,
+    `${task.progress}%`,
+    task.model,
+    task.provider || '-',
+    names.get(task.token_id) ?? task.token_id,
+    timeText(task.submit_time),
+    timeText(task.finish_time || null),
+    task.fail_code,
+  ])
+  const [first = '', ...rest] = table([head, ...body]).split('\n')
+  return [bold(terminal, first), ...rest].join('\n')
+}
+
+type Shown = { task: Task; callback: CallbackState; token_name: string | undefined; now_ms: number }
+
+export function taskText(shown: Shown): string {
+  const { task, callback, token_name, now_ms } = shown
+  const now = Math.floor(now_ms / 1000)
+  const time = (at: number | null) =>
+    at ? `${new Date(at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC` : '-'
+  const { tried, made, outputs, late_outcome, cancel_asked_at, outputs_expire_at } = task
+  const rows: [string, string | undefined][] = [
+    ['task', task.task_id],
+    ['status', `${task.status}, ${task.progress}%`],
+    ['fail code', task.fail_code ? `${task.fail_code}: ${task.fail_reason}` : undefined],
+    ['model', `${task.model} (${task.family})`],
+    ['token', token_name === undefined ? task.token_id : `${task.token_id} (${token_name})`],
+    ['accepted', time(task.submit_time)],
+    ['provider', task.provider ? `${task.provider}, as ${task.upstream_model}` : 'not chosen yet'],
+    ['refused by', tried.length > 0 ? tried.join(', ') : undefined],
+    ['sent', task.sent_at === null ? 'not yet' : time(task.sent_at)],
+    ['order', task.operation === null ? undefined : JSON.stringify(task.operation)],
+    ['began', time(task.start_time)],
+    ['ended', time(task.finish_time)],
+    ['deadline', `${time(task.deadline_at)}${!isEnded(task) && task.deadline_at <= now ? ', passed' : ''}`],
+    ['cancel', cancel_asked_at === null ? undefined : `asked for ${time(cancel_asked_at)}`],
+    ['failures', task.failures === 0 ? undefined : `${task.failures} steps in a row went wrong`],
+    ['next step', nextStep(task, now_ms)],
+    ['to copy', made === null || made.length === 0 ? undefined : `${made.length} file(s)`],
+    ['outputs', outputs.length === 0 ? undefined : outputs.map(outputText).join(', ')],
+    ['kept until', outputs_expire_at === null ? undefined : time(outputs_expire_at)],
+    ['late end', late_outcome ? `${late_outcome.status}, ${time(late_outcome.at)}: ${late_outcome.detail}` : undefined],
+    ['callback', callback && callbackText(callback, { task, now })],
+    ['links to', task.base_url],
+    ['request', JSON.stringify(task.request)],
+  ]
+  return table(rows.flatMap(([name, text]) => (text === undefined ? [] : [[name, text.replaceAll(/\s+/g, ' ')]])))
+}
+
+function nextStep({ due_ms, leased_by }: Task, now_ms: number): string {
+  if (due_ms === null) return 'none'
+  const seconds = Math.ceil((due_ms - now_ms) / 1000)
+  if (leased_by !== '')
+    return `under way at ${leased_by}; another takes it over ${seconds > 0 ? `in ${seconds} s` : 'now'}`
+  return seconds > 0 ? `in ${seconds} s` : `due since ${-seconds} s`
+}
+
+const outputText = ({ key, url, content_type, bytes }: Task['outputs'][number]): string =>
+  `${key ?? withoutQuery(url ?? '')} (${content_type}${bytes === undefined ? '' : `, ${bytes} bytes`})`
+
+function callbackText(callback: NonNullable<CallbackState>, { task, now }: { task: Task; now: number }): string {
+  const { url, attempts, delivered_at, last_status } = callback
+  const last = last_status === 0 ? 'no answer' : `status ${last_status}`
+  const tries = attempts === 1 ? '1 attempt' : `${attempts} attempts`
+  const state = !isEnded(task)
+    ? 'waits for the end of the task'
+    : delivered_at !== null
+      ? `delivered ${timeText(delivered_at)} UTC, after ${tries} (${last})`
+      : last_status === 410
+        ? 'its receiver wants no more (status 410)'
+        : attempts === 0
+          ? 'about to be sent'
+          : `${now > task.finish_time + CALLBACK_SECONDS ? 'given up' : 'not delivered yet'}, after ${tries} (last: ${last})`
+  return `${withoutQuery(url)} ${state}`
+}
+
+/** A query often holds a secret. */
+export function withoutQuery(text: string): string {
+  const url = URL.parse(text)
+  return url ? `${url.origin}${url.pathname}${url.search === '' ? '' : '?...'}` : '(no address)'
+}

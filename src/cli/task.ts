@@ -1,0 +1,230 @@
+/** `gatehouse task`: tasks are listed, shown, canceled and resumed, whether or not a gateway is running. */
+import { existsSync } from 'node:fs'
+import { readEnvironment } from '../config/environment.ts'
+import { nearest } from '../config/nearest.ts'
+import { systemClock, unixSeconds } from '../kit/clock.ts'
+import { TASK_STATUSES, type Task, type TaskStatus } from '../spec/task.ts'
+import { openStore } from '../store/open-store.ts'
+import type { Store, TaskFilter } from '../store/store.ts'
+import { chooseToken } from '../tokens/choose.ts'
+import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
+import { isEnded, taskTable, taskText, UNFINISHED } from './task-text.ts'
+import { json, type Terminal } from './terminal.ts'
+
+const HELP = `Usage: gatehouse task <list | show | cancel | resume> [options]
+
+Works on the store itself, so it does not matter whether a gateway is running; a running one follows by itself.
+
+Commands:
+  list                   show tasks, newest first
+      --status <states>      only those, with commas between: ${TASK_STATUSES.slice(0, 4).join(', ')},
+                             SUCCESS, FAILURE, or unfinished for all that have not ended
+      --token <token>        only those of one token: its id or its name
+      --limit <number>       how many at most, 1 to 1000 (default: 50)
+      --after <task_id>      go on after this one
+  show <task_id>         show all that is known of a task, but not the media that it was given
+  cancel <task_id>       end a task; its upstream is told to stop where that is possible
+  resume <task_id>       take the next step of an unfinished task now; of one that ended by its deadline or by being
+                         canceled, ask the upstream again what became of it, for a day (the client's answer stays)
+      --deadline <duration>  give an unfinished task a later deadline, from now on: 30m, 2h, 1d (at most)
+
+Options:
+  --data-dir <directory>  where data is kept (default: GATEHOUSE_DATA_DIR, else ./data); not used with
+                          GATEHOUSE_DATABASE_URL
+  --json                  print the result as one line of JSON
+
+Examples:
+  gatehouse task list --status unfinished
+  gatehouse task list --status FAILURE --token laptop --json
+  gatehouse task resume task_0123456789abcdefghijABCDEFGHIJ01 --deadline 2h
+`
+
+type Work = { given: Arguments; store: Store; terminal: Terminal }
+type Action = { flags: FlagTable; positionals: string[]; run(work: Work): Promise<number> }
+
+const WHICH = 'a task: its task_id, as gatehouse task list shows it'
+
+const ACTIONS: Record<string, Action> = {
+  list: { flags: { status: 'text', token: 'text', limit: 'text', after: 'text' }, positionals: [], run: list },
+  show: { flags: {}, positionals: [WHICH], run: show },
+  cancel: { flags: {}, positionals: [WHICH], run: cancel },
+  resume: { flags: { deadline: 'text' }, positionals: [WHICH], run: resume },
+}
+
+export async function run([name, ...args]: string[], terminal: Terminal): Promise<number> {
+  if (name === '--help' || name === '-h') {
+    terminal.out(HELP)
+    return 0
+  }
+  const known = Object.keys(ACTIONS)
+  if (name === undefined) throw new UsageError('task', `needs a command: ${known.join(', ')}`)
+  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
+  if (!action) throw new UsageError('task', unknownCommand(name, known))
+  const { flags, positionals } = action
+  const given = readArguments({ command: `task ${name}`, args, flags: { ...flags, 'data-dir': 'text' }, positionals })
+  if (given.has('help')) {
+    terminal.out(HELP)
+    return 0
+  }
+  const store = await openStore({ url: storeOf(given, terminal) })
+  try {
+    return await action.run({ given, store, terminal })
+  } finally {
+    await store.close()
+  }
+}
+
+/** A look must leave no traces: where no gateway has run yet, no store is made. */
+function storeOf(given: Arguments, { environment, cwd }: Terminal): string {
+  const data_dir = given.text('data-dir')
+  const { store_url } = readEnvironment({ environment, cwd, flags: data_dir === undefined ? {} : { data_dir } })
+  const is_missing = store_url.startsWith('sqlite:') && !existsSync(store_url.slice('sqlite:'.length))
+  return is_missing ? 'sqlite::memory:' : store_url
+}
+
+const DEFAULT_LIMIT = 50
+const MOST_LISTED = 1_000
+
+async function list({ given, store, terminal }: Work): Promise<number> {
+  const tokens = await store.tokens.list()
+  const [status, which, after] = [given.text('status'), given.text('token'), given.text('after')]
+  const limit = readLimit(given.text('limit'))
+  if (after !== undefined) await find(store, after)
+  const filter: TaskFilter = {
+    limit: limit + 1,
+    ...(status === undefined ? {} : { statuses: readStatuses(status) }),
+    ...(which === undefined ? {} : { token_id: chooseToken(tokens, which).token_id }),
+    ...(after === undefined ? {} : { after }),
+  }
+  const found = await store.tasks.list(filter)
+  const tasks = found.slice(0, limit)
+  const has_more = found.length > limit
+  if (given.has('json')) {
+    terminal.out(json({ tasks: tasks.map(brief), has_more, next_cursor: has_more ? tasks.at(-1)?.task_id : '' }))
+  } else if (tasks.length === 0) {
+    terminal.out(status === undefined && which === undefined ? 'There are no tasks.\n' : 'No task fits.\n')
+  } else {
+    terminal.out(taskTable(tasks, { names: new Map(tokens.map(({ token_id, name }) => [token_id, name])), terminal }))
+    if (has_more) terminal.err(`There are more; the next: --after ${tasks.at(-1)?.task_id}\n`)
+  }
+  return 0
+}
+
+/** Without what may be long. */
+const brief = ({ request: _, operation: __, made: ___, ...rest }: Task) => rest
+
+async function show({ given, store, terminal }: Work): Promise<number> {
+  const task = await find(store, given.positionals[0])
+  const [callback, token] = await Promise.all([store.callbacks.ofTask(task.task_id), store.tokens.find(task.token_id)])
+  if (given.has('json')) terminal.out(json({ task, callback: callback ?? null }))
+  else terminal.out(taskText({ task, callback, token_name: token?.name, now_ms: systemClock.now() }))
+  return 0
+}
+
+async function cancel({ given, store, terminal }: Work): Promise<number> {
+  const now = { now: unixSeconds(systemClock), now_ms: systemClock.now() }
+  const { task_id } = await find(store, given.positionals[0])
+  const task = await store.tasks.askCancel(task_id, now)
+  if (!task) throw new Error(`${endOf(await find(store, task_id))}: there is nothing to cancel.`)
+  if (given.has('json')) terminal.out(json({ task }))
+  else terminal.out(`Task ${task_id} is to be canceled; it ends at the gateway's next step, if one is running.\n`)
+  return 0
+}
+
+async function resume({ given, store, terminal }: Work): Promise<number> {
+  const now = unixSeconds(systemClock)
+  const text = given.text('deadline')
+  const wanted = text === undefined ? undefined : now + readDuration(text)
+  const task = await find(store, given.positionals[0])
+  const deadline_at = isEnded(task) ? followedFrom(task, { wanted, now }) : nextDeadline(task, { wanted, now })
+  const { task_id } = task
+  if (!(await store.tasks.resume(task_id, { due_ms: systemClock.now(), deadline_at }))) throw unknown(task_id)
+  if (given.has('json')) {
+    terminal.out(json({ task: await find(store, task_id) }))
+    return 0
+  }
+  const until = `${new Date(deadline_at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+  terminal.out(
+    isEnded(task)
+      ? `Task ${task_id} stays ${task.status} (${task.fail_code}); what became of it at ${task.provider} is asked again.\n`
+      : `The next step of task ${task_id} is due now; its deadline is ${until}.\n`,
+  )
+  return 0
+}
+
+type Wish = { wanted: number | undefined; now: number }
+
+function nextDeadline({ task_id, deadline_at }: Task, { wanted, now }: Wish): number {
+  const is_over = deadline_at <= now
+  if (wanted === undefined && is_over) {
+    throw new Error(`The deadline of task ${task_id} has passed. Give it another, as in --deadline 2h.`)
+  }
+  if (wanted !== undefined && wanted < deadline_at) {
+    throw new Error(`The deadline of task ${task_id} is later than that already: ${wait(deadline_at - now)} from now.`)
+  }
+  return wanted ?? deadline_at
+}
+
+/** The upstream is asked for a day after this. Throws where there is nothing to ask. */
+function followedFrom(task: Task, { wanted, now }: Wish): number {
+  const { fail_code, late_outcome, operation, sent_at, provider } = task
+  const end = endOf(task)
+  if (fail_code === 'submit_outcome_unknown') {
+    const when = new Date((sent_at ?? 0) * 1000).toISOString()
+    throw new Error(`${end}: there is no order to ask for. Look at ${provider} whether it took one at ${when}.`)
+  }
+  if (fail_code !== 'timeout' && fail_code !== 'canceled') throw new Error(`${end}: there is nothing to resume.`)
+  if (operation === null) throw new Error(`${end}, and no upstream had taken its order: there is nothing to follow.`)
+  if (late_outcome)
+    throw new Error(`${end}, and its upstream then said ${late_outcome.status}: nothing more will come.`)
+  if (wanted !== undefined) throw new Error(`${end}: it needs no deadline. Leave out --deadline.`)
+  return now
+}
+
+const endOf = ({ task_id, status, fail_code }: Task): string =>
+  `Task ${task_id} has ended with ${fail_code ? `${status} (${fail_code})` : status}`
+
+async function find(store: Store, task_id = ''): Promise<Task> {
+  const task = await store.tasks.find(task_id)
+  if (!task) throw unknown(task_id)
+  return task
+}
+
+const unknown = (task_id: string) =>
+  new Error(`There is no task ${JSON.stringify(task_id)} in this store. See: gatehouse task list`)
+
+function readStatuses(text: string): TaskStatus[] {
+  const known = [...TASK_STATUSES, 'unfinished']
+  return text.split(',').flatMap((part) => {
+    const word = part.trim()
+    if (word.toLowerCase() === 'unfinished') return [...UNFINISHED]
+    const status = TASK_STATUSES.find((name) => name === word.toUpperCase())
+    if (status) return [status]
+    const meant = nearest(word.toUpperCase(), known)
+    const hint = meant === undefined ? '' : `; did you mean "${meant}"?`
+    throw new UsageError(
+      'task list',
+      `--status: found ${JSON.stringify(word)}, must be one of ${known.join(', ')}${hint}`,
+    )
+  })
+}
+
+function readLimit(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_LIMIT
+  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= MOST_LISTED) return limit
+  throw new UsageError('task list', `--limit: found ${JSON.stringify(text)}, must be a number from 1 to ${MOST_LISTED}`)
+}
+
+const UNIT_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 }
+/** As in the configuration (`tasks.deadline_minutes`). */
+const LONGEST_SECONDS = 86_400
+
+function readDuration(text: string): number {
+  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  const seconds = Number(count) * (UNIT_SECONDS[unit] ?? 0)
+  if (seconds >= 1 && seconds <= LONGEST_SECONDS) return seconds
+  throw new UsageError('task resume', `--deadline: found ${JSON.stringify(text)}, must be like 30m or 2h, at most 1d`)
+}
+
+const wait = (seconds: number): string => (seconds >= 120 ? `${Math.floor(seconds / 60)} min` : `${seconds} s`)

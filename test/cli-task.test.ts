@@ -1,0 +1,348 @@
+/** `gatehouse task` and `gatehouse token webhook-secret`, run as child processes on a store with tasks in it. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Task } from '../src/spec/task.ts'
+import { openStore } from '../src/store/open-store.ts'
+import type { NewTask, Store, StoredToken } from '../src/store/store.ts'
+import { callbackMaster, callbackSecret } from '../src/tasks/callbacks-signature.ts'
+
+const COMMAND = join(import.meta.dir, '../bin/gatehouse')
+const NOW = Math.floor(Date.now() / 1000)
+
+let directory: string
+let store: Store
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'gatehouse-cli-task-'))
+  mkdirSync(join(directory, 'data'))
+  store = await openStore({ url: `sqlite:${join(directory, 'data/gatehouse.db')}` })
+  await store.tokens.add(token('tok_laptop0001', 'laptop'))
+  await store.tokens.add(token('tok_server0001', 'server'))
+})
+afterEach(async () => {
+  await store.close()
+  rmSync(directory, { recursive: true })
+})
+
+const token = (token_id: string, name: string): StoredToken => ({
+  token_id,
+  name,
+  prefix: 'sk-abc',
+  hash: token_id,
+  models: ['*'],
+  families: null,
+  expires_at: null,
+  disabled: false,
+  created_at: NOW,
+  last_used_at: null,
+})
+
+async function gatehouse(args: string[], env: Record<string, string> = {}) {
+  const child = Bun.spawn([COMMAND, ...args], {
+    cwd: directory,
+    env: { PATH: process.env.PATH ?? '', GATEHOUSE_DISCOVER: 'off', ...env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [out, err, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { out, err, code }
+}
+
+async function answer(args: string[]) {
+  const { out, err, code } = await gatehouse([...args, '--json'])
+  expect({ err, code }).toEqual({ err: '', code: 0 })
+  return JSON.parse(out)
+}
+
+const idOf = (number: number) => `task_${String(number).padStart(32, '0')}`
+
+const taskOf = (number: number, more: Partial<Task> = {}): Task => ({
+  task_id: idOf(number),
+  token_id: 'tok_laptop0001',
+  family: 'video-generation',
+  model: 'sandbox/text-to-video',
+  status: 'IN_PROGRESS',
+  progress: 45,
+  submit_time: NOW - 100 + number,
+  start_time: 0,
+  finish_time: 0,
+  fail_code: '',
+  fail_reason: '',
+  request: { prompt: 'a boat', duration: 4 },
+  base_url: 'http://gateway.test',
+  provider: 'sandbox',
+  upstream_model: 'text-to-video',
+  tried: [],
+  sent_at: NOW - 90,
+  operation: { id: 'upstream-7' },
+  made: null,
+  outputs: [],
+  outputs_expire_at: null,
+  deadline_at: NOW + 600,
+  cancel_asked_at: null,
+  late_outcome: null,
+  failures: 0,
+  due_ms: (NOW + 300) * 1000,
+  leased_by: '',
+  fence: 0,
+  ...more,
+})
+
+const add = async (number: number, more: Partial<Task> = {}, rest: Omit<NewTask, 'task'> = {}) =>
+  store.tasks.add({ task: taskOf(number, more), ...rest })
+
+const failed = (fail_code: Task['fail_code']): Partial<Task> => ({
+  status: 'FAILURE',
+  fail_code,
+  fail_reason: 'Why.',
+  progress: 100,
+  finish_time: NOW - 5,
+  deadline_at: NOW - 6,
+  due_ms: null,
+})
+
+describe('list', () => {
+  test('shows the newest first, with the names of their tokens', async () => {
+    await add(1, failed('no_output'))
+    await add(2, { token_id: 'tok_server0001', provider: '', status: 'NOT_START', progress: 0 })
+    const { out, err, code } = await gatehouse(['task', 'list'])
+    expect({ err, code }).toEqual({ err: '', code: 0 })
+    const [head = '', first = '', second = '', ...rest] = out.trimEnd().split('\n')
+    expect(head).toMatch(/^TASK +STATUS +PROGRESS +MODEL +PROVIDER +TOKEN +ACCEPTED +ENDED +FAIL CODE$/)
+    expect(first).toMatch(new RegExp(`^${idOf(2)} +NOT_START +0% +sandbox/text-to-video +- +server +\\S+ \\S+ +-$`))
+    expect(second).toMatch(
+      new RegExp(`^${idOf(1)} +FAILURE +100% +.* +sandbox +laptop +\\S+ \\S+ +\\S+ \\S+ +no_output$`),
+    )
+    expect(rest).toEqual([])
+  })
+
+  test('shows those of some states, of one token, and page by page', async () => {
+    await add(1, failed('timeout'))
+    await add(2, { token_id: 'tok_server0001' })
+    await add(3, { status: 'QUEUED' })
+    await add(4, { status: 'SUCCESS', due_ms: null })
+    const ids = async (...args: string[]) =>
+      (await answer(['task', 'list', ...args])).tasks.map(({ task_id }: Task) => Number(task_id.slice(-2)))
+    expect(await ids('--status', 'unfinished')).toEqual([3, 2])
+    expect(await ids('--status', 'failure, SUCCESS')).toEqual([4, 1])
+    expect(await ids('--token', 'server')).toEqual([2])
+    expect(await ids('--token', 'tok_laptop0001', '--status', 'QUEUED')).toEqual([3])
+    const first = await answer(['task', 'list', '--limit', '2'])
+    expect({ ...first, tasks: first.tasks.length }).toEqual({ tasks: 2, has_more: true, next_cursor: idOf(3) })
+    const second = await answer(['task', 'list', '--limit', '2', '--after', first.next_cursor])
+    expect({ ...second, tasks: second.tasks.length }).toEqual({ tasks: 2, has_more: false, next_cursor: '' })
+    expect(first.tasks[0]).not.toHaveProperty('request')
+    expect((await gatehouse(['task', 'list', '--limit', '3'])).err).toBe(
+      `There are more; the next: --after ${idOf(2)}\n`,
+    )
+  })
+
+  test('says so when there are none, and leaves no traces where no gateway has run', async () => {
+    expect((await gatehouse(['task', 'list'])).out).toBe('There are no tasks.\n')
+    expect((await gatehouse(['task', 'list', '--status', 'SUCCESS'])).out).toBe('No task fits.\n')
+    const elsewhere = await gatehouse(['task', 'list', '--data-dir', 'other'])
+    expect(elsewhere).toEqual({ out: 'There are no tasks.\n', err: '', code: 0 })
+    expect(existsSync(join(directory, 'other'))).toBe(false)
+  })
+})
+
+describe('show', () => {
+  test('tells all that is known, but neither the media nor the query of an address', async () => {
+    await add(
+      1,
+      {
+        ...failed('timeout'),
+        tried: ['fal/a'],
+        failures: 3,
+        late_outcome: { status: 'SUCCESS', at: NOW, detail: 'Made.' },
+      },
+      {
+        inputs: { image: 'data:secret-image' },
+        callback: { callback_id: 'evt_1', url: 'https://app.test/hook?key=hush' },
+      },
+    )
+    await store.callbacks.save('evt_1', { due_ms: null, delivered_at: null, status: 503 })
+    const { out, err, code } = await gatehouse(['task', 'show', idOf(1)])
+    expect({ err, code }).toEqual({ err: '', code: 0 })
+    for (const [name, text] of [
+      ['status', 'FAILURE, 100%'],
+      ['fail code', 'timeout: Why.'],
+      ['model', 'sandbox/text-to-video (video-generation)'],
+      ['token', 'tok_laptop0001 (laptop)'],
+      ['provider', 'sandbox, as text-to-video'],
+      ['refused by', 'fal/a'],
+      ['sent', `${new Date((NOW - 90) * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`],
+      ['order', '{"id":"upstream-7"}'],
+      ['failures', '3 steps in a row went wrong'],
+      ['next step', 'none'],
+      ['callback', 'https://app.test/hook?... not delivered yet, after 1 attempt (last: status 503)'],
+      ['request', '{"prompt":"a boat","duration":4}'],
+    ]) {
+      expect(out).toContain(`\n${name?.padEnd(10)}  ${text}\n`)
+    }
+    expect(out).toMatch(/^late end +SUCCESS, .* UTC: Made\.$/m)
+    expect(out).not.toContain('secret-image')
+    expect(out).not.toContain('hush')
+    const told = await answer(['task', 'show', idOf(1)])
+    expect(told.task).toMatchObject({
+      task_id: idOf(1),
+      request: { prompt: 'a boat' },
+      late_outcome: { detail: 'Made.' },
+    })
+    expect(told.callback).toMatchObject({ callback_id: 'evt_1', attempts: 1, last_status: 503 })
+    expect(JSON.stringify(told)).not.toContain('secret-image')
+  })
+
+  test('tells where a task under way stands', async () => {
+    await add(1, { due_ms: Date.now() + 600_000, provider: '', sent_at: null, operation: null })
+    const { out } = await gatehouse(['task', 'show', idOf(1)])
+    expect(out).toMatch(/^next step +in (59\d|600) s$/m)
+    expect(out).toMatch(/^provider +not chosen yet$/m)
+    expect(out).toMatch(/^sent +not yet$/m)
+    expect(out).not.toMatch(/^(fail code|late end|callback|failures|order|cancel) /m)
+  })
+})
+
+describe('cancel', () => {
+  test('notes the wish and makes the task due', async () => {
+    await add(1)
+    const { out, err, code } = await gatehouse(['task', 'cancel', idOf(1)])
+    expect({ err, code }).toEqual({ err: '', code: 0 })
+    expect(out).toStartWith(`Task ${idOf(1)} is to be canceled`)
+    const task = await store.tasks.find(idOf(1))
+    expect(task?.cancel_asked_at).toBeGreaterThanOrEqual(NOW)
+    expect(task?.due_ms).toBeLessThanOrEqual(Date.now())
+  })
+
+  test('of an ended task says how it ended', async () => {
+    await add(1, { status: 'SUCCESS', due_ms: null })
+    expect(await gatehouse(['task', 'cancel', idOf(1)])).toEqual({
+      out: '',
+      err: `gatehouse: Task ${idOf(1)} has ended with SUCCESS: there is nothing to cancel.\n`,
+      code: 1,
+    })
+  })
+})
+
+describe('resume', () => {
+  test('makes an unfinished task due now, and gives it a later deadline when told to', async () => {
+    await add(1)
+    expect((await gatehouse(['task', 'resume', idOf(1)])).out).toStartWith(
+      `The next step of task ${idOf(1)} is due now`,
+    )
+    const first = await store.tasks.find(idOf(1))
+    expect(first?.deadline_at).toBe(NOW + 600)
+    expect(first?.due_ms).toBeLessThanOrEqual(Date.now())
+    const { task } = await answer(['task', 'resume', idOf(1), '--deadline', '2h'])
+    expect(task.deadline_at).toBeGreaterThanOrEqual(NOW + 7200)
+    expect(task.deadline_at).toBeLessThanOrEqual(NOW + 7200 + 60)
+  })
+
+  test('a deadline that has passed needs another, and one that is later stays', async () => {
+    await add(1, { deadline_at: NOW - 5 })
+    const over = await gatehouse(['task', 'resume', idOf(1)])
+    expect(over).toMatchObject({ out: '', code: 1 })
+    expect(over.err).toContain('has passed. Give it another, as in --deadline 2h.')
+    await add(2, { deadline_at: NOW + 7200 })
+    const later = await gatehouse(['task', 'resume', idOf(2), '--deadline', '30m'])
+    expect(later).toMatchObject({ out: '', code: 1 })
+    expect(later.err).toContain('is later than that already')
+    expect((await store.tasks.find(idOf(2)))?.deadline_at).toBe(NOW + 7200)
+  })
+
+  test.each(['timeout', 'canceled'] as const)('a task that ended with %s is followed again for a day', async (code) => {
+    await add(1, failed(code))
+    const { out } = await gatehouse(['task', 'resume', idOf(1)])
+    expect(out).toBe(`Task ${idOf(1)} stays FAILURE (${code}); what became of it at sandbox is asked again.\n`)
+    const task = await store.tasks.find(idOf(1))
+    expect(task).toMatchObject({ status: 'FAILURE', fail_code: code })
+    expect(task?.due_ms).toBeLessThanOrEqual(Date.now())
+    expect(task?.deadline_at).toBeGreaterThanOrEqual(NOW)
+  })
+
+  test.each([
+    ['success', { ...failed(''), status: 'SUCCESS' }, 'has ended with SUCCESS: there is nothing to resume.'],
+    ['another failure', failed('no_output'), 'has ended with FAILURE (no_output): there is nothing to resume.'],
+    ['no order', { ...failed('timeout'), operation: null }, 'and no upstream had taken its order'],
+    [
+      'a late end that is known',
+      { ...failed('timeout'), late_outcome: { status: 'SUCCESS', at: NOW, detail: '' } },
+      'and its upstream then said SUCCESS: nothing more will come.',
+    ],
+    ['an unknown outcome', failed('submit_outcome_unknown'), 'Look at sandbox whether it took one at 20'],
+  ] satisfies [string, Partial<Task>, string][])(
+    'with %s it says why there is nothing to resume',
+    async (_, more, why) => {
+      await add(1, more)
+      const { out, err, code } = await gatehouse(['task', 'resume', idOf(1)])
+      expect({ out, code }).toEqual({ out: '', code: 1 })
+      expect(err).toContain(why)
+      expect((await store.tasks.find(idOf(1)))?.due_ms).toBe(null)
+    },
+  )
+})
+
+describe('mistakes', () => {
+  test.each([
+    [['task'], 'task: needs a command: list, show, cancel, resume\nSee: gatehouse task --help\n'],
+    [
+      ['task', 'shwo'],
+      'task: there is no command "shwo"; did you mean "show"? (there is: list, show, cancel, resume)\nSee: gatehouse task --help\n',
+    ],
+    [
+      ['task', 'show'],
+      'task show: needs a task: its task_id, as gatehouse task list shows it\nSee: gatehouse task show --help\n',
+    ],
+    [
+      ['task', 'list', '--status', 'QUEUD'],
+      'task list: --status: found "QUEUD", must be one of NOT_START, SUBMITTED, QUEUED, IN_PROGRESS, SUCCESS, FAILURE, unfinished; did you mean "QUEUED"?\nSee: gatehouse task list --help\n',
+    ],
+    [
+      ['task', 'list', '--limit', '0'],
+      'task list: --limit: found "0", must be a number from 1 to 1000\nSee: gatehouse task list --help\n',
+    ],
+    [
+      ['task', 'resume', 'x', '--deadline', '25h'],
+      'task resume: --deadline: found "25h", must be like 30m or 2h, at most 1d\nSee: gatehouse task resume --help\n',
+    ],
+  ])('%p ends with 2 and says what would be right', async (args, err) => {
+    expect(await gatehouse(args)).toEqual({ out: '', err: `gatehouse ${err}`, code: 2 })
+  })
+
+  test.each([[['show']], [['cancel']], [['resume']], [['list', '--after']]])(
+    '%p of a task that is not there ends with 1',
+    async (args) => {
+      expect(await gatehouse(['task', ...args, 'task_nobody'])).toEqual({
+        out: '',
+        err: 'gatehouse: There is no task "task_nobody" in this store. See: gatehouse task list\n',
+        code: 1,
+      })
+    },
+  )
+
+  test('an address of a database that cannot be is told without repeating it', async () => {
+    const { err, code } = await gatehouse(['task', 'list'], { GATEHOUSE_DATABASE_URL: 'mysql://user:hush@host/db' })
+    expect(code).toBe(1)
+    expect(err).toContain('GATEHOUSE_DATABASE_URL')
+    expect(err).not.toContain('hush')
+  })
+})
+
+describe('token webhook-secret', () => {
+  test('prints the secret alone on standard output, the one that the gateway signs with', async () => {
+    const secret = callbackSecret(await callbackMaster(store.secrets), 'tok_server0001')
+    const { out, err, code } = await gatehouse(['token', 'webhook-secret', 'server'])
+    expect({ out, code }).toEqual({ out: `${secret}\n`, code: 0 })
+    expect(err).toContain('tok_server0001 (server)')
+    expect(await gatehouse(['token', 'webhook-secret', 'server', '--quiet'])).toEqual({ out, err: '', code: 0 })
+    expect(await answer(['token', 'webhook-secret', 'tok_server0001'])).toEqual({ token_id: 'tok_server0001', secret })
+    expect(await answer(['token', 'webhook-secret', 'laptop'])).not.toMatchObject({ secret })
+  })
+})
