@@ -14,6 +14,8 @@ export type PaidOrder = {
   polls: number
   /** How it ends. */
   end: 'completed' | 'failed'
+  /** It was told to stop, and did. */
+  is_canceled: boolean
 }
 
 export type VideoVendor = {
@@ -32,6 +34,8 @@ type VendorOptions = {
   idempotent?: boolean
   /** Questions until a video is done. Default 1. */
   polls?: number
+  /** Whether the first order with this prompt is refused for the time being, by a definite answer. Default: no. */
+  refusesFirst?: (prompt: string) => boolean
   /** How a video ends, by its prompt. Default: completed. */
   end?: (prompt: string) => PaidOrder['end']
   /** The bytes of every video. */
@@ -46,6 +50,8 @@ const TINY_FILE = new Uint8Array([
 
 export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
   const { idempotent = true, polls: needed = 1, end = () => 'completed', file = TINY_FILE } = options
+  const refusesFirst = options.refusesFirst ?? (() => false)
+  const refused = new Set<string>()
   const orders: PaidOrder[] = []
   const byKey = new Map<string, PaidOrder>()
   const byId = new Map<string, PaidOrder>()
@@ -103,11 +109,19 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
       const { pathname } = new URL(request.url)
       if (request.method === 'POST' && pathname === '/v1/videos') {
         const { prompt } = (await request.json()) as { prompt: string }
+        if (refusesFirst(prompt) && !refused.has(prompt)) {
+          refused.add(prompt)
+          return Response.json({ error: { message: 'Too busy.', code: 'busy' } }, { status: 503 })
+        }
         return Response.json(shown(take(request.headers.get('idempotency-key') ?? '', prompt)))
       }
       const [, id = '', content] = /^\/v1\/videos\/([^/]+)(\/content)?$/.exec(pathname) ?? []
       const order = byId.get(id)
       if (!order) return Response.json({ error: { message: 'No such video.', code: 'not_found' } }, { status: 404 })
+      if (request.method === 'DELETE') {
+        order.is_canceled = true
+        return Response.json({ id, object: 'video.deleted', deleted: true })
+      }
       if (!content) return poll(order)
       return new Response(file, { headers: { 'content-type': 'video/mp4' } })
     },

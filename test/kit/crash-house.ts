@@ -1,0 +1,74 @@
+/**
+ * A whole gateway as a process of its own, which kills itself at one point of a task's way: the child of the crash and
+ * rivalry suites. Its plan is the first argument, as JSON; what it says on standard output is where it listens.
+ */
+import { createGateway } from '../../src/gateway.ts'
+import type { Clock } from '../../src/kit/clock.ts'
+import { createLog } from '../../src/kit/log.ts'
+import { listen } from '../../src/listen.ts'
+import { configOf } from './gateway.ts'
+
+export type CrashPlan = {
+  store_url: string
+  data_dir: string
+  vendor_url: string
+  token: string
+  /** Whether the vendor knows an order by its key; then it can also be told to stop. */
+  is_idempotent: boolean
+  /** Its time runs so many times faster than the wall clock, from this moment on (unix milliseconds). */
+  speed: number
+  epoch_ms: number
+  /** Where to die, at the how-manieth time that it comes by. */
+  kill?: { point: string; nth: number }
+}
+
+export const FILM = 'acme/film'
+
+/** Leases, pauses and deadlines pass quickly, and alike for all processes of one test. */
+export function fastClock({ speed, epoch_ms }: Pick<CrashPlan, 'speed' | 'epoch_ms'>): Clock {
+  return {
+    now: () => Math.floor(epoch_ms + (Date.now() - epoch_ms) * speed),
+    after(ms, work) {
+      const timer = setTimeout(work, ms / speed)
+      timer.unref()
+      return () => clearTimeout(timer)
+    },
+  }
+}
+
+async function run(plan: CrashPlan): Promise<void> {
+  const clock = fastClock(plan)
+  const log = createLog({ clock, level: 'warn', pretty: false, write: (text) => process.stderr.write(text) })
+  let passed = 0
+  const { kill } = plan
+  const gateway = await createGateway({
+    config: configOf({
+      data_dir: plan.data_dir,
+      store_url: plan.store_url,
+      bootstrap_token: plan.token,
+      sandbox: false,
+      outputs: { link_hours: 24, keep_days: 30, max_bytes: 1_000_000, directory: `${plan.data_dir}/outputs` },
+      providers: {
+        acme: {
+          kind: 'chatcompat-video',
+          base_url: plan.vendor_url,
+          key: 'acme-key',
+          options: plan.is_idempotent ? { idempotent: true, cancel: 'delete' } : {},
+        },
+      },
+      models: { [FILM]: { families: ['video-generation', 'chatcompat-video'] } },
+    }),
+    environment: {},
+    log,
+    clock,
+    version: '0.0.0-test',
+    at(point) {
+      if (point === kill?.point && ++passed === kill.nth) process.kill(process.pid, 'SIGKILL')
+    },
+  })
+  const server = await listen({ gateway, server: { host: '127.0.0.1', port: 0 }, log })
+  process.stdout.write(`${server.url}\n`)
+  await new Promise(() => {})
+}
+
+if (import.meta.main) await run(JSON.parse(process.argv[2] ?? '') as CrashPlan)
