@@ -9,7 +9,6 @@ import {
   MODEL,
   saying,
   scriptedVendor,
-  settled,
   success,
   type TaskHouse,
   taskHouse,
@@ -166,19 +165,6 @@ describe('the way of a task', () => {
     await house.run(10)
     const task = await house.read(id)
     expect(task.outputs_expire_at).toBe(task.finish_time + 43_200)
-  })
-
-  test('ends over its time in the storage: the file is removed, the task stays', async () => {
-    await using house = await taskHouse({ keep_days: 0.01 })
-    const id = await house.submit()
-    await house.run(10)
-    expect(house.files.removed).toEqual([])
-    house.clock.advance(864_000)
-    await settled()
-    house.clock.advance(61_000)
-    await settled()
-    expect(house.files.removed).toEqual([`${id}/0.mp4`])
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', outputs: [], outputs_expire_at: null })
   })
 })
 

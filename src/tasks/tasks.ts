@@ -10,7 +10,6 @@ import type { Caller } from '../spec/token.ts'
 import type { TaskStore } from '../store/store.ts'
 import { createAsked } from './asked.ts'
 import { askAgainSeconds } from './cadence.ts'
-import { createCleaning } from './cleaning.ts'
 import { isEnded } from './lifecycle.ts'
 import type { At } from './points.ts'
 import type { InputChecker, ProviderSettings, TaskSettings } from './steps/held.ts'
@@ -81,7 +80,6 @@ export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
   const worker = createWorker(parts)
   const asked = createAsked({ ...parts, worker })
   const waiting = createWaiting(parts)
-  const cleaning = createCleaning(parts)
 
   async function find(task_id: string, { token_id }: Caller): Promise<Task> {
     const task = await store.tasks.find(task_id, token_id)
@@ -131,14 +129,11 @@ export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
       }
     },
 
-    start() {
-      worker.start()
-      cleaning.start()
-    },
+    start: () => worker.start(),
     async stop(options) {
       asked.stop()
       waiting.stop()
-      await Promise.all([worker.stop(options), cleaning.stop()])
+      await worker.stop(options)
     },
     idle: () => worker.idle(),
   }

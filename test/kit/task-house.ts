@@ -62,7 +62,6 @@ export function saying<T>(...answers: (T | Error)[]): () => Promise<Exclude<T, E
 
 export type Files = Outputs & {
   copied: { key: string; source: CopySource }[]
-  removed: string[]
   kept: Map<string, number>
 }
 
@@ -71,7 +70,6 @@ type CopyScript = (key: string, source: CopySource) => Promise<Copied | undefine
 export function memoryFiles(script: { copy?: CopyScript } = {}): Files {
   const files: Files = {
     copied: [],
-    removed: [],
     kept: new Map(),
     async copy(key, source) {
       files.copied.push({ key, source })
@@ -87,7 +85,6 @@ export function memoryFiles(script: { copy?: CopyScript } = {}): Files {
     },
     open: async () => undefined,
     async remove(key) {
-      files.removed.push(key)
       files.kept.delete(key)
     },
     link: ({ base_url, task_id, index }) => `${base_url}/v1/videos/${task_id}/content?index=${index}`,

@@ -36,6 +36,7 @@ test('media that could not be had now may be had later; those that are wrong may
   for (const code of ['invalid_value', 'output_gone', 'output_refused', 'unsupported_value'] as const) {
     expect(mayPass(new GatewayError(code, ''))).toBe(false)
   }
+  expect(mayPass(new GatewayError('input_media_invalid', '', { retry_after: 5 }))).toBe(true)
 })
 
 describe('the reason for the client', () => {

@@ -14,6 +14,7 @@ const broken: Verdict = { fail_code: 'upstream_error', refusal: 'passing' }
 
 const VERDICTS: Partial<Record<ErrorCode, Verdict>> = {
   content_policy_violation: { fail_code: 'content_policy_violation', refusal: 'every' },
+  input_media_invalid: { fail_code: 'input_media_invalid', refusal: 'every' },
   upstream_invalid_request: invalid,
   missing_required_parameter: invalid,
   invalid_type: invalid,
@@ -40,9 +41,10 @@ const VERDICTS: Partial<Record<ErrorCode, Verdict>> = {
 
 export const verdictOf = ({ code }: GatewayError): Verdict => VERDICTS[code] ?? broken
 
-/** Whether media that could not be had now may be had later. */
-export const mayPass = ({ code }: GatewayError): boolean =>
-  ERRORS[code].status >= 500 && code !== 'output_gone' && code !== 'output_refused'
+/** Whether media that could not be had now may be had later: the error's kind says so, or it says when. */
+export const mayPass = ({ code, detail }: GatewayError): boolean =>
+  detail.retry_after !== undefined ||
+  (ERRORS[code].status >= 500 && code !== 'output_gone' && code !== 'output_refused')
 
 /** Longer reasons than this say nothing more. */
 const LONGEST_REASON = 500

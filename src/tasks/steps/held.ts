@@ -30,7 +30,9 @@ export type ProviderSettings = {
 
 /** Whether the media of a request can be had and read. */
 export type InputChecker = {
-  /** Throws GatewayError: `upstream_*` and 5xx for what may pass, anything else for what never will be good. */
+  /**
+   * Throws GatewayError: one of 5xx or with `retry_after` for what may pass, anything else for what never will be good.
+   */
   checkInputs(inputs: JsonObject, signal: AbortSignal): Promise<void>
 }
 
