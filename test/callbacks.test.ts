@@ -310,7 +310,7 @@ describe('attempts', () => {
     expect({ calls, ...(await stateOf(task)) }).toEqual({ calls: 0, attempts: 1, delivered_at: null, last_status: 0 })
     refused.log.flush()
     expect(logged).toContain('"error":"address_refused"')
-    const allowed = callbacks(fetched, { private_origins: ['http://10.0.0.5:9000'] })
+    const allowed = callbacks(fetched, { private_origins: () => ['http://10.0.0.5:9000/'] })
     await pass(5 * SECOND, 5 * SECOND, allowed.idle)
     expect({ calls, ...(await stateOf(task)) }).toMatchObject({ calls: 1, last_status: 200 })
   })

@@ -488,9 +488,10 @@ describe('the end', () => {
 })
 
 describe('the pages', () => {
-  const pages = (ready = async () => {}) =>
+  type Health = { unfinished: number; oldest_seconds: number; lag_seconds: number }
+  const pages = (ready = async () => {}, tasks?: () => Promise<Health>) =>
     house({
-      routes: pageRoutes({ version: '1.2.3<', ready, openApi: () => ({ openapi: '3.1.0' }) }),
+      routes: pageRoutes({ version: '1.2.3<', ready, ...(tasks && { tasks }), openApi: () => ({ openapi: '3.1.0' }) }),
       authenticate: () => {
         throw new GatewayError('invalid_api_key', 'No.')
       },
@@ -545,5 +546,16 @@ describe('the pages', () => {
     expect(notReady.status).toBe(503)
     expect(await notReady.text()).not.toContain('secret')
     expect(await (await pages().call('/openapi.json')).json()).toEqual({ openapi: '3.1.0' })
+  })
+
+  test('tell how far behind the work on tasks is; 503 only when the store does not answer', async () => {
+    const health = { unfinished: 12_000, oldest_seconds: 86_400, lag_seconds: 3_600 }
+    const ready = await pages(undefined, async () => health).call('/readyz')
+    expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', tasks: health }])
+    const away = await pages(undefined, () => Promise.reject(new Error('the inner secret'))).call('/readyz')
+    expect([away.status, await away.json()]).toEqual([
+      503,
+      { status: 'not ready', reason: 'the store does not answer' },
+    ])
   })
 })

@@ -68,6 +68,7 @@ export const DEFAULT_TASKS: Required<TasksConfig> = {
   poll_seconds: 4,
   slow_poll_seconds: 15,
   hands: 32,
+  callback_origins: [],
 }
 
 export const DEFAULT_OUTPUTS: OutputSettings = {

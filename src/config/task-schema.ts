@@ -62,6 +62,11 @@ export const TasksConfig = Type.Object(
     hands: optional(
       Type.Integer({ minimum: 1, maximum: 1024, description: 'Steps at a time per provider. Default 32.' }),
     ),
+    callback_origins: optional(
+      Type.Array(Type.String({ pattern: '^https?://[^/?#@\\s]+$' }), {
+        description: 'Private addresses that callbacks may go to, as `http://10.0.0.5:9000`. Default: none.',
+      }),
+    ),
   },
   closed,
 )

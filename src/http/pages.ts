@@ -10,6 +10,8 @@ type PageParts = {
   version: string
   /** Resolves when requests can be served; rejects otherwise. */
   ready(): Promise<void>
+  /** How the work on tasks stands; rejects when the store does not answer. */
+  tasks?: () => Promise<TaskHealth>
   openApi(): object
 }
 
@@ -58,10 +60,19 @@ const About = Type.Object(
   { title: 'About' },
 )
 const Health = Type.Object({ status: Type.Literal('ok'), version: Type.String() }, { title: 'Health' })
-const Ready = Type.Object({ status: Type.Literal('ready') }, { title: 'Ready' })
+const TaskHealth = Type.Object(
+  {
+    unfinished: Type.Integer({ description: 'Tasks that have not ended.' }),
+    oldest_seconds: Type.Number({ description: 'Since the oldest of them was accepted.' }),
+    lag_seconds: Type.Number({ description: 'By which the most overdue step is late.' }),
+  },
+  { title: 'TaskHealth' },
+)
+type TaskHealth = Type.Static<typeof TaskHealth>
+const Ready = Type.Object({ status: Type.Literal('ready'), tasks: Type.Optional(TaskHealth) }, { title: 'Ready' })
 const NotReady = Type.Object({ status: Type.Literal('not ready'), reason: Type.String() }, { title: 'NotReady' })
 
-export function pageRoutes({ version, ready, openApi }: PageParts): Route[] {
+export function pageRoutes({ version, ready, tasks, openApi }: PageParts): Route[] {
   let document: string | undefined
 
   const page = (path: string, operation: Omit<Operation, 'tag'>, handle: Route['handle']): Route => ({
@@ -107,7 +118,8 @@ export function pageRoutes({ version, ready, openApi }: PageParts): Route[] {
     page('/readyz', { summary: 'Whether requests can be served', response: Ready, refusal }, async () => {
       try {
         await ready()
-        return Response.json({ status: 'ready' })
+        const health = await tasks?.()
+        return Response.json({ status: 'ready', ...(health && { tasks: health }) })
       } catch {
         return Response.json({ status: 'not ready', reason: 'the store does not answer' }, { status: 503 })
       }

@@ -11,7 +11,7 @@ export type DeliveryParts = {
   /** The task as a poll would answer it now, with links that are fresh. */
   describe(task: Task): TaskData
   /** Origins that may be called although they are private. */
-  private_origins: readonly string[]
+  private_origins(): readonly string[]
   clock: Clock
 }
 
@@ -27,7 +27,7 @@ export async function deliver(
   { callback, task }: { callback: Callback; task: Task },
   signal: AbortSignal,
 ): Promise<Answer> {
-  const { guardedFetch, master_secret, private_origins, clock } = parts
+  const { guardedFetch, master_secret, clock } = parts
   const body = JSON.stringify(eventOf(task, parts.describe(task)))
   const secret = callbackSecret(master_secret, callback.token_id)
   const signed = signatureHeaders({ secret, id: callback.callback_id, timestamp: unixSeconds(clock), body })
@@ -42,7 +42,7 @@ export async function deliver(
       body,
       signal: AbortSignal.any([signal, over.signal]),
       redirects: 0, // where it leads to was not named by who asked for the callback
-      private_origins,
+      private_origins: parts.private_origins().map((text) => URL.parse(text)?.origin ?? text),
     })
     // The status says all; what else is said is not read.
     void answer.body.cancel().catch(() => {})

@@ -5,7 +5,7 @@ import type { SecretStore } from '../store/store.ts'
 
 /** The secret from which those of all tokens are made; the same for all processes on one store. */
 export const callbackMaster = (secrets: SecretStore): Promise<string> =>
-  secrets.get('webhooks', () => randomAlphanumerics(48))
+  secrets.get('callbacks', () => randomAlphanumerics(48))
 
 /** What the holder of a token checks signatures with: 32 bytes, which nobody can tell from those of another token. */
 export const callbackSecret = (master: string, token_id: string): string =>

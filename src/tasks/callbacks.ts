@@ -20,8 +20,8 @@ export type Callbacks = {
 
 export type CallbackParts = Omit<DeliveryParts, 'private_origins'> & {
   store: { callbacks: CallbackStore; tasks: Pick<TaskStore, 'find'> & Partial<Pick<TaskStore, 'watch'>> }
-  /** Origins that may be called although they are private. Default: none. */
-  private_origins?: readonly string[]
+  /** Origins that may be called although they are private; asked anew each time. Default: none. */
+  private_origins?(): readonly string[]
   log: Log
   /** How many are delivered at a time. Default 32. */
   hands?: number
@@ -34,7 +34,7 @@ const LEASE_MILLISECONDS = 60_000
 const LOOK_MILLISECONDS = 5_000
 
 export function createCallbacks(parts: CallbackParts): Callbacks {
-  const { store, clock, log, hands = DEFAULT_HANDS, private_origins = [] } = parts
+  const { store, clock, log, hands = DEFAULT_HANDS, private_origins = () => [] } = parts
   const turns = createTurns({ hands, clock })
   const under_way = new Set<Promise<void>>()
   const stopped = new AbortController()
