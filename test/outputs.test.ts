@@ -337,6 +337,23 @@ describe('a copy', () => {
     expect(await bytesOf(outputs)).toEqual(bytes)
   })
 
+  test('into a place on another machine is gathered here first, and goes on here after a break', async () => {
+    const bytes = video(LONG)
+    const home = mkdtempSync(join(tmpdir(), 'gatehouse-outputs-'))
+    directories.push(home)
+    const { open, write, remove } = createDirectory({ directory: join(home, 'elsewhere') })
+    const { outputs, partials } = roomOf({ root: home, files: { open, write, remove } })
+    const vendor = vendorOf(file(bytes, { cutAfter: 100_000 }), file(bytes))
+    await errorOf(outputs.copy('task_1/0', sourceOf(vendor), soon()))
+    expect(await outputs.copy('task_1/0', sourceOf(vendor), soon())).toMatchObject({
+      done: true,
+      output: { bytes: LONG },
+    })
+    expect(vendor.requests[1]?.headers.range).toBe('bytes=100000-')
+    expect(await bytesOf(outputs)).toEqual(bytes)
+    expect(partials()).toEqual([])
+  })
+
   test('by two holders at once ends whole, whoever comes last', async () => {
     const bytes = video(LONG)
     const one = roomOf()

@@ -250,6 +250,7 @@ type TimeLimit = { clock: Clock; ms: number; what: string; signal: AbortSignal }
 
 /** Settles with the work, or rejects when the time is up or the signal is aborted, whatever the work does then. */
 async function withTimeLimit<T>({ clock, ms, what, signal }: TimeLimit, work: () => Promise<T>): Promise<T> {
+  signal.throwIfAborted()
   const over = Promise.withResolvers<never>()
   const leave = () => over.reject(signal.reason)
   signal.addEventListener('abort', leave, { once: true })
