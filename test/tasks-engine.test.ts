@@ -3,10 +3,13 @@ import { describe, expect, test } from 'bun:test'
 import type { TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Task, TaskStatus } from '../src/spec/task.ts'
+import { POINTS } from '../src/tasks/points.ts'
 import {
   CALLER,
   callerOf,
+  type HouseOptions,
   MODEL,
+  memoryFiles,
   saying,
   scriptedVendor,
   success,
@@ -403,4 +406,27 @@ describe('an order in doubt', () => {
     expect(await house.read(id)).toMatchObject({ operation: 'paid', status: 'SUCCESS' })
     expect(acme.calls).toHaveLength(1)
   })
+})
+
+test('every numbered point is come by on the ways of a task, so that a process can be ended there', async () => {
+  const met = new Set<string>()
+  const at = (point: string) => void met.add(point)
+  const way = async (acme: ReturnType<typeof scriptedVendor>, options: HouseOptions = {}, cancels = false) => {
+    await using house = await taskHouse({ ...options, vendors: { acme }, at })
+    const id = await house.submit()
+    await house.run(6)
+    if (cancels) await house.tasks.cancel(id, CALLER)
+    await house.run(300)
+  }
+  let copies = 0
+  const files = memoryFiles({ copy: async () => (copies++ === 0 ? { done: false, bytes: 1 } : undefined) })
+  await way(
+    scriptedVendor({ status: saying<TaskProgress>(working(), success('https://a.test/1', 'https://a.test/2')) }),
+    { files },
+  )
+  await way(scriptedVendor({ start: saying<never>(refusal('upstream_unreachable')) }))
+  await way(scriptedVendor({ resubmit: 'safe', start: saying<{ operation: string }>(broken(), { operation: 'op' }) }))
+  await way(scriptedVendor({ status: saying<TaskProgress>(working()), cancel: async () => {} }), {}, true)
+  await way(scriptedVendor({ status: saying<TaskProgress>(working()) }), { settings: { deadline_minutes: 1 } })
+  expect([...met].toSorted()).toEqual([...POINTS].toSorted())
 })
