@@ -1,21 +1,34 @@
 /** Builds every part of the house once, joins them, and hands back the whole. */
+import { join } from 'node:path'
 import { createChat } from './chat/chat.ts'
 import { chatcompatDialect } from './chat/dialects/chatcompat.ts'
 import { chatRoute } from './chat/http.ts'
 import { createMeter } from './chat/meter.ts'
-import { type Config, storeUrl } from './config/config.ts'
+import type { Config } from './config/config.ts'
 import { createApp, type Peer } from './http/app.ts'
 import { type Clock, systemClock } from './kit/clock.ts'
+import { createGuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
+import { randomAlphanumerics } from './kit/secret.ts'
 import { createTokenizer } from './kit/tokenizer.ts'
 import { createCatalogue } from './models/catalogue.ts'
 import { modelRoutes } from './models/http.ts'
+import { createBucket } from './outputs/bucket.ts'
+import { createCleaner } from './outputs/clean.ts'
+import { createOutputs } from './outputs/create-outputs.ts'
+import { createDirectory } from './outputs/directory.ts'
+import type { FileStore } from './outputs/outputs.ts'
+import { createMedia } from './providers/media.ts'
 import { routeTable } from './routes.ts'
 import type { Model } from './spec/model.ts'
 import type { Caller, Token } from './spec/token.ts'
 import { openStore } from './store/open-store.ts'
 import type { UsageStore } from './store/store.ts'
 import { createSupply, type Found } from './supply.ts'
+import { type Callbacks, createCallbacks } from './tasks/callbacks.ts'
+import type { At } from './tasks/points.ts'
+import { taskData } from './tasks/task-writer.ts'
+import { createTasks, type Tasks } from './tasks/tasks.ts'
 import { createLedger } from './tokens/ledger.ts'
 import { presentedSecret } from './tokens/presented.ts'
 import { createTokens, type Tokens } from './tokens/tokens.ts'
@@ -31,6 +44,8 @@ export type GatewayParts = {
   /** The manual's pages, for the sandbox to answer from. */
   manual?: () => Promise<{ name: string; text: string }[]>
   version: string
+  /** Hears of the numbered points of a task's way; for tests that end the process there. */
+  at?: At
 }
 
 export type Gateway = {
@@ -45,6 +60,10 @@ export type Gateway = {
   reload(config: Config): Promise<void>
   /** Who may call. */
   tokens: Tokens
+  /** Orders that take minutes. */
+  tasks: Tasks
+  /** Who is told when a task has ended. */
+  callbacks: Callbacks
   /** What was used, as far as it is written down: newest hour first. */
   usage: UsageStore['list']
   /** Takes no more requests, lets the open ones finish until the deadline, cuts the rest. */
@@ -55,12 +74,16 @@ export type Gateway = {
 
 export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const { config, environment, log, version, clock = systemClock, manual = async () => [] } = parts
-  const store = await openStore({ url: parts.store_url ?? storeUrl(config.data_dir) })
+  const store = await openStore({ url: parts.store_url ?? config.store_url })
+  // Replaced as a whole by a reload; who reads it does so at each use.
+  let live = config
   const tokens = createTokens({ store: store.tokens, clock, log, defaults: config.tokens })
   const ledger = createLedger({ usage: store.usage, clock, log, onUsed: tokens.used })
   const tokenizer = createTokenizer({ clock })
   const catalogue = createCatalogue({ clock })
-  const supply = createSupply({ environment, clock, log, manual, catalogue, seen: store.models })
+  const guardedFetch = createGuardedFetch({ clock })
+  const media = createMedia({ guardedFetch })
+  const supply = createSupply({ environment, clock, log, manual, catalogue, media, seen: store.models })
   // One object for the life of the gateway: a reload changes its members, and requests read them as they come.
   const settings = { ...config.server }
 
@@ -79,6 +102,36 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         record: (use) => ledger.record({ token_id: caller.token_id, model: model.id, ...use }),
       }),
   })
+  const outputs = createOutputs({
+    files: filesOf(config),
+    guardedFetch,
+    secret: await store.secrets.get('links', newSecret),
+    settings: () => live.outputs,
+    partial_directory: join(outputDirectory(config), '.partial'),
+    clock,
+    log,
+  })
+  const tasks = createTasks({
+    store,
+    catalogue,
+    outputs,
+    providerOf: (id) => supply.find(id)?.provider,
+    providerSettings: (id) => supply.find(id)?.config,
+    inputs: { checkInputs: media.check },
+    settings: () => ({ ...live.tasks, keep_days: live.outputs.keep_days }),
+    clock,
+    log,
+    ...(parts.at === undefined ? {} : { at: parts.at }),
+  })
+  const callbacks = createCallbacks({
+    store,
+    guardedFetch,
+    master_secret: await store.secrets.get('callbacks', newSecret),
+    describe: (task) => taskData(task, outputs),
+    clock,
+    log,
+  })
+  const cleaner = createCleaner({ tasks: store.tasks, outputs, clock, log })
   const app = createApp({
     routes: routeTable({
       models: modelRoutes({ catalogue }),
@@ -92,6 +145,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
   })
   tokens.start()
+  tasks.start()
+  callbacks.start()
+  cleaner.start()
   let discovery = supply.discover()
 
   return {
@@ -102,15 +158,19 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       return discovery
     },
     tokens,
+    tasks,
+    callbacks,
     usage: store.usage.list,
     async reload(next) {
       await supply.apply(next)
+      live = next
       Object.assign(settings, next.server)
       discovery = supply.discover()
     },
     drain: app.close,
     async close({ deadline_ms }) {
       await app.close({ deadline_ms })
+      await Promise.all([tasks.stop({ deadline_ms }), callbacks.stop({ deadline_ms }), cleaner.stop()])
       await supply.close()
       await ledger.close()
       await tokens.close()
@@ -119,6 +179,13 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     },
   }
 }
+
+const newSecret = () => randomAlphanumerics(48)
+
+const outputDirectory = ({ outputs, data_dir }: Config): string => outputs.directory ?? join(data_dir, 'outputs')
+
+const filesOf = (config: Config): FileStore =>
+  config.outputs.s3 ? createBucket({ s3: config.outputs.s3 }) : createDirectory({ directory: outputDirectory(config) })
 
 /** Sees the whole catalogue: for the operator's own eyes. */
 const EVERYBODY: Caller = { token_id: '', mayUseModel: () => true, mayUseFamily: () => true }

@@ -6,6 +6,7 @@ import { type Clock, unixSeconds } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import { type Catalogue, type CatalogueModel, catalogueModel, type Target } from './models/catalogue.ts'
 import { discoverProviders, probeLocal } from './providers/discover.ts'
+import type { Media } from './providers/media.ts'
 import type { DiscoveredModel, Provider } from './providers/provider.ts'
 import { createProvider } from './providers/registry.ts'
 import { SANDBOX_MODELS } from './providers/sandbox/models.ts'
@@ -28,6 +29,7 @@ type SupplyParts = {
   log: Log
   manual: () => Promise<{ name: string; text: string }[]>
   catalogue: Catalogue
+  media: Media
   seen: ModelStore
 }
 
@@ -45,7 +47,7 @@ export type Supply = {
 /** Asking a vendor for its models is a courtesy of the start, not worth a long wait. */
 const LIST_MODELS_MILLISECONDS = 10_000
 
-export function createSupply({ environment, clock, log, manual, catalogue, seen }: SupplyParts): Supply {
+export function createSupply({ environment, clock, log, manual, catalogue, media, seen }: SupplyParts): Supply {
   const transport = createTransport({ clock, log, environment })
   const stopped = new AbortController()
   let config: Config | undefined
@@ -67,7 +69,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, seen 
     const out = new Map<string, Supplied>()
     const add = (id: string, provider: ProviderConfig, found_by: Found['found_by']) => {
       if (out.has(id)) return
-      const parts = { transport, clock, log, environment, manual }
+      const parts = { transport, clock, log, environment, manual, media }
       out.set(id, {
         provider: createProvider({ id, config: provider, timeouts: next.timeouts, ...parts }),
         config: provider,

@@ -1,4 +1,6 @@
 /** A whole gateway in memory, called in-process: the real parts, a clock that stands still, no port. */
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import {
   type Config,
   DEFAULT_OUTPUTS,
@@ -43,7 +45,7 @@ export function configOf(settings: Settings = {}): Config {
     tokens: { models: ['*'] },
     timeouts: DEFAULT_TIMEOUTS,
     tasks: DEFAULT_TASKS,
-    outputs: DEFAULT_OUTPUTS,
+    outputs: { ...DEFAULT_OUTPUTS, directory: join(tmpdir(), `gatehouse-test-${process.pid}`) },
     providers: {},
     models: {},
     ...settings,

@@ -71,6 +71,7 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
       repeats: 0,
       polls: 0,
       end: end(prompt),
+      is_canceled: false,
     }
     orders.push(order)
     byKey.set(key, order)
