@@ -3,6 +3,7 @@
  * framing are the choices 8, 9 and 14 of the table in docs/manual/compatibility.md).
  */
 import Type from 'typebox'
+import { Opaque, Reasoning } from './message.ts'
 import { Usage } from './usage.ts'
 
 export const FINISH_REASONS = ['stop', 'length', 'tool_calls', 'content_filter'] as const
@@ -22,6 +23,7 @@ export const ToolCall = Type.Object(
     id: Type.Optional(Type.String()),
     index: Type.Optional(Type.Integer({ description: 'Position in streamed chunks.' })),
     type: Type.Optional(Type.Literal('function')),
+    opaque: Type.Optional(Opaque),
   },
   { title: 'ToolCall' },
 )
@@ -44,6 +46,11 @@ export const Delta = Type.Object(
     content: Type.Optional(Type.Union([Type.String(), Type.Null()])),
     reasoning: Type.Optional(Type.String()),
     reasoning_content: Type.Optional(Type.String()),
+    reasoning_details: Type.Optional(
+      Type.Array(Reasoning, {
+        description: 'What its vendor wants back of the reasoning so far; ends one piece of it.',
+      }),
+    ),
     refusal: Type.Optional(Type.Union([Type.String(), Type.Null()])),
     tool_calls: Type.Optional(Type.Array(ToolCall)),
     annotations: Type.Optional(Type.Array(Annotation)),
@@ -58,6 +65,7 @@ export const AnswerMessage = Type.Object(
     content: Type.Union([Type.String(), Type.Null()]),
     refusal: Type.Optional(Type.Union([Type.String(), Type.Null()])),
     reasoning_content: Type.Optional(Type.String()),
+    reasoning_details: Type.Optional(Type.Array(Reasoning)),
     tool_calls: Type.Optional(Type.Array(ToolCall)),
     annotations: Type.Optional(Type.Array(Annotation)),
   },
@@ -78,6 +86,7 @@ export const ChatCompletion = Type.Object(
         message: AnswerMessage,
         delta: Type.Optional(Delta),
         finish_reason: FinishReasonOrNull,
+        stop_sequence: Type.Optional(Type.Union([Type.String(), Type.Null()])),
         logprobs: Type.Optional(Type.Unknown()),
       }),
     ),
@@ -91,6 +100,7 @@ export const ChunkChoice = Type.Object({
   index: Type.Integer(),
   delta: Delta,
   finish_reason: Type.Optional(FinishReasonOrNull),
+  stop_sequence: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   logprobs: Type.Optional(Type.Unknown()),
 })
 export type ChunkChoice = Type.Static<typeof ChunkChoice>

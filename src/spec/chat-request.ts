@@ -87,6 +87,10 @@ export const ChatRequest = Type.Object(
     top_logprobs: Type.Optional(Type.Integer({ minimum: 0, maximum: 20 })),
     logit_bias: Type.Optional(Type.Record(Type.String(), Type.Number())),
     reasoning_effort: Type.Optional(Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'])),
+    reasoning_budget: Type.Optional(
+      Type.Integer({ minimum: 0, description: 'Tokens for reasoning, where the model counts them; 0 is none.' }),
+    ),
+    top_k: Type.Optional(Type.Integer({ minimum: 0, description: 'Sample from the best so many only.' })),
     verbosity: Type.Optional(Type.String()),
     user: Type.Optional(Type.String()),
     safety_identifier: Type.Optional(Type.String()),

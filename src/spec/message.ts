@@ -1,5 +1,20 @@
 /** One message of a chat request (specification 2.2), with the content parts, roles and tool calls clients send today. */
 import Type from 'typebox'
+import { EndpointFamily } from './endpoint-family.ts'
+
+/** What a vendor signed or encrypted and wants back as it was; of no meaning to any other family of vendors. */
+export const Opaque = Type.Object({
+  origin: EndpointFamily,
+  /** The signature, or all of what is hidden. */
+  value: Type.String(),
+  /** The vendor's own id of it. */
+  id: Type.Optional(Type.String()),
+})
+export type Opaque = Type.Static<typeof Opaque>
+
+/** One piece of reasoning. Without `text` it is hidden, and only `opaque` holds it. */
+export const Reasoning = Type.Object({ text: Type.Optional(Type.String()), opaque: Type.Optional(Opaque) })
+export type Reasoning = Type.Static<typeof Reasoning>
 
 export const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const
 
@@ -17,6 +32,7 @@ const FilePart = Type.Object({
   file: Type.Object({
     file_data: Type.Optional(Type.String()),
     file_id: Type.Optional(Type.String()),
+    file_url: Type.Optional(Type.String()),
     filename: Type.Optional(Type.String()),
   }),
 })
@@ -30,6 +46,7 @@ export const RequestToolCall = Type.Object({
   id: Type.String(),
   type: Type.Optional(Type.Literal('function')),
   function: Type.Object({ name: Type.String(), arguments: Type.String() }),
+  opaque: Type.Optional(Opaque),
 })
 
 export const Message = Type.Object(
@@ -44,6 +61,10 @@ export const Message = Type.Object(
     tool_calls: Type.Optional(Type.Array(RequestToolCall)),
     tool_call_id: Type.Optional(Type.String()),
     reasoning_content: Type.Optional(Type.String()),
+    reasoning_details: Type.Optional(
+      Type.Array(Reasoning, { description: 'The same piece by piece, with what its vendor wants back.' }),
+    ),
+    is_error: Type.Optional(Type.Boolean({ description: 'Of a tool: its content says what went wrong.' })),
     refusal: Type.Optional(Type.String()),
     function_call: Type.Optional(Type.Object({ name: Type.String(), arguments: Type.String() })),
   },
