@@ -1,5 +1,6 @@
 /** Every error the house can make, on one sheet, and the one shape in which clients see it. */
 import Type from 'typebox'
+import type { FailCode } from './task.ts'
 
 export type ErrorRow = { status: number; type: string; retry?: boolean; when: string }
 
@@ -118,6 +119,8 @@ export type ErrorDetail = {
    * by a definite answer; absent: nobody knows, and it must not be sent again.
    */
   taken?: 'no'
+  /** With which a task would have failed for the same reason, where the code alone does not say. */
+  fail_code?: FailCode
   cause?: unknown
 }
 

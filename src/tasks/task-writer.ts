@@ -1,10 +1,15 @@
-/** A task as its client sees it (specification 2.7). */
+/** A task as its clients read it (specification 2.6, 2.7), and the errors of this family. */
 import type { Outputs } from '../outputs/outputs.ts'
-import type { Task, TaskData } from '../spec/task.ts'
+import { type ErrorCode, errorBody, type GatewayError } from '../spec/error.ts'
+import type { FailCode, Task, TaskAnswer, TaskCreated, TaskData, TaskList } from '../spec/task.ts'
+import type { TaskErrorBody } from '../spec/task-error.ts'
 
-/** `outputs` only of a success, their links made anew each time. */
-export function taskData(task: Task, { link }: Pick<Outputs, 'link'>): TaskData {
-  const { task_id, status, base_url, submit_time, start_time, finish_time, fail_code, fail_reason } = task
+type Links = Pick<Outputs, 'link'>
+
+/** Links are made anew each time, so that each works for the whole of its life from when it was read. */
+export function taskData(task: Task, outputs: Links): TaskData {
+  const { task_id, status, submit_time, start_time, finish_time } = task
+  const has_failed = status === 'FAILURE'
   const data: TaskData = {
     task_id,
     status,
@@ -12,12 +17,72 @@ export function taskData(task: Task, { link }: Pick<Outputs, 'link'>): TaskData 
     submit_time,
     start_time,
     finish_time,
-    fail_code,
-    fail_reason,
+    fail_code: has_failed ? task.fail_code : '',
+    fail_reason: has_failed ? task.fail_reason : '',
   }
   if (status !== 'SUCCESS') return data
-  data.outputs = task.outputs.map(({ url }, index) => url ?? link({ base_url, task_id, index }))
+  data.outputs = outputUrls(task, outputs)
   const [first] = data.outputs
   if (first !== undefined) data.result_url = first
   return data
 }
+
+/** What the gateway has copied is told by its own links, the rest by the vendor's address. */
+function outputUrls({ task_id, base_url, outputs: files }: Task, outputs: Links): string[] {
+  return files.flatMap(({ key, url }, index) => {
+    if (key !== undefined) return [outputs.link({ base_url, task_id, index })]
+    return url === undefined ? [] : [url]
+  })
+}
+
+export const taskAnswer = (task: Task, outputs: Links, message = ''): TaskAnswer => ({
+  code: 'success',
+  message,
+  data: taskData(task, outputs),
+})
+
+export const taskCreated = ({ task_id }: Task): TaskCreated => ({
+  code: 'success',
+  data: { task_id },
+  message: '',
+  fail_code: '',
+})
+
+export const taskList = ({ tasks, has_more }: { tasks: Task[]; has_more: boolean }, outputs: Links): TaskList => ({
+  code: 'success',
+  message: '',
+  data: {
+    tasks: tasks.map((task) => taskData(task, outputs)),
+    has_more,
+    next_cursor: (has_more && tasks.at(-1)?.task_id) || '',
+  },
+})
+
+/** Where a refusal is what a task could also have failed with, both say it in the same word. */
+const FAIL_CODE_OF: Partial<Record<ErrorCode, FailCode>> = {
+  invalid_json: 'invalid_input',
+  missing_required_parameter: 'invalid_input',
+  invalid_type: 'invalid_input',
+  invalid_value: 'invalid_input',
+  unsupported_parameter: 'invalid_input',
+  unsupported_value: 'invalid_input',
+  unsupported_endpoint: 'model_unavailable',
+  ambiguous_model: 'invalid_input',
+  input_media_invalid: 'input_media_invalid',
+  content_policy_violation: 'content_policy_violation',
+  model_not_found: 'model_unavailable',
+  model_not_allowed: 'model_unavailable',
+  model_retired: 'model_unavailable',
+  no_available_channel: 'model_unavailable',
+  insufficient_quota: 'insufficient_quota',
+  internal_error: 'internal_error',
+}
+
+/** The flat form that this family's clients know, and the nested one that all others do, in one body. */
+export const writeTaskError = (error: GatewayError): TaskErrorBody => ({
+  code: error.code,
+  message: error.message,
+  data: null,
+  fail_code: error.detail.fail_code ?? FAIL_CODE_OF[error.code] ?? '',
+  ...errorBody(error),
+})
