@@ -155,6 +155,25 @@ describe('the check', () => {
     expect(nobody.message).not.toContain('secret')
   })
 
+  test('tells what may pass from what will not', async () => {
+    const rows: [status: number, retry_after: number | undefined][] = [
+      [404, undefined],
+      [403, undefined],
+      [408, 5],
+      [429, 5],
+      [500, 5],
+      [503, 5],
+    ]
+    for (const [status, retry_after] of rows) {
+      const error = await faultOf(media.check({ image: at(vendorOf(failure(status))) }, signal))
+      expect([status, error.detail.retry_after]).toEqual([status, retry_after])
+    }
+    const gone = vendorOf()
+    await gone.stop()
+    expect((await faultOf(media.check({ image: at(gone) }, signal))).detail.retry_after).toBe(5)
+    expect((await faultOf(media.check({ image: 'http://127.0.0.2/' }, signal))).detail.retry_after).toBeUndefined()
+  })
+
   test('says that a host name is not known', async () => {
     const nameless = createGuardedFetch({
       clock: systemClock,

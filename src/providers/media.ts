@@ -9,7 +9,10 @@ export type MediaInputs = { image?: string; last_image?: string; images?: string
 export type Medium = { bytes: Uint8Array; content_type: string }
 
 export type Media = {
-  /** The bytes of a URL, a data URI or base64. Throws GatewayError `input_media_invalid`, naming `param`. */
+  /**
+   * The bytes of a URL, a data URI or base64. Throws GatewayError `input_media_invalid`, naming `param`; with
+   * `retry_after` when the fault may pass.
+   */
   read(value: string, signal: AbortSignal, param?: string): Promise<Medium>
   /** Whether all can be fetched and are of a kind that fits their field; the same error for the first that is not. */
   check(inputs: MediaInputs, signal: AbortSignal): Promise<void>
@@ -95,7 +98,17 @@ function fieldsOf({ image, last_image, images = [], video }: MediaInputs): Field
 }
 
 /** What is wrong with a medium, as the end of a sentence that begins with its field. */
-class Fault extends Error {}
+class Fault extends Error {
+  /** It may pass. */
+  readonly isPassing: boolean
+  constructor(message: string, isPassing = false) {
+    super(message)
+    this.isPassing = isPassing
+  }
+}
+
+/** A file server that is down for a moment is back within seconds, or for long. */
+const RETRY_SECONDS = 5
 
 async function inField<T>(param: string | undefined, work: () => Promise<T>): Promise<T> {
   try {
@@ -105,6 +118,7 @@ async function inField<T>(param: string | undefined, work: () => Promise<T>): Pr
     const what = param === undefined ? 'The medium' : `"${param}"`
     throw new GatewayError('input_media_invalid', `${what} ${thrown.message}.`, {
       ...(param === undefined ? {} : { param }),
+      ...(thrown.isPassing ? { retry_after: RETRY_SECONDS } : {}),
       cause: thrown,
     })
   }
@@ -143,7 +157,10 @@ function decodePercent(text: string): string {
 
 async function readBody(answer: GuardedAnswer, limits: { atMost: number; max_bytes: number }): Promise<Uint8Array> {
   const { status, headers, body } = answer
-  if (status !== 200 && status !== 206) throw new Fault(`could not be fetched: its host answered with HTTP ${status}`)
+  if (status !== 200 && status !== 206) {
+    const isPassing = status >= 500 || status === 429 || status === 408
+    throw new Fault(`could not be fetched: its host answered with HTTP ${status}`, isPassing)
+  }
   const total = Number(/\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? headers.get('content-length') ?? 0)
   if (total > limits.max_bytes) throw tooLarge(limits.max_bytes)
   const pieces: Uint8Array[] = []
@@ -164,9 +181,9 @@ const tooLarge = (max_bytes: number) => new Fault(`is larger than the ${max_byte
 function faultOf(thrown: unknown): Fault {
   if (thrown instanceof AddressRefused) return new Fault(`could not be fetched: ${inSentence(thrown.message)}`)
   const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : 'unknown'
-  if (code === 'ETIMEDOUT') return new Fault('could not be fetched: its host did not answer in time')
-  if (/^(ENOTFOUND|EAI_|DNS_)/.test(code)) return new Fault('could not be fetched: its host name is not known')
-  return new Fault(`could not be fetched: no whole answer came from its host (${code})`)
+  if (code === 'ETIMEDOUT') return new Fault('could not be fetched: its host did not answer in time', true)
+  if (/^(ENOTFOUND|DNS_ENOTFOUND)$/.test(code)) return new Fault('could not be fetched: its host name is not known')
+  return new Fault(`could not be fetched: no whole answer came from its host (${code})`, true)
 }
 
 const inSentence = (message: string) => `${message.charAt(0).toLowerCase()}${message.slice(1).replace(/\.$/, '')}`
