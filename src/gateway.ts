@@ -26,6 +26,7 @@ import { openStore } from './store/open-store.ts'
 import type { UsageStore } from './store/store.ts'
 import { createSupply, type Found } from './supply.ts'
 import { type Callbacks, createCallbacks } from './tasks/callbacks.ts'
+import { callbackMaster } from './tasks/callbacks-signature.ts'
 import type { At } from './tasks/points.ts'
 import { taskData } from './tasks/task-writer.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
@@ -126,8 +127,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const callbacks = createCallbacks({
     store,
     guardedFetch,
-    master_secret: await store.secrets.get('callbacks', newSecret),
+    master_secret: await callbackMaster(store.secrets),
     describe: (task) => taskData(task, outputs),
+    private_origins: () => live.tasks.callback_origins,
     clock,
     log,
   })
@@ -137,6 +139,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       models: modelRoutes({ catalogue }),
       chat: chatRoute({ chat, dialect: chatcompatDialect(settings), settings, clock, log }),
       ready: () => store.ping(),
+      health: () => tasks.health(),
       version,
     }),
     authenticate: (context) => tokens.authenticate(presentedSecret(context.request), context),

@@ -1,21 +1,22 @@
 /** The specification's section 4 as a table: one line an endpoint. */
 import type { Route } from './http/context.ts'
-import { pageRoutes } from './http/pages.ts'
+import { type PageParts, pageRoutes } from './http/pages.ts'
 import { openApiDocument } from './openapi.ts'
 
 type RouteParts = {
   models: { list: Route; retrieve: Route }
   chat: Route
   ready: () => Promise<void>
+  health: PageParts['tasks']
   version: string
 }
 
-export function routeTable({ models, chat, ready, version }: RouteParts): Route[] {
+export function routeTable({ models, chat, ready, health, version }: RouteParts): Route[] {
   const routes: Route[] = [
     models.list,
     models.retrieve,
     chat,
-    ...pageRoutes({ version, ready, openApi: () => openApiDocument({ routes, version }) }),
+    ...pageRoutes({ version, ready, tasks: health, openApi: () => openApiDocument({ routes, version }) }),
   ]
   return routes
 }

@@ -6,12 +6,12 @@ import { randomAlphanumerics } from '../kit/secret.ts'
 import type { Context, Operation, Route } from './context.ts'
 import { homePage, referencePage } from './page-text.ts'
 
-type PageParts = {
+export type PageParts = {
   version: string
   /** Resolves when requests can be served; rejects otherwise. */
   ready(): Promise<void>
   /** How the work on tasks stands; rejects when the store does not answer. */
-  tasks?: () => Promise<TaskHealth>
+  tasks?: (() => Promise<TaskHealth>) | undefined
   openApi(): object
 }
 
