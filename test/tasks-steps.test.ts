@@ -128,6 +128,15 @@ describe('a poll', () => {
     expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
   })
 
+  test('that tells of a failure in a word that is not on the list is a failed generation', async () => {
+    const status = saying<TaskProgress>({ status: 'FAILURE', fail_code: 'E1234' } as never)
+    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    expect(await house.read(await taken(house))).toMatchObject({
+      fail_code: 'generation_failed',
+      fail_reason: 'The upstream gave no reason.',
+    })
+  })
+
   test('that tells of a success with nothing in it is a failure', async () => {
     const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [] })
     await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
@@ -670,6 +679,35 @@ describe('the worker', () => {
     expect(acme.questions).toBe(before + 1)
     expect(await house.store.tasks.save({ task_id: id, fence: dead[0]?.fence ?? 0 }, { status: 'FAILURE' })).toBe(false)
   })
+
+  test.each([
+    ['unsafe', 'FAILURE submit_outcome_unknown', 0],
+    ['safe', 'SUCCESS ', 1],
+  ] as const)(
+    'that died when the order was about to be sent (%s): %s, sent again %d times',
+    async (resubmit, end, calls) => {
+      const acme = scriptedVendor({ resubmit })
+      const zenith = scriptedVendor()
+      const house = await taskHouse({ vendors: { acme, zenith } })
+      await house.tasks.stop({ deadline_ms: 0 })
+      const id = await house.submit()
+      const lease = { by: 'dead', now_ms: house.clock.now(), until_ms: house.clock.now() + 90_000, limit: 1 }
+      const [first] = await house.store.tasks.claim({ ...lease, provider: '' })
+      if (!first) throw new Error('nothing to claim')
+      const chosen = { status: 'SUBMITTED', provider: 'acme', upstream_model: 'film-1', due_ms: lease.now_ms } as const
+      await house.store.tasks.save(first, chosen)
+      const [second] = await house.store.tasks.claim({ ...lease, provider: 'acme' })
+      if (!second) throw new Error('nothing to claim')
+      await house.store.tasks.save(second, { sent_at: Math.floor(lease.now_ms / 1000), keep_lease: true })
+      await using next = await taskHouse({ vendors: { acme, zenith }, store: house.store, clock: house.clock })
+      await next.run(89)
+      expect(acme.calls).toHaveLength(0)
+      expect(await next.read(id)).toMatchObject({ status: 'SUBMITTED' })
+      await next.run(12)
+      expect(failure(await next.read(id))).toBe(end)
+      expect([acme.calls.length, zenith.calls.length]).toEqual([calls, 0])
+    },
+  )
 
   test('asks sooner when a client does, of an old task', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working) })

@@ -71,7 +71,7 @@ async function refresh(held: Held, { made, dead, error }: Dead): Promise<void> {
   const seen = await look(held, vendor)
   if ('error' in seen) return missed(held, seen.error, made)
   const { progress } = seen
-  if (progress.status === 'FAILURE') return fail(held, progress.fail_code, reasonFrom(progress.fail_reason))
+  if (progress.status === 'FAILURE') return fail(held, 'output_expired', reasonFrom(progress.fail_reason) || EXPIRED)
   if (progress.status !== 'SUCCESS') return missed(held, error, made)
   // Those that are copied already stand first in the vendor's list.
   const fresh = linksOf(progress.outputs).slice(-made.length)

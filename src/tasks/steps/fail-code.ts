@@ -53,8 +53,8 @@ const LONGEST_REASON = 500
  * A vendor's words as a client may read them. Its addresses may hold keys, and are no help; so may what follows
  * `Bearer`. Line breaks and other control characters would break a log or a table.
  */
-export function reasonFrom(text: string): string {
-  const clean = text
+export function reasonFrom(text: string | undefined): string {
+  const clean = String(text ?? '')
     .replace(/\b(https?|wss?|gs|s3):\/\/[^\s"'<>)\]}]+/gi, '(address)')
     .replace(/\bBearer\s+\S+/gi, 'Bearer (secret)')
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for

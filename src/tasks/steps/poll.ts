@@ -1,7 +1,7 @@
 /** The step that asks the vendor how far it is. What cannot be read changes nothing. */
 import { unixSeconds } from '../../kit/clock.ts'
 import type { RemoteOutput, TaskProgress } from '../../providers/provider.ts'
-import type { MadeOutput, TaskOutput } from '../../spec/task.ts'
+import { FAIL_CODES, type FailCode, type MadeOutput, type TaskOutput } from '../../spec/task.ts'
 import { nextAttempt, nextPoll } from '../cadence.ts'
 import { advance } from '../lifecycle.ts'
 import { reasonFrom } from './fail-code.ts'
@@ -11,6 +11,9 @@ import { linksOf, look } from './look.ts'
 
 /** Once the vendor is done, its files have at least this long to be copied: they are paid for. */
 const COPY_SECONDS = 600
+
+/** It only keeps clients from hastening; what others ended meanwhile is not worth keeping for ever. */
+const MOST_UNHURRIED = 10_000
 
 export async function poll(held: Held): Promise<void> {
   const vendor = vendorOf(held)
@@ -24,8 +27,11 @@ export async function poll(held: Held): Promise<void> {
 export async function heard(held: Held, progress: TaskProgress): Promise<void> {
   if (progress.status === 'SUCCESS') return made(held, progress.outputs)
   if (progress.status !== 'FAILURE') return underWay(held, progress)
-  await fail(held, progress.fail_code, reasonFrom(progress.fail_reason) || 'The upstream gave no reason.')
+  await fail(held, knownCode(progress.fail_code), reasonFrom(progress.fail_reason) || 'The upstream gave no reason.')
 }
+
+/** The list is closed for clients, also where an adapter passes a vendor's own word through. */
+const knownCode = (code: FailCode): FailCode => (Object.hasOwn(FAIL_CODES, code) ? code : 'generation_failed')
 
 /** Later: nothing is known, so nothing changes but the time of the next question. */
 async function again(held: Held, retry_after?: number): Promise<void> {
@@ -41,7 +47,10 @@ async function underWay(held: Held, { status, progress, retry_after_seconds }: U
   const { task, clock, unhurried } = held
   const due_ms = nextPoll(task, held.settings(), { now_ms: clock.now(), retry_after: retry_after_seconds })
   if (retry_after_seconds === undefined) unhurried.delete(task.task_id)
-  else unhurried.set(task.task_id, due_ms)
+  else {
+    if (unhurried.size >= MOST_UNHURRIED) unhurried.clear()
+    unhurried.set(task.task_id, due_ms)
+  }
   await write(held, 'poll', {
     ...advance(task, {
       status: status === 'IN_PROGRESS' ? 'IN_PROGRESS' : 'QUEUED',
