@@ -1,15 +1,17 @@
 /** The OpenAPI 3.1 document, from the same schemas that check requests and the same sheet that errors come from. */
-import type { Operation, Route } from './http/context.ts'
-import { ERRORS, ErrorBody, type ErrorCode, type ErrorRow } from './spec/error.ts'
+import type { Operation, Parameter, Route } from './http/context.ts'
+import { ERRORS, ErrorBody, type ErrorCode, type ErrorRow, errorBody, GatewayError } from './spec/error.ts'
 
 type Json = { [name: string]: unknown }
 type OpenApiParts = { routes: Route[]; version: string }
 
-const DESCRIPTION = `A self-hosted gateway to hosted generative models: chat completions and the model catalogue.
+const DESCRIPTION = `A self-hosted gateway to hosted generative models: chat completions, videos and the
+model catalogue.
 
 ## Errors
 
-Every error has the shape of the schema \`Error\`. The status is true; \`code\` stays the same between versions. A request
+Every error has the shape of the schema \`Error\`; the paths of videos tell the same in the shape \`TaskError\` too, which
+contains it. The status is true; \`code\` stays the same between versions. A request
 may be repeated after 408, 429 and 5xx, unless the answer says \`x-should-retry: false\`.
 
 ${errorSheet()}
@@ -70,10 +72,10 @@ function operationOf(route: Route, components: Components): Json {
     summary: operation.summary,
     ...(operation.description === undefined ? {} : { description: operation.description }),
     tags: [operation.tag],
-    ...(route.public ? { security: [] } : {}),
-    ...parametersOf(operation),
+    ...securityOf(route),
+    ...parametersOf(operation, components),
     ...(operation.request === undefined ? {} : { requestBody: requestBody(operation, components) }),
-    responses: { '200': success(operation, components), ...failures(route, components) },
+    responses: { '200': success(operation, components), ...also(operation), ...failures(route, components) },
   }
 }
 
@@ -84,24 +86,49 @@ function operationId({ method, path }: Route): string {
   return method.toLowerCase() + named.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }
 
-function parametersOf({ params = {} }: Operation): Json {
-  const parameters = Object.entries(params).map(([name, description]) => ({
+/** A route that is open to some requests only takes a token or none. */
+function securityOf({ public: isOpen }: Route): Json {
+  if (isOpen === undefined) return {}
+  return { security: isOpen === true ? [] : [{ token: [] }, {}] }
+}
+
+function parametersOf({ params = {}, query = {}, headers = {} }: Operation, components: Components): Json {
+  const inPath = Object.entries(params).map(([name, description]) => ({
     name,
     in: 'path',
     required: true,
     description,
     schema: { type: 'string' },
   }))
+  const elsewhere = (place: string, parameters: Record<string, Parameter>) =>
+    Object.entries(parameters).map(([name, { schema, ...told }]) => ({
+      name,
+      in: place,
+      required: false,
+      ...told,
+      schema: components.use(schema),
+    }))
+  const parameters = [...inPath, ...elsewhere('query', query), ...elsewhere('header', headers)]
   return parameters.length === 0 ? {} : { parameters }
 }
 
-function requestBody({ request, example }: Operation, components: Components): Json {
-  const content = { schema: components.use(request), ...(example === undefined ? {} : { example }) }
-  return { required: true, content: { 'application/json': content } }
+function requestBody({ request, files, example }: Operation, components: Components): Json {
+  const schema = components.use(request)
+  const content: Json = { 'application/json': { schema, ...(example === undefined ? {} : { example }) } }
+  if (files) {
+    const file = { type: 'string', contentMediaType: 'application/octet-stream', description: 'A file, or text.' }
+    const properties = Object.fromEntries(files.map((name) => [name, file]))
+    content['multipart/form-data'] = { schema: { type: 'object', anyOf: [schema, { properties }] } }
+  }
+  return { required: true, content }
 }
 
-function success({ response, stream, media = [] }: Operation, components: Components): Json {
-  const content: Json = Object.fromEntries(media.map((type) => [type, { schema: { type: 'string' } }]))
+/** Text is a string; of other media a schema can say nothing. */
+const mediaContent = (media: string[]): Json =>
+  Object.fromEntries(media.map((type) => [type, { schema: type.startsWith('text/') ? { type: 'string' } : {} }]))
+
+function success({ response, stream, media = [], tells = {} }: Operation, components: Components): Json {
+  const content: Json = mediaContent(media)
   if (response) content['application/json'] = { schema: components.use(response) }
   if (stream) {
     content['text/event-stream'] = {
@@ -114,7 +141,18 @@ function success({ response, stream, media = [] }: Operation, components: Compon
       },
     }
   }
-  return { description: 'Success.', headers: REQUEST_ID, ...(Object.keys(content).length === 0 ? {} : { content }) }
+  const own = Object.fromEntries(Object.entries(tells).map(([name, text]) => [name, header('string', text)]))
+  const headers = { ...REQUEST_ID, ...own }
+  return { description: 'Success.', headers, ...(Object.keys(content).length === 0 ? {} : { content }) }
+}
+
+/** What is neither a plain success nor an error: a part of a file, or that it has not changed. */
+function also({ also: answers = {}, media = [] }: Operation): Json {
+  const told = Object.entries(answers).map(([status, description]) => {
+    const content = status === '206' ? { content: mediaContent(media) } : {}
+    return [status, { description, headers: REQUEST_ID, ...content }]
+  })
+  return Object.fromEntries(told)
 }
 
 const header = (type: string, description: string): Json => ({ schema: { type }, description })
@@ -131,15 +169,17 @@ function failureHeaders(status: number, group: ErrorCode[]): Json {
     ...REQUEST_ID,
     ...(status === 429 || status === 503 ? { 'retry-after': header('integer', 'Seconds to wait, when known.') } : {}),
     ...(isMarked ? { 'x-should-retry': header('boolean', '`false` where asking again is of no use.') } : {}),
+    ...(status === 416 ? { 'content-range': header('string', '`bytes */` and the length of the file.') } : {}),
     ...(status === 401 ? { 'www-authenticate': header('string', 'Always `Bearer`.') } : {}),
     ...(status === 405 ? { allow: header('string', 'The methods that the path has.') } : {}),
   }
 }
 
 /** The errors of a route, one response a status, each naming its codes and when they come. */
-function failures({ operation, path, public: isPublic }: Route, components: Components): Json {
+function failures(route: Route, components: Components): Json {
+  const { operation, path, writeError = errorBody, errorSchema = ErrorBody } = route
   const own = [...(operation.errors ?? []), ...(path.includes(':') ? PARAMETER_ERRORS : [])]
-  const codes = [...new Set([...own, ...(isPublic ? [] : TOKEN_ERRORS), ...COMMON_ERRORS])]
+  const codes = [...new Set([...own, ...(route.public === true ? [] : TOKEN_ERRORS), ...COMMON_ERRORS])]
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of codes) {
     const { status } = ERRORS[code]
@@ -148,7 +188,7 @@ function failures({ operation, path, public: isPublic }: Route, components: Comp
   const out: Json = {}
   for (const [status, group] of [...byStatus].sort(([a], [b]) => a - b)) {
     const refusal = operation.refusal?.status === status ? operation.refusal : undefined
-    const schema = components.use(ErrorBody)
+    const schema = components.use(errorSchema)
     out[String(status)] = {
       description: [
         ...(refusal ? [refusal.when] : []),
@@ -158,17 +198,15 @@ function failures({ operation, path, public: isPublic }: Route, components: Comp
       content: {
         'application/json': {
           schema: refusal ? { anyOf: [components.use(refusal.response), schema] } : schema,
-          examples: Object.fromEntries(group.map((code) => [code, { value: exampleOf(code) }])),
+          examples: Object.fromEntries(
+            group.map((code) => [code, { value: writeError(new GatewayError(code, ERRORS[code].when)) }]),
+          ),
         },
       },
     }
   }
   return out
 }
-
-const exampleOf = (code: ErrorCode): ErrorBody => ({
-  error: { message: ERRORS[code].when, type: ERRORS[code].type, param: null, code },
-})
 
 type Components = { all: Record<string, Json>; use(schema: unknown): Json }
 

@@ -72,7 +72,8 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
   async function answer(route: Route, context: Live, params: Record<string, string>): Promise<Response> {
     try {
       context.params = params
-      if (!route.public) {
+      const isOpen = typeof route.public === 'function' ? route.public(context) : route.public === true
+      if (!isOpen) {
         const caller = authenticate(context)
         context.caller = caller instanceof Promise ? await caller : caller
         context.note.token_id = context.caller.token_id
@@ -93,7 +94,8 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
     context.note.error = error.code
     context.note.stream = false
     if (error.detail.upstream_status !== undefined) context.note.upstream_status = error.detail.upstream_status
-    const response = errorResponse(error, route?.writeError)
+    const family = route ?? routes.find(({ path, writeError }) => writeError && isAkin(path, context.path))
+    const response = errorResponse(error, family?.writeError)
     return context.request.method === 'HEAD' ? headOf(response) : response
   }
 
@@ -192,9 +194,16 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
   }
 }
 
-/** The answer to HEAD: the headers of the whole answer, its length among them, without its body. */
+/**
+ * The answer to HEAD: the headers of the whole answer, its length among them, without its body. What has a length
+ * already may be large, and is not read for it.
+ */
 async function headOf(response: Response): Promise<Response> {
   if (response.body === null) return response
+  if (response.headers.has('content-length')) {
+    await response.body.cancel()
+    return new Response(null, response)
+  }
   const { byteLength } = await response.arrayBuffer()
   const headers = new Headers(response.headers)
   headers.set('content-length', String(byteLength))
@@ -223,6 +232,10 @@ function pathOf({ url }: Request): string {
   while (end > start + 1 && url.charCodeAt(end - 1) === 47) end--
   return url.slice(start, end)
 }
+
+/** Whether paths begin alike (`/v1/videos`): what is refused below a family's paths is told in the family's words. */
+const isAkin = (path: string, other: string): boolean => beginningOf(path) === beginningOf(other)
+const beginningOf = (path: string): string => path.split('/', 3).join('/')
 
 /** A path may have thousands of characters; nobody wants them all in a log line. */
 const shown = (path: string): string => (path.length <= 200 ? path : `${path.slice(0, 200)}...`)

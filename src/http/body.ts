@@ -8,10 +8,23 @@ export type BodyLimits = { max_bytes: number; seconds: number; clock: Clock }
 /** The parsed JSON body. Throws unsupported_media_type, request_too_large, request_timeout or invalid_json. */
 export async function readJson(request: Request, limits: BodyLimits): Promise<unknown> {
   const type = request.headers.get('content-type') ?? ''
-  if (!isJson(type)) {
-    const found = type === '' ? 'no content-type' : `"${type.slice(0, 100)}"`
-    throw new GatewayError('unsupported_media_type', `The body must be sent as application/json, not ${found}.`)
-  }
+  if (!isJson(type)) throw wrongType(type, 'application/json')
+  return parseJson(decode(await readBytes(request, limits)))
+}
+
+export const isJson = (type: string): boolean =>
+  type === 'application/json' || /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)
+
+export function wrongType(type: string, right: string): GatewayError {
+  const found = type === '' ? 'no content-type' : `"${type.slice(0, 100)}"`
+  return new GatewayError('unsupported_media_type', `The body must be sent as ${right}, not ${found}.`)
+}
+
+/** The whole body, within its size and its time. Throws unsupported_media_type for one that is compressed. */
+export async function readBytes(
+  request: Request,
+  { max_bytes, seconds, clock }: BodyLimits,
+): Promise<Uint8Array<ArrayBuffer>> {
   const coding = request.headers.get('content-encoding')
   if (coding && coding !== 'identity') {
     throw new GatewayError(
@@ -19,13 +32,6 @@ export async function readJson(request: Request, limits: BodyLimits): Promise<un
       `The body must not be compressed, but is "${coding.slice(0, 40)}".`,
     )
   }
-  return parseJson(await readText(request, limits))
-}
-
-const isJson = (type: string): boolean =>
-  type === 'application/json' || /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)
-
-async function readText(request: Request, { max_bytes, seconds, clock }: BodyLimits): Promise<string> {
   const tooLarge = () => new GatewayError('request_too_large', `The body may have at most ${max_bytes} bytes.`)
   const length = Number(request.headers.get('content-length') ?? Number.NaN)
   if (length > max_bytes) throw tooLarge()
@@ -40,13 +46,13 @@ async function readText(request: Request, { max_bytes, seconds, clock }: BodyLim
     const bytes = Number.isFinite(length) ? request.bytes() : countedBytes(request, max_bytes, tooLarge)
     const whole = await Promise.race([bytes, late])
     if (whole.length > max_bytes) throw tooLarge()
-    return decode(whole)
+    return whole
   } finally {
     cancel()
   }
 }
 
-async function countedBytes(request: Request, max_bytes: number, tooLarge: () => GatewayError): Promise<Uint8Array> {
+async function countedBytes(request: Request, max_bytes: number, tooLarge: () => GatewayError) {
   const pieces: Uint8Array[] = []
   let size = 0
   for await (const piece of request.body ?? []) {

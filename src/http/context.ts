@@ -42,18 +42,29 @@ export type Context = {
   note: AccessNote
 }
 
+export type Parameter = { description: string; schema: TSchema; example?: unknown }
+
 /** What the OpenAPI document says of a route. */
 export type Operation = {
   summary: string
   description?: string
   tag: string
   request?: TSchema
+  /** The request may come as `multipart/form-data` too, with files in these fields. */
+  files?: string[]
+  /** What may stand in the query and in the headers. */
+  query?: Record<string, Parameter>
+  headers?: Record<string, Parameter>
   response?: TSchema
   /** The chunk schema, when the route also answers as a stream of events. */
   stream?: TSchema
   /** Of a success that is no JSON, or not always: the other media types. */
   media?: string[]
   errors?: ErrorCode[]
+  /** Other answers without an error, by status: what they mean. */
+  also?: Record<number, string>
+  /** What the headers of a success tell besides what all answers do. */
+  tells?: Record<string, string>
   /** What is told in a body of its own with a status that is no success. */
   refusal?: { status: number; when: string; response: TSchema }
   params?: Record<string, string>
@@ -64,12 +75,13 @@ export type Route = {
   method: 'GET' | 'POST' | 'DELETE'
   /** Hono's path syntax; `:model{.+}` takes raw slashes. */
   path: string
-  /** No token needed. */
-  public?: true
+  /** No token needed: never, or not for a request that is let in by other means, such as a signed link. */
+  public?: true | ((context: Context) => boolean)
   /** Left out of the OpenAPI document. */
   hidden?: true
   operation: Operation
-  /** How this route's family writes an error; the OpenAI shape when absent. */
+  /** How this route's family writes an error, and how such a body looks; the OpenAI shape when absent. */
   writeError?(error: GatewayError): unknown
+  errorSchema?: TSchema
   handle(context: Context): Response | Promise<Response>
 }

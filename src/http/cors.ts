@@ -18,6 +18,11 @@ const EXPOSED = [
   'x-model-replaced-by',
   'x-model-requested',
   'x-model-served',
+  'idempotent-replayed',
+  'accept-ranges',
+  'content-range',
+  'content-disposition',
+  'etag',
 ].join(', ')
 
 /** What every answer carries for a browser of an allowed origin. */

@@ -12,11 +12,12 @@ export function asGatewayError(thrown: unknown, { log, request_id }: { log: Log;
 /** The answer to an error; `write` shapes the body for families that have a form of their own. */
 export function errorResponse(error: GatewayError, write: (error: GatewayError) => unknown = errorBody): Response {
   const headers: Record<string, string> = {}
-  const { retry_after, allow } = error.detail
+  const { retry_after, allow, bytes } = error.detail
   const row: ErrorRow = ERRORS[error.code]
   if (retry_after !== undefined) headers['retry-after'] = String(Math.max(0, Math.ceil(retry_after)))
   if (row.retry !== undefined) headers['x-should-retry'] = String(row.retry)
   if (error.status === 401) headers['www-authenticate'] = 'Bearer'
+  if (bytes !== undefined) headers['content-range'] = `bytes */${bytes}`
   if (allow) headers.allow = allow.join(', ')
   return Response.json(write(error), { status: error.status, headers })
 }

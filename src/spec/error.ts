@@ -112,6 +112,8 @@ export type ErrorDetail = {
   replaced_by?: string
   /** The methods that the path does have, for `allow`. */
   allow?: string[]
+  /** For `range_not_satisfiable`: how long the file is. */
+  bytes?: number
   /** The upstream's HTTP status, for the log. */
   upstream_status?: number
   /**

@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'bun:test'
+import { manualClock } from '../../test/kit/clock.ts'
+import { GatewayError } from '../spec/error.ts'
+import { readJsonOrForm } from './multipart.ts'
+
+const clock = manualClock()
+const limits = { max_bytes: 2_000, seconds: 60, clock }
+
+const requestOf = (body: BodyInit, headers: Record<string, string> = {}) =>
+  new Request('http://gatehouse.test/', { method: 'POST', body, headers })
+
+const FORM = { 'content-type': 'multipart/form-data; boundary=b' }
+const field = (name: string, value: string) =>
+  `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
+
+async function refusalOf(request: Request) {
+  const thrown = await readJsonOrForm(request, limits).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  if (thrown instanceof GatewayError) return { code: thrown.code, message: thrown.message }
+  throw new Error('It was not refused.', { cause: thrown })
+}
+
+describe('a form', () => {
+  test('is its parts in order, names that stand twice included', async () => {
+    const form = new FormData()
+    form.append('prompt', 'Katze 🐈')
+    form.append('images[]', 'one')
+    form.append('images[]', 'two')
+    form.append('input_reference', new File([new Uint8Array([1, 2, 0xff])], 'a.png', { type: 'image/png' }))
+    expect(await readJsonOrForm(requestOf(form), limits)).toEqual({
+      kind: 'form',
+      parts: [
+        { name: 'prompt', value: 'Katze 🐈' },
+        { name: 'images[]', value: 'one' },
+        { name: 'images[]', value: 'two' },
+        {
+          name: 'input_reference',
+          value: { bytes: new Uint8Array([1, 2, 0xff]), content_type: 'image/png', filename: 'a.png' },
+        },
+      ],
+    })
+  })
+
+  test('may have an empty place for a file, as browsers send it', async () => {
+    const empty = '--b\r\nContent-Disposition: form-data; name="f"; filename=""\r\n\r\n\r\n--b--\r\n'
+    const { parts } = (await readJsonOrForm(requestOf(empty, FORM), limits)) as { parts: unknown }
+    expect(parts).toEqual([
+      { name: 'f', value: { bytes: new Uint8Array(), content_type: expect.any(String), filename: '' } },
+    ])
+  })
+
+  test.each([
+    ['', FORM['content-type'], 'breaks off'],
+    [field('a', '1'), FORM['content-type'], 'breaks off'],
+    ['hello', FORM['content-type'], 'breaks off'],
+    [`${field('a', '1')}--b--\r\n`, 'multipart/form-data', 'names no boundary'],
+  ])('%j is refused with what is wrong', async (body, type, message) => {
+    const refusal = await refusalOf(requestOf(body, { 'content-type': type }))
+    expect(refusal.code).toBe('invalid_value')
+    expect(refusal.message).toContain(message)
+  })
+
+  test('has as many bytes as any body may have, and not one more', async () => {
+    const frame = `${field('a', '')}--b--\r\n`.length
+    const whole = `${field('a', 'x'.repeat(2_000 - frame))}--b--\r\n`
+    expect(whole).toHaveLength(2_000)
+    expect((await readJsonOrForm(requestOf(whole, FORM), limits)).kind).toBe('form')
+    expect((await refusalOf(requestOf(`${whole} `, FORM))).code).toBe('request_too_large')
+  })
+
+  test('has at most 1,000 parts', async () => {
+    const large = { ...limits, max_bytes: 1_000_000 }
+    const form = (parts: number) => requestOf(`${field('a', '1').repeat(parts)}--b--\r\n`, FORM)
+    expect(await readJsonOrForm(form(1_000), large)).toMatchObject({ kind: 'form' })
+    expect(readJsonOrForm(form(1_001), large)).rejects.toMatchObject({ code: 'invalid_value' })
+  })
+
+  test('must come in time', async () => {
+    const body = new ReadableStream({ start() {} })
+    const init = { method: 'POST', body, headers: FORM, duplex: 'half' } as RequestInit
+    const refused = refusalOf(new Request('http://gatehouse.test/', init))
+    clock.advance(60_000)
+    expect((await refused).code).toBe('request_timeout')
+  })
+})
+
+test('JSON is read as JSON, anything else is refused with both types', async () => {
+  const json = requestOf('{"a":1}', { 'content-type': 'application/json; charset=utf-8' })
+  expect(await readJsonOrForm(json, limits)).toEqual({ kind: 'json', value: { a: 1 } })
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/mixed; boundary=b']) {
+    const refusal = await refusalOf(requestOf('a=1', { 'content-type': type }))
+    expect(refusal.code).toBe('unsupported_media_type')
+    expect(refusal.message).toContain(`application/json or multipart/form-data, not "${type}"`)
+  }
+})
