@@ -1,22 +1,31 @@
 /** One adapter for every vendor of videos that has an AI SDK package with `doStart` and `doStatus`. */
+import { createGuardedFetch } from '../../kit/guarded-fetch.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Json, JsonObject } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { scrub } from '../chatcompat/error.ts'
 import { isRecord, parseJson } from '../chatcompat/json.ts'
+import { createMedia } from '../media.ts'
+import { type Meaning, refused } from '../order-refusal.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import { neverSent } from '../transport-failure.ts'
 import { asFetch, createTransportFetch, type Wire } from '../transport-fetch.ts'
 import { type Account, accountOf, isOwn, moved } from './account.ts'
-import { createGuardedMedia, fetched } from './media.ts'
+import { fetched } from './media.ts'
 import { progressOf } from './progress.ts'
-import { refused } from './refused.ts'
 import type { AiSdkParts, AiSdkVendor, VideoModel, VideoModelOptions, VideoModelStatus } from './vendor.ts'
 import { refuseUnheard, wantedOf } from './wanted.ts'
 
 /** Throws an Error that names the provider when its configuration cannot work. */
 export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provider {
-  const { id, config, transport, clock, log, media = createGuardedMedia(clock) } = parts
+  const {
+    id,
+    config,
+    transport,
+    clock,
+    log,
+    media = createMedia({ guardedFetch: createGuardedFetch({ clock }) }),
+  } = parts
   const account = accountOf(parts, vendor)
   const { base_url } = account
 
@@ -40,10 +49,24 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
     return { model: make(model), wire }
   }
 
-  const meant = (wire: Wire) => {
+  /** An answer, read; and the refusal that it is. The model is named where one was ordered. */
+  function heard(wire: Wire, ordered?: string) {
     if (!wire.answer) return undefined
-    const payload = parseJson(wire.answer.text)
-    return { answer: { ...wire.answer, payload }, meaning: vendor.judge?.(payload, wire.answer.status) }
+    const { status, headers, text } = wire.answer
+    const payload = parseJson(text)
+    const meaning = vendor.judge?.(payload, status)
+    const answer = { status, headers, payload }
+    return { answer, refusal: status < 300 && meaning === undefined ? undefined : refusalOf(answer, meaning, ordered) }
+  }
+
+  type Answer = { status: number; headers: Headers; payload: unknown }
+  function refusalOf(answer: Answer, meaning: Meaning | undefined, model: string | undefined): GatewayError {
+    const { secrets } = account
+    const error = refused({ provider: id, model, ...answer, meaning, mayBeTaken: false, secrets, clock })
+    if (error.status >= 500) {
+      log.warn('upstream refused', { provider: id, upstream_status: answer.status, error: error.code })
+    }
+    return error
   }
 
   /** Everything but the sending: what the package would ignore, and what it would not take, is known by this. */
@@ -88,8 +111,8 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
     const { model, wire } = await open(call.model, signal, true).catch(beforeSending)
     try {
       const started = await startOf(model, options)
-      const said = meant(wire)
-      if (said?.meaning !== undefined) throw refused({ account, clock, log, ...said, model: call.model })
+      const refusal = heard(wire, call.model)?.refusal
+      if (refusal) throw refusal
       return { operation: { model: call.model, operation: atHome(started.operation) } }
     } catch (thrown) {
       throw startFailure(thrown, wire, call.model)
@@ -99,10 +122,9 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
   function startFailure(thrown: unknown, wire: Wire, model: string): GatewayError {
     if (thrown instanceof GatewayError && !wire.failure) return thrown
     if (wire.failure) return wire.ordered ? wire.failure : neverSent(wire.failure)
-    const said = meant(wire)
+    const said = heard(wire, model)
     if (!said) return beforeSendingFailed(thrown)
-    const isGood = said.answer.status < 300
-    if (!isGood || said.meaning !== undefined) return refused({ account, clock, log, ...said, model })
+    if (said.refusal) return said.refusal
     return new GatewayError(
       'bad_upstream_response',
       `The upstream "${id}" answered to an order with something that is no receipt.`,
@@ -137,9 +159,9 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
     } catch (thrown) {
       if (!wire.answer || wire.failure) throw wire.failure ?? thrown
     }
-    const said = meant(wire)
+    const said = heard(wire)
     if (!said) throw noStatus(id)
-    return progressOf({ vendor, account, clock, log, ...said, result })
+    return progressOf({ vendor, account, ...said, result })
   }
 
   /** Addresses become bytes where the vendor takes nothing else. */
@@ -173,13 +195,8 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
     })
     const payload = parseJson(await answer.excerpt())
     if (answer.status < 300) return
-    throw refused({
-      account,
-      clock,
-      log,
-      answer: { status: answer.status, headers: answer.headers, payload },
-      meaning: vendor.judge?.(payload, answer.status),
-    })
+    const { headers: said, status: word } = answer
+    throw refusalOf({ status: word, headers: said, payload }, vendor.judge?.(payload, word), undefined)
   }
 
   /** The headers with which the package would ask for the operation. */

@@ -1,8 +1,8 @@
 /** Black Forest Labs: FLUX. */
 import { isRecord } from '../chatcompat/json.ts'
 import { tierOf } from '../video-fields.ts'
-import { AGAINST_POLICY, wordsOf } from './refused.ts'
 import type { AiSdkVendor, Said, VideoModelOptions } from './vendor.ts'
+import { AGAINST_POLICY, wordsOf } from './words.ts'
 
 const HOME = 'https://api.bfl.ai/v1'
 

@@ -1,8 +1,8 @@
 /** fal: a queue before the models of many makers, each with fields of its own. */
 import { isRecord } from '../chatcompat/json.ts'
 import { tierOf } from '../video-fields.ts'
-import { wordsOf } from './refused.ts'
 import type { AiSdkVendor, Said } from './vendor.ts'
+import { wordsOf } from './words.ts'
 
 const HOME = 'https://queue.fal.run'
 
@@ -42,6 +42,7 @@ export const FAL: AiSdkVendor = {
     return status === 422 && typesIn(payload).includes('content_policy_violation') ? 'policy' : undefined
   },
   read,
+  callsAnyFaultAnError: true,
   cancel: ({ responseUrl }) =>
     typeof responseUrl === 'string' ? { method: 'PUT', url: `${responseUrl}/cancel` } : undefined,
 }
@@ -67,6 +68,8 @@ function read(payload: unknown, status: number): Said | undefined {
     if (!isRecord(video) || typeof video.url !== 'string') return []
     return [{ url: video.url, ...(typeof video.content_type === 'string' ? { content_type: video.content_type } : {}) }]
   })
+  // An answer with neither is none that is known: asked again, it may be.
+  if (!('video' in payload) && !('videos' in payload)) return undefined
   const flagged = Array.isArray(payload.has_nsfw_concepts) && payload.has_nsfw_concepts.includes(true)
   if (outputs.length === 0 && flagged) {
     return { failure: { fail_code: 'content_policy_violation', reason: 'What was made was taken away by a filter.' } }

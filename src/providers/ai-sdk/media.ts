@@ -1,14 +1,9 @@
 /** The pictures and videos of an order, in the form in which a vendor's package takes them. */
 import type { Experimental_VideoModelV4File as PackageFile } from '@ai-sdk/provider'
-import type { Clock } from '../../kit/clock.ts'
-import { AddressRefused, createGuardedFetch } from '../../kit/guarded-fetch.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Media } from '../order-json.ts'
 import { asAddress } from '../video-fields.ts'
 import type { AiSdkVendor } from './vendor.ts'
-
-/** Veo takes 20 MB at most; others less. */
-const MAX_MEDIA_BYTES = 20 * 1024 * 1024
 
 type Field = 'image' | 'last_image' | 'images' | 'video'
 
@@ -39,37 +34,4 @@ export async function fetched(url: string, { media, field, signal }: Fetching): 
     if (!(error instanceof GatewayError)) throw error
     throw new GatewayError(error.code, error.message, { ...error.detail, param: field, taken: 'no' })
   }
-}
-
-/** Media by their address, through the guard, where nobody else reads them. */
-export function createGuardedMedia(clock: Clock): Media {
-  const fetch = createGuardedFetch({ clock })
-  const unusable = (why: string) => new GatewayError('invalid_value', `The media could not be fetched: ${why}.`)
-  return {
-    async read(url, signal) {
-      const answer = await fetch({ url, signal }).catch((error: unknown) => {
-        if (signal.aborted) throw error
-        throw unusable(error instanceof AddressRefused ? error.message : 'no connection')
-      })
-      if (answer.status !== 200) {
-        await answer.body.cancel()
-        throw unusable(`their server answered with ${answer.status}`)
-      }
-      const bytes = await readAtMost(answer.body, MAX_MEDIA_BYTES)
-      if (!bytes) throw unusable(`they are larger than ${MAX_MEDIA_BYTES / 1024 / 1024} MB`)
-      const content_type = answer.headers.get('content-type')?.split(';')[0]?.trim() ?? ''
-      return { bytes, content_type: /^(image|video)\//.test(content_type) ? content_type : 'image/png' }
-    },
-  }
-}
-
-async function readAtMost(body: ReadableStream<Uint8Array>, limit: number): Promise<Uint8Array | undefined> {
-  const pieces: Uint8Array[] = []
-  let size = 0
-  for await (const piece of body) {
-    size += piece.length
-    if (size > limit) return undefined // leaving the loop cancels the stream
-    pieces.push(piece)
-  }
-  return Buffer.concat(pieces)
 }

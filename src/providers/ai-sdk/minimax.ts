@@ -1,8 +1,9 @@
 /** MiniMax: the H3 models, by the second version of its API. */
 import { isRecord } from '../chatcompat/json.ts'
+import type { Meaning } from '../order-refusal.ts'
 import { tierOf } from '../video-fields.ts'
-import { wordsOf } from './refused.ts'
-import type { AiSdkVendor, Meaning, Said, VideoModelOptions } from './vendor.ts'
+import type { AiSdkVendor, Said, VideoModelOptions } from './vendor.ts'
+import { wordsOf } from './words.ts'
 
 const ORIGIN = 'https://api.minimax.io'
 

@@ -1,32 +1,31 @@
 /** What a vendor says of a task: its own words first, since packages leave out much, then its package's. */
-import type { Clock } from '../../kit/clock.ts'
-import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { isRecord } from '../chatcompat/json.ts'
 import type { RemoteOutput, TaskProgress } from '../provider.ts'
 import { type Account, moved } from './account.ts'
-import { failed, refused } from './refused.ts'
-import type { AiSdkVendor, Meaning, Said, VideoModelStatus } from './vendor.ts'
+import type { AiSdkVendor, Said, VideoModelStatus } from './vendor.ts'
+import { failed } from './words.ts'
 
 type ProgressParts = {
   vendor: AiSdkVendor
   account: Account
-  clock: Clock
-  log: Log
   answer: { status: number; headers: Headers; payload: unknown }
-  meaning: Meaning
+  /** Set where the answer is a refusal. */
+  refusal: GatewayError | undefined
   /** What the package made of the answer; undefined: it threw. */
   result: VideoModelStatus | undefined
 }
 
 export function progressOf(parts: ProgressParts): TaskProgress {
-  const { vendor, account, answer, meaning, result } = parts
+  const { vendor, account, answer, refusal, result } = parts
   const said = vendor.read?.(answer.payload, answer.status) ?? {}
   if (said.failure) return failed({ account, ...said.failure })
   if (said.isPending) return pending(said, answer.headers)
-  if (answer.status >= 300 || meaning !== undefined) throw refused({ ...parts })
+  if (refusal) throw refusal
   const outputs = said.outputs ?? (result?.status === 'completed' ? result.videos.flatMap(outputOf) : undefined)
   if (outputs) return { status: 'SUCCESS', outputs: outputs.map((output) => reachable(output, parts)) }
-  if (result?.status === 'error') return failed({ account, reason: result.error })
+  if (result?.status === 'error' && isRecord(answer.payload) && !vendor.callsAnyFaultAnError)
+    return failed({ account, reason: result.error })
   if (result?.status === 'pending') return pending(said, answer.headers)
   throw new GatewayError(
     'bad_upstream_response',

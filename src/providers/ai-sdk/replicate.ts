@@ -1,8 +1,8 @@
 /** Replicate: predictions by the models of many makers, each with inputs of its own. */
 import { isRecord } from '../chatcompat/json.ts'
 import { tierOf } from '../video-fields.ts'
-import { AGAINST_POLICY } from './refused.ts'
 import type { AiSdkVendor, Said } from './vendor.ts'
+import { AGAINST_POLICY } from './words.ts'
 
 const HOME = 'https://api.replicate.com/v1'
 

@@ -11,6 +11,7 @@ import type { Log } from '../../kit/log.ts'
 import type { FailCode, JsonObject } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import type { Media } from '../order-json.ts'
+import type { Judge } from '../order-refusal.ts'
 import type { RemoteOutput } from '../provider.ts'
 import type { Transport } from '../transport.ts'
 import type { PackageFetch } from '../transport-fetch.ts'
@@ -40,12 +41,6 @@ export type Said = {
   outputs?: RemoteOutput[]
   failure?: { fail_code?: FailCode; reason: string }
 }
-
-/**
- * What an answer means whose status alone would mislead: the status that fits, or that the content was refused.
- * Undefined: the status tells, and in an answer of status 2xx there is no refusal.
- */
-export type Meaning = number | 'policy' | undefined
 
 /** One order in the package's words. `extras` are the vendor's own fields, under its name in `providerOptions`. */
 export type Wanted = Omit<VideoModelOptions, 'providerOptions' | 'abortSignal' | 'headers'> & { extras: JSONObject }
@@ -89,8 +84,10 @@ export type AiSdkVendor = {
   drops?: readonly Meaningful[]
   /** Whether it does not matter that the package ignores this. */
   tolerates?(warning: Unheard, order: VideoOrder): boolean
-  judge?(payload: unknown, status: number): Meaning
+  judge?: Judge
   read?(payload: unknown, status: number): Said | undefined
+  /** Its package says of an answer that it cannot read, or of a 503, that the task has failed: not to be believed. */
+  callsAnyFaultAnError?: true
   /** How the vendor is told to stop, by what the package stored of the order. */
   cancel?(operation: JsonObject): { method: 'POST' | 'PUT' | 'DELETE'; url: string } | undefined
   /** The headers with which a file at this address is fetched, given whether it lies at the base URL's origin. */

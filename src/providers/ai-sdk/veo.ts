@@ -3,8 +3,8 @@ import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
 import { refuseValue, tierOf } from '../video-fields.ts'
-import { AGAINST_POLICY } from './refused.ts'
 import type { Said, VideoModelOptions, Wanted } from './vendor.ts'
+import { AGAINST_POLICY } from './words.ts'
 
 export function writeVeo(wanted: Wanted, order: VideoOrder): Wanted {
   if (order.negative_prompt) wanted.extras.negativePrompt = order.negative_prompt

@@ -1,8 +1,8 @@
 /** xAI: Grok Imagine. */
 import { isRecord } from '../chatcompat/json.ts'
 import { tierOf } from '../video-fields.ts'
-import { AGAINST_POLICY, wordsOf } from './refused.ts'
 import type { AiSdkVendor, Said } from './vendor.ts'
+import { AGAINST_POLICY, wordsOf } from './words.ts'
 
 const HOME = 'https://api.x.ai/v1'
 
