@@ -2,12 +2,12 @@
 import type { FinishReason } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
 
-type Rule = { minimum: number; maximum: number } | { values: readonly string[] }
+export type Rule = { minimum: number; maximum: number } | { values: readonly string[] }
 
 const MAX_TOKENS = 100_000
-const MAX_MILLISECONDS = 600_000
+export const MAX_MILLISECONDS = 600_000
 /** More than a day is not a hint to wait but a refusal. */
-const MAX_RETRY_SECONDS = 86_400
+export const MAX_RETRY_SECONDS = 86_400
 
 export const DIRECTIVES = {
   tokens: { minimum: 0, maximum: MAX_TOKENS },
@@ -21,8 +21,6 @@ export const DIRECTIVES = {
   usage: { values: ['none'] },
   finish: { values: ['content_filter', 'length', 'stop'] },
 } as const satisfies Record<string, Rule>
-
-type Key = keyof typeof DIRECTIVES
 
 export type Directives = {
   tokens?: number
@@ -65,41 +63,51 @@ type Place = {
 
 /** What the lines ask for; a later word wins. Throws `upstream_invalid_request`, naming what is known. */
 export function parseDirectives(lines: string[], { param, choices }: Place): Directives {
-  const refuse = (why: string) => {
-    throw new GatewayError('upstream_invalid_request', `@sandbox: ${why} Known are: ${known()}.`, {
-      param,
-      upstream_status: 400,
-    })
-  }
-  const given: Record<string, number | string> = {}
-  for (const line of lines) {
-    if (line === '') refuse('the line has no key=value.')
-    for (const word of line.split(/\s+/).filter(Boolean)) {
-      const equals = word.indexOf('=')
-      if (equals === -1) refuse('a word is not of the form key=value.')
-      const key = word.slice(0, equals)
-      const value = word.slice(equals + 1)
-      if (!Object.hasOwn(DIRECTIVES, key)) refuse(KEY.test(key) ? `"${key}" is not a key.` : 'a key is not known.')
-      const rule: Rule = DIRECTIVES[key as Key]
-      if ('values' in rule) {
-        if (!rule.values.includes(value)) refuse(`${key} must be ${rule.values.join(' or ')}.`)
-        given[key] = value
-      } else {
-        const number = NUMBER.test(value) ? Number(value) : Number.NaN
-        if (!(number >= rule.minimum && number <= rule.maximum)) {
-          refuse(`${key} must be a whole number from ${rule.minimum} to ${rule.maximum}.`)
-        }
-        given[key] = number
-      }
-    }
-  }
+  const given = readDirectives(lines, { rules: DIRECTIVES, param })
+  const refuse = (why: string) => refuseDirectives(why, { rules: DIRECTIVES, param })
   if (given.retry_after !== undefined && given.status === undefined) refuse('retry_after needs a status beside it.')
   if (Number(given.tokens) * choices > MAX_TOKENS) refuse(`tokens times n must not be over ${MAX_TOKENS}.`)
   return given as Directives
 }
 
-function known(): string {
-  return Object.entries<Rule>(DIRECTIVES)
+/** Which keys are known, and where the lines stand. */
+export type Known = { rules: Record<string, Rule>; param: string }
+
+/** Each key's last value, within its rule. Throws `upstream_invalid_request`. */
+export function readDirectives(lines: string[], known: Known): Record<string, number | string> {
+  const given: Record<string, number | string> = {}
+  for (const line of lines) {
+    if (line === '') refuseDirectives('the line has no key=value.', known)
+    for (const word of line.split(/\s+/).filter(Boolean)) {
+      const equals = word.indexOf('=')
+      if (equals === -1) refuseDirectives('a word is not of the form key=value.', known)
+      const key = word.slice(0, equals)
+      const rule = Object.hasOwn(known.rules, key) ? known.rules[key] : undefined
+      if (!rule) refuseDirectives(KEY.test(key) ? `"${key}" is not a key.` : 'a key is not known.', known)
+      given[key] = readValue(key, word.slice(equals + 1), { rule, known })
+    }
+  }
+  return given
+}
+
+function readValue(key: string, value: string, { rule, known }: { rule: Rule; known: Known }): number | string {
+  if ('values' in rule) {
+    if (!rule.values.includes(value)) refuseDirectives(`${key} must be ${rule.values.join(' or ')}.`, known)
+    return value
+  }
+  const number = NUMBER.test(value) ? Number(value) : Number.NaN
+  if (!(number >= rule.minimum && number <= rule.maximum)) {
+    refuseDirectives(`${key} must be a whole number from ${rule.minimum} to ${rule.maximum}.`, known)
+  }
+  return number
+}
+
+export function refuseDirectives(why: string, { rules, param }: Known): never {
+  const known = Object.entries(rules)
     .map(([key, rule]) => `${key}=${'values' in rule ? rule.values.join('|') : `${rule.minimum}..${rule.maximum}`}`)
     .join(', ')
+  throw new GatewayError('upstream_invalid_request', `@sandbox: ${why} Known are: ${known}.`, {
+    param,
+    upstream_status: 400,
+  })
 }

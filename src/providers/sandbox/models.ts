@@ -1,5 +1,7 @@
 /** The sandbox's rows of the catalogue: simulated models with the per-model differences of the specification, 2.3. */
+
 import type { Limits, ModelConfig } from '../../config/schema.ts'
+import { ASPECT_RATIOS, DURATIONS, SIZES } from './render/plan.ts'
 
 /** Invented dates, all past, so that both ends of the life cycle can be seen at once. */
 const CREATED = Date.UTC(2024, 0, 1) / 1000
@@ -63,5 +65,22 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
     replaced_by: 'sandbox/general',
     limits: withDefaults(32_768),
     capabilities: capabilities(true),
+  }),
+  'sandbox/text-to-video': row('text-to-video', {
+    families: ['video-generation', 'chatcompat-video'],
+    video: {
+      aspect_ratio: { values: [...ASPECT_RATIOS], default: '16:9' },
+      duration: { values: [...DURATIONS], default: 4 },
+      size: { values: [...SIZES], default: '720p' },
+      audio_enable: { values: [false, true], default: false },
+      image: 'no',
+      last_image: false,
+      images: 0,
+      video: 'no',
+      // It would be taken and then not heeded.
+      negative_prompt: false,
+      seed: true,
+      n: 1,
+    },
   }),
 }

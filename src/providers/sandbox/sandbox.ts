@@ -9,6 +9,7 @@ import { paced } from './pace.ts'
 import { type Prompt, readPrompt } from './prompt.ts'
 import { createRandom } from './random.ts'
 import { countPrompt } from './tokens.ts'
+import { createSandboxVideo } from './video.ts'
 import { type Answer, chunksOf, completionOf, outputOf } from './wire-shapes.ts'
 
 export type SandboxParts = {
@@ -68,9 +69,13 @@ export function createSandbox({ id, clock, manual }: SandboxParts): Provider {
     })
   }
 
+  const { video, close } = createSandboxVideo({ id, clock })
+
   return {
     id,
     kind: 'sandbox',
+    video,
+    close,
     chat: {
       async whole(call, signal) {
         const { prompt, said } = await answer(call, signal)

@@ -1,7 +1,9 @@
 /** Renders one video, frame by frame, in the process that it is called in. */
-import { writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { setImmediate } from 'node:timers/promises'
+import type { Canvas } from '@napi-rs/canvas'
 import { encodeSound } from './aac.ts'
+import { startFfmpeg } from './ffmpeg.ts'
 import { registerFonts } from './fonts.ts'
 import { createFrameEncoder } from './h264.ts'
 import { muxVideo } from './mux.ts'
@@ -9,14 +11,18 @@ import { createPicture } from './picture.ts'
 import type { RenderPlan } from './plan.ts'
 import { composeSound } from './sound.ts'
 
-let areFontsRegistered = false
+export type RenderJob = {
+  plan: RenderPlan
+  path: string
+  /** Told how many frames are done. */
+  onFrame: (frames: number) => void
+}
 
-export async function renderVideo(plan: RenderPlan, path: string, onFrame: (frames: number) => void): Promise<void> {
-  const { createCanvas, GlobalFonts } = await import('@napi-rs/canvas')
-  if (!areFontsRegistered) registerFonts(GlobalFonts)
-  areFontsRegistered = true
-  const canvas = createCanvas(plan.width, plan.height)
-  const draw = createPicture(canvas.getContext('2d'), plan)
+let canvasModule: Promise<typeof import('@napi-rs/canvas')> | undefined
+
+/** With what npm ships. */
+export async function renderVideo({ plan, path, onFrame }: RenderJob): Promise<void> {
+  const { canvas, draw } = await prepare(plan)
   const encoder = await createFrameEncoder(plan)
   for (let frame = 0; frame < plan.frames; frame++) {
     draw(frame)
@@ -24,6 +30,38 @@ export async function renderVideo(plan: RenderPlan, path: string, onFrame: (fram
     onFrame(frame + 1)
     await setImmediate()
   }
-  const sound = plan.audio ? await encodeSound(composeSound(plan.seed, plan.frames / plan.rate)) : undefined
+  const samples = soundOf(plan)
+  const sound = samples && (await encodeSound(samples))
   await writeFile(path, await muxVideo({ plan, pictures: encoder.finish(), sound }))
 }
+
+/** With the ffmpeg at `command`. */
+export async function renderWithFfmpeg(command: string, { plan, path, onFrame }: RenderJob): Promise<void> {
+  const { canvas, draw } = await prepare(plan)
+  const ffmpeg = await startFfmpeg({ command, plan, path, sound: soundOf(plan) })
+  try {
+    for (let frame = 0; frame < plan.frames; frame++) {
+      draw(frame)
+      await ffmpeg.add(canvas.data())
+      onFrame(frame + 1)
+      await setImmediate()
+    }
+    await ffmpeg.finish()
+  } catch (error) {
+    ffmpeg.kill()
+    await rm(path, { force: true })
+    throw error
+  }
+}
+
+async function prepare(plan: RenderPlan): Promise<{ canvas: Canvas; draw: (frame: number) => void }> {
+  canvasModule ??= import('@napi-rs/canvas').then((module) => {
+    registerFonts(module.GlobalFonts)
+    return module
+  })
+  const canvas = (await canvasModule).createCanvas(plan.width, plan.height)
+  return { canvas, draw: createPicture(canvas.getContext('2d'), plan) }
+}
+
+const soundOf = ({ audio, seed, frames, rate }: RenderPlan): Float32Array | undefined =>
+  audio ? composeSound(seed, frames / rate) : undefined

@@ -1,0 +1,90 @@
+/** An order of a video as the sandbox hands it back: all that a later process needs to render the very same video. */
+import Type from 'typebox'
+import Value from 'typebox/value'
+import type { Clock } from '../../kit/clock.ts'
+import { sha256 } from '../../kit/secret.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { FailCode } from '../../spec/task.ts'
+import type { VideoCall } from '../provider.ts'
+import { ASPECT_RATIOS, DURATIONS, SIZES } from './render/plan.ts'
+import { readVideoPrompt } from './video-directives.ts'
+
+/** What happens after the order was taken. */
+const Course = Type.Object({
+  retry_after: Type.Optional(Type.Integer()),
+  limit: Type.Optional(Type.Integer()),
+  garbage: Type.Optional(Type.Integer()),
+  fail: Type.Optional(FailCode),
+  no_output: Type.Optional(Type.Literal('1')),
+  hang: Type.Optional(Type.Literal('1')),
+  queue_ms: Type.Optional(Type.Integer()),
+  render_ms: Type.Optional(Type.Integer()),
+  quick: Type.Optional(Type.Literal('1')),
+})
+
+const VideoOperation = Type.Object({
+  id: Type.String(),
+  /** What is shown of the prompt. */
+  text: Type.String(),
+  seed: Type.String(),
+  aspect_ratio: Type.Enum([...ASPECT_RATIOS]),
+  size: Type.Enum([...SIZES]),
+  duration: Type.Enum([...DURATIONS]),
+  audio: Type.Boolean(),
+  /** Unix milliseconds, from which `queue_ms` and `render_ms` count. */
+  ordered_ms: Type.Integer(),
+  course: Course,
+})
+export type VideoOperation = Type.Static<typeof VideoOperation>
+
+/** More than this could not be read in a frame. */
+const MAX_TEXT = 1500
+
+/** What the order says of itself, beside the operation. */
+export type ReadOrder = {
+  operation: VideoOperation
+  status: number | undefined
+  retry_after: number | undefined
+  lose: boolean
+}
+
+/** Throws `upstream_invalid_request` with the field at fault. */
+export function readOrder({ request, model, idempotency_key }: VideoCall, clock: Clock): ReadOrder {
+  const { text, directives } = readVideoPrompt(request.prompt)
+  const { status, lose, ...course } = directives
+  const { aspect_ratio, size, duration, audio_enable, seed } = request
+  for (const field of ['image', 'last_image', 'images', 'video', 'negative_prompt'] as const) {
+    if (request[field] !== undefined) refuse(field, `"${field}" is not something that the sandbox can draw from`)
+  }
+  if (request.n > 1) refuse('n', 'the sandbox makes one video at a time: n must be 1')
+  const operation: VideoOperation = {
+    id: `vid_${sha256(idempotency_key).slice(0, 32)}`,
+    text: text.slice(0, MAX_TEXT),
+    seed: sha256(JSON.stringify([model, text, seed ?? null])),
+    aspect_ratio: oneOf(ASPECT_RATIOS, aspect_ratio ?? '16:9', 'aspect_ratio'),
+    size: oneOf(SIZES, size ?? '720p', 'size'),
+    duration: oneOf(DURATIONS, duration ?? 4, 'duration'),
+    audio: audio_enable ?? false,
+    ordered_ms: clock.now(),
+    course,
+  }
+  return { operation, status, retry_after: course.retry_after, lose: lose !== undefined }
+}
+
+/** Throws `bad_upstream_response` for what the sandbox did not write. */
+export function readOperation(value: unknown): VideoOperation {
+  if (Value.Check(VideoOperation, value)) return value
+  throw new GatewayError('bad_upstream_response', 'The sandbox does not know such an operation.')
+}
+
+function oneOf<T extends string | number>(allowed: readonly T[], given: string | number, param: string): T {
+  const found = allowed.find((value) => value === given)
+  return found ?? refuse(param, `${param} must be ${allowed.join(' or ')}`)
+}
+
+function refuse(param: string, why: string): never {
+  throw new GatewayError('upstream_invalid_request', `The simulated vendor refused the order: ${why}.`, {
+    param,
+    upstream_status: 400,
+  })
+}
