@@ -43,9 +43,10 @@ afterEach(async () => {
 
 describe('addresses', () => {
   test('an address of another kind is refused without repeating what may be a password', async () => {
-    const error = await refusal('postgres://user:hunter2@host/db')
+    const error = await refusal('mysql://user:hunter2@host/db')
     expect(error.message).toBe(
-      'The store\'s address must be "sqlite:<path>" or "sqlite::memory:"; it is "postgres:...".',
+      'The store\'s address must be "sqlite:<path>", "sqlite::memory:" or ' +
+        '"postgres://<user>:<password>@<host>:<port>/<database>"; it is "mysql:...".',
     )
   })
 

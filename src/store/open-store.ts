@@ -10,16 +10,21 @@ import { taskStore } from './tasks.ts'
 import { tokenStore } from './tokens.ts'
 import { usageStore } from './usage.ts'
 
-/** `url` is `sqlite:<path>` or `sqlite::memory:`. Throws StoreError with words for the operator. */
+const ADDRESSES = '"sqlite:<path>", "sqlite::memory:" or "postgres://<user>:<password>@<host>:<port>/<database>"'
+
+/** `url` is one of ADDRESSES. Throws StoreError with words for the operator. */
 export async function openStore({ url }: { url: string }): Promise<Store> {
   const [scheme = ''] = url.split(':', 1)
   const rest = url.slice(scheme.length + 1)
-  if (scheme !== 'sqlite' || rest === '') {
-    // Only the scheme is repeated: an address may hold a password.
-    const found = url.includes(':') ? `"${scheme}:${scheme === 'sqlite' ? '' : '...'}"` : 'something else'
-    throw new StoreError(`The store's address must be "sqlite:<path>" or "sqlite::memory:"; it is ${found}.`)
+  if (scheme === 'sqlite' && rest !== '') return storeOf(await openSqlite(rest))
+  if ((scheme === 'postgres' || scheme === 'postgresql') && rest.startsWith('//')) {
+    // Only when it is wanted: a start on SQLite should not wait for the driver of another engine.
+    const { openPostgres } = await import('./engines/postgres.ts')
+    return storeOf(await openPostgres(url))
   }
-  return storeOf(await openSqlite(rest))
+  // Only the scheme is repeated: an address may hold a password.
+  const found = url.includes(':') ? `"${scheme}:${scheme === 'sqlite' ? '' : '...'}"` : 'something else'
+  throw new StoreError(`The store's address must be ${ADDRESSES}; it is ${found}.`)
 }
 
 function storeOf(engine: Engine): Store {

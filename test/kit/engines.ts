@@ -4,23 +4,29 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openStore } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
+import { startPostgres } from './postgres.ts'
 
 export type Engine = {
   name: string
+  /** How its SQL is spoken, where a test has to. */
+  sql: 'sqlite' | 'postgres'
   /** A new, empty store. */
   open(): Promise<Store>
   /** Opens the data of the last `open` once more, as another process would; absent where nobody else can. */
   openAgain?(): Promise<Store>
+  /** The address of the last `open`; absent where nobody else can use it. */
+  url?(): string
   /** Closes what was opened and removes its data. */
   cleanup(): Promise<void>
 }
 
-export const ENGINES: Engine[] = [sqliteInMemory(), sqliteFile()]
+export const ENGINES: Engine[] = [sqliteInMemory(), sqliteFile(), postgres()]
 
 function sqliteInMemory(): Engine {
   const { keep, closeAll } = keeper()
   return {
     name: 'sqlite in memory',
+    sql: 'sqlite',
     open: () => keep(openStore({ url: 'sqlite::memory:' })),
     cleanup: closeAll,
   }
@@ -32,6 +38,8 @@ function sqliteFile(): Engine {
   const url = () => `sqlite:${join(directories.at(-1) ?? '', 'gatehouse.db')}`
   return {
     name: 'sqlite file',
+    sql: 'sqlite',
+    url,
     async open() {
       directories.push(await mkdtemp(join(tmpdir(), 'gatehouse-store-')))
       return keep(openStore({ url: url() }))
@@ -40,6 +48,26 @@ function sqliteFile(): Engine {
     async cleanup() {
       await closeAll()
       for (const directory of directories.splice(0)) await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+function postgres(): Engine {
+  const { keep, closeAll } = keeper()
+  const databases: string[] = []
+  const url = () => databases.at(-1) ?? ''
+  return {
+    name: 'postgres',
+    sql: 'postgres',
+    url,
+    async open() {
+      databases.push(await (await startPostgres()).createDatabase())
+      return keep(openStore({ url: url() }))
+    },
+    openAgain: () => keep(openStore({ url: url() })),
+    async cleanup() {
+      await closeAll()
+      for (const database of databases.splice(0)) await (await startPostgres()).dropDatabase(database)
     },
   }
 }

@@ -1,0 +1,135 @@
+/** PostgreSQL by `pg`: a bounded pool, the same tables, and words for the operator when it cannot be used. */
+import { Kysely, PostgresDialect } from 'kysely'
+import { Client, type ClientConfig, type CustomTypesConfig, Pool, types } from 'pg'
+import type { Engine } from '../engine.ts'
+import { migrate } from '../migrate.ts'
+import { StoreError } from '../store-error.ts'
+import type { Tables } from '../tables.ts'
+import { createSharedNews } from './postgres-news.ts'
+
+/** A server allows 100 by default; several gateways and the operator's tools share them. */
+const MOST_CONNECTIONS = 10
+const CONNECT_MILLISECONDS = 10_000
+/** No statement of ours takes long; after this the network is taken for dead and the call fails. */
+const QUERY_MILLISECONDS = 30_000
+/** The server gives up a transaction whose gateway fell silent, so that its rows are not locked for ever. */
+const SILENT_MILLISECONDS = 60_000
+/** Any number that only Gatehouse uses: who holds this lock of the server changes the tables. */
+const MIGRATION_LOCK = 7_306_089_155
+
+const INT8 = 20
+/** Times and counts stay far below 2^53; as text, which is the default, they would not be numbers. */
+const NUMBERS: CustomTypesConfig = {
+  getTypeParser: (type: number, format?: 'text' | 'binary') =>
+    type === INT8 ? Number : format === 'binary' ? types.getTypeParser(type, 'binary') : types.getTypeParser(type),
+}
+
+type Place = { config: ClientConfig; database: string; where: string; user: string }
+
+/** `url` is `postgres://<user>:<password>@<host>:<port>/<database>`, with parameters such as `?sslmode=require`. */
+export async function openPostgres(url: string): Promise<Engine> {
+  const place = placeOf(url)
+  await upToDate(place)
+  const pool = poolOf({
+    ...place.config,
+    max: MOST_CONNECTIONS,
+    query_timeout: QUERY_MILLISECONDS,
+    idle_in_transaction_session_timeout: SILENT_MILLISECONDS,
+  })
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+  const news = createSharedNews({ db, connect: () => new Client(place.config) })
+  return {
+    name: 'postgres',
+    db,
+    write: (work) => db.transaction().execute(work),
+    many_writers: true,
+    tell: news.tell,
+    watch: news.watch,
+    async close() {
+      await news.close()
+      await db.destroy()
+    },
+  }
+}
+
+function placeOf(url: string): Place {
+  const config: ClientConfig = {
+    connectionString: url,
+    connectionTimeoutMillis: CONNECT_MILLISECONDS,
+    keepAlive: true,
+    application_name: 'gatehouse',
+    types: NUMBERS,
+  }
+  const client = parsed(config)
+  const { host, port, database = '', user = '' } = client
+  return { config, database, user, where: host.startsWith('/') ? host : `${host}:${port}` }
+}
+
+function parsed(config: ClientConfig): Client {
+  try {
+    return new Client(config)
+  } catch {
+    // Without its cause, which repeats the address and with it the password.
+    throw new StoreError(
+      `The store's address cannot be read. It must be "postgres://<user>:<password>@<host>:<port>/<database>"; ` +
+        'characters such as @, / and # in the password are written as %40, %2F and %23.',
+    )
+  }
+}
+
+/** A lost connection makes the calls that use it fail; without these listeners it would end the process. */
+function poolOf(config: ConstructorParameters<typeof Pool>[0]): Pool {
+  const pool = new Pool(config)
+  pool.on('error', () => undefined)
+  pool.on('connect', (client) => void client.on('error', () => undefined))
+  return pool
+}
+
+/**
+ * By connections of its own: building an index may take longer than any other statement. Processes that start together
+ * stand in line.
+ */
+async function upToDate(place: Place): Promise<void> {
+  const guard = new Client(place.config)
+  guard.on('error', () => undefined)
+  try {
+    await guard.connect()
+  } catch (cause) {
+    throw new StoreError(refusal(place, cause), cause)
+  }
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: poolOf({ ...place.config, max: 2 }) }) })
+  try {
+    await guard.query('select pg_advisory_lock($1)', [MIGRATION_LOCK])
+    await migrate(db, `"${place.database}" at ${place.where}`)
+  } catch (cause) {
+    throw cause instanceof StoreError ? cause : new StoreError(refusal(place, cause), cause)
+  } finally {
+    await db.destroy()
+    await guard.end()
+  }
+}
+
+/** What PostgreSQL's codes mean for the operator. */
+const ADVICE: Record<string, string> = {
+  '28P01': 'Check the user and the password in the address.',
+  '28000': 'The server does not let this user in from here; see its pg_hba.conf.',
+  '3D000': 'Create the database first (createdb), or name another one.',
+  '42501': 'The user must be allowed to create tables in it: grant create on schema public.',
+  '53300': 'The server has no connection left; each gateway uses up to 11.',
+  ECONNREFUSED: 'Is the server running, and does it listen there?',
+  ENOTFOUND: 'Check the name of the host.',
+}
+
+function refusal({ database, where, user }: Place, cause: unknown): string {
+  const { code, message } = faultOf(cause)
+  const advice = ADVICE[code]
+  return `Cannot use the PostgreSQL database "${database}" at ${where} as the user "${user}": ${message}.${advice ? ` ${advice}` : ''}`
+}
+
+/** A name with several addresses fails with several errors, and no message of its own. */
+function faultOf(cause: unknown): { code: string; message: string } {
+  const [first] = cause instanceof AggregateError ? cause.errors : [cause]
+  const code = first instanceof Error && 'code' in first ? String(first.code) : ''
+  const message = first instanceof Error ? first.message : String(first)
+  return { code, message: message || code }
+}

