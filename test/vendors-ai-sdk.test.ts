@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
 import { createLog } from '../src/kit/log.ts'
+import { discoverProviders } from '../src/providers/discover.ts'
 import type { RemoteOutput, TaskProgress, VideoCall, VideoProvider } from '../src/providers/provider.ts'
 import { createProvider } from '../src/providers/registry.ts'
 import { createTransport } from '../src/providers/transport.ts'
@@ -1336,5 +1337,38 @@ describe('google-vertex is entered', () => {
     ['nothing', { options: { project: 'p' } }, {}],
   ])('not with %s, which is said at once', (_, config, environment) => {
     expect(() => createProvider(partsOf({ kind: 'google-vertex', ...config }, environment))).toThrow('providers.acme')
+  })
+})
+
+describe('presets', () => {
+  test.each([
+    ['fal', 'FAL_KEY'],
+    ['replicate', 'REPLICATE_API_TOKEN'],
+    ['minimax', 'MINIMAX_API_KEY'],
+    ['black-forest-labs', 'BFL_API_KEY'],
+  ])('%s is a vendor of videos, with the key of %s; a key alone brings no provider', (preset, name) => {
+    const provider = createProvider(partsOf({ preset }, { [name]: KEY }))
+    expect([provider.kind as string, provider.chat, typeof provider.video]).toEqual([preset, undefined, 'object'])
+    expect(discoverProviders({ [name]: KEY })).toEqual({})
+  })
+
+  test.each([
+    ['xai', 'XAI_API_KEY'],
+    ['alibaba', 'DASHSCOPE_API_KEY'],
+    ['gemini', 'GEMINI_API_KEY'],
+  ])('%s chats and makes videos with one key', (preset, name) => {
+    for (const provider of [
+      createProvider(partsOf({ preset }, { [name]: KEY })),
+      createProvider(partsOf({ preset, key: KEY, headers: { 'x-team': 'blue' } })),
+    ]) {
+      expect([provider.kind, typeof provider.chat, typeof provider.video]).toEqual(['chatcompat', 'object', 'object'])
+    }
+    // Without a key there is nobody to pay; at an address of the operator's own nobody knows where videos are made.
+    expect(createProvider(partsOf({ preset })).video).toBeUndefined()
+    expect(createProvider(partsOf({ preset, key: KEY, base_url: 'https://proxy.example/v1' })).video).toBeUndefined()
+  })
+
+  test('of chat alone stay so', () => {
+    expect(createProvider(partsOf({ preset: 'groq', key: KEY })).video).toBeUndefined()
   })
 })

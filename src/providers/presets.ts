@@ -1,7 +1,11 @@
-/** Known OpenAI-shaped vendors and local runtimes, as rows of data. What an operator writes wins over any of it. */
-import type { ProviderConfig, Quirks } from '../config/schema.ts'
+/** Known vendors and local runtimes, as rows of data. What an operator writes wins over any of it. */
+import type { ProviderConfig, ProviderKind, Quirks } from '../config/schema.ts'
 
 export type Preset = {
+  /** How it is spoken to. Default: chatcompat. */
+  kind?: ProviderKind
+  /** The kind by which the same vendor takes orders for videos, with the same key. */
+  video?: ProviderKind
   base_url: string
   /** Environment variables that hold its key, the first that is set wins; none for what needs no key. */
   key_env: string[]
@@ -66,6 +70,7 @@ export const PRESETS: Record<string, Preset> = {
   gemini: {
     base_url: 'https://generativelanguage.googleapis.com/v1beta/openai',
     key_env: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
+    video: 'google',
     fields: { drop: [...TUNING, ...OWN_EXTRAS, 'messages.reasoning_content'] },
     chat_models: {
       include: ['gemini*', 'gemma*'],
@@ -103,6 +108,7 @@ export const PRESETS: Record<string, Preset> = {
   xai: {
     base_url: 'https://api.x.ai/v1',
     key_env: ['XAI_API_KEY'],
+    video: 'xai',
     chat_models: { exclude: ['*image*', '*imagine*', '*video*'] },
   },
   together: {
@@ -148,6 +154,7 @@ export const PRESETS: Record<string, Preset> = {
   alibaba: {
     base_url: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1',
     key_env: ['DASHSCOPE_API_KEY'],
+    video: 'alibaba',
     fields: { rename: { thinking_enabled: 'enable_thinking' } },
   },
   zai: { base_url: 'https://api.z.ai/api/paas/v4', key_env: ['ZAI_API_KEY'] },
@@ -160,6 +167,27 @@ export const PRESETS: Record<string, Preset> = {
   },
   huggingface: { base_url: 'https://router.huggingface.co/v1', key_env: ['HF_TOKEN'], found_by_key: false },
   github: { base_url: 'https://models.github.ai/inference', key_env: ['GITHUB_TOKEN'], found_by_key: false },
+
+  // Vendors of videos. They list no models, so a key alone would bring a provider that serves nothing.
+  fal: { kind: 'fal', base_url: 'https://queue.fal.run', key_env: ['FAL_KEY', 'FAL_API_KEY'], found_by_key: false },
+  replicate: {
+    kind: 'replicate',
+    base_url: 'https://api.replicate.com/v1',
+    key_env: ['REPLICATE_API_TOKEN'],
+    found_by_key: false,
+  },
+  minimax: {
+    kind: 'minimax',
+    base_url: 'https://api.minimax.io/v2',
+    key_env: ['MINIMAX_API_KEY'],
+    found_by_key: false,
+  },
+  'black-forest-labs': {
+    kind: 'black-forest-labs',
+    base_url: 'https://api.bfl.ai/v1',
+    key_env: ['BFL_API_KEY'],
+    found_by_key: false,
+  },
 
   ollama: {
     base_url: 'http://127.0.0.1:11434/v1',

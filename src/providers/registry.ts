@@ -10,6 +10,7 @@ import { createChatcompatVideo } from './chatcompat-video.ts'
 import { createKling } from './kling.ts'
 import { createLuma } from './luma.ts'
 import type { Media } from './order-json.ts'
+import { PRESETS, type Preset } from './presets.ts'
 import type { Provider } from './provider.ts'
 import { createRunway } from './runway.ts'
 import { createSandbox } from './sandbox/sandbox.ts'
@@ -45,8 +46,22 @@ const KINDS: { [kind in ProviderKind]?: (parts: ProviderParts) => Provider } = {
 
 /** The provider that a configuration describes. Throws an Error that names it and says what would be right. */
 export function createProvider(parts: ProviderParts): Provider {
-  const kind = parts.config.kind ?? 'chatcompat'
+  const preset = Object.hasOwn(PRESETS, parts.config.preset ?? '') ? PRESETS[parts.config.preset ?? ''] : undefined
+  const kind = parts.config.kind ?? preset?.kind ?? 'chatcompat'
   const create = KINDS[kind]
   if (!create) throw new Error(`providers.${parts.id}: the kind "${kind}" is not served yet`)
-  return create(parts)
+  const provider = create(parts)
+  return kind === 'chatcompat' && preset?.video ? withVideo(provider, preset, parts) : provider
+}
+
+/** The same vendor for videos as well: at its own address there, so not where another one is configured. */
+function withVideo(provider: Provider, { video: kind, key_env }: Preset, parts: ProviderParts): Provider {
+  const { config, environment } = parts
+  const key = config.key ?? key_env.map((name) => environment[name]).find((value) => value)
+  const create = kind && KINDS[kind]
+  if (!create || !key || config.base_url !== undefined) return provider
+  const { timeouts, options } = config
+  const own = { kind, key, ...(timeouts ? { timeouts } : {}), ...(options ? { options } : {}) }
+  const { video } = create({ ...parts, config: own })
+  return video ? { ...provider, video } : provider
 }
