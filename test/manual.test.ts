@@ -1,0 +1,120 @@
+/** The manual says what is: its tables are those of the code, its snippets run, its links lead somewhere. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { checkFile } from '../src/config/check.ts'
+import { readYaml } from '../src/config/read-yaml.ts'
+import { FAIL_CODES } from '../src/spec/task.ts'
+import { callbackSecret, signatureHeaders } from '../src/tasks/callbacks-signature.ts'
+
+const ROOT = join(import.meta.dir, '..')
+const DIRECTORY = join(ROOT, 'docs/manual')
+const pages = readdirSync(DIRECTORY).filter((name) => name.endsWith('.md'))
+const page = (name: string) => readFileSync(join(DIRECTORY, name), 'utf8')
+const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+
+/** The blocks of code in this language, without their fences. */
+const blocks = (text: string, language: string): string[] =>
+  [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, code = '']) => code)
+
+let directory: string
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'gatehouse-manual-'))
+})
+afterAll(() => rmSync(directory, { recursive: true }))
+
+test('the README lists every page', () => {
+  expect(pages.filter((name) => !readme.includes(`(docs/manual/${name})`))).toEqual([])
+})
+
+test.each(pages)('what %s links to is there', (name) => {
+  const links = [...page(name).matchAll(/\]\((?!https?:)([^)#]+)(#[^)]*)?\)/g)].map(([, target = '']) => target)
+  expect(links.filter((target) => !existsSync(join(DIRECTORY, target)))).toEqual([])
+})
+
+test('the page on fail codes has a row for every code, as the sheet has it', () => {
+  const rows = [...page('fail-codes.md').matchAll(/^\| `(\w+)` \|.*$/gm)]
+  const wanted = Object.entries(FAIL_CODES).map(([code, { when, advice }]) => `| \`${code}\` | ${when} | ${advice} |`)
+  expect(rows.map(([row]) => row)).toEqual(wanted)
+})
+
+test('every example of a configuration is valid', () => {
+  const environment = { ACME_KEY: 'k', OPENAI_API_KEY: 'k', S3_KEY: 'k', S3_SECRET: 'k' }
+  const problems = blocks(page('configuration.md'), 'yaml')
+    .filter((text) => !text.startsWith('#'))
+    .flatMap((text) => {
+      const known = /^providers:/m.test(text)
+        ? text
+        : `${text}\nproviders: { acme: { base_url: "https://a.example/v1" } }\n`
+      return checkFile({ file: 'x', yaml: readYaml(known, environment), discover: false, vendors: undefined, now: 0 })
+        .problems
+    })
+  expect(problems).toEqual([])
+})
+
+test('the program of the README is that of the page on videos', () => {
+  const [program = ''] = blocks(page('videos.md'), 'ts')
+  expect(program).toContain("import { writeFile } from 'node:fs/promises'")
+  expect(blocks(readme, 'ts')).toContain(program)
+  expect(program.split('\n').filter(Boolean).length).toBeLessThanOrEqual(24)
+})
+
+describe('the verification of webhooks', () => {
+  const secret = callbackSecret('a master secret', 'tok_a')
+  const body = '{"type":"task.succeeded","data":{"task_id":"task_ü"}}'
+  const signed = (change: { timestamp?: number; secret?: string } = {}) =>
+    signatureHeaders({ secret, id: 'evt_1', timestamp: Math.floor(Date.now() / 1000), body, ...change })
+  const now = () => Math.floor(Date.now() / 1000)
+
+  /** What is sent, and whether it is ours. */
+  const CASES: [string, () => { headers: Record<string, string>; body?: string }, boolean][] = [
+    ['takes what we have signed', () => ({ headers: signed() }), true],
+    ['takes one of several signatures', () => with_((one) => `v1,AAAA v2,x ${one}`), true],
+    ['refuses another body', () => ({ headers: signed(), body: body.replace('succeeded', 'failed') }), false],
+    [
+      'refuses the secret of another token',
+      () => ({ headers: signed({ secret: callbackSecret('a master secret', 'b') }) }),
+      false,
+    ],
+    ['refuses another id', () => ({ headers: { ...signed(), 'webhook-id': 'evt_2' } }), false],
+    ['refuses another time', () => ({ headers: { ...signed(), 'webhook-timestamp': String(now() - 60) } }), false],
+    ['refuses what is older than five minutes', () => ({ headers: signed({ timestamp: now() - 310 }) }), false],
+    ['takes what is a little younger than that', () => ({ headers: signed({ timestamp: now() - 280 }) }), true],
+    ['refuses an empty signature', () => with_(() => ''), false],
+    ['refuses a signature that is cut', () => with_((one) => one.slice(0, -4)), false],
+  ]
+  function with_(change: (signature: string) => string) {
+    const headers = signed()
+    return { headers: { ...headers, 'webhook-signature': change(headers['webhook-signature'] ?? '') } }
+  }
+
+  test.each(CASES)('in TypeScript %s', async (_, make, ours) => {
+    const file = join(directory, 'verify.ts')
+    writeFileSync(file, blocks(page('webhooks.md'), 'ts')[0] ?? '')
+    const { verifyWebhook } = await import(file)
+    const sent = make()
+    const event = verifyWebhook(new Headers(sent.headers), sent.body ?? body, secret)
+    expect(event).toEqual(ours ? JSON.parse(body) : undefined)
+  })
+
+  const python = Bun.which('python3')
+  test.skipIf(!python)('in Python it says the same', async () => {
+    const file = join(directory, 'verify.py')
+    const cases = CASES.map(([, make]) => ({ body, ...make() }))
+    const run = `
+import sys
+for case in json.load(sys.stdin):
+    event = verify_webhook(case["headers"], case["body"].encode(), ${JSON.stringify(secret)})
+    print(json.dumps(event is not None))
+`
+    writeFileSync(file, (blocks(page('webhooks.md'), 'python')[0] ?? '') + run)
+    const child = Bun.spawn([python ?? 'python3', file], {
+      stdin: new Blob([JSON.stringify(cases)]),
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+    expect({ out: out.trim().split('\n'), err }).toEqual({ out: CASES.map(([, , ours]) => String(ours)), err: '' })
+  })
+})
