@@ -337,6 +337,7 @@ const GOOGLE: Case = {
   unable: [
     { order: { video: FILM }, param: 'video' },
     { order: { last_image: PNG, images: [PNG] }, param: 'images' },
+    { order: { audio_enable: true }, model: 'veo-2.0-generate-001', param: 'audio_enable' },
   ],
 }
 
@@ -398,6 +399,7 @@ const VERTEX: Case = {
   unable: [
     { order: { video: FILM }, param: 'video' },
     { order: { last_image: PNG, images: [PNG] }, param: 'images' },
+    { order: { audio_enable: true }, model: 'veo-2.0-generate-001', param: 'audio_enable' },
   ],
 }
 
@@ -1077,6 +1079,17 @@ describe('what the vendors share', () => {
     await video.start(callOf(FAL, {}, 'bytedance/seedance-2.0/text-to-video'), SIGNAL)
     await video.start(callOf(FAL, {}, 'veo3'), SIGNAL)
     expect(vendor.requests.map(({ path }) => path)).toEqual(['/bytedance/seedance-2.0/text-to-video', '/fal-ai/veo3'])
+  })
+
+  test('a model of google without sound is not told of it', async () => {
+    const { vendor, video } = open(VERTEX, whole(fixture('google-vertex', 'accepted')))
+    await video.start(callOf(VERTEX, {}, 'veo-2.0-generate-001'), SIGNAL)
+    expect(vendor.requests[0]?.json().parameters).toEqual({
+      sampleCount: 1,
+      aspectRatio: '16:9',
+      resolution: '720p',
+      durationSeconds: 4,
+    })
   })
 
   test('a pinned version of replicate goes to its own path', async () => {

@@ -18,7 +18,7 @@ export const GOOGLE: AiSdkVendor = {
   media: 'bytes',
   drops: ['video'],
   // Whether there is sound is the model's matter here: there is no field for it.
-  write: (wanted, order) => ({ ...writeVeo(wanted, order), generateAudio: undefined }),
+  write: (wanted, order, model) => ({ ...writeVeo(wanted, order, model), generateAudio: undefined }),
   judge: judgeVeo,
   read: (payload) =>
     readVeo(payload, (response) => {

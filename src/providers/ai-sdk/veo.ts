@@ -6,13 +6,19 @@ import { refuseValue, tierOf } from '../video-fields.ts'
 import type { Said, VideoModelOptions, Wanted } from './vendor.ts'
 import { AGAINST_POLICY } from './words.ts'
 
-export function writeVeo(wanted: Wanted, order: VideoOrder): Wanted {
+export function writeVeo(wanted: Wanted, order: VideoOrder, model: string): Wanted {
+  const isSilent = model.startsWith('veo-2')
+  if (isSilent && order.audio_enable) throw refuseValue('audio_enable', `${model} makes no sound.`)
   if (order.negative_prompt) wanted.extras.negativePrompt = order.negative_prompt
   if (order.last_image !== undefined && order.images?.length) {
     throw refuseValue('images', 'Veo takes a last frame or reference images, not both.')
   }
   // The package knows pixels of landscape only, and hands on what it does not know.
-  return { ...wanted, resolution: tierOf(order.size) as VideoModelOptions['resolution'] }
+  return {
+    ...wanted,
+    generateAudio: isSilent ? undefined : wanted.generateAudio,
+    resolution: tierOf(order.size) as VideoModelOptions['resolution'],
+  }
 }
 
 /** `google.rpc.Code`, for what an operation failed with. */
