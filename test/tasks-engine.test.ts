@@ -85,8 +85,10 @@ describe('a submission', () => {
     expect(await house.submit({ prompt: 'a dog', duration: 4 }, { key: 'k', caller: callerOf('tok_two') })).not.toBe(
       first,
     )
-    const error = await errorOf(house.submit({ prompt: 'a dog', duration: 8 }, { key: 'k' }))
-    expect(error.code).toBe('idempotency_key_reused')
+    const longer = await errorOf(house.submit({ prompt: 'a dog', duration: 8 }, { key: 'k' }))
+    expect(longer.code).toBe('idempotency_key_reused')
+    const elsewhere = house.submit({ prompt: 'a dog', duration: 4 }, { key: 'k', family: 'chatcompat-video' })
+    expect((await errorOf(elsewhere)).code).toBe('idempotency_key_reused')
   })
 
   test('two at once with the same key are one task', async () => {
@@ -203,6 +205,29 @@ describe('the inputs', () => {
     await house.run(20)
     expect(tries).toBe(5)
     expect(failure(await house.read(id))).toBe('FAILURE input_media_invalid')
+  })
+
+  test('that were had at the third try leave nothing of it behind', async () => {
+    let tries = 0
+    const checkInputs = async () => {
+      if (tries++ < 2) throw new GatewayError('upstream_unreachable', 'The host of "image" cannot be reached.')
+    }
+    const acme = scriptedVendor({ start: hang })
+    await using house = await taskHouse({ checkInputs, vendors: { acme } })
+    const id = await house.submit({ image: 'https://example.test/a.png' })
+    await house.drift(15)
+    expect(acme.calls).toHaveLength(1)
+    expect(await house.read(id)).toMatchObject({ status: 'SUBMITTED', failures: 0 })
+  })
+
+  test('are kept no longer than until the order is taken', async () => {
+    const acme = scriptedVendor({ status: saying<TaskProgress>(working()) })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit({ image: 'https://example.test/a.png' })
+    expect(await house.store.tasks.inputs(id)).toBeDefined()
+    await house.run(1)
+    expect(await house.read(id)).toMatchObject({ status: 'QUEUED' })
+    expect(await house.store.tasks.inputs(id)).toBeUndefined()
   })
 
   test('are not asked for where there are none', async () => {

@@ -216,6 +216,43 @@ describe('the files', () => {
     expect(files.copied).toHaveLength(2)
   })
 
+  test('whose fresh link is the dead one are expired at once', async () => {
+    const files = memoryFiles({ copy: () => Promise.reject(gone()) })
+    await using house = await taskHouse({ files })
+    expect(failure(await house.read(await taken(house)))).toBe('FAILURE output_expired')
+    expect(files.copied).toHaveLength(1)
+  })
+
+  test('whose fresh link does not work yet are tried by it again, not by the dead one', async () => {
+    let news = 0
+    const files = memoryFiles({
+      copy: async (_, { url }) => {
+        if (url.endsWith('old')) throw gone()
+        if (news++ === 0) throw broken()
+        return undefined
+      },
+    })
+    const status = saying(success('https://a.test/old'), success('https://a.test/new'))
+    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ status }) } })
+    const id = await house.submit()
+    await house.run(12)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    expect(files.copied.map(({ source }) => source.url.slice(15))).toEqual(['old', 'new', 'new'])
+  })
+
+  test('that are being copied are not given up for a wish to cancel: they are paid for', async () => {
+    let is_there = false
+    const files = memoryFiles({ copy: async () => (is_there ? undefined : Promise.reject(broken())) })
+    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ cancel: async () => {} }) } })
+    const id = await taken(house)
+    await house.tasks.cancel(id, CALLER)
+    await house.run(10)
+    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    is_there = true
+    await house.run(60)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+  })
+
   test('that may not be fetched end the task with the reason; what was copied is removed', async () => {
     const files = memoryFiles({
       copy: async (key) => {
@@ -336,6 +373,21 @@ describe('the deadline', () => {
       outputs: [],
     })
     expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
+  })
+
+  test('is looked past no more once the outcome is known, also when an operator resumes the task', async () => {
+    const acme = scriptedVendor({ status: saying<TaskProgress>(...Array(60).fill(working), success()) })
+    await using house = await taskHouse({ vendors: { acme }, settings })
+    const id = await house.submit()
+    await house.run(125)
+    expect((await house.read(id)).late_outcome).toBeNull()
+    while ((await house.read(id)).late_outcome === null) await house.run(60)
+    const asked = acme.questions
+    const now = Math.floor(house.clock.now() / 1000)
+    await house.store.tasks.resume(id, { due_ms: house.clock.now(), deadline_at: now + 3_600 })
+    await house.run(900)
+    expect(acme.questions).toBe(asked)
+    expect(await house.read(id)).toMatchObject({ due_ms: null, fail_code: 'timeout' })
   })
 
   test('is looked past for a day, seldom', async () => {
@@ -612,10 +664,10 @@ describe('the worker', () => {
     await using house = await taskHouse({ around })
     is_away = true
     const id = await house.submit()
-    await house.run(10)
+    await house.drift(10)
     expect(await house.read(id)).toMatchObject({ status: 'NOT_START' })
     is_away = false
-    await house.run(10)
+    await house.drift(10)
     expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
@@ -642,6 +694,29 @@ describe('the worker', () => {
     expect(cut.sent_at).not.toBeNull()
     expect(cut.leased_by).not.toBe('')
     expect(await house.read(third)).toMatchObject({ status: 'NOT_START' })
+  })
+
+  test('takes back an order that a stop has cut before it was sent', async () => {
+    const acme = scriptedVendor({
+      start: (_, signal) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () =>
+            reject(new GatewayError('upstream_unreachable', 'cut', { taken: 'no' })),
+          )
+        }),
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.drift(1)
+    await house.tasks.stop({ deadline_ms: 0 })
+    expect(acme.calls).toHaveLength(1)
+    expect(await house.read(id)).toMatchObject({
+      status: 'SUBMITTED',
+      sent_at: null,
+      leased_by: '',
+      failures: 0,
+      tried: [],
+    })
   })
 
   test('gives a question that a stop has cut back at once', async () => {
@@ -708,6 +783,81 @@ describe('the worker', () => {
       expect([acme.calls.length, zenith.calls.length]).toEqual([calls, 0])
     },
   )
+
+  test('wakes by itself for each step that is due, and for nothing else', async () => {
+    const times: number[] = []
+    const acme = scriptedVendor({
+      status: async () => {
+        times.push(house.clock.now())
+        return times.length < 4 ? working : success()
+      },
+    })
+    let looks = 0
+    const around = (store: Store): Store => ({
+      ...store,
+      tasks: {
+        ...store.tasks,
+        lanes: () => {
+          looks++
+          return store.tasks.lanes()
+        },
+      },
+    })
+    await using house = await taskHouse({ vendors: { acme }, around })
+    const start = house.clock.now()
+    const id = await house.submit()
+    await house.drift(0.5)
+    expect(acme.calls).toHaveLength(1)
+    await house.drift(25)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    const pauses = times.map((time, index) => time - (times[index - 1] ?? start))
+    for (const pause of pauses) expect(pause).toBeWithin(3_000, 5_601)
+    looks = 0
+    await house.drift(20)
+    expect(looks).toBeWithin(19, 22)
+  })
+
+  test('brings the tasks that clients ask for forward in one batch a second', async () => {
+    let batches = 0
+    const around = (store: Store): Store => ({
+      ...store,
+      tasks: {
+        ...store.tasks,
+        hasten: (ids, now_ms) => {
+          batches++
+          return store.tasks.hasten(ids, now_ms)
+        },
+      },
+    })
+    const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
+    await using house = await taskHouse({ vendors: { acme }, around })
+    const ids = await Promise.all(Array.from({ length: 20 }, () => house.submit()))
+    await house.run(700)
+    for (let pace = 0; pace < 40; pace++) {
+      for (const id of ids) await house.tasks.find(id, CALLER)
+      await house.run(0.25)
+    }
+    expect(batches).toBeWithin(3, 11)
+  })
+
+  test('does not ask a vendor who asked for patience, however old the task and many the clients', async () => {
+    let answer: TaskProgress = working
+    const acme = scriptedVendor({ status: async () => answer })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(700)
+    answer = { ...working, retry_after_seconds: 60 }
+    await house.run(20)
+    const { due_ms } = await house.read(id)
+    const asked = acme.questions
+    while (house.clock.now() < (due_ms ?? 0) - 2_000) {
+      await house.tasks.find(id, CALLER)
+      await house.run(1)
+      expect(acme.questions).toBe(asked)
+    }
+    await house.run(4)
+    expect(acme.questions).toBe(asked + 1)
+  })
 
   test('asks sooner when a client does, of an old task', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
@@ -788,6 +938,17 @@ describe('a client', () => {
     expect(answer?.progress).toBeGreaterThan(seen.progress)
   })
 
+  test('who waits is answered when nothing but the progress has changed', async () => {
+    const acme = scriptedVendor({ status: saying<TaskProgress>(working, { ...working, progress: 50 }) })
+    await using house = await taskHouse({ vendors: { acme } })
+    const seen = await house.read(await taken(house))
+    const answer = house.tasks.wait(seen, { seconds: 25, signal: new AbortController().signal, caller: CALLER })
+    await house.run(8)
+    const waited = Math.floor(house.clock.now() / 1000)
+    expect(await Promise.race([answer, settled()])).toMatchObject({ status: 'IN_PROGRESS', progress: 64 })
+    expect(waited).toBeLessThan(seen.submit_time + 25)
+  })
+
   test('who waits is answered when the time is up, after a minute at most, and at once of an ended task', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
     await using house = await taskHouse({ vendors: { acme } })
@@ -819,7 +980,7 @@ describe('a client', () => {
     const id = await house.submit()
     const seen = await house.read(id)
     const { signal } = new AbortController()
-    await using other = await taskHouse({ store: house.store, clock: house.clock })
+    await using other = await taskHouse({ store: house.store, clock: house.clock, around })
     let answer: Task | undefined
     other.tasks.wait(seen, { seconds: 25, signal, caller: CALLER }).then((task) => (answer = task))
     await other.drift(2)

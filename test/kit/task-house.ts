@@ -9,7 +9,7 @@ import type { VideoRequest } from '../../src/spec/video-request.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { At } from '../../src/tasks/points.ts'
-import type { InputChecker, ProviderSettings, TaskSettings } from '../../src/tasks/tasks.ts'
+import type { InputChecker, Order, ProviderSettings, TaskSettings } from '../../src/tasks/tasks.ts'
 import { createTasks, type Tasks } from '../../src/tasks/tasks.ts'
 import { type ManualClock, manualClock } from './clock.ts'
 
@@ -124,7 +124,10 @@ export type TaskHouse = {
   providers: Map<string, Provider>
   settings: TaskSettings
   setTargets(ids: string[]): void
-  submit(request?: Partial<VideoRequest>, options?: { caller?: Caller; key?: string }): Promise<string>
+  submit(
+    request?: Partial<VideoRequest>,
+    options?: { caller?: Caller; key?: string; family?: Order['family'] },
+  ): Promise<string>
   read(task_id: string): Promise<Task>
   /** Moves time on in small paces, and lets every step that falls due be taken to its end. */
   run(seconds: number): Promise<void>
@@ -184,9 +187,9 @@ export async function taskHouse(options: HouseOptions = {}): Promise<TaskHouse> 
     providers,
     settings,
     setTargets,
-    async submit(request = {}, { caller = CALLER, key } = {}) {
+    async submit(request = {}, { caller = CALLER, key, family = 'video-generation' } = {}) {
       const order = { model: MODEL, prompt: 'a cat', ...request }
-      const given = { request: order, family: 'video-generation' as const, caller, base_url: 'http://gate.test' }
+      const given = { request: order, family, caller, base_url: 'http://gate.test' }
       const { task } = await tasks.submit(key === undefined ? given : { ...given, idempotency_key: key })
       return task.task_id
     },
@@ -220,6 +223,9 @@ function modelRow(ids: string[], providers: Map<string, Provider>, { keep_days }
     const provider = providers.get(id)
     return provider ? [{ provider, model: 'film-1' }] : []
   })
-  const config = { families: ['video-generation' as const], ...(keep_days !== undefined && { keep_days }) }
+  const config = {
+    families: ['video-generation' as const, 'chatcompat-video' as const],
+    ...(keep_days !== undefined && { keep_days }),
+  }
   return catalogueModel({ id: MODEL, config, targets, created: 0, when_retired: 'refuse' })
 }
