@@ -1,8 +1,10 @@
 /** The vendors behind AI SDK packages, each against a loopback vendor that answers in the vendor's own shapes. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
+import { DEFAULT_OUTPUTS, DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
 import { createLog } from '../src/kit/log.ts'
 import { discoverProviders } from '../src/providers/discover.ts'
@@ -13,6 +15,7 @@ import { type ErrorCode, GatewayError } from '../src/spec/error.ts'
 import type { FailCode, Json } from '../src/spec/task.ts'
 import type { VideoOrder } from '../src/spec/video-request.ts'
 import { manualClock } from './kit/clock.ts'
+import { startGateway } from './kit/gateway.ts'
 import { type Answer, reset, startVendor, type Vendor, whole } from './kit/vendor.ts'
 
 const KEY = 'key-canary-of-the-operator'
@@ -1350,6 +1353,62 @@ describe('google-vertex is entered', () => {
     ['nothing', { options: { project: 'p' } }, {}],
   ])('not with %s, which is said at once', (_, config, environment) => {
     expect(() => createProvider(partsOf({ kind: 'google-vertex', ...config }, environment))).toThrow('providers.acme')
+  })
+})
+
+describe('through the whole house, from the order to the file', () => {
+  const FILM_BYTES = Buffer.from('AAAAIGZ0eXBpc29tAAACAGlzb21pc28yYXZjMW1wNDE=', 'base64')
+
+  /** The files of the fixture lie at the vendor. */
+  const doneAt = (kind: string, origin: string) =>
+    JSON.parse(
+      JSON.stringify(fixture(kind, 'done'))
+        .replace(/https:\/\/(?!generativelanguage)[^"]+\.mp4[^"]*/g, `${origin}/made.mp4`)
+        .replace('AAAAIGZ0eXBpc29t', FILM_BYTES.toString('base64')),
+    )
+
+  test.each(CASES.map(named))('%s makes a video that is kept here', async (kind, given) => {
+    const vendor = startVendor()
+    started.push(vendor)
+    const [first = ''] = Object.keys(given.states)
+    const answers = [
+      whole(fixture(kind, 'accepted')),
+      whole(fixture(kind, first), { status: given.statuses?.[first] ?? 200 }),
+      whole('busy', { status: 503 }),
+      whole(doneAt(kind, vendor.origin)),
+    ]
+    const film = whole(FILM_BYTES.toString('latin1'), { headers: { 'content-type': 'video/mp4' } })
+    vendor.otherwise((wire) => (/made|files/.test(wire.request.path) ? film : (answers.shift() ?? film))(wire))
+    const directory = await mkdtemp(join(tmpdir(), 'gatehouse-vendors-'))
+    await using house = await startGateway({
+      providers: {
+        acme: { kind, key: KEY, base_url: vendor.origin + given.version, private_addresses: true, ...given.config },
+      },
+      models: { [`acme/${given.model}`]: { families: ['video-generation'], video: { n: 4 } } },
+      outputs: { ...DEFAULT_OUTPUTS, directory },
+    })
+    const { tasks } = house.gateway
+    const { n = 1, ...order } = { size: '720p', duration: 5, ...given.order }
+    const { task } = await tasks.submit({
+      request: { model: `acme/${given.model}`, prompt: 'A red kite', ...order, ...(n > 1 ? { n } : {}) },
+      family: 'video-generation',
+      caller: { token_id: 't1', mayUseModel: () => true, mayUseFamily: () => true },
+      base_url: 'https://gate.example',
+    })
+    const look = async () => (await tasks.findAny(task.task_id)) ?? task
+    for (let round = 0; round < 40 && !['SUCCESS', 'FAILURE'].includes((await look()).status); round++) {
+      await tasks.idle()
+      house.clock.advance(20_000)
+    }
+    const ended = await look()
+    expect([ended.status, ended.fail_code, ended.fail_reason]).toEqual(['SUCCESS', '', ''])
+    const [file] = ended.outputs
+    expect(file).toMatchObject({ content_type: 'video/mp4', bytes: FILM_BYTES.length })
+    expect(JSON.stringify(ended.outputs)).not.toContain(vendor.origin)
+    const orders = vendor.requests.filter(({ path }) => path === given.sent.path)
+    expect(orders).toHaveLength(1)
+    expect(house.logged()).not.toContain(KEY)
+    await rm(directory, { recursive: true })
   })
 })
 
