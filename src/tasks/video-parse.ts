@@ -1,24 +1,54 @@
 /** A client's video request into the house's words, refused with the place and the rule (specification 2.5). */
 import { Compile } from 'typebox/compile'
+import type { Posted } from '../http/multipart.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
 import { refusalOf } from '../models/refusal.ts'
 import { GatewayError } from '../spec/error.ts'
-import { VideoRequest } from '../spec/video-request.ts'
+import { VideoCreate } from '../spec/video-create.ts'
+import type { VideoRequest } from '../spec/video-request.ts'
+import { fieldsOfForm } from './form-fields.ts'
 
-const check = Compile(VideoRequest)
-const KNOWN = new Set(Object.keys(VideoRequest.properties))
+const check = Compile(VideoCreate)
+const KNOWN = new Set(Object.keys(VideoCreate.properties))
+
+export const parsePosted = (posted: Posted): VideoRequest =>
+  parseVideoRequest(posted.kind === 'json' ? posted.value : fieldsOfForm(posted.parts))
 
 /** `null` is absent; unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
 export function parseVideoRequest(body: unknown): VideoRequest {
-  const fields = knownFields(body, KNOWN)
-  if (!check.Check(fields)) throw refusalOf(diagnose(VideoRequest, fields))
-  return fields
-}
-
-/** The members of a body that are known and not `null`. Throws invalid_type for what is no object. */
-export function knownFields(body: unknown, known: ReadonlySet<string>): Record<string, unknown> {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }
-  return Object.fromEntries(Object.entries(body).filter(([name, value]) => value !== null && known.has(name)))
+  const fields = withoutNulls(body, KNOWN)
+  if (isObject(fields.input_reference)) fields.input_reference = withoutNulls(fields.input_reference)
+  if (!check.Check(fields)) throw refusalOf(diagnose(VideoCreate, fields))
+  const { input_reference, ...request } = fields
+  return input_reference === undefined ? request : withReference(request, input_reference)
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const withoutNulls = (object: object, known?: ReadonlySet<string>): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(object).filter(([name, value]) => value !== null && (known === undefined || known.has(name))),
+  )
+
+/** What the chat-compatible style calls a reference is the first frame here, or the video to start from. */
+function withReference(request: VideoRequest, reference: NonNullable<VideoCreate['input_reference']>): VideoRequest {
+  const { image_url, file_id } = typeof reference === 'string' ? { image_url: reference } : reference
+  if (file_id !== undefined) {
+    const message = '"input_reference.file_id" is not supported: send the file itself in a form, or "image_url".'
+    throw new GatewayError('unsupported_parameter', message, { param: 'input_reference.file_id' })
+  }
+  if (image_url === undefined) {
+    const param = 'input_reference.image_url'
+    throw new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
+  }
+  const field = /^data:video\//i.test(image_url) ? 'video' : 'image'
+  if (request[field] !== undefined) {
+    const message = `"input_reference" says the same as "${field}". Send one of them.`
+    throw new GatewayError('invalid_value', message, { param: 'input_reference' })
+  }
+  return { ...request, [field]: image_url }
 }

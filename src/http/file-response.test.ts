@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'bun:test'
+import { GatewayError } from '../spec/error.ts'
+import { fileResponse, type Part, type ServedFile } from './file-response.ts'
+
+const TEXT = '0123456789'
+const file = (more: Partial<ServedFile> = {}): ServedFile => ({
+  content_type: 'video/mp4',
+  bytes: TEXT.length,
+  version: 'v1',
+  body: (part?: Part) => new Blob([part ? TEXT.slice(part.first, part.last + 1) : TEXT]).stream(),
+  ...more,
+})
+
+const ask = (
+  headers: Record<string, string> = {},
+  { method = 'GET', ...more }: Partial<ServedFile & { method: string }> = {},
+) =>
+  fileResponse(new Request('http://gatehouse.test/', { method, headers }), file(more), {
+    filename: 'a.mp4',
+    cache_control: 'private, max-age=60',
+  })
+
+test('a whole file has its type, its length, and says that parts of it may be had', async () => {
+  const answer = ask()
+  expect(answer.status).toBe(200)
+  expect(Object.fromEntries(answer.headers)).toEqual({
+    etag: '"v1"',
+    'cache-control': 'private, max-age=60',
+    'accept-ranges': 'bytes',
+    'x-content-type-options': 'nosniff',
+    'content-type': 'video/mp4',
+    'content-disposition': 'inline; filename="a.mp4"',
+    'content-length': '10',
+  })
+  expect(await answer.text()).toBe(TEXT)
+})
+
+test.each([
+  ['bytes=0-0', '0', 'bytes 0-0/10'],
+  ['bytes=0-9', TEXT, 'bytes 0-9/10'],
+  ['bytes=3-5', '345', 'bytes 3-5/10'],
+  ['bytes=9-9', '9', 'bytes 9-9/10'],
+  ['bytes=7-', '789', 'bytes 7-9/10'],
+  ['bytes=0-', TEXT, 'bytes 0-9/10'],
+  ['bytes=8-99999999999999999999999', '89', 'bytes 8-9/10'],
+  ['bytes=-1', '9', 'bytes 9-9/10'],
+  ['bytes=-10', TEXT, 'bytes 0-9/10'],
+  ['bytes=-11', TEXT, 'bytes 0-9/10'],
+  ['BYTES = 1 - 2', '12', 'bytes 1-2/10'],
+])('%s is the part %s', async (range, text, content_range) => {
+  const answer = ask({ range })
+  expect([answer.status, answer.headers.get('content-range')]).toEqual([206, content_range])
+  expect(answer.headers.get('content-length')).toBe(String(text.length))
+  expect(await answer.text()).toBe(text)
+})
+
+test.each(['bytes=10-', 'bytes=10-12', 'bytes=-0', `bytes=${'9'.repeat(400)}-`])('%s is not in the file', (range) => {
+  const thrown = (() => {
+    try {
+      return ask({ range })
+    } catch (error) {
+      return error as GatewayError
+    }
+  })()
+  expect(thrown).toBeInstanceOf(GatewayError)
+  expect(thrown).toMatchObject({ code: 'range_not_satisfiable', detail: { bytes: 10 } })
+})
+
+test('no part is in an empty file, but it may be had whole', async () => {
+  const empty = { bytes: 0, body: () => new Blob([]).stream() }
+  for (const range of ['bytes=0-', 'bytes=-5', 'bytes=0-0']) {
+    expect(() => ask({ range }, empty)).toThrow('has 0 bytes')
+  }
+  expect(ask({}, empty).headers.get('content-length')).toBe('0')
+})
+
+test.each(['bytes=5-3', 'bytes=-', 'bytes=', 'bytes=a-b', 'bytes=0-1,4-5', 'lines=0-1', '0-1', 'bytes=--1', 'bytes=1'])(
+  '%s is not understood, and the whole file is the answer',
+  async (range) => {
+    const answer = ask({ range })
+    expect([answer.status, await answer.text()]).toEqual([200, TEXT])
+  },
+)
+
+describe('conditions', () => {
+  test('a part is given of the same version only; of another the whole file', () => {
+    expect(ask({ range: 'bytes=0-1', 'if-range': '"v1"' }).status).toBe(206)
+    for (const other of ['"v2"', 'W/"v1"', 'Wed, 21 Oct 2026 07:28:00 GMT']) {
+      expect(ask({ range: 'bytes=0-1', 'if-range': other }).status).toBe(200)
+      expect(ask({ range: 'bytes=99-', 'if-range': other }).status).toBe(200)
+    }
+  })
+
+  test('what the client has already is not sent again', () => {
+    for (const known of ['"v1"', 'W/"v1"', '"v0", "v1"', '*']) {
+      const answer = ask({ 'if-none-match': known, range: 'bytes=0-1' })
+      expect([answer.status, answer.body]).toEqual([304, null])
+      expect(answer.headers.get('etag')).toBe('"v1"')
+      expect(answer.headers.get('cache-control')).toBe('private, max-age=60')
+    }
+    expect(ask({ 'if-none-match': '"v2"' }).status).toBe(200)
+  })
+})
+
+test('HEAD tells the whole file, opens nothing and has no parts', () => {
+  const never = () => {
+    throw new Error('opened')
+  }
+  const answer = ask({ range: 'bytes=0-1' }, { method: 'HEAD', body: never })
+  expect([answer.status, answer.body, answer.headers.get('content-length')]).toEqual([200, null, '10'])
+})
+
+test('what could run in a browser is saved, not shown', () => {
+  for (const content_type of ['text/html', 'image/svg+xml', 'application/octet-stream', 'application/xhtml+xml']) {
+    expect(ask({}, { content_type }).headers.get('content-disposition')).toBe('attachment; filename="a.mp4"')
+  }
+  for (const content_type of ['video/webm', 'audio/mp4', 'image/png', 'Video/MP4; codecs=avc1']) {
+    expect(ask({}, { content_type }).headers.get('content-disposition')).toStartWith('inline')
+  }
+})

@@ -1,0 +1,63 @@
+/** A stored file over HTTP: whole or a part of it (RFC 9110, section 14), or that it has not changed. */
+import { GatewayError } from '../spec/error.ts'
+
+/** A part of a file: `last` is inclusive. */
+export type Part = { first: number; last: number }
+
+export type ServedFile = {
+  content_type: string
+  /** Of the whole file. */
+  bytes: number
+  /** Changes when the file does. */
+  version: string
+  body(part?: Part): ReadableStream<Uint8Array>
+}
+
+type Options = { filename: string; cache_control: string }
+
+/** What a browser may show by itself; anything else is saved, lest it run in the gateway's name. */
+const SHOWN = /^(video|audio)\/|^image\/(png|jpeg|gif|webp|avif)$/
+
+/** The stream is handed on as it is: the runtime knows a file on the disk by it, and sends it with its length. */
+export function fileResponse(request: Request, file: ServedFile, { filename, cache_control }: Options): Response {
+  const { content_type, bytes, version } = file
+  const etag = `"${version}"`
+  const kept = { etag, 'cache-control': cache_control, 'accept-ranges': 'bytes', 'x-content-type-options': 'nosniff' }
+  if (isKnown(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers: kept })
+  const type = content_type.split(';')[0]?.trim().toLowerCase() ?? ''
+  const headers: Record<string, string> = {
+    ...kept,
+    'content-type': content_type,
+    'content-disposition': `${SHOWN.test(type) ? 'inline' : 'attachment'}; filename="${filename}"`,
+    'content-length': String(bytes),
+  }
+  if (request.method === 'HEAD') return new Response(null, { headers })
+  const part = partOf(request, { etag, bytes })
+  if (!part) return new Response(file.body(), { headers })
+  headers['content-range'] = `bytes ${part.first}-${part.last}/${bytes}`
+  headers['content-length'] = String(part.last - part.first + 1)
+  return new Response(file.body(part), { status: 206, headers })
+}
+
+/** Weakly compared: `W/"a"` and `"a"` are the same here. */
+const isKnown = (header: string | null, etag: string): boolean => {
+  const known = header === null ? [] : header.split(',').map((one) => one.trim().replace(/^W\//, ''))
+  return known.includes('*') || known.includes(etag)
+}
+
+/**
+ * The part that is wanted, or undefined for the whole file: also for several parts, for a header that is not
+ * understood, and when `if-range` names another version. Throws range_not_satisfiable.
+ */
+function partOf({ headers }: Request, { etag, bytes }: { etag: string; bytes: number }): Part | undefined {
+  const [, from, to] = /^bytes\s*=\s*(\d*)\s*-\s*(\d*)$/i.exec(headers.get('range')?.trim() ?? '') ?? []
+  if (from === undefined || to === undefined || (from === '' && to === '')) return undefined
+  const condition = headers.get('if-range')
+  if (condition !== null && condition.trim() !== etag) return undefined
+  // Without a beginning it is a number of bytes at the end.
+  const first = from === '' ? Math.max(0, bytes - Number(to)) : Number(from)
+  const last = from === '' || to === '' ? bytes - 1 : Math.min(Number(to), bytes - 1)
+  if (from !== '' && to !== '' && Number(to) < Number(from)) return undefined
+  if (first < bytes && first <= last) return { first, last }
+  throw new GatewayError('range_not_satisfiable', `The file has ${bytes} bytes; no such part is in it.`, { bytes })
+}

@@ -1,0 +1,165 @@
+/** The bytes of a video: to the token it was made for, or to whoever holds a signed link. */
+import Type from 'typebox'
+import type { Context, Parameter, Route } from '../http/context.ts'
+import { fileResponse } from '../http/file-response.ts'
+import { unixSeconds } from '../kit/clock.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Task, TaskOutput } from '../spec/task.ts'
+import { presentedSecret } from '../tokens/presented.ts'
+import { queryOf } from './asking.ts'
+import { isEnded } from './lifecycle.ts'
+import { FAMILY, type FaceParts } from './video-face.ts'
+import { VIDEO_ID, VIDEOS_PATH, VIDEOS_TAG } from './videos-http.ts'
+
+const QUERY: Record<string, Parameter> = {
+  variant: { description: 'Only `video`.', schema: Type.Enum(['video']) },
+  index: { description: 'Which one, where a task made several. Default 0.', schema: Type.Integer({ minimum: 0 }) },
+  expires: { description: 'Of a signed link.', schema: Type.Integer() },
+  signature: { description: 'Of a signed link: with it no token is needed.', schema: Type.String() },
+}
+
+export function contentRoute({ tasks, outputs, clock }: FaceParts): Route {
+  /** Whether the query is that of a link; undefined where it is none. */
+  function linkOf({ request, params }: Context): 'valid' | 'expired' | 'forged' | undefined {
+    const query = queryOf(request)
+    const signature = query.get('signature')
+    if (signature === null) return undefined
+    const link = { task_id: params.video_id ?? '', index: indexOf(query), expires: query.get('expires') ?? '' }
+    return outputs.verify({ ...link, signature })
+  }
+
+  /** Throws task_not_exist, link_expired. */
+  async function taskFor(context: Context): Promise<Task> {
+    const { params, caller } = context
+    const task_id = params.video_id ?? ''
+    const link = linkOf(context)
+    if (link === 'valid') {
+      const task = await tasks.findAny(task_id)
+      if (task) return task
+      throw new GatewayError('task_not_exist', 'There is no such task any more. It may have been deleted.')
+    }
+    if (caller.token_id !== '') return tasks.find(task_id, caller)
+    const why = link === 'expired' ? 'is over its time' : 'is not one of this gateway, or was changed'
+    throw new GatewayError(
+      'link_expired',
+      `This link ${why}. Ask for the state of the task: each answer has a new link. Or send the token.`,
+    )
+  }
+
+  /** A link's answer may be kept as long as the link works; with a token it is asked for again, with its etag. */
+  function cacheControl(context: Context, task: Task): string {
+    if (linkOf(context) !== 'valid') return 'private, no-cache'
+    const ends = [Number(queryOf(context.request).get('expires')), task.outputs_expire_at ?? Number.POSITIVE_INFINITY]
+    return `private, max-age=${Math.max(0, Math.min(...ends) - unixSeconds(clock))}`
+  }
+
+  return {
+    ...FAMILY,
+    method: 'GET',
+    path: `${VIDEOS_PATH}/:video_id/content`,
+    // With a token beside a link that does not hold, the token decides.
+    public(context) {
+      const link = linkOf(context)
+      return link === 'valid' || (link !== undefined && presentedSecret(context.request) === undefined)
+    },
+    operation: {
+      summary: "Download a video's file",
+      description:
+        'With the token, or by a link of `outputs`, which needs none until it expires. Parts of it may be asked for.',
+      tag: VIDEOS_TAG,
+      params: VIDEO_ID,
+      query: QUERY,
+      headers: {
+        Range: { description: 'One part, such as `bytes=0-1023`.', schema: Type.String() },
+        'If-Range': { description: 'The `etag` that the part must belong to.', schema: Type.String() },
+        'If-None-Match': { description: 'The `etag` that is known already.', schema: Type.String() },
+      },
+      media: ['video/mp4'],
+      tells: {
+        'accept-ranges': 'Always `bytes`.',
+        'content-disposition': 'The name of the file.',
+        etag: 'The version of the file.',
+      },
+      also: {
+        206: 'The part that was asked for; `content-range` says which.',
+        302: 'The file lies at the upstream, and the operator has it fetched there.',
+        304: 'The file is the one that is known already.',
+      },
+      errors: ['task_not_exist', 'output_not_found', 'link_expired', 'range_not_satisfiable'],
+    },
+    async handle(context) {
+      const query = queryOf(context.request)
+      checkVariant(query)
+      const index = indexOf(query)
+      const task = await taskFor(context)
+      context.note.model = task.model
+      const output = outputOf(task, index)
+      if (output.key === undefined) return movedTo(output)
+      const file = await outputs.open(output.key)
+      if (!file) throw removed(task)
+      const filename = filenameOf(task, index, file.content_type)
+      return fileResponse(context.request, file, { filename, cache_control: cacheControl(context, task) })
+    },
+  }
+}
+
+function checkVariant(query: URLSearchParams): void {
+  const variant = query.get('variant') ?? 'video'
+  if (variant === 'video') return
+  const message = '"variant" must be "video": thumbnails and sprite sheets are not made.'
+  throw new GatewayError('invalid_value', message, { param: 'variant' })
+}
+
+function indexOf(query: URLSearchParams): number {
+  const text = query.get('index') ?? '0'
+  if (/^\d{1,3}$/.test(text)) return Number(text) // a task makes at most 16
+  throw new GatewayError('invalid_value', '"index" must be an integer from 0.', { param: 'index' })
+}
+
+const notFound = (message: string, detail: GatewayError['detail'] = {}) =>
+  new GatewayError('output_not_found', message, detail)
+
+function outputOf(task: Task, index: number): TaskOutput {
+  if (!isEnded(task)) throw notFound(`The video is not ready: the task is ${task.status}, ${task.progress}%.`)
+  if (task.status === 'FAILURE') {
+    const why = `The task failed with ${task.fail_code}: ${task.fail_reason}`
+    throw notFound(why, task.fail_code === '' ? {} : { fail_code: task.fail_code })
+  }
+  const output = task.outputs[index]
+  if (output) return output
+  if (task.outputs.length === 0) throw removed(task)
+  const last = task.outputs.length - 1
+  throw notFound(`The task has ${task.outputs.length} file(s): "index" goes from 0 to ${last}, and ${index} is none.`, {
+    param: 'index',
+  })
+}
+
+const removed = ({ outputs_expire_at }: Task) =>
+  notFound(
+    outputs_expire_at === null
+      ? 'The file of this task is no longer kept.'
+      : `The file of this task is no longer kept: its time was over at ${new Date(outputs_expire_at * 1000).toISOString()}.`,
+    { fail_code: 'output_expired' },
+  )
+
+/** What the gateway did not copy is fetched where it lies. */
+function movedTo({ url }: TaskOutput): Response {
+  if (url === undefined) throw notFound('The task has no file.')
+  return new Response(null, { status: 302, headers: { location: url, 'cache-control': 'no-store' } })
+}
+
+const ENDINGS: Record<string, string> = {
+  'video/mp4': 'mp4',
+  'video/webm': 'webm',
+  'video/quicktime': 'mov',
+  'video/x-matroska': 'mkv',
+  'image/gif': 'gif',
+  'image/png': 'png',
+  'image/jpeg': 'jpg',
+  'image/webp': 'webp',
+}
+
+function filenameOf({ task_id }: Task, index: number, content_type: string): string {
+  const ending = ENDINGS[content_type.split(';')[0]?.trim().toLowerCase() ?? ''] ?? 'bin'
+  return `${task_id}${index === 0 ? '' : `-${index}`}.${ending}`
+}

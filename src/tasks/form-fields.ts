@@ -1,0 +1,85 @@
+/** The parts of a form as the fields of a JSON body: text into numbers and objects, files into data URIs. */
+import type { FormFile, FormPart } from '../http/multipart.ts'
+import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
+import { GatewayError } from '../spec/error.ts'
+
+/** In a form everything is text: these are read as what they are in JSON. What cannot be read so is left, to be refused. */
+const NUMBERS = new Set(['duration', 'n', 'seed'])
+const BOOLEANS = new Set(['audio_enable'])
+const OBJECTS = new Set(['metadata'])
+const LISTS = new Set(['images'])
+const FILES = new Set(['image', 'last_image', 'images', 'video', 'input_reference'])
+
+/** `metadata[fal][loop]`, `images[]`: how client libraries write what lies deeper. */
+const NAME = /^([^[\]]+)((?:\[[^[\]]*\])*)$/
+/** No option of any vendor lies deeper. */
+const DEEPEST = 8
+
+type Fields = { [name: string]: unknown }
+
+/** Throws GatewayError for a field that stands twice, is a file where none may be, or contradicts itself. */
+export function fieldsOfForm(parts: FormPart[]): Fields {
+  // Without a prototype: names come from the client.
+  const fields: Fields = Object.create(null)
+  for (const part of parts) {
+    const [, name, inner = ''] = NAME.exec(part.name) ?? []
+    if (name === undefined || isEmpty(part)) continue
+    const steps = inner === '' ? [] : inner.slice(1, -1).split('][')
+    const value = readPart(name, part)
+    if (LISTS.has(name)) fields[name] = [...((fields[name] as unknown[] | undefined) ?? []), value]
+    else if (steps.length === 0) put(fields, name, { value, at: name })
+    else putDeep(fields, [name, ...steps], value)
+  }
+  return fields
+}
+
+/** A field that was left empty is none; nor is the place of a file that was not chosen. */
+const isEmpty = ({ value }: FormPart): boolean =>
+  typeof value === 'string' ? value === '' : value.bytes.length === 0 && value.filename === ''
+
+function put(into: Fields, name: string, { value, at }: { value: unknown; at: string }): void {
+  if (name in into) throw refusal(at, `"${at}" stands in the form more than once.`)
+  into[name] = value
+}
+
+function putDeep(fields: Fields, path: string[], value: unknown): void {
+  const at = `${path[0]}[${path.slice(1).join('][')}]`
+  if (path.length > DEEPEST) throw refusal(at, `"${at.slice(0, 100)}" lies deeper than ${DEEPEST} levels.`)
+  let into = fields
+  for (const step of path.slice(0, -1)) {
+    into[step] ??= Object.create(null)
+    const next = into[step]
+    if (typeof next !== 'object' || next === null) throw refusal(at, `"${at}" stands in the form more than once.`)
+    into = next as Fields
+  }
+  put(into, path.at(-1) ?? '', { value, at })
+}
+
+function readPart(name: string, { value, name: at }: FormPart): unknown {
+  if (typeof value !== 'string') {
+    if (FILES.has(name)) return dataUri(value)
+    throw new GatewayError('invalid_type', `"${at}" must be text, not a file.`, { param: at })
+  }
+  if (at !== name && !OBJECTS.has(name)) return value
+  // Decimals as JSON writes them: `Number` alone would take "", " 8 " and "0x8" too.
+  if (NUMBERS.has(name) && /^-?\d+(\.\d+)?$/.test(value)) return Number(value)
+  if (BOOLEANS.has(name) && (value === 'true' || value === 'false')) return value === 'true'
+  if (OBJECTS.has(name) && at === name) return objectIn(value, at)
+  return value
+}
+
+function objectIn(text: string, at: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw refusal(at, `"${at}" must be a JSON object as text, or fields such as "${at}[name]".`)
+  }
+}
+
+/** The bytes say what it is; the sender's word counts where they do not. */
+function dataUri({ bytes, content_type }: FormFile): string {
+  const type = sniff(bytes.subarray(0, SNIFF_BYTES)) ?? (content_type || 'application/octet-stream')
+  return `data:${type};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')}`
+}
+
+const refusal = (param: string, message: string) => new GatewayError('invalid_value', message, { param })

@@ -1,0 +1,113 @@
+/** What the faces of videos over HTTP share: taking an order on, and telling a task. */
+import type { ServerSettings } from '../config/config.ts'
+import type { Context, Route } from '../http/context.ts'
+import { readJsonOrForm } from '../http/multipart.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Catalogue } from '../models/catalogue.ts'
+import { lifecycleHeaders } from '../models/lifecycle.ts'
+import type { Outputs } from '../outputs/outputs.ts'
+import type { ErrorCode } from '../spec/error.ts'
+import type { Task } from '../spec/task.ts'
+import { TaskErrorBody } from '../spec/task-error.ts'
+import { baseUrlOf, idempotencyKeyOf, queryOf, waitOf } from './asking.ts'
+import { isEnded } from './lifecycle.ts'
+import type { Order } from './submit.ts'
+import { writeTaskError } from './task-writer.ts'
+import type { Tasks } from './tasks.ts'
+import { parsePosted } from './video-parse.ts'
+
+export type FaceParts = {
+  tasks: Pick<Tasks, 'submit' | 'find' | 'findAny' | 'wait' | 'list' | 'cancel' | 'remove' | 'retryAfter'>
+  outputs: Pick<Outputs, 'link' | 'verify' | 'open'>
+  catalogue: Pick<Catalogue, 'find'>
+  /** Read at each request: a reload changes them. */
+  settings: ServerSettings
+  clock: Clock
+}
+
+/** How this family tells its errors. */
+export const FAMILY: Pick<Route, 'writeError' | 'errorSchema'> = {
+  writeError: writeTaskError,
+  errorSchema: TaskErrorBody,
+}
+
+/** A task's words change, and are for one client only. */
+const UNSTORED = { 'cache-control': 'no-store' }
+
+/** Reads the order, and has it written down; the headers tell of its model, and whether it is an old one. */
+export async function takeOrder(
+  { tasks, catalogue, settings, clock }: FaceParts,
+  context: Context,
+  family: Order['family'],
+): Promise<{ task: Task; headers: Record<string, string> }> {
+  const idempotency_key = idempotencyKeyOf(context.request)
+  const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
+  const request = parsePosted(await readJsonOrForm(context.request, limits))
+  const { caller } = context
+  const base_url = baseUrlOf(context.request, settings)
+  const order: Order = {
+    request,
+    family,
+    caller,
+    base_url,
+    ...(idempotency_key === undefined ? {} : { idempotency_key }),
+  }
+  const { task, replayed, requested, model } = await tasks.submit(order)
+  context.note.model = model
+  const headers: Record<string, string> = {
+    ...UNSTORED,
+    ...lifecycleHeaders(catalogue.find(requested, caller), clock),
+    ...(requested === model ? {} : { 'x-model-requested': requested, 'x-model-served': model }),
+    ...(replayed ? { 'idempotent-replayed': 'true' } : {}),
+    ...retryHeader(tasks, task),
+  }
+  return { task, headers }
+}
+
+/** One task of the caller's, held back while nothing changes if the client asks for that. */
+export async function readTask({ tasks }: FaceParts, context: Context, task_id: string): Promise<Task> {
+  const { request, caller, signal, note } = context
+  const seconds = waitOf(queryOf(request))
+  const seen = await tasks.find(task_id, caller)
+  note.model = seen.model
+  return seconds > 0 && !isEnded(seen) ? tasks.wait(seen, { seconds, signal, caller }) : seen
+}
+
+export const taskHeaders = ({ tasks }: FaceParts, task: Task): Record<string, string> => ({
+  ...UNSTORED,
+  ...retryHeader(tasks, task),
+})
+
+function retryHeader(tasks: Pick<Tasks, 'retryAfter'>, task: Task): Record<string, string> {
+  return isEnded(task) ? {} : { 'retry-after': String(Math.max(1, Math.ceil(tasks.retryAfter(task)))) }
+}
+
+/** With links as they are made now: the operator may have moved the gateway since the order. */
+export const withBase = (task: Task, { base_url }: ServerSettings): Task =>
+  base_url === undefined ? task : { ...task, base_url: base_url.replace(/\/+$/, '') }
+
+export const ORDER_ERRORS: ErrorCode[] = [
+  'invalid_json',
+  'missing_required_parameter',
+  'invalid_type',
+  'invalid_value',
+  'unsupported_parameter',
+  'unsupported_endpoint',
+  'ambiguous_model',
+  'model_not_allowed',
+  'model_not_found',
+  'request_timeout',
+  'model_retired',
+  'request_too_large',
+  'unsupported_media_type',
+  'idempotency_key_reused',
+]
+
+export const RETRY_TOLD = {
+  'retry-after': 'Seconds after which asking again makes sense; absent once the task has ended.',
+}
+
+export const ORDER_TOLD = {
+  ...RETRY_TOLD,
+  'idempotent-replayed': '`true` when the Idempotency-Key is known, and this is the task that was made for it.',
+}

@@ -1,0 +1,108 @@
+/** The same tasks in the chat-compatible style of videos. */
+import type { Context, Route } from '../http/context.ts'
+import { Video, VideoDeleted, VideoList } from '../spec/video.ts'
+import { VideoCreate } from '../spec/video-create.ts'
+import { IDEMPOTENCY_KEY, PAGE, pageOf, queryOf, WAIT } from './asking.ts'
+import {
+  FAMILY,
+  type FaceParts,
+  ORDER_ERRORS,
+  ORDER_TOLD,
+  RETRY_TOLD,
+  readTask,
+  takeOrder,
+  taskHeaders,
+} from './video-face.ts'
+import { writeVideo, writeVideoList } from './video-writer.ts'
+
+export const VIDEOS_TAG = 'Videos, chat-compatible'
+export const VIDEOS_PATH = '/v1/videos'
+export const VIDEO_ID = { video_id: 'The id of the video; the `task_id` of a task is the same.' }
+
+export function videosRoutes(parts: FaceParts): Route[] {
+  return [createRoute(parts), listRoute(parts), retrieveRoute(parts), deleteRoute(parts)]
+}
+
+const createRoute = (parts: FaceParts): Route => ({
+  ...FAMILY,
+  method: 'POST',
+  path: VIDEOS_PATH,
+  operation: {
+    summary: 'Create a video',
+    description: 'Takes the fields of `POST /v1/video/generations` too, and as a form as well as as JSON.',
+    tag: VIDEOS_TAG,
+    request: VideoCreate,
+    files: ['input_reference', 'image', 'last_image', 'images', 'video'],
+    headers: IDEMPOTENCY_KEY,
+    response: Video,
+    tells: ORDER_TOLD,
+    errors: ORDER_ERRORS,
+    example: {
+      model: 'sandbox/text-to-video',
+      prompt: 'A paper boat on a pond, early morning',
+      seconds: '4',
+      size: '1280x720',
+    },
+  },
+  async handle(context) {
+    const { task, headers } = await takeOrder(parts, context, 'chatcompat-video')
+    return Response.json(writeVideo(task), { headers })
+  },
+})
+
+const retrieveRoute = (parts: FaceParts): Route => ({
+  ...FAMILY,
+  method: 'GET',
+  path: `${VIDEOS_PATH}/:video_id`,
+  operation: {
+    summary: 'Retrieve a video',
+    tag: VIDEOS_TAG,
+    params: VIDEO_ID,
+    query: WAIT,
+    response: Video,
+    tells: RETRY_TOLD,
+    errors: ['task_not_exist'],
+  },
+  async handle(context) {
+    const task = await readTask(parts, context, videoIdOf(context))
+    return Response.json(writeVideo(task), { headers: taskHeaders(parts, task) })
+  },
+})
+
+const listRoute = (parts: FaceParts): Route => ({
+  ...FAMILY,
+  method: 'GET',
+  path: VIDEOS_PATH,
+  operation: {
+    summary: "List the token's videos",
+    tag: VIDEOS_TAG,
+    query: PAGE,
+    response: VideoList,
+    errors: ['invalid_value'],
+  },
+  async handle({ request, caller }) {
+    const listing = await parts.tasks.list(caller, pageOf(queryOf(request)))
+    return Response.json(writeVideoList(listing), { headers: { 'cache-control': 'no-store' } })
+  },
+})
+
+const deleteRoute = (parts: FaceParts): Route => ({
+  ...FAMILY,
+  method: 'DELETE',
+  path: `${VIDEOS_PATH}/:video_id`,
+  operation: {
+    summary: 'Delete a video and its files',
+    description: 'One that has not ended is refused: cancel it first.',
+    tag: VIDEOS_TAG,
+    params: VIDEO_ID,
+    response: VideoDeleted,
+    errors: ['task_not_exist', 'task_not_ended'],
+  },
+  async handle(context) {
+    const id = videoIdOf(context)
+    await parts.tasks.remove(id, context.caller)
+    return Response.json({ id, object: 'video.deleted', deleted: true } satisfies VideoDeleted)
+  },
+})
+
+const videoIdOf = ({ params }: Context): string => params.video_id ?? ''
