@@ -7,6 +7,7 @@ import type { Task } from '../src/spec/task.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { NewTask, Store, StoredToken } from '../src/store/store.ts'
 import { callbackMaster, callbackSecret } from '../src/tasks/callbacks-signature.ts'
+import { ENGINES } from './kit/engines.ts'
 
 const COMMAND = join(import.meta.dir, '../bin/gatehouse')
 const NOW = Math.floor(Date.now() / 1000)
@@ -334,6 +335,24 @@ describe('mistakes', () => {
     expect(err).not.toContain('hush')
   })
 })
+
+test('with GATEHOUSE_DATABASE_URL the store is that database, for tasks and tokens alike', async () => {
+  const engine = ENGINES.find(({ sql }) => sql === 'postgres')
+  if (!engine?.url) throw new Error('There is no such engine.')
+  const other = await engine.open()
+  try {
+    await other.tokens.add(token('tok_elsewhere1', 'elsewhere'))
+    await other.tasks.add({ task: taskOf(7, { token_id: 'tok_elsewhere1' }) })
+    const env = { GATEHOUSE_DATABASE_URL: engine.url() }
+    const listed = await gatehouse(['task', 'list'], env)
+    expect(listed).toMatchObject({ err: '', code: 0 })
+    expect(listed.out).toContain('elsewhere')
+    expect((await gatehouse(['token', 'list'], env)).out).toContain('tok_elsewhere1')
+    expect((await gatehouse(['token', 'list'])).out).not.toContain('tok_elsewhere1')
+  } finally {
+    await engine.cleanup()
+  }
+}, 60_000)
 
 describe('token webhook-secret', () => {
   test('prints the secret alone on standard output, the one that the gateway signs with', async () => {
