@@ -806,6 +806,7 @@ describe('the worker', () => {
     await using house = await taskHouse({ vendors: { acme }, around })
     const start = house.clock.now()
     const id = await house.submit()
+    await settled()
     await house.drift(0.5)
     expect(acme.calls).toHaveLength(1)
     await house.drift(25)
