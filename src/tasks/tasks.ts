@@ -8,8 +8,8 @@ import { GatewayError } from '../spec/error.ts'
 import type { Task, TaskStatus } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import type { TaskStore } from '../store/store.ts'
-import { createAsked } from './asked.ts'
 import { askAgainSeconds } from './cadence.ts'
+import { createHaste } from './haste.ts'
 import { isEnded } from './lifecycle.ts'
 import type { At } from './points.ts'
 import type { InputChecker, ProviderSettings, TaskSettings } from './steps/held.ts'
@@ -78,13 +78,13 @@ export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
   const parts = { ...given, at }
   const { store, clock, settings } = parts
   const worker = createWorker(parts)
-  const asked = createAsked({ ...parts, worker })
+  const haste = createHaste({ ...parts, worker })
   const waiting = createWaiting(parts)
 
   async function find(task_id: string, { token_id }: Caller): Promise<Task> {
     const task = await store.tasks.find(task_id, token_id)
     if (!task) throw noSuchTask()
-    asked.note(task)
+    haste.note(task)
     return task
   }
 
@@ -131,7 +131,7 @@ export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
 
     start: () => worker.start(),
     async stop(options) {
-      asked.stop()
+      haste.stop()
       waiting.stop()
       await worker.stop(options)
     },

@@ -10,13 +10,13 @@ const BATCH_MILLISECONDS = 1_000
 /** More tasks than this in one batch would not be stepped within the second anyway. */
 const MOST_TASKS = 10_000
 
-export type Asked = {
+export type Haste = {
   /** A client wants to know of this task. */
   note(task: Task): void
   stop(): void
 }
 
-type AskedParts = {
+type HasteParts = {
   store: { tasks: TaskStore }
   clock: Clock
   log: Log
@@ -24,7 +24,7 @@ type AskedParts = {
   worker: { wake(): void; mayHurry(task_id: string): boolean }
 }
 
-export function createAsked({ store, clock, log, settings, worker }: AskedParts): Asked {
+export function createHaste({ store, clock, log, settings, worker }: HasteParts): Haste {
   const waiting = new Set<string>()
   let last_ms = Number.NEGATIVE_INFINITY
   let cancel: (() => void) | undefined
