@@ -37,6 +37,7 @@ async function take(engine: Engine, write: Write, claim: Claim): Promise<Task[]>
     claim,
     Math.min(MOST_AT_ONCE, claim.limit * (engine.many_writers ? CANDIDATES_A_WANTED : 1)),
   )
+  if (turns.length === 0) return [] // another one was faster
   const rows = await passOverLocked(
     engine,
     write

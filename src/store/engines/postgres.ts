@@ -102,7 +102,9 @@ async function upToDate(place: Place): Promise<void> {
     await guard.query('select pg_advisory_lock($1)', [MIGRATION_LOCK])
     await migrate(db, `"${place.database}" at ${place.where}`)
   } catch (cause) {
-    throw cause instanceof StoreError ? cause : new StoreError(refusal(place, cause), cause)
+    const reason = cause instanceof StoreError ? cause.cause : cause
+    const is_told = cause instanceof StoreError && !Object.hasOwn(ADVICE, faultOf(reason).code)
+    throw is_told ? cause : new StoreError(refusal(place, reason), reason)
   } finally {
     await db.destroy()
     await guard.end()
@@ -123,7 +125,8 @@ const ADVICE: Record<string, string> = {
 function refusal({ database, where, user }: Place, cause: unknown): string {
   const { code, message } = faultOf(cause)
   const advice = ADVICE[code]
-  return `Cannot use the PostgreSQL database "${database}" at ${where} as the user "${user}": ${message}.${advice ? ` ${advice}` : ''}`
+  const as_user = user === '' ? '' : ` as the user "${user}"`
+  return `Cannot use the PostgreSQL database "${database}" at ${where}${as_user}: ${message}.${advice ? ` ${advice}` : ''}`
 }
 
 /** A name with several addresses fails with several errors, and no message of its own. */
