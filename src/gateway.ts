@@ -27,6 +27,7 @@ import type { UsageStore } from './store/store.ts'
 import { createSupply, type Found } from './supply.ts'
 import { type Callbacks, createCallbacks } from './tasks/callbacks.ts'
 import { callbackMaster } from './tasks/callbacks-signature.ts'
+import { videoRoutes } from './tasks/http.ts'
 import type { At } from './tasks/points.ts'
 import { taskData } from './tasks/task-writer.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
@@ -45,6 +46,8 @@ export type GatewayParts = {
   /** The manual's pages, for the sandbox to answer from. */
   manual?: () => Promise<{ name: string; text: string }[]>
   version: string
+  /** Only a look: nothing is done about tasks. */
+  is_idle?: true
   /** Hears of the numbered points of a task's way; for tests that end the process there. */
   at?: At
 }
@@ -138,6 +141,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     routes: routeTable({
       models: modelRoutes({ catalogue }),
       chat: chatRoute({ chat, dialect: chatcompatDialect(settings), settings, clock, log }),
+      videos: videoRoutes({ tasks, outputs, catalogue, settings, clock }),
       ready: () => store.ping(),
       health: () => tasks.health(),
       version,
@@ -148,9 +152,11 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
   })
   tokens.start()
-  tasks.start()
-  callbacks.start()
-  cleaner.start()
+  if (!parts.is_idle) {
+    tasks.start()
+    callbacks.start()
+    cleaner.start()
+  }
   let discovery = supply.discover()
 
   return {

@@ -6,13 +6,13 @@ import { openApiDocument } from './openapi.ts'
 type RouteParts = {
   models: { list: Route; retrieve: Route }
   chat: Route
-  videos?: Route[]
+  videos: Route[]
   ready: () => Promise<void>
   health: PageParts['tasks']
   version: string
 }
 
-export function routeTable({ models, chat, videos = [], ready, health, version }: RouteParts): Route[] {
+export function routeTable({ models, chat, videos, ready, health, version }: RouteParts): Route[] {
   const routes: Route[] = [
     models.list,
     models.retrieve,

@@ -54,7 +54,8 @@ async function catalogueOf(config: Config, terminal: Terminal): Promise<Row[]> {
   const level = config.log_level === 'info' ? 'warn' : config.log_level
   const log = createLog({ clock, level, pretty: interactive, write: err })
   // A look must leave no traces: where no gateway has run yet, no store is made, and no first token in it.
-  const store_url = existsSync(storePath(config.data_dir)) ? storeUrl(config.data_dir) : 'sqlite::memory:'
+  const is_there = config.store_url !== storeUrl(config.data_dir) || existsSync(storePath(config.data_dir))
+  const store_url = is_there ? config.store_url : 'sqlite::memory:'
   const gateway = await createGateway({
     config,
     environment,
@@ -62,6 +63,7 @@ async function catalogueOf(config: Config, terminal: Terminal): Promise<Row[]> {
     clock,
     manual: loadManual,
     store_url,
+    is_idle: true,
     version: VERSION,
   })
   try {
