@@ -430,6 +430,29 @@ describe('what the vendors share', () => {
     for (const secret of [KEY, 'abc123', 'abcdefgh']) expect(text).not.toContain(secret)
   })
 
+  test('a small file that comes within the answer is a file like any other', async () => {
+    const output = [`data:video/webm;base64,${Buffer.from('the film').toString('base64')}`]
+    const done = { ...(fixture('replicate', 'done') as object), output }
+    const { video } = open(REPLICATE, whole(done))
+    const said = await video.status(REPLICATE.operation, SIGNAL)
+    const [made] = 'outputs' in said ? said.outputs : []
+    if (!made || !('open' in made)) throw new Error('nothing to open')
+    expect(made.content_type).toBe('video/webm')
+    expect(await new Response(await made.open(SIGNAL)).text()).toBe('the film')
+  })
+
+  test.each(CASES.filter(({ kind }) => kind !== 'google-vertex').map(named))(
+    '%s without a key is spoken to without one where a proxy may add it',
+    async (kind, { version, ...given }) => {
+      const vendor = startVendor(whole(fixture(kind, 'accepted')))
+      started.push(vendor)
+      const { video } = createProvider(partsOf({ kind, base_url: vendor.origin + version }))
+      await video?.start(callOf({ ...given, version }), SIGNAL)
+      const headers = vendor.requests[0]?.headers ?? {}
+      for (const name of ['authorization', 'x-key', 'x-goog-api-key']) expect(headers[name]).toBeUndefined()
+    },
+  )
+
   test('a video that is edited keeps its frame and length at xai', async () => {
     const { vendor, video } = open(XAI, whole(fixture('xai', 'accepted')))
     await video.start(callOf(XAI, { video: FILM }), SIGNAL)

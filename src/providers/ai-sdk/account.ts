@@ -20,7 +20,8 @@ export type Account = {
 export function accountOf({ id, config, timeouts, environment = {} }: AiSdkParts, vendor: AiSdkVendor): Account {
   const { key: ownKey, preset: _, ...rest } = config
   const key = ownKey ?? vendor.key_env.map((name) => environment[name]).find((value) => value) ?? ''
-  if (key === '' && !vendor.needsNoKey) {
+  // Behind an address of the operator's own, somebody else may add the key.
+  if (key === '' && !vendor.needsNoKey && config.base_url === undefined) {
     throw new Error(`providers.${id} needs a key: write key, or set ${vendor.key_env.join(' or ')}`)
   }
   if (!/^[\x21-\x7e]*$/.test(key)) {

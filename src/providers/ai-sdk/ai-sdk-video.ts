@@ -42,7 +42,7 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
         const { url, headers } = vendor.send?.(asked, model) ?? asked
         const target = moved(url, vendor.home, base_url)
         if (!isOwn(target, account, vendor)) return undefined
-        return { url: target, headers: { ...headers, ...account.headers, ...authorization } }
+        return { url: target, headers: { ...presented(headers), ...account.headers, ...authorization } }
       },
     })
     const make = await vendor.load({ key: account.key || UNUSED_KEY, fetch })
@@ -215,7 +215,7 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
         () => {},
         () => {},
       )
-    return { ...headers, 'user-agent': 'gatehouse', ...account.headers }
+    return { ...presented(headers), 'user-agent': 'gatehouse', ...account.headers }
   }
 
   return {
@@ -234,7 +234,10 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
 }
 
 /** Packages look into the process's environment for a key when they are given none. */
-const UNUSED_KEY = 'unused'
+const UNUSED_KEY = 'gatehouse-has-no-key'
+
+const presented = (headers: Record<string, string>) =>
+  Object.fromEntries(Object.entries(headers).filter(([, value]) => !value.includes(UNUSED_KEY)))
 
 async function startOf(model: VideoModel, options: VideoModelOptions) {
   if (!model.doStart) throw new GatewayError('internal_error', 'The package of this vendor cannot start a video.')

@@ -12,7 +12,8 @@ export function fileOf(value: string, field: Field, media: AiSdkVendor['media'])
   const kind = field === 'video' ? 'video' : 'image'
   if (/^(https?|gs):/i.test(value)) return { type: 'url', url: value, mediaType: `${kind}/*` }
   const uri = asAddress(value, field === 'video' ? 'video/mp4' : 'image/png')
-  const [head = '', data = ''] = splitOnce(uri)
+  if (!uri.includes(',')) return { type: 'url', url: uri, mediaType: `${kind}/*` } // a name of the vendor's own
+  const [head, data] = splitOnce(uri)
   const mediaType = head.slice('data:'.length).split(';')[0] || `${kind}/*`
   return media === 'address' ? { type: 'url', url: uri, mediaType } : { type: 'file', data, mediaType }
 }

@@ -55,7 +55,7 @@ export const REPLICATE: AiSdkVendor = {
 
 /** One file, a list, or an object of files. */
 function addressesIn(output: unknown): string[] {
-  if (typeof output === 'string') return /^https?:/.test(output) ? [output] : []
+  if (typeof output === 'string') return /^(https?|data):/.test(output) ? [output] : []
   if (Array.isArray(output)) return output.flatMap(addressesIn)
   return isRecord(output) ? Object.values(output).flatMap(addressesIn) : []
 }
