@@ -85,7 +85,7 @@ async function taskIndexes(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createIndex('tasks_unfinished')
     .on('tasks')
-    .columns(['submit_time', 'task_id'])
+    .columns(['submit_time', 'task_id', 'status']) // the status: so that they are counted without a look at their rows
     .where(sql<boolean>`status not in ('SUCCESS', 'FAILURE')`)
     .execute()
   await db.schema

@@ -1,0 +1,149 @@
+/** How SQLite answers the questions about tasks: from an index, so that a million ended tasks cost nothing. */
+import { Database } from 'bun:sqlite'
+import { afterEach, describe, expect, spyOn, test } from 'bun:test'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Task } from '../spec/task.ts'
+import { openStore } from './open-store.ts'
+import type { Store } from './store.ts'
+
+const directories: string[] = []
+
+afterEach(async () => {
+  for (const directory of directories.splice(0)) await rm(directory, { recursive: true, force: true })
+})
+
+/** The plan of each statement that `work` makes on the store, one text a statement. */
+async function plansOf(work: (store: Store) => Promise<unknown>): Promise<string[]> {
+  const directory = await mkdtemp(join(tmpdir(), 'gatehouse-plans-'))
+  directories.push(directory)
+  const path = join(directory, 'gatehouse.db')
+  const store = await openStore({ url: `sqlite:${path}` })
+  const prepare = spyOn(Database.prototype, 'prepare')
+  let statements: string[] = []
+  try {
+    await work(store)
+    statements = prepare.mock.calls.map(([statement]) => statement)
+  } finally {
+    prepare.mockRestore()
+    await store.close()
+  }
+  const file = new Database(path)
+  const explain = (statement: string) =>
+    file
+      .query<{ detail: string }, []>(`explain query plan ${statement}`)
+      .all()
+      .map(({ detail }) => detail)
+      .join('\n')
+  const plans = statements
+    .filter((statement) => /\b(tasks|task_inputs|task_keys|callbacks)\b/.test(statement))
+    .map(explain)
+  file.close()
+  if (plans.length === 0) throw new Error('no statement was seen')
+  return plans
+}
+
+const SCAN_OF_A_TABLE = /SCAN (tasks|task_inputs|task_keys|callbacks)\b(?! USING)/
+const claim = { by: 'w', provider: 'p', now_ms: 5, until_ms: 9, limit: 3 }
+const cases: Record<string, (store: Store) => Promise<unknown>> = {
+  find: ({ tasks }) => tasks.find('task_a', 'tok_a'),
+  'find for the operator': ({ tasks }) => tasks.find('task_a'),
+  inputs: ({ tasks }) => tasks.inputs('task_a'),
+  add: ({ tasks }) => tasks.add({ task: TASK, idempotency: { key: 'k', body_hash: 'h', expires_at: 9 } }),
+  'add again': async ({ tasks }) => {
+    const idempotency = { key: 'k', body_hash: 'h', expires_at: 9_000 }
+    for (const task of [TASK, { ...TASK, task_id: 'task_b' }]) await tasks.add({ task, idempotency })
+  },
+  claim: async ({ tasks }) => {
+    for (const name of ['a', 'b', 'c'])
+      await tasks.add({ task: { ...TASK, task_id: `task_${name}`, token_id: `tok_${name}` } })
+    await tasks.claim({ ...claim, limit: 9 })
+  },
+  save: async ({ tasks }) => {
+    await tasks.add({ task: TASK })
+    await tasks.save({ task_id: 'task_a', fence: 0 }, { status: 'FAILURE', finish_time: 5 })
+  },
+  hasten: ({ tasks }) => tasks.hasten(['task_a', 'task_b'], 5),
+  cancel: ({ tasks }) => tasks.askCancel('task_a', { now: 1, now_ms: 1 }),
+  resume: ({ tasks }) => tasks.resume('task_a', { due_ms: 1, deadline_at: 1 }),
+  remove: ({ tasks }) => tasks.remove('task_a', 'tok_a', 1),
+  lanes: ({ tasks }) => tasks.lanes(),
+  'outputs to remove': ({ tasks }) => tasks.outputsToRemove(5, 10),
+  'keys to forget': ({ tasks }) => tasks.forgetKeys(5, 10),
+  callbacks: ({ callbacks }) => callbacks.claim({ now_ms: 5, until_ms: 9, limit: 3 }),
+  'callback of a task': ({ callbacks }) => callbacks.ofTask('task_a'),
+}
+
+const TASK: Task = {
+  task_id: 'task_a',
+  token_id: 'tok_a',
+  family: 'video-generation',
+  model: 'm',
+  status: 'NOT_START',
+  progress: 0,
+  submit_time: 1,
+  start_time: 0,
+  finish_time: 0,
+  fail_code: '',
+  fail_reason: '',
+  request: {},
+  base_url: '',
+  provider: 'p',
+  upstream_model: '',
+  tried: [],
+  sent_at: null,
+  operation: null,
+  made: null,
+  outputs: [],
+  outputs_expire_at: null,
+  deadline_at: 9,
+  cancel_asked_at: null,
+  late_outcome: null,
+  failures: 0,
+  due_ms: 1,
+  leased_by: '',
+  fence: 0,
+}
+
+describe('no statement walks over a table', () => {
+  for (const [name, work] of Object.entries(cases))
+    test(name, async () => {
+      for (const plan of await plansOf(work)) expect(plan).not.toMatch(SCAN_OF_A_TABLE)
+    })
+})
+
+describe('each question has its index', () => {
+  test('a status is read by the primary key alone', async () => {
+    const [plan] = await plansOf(({ tasks }) => tasks.find('task_a', 'tok_a'))
+    expect(plan).toBe('SEARCH tasks USING INDEX sqlite_autoindex_tasks_1 (task_id=?)')
+  })
+
+  test("a token's list is read in order, from where the last page ended", async () => {
+    const plans = await plansOf(async ({ tasks }) => {
+      await tasks.add({ task: TASK })
+      await tasks.list({ token_id: 'tok_a', after: 'task_a', limit: 3, statuses: ['SUCCESS'] })
+    })
+    expect(plans.at(-1)).toBe('SEARCH tasks USING INDEX tasks_of_token (token_id=? AND (submit_time,task_id)<(?,?))')
+  })
+
+  test('the list of all is read in order, and what is unfinished without what has ended', async () => {
+    const [all] = await plansOf(({ tasks }) => tasks.list({ limit: 3 }))
+    expect(all).toBe('SCAN tasks USING INDEX tasks_by_time')
+    const [unfinished] = await plansOf(({ tasks }) => tasks.list({ limit: 3, statuses: ['QUEUED', 'NOT_START'] }))
+    expect(unfinished).toBe('SCAN tasks USING INDEX tasks_unfinished')
+  })
+
+  test('health looks at unfinished tasks only', async () => {
+    const [plan] = await plansOf(({ tasks }) => tasks.health())
+    expect(plan).toBe('SCAN tasks USING COVERING INDEX tasks_unfinished')
+  })
+
+  test('a claim looks only at the ends of queues', async () => {
+    const plans = (await plansOf(cases.claim ?? Promise.reject)).join('\n')
+    expect(plans).toContain('SEARCH tasks USING COVERING INDEX tasks_due_of_token (provider=? AND token_id>?)')
+    expect(plans).toContain(
+      'SEARCH tasks USING COVERING INDEX tasks_due_of_token (provider=? AND token_id=? AND due_ms<?)',
+    )
+  })
+})
