@@ -1,0 +1,164 @@
+/**
+ * The process is killed at every numbered point of a task's way, and started again, over and over; in the end the
+ * vendor's ledger and what the gateway tells its clients must agree. `GATEHOUSE_KILLS=2000` kills more often.
+ */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TaskAnswer, TaskData } from '../src/spec/task.ts'
+import { POINTS, type Point } from '../src/tasks/points.ts'
+import { type CrashPlan, FILM } from './kit/crash-house.ts'
+import { House, stateOf, TOKEN } from './kit/house-process.ts'
+import { startPostgres } from './kit/postgres.ts'
+import { startVideoVendor, type VideoVendor } from './kit/video-vendor.ts'
+
+const KILLS = Number(process.env.GATEHOUSE_KILLS ?? 200)
+/** Leases of 90 s are over after 3 s, and a task is asked about every 130 ms. */
+const SPEED = 30
+/** Points that only some tasks come by: where the vendor knows orders by their keys, and where it does not. */
+const ONLY_SAFE: Point[] = ['doubt: before the order', 'cancel: before the vendor', 'cancel: after the vendor']
+const ONLY_UNSAFE: Point[] = ['late: before the write', 'late: after the write']
+/** Of files larger than one step can copy, and of several files of one task: not with this vendor. */
+const ELSEWHERE: Point[] = ['copy: in the middle', 'copy: before the write', 'copy: after the write']
+
+const directory = mkdtempSync(join(tmpdir(), 'gatehouse-crash-'))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+/** One submission as its client knows it: repeated with its key until it was answered. */
+type Submission = { key: string; prompt: string; task_id?: string }
+
+type Chain = { name: string; is_idempotent: boolean; store_url: string; kills: number }
+
+/** Sends what has not been answered yet. A connection that breaks is what a client sees of a kill. */
+async function submitAll(house: House, submissions: Submission[]): Promise<void> {
+  for (const submission of submissions) {
+    if (submission.task_id !== undefined) continue
+    try {
+      const response = await house.call('/v1/video/generations', {
+        method: 'POST',
+        headers: { 'idempotency-key': submission.key },
+        body: JSON.stringify({ model: FILM, prompt: submission.prompt, seconds: 4 }),
+      })
+      const { data } = (await response.json()) as { data: { task_id: string } }
+      submission.task_id = data.task_id
+    } catch {
+      return
+    }
+  }
+}
+
+/** A client that no longer wants its video, once the vendor has the order; before that a cancel is no news to anyone. */
+async function cancelWhereWanted(house: House, submissions: Submission[]): Promise<void> {
+  for (const { prompt, task_id } of submissions) {
+    if (!prompt.startsWith('cancel') || task_id === undefined) continue
+    const path = `/v1/video/generations/${task_id}`
+    try {
+      let status = ''
+      while (['', 'NOT_START', 'SUBMITTED'].includes(status)) {
+        const { data } = (await (await house.call(`${path}?wait=20`)).json()) as TaskAnswer
+        status = data.status
+      }
+      await house.call(`${path}/cancel`, { method: 'POST' })
+    } catch {
+      return
+    }
+  }
+}
+
+/** Kills and starts again, then lets all come to an end; what each client knows, and what it is told. */
+async function run(chain: Chain, vendor: VideoVendor) {
+  const epoch_ms = Date.now()
+  const base: Omit<CrashPlan, 'kill'> = {
+    store_url: chain.store_url,
+    data_dir: join(directory, chain.name),
+    vendor_url: vendor.url,
+    token: TOKEN,
+    is_idempotent: chain.is_idempotent,
+    speed: SPEED,
+    epoch_ms,
+  }
+  const foreign = [...(chain.is_idempotent ? ONLY_UNSAFE : ONLY_SAFE), ...ELSEWHERE]
+  const points = POINTS.filter((point) => !foreign.includes(point))
+  const submissions: Submission[] = []
+  const died = new Set<Point>()
+  for (let kill = 0; kill < chain.kills; kill++) {
+    const point = points[kill % points.length] as Point
+    const house = new House({ ...base, kill: { point, nth: 1 + (Math.floor(kill / points.length) % 3) } })
+    for (const kind of ['plain', 'busy', 'fails', 'cancel']) {
+      submissions.push({ key: `${chain.name}-${kill}-${kind}`, prompt: `${kind} ${kill}` })
+    }
+    await submitAll(house, submissions.slice(-12)).catch(() => {})
+    await cancelWhereWanted(house, submissions.slice(-4))
+    if ((await house.died()) === 'at the point') died.add(point)
+  }
+  const house = new House(base)
+  await submitAll(house, submissions)
+  const ended = new Map<string, TaskData>()
+  for (const { task_id = '' } of submissions) ended.set(task_id, await stateOf(house, task_id))
+  house.process.kill('SIGKILL')
+  await house.process.exited
+  return { submissions, ended, missed: points.filter((point) => !died.has(point)) }
+}
+
+/** What the vendor's ledger allows a task to have ended with. */
+function allowed(chain: Chain, orders: VideoVendor['orders'], prompt: string): string[] {
+  const [order] = orders
+  const canceled = prompt.startsWith('cancel') ? ['FAILURE canceled'] : []
+  const doubt = chain.is_idempotent ? [] : ['FAILURE submit_outcome_unknown']
+  if (!order) return [...canceled, ...doubt]
+  return [order.end === 'failed' ? 'FAILURE generation_failed' : 'SUCCESS ', ...canceled, ...doubt]
+}
+
+const stores = {
+  sqlite: async (name: string) => `sqlite:${join(directory, name, 'gatehouse.db')}`,
+  postgres: async () => (await startPostgres()).createDatabase(),
+}
+
+const chains = Object.entries(stores).flatMap(([engine, store]) =>
+  [true, false].map((is_idempotent) => ({
+    name: `${engine}-${is_idempotent ? 'safe' : 'unsafe'}`,
+    is_idempotent,
+    store,
+  })),
+)
+
+describe.each(chains)('killed $name', ({ name, is_idempotent, store }) => {
+  test.concurrent(
+    'no task is lost, stuck or paid for twice, and each ends as the ledger says',
+    async () => {
+      const chain: Chain = {
+        name,
+        is_idempotent,
+        store_url: await store(name),
+        kills: Math.ceil(KILLS / chains.length),
+      }
+      const vendor = startVideoVendor({
+        idempotent: is_idempotent,
+        polls: 2,
+        end: (prompt) => (prompt.startsWith('fails') ? 'failed' : 'completed'),
+        refusesFirst: (prompt) => prompt.startsWith('busy'),
+      })
+      try {
+        const { submissions, ended, missed } = await run(chain, vendor)
+        expect(new Set(submissions.map(({ task_id }) => task_id)).size).toBe(submissions.length)
+        const wrong: string[] = []
+        for (const { task_id = '', prompt } of submissions) {
+          const orders = vendor.orders.filter(({ key }) => key.startsWith(task_id))
+          if (orders.length > 1) wrong.push(`${prompt}: paid ${orders.length} times`)
+          const data = ended.get(task_id)
+          const end = `${data?.status} ${data?.fail_code}`
+          if (!allowed(chain, orders, prompt).includes(end)) wrong.push(`${prompt}: ${end}, orders ${orders.length}`)
+        }
+        expect(wrong).toEqual([])
+        // Nothing was ordered that no client knows of.
+        const known = new Set(submissions.map(({ task_id }) => task_id))
+        expect(vendor.orders.filter(({ key }) => !known.has(key.slice(0, 'task_'.length + 32)))).toEqual([])
+        expect(missed).toEqual([])
+      } finally {
+        await vendor.stop()
+      }
+    },
+    KILLS * 30_000,
+  )
+})
