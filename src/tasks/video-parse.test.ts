@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../spec/error.ts'
 import { parseVideoRequest } from './video-parse.ts'
 
@@ -45,4 +45,28 @@ test.each([
 
 test('the ends of the seed are taken', () => {
   for (const seed of [0, 4_294_967_295]) expect(parseVideoRequest({ model: 'm', seed }).seed).toBe(seed)
+})
+
+describe('input_reference', () => {
+  const parse = (input_reference: unknown, more: object = {}) =>
+    parseVideoRequest({ model: 'm', input_reference, ...more })
+
+  test('is an image, as an object or as text', () => {
+    const image = 'https://x.test/a.png'
+    expect(parse(image)).toEqual({ model: 'm', image })
+    expect(parse({ image_url: image, file_id: null })).toEqual({ model: 'm', image })
+    expect(parse('data:video/mp4;base64,AAAA')).toEqual({ model: 'm', video: 'data:video/mp4;base64,AAAA' })
+    expect(parse(null)).toEqual({ model: 'm' })
+  })
+
+  test.each([
+    [{ file_id: 'file_1' }, {}, 'unsupported_parameter', 'input_reference.file_id'],
+    [{}, {}, 'missing_required_parameter', 'input_reference.image_url'],
+    [{ image_url: 7 }, {}, 'invalid_type', 'input_reference.image_url'],
+    [7, {}, 'invalid_type', 'input_reference'],
+    ['', {}, 'invalid_value', 'input_reference'],
+    ['AAAA', { image: 'BBBB' }, 'invalid_value', 'input_reference'],
+  ])('%j beside %j is refused as %s of %s', (reference, more, code, param) => {
+    expect(refusalOf({ model: 'm', input_reference: reference, ...more })).toMatchObject({ code, param })
+  })
 })

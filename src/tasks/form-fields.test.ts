@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'bun:test'
+import type { FormPart } from '../http/multipart.ts'
+import { GatewayError } from '../spec/error.ts'
+import { fieldsOfForm } from './form-fields.ts'
+import { parsePosted } from './video-parse.ts'
+
+const text = (...fields: [string, string][]): FormPart[] => fields.map(([name, value]) => ({ name, value }))
+const file = (name: string, bytes: number[], content_type = ''): FormPart => ({
+  name,
+  value: { bytes: new Uint8Array(bytes), content_type, filename: 'a' },
+})
+/** As plain objects, whatever their prototype. */
+const fieldsOf = (parts: FormPart[]) => JSON.parse(JSON.stringify(fieldsOfForm(parts)))
+
+const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
+
+function refusalOf(parts: FormPart[]) {
+  try {
+    parsePosted({ kind: 'form', parts })
+  } catch (error) {
+    if (error instanceof GatewayError) return { code: error.code, param: error.detail.param }
+    throw error
+  }
+  return undefined
+}
+
+describe('text', () => {
+  test('is read as what the field is in JSON; seconds stay as they are', () => {
+    const parts = text(['duration', '8'], ['n', '2'], ['seed', '0'], ['audio_enable', 'true'], ['seconds', '8'])
+    expect(fieldsOf(parts)).toEqual({ duration: 8, n: 2, seed: 0, audio_enable: true, seconds: '8' })
+  })
+
+  test('that is nothing of the kind is left, and refused as in JSON', () => {
+    for (const [name, value] of [
+      ['duration', 'long'],
+      ['n', '0x2'],
+      ['seed', ' 1'],
+      ['audio_enable', 'yes'],
+      ['metadata', '[]'],
+      ['metadata', '7'],
+    ] as [string, string][]) {
+      expect(refusalOf(text(['model', 'm'], [name, value]))).toEqual({ code: 'invalid_type', param: name })
+    }
+    expect(refusalOf(text(['model', 'm'], ['metadata', '{']))).toEqual({ code: 'invalid_value', param: 'metadata' })
+  })
+
+  test('that was left empty is absent', () => {
+    expect(fieldsOf(text(['prompt', ''], ['size', '']))).toEqual({})
+    expect(refusalOf(text(['model', '']))).toEqual({ code: 'missing_required_parameter', param: 'model' })
+  })
+})
+
+test('lists come by repetition, with brackets or without', () => {
+  expect(fieldsOf(text(['images', 'AAAA'], ['images', 'BBBB']))).toEqual({ images: ['AAAA', 'BBBB'] })
+  expect(fieldsOf(text(['images[]', 'AAAA']))).toEqual({ images: ['AAAA'] })
+  expect(fieldsOf([file('images', PNG), file('images[]', PNG)]).images).toHaveLength(2)
+})
+
+test('objects come as JSON, or field by field', () => {
+  expect(fieldsOf(text(['metadata', '{"fal":{"loop":true}}']))).toEqual({ metadata: { fal: { loop: true } } })
+  const parts = text(['metadata[fal][loop]', 'true'], ['metadata[fal][mode]', 'pro'], ['metadata[x]', '1'])
+  expect(fieldsOf(parts)).toEqual({ metadata: { fal: { loop: 'true', mode: 'pro' }, x: '1' } })
+  expect(fieldsOf(text(['input_reference[image_url]', 'https://x.test/']))).toEqual({
+    input_reference: { image_url: 'https://x.test/' },
+  })
+})
+
+test('a name cannot reach into the prototype', () => {
+  fieldsOfForm(text(['metadata[__proto__][polluted]', '1'], ['__proto__[polluted]', '1'], ['constructor[x]', '1']))
+  expect(({} as { polluted?: string }).polluted).toBeUndefined()
+})
+
+test.each<[string, FormPart[], string]>([
+  ['a field', text(['prompt', 'a'], ['prompt', 'b']), 'prompt'],
+  ['a deep field', text(['metadata[a]', '1'], ['metadata[a]', '2']), 'metadata[a]'],
+  ['a field that is text and object at once', text(['metadata[a]', '1'], ['metadata[a][b]', '2']), 'metadata[a][b]'],
+  ['a form without end', text([`metadata${'[a]'.repeat(8)}`, '1']), `metadata${'[a]'.repeat(8)}`],
+])('%s twice is refused', (_, parts, param) => {
+  expect(refusalOf(parts)).toEqual({ code: 'invalid_value', param })
+})
+
+describe('files', () => {
+  test('become data URIs, of the type that their bytes have', () => {
+    expect(fieldsOf([file('image', PNG, 'text/plain')])).toEqual({ image: 'data:image/png;base64,iVBORw0KGgo=' })
+    expect(fieldsOf([file('video', [1, 2, 3], 'video/x')])).toEqual({ video: 'data:video/x;base64,AQID' })
+    expect(fieldsOf([file('image', [0])])).toEqual({ image: 'data:application/octet-stream;base64,AA==' })
+  })
+
+  test('that were not chosen are absent', () => {
+    const none: FormPart = { name: 'image', value: { bytes: new Uint8Array(), content_type: '', filename: '' } }
+    expect(fieldsOf([none])).toEqual({})
+  })
+
+  test('stand only where files may', () => {
+    expect(refusalOf([file('prompt', PNG)])).toEqual({ code: 'invalid_type', param: 'prompt' })
+  })
+
+  test('as a reference are the first frame, or the video to start from', () => {
+    const of = (bytes: number[]) =>
+      parsePosted({ kind: 'form', parts: [...text(['model', 'm']), file('input_reference', bytes)] })
+    expect(of(PNG)).toEqual({ model: 'm', image: 'data:image/png;base64,iVBORw0KGgo=' })
+    const mp4 = [0, 0, 0, 12, ...Buffer.from('ftypisom')]
+    expect(of(mp4).video).toStartWith('data:video/mp4;base64,')
+  })
+})

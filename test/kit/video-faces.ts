@@ -1,0 +1,191 @@
+/** The faces of videos over a store in memory: tasks in whatever state a test wants, files from a map, no vendor. */
+import { createApp } from '../../src/http/app.ts'
+import { createLog } from '../../src/kit/log.ts'
+import { randomAlphanumerics } from '../../src/kit/secret.ts'
+import { catalogueModel, createCatalogue } from '../../src/models/catalogue.ts'
+import { createLinks } from '../../src/outputs/link.ts'
+import type { Outputs, StoredFile } from '../../src/outputs/outputs.ts'
+import type { Provider } from '../../src/providers/provider.ts'
+import { GatewayError } from '../../src/spec/error.ts'
+import type { Task } from '../../src/spec/task.ts'
+import { openStore } from '../../src/store/open-store.ts'
+import { videoRoutes } from '../../src/tasks/http.ts'
+import { createTasks } from '../../src/tasks/tasks.ts'
+import { presentedSecret } from '../../src/tokens/presented.ts'
+import { manualClock } from './clock.ts'
+import { configOf } from './gateway.ts'
+import { callerOf } from './task-house.ts'
+
+/** 2026-01-01, where the clock stands. */
+export const NOW = Date.UTC(2026, 0, 1) / 1000
+export const BYTES = 'not really a video'
+
+const MODELS = {
+  'acme/film': { video: { duration: { values: [4, 8] }, n: 4 } },
+  'acme/old': { deprecated_at: NOW - 60, retired_at: NOW + 86_400, replaced_by: 'acme/film' },
+  'acme/gone': { retired_at: NOW - 60, replaced_by: 'acme/film', when_retired: 'redirect' },
+  'acme/talk': { families: ['chatcompat'] },
+} as const
+
+type Ask = {
+  method?: string
+  token?: string
+  headers?: Record<string, string>
+  json?: unknown
+  form?: FormData
+  signal?: AbortSignal
+}
+
+export async function videoFaces(server: Parameters<typeof configOf>[0] = {}) {
+  const clock = manualClock()
+  const config = configOf(server)
+  let lines = ''
+  const write = (text: string) => {
+    lines += text
+  }
+  const log = createLog({ clock, level: 'debug', pretty: false, write })
+  const store = await openStore({ url: 'sqlite::memory:' })
+  const provider = { id: 'acme', kind: 'test', chat: {}, video: {} } as Provider
+  const catalogue = createCatalogue({ clock })
+  catalogue.replace(
+    Object.entries(MODELS).map(([id, { ...row }]) => {
+      const families = ['video-generation', 'chatcompat-video'] as const
+      const more = { targets: [{ provider, model: id }], created: 0, when_retired: 'refuse' as const }
+      return catalogueModel({ id, config: { families: [...families], ...row } as never, ...more })
+    }),
+  )
+  const files = new Map<string, StoredFile>()
+  const never = () => Promise.reject(new Error('not in this test'))
+  const outputs: Outputs = {
+    copy: never,
+    keep: never,
+    remove: never,
+    open: async (key) => files.get(key),
+    ...createLinks({ clock, secret: 's', link_hours: () => 24 }),
+  }
+  const tasks = createTasks({
+    store,
+    catalogue,
+    outputs,
+    providerOf: () => provider,
+    providerSettings: () => undefined,
+    inputs: { checkInputs: never },
+    settings: () => ({ ...config.tasks, keep_days: 30 }),
+    clock,
+    log,
+  })
+  const settings = config.server
+  const app = createApp({
+    routes: videoRoutes({ tasks, outputs, catalogue, settings, clock }),
+    authenticate({ request }) {
+      const secret = presentedSecret(request)
+      if (secret === undefined) throw new GatewayError('invalid_api_key', 'No token.')
+      return callerOf(`tok_${secret}`)
+    },
+    settings,
+    clock,
+    log,
+  })
+
+  /** As the token `one`, unless told otherwise; `token: ''` sends none. */
+  function call(path: string, { token = 'one', json, form, headers, ...ask }: Ask = {}): Promise<Response> {
+    const init: RequestInit = {
+      method: json === undefined && form === undefined ? 'GET' : 'POST',
+      headers: {
+        ...(token === '' ? {} : { authorization: `Bearer ${token}` }),
+        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...ask,
+    }
+    if (json !== undefined) init.body = JSON.stringify(json)
+    if (form !== undefined) init.body = form
+    const url = path.startsWith('http') ? path : `http://gatehouse.test${path}`
+    return app.fetch(new Request(url, init), { address: '127.0.0.1' })
+  }
+
+  return {
+    clock,
+    settings,
+    store,
+    outputs,
+    call,
+    logged() {
+      log.flush()
+      return lines
+    },
+    /** Puts a task there, in the state that is wanted. */
+    async put(more: Partial<Task> = {}): Promise<Task> {
+      const task = taskOf(more)
+      await store.tasks.add({ task })
+      return task
+    },
+    /** A finished task with a file. */
+    async film(more: Partial<Task> = {}, file: Partial<StoredFile> = {}): Promise<Task> {
+      const key = randomAlphanumerics(12)
+      files.set(key, {
+        content_type: 'video/mp4',
+        bytes: BYTES.length,
+        version: 'v1',
+        body: (range) => new Blob([range ? BYTES.slice(range.first, range.last + 1) : BYTES]).stream(),
+        ...file,
+      })
+      const outputs = [{ key, content_type: 'video/mp4', bytes: BYTES.length }]
+      return this.put({ ...SUCCESS, outputs, ...more })
+    },
+    async close() {
+      await app.close({ deadline_ms: 0 })
+      await tasks.stop({ deadline_ms: 0 })
+      await store.close()
+    },
+  }
+}
+
+export const SUCCESS: Partial<Task> = {
+  status: 'SUCCESS',
+  progress: 100,
+  start_time: NOW - 8,
+  finish_time: NOW - 2,
+  outputs_expire_at: NOW + 86_400 * 30,
+  due_ms: null,
+}
+export const FAILURE: Partial<Task> = {
+  status: 'FAILURE',
+  progress: 100,
+  finish_time: NOW - 2,
+  fail_code: 'generation_failed',
+  fail_reason: 'The upstream could not make it.',
+  due_ms: null,
+}
+
+const taskOf = (more: Partial<Task>): Task => ({
+  task_id: `task_${randomAlphanumerics(32)}`,
+  token_id: 'tok_one',
+  family: 'video-generation',
+  model: 'acme/film',
+  status: 'NOT_START',
+  progress: 0,
+  submit_time: NOW - 10,
+  start_time: 0,
+  finish_time: 0,
+  fail_code: '',
+  fail_reason: '',
+  request: { model: 'acme/film', prompt: 'a boat', duration: 4, size: '720p', aspect_ratio: '9:16', n: 1 },
+  base_url: 'http://gatehouse.test',
+  provider: '',
+  upstream_model: '',
+  tried: [],
+  sent_at: null,
+  operation: null,
+  made: null,
+  outputs: [],
+  outputs_expire_at: null,
+  deadline_at: NOW + 3_600,
+  cancel_asked_at: null,
+  late_outcome: null,
+  failures: 0,
+  due_ms: NOW * 1000,
+  leased_by: '',
+  fence: 0,
+  ...more,
+})

@@ -1,0 +1,567 @@
+/** Videos over HTTP in the specification's words, and the files of both faces: every state, every refusal. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import type { Task } from '../src/spec/task.ts'
+import { BYTES, FAILURE, NOW, SUCCESS, videoFaces } from './kit/video-faces.ts'
+
+const house = await videoFaces()
+afterAll(() => house.close())
+const { call, put } = house
+const film = house.film.bind(house)
+
+const GENERATIONS = '/v1/video/generations'
+const ORDER = { model: 'acme/film', prompt: 'a boat' }
+const order = (more: object = {}, ask: Parameters<typeof call>[1] = {}) =>
+  call(GENERATIONS, { json: { ...ORDER, ...more }, ...ask })
+const stored = async (answer: Response): Promise<Task> => {
+  const { data } = (await answer.json()) as { data: { task_id: string } }
+  return (await house.store.tasks.find(data.task_id)) as Task
+}
+describe('an order', () => {
+  test('is answered as section 2.6 has it, when it is written down', async () => {
+    const answer = await order()
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(answer.headers.has('idempotent-replayed')).toBe(false)
+    const body = await answer.clone().json()
+    expect(body).toEqual({
+      code: 'success',
+      data: { task_id: expect.stringMatching(/^task_[A-Za-z0-9]{32}$/) },
+      message: '',
+      fail_code: '',
+    })
+    expect(await stored(answer)).toMatchObject({
+      status: 'NOT_START',
+      token_id: 'tok_one',
+      family: 'video-generation',
+      request: { model: 'acme/film', prompt: 'a boat', duration: 4, n: 1 },
+      base_url: 'http://gatehouse.test',
+    })
+  })
+
+  test('that is refused says why in all the forms that clients of this family read', async () => {
+    const answer = await order({ duration: 5 })
+    expect(answer.status).toBe(400)
+    const message = '"duration" must be one of 4, 8 for the model "acme/film", not 5.'
+    expect(await answer.json()).toEqual({
+      code: 'invalid_value',
+      message,
+      data: null,
+      fail_code: 'invalid_input',
+      error: { message, type: 'invalid_request_error', param: 'duration', code: 'invalid_value' },
+    })
+  })
+
+  test.each([
+    [{ model: 'acme/none' }, 404, 'model_not_found', 'model_unavailable'],
+    [{ model: 'acme/talk' }, 400, 'unsupported_endpoint', 'model_unavailable'],
+    [{ prompt: undefined }, 400, 'missing_required_parameter', 'invalid_input'],
+    [{ callback_url: 'ftp://x.test' }, 400, 'invalid_value', 'invalid_input'],
+    [{ image: 'cat.png' }, 400, 'invalid_value', 'invalid_input'],
+  ])('%j is refused: %i %s, %s', async (more, status, code, fail_code) => {
+    const answer = await order(more)
+    expect([answer.status, await answer.json()]).toMatchObject([
+      status,
+      { code, fail_code, data: null, error: { code } },
+    ])
+  })
+
+  test('that is no JSON, or too large, is told of in the same form', async () => {
+    const broken = await call(GENERATIONS, { json: {}, headers: { 'content-type': 'text/plain' } })
+    expect([broken.status, (await broken.json()).code]).toEqual([415, 'unsupported_media_type'])
+    const large = await order({}, { headers: { 'content-length': String(33 * 1024 * 1024) } })
+    expect([large.status, (await large.json()).error.code]).toEqual([413, 'request_too_large'])
+  })
+
+  test('may come as a form, with its files', async () => {
+    const form = new FormData()
+    for (const [name, value] of Object.entries({ ...ORDER, duration: '8', seed: '7' })) form.append(name, value)
+    const png = Buffer.from('iVBORw0KGgo=', 'base64')
+    form.append('image', new File([png], 'a', { type: 'application/octet-stream' }))
+    const task = await stored(await call(GENERATIONS, { form }))
+    expect(task.request).toMatchObject({ duration: 8, seed: 7 })
+    const inputs = await house.store.tasks.inputs(task.task_id)
+    expect(inputs).toEqual({ image: 'data:image/png;base64,iVBORw0KGgo=' })
+  })
+
+  test("headers tell of a model on its way out, and of one that answers in another's place", async () => {
+    const old = await order({ model: 'acme/old' })
+    expect(old.headers.get('deprecation')).toBe(`@${NOW - 60}`)
+    expect(old.headers.get('x-model-replaced-by')).toBe('acme/film')
+    expect(old.headers.has('x-model-served')).toBe(false)
+    const gone = await order({ model: 'acme/gone' })
+    expect(gone.headers.get('x-model-requested')).toBe('acme/gone')
+    expect(gone.headers.get('x-model-served')).toBe('acme/film')
+    expect((await stored(gone)).model).toBe('acme/film')
+  })
+})
+
+describe('Idempotency-Key', () => {
+  const keyed = (key: string, more: object = {}) => order(more, { headers: { 'idempotency-key': key } })
+
+  test('the same order again answers with the first task, and says so', async () => {
+    const first = await keyed('k1')
+    const again = await keyed('k1')
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+    expect(await again.json()).toEqual(await first.json())
+  })
+
+  test('another order with the same key is refused, and not worth repeating', async () => {
+    await keyed('k2')
+    const other = await keyed('k2', { duration: 8 })
+    expect([other.status, other.headers.get('x-should-retry')]).toEqual([422, 'false'])
+    expect((await other.json()).code).toBe('idempotency_key_reused')
+  })
+
+  test('has 1 to 255 visible characters', async () => {
+    for (const key of ['!', '~'.repeat(255)]) expect((await keyed(key)).status).toBe(200)
+    for (const key of ['', 'a'.repeat(256), 'a b', 'é', 'a\tb']) {
+      const answer = await keyed(key)
+      expect([key.length, answer.status]).toEqual([key.length, 400])
+      expect(await answer.json()).toMatchObject({ error: { param: 'Idempotency-Key' } })
+    }
+  })
+})
+
+describe('the state of a task', () => {
+  const state = async (task: Task) => call(`${GENERATIONS}/${task.task_id}`)
+
+  test.each<[Partial<Task>, string]>([
+    [{}, '0%'],
+    [{ status: 'SUBMITTED', progress: 10 }, '10%'],
+    [{ status: 'QUEUED', progress: 20 }, '20%'],
+    [{ status: 'IN_PROGRESS', progress: 47, start_time: NOW - 3 }, '47%'],
+  ])('while it is under way has no outputs and no failure: %j', async (more, progress) => {
+    const task = await put(more)
+    const answer = await state(task)
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    expect(answer.headers.get('retry-after')).toMatch(/^[1-9]\d*$/)
+    expect(await answer.json()).toEqual({
+      code: 'success',
+      message: '',
+      data: {
+        task_id: task.task_id,
+        status: task.status,
+        progress,
+        submit_time: NOW - 10,
+        start_time: task.start_time,
+        finish_time: 0,
+        fail_code: '',
+        fail_reason: '',
+      },
+    })
+  })
+
+  test('after a success has links to the files, made anew, and no reason to ask again', async () => {
+    const task = await film()
+    const answer = await state(task)
+    expect(answer.headers.has('retry-after')).toBe(false)
+    const link = house.outputs.link({ base_url: 'http://gatehouse.test', task_id: task.task_id, index: 0 })
+    expect(await answer.json()).toEqual({
+      code: 'success',
+      message: '',
+      data: {
+        task_id: task.task_id,
+        status: 'SUCCESS',
+        progress: '100%',
+        outputs: [link],
+        result_url: link,
+        submit_time: NOW - 10,
+        start_time: NOW - 8,
+        finish_time: NOW - 2,
+        fail_code: '',
+        fail_reason: '',
+      },
+    })
+    house.clock.advance(3_600_000)
+    const later = (await (await state(task)).json()) as { data: { result_url: string } }
+    expect(later.data.result_url).not.toBe(link)
+    house.clock.advance(-3_600_000)
+  })
+
+  test('of a vendor whose files are passed through has their addresses', async () => {
+    const url = 'https://files.acme.test/a.mp4'
+    const { data } = await (
+      await state(await put({ ...SUCCESS, outputs: [{ url, content_type: 'video/mp4' }] }))
+    ).json()
+    expect(data).toMatchObject({ outputs: [url], result_url: url })
+  })
+
+  test('whose files are no longer kept is still a success, with none', async () => {
+    const { data } = await (await state(await put({ ...SUCCESS, outputs: [] }))).json()
+    expect(data).toMatchObject({ status: 'SUCCESS', outputs: [] })
+    expect('result_url' in data).toBe(false)
+  })
+
+  test('after a failure says why, and has no outputs', async () => {
+    const answer = await state(await put(FAILURE))
+    expect(answer.headers.has('retry-after')).toBe(false)
+    const { data } = await answer.json()
+    expect(data).toMatchObject({
+      status: 'FAILURE',
+      progress: '100%',
+      fail_code: 'generation_failed',
+      fail_reason: 'The upstream could not make it.',
+    })
+    expect('outputs' in data || 'result_url' in data).toBe(false)
+  })
+
+  test('of a task that nobody has, and of a task of another token, are the same answer on every path', async () => {
+    const { task_id } = await film()
+    for (const [method, path] of [
+      ['GET', '/v1/video/generations/:id'],
+      ['GET', '/v1/video/generations/:id?wait=5'],
+      ['POST', '/v1/video/generations/:id/cancel'],
+      ['GET', '/v1/videos/:id'],
+      ['DELETE', '/v1/videos/:id'],
+      ['GET', '/v1/videos/:id/content'],
+    ] as const) {
+      const ask = (id: string) => call(path.replace(':id', id), { method, token: 'two' })
+      const [foreign, unknown] = [await ask(task_id), await ask(`task_${'x'.repeat(32)}`)]
+      expect([path, foreign.status]).toEqual([path, 404])
+      expect(await foreign.text()).toBe(await unknown.text())
+      expect([...foreign.headers.keys()]).toEqual([...unknown.headers.keys()])
+    }
+    expect((await call(`${GENERATIONS}/${task_id}`)).status).toBe(200)
+  })
+})
+
+describe('a long poll', () => {
+  const ask = (task: Task, wait: string, more: Parameters<typeof call>[1] = {}) =>
+    call(`${GENERATIONS}/${task.task_id}?wait=${wait}`, more)
+
+  test('is answered at once when the task has ended', async () => {
+    expect((await ask(await film(), '60')).status).toBe(200)
+  })
+
+  test('is answered when the task changes', async () => {
+    const task = await put()
+    const answer = ask(task, '60')
+    const [claimed] = await house.store.tasks
+      .claim({
+        by: 'w',
+        provider: '',
+        now_ms: house.clock.now(),
+        until_ms: house.clock.now() + 60_000,
+        limit: 100,
+      })
+      .then((all) => all.filter(({ task_id }) => task_id === task.task_id))
+    await house.store.tasks.save(claimed as Task, { status: 'SUBMITTED', progress: 10, due_ms: null })
+    expect((await (await answer).json()).data.status).toBe('SUBMITTED')
+  })
+
+  test('is answered with the same when its time is up', async () => {
+    const task = await put()
+    const answer = ask(task, '2.5')
+    const done = answer.then(() => true)
+    for (let second = 0; second < 3; second++) {
+      expect(await Promise.race([done, settled()])).toBe(false)
+      house.clock.advance(1_000)
+      await settled()
+    }
+    expect((await (await answer).json()).data.status).toBe('NOT_START')
+    house.clock.advance(-3_000)
+  })
+
+  test('ends when its client leaves', async () => {
+    const task = await put()
+    const control = new AbortController()
+    const answer = ask(task, '60', { signal: control.signal })
+    await settled()
+    control.abort()
+    expect((await answer).status).toBe(499)
+  })
+
+  test('takes from 0 to 60 seconds', async () => {
+    const task = await film()
+    for (const wait of ['0', '60', '0.5', '60.0']) expect((await ask(task, wait)).status).toBe(200)
+    for (const wait of ['', '-1', '60.1', '61', 'a', '1e1', '0x1', ' 5']) {
+      const answer = await ask(task, encodeURIComponent(wait))
+      expect([wait, answer.status]).toEqual([wait, 400])
+      expect((await answer.json()).error.param).toBe('wait')
+    }
+  })
+})
+
+/** Lets everything that can go on without the clock do so. */
+const settled = async () => {
+  for (let turn = 0; turn < 20; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
+  return false
+}
+
+describe('the list of tasks', () => {
+  const listed = async (query: string, token = 'lister') => {
+    const answer = await call(`${GENERATIONS}${query}`, { token })
+    return (await answer.json()).data as {
+      tasks: { task_id: string; status: string }[]
+      has_more: boolean
+      next_cursor: string
+    }
+  }
+
+  test("has the token's own, newest first, page by page", async () => {
+    const ids: string[] = []
+    for (let i = 0; i < 5; i++) ids.push((await put({ token_id: 'tok_lister', submit_time: NOW + i })).task_id)
+    await put({ ...FAILURE, token_id: 'tok_lister', submit_time: NOW + 9 })
+    const newest = ids.toReversed()
+    const first = await listed('?limit=3')
+    expect(first.tasks.map(({ task_id }) => task_id).slice(1)).toEqual(newest.slice(0, 2))
+    expect([first.has_more, first.next_cursor]).toEqual([true, newest[1] ?? ''])
+    const rest = await listed(`?limit=3&after=${first.next_cursor}`)
+    expect(rest.tasks.map(({ task_id }) => task_id)).toEqual(newest.slice(2))
+    expect([rest.has_more, rest.next_cursor]).toEqual([false, ''])
+    expect((await listed('?order=asc')).tasks.map(({ task_id }) => task_id).slice(0, 5)).toEqual(ids)
+  })
+
+  test('is narrowed by states', async () => {
+    expect((await listed('?status=FAILURE')).tasks.map(({ status }) => status)).toEqual(['FAILURE'])
+    expect((await listed('?status=NOT_START,FAILURE')).tasks).toHaveLength(6)
+    expect((await listed('?status=SUCCESS')).tasks).toEqual([])
+    expect((await listed('', 'nobody')).tasks).toEqual([])
+  })
+
+  test.each(['limit=0', 'limit=101', 'limit=', 'limit=1.5', 'limit=-1', 'order=up', 'status=', 'status=queued'])(
+    '%s is refused with what may be said',
+    async (query) => {
+      for (const path of query.startsWith('status') ? [GENERATIONS] : [GENERATIONS, '/v1/videos']) {
+        const answer = await call(`${path}?${query}`)
+        expect(answer.status).toBe(400)
+        expect((await answer.json()).error.param).toBe(query.split('=')[0])
+      }
+    },
+  )
+
+  test('has from 1 to 100 at once', async () => {
+    for (const limit of [1, 100]) expect((await call(`${GENERATIONS}?limit=${limit}`)).status).toBe(200)
+  })
+})
+
+describe('canceling', () => {
+  const cancel = (task: Task) => call(`${GENERATIONS}/${task.task_id}/cancel`, { method: 'POST' })
+
+  test('notes the wish, and answers with the task as it is', async () => {
+    const task = await put()
+    const answer = await cancel(task)
+    expect([answer.status, await answer.json()]).toMatchObject([
+      200,
+      { code: 'success', message: 'The task is being canceled.', data: { task_id: task.task_id, status: 'NOT_START' } },
+    ])
+    expect(answer.headers.has('retry-after')).toBe(true)
+    expect((await house.store.tasks.find(task.task_id))?.cancel_asked_at).toBe(NOW)
+  })
+
+  test('leaves an ended task as it is, and says so', async () => {
+    const { message, data } = await (await cancel(await put(FAILURE))).json()
+    expect([message, data.status, data.fail_code]).toEqual([
+      'The task had already ended.',
+      'FAILURE',
+      'generation_failed',
+    ])
+  })
+})
+
+test("what is refused below the family's paths is told in the family's form", async () => {
+  for (const [method, path, status, code] of [
+    ['GET', '/v1/video/nothing', 404, 'unknown_url'],
+    ['GET', '/v1/videos/a/b/c', 404, 'unknown_url'],
+    ['POST', '/v1/videos/a/remix', 404, 'unknown_url'],
+    ['DELETE', GENERATIONS, 405, 'method_not_allowed'],
+  ] as const) {
+    const answer = await call(path, { method })
+    expect([path, answer.status, await answer.json()]).toMatchObject([
+      path,
+      status,
+      { code, data: null, error: { code } },
+    ])
+  }
+  const nobody = await call(GENERATIONS, { token: '' })
+  expect([nobody.status, (await nobody.json()).code]).toEqual([401, 'invalid_api_key'])
+  const elsewhere = await (await call('/v1/other')).json()
+  expect(Object.keys(elsewhere)).toEqual(['error'])
+})
+
+describe('where links lead', () => {
+  const baseOf = async (server: object, headers: Record<string, string> = {}, origin = 'http://gatehouse.test') => {
+    const other = await videoFaces({ server })
+    const answer = await other.call(`${origin}${GENERATIONS}`, { json: ORDER, headers })
+    const { data } = (await answer.json()) as { data: { task_id: string } }
+    const task = await other.store.tasks.find(data.task_id)
+    await other.close()
+    return task?.base_url
+  }
+  const FORWARDED = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'api.example.com:8443, inner' }
+
+  test('to where the client reached the gateway', async () => {
+    expect(await baseOf({}, {}, 'http://127.0.0.1:9')).toBe('http://127.0.0.1:9')
+    expect(await baseOf({}, FORWARDED)).toBe('http://gatehouse.test')
+  })
+
+  test('to where a trusted proxy was reached', async () => {
+    const server = { trust_proxy: true }
+    expect(await baseOf(server, FORWARDED)).toBe('https://api.example.com:8443')
+    expect(await baseOf(server, { 'x-forwarded-proto': 'HTTPS' })).toBe('https://gatehouse.test')
+    const strange = { 'x-forwarded-proto': 'javascript', 'x-forwarded-host': 'evil.test/path?' }
+    expect(await baseOf(server, strange)).toBe('http://gatehouse.test')
+  })
+
+  test('to where the operator says, for tasks of before too', async () => {
+    expect(await baseOf({ base_url: 'https://video.example.com/' }, FORWARDED)).toBe('https://video.example.com')
+    const task = await film()
+    house.settings.base_url = 'https://moved.example.com/'
+    const { data } = await (await call(`${GENERATIONS}/${task.task_id}`)).json()
+    house.settings.base_url = undefined
+    expect(data.result_url).toStartWith(`https://moved.example.com/v1/videos/${task.task_id}/content?`)
+  })
+})
+
+describe('the file', () => {
+  const linkTo = ({ task_id }: Task, index = 0) =>
+    house.outputs.link({ base_url: 'http://gatehouse.test', task_id, index })
+  const content = ({ task_id }: Task, query = '') => `/v1/videos/${task_id}/content${query}`
+  const errorOf = async (answer: Response) => {
+    const { code, fail_code, message } = await answer.json()
+    return { status: answer.status, code, fail_code, message }
+  }
+
+  test('is given to the token whose task it is, to be asked for again', async () => {
+    const task = await film()
+    const answer = await call(content(task))
+    expect([answer.status, await answer.text()]).toEqual([200, BYTES])
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      'content-type': 'video/mp4',
+      'content-length': String(BYTES.length),
+      'cache-control': 'private, no-cache',
+      'accept-ranges': 'bytes',
+      'content-disposition': `inline; filename="${task.task_id}.mp4"`,
+      'x-content-type-options': 'nosniff',
+      etag: '"v1"',
+    })
+  })
+
+  test('is given to whoever has the link, for as long as that works', async () => {
+    const answer = await call(linkTo(await film()), { token: '' })
+    expect([answer.status, await answer.text()]).toEqual([200, BYTES])
+    expect(answer.headers.get('cache-control')).toBe(`private, max-age=${24 * 3600}`)
+  })
+
+  test('is not kept by a client for longer than the gateway keeps it', async () => {
+    const answer = await call(linkTo(await film({ outputs_expire_at: NOW + 60 })), { token: '' })
+    expect(answer.headers.get('cache-control')).toBe('private, max-age=60')
+  })
+
+  test('comes in parts', async () => {
+    const task = await film()
+    const part = await call(content(task), { headers: { range: 'bytes=4-9' } })
+    expect([part.status, await part.text()]).toEqual([206, BYTES.slice(4, 10)])
+    const none = await call(content(task), { headers: { range: 'bytes=99-' } })
+    expect(none.headers.get('content-range')).toBe(`bytes */${BYTES.length}`)
+    expect(await errorOf(none)).toMatchObject({ status: 416, code: 'range_not_satisfiable' })
+    expect((await call(content(task), { headers: { 'if-none-match': '"v1"' } })).status).toBe(304)
+  })
+
+  test('HEAD tells its length without reading it', async () => {
+    const body = () => {
+      throw new Error('read')
+    }
+    const answer = await call(content(await film({}, { body })), { method: 'HEAD' })
+    expect([answer.status, answer.body, answer.headers.get('content-length')]).toEqual([
+      200,
+      null,
+      String(BYTES.length),
+    ])
+  })
+
+  test('is refused by a link that is over its time or was changed', async () => {
+    const task = await film()
+    const other = await film()
+    const link = linkTo(task)
+    const refused = { status: 403, code: 'link_expired' }
+    for (const changed of [
+      link.replace(/signature=./, 'signature=_'),
+      link.replace(/expires=\d/, 'expires=9'),
+      link.replace('?', '?index=1&'),
+      link.replace(task.task_id, other.task_id),
+      link.replace(/expires=\d+&/, ''),
+    ]) {
+      expect(await errorOf(await call(changed, { token: '' }))).toMatchObject(refused)
+    }
+    house.clock.advance(25 * 3_600_000)
+    expect(await errorOf(await call(link, { token: '' }))).toMatchObject({
+      ...refused,
+      message: expect.stringContaining('over its time'),
+    })
+    expect((await call(link)).status).toBe(200)
+    expect((await call(link, { token: 'two' })).status).toBe(404)
+    house.clock.advance(-25 * 3_600_000)
+    expect((await call(content(task), { token: '' })).status).toBe(401)
+  })
+
+  test('is not there before the end, nor after a failure', async () => {
+    expect(await errorOf(await call(content(await put({ status: 'QUEUED', progress: 20 }))))).toMatchObject({
+      status: 404,
+      code: 'output_not_found',
+      fail_code: '',
+      message: 'The video is not ready: the task is QUEUED, 20%.',
+    })
+    expect(await errorOf(await call(content(await put(FAILURE))))).toMatchObject({
+      status: 404,
+      code: 'output_not_found',
+      fail_code: 'generation_failed',
+    })
+  })
+
+  test('that is no longer kept says since when', async () => {
+    const gone = { status: 404, code: 'output_not_found', fail_code: 'output_expired' }
+    const task = await put({ ...SUCCESS, outputs: [], outputs_expire_at: NOW - 60 })
+    expect(await errorOf(await call(content(task)))).toMatchObject({
+      ...gone,
+      message: expect.stringContaining('2025-12-31T23:59:00.000Z'),
+    })
+    const lost = await put({ ...SUCCESS, outputs: [{ key: 'nowhere', content_type: 'video/mp4' }] })
+    expect(await errorOf(await call(content(lost)))).toMatchObject(gone)
+  })
+
+  test('is one of several by its index', async () => {
+    const [first, second] = [await film(), await film({}, { content_type: 'video/webm' })]
+    const outputs = [...first.outputs, ...second.outputs]
+    const task = await film({ outputs })
+    const webm = await call(content(task, '?index=1'))
+    expect(webm.headers.get('content-disposition')).toBe(`inline; filename="${task.task_id}-1.webm"`)
+    expect((await call(linkTo(task, 1), { token: '' })).headers.get('content-type')).toBe('video/webm')
+    expect(await errorOf(await call(content(task, '?index=2')))).toMatchObject({
+      status: 404,
+      code: 'output_not_found',
+    })
+    for (const index of ['-1', 'a', '', '1.0']) {
+      expect(await errorOf(await call(content(task, `?index=${index}`)))).toMatchObject({ status: 400 })
+    }
+  })
+
+  test('that stays at the vendor is fetched there', async () => {
+    const url = 'https://files.acme.test/a.mp4'
+    const task = await put({ ...SUCCESS, outputs: [{ url, content_type: 'video/mp4' }] })
+    const answer = await call(content(task))
+    expect([answer.status, answer.headers.get('location'), answer.headers.get('cache-control')]).toEqual([
+      302,
+      url,
+      'no-store',
+    ])
+  })
+
+  test('has no other variants', async () => {
+    const task = await film()
+    expect((await call(content(task, '?variant=video'))).status).toBe(200)
+    for (const variant of ['thumbnail', 'spritesheet', '']) {
+      expect(await errorOf(await call(content(task, `?variant=${variant}`)))).toMatchObject({
+        status: 400,
+        code: 'invalid_value',
+      })
+    }
+  })
+})
+
+test('no prompt, no signature and no vendor address is in the log', () => {
+  const logged = house.logged()
+  expect(logged).toContain('"path":"/v1/video/generations"')
+  for (const secret of ['a boat', 'signature', 'files.acme.test']) expect(logged).not.toContain(secret)
+})
