@@ -25,7 +25,8 @@ export type VideoVendor = {
   orders: PaidOrder[]
   /** Requests about one video that came while another about it was being answered. */
   overlaps: string[]
-  polls(): number
+  /** Resolves once it has taken and answered so many orders and questions in all. */
+  until(count: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -42,6 +43,9 @@ type VendorOptions = {
   file?: Uint8Array<ArrayBuffer>
 }
 
+/** How long the vendor thinks about a question. */
+const ANSWER_MILLISECONDS = 5
+
 /** The first box of an MP4 file, and nothing in it: enough to be known as one. */
 const TINY_FILE = new Uint8Array([
   0, 0, 0, 24, 0x66, 0x74, 0x79, 0x70, 0x69, 0x73, 0x6f, 0x6d, 0, 0, 2, 0, 0x69, 0x73, 0x6f, 0x6d, 0x6d, 0x70, 0x34,
@@ -52,6 +56,12 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
   const { idempotent = true, polls: needed = 1, end = () => 'completed', file = TINY_FILE } = options
   const refusesFirst = options.refusesFirst ?? (() => false)
   const refused = new Set<string>()
+  let served = 0
+  const waiting = new Set<() => void>()
+  const serve = () => {
+    served++
+    for (const look of waiting) look()
+  }
   const orders: PaidOrder[] = []
   const byKey = new Map<string, PaidOrder>()
   const byId = new Map<string, PaidOrder>()
@@ -74,6 +84,7 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
       is_canceled: false,
     }
     orders.push(order)
+    serve()
     byKey.set(key, order)
     byId.set(order.id, order)
     return order
@@ -96,8 +107,9 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
     if (asking.has(order.id)) overlaps.push(order.id)
     asking.add(order.id)
     order.polls++
-    // The answer takes a turn of the loop, so that a second question can come while the first is open.
-    await new Promise((resolve) => setImmediate(resolve))
+    serve()
+    // A vendor takes its time: a second question that comes meanwhile finds the first one open.
+    await Bun.sleep(ANSWER_MILLISECONDS)
     asking.delete(order.id)
     return Response.json(shown(order))
   }
@@ -131,7 +143,16 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
     url: `http://127.0.0.1:${server.port}/v1`,
     orders,
     overlaps,
-    polls: () => orders.reduce((sum, order) => sum + order.polls, 0),
+    until: (count) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (served < count) return
+          waiting.delete(look)
+          resolve()
+        }
+        waiting.add(look)
+        look()
+      }),
     stop: () => server.stop(true),
   }
 }
