@@ -9,24 +9,28 @@ import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { lifecycleHeaders } from '../models/lifecycle.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
-import type { GatewayError } from '../spec/error.ts'
+import type { ChatRequest } from '../spec/chat-request.ts'
+import { GatewayError } from '../spec/error.ts'
 import type { Asked, Chat } from './chat.ts'
 import type { AnswerWriter, Dialect } from './dialects/dialect.ts'
 
 type ChatRouteParts = { chat: Chat; dialect: Dialect; settings: ServerSettings; clock: Clock; log: Log }
 
 export function chatRoute({ chat, dialect, settings, clock, log }: ChatRouteParts): Route {
-  const writerFor = ({ model, request }: Asked): AnswerWriter => {
+  const writerFor = ({ model, request }: Asked, { request_id }: Context): AnswerWriter => {
     const id = `${dialect.id_prefix}${randomAlphanumerics(24)}`
-    return dialect.writer({ id, created: unixSeconds(clock), model: model.id }, request)
+    return dialect.writer({ id, created: unixSeconds(clock), model: model.id }, request, request_id)
   }
+  /** What the house says of a field is said of the client's. */
+  const told = (thrown: unknown, request: ChatRequest): unknown =>
+    thrown instanceof GatewayError && dialect.inClientWords ? dialect.inClientWords(thrown, request) : thrown
 
   async function whole(asked: Asked, context: Context): Promise<Response> {
     try {
       const answer = await chat.whole(asked, context)
       const usage = await asked.meter.usage()
       await asked.meter.settle({ error: false })
-      return Response.json(writerFor(asked).whole(answer, usage), { headers: modelHeaders(asked, clock) })
+      return Response.json(writerFor(asked, context).whole(answer, usage), { headers: modelHeaders(asked, clock) })
     } catch (error) {
       await asked.meter.settle(outcomeOf(error, context))
       throw error
@@ -49,7 +53,8 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
       yield writer.end(usage)
       await settled
     } catch (thrown) {
-      const error = asGatewayError(context.signal.reason ?? thrown, { log, request_id: context.request_id })
+      const reason = context.signal.reason ?? told(thrown, asked.request)
+      const error = asGatewayError(reason, { log, request_id: context.request_id })
       context.note.error = error.code
       const settled = asked.meter.settle(outcomeOf(error, context))
       // First of all the client is told: an estimate may take as long as a cut connection has to live.
@@ -60,7 +65,7 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
 
   async function streamed(asked: Asked, context: Context): Promise<Response> {
     context.note.stream = true
-    const writer = writerFor(asked)
+    const writer = writerFor(asked, context)
     const starting = chat.chunks(asked, context)
     const silent = await outlasts(starting, settings.keep_alive_seconds * 1000, clock)
     if (!silent) {
@@ -95,8 +100,12 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     async handle(context) {
       const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
       const request = dialect.parse(await readJson(context.request, limits))
-      const asked = chat.ask(request, dialect.family, context)
-      return request.stream ? streamed(asked, context) : whole(asked, context)
+      try {
+        const asked = chat.ask(request, dialect.family, context)
+        return await (request.stream ? streamed(asked, context) : whole(asked, context))
+      } catch (error) {
+        throw told(error, request)
+      }
     },
   }
 }

@@ -95,7 +95,8 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
     context.note.stream = false
     if (error.detail.upstream_status !== undefined) context.note.upstream_status = error.detail.upstream_status
     const family = route ?? routes.find(({ path, writeError }) => writeError && isAkin(path, context.path))
-    const response = errorResponse(error, family?.writeError)
+    const write = family?.writeError
+    const response = errorResponse(error, write && ((told) => write(told, context.request_id)))
     return context.request.method === 'HEAD' ? headOf(response) : response
   }
 

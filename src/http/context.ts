@@ -81,7 +81,7 @@ export type Route = {
   hidden?: true
   operation: Operation
   /** How this route's family writes an error, and how such a body looks; the OpenAI shape when absent. */
-  writeError?(error: GatewayError): unknown
+  writeError?(error: GatewayError, request_id?: string): unknown
   errorSchema?: TSchema
   handle(context: Context): Response | Promise<Response>
 }

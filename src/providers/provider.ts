@@ -28,6 +28,8 @@ export type ChatProvider = {
    * Throws GatewayError before the first item for a refusal; ends at once when `signal` is aborted.
    */
   chunks(call: ChatCall, signal: AbortSignal): AsyncIterable<ChatChunk[]>
+  /** How many tokens the vendor says that the prompt has; absent where it cannot be asked. Throws GatewayError. */
+  countTokens?(call: ChatCall, signal: AbortSignal): Promise<number>
 }
 
 /** One order of a video on its way to one target. */

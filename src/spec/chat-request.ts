@@ -88,7 +88,10 @@ export const ChatRequest = Type.Object(
     logit_bias: Type.Optional(Type.Record(Type.String(), Type.Number())),
     reasoning_effort: Type.Optional(Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'])),
     reasoning_budget: Type.Optional(
-      Type.Integer({ minimum: 0, description: 'Tokens for reasoning, where the model counts them; 0 is none.' }),
+      Type.Integer({
+        minimum: -1,
+        description: 'Tokens for reasoning, where the model counts them; 0 is none, -1 as many as the model sees fit.',
+      }),
     ),
     top_k: Type.Optional(Type.Integer({ minimum: 0, description: 'Sample from the best so many only.' })),
     verbosity: Type.Optional(Type.String()),

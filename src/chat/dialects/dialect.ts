@@ -31,7 +31,10 @@ export type Dialect = {
   operation: Omit<Operation, 'errors'>
   /** A client's JSON in the house's words. Throws GatewayError naming the field and what it may be. */
   parse(body: unknown): ChatRequest
-  writer(head: AnswerHead, request: ChatRequest): AnswerWriter
+  /** `request_id` is for what is told of an error in mid-stream. */
+  writer(head: AnswerHead, request: ChatRequest, request_id: string): AnswerWriter
   /** The body of an error that is told with its status; the OpenAI shape when absent. */
-  writeError?(error: GatewayError): unknown
+  writeError?(error: GatewayError, request_id?: string): unknown
+  /** The same error with its `param`, and its place in the message, as the client knows them. */
+  inClientWords?(error: GatewayError, request: ChatRequest): GatewayError
 }
