@@ -2,6 +2,7 @@
  * A whole gateway as a process of its own, which kills itself at one point of a task's way: the child of the crash and
  * rivalry suites. Its plan is the first argument, as JSON; what it says on standard output is where it listens.
  */
+import { DEFAULT_TASKS, DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
 import { createGateway } from '../../src/gateway.ts'
 import type { Clock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
@@ -47,6 +48,9 @@ async function run(plan: CrashPlan): Promise<void> {
       store_url: plan.store_url,
       bootstrap_token: plan.token,
       sandbox: false,
+      // In wall-clock time a thirtieth of it: no task may come to its deadline, or its vendor to a time-out, by load alone.
+      tasks: { ...DEFAULT_TASKS, deadline_minutes: 1_440 },
+      timeouts: { ...DEFAULT_TIMEOUTS, connect_seconds: 300 },
       outputs: { link_hours: 24, keep_days: 30, max_bytes: 1_000_000, directory: `${plan.data_dir}/outputs` },
       providers: {
         acme: {

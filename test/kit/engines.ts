@@ -1,21 +1,23 @@
 /** The engines over which the store's suite runs; one more engine is one more line here. */
+import { Database } from 'bun:sqlite'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Client } from 'pg'
 import { openStore } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { startPostgres } from './postgres.ts'
 
 export type Engine = {
   name: string
-  /** How its SQL is spoken, where a test has to. */
-  sql: 'sqlite' | 'postgres'
   /** A new, empty store. */
   open(): Promise<Store>
   /** Opens the data of the last `open` once more, as another process would; absent where nobody else can. */
   openAgain?(): Promise<Store>
   /** The address of the last `open`; absent where nobody else can use it. */
   url?(): string
+  /** Runs statements on the data of the last `open`, past the store. */
+  run?(statements: string): Promise<void>
   /** Closes what was opened and removes its data. */
   cleanup(): Promise<void>
 }
@@ -26,7 +28,6 @@ function sqliteInMemory(): Engine {
   const { keep, closeAll } = keeper()
   return {
     name: 'sqlite in memory',
-    sql: 'sqlite',
     open: () => keep(openStore({ url: 'sqlite::memory:' })),
     cleanup: closeAll,
   }
@@ -38,8 +39,12 @@ function sqliteFile(): Engine {
   const url = () => `sqlite:${join(directories.at(-1) ?? '', 'gatehouse.db')}`
   return {
     name: 'sqlite file',
-    sql: 'sqlite',
     url,
+    async run(statements) {
+      const file = new Database(url().slice('sqlite:'.length))
+      file.run(statements)
+      file.close()
+    },
     async open() {
       directories.push(await mkdtemp(join(tmpdir(), 'gatehouse-store-')))
       return keep(openStore({ url: url() }))
@@ -58,8 +63,12 @@ function postgres(): Engine {
   const url = () => databases.at(-1) ?? ''
   return {
     name: 'postgres',
-    sql: 'postgres',
     url,
+    async run(statements) {
+      const client = new Client({ connectionString: url() })
+      await client.connect()
+      await client.query(statements).finally(() => client.end())
+    },
     async open() {
       databases.push(await (await startPostgres()).createDatabase())
       return keep(openStore({ url: url() }))

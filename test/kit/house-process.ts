@@ -6,7 +6,7 @@ import type { CrashPlan } from './crash-house.ts'
 /** What every plan lets in. */
 export const TOKEN = 'sk-crash-suite-0000000000000000'
 /** A process that has not come by its point by then is killed where it is. */
-const PATIENCE_MILLISECONDS = 8_000
+const PATIENCE_MILLISECONDS = 20_000
 
 export class House {
   readonly process: Bun.Subprocess<'ignore', 'pipe', 'pipe'>
