@@ -59,6 +59,17 @@ const About = Type.Object(
   },
   { title: 'About' },
 )
+const ENDPOINTS = [
+  '/v1/models',
+  '/v1/models/{model}',
+  '/v1/chat/completions',
+  '/v1/video/generations',
+  '/v1/video/generations/{task_id}',
+  '/v1/video/generations/{task_id}/cancel',
+  '/v1/videos',
+  '/v1/videos/{video_id}',
+  '/v1/videos/{video_id}/content',
+]
 const Health = Type.Object({ status: Type.Literal('ok'), version: Type.String() }, { title: 'Health' })
 const TaskHealth = Type.Object(
   {
@@ -95,7 +106,7 @@ export function pageRoutes({ version, ready, tasks, openApi }: PageParts): Route
               version,
               docs: '/docs',
               openapi: '/openapi.json',
-              endpoints: ['/v1/models', '/v1/models/{model}', '/v1/chat/completions'],
+              endpoints: ENDPOINTS,
             } satisfies Type.Static<typeof About>,
             { headers: { vary: 'accept' } },
           ),
