@@ -1,0 +1,78 @@
+/** Databases of other versions, on every engine that keeps its data. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { ENGINES } from '../../test/kit/engines.ts'
+import { MIGRATIONS } from './migrate.ts'
+import type { StoredToken } from './store.ts'
+import { StoreError } from './store-error.ts'
+
+const TOKEN: StoredToken = {
+  token_id: 'tok_old',
+  name: 'old',
+  prefix: 'sk-old',
+  hash: 'hash',
+  models: ['*'],
+  families: null,
+  expires_at: null,
+  disabled: false,
+  created_at: 1,
+  last_used_at: null,
+}
+const USAGE = {
+  token_id: 'tok_old',
+  model: 'm',
+  hour: 3600,
+  requests: 3,
+  errors: 0,
+  input_tokens: 4,
+  output_tokens: 5,
+  estimated: 0,
+}
+
+/** What each migration made, so that it can be taken away: the database is then as the version before it left it. */
+const UNDO: Record<string, string> = {
+  '0002-tasks':
+    'drop table tasks; drop table task_inputs; drop table task_keys; drop table callbacks; drop table secrets;',
+}
+
+for (const { name, open, openAgain, run, cleanup } of ENGINES) {
+  if (!openAgain || !run) continue
+  describe(name, () => {
+    afterEach(cleanup)
+
+    test('a database of the first version is brought up to date, with its rows', async () => {
+      const first = await open()
+      await first.tokens.add(TOKEN)
+      await first.usage.add([USAGE])
+      await first.models.firstSeen(['m'], 7)
+      const revision = await first.tokens.revision()
+      await first.close()
+      for (const migration of Object.keys(MIGRATIONS).slice(1).toReversed())
+        await run(`${UNDO[migration]} delete from kysely_migration where name = '${migration}'`)
+
+      const here = await openAgain()
+      const there = await openAgain()
+      expect(await here.tokens.list()).toEqual([TOKEN])
+      expect(await here.usage.list({ limit: 9 })).toEqual([USAGE])
+      expect(await here.models.firstSeen(['m'], 9)).toEqual(new Map([['m', 7]]))
+      expect(await here.tokens.revision()).toBe(revision)
+      expect(await there.tasks.list({ limit: 9 })).toEqual([])
+      expect(await there.secrets.get('a', () => 'b')).toBe('b')
+    })
+
+    test('a database of a newer version is refused by name, and left as it was', async () => {
+      const store = await open()
+      await store.tokens.add(TOKEN)
+      await store.close()
+      await run("insert into kysely_migration values ('9999-from-later', '2030-01-01T00:00:00.000Z')")
+      const error = await openAgain().then(
+        () => undefined,
+        (reason: unknown) => reason,
+      )
+      if (!(error instanceof StoreError)) throw new Error(`expected a StoreError, got ${error}`)
+      expect(error.message).toContain('was written by a newer version of Gatehouse')
+      expect(error.message).toContain('"9999-from-later"')
+      await run("delete from kysely_migration where name = '9999-from-later'")
+      expect(await (await openAgain()).tokens.list()).toEqual([TOKEN])
+    })
+  })
+}
