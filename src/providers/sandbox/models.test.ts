@@ -34,13 +34,26 @@ test('the three chat models have the differences of the specification, 2.3', () 
   })
   expect(SANDBOX_MODELS['sandbox/vision']?.fields).toEqual(['repetition_penalty', 'thinking_enabled', 'web_search'])
   expect(SANDBOX_MODELS['sandbox/general']?.fields).toBeUndefined()
-  expect(Object.values(SANDBOX_MODELS).map((row) => row.capabilities?.image_input)).toEqual([
-    true,
-    false,
-    true,
-    true,
-    true,
-  ])
+  const chat = Object.values(SANDBOX_MODELS).filter((row) => row.families?.includes('chatcompat'))
+  expect(chat.map((row) => row.capabilities?.image_input)).toEqual([true, false, true, true, true])
+})
+
+test('the video model has the values of the specification, 2.5, and takes nothing that it would not heed', () => {
+  const row = SANDBOX_MODELS['sandbox/text-to-video']
+  expect(row?.families).toEqual(['video-generation', 'chatcompat-video'])
+  expect(row?.video).toEqual({
+    aspect_ratio: { values: ['16:9', '9:16', '1:1', '4:3', '3:4'], default: '16:9' },
+    duration: { values: [4, 8], default: 4 },
+    size: { values: ['720p', '1080p'], default: '720p' },
+    audio_enable: { values: [false, true], default: false },
+    image: 'no',
+    last_image: false,
+    images: 0,
+    video: 'no',
+    negative_prompt: false,
+    seed: true,
+    n: 1,
+  })
 })
 
 test('one is deprecated and one is retired, both replaced by one that is neither', () => {

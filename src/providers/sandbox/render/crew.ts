@@ -1,5 +1,6 @@
 /** The processes that render: started when there is something to do, never more than allowed, ended when idle. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import type { Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -69,6 +70,7 @@ export function createCrew(parts: CrewParts): Crew {
     const member: Member = { process: child, post: undefined, cancelTimer: () => {} }
     members.add(member)
     child.unref()
+    holdOpen(member, false)
     child.once('error', (cause) => dismiss(member, cause))
     child.once('exit', (code, signal) => dismiss(member, new Error(`the renderer ended (${code ?? signal})`)))
     // A pipe that breaks is told by the end of the process.
@@ -79,6 +81,7 @@ export function createCrew(parts: CrewParts): Crew {
 
   function begin(member: Member, post: Post): void {
     member.post = post
+    holdOpen(member, true)
     expectWord(member)
     post.job.onStart()
     const { plan, path } = post.job
@@ -94,6 +97,7 @@ export function createCrew(parts: CrewParts): Crew {
       return
     }
     member.post = undefined
+    holdOpen(member, false)
     member.cancelTimer()
     member.cancelTimer = clock.after(IDLE_MILLISECONDS, () => dismiss(member, undefined))
     if ('done' in word) post.resolve()
@@ -159,6 +163,13 @@ export function createCrew(parts: CrewParts): Crew {
       for (const member of [...members]) dismiss(member, closed)
     },
   }
+}
+
+/** Whether this process must not end by itself: only while somebody waits for a video. */
+function holdOpen({ process: child }: Member, isBusy: boolean): void {
+  const output = child.stdout as Partial<Socket> | null // which it is, by its nature
+  if (isBusy) output?.ref?.()
+  else output?.unref?.()
 }
 
 const rendererCommand = (): string[] => [

@@ -8,10 +8,20 @@ const WEIGHTS = [500, 700]
 
 export type Weight = 500 | 700
 
+/** The font of a size and weight, as a canvas context takes it. */
+export type FontOf = (pixels: number, weight: Weight) => string
+
+/** Of the machine's own families; more would only make the choice of each letter slower. */
+const MOST_FAMILIES = 40
+/** Families that are made for many scripts, or for those that Inter lacks, come first. */
+const WIDE = /noto|emoji|cjk|unicode|dejavu|ping ?fang|hiragino|ya ?hei|gothic|segoe/i
+
 const familyOf = (script: string) => `Gatehouse Inter ${script}`
 
-/** Throws when a file of the package is missing. */
-export function registerFonts(fonts: typeof GlobalFonts): void {
+/** Registers the package's fonts; after them come the machine's own, if any. Throws when a file is missing. */
+export function registerFonts(fonts: typeof GlobalFonts): FontOf {
+  const own = fonts.families.map(({ family }) => family).filter((family) => !/["\\,]/.test(family))
+  const others = [...own.filter((family) => WIDE.test(family)), ...own.filter((family) => !WIDE.test(family))]
   for (const script of SCRIPTS) {
     for (const weight of WEIGHTS) {
       const file = import.meta.resolve(`@fontsource/inter/files/inter-${script}-${weight}-normal.woff2`)
@@ -20,9 +30,7 @@ export function registerFonts(fonts: typeof GlobalFonts): void {
       }
     }
   }
-}
-
-/** For a canvas context. What these fonts lack comes from the machine's own, where it has any. */
-export function fontOf(pixels: number, weight: Weight): string {
-  return `${weight} ${pixels}px ${SCRIPTS.map((script) => `"${familyOf(script)}"`).join(', ')}, sans-serif`
+  const families = [...SCRIPTS.map(familyOf), ...others.slice(0, MOST_FAMILIES)].map((family) => `"${family}"`)
+  const list = families.join(', ')
+  return (pixels, weight) => `${weight} ${pixels}px ${list}`
 }

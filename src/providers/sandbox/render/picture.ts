@@ -1,7 +1,7 @@
 /** Draws the frames of a video: drifting lights in seeded colours, the prompt, the time, and that it is simulated. */
 import type { SKRSContext2D } from '@napi-rs/canvas'
 import { createRandom } from '../random.ts'
-import { fontOf, type Weight } from './fonts.ts'
+import type { FontOf, Weight } from './fonts.ts'
 import type { RenderPlan } from './plan.ts'
 import { LEADING, type Setting, setText } from './word-wrap.ts'
 
@@ -24,8 +24,12 @@ type Palette = { hue: number; spread: number; lights: Light[] }
 const LIGHTS = 6
 const FULL_TURN = 2 * Math.PI
 
+/** What draws, and the letters that it writes. */
+export type Pen = { context: SKRSContext2D; fontOf: FontOf }
+
 /** The function that draws one frame, by its number. */
-export function createPicture(context: SKRSContext2D, plan: RenderPlan): (frame: number) => void {
+export function createPicture(pen: Pen, plan: RenderPlan): (frame: number) => void {
+  const { context, fontOf } = pen
   const palette = paletteOf(plan.seed)
   const { width, height, frames, rate } = plan
   const unit = Math.min(width, height)
@@ -37,8 +41,8 @@ export function createPicture(context: SKRSContext2D, plan: RenderPlan): (frame:
   return (frame) => {
     const seconds = frame / rate
     drawBackground(context, plan, { palette, seconds })
-    drawPrompt(context, plan, setting)
-    drawMargin(context, plan, `${timeCode(seconds)} / ${timeCode(frames / rate)}`)
+    drawPrompt(pen, plan, setting)
+    drawMargin(pen, plan, `${timeCode(seconds)} / ${timeCode(frames / rate)}`)
     context.fillStyle = 'rgba(255, 255, 255, 0.85)'
     context.fillRect(0, height - unit / 90, (width * (frame + 1)) / frames, unit / 90)
   }
@@ -98,26 +102,26 @@ function drawLight(
   context.fill()
 }
 
-function drawPrompt(context: SKRSContext2D, { width, height }: RenderPlan, { pixels, lines }: Setting): void {
+function drawPrompt(pen: Pen, { width, height }: RenderPlan, { pixels, lines }: Setting): void {
   const top = height / 2 - ((lines.length - 1) * pixels * LEADING) / 2
   lines.forEach((line, index) => {
-    drawText(context, line, { x: width / 2, y: top + index * pixels * LEADING, pixels, weight: 700, align: 'center' })
+    drawText(pen, line, { x: width / 2, y: top + index * pixels * LEADING, pixels, weight: 700, align: 'center' })
   })
 }
 
-/** The mark and the time, in one line where the frame is wide enough and in two where it is not. */
-function drawMargin(context: SKRSContext2D, { width, height }: RenderPlan, time: string): void {
+/** The mark and the time, in opposite corners. */
+function drawMargin(pen: Pen, { width, height }: RenderPlan, time: string): void {
   const unit = Math.min(width, height)
   const pixels = unit / 28
   const edge = unit / 24
-  drawText(context, MARK, { x: edge, y: edge + pixels / 2, pixels, weight: 500, align: 'left' })
-  drawText(context, time, { x: width - edge, y: height - edge - pixels / 2, pixels, weight: 500, align: 'right' })
+  drawText(pen, MARK, { x: edge, y: edge + pixels / 2, pixels, weight: 500, align: 'left' })
+  drawText(pen, time, { x: width - edge, y: height - edge - pixels / 2, pixels, weight: 500, align: 'right' })
 }
 
 type Place = { x: number; y: number; pixels: number; weight: Weight; align: 'left' | 'right' | 'center' }
 
 /** White over its own shadow, so that it is legible on every colour. */
-function drawText(context: SKRSContext2D, text: string, { x, y, pixels, weight, align }: Place): void {
+function drawText({ context, fontOf }: Pen, text: string, { x, y, pixels, weight, align }: Place): void {
   context.font = fontOf(pixels, weight)
   context.textAlign = align
   context.textBaseline = 'middle'

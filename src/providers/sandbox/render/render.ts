@@ -1,11 +1,12 @@
 /** Renders one video, frame by frame, in the process that it is called in. */
 import { rm, writeFile } from 'node:fs/promises'
 import { setImmediate } from 'node:timers/promises'
-import type { Canvas } from '@napi-rs/canvas'
+import type { Canvas, createCanvas } from '@napi-rs/canvas'
 import { encodeSound } from './aac.ts'
 import { startFfmpeg } from './ffmpeg.ts'
-import { registerFonts } from './fonts.ts'
+import { type FontOf, registerFonts } from './fonts.ts'
 import { createFrameEncoder } from './h264.ts'
+import { createShapeCheck, legibleText } from './legible.ts'
 import { muxVideo } from './mux.ts'
 import { createPicture } from './picture.ts'
 import type { RenderPlan } from './plan.ts'
@@ -18,7 +19,7 @@ export type RenderJob = {
   onFrame: (frames: number) => void
 }
 
-let canvasModule: Promise<typeof import('@napi-rs/canvas')> | undefined
+let studio: Promise<{ create: typeof createCanvas; fontOf: FontOf }> | undefined
 
 /** With what npm ships. */
 export async function renderVideo({ plan, path, onFrame }: RenderJob): Promise<void> {
@@ -55,12 +56,13 @@ export async function renderWithFfmpeg(command: string, { plan, path, onFrame }:
 }
 
 async function prepare(plan: RenderPlan): Promise<{ canvas: Canvas; draw: (frame: number) => void }> {
-  canvasModule ??= import('@napi-rs/canvas').then((module) => {
-    registerFonts(module.GlobalFonts)
-    return module
+  studio ??= import('@napi-rs/canvas').then(({ createCanvas: create, GlobalFonts }) => {
+    return { create, fontOf: registerFonts(GlobalFonts) }
   })
-  const canvas = (await canvasModule).createCanvas(plan.width, plan.height)
-  return { canvas, draw: createPicture(canvas.getContext('2d'), plan) }
+  const { create, fontOf } = await studio
+  const canvas = create(plan.width, plan.height)
+  const text = legibleText(plan.text, createShapeCheck(create, fontOf))
+  return { canvas, draw: createPicture({ context: canvas.getContext('2d'), fontOf }, { ...plan, text }) }
 }
 
 const soundOf = ({ audio, seed, frames, rate }: RenderPlan): Float32Array | undefined =>

@@ -47,7 +47,7 @@ export function wrap(text: string, fits: (line: string) => boolean): string[] {
 }
 
 /** A sign that is seen as one is never taken apart: a family of four is one emoji. */
-function signsOf(text: string): string[] {
+export function signsOf(text: string): string[] {
   return [...new Intl.Segmenter().segment(text)].map(({ segment }) => segment)
 }
 
