@@ -40,12 +40,23 @@ async function addPictures(
   const decoderConfig = await track?.getDecoderConfig()
   if (!track || !decoderConfig) throw new Error('the H.264 encoder made no track')
   let at = 0
-  for await (const { data, type } of new EncodedPacketSink(track).packets()) {
+  for await (const { data } of new EncodedPacketSink(track).packets()) {
+    const type = isKeyFrame(data) ? 'key' : 'delta'
     await video.add(new EncodedPacket(data, type, at / rate, 1 / rate), at === 0 ? { decoderConfig } : {})
     at++
   }
   if (at !== frames) throw new Error(`the H.264 encoder made ${at} frames of ${frames}`)
   video.close()
+}
+
+/** The encoder's own MP4 calls every frame a key frame; a player that jumps to one that is none shows rubbish. */
+function isKeyFrame(frame: Uint8Array): boolean {
+  const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength)
+  // Units of four bytes of length and their content, whose first five low bits are the kind: 5 is a picture on its own.
+  for (let at = 0; at + 5 <= frame.length; at += 4 + view.getUint32(at)) {
+    if ((view.getUint8(at + 4) & 0x1f) === 5) return true
+  }
+  return false
 }
 
 async function addSound(

@@ -1,0 +1,393 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { readdir, utimes } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { BufferSource, EncodedPacketSink, Input, MP4 } from 'mediabunny'
+import type { TaskProgress, VideoCall } from '../src/providers/provider.ts'
+import { createCrew } from '../src/providers/sandbox/render/crew.ts'
+import { findFfmpeg } from '../src/providers/sandbox/render/ffmpeg.ts'
+import { createSandboxVideo, type SandboxVideo, type SandboxVideoParts } from '../src/providers/sandbox/video.ts'
+import { createVideoFiles } from '../src/providers/sandbox/video-files.ts'
+import { GatewayError } from '../src/spec/error.ts'
+import type { Json } from '../src/spec/task.ts'
+import type { VideoOrder } from '../src/spec/video-request.ts'
+import { manualClock } from './kit/clock.ts'
+
+const signal = new AbortController().signal
+const ffmpeg = await findFfmpeg(process.env)
+
+const leave: (() => void | Promise<void>)[] = []
+afterEach(async () => {
+  for (const work of leave.splice(0).reverse()) await work()
+})
+
+function directory(): string {
+  const path = mkdtempSync(join(tmpdir(), 'gatehouse-video-test-'))
+  leave.push(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+/** A sandbox of its own; the pictures are made with what npm ships, unless a test says otherwise. */
+function open(parts: Partial<SandboxVideoParts> & { use_ffmpeg?: boolean } = {}): SandboxVideo {
+  const { use_ffmpeg = false, ...rest } = parts
+  const crew = createCrew({ use_ffmpeg, size: 1 })
+  const sandbox = createSandboxVideo({ id: 'sandbox', clock: manualClock(), crew, ...rest })
+  leave.push(sandbox.close)
+  return sandbox
+}
+
+let orders = 0
+const call = (prompt: string, rest: Partial<VideoOrder> & { key?: string } = {}): VideoCall => {
+  const { key = `key_${orders++}`, ...fields } = rest
+  const request = { model: 'sandbox/text-to-video', prompt, n: 1, ...fields }
+  return { model: 'text-to-video', task_id: 'task_1', idempotency_key: key, request }
+}
+
+const order = async ({ video }: SandboxVideo, prompt: string, rest: Partial<VideoOrder> & { key?: string } = {}) =>
+  (await video.start(call(prompt, rest), signal)).operation
+
+async function refusal(work: Promise<unknown>): Promise<GatewayError> {
+  const error = await work.then(
+    () => new Error('it was answered'),
+    (reason) => reason,
+  )
+  if (error instanceof GatewayError) return error
+  throw error
+}
+
+async function bytesOf(progress: TaskProgress): Promise<Uint8Array<ArrayBuffer>> {
+  if (progress.status !== 'SUCCESS') throw new Error(JSON.stringify(progress))
+  const [output] = progress.outputs
+  if (!output || !('open' in output)) throw new Error('no file')
+  expect(output.content_type).toBe('video/mp4')
+  return new Uint8Array(await new Response(await output.open(signal)).arrayBuffer())
+}
+
+/** Asks until it is over; what it said on the way. */
+async function follow({ video }: SandboxVideo, operation: Json): Promise<{ end: TaskProgress; seen: TaskProgress[] }> {
+  const seen: TaskProgress[] = []
+  for (;;) {
+    const said = await video.status(operation, signal)
+    if (said.status === 'SUCCESS' || said.status === 'FAILURE') return { end: said, seen }
+    seen.push(said)
+    await Bun.sleep(5) // the renderer is a process of the real world; nothing here depends on how long this is
+  }
+}
+
+/** The boxes on the outermost floor of an MP4. */
+function boxesOf(file: Uint8Array): string[] {
+  const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
+  const kinds: string[] = []
+  for (let at = 0; at + 8 <= file.length; at += Math.max(8, view.getUint32(at))) {
+    kinds.push(new TextDecoder().decode(file.subarray(at + 4, at + 8)))
+  }
+  return kinds
+}
+
+async function look(file: Uint8Array<ArrayBuffer>) {
+  const input = new Input({ source: new BufferSource(file), formats: [MP4] })
+  const [video, audio] = [await input.getPrimaryVideoTrack(), await input.getPrimaryAudioTrack()]
+  if (!video) throw new Error('no video track')
+  const config = await video.getDecoderConfig()
+  let [frames, keys] = [0, 0]
+  for await (const packet of new EncodedPacketSink(video).packets()) {
+    frames++
+    if (packet.type === 'key') keys++
+  }
+  return {
+    codec: config?.codec.slice(0, 4),
+    /** The version of the AVCDecoderConfigurationRecord. */
+    avcC: config?.description ? new Uint8Array(config.description as ArrayBuffer)[0] : undefined,
+    sides: [video.displayWidth, video.displayHeight],
+    seconds: await video.computeDuration(),
+    frames,
+    keys,
+    audio: audio && {
+      codec: audio.codec,
+      rate: audio.sampleRate,
+      channels: audio.numberOfChannels,
+      seconds: Math.round((await audio.computeDuration()) * 1000) / 1000,
+    },
+    tags: await input.getMetadataTags(),
+  }
+}
+
+const SOUND = { codec: 'aac', rate: 48_000, channels: 2, seconds: 4 } as const
+
+describe('a video of the sandbox', () => {
+  test('is an H.264 MP4 of the asked size and length, with sound, that plays from its first bytes', async () => {
+    const sandbox = open()
+    const operation = await order(sandbox, 'A slow river at dawn', { size: '720p', duration: 4, audio_enable: true })
+    const { end, seen } = await follow(sandbox, operation)
+    const file = await bytesOf(end)
+    expect(boxesOf(file)).toEqual(['ftyp', 'moov', 'mdat'])
+    const { tags, ...rest } = await look(file)
+    expect(rest).toEqual({
+      codec: 'avc1',
+      avcC: 1,
+      sides: [1280, 720],
+      seconds: 4,
+      frames: 96,
+      keys: 2,
+      audio: { ...SOUND },
+    })
+    expect(tags).toMatchObject({ title: 'A slow river at dawn', comment: 'Gatehouse sandbox: simulated' })
+    // What was said on the way is what was done: more and more frames, and never all of them before the end.
+    const shares = seen.flatMap(({ status, ...said }) =>
+      status === 'IN_PROGRESS' && 'progress' in said ? [said.progress ?? 0] : [],
+    )
+    expect(shares).toEqual(shares.toSorted((one, other) => one - other))
+    expect(new Set(shares).size).toBeGreaterThan(3)
+    expect(Math.max(...shares)).toBeLessThanOrEqual(99)
+  }, 30_000)
+
+  test.if(ffmpeg !== undefined)(
+    'is the same in its measures where the machine has an ffmpeg',
+    async () => {
+      const sandbox = open({ use_ffmpeg: true })
+      const operation = await order(sandbox, 'A river; "quoted" = \\ %', { aspect_ratio: '9:16', audio_enable: true })
+      const file = await bytesOf((await follow(sandbox, operation)).end)
+      expect(boxesOf(file).indexOf('moov')).toBeLessThan(boxesOf(file).indexOf('mdat'))
+      const { tags, keys, audio, ...rest } = await look(file)
+      expect(rest).toEqual({ codec: 'avc1', avcC: 1, sides: [720, 1280], seconds: 4, frames: 96 })
+      expect(audio).toMatchObject({ codec: 'aac', rate: 48_000, channels: 2 })
+      expect(audio?.seconds).toBeWithin(3.99, 4.03)
+      expect(tags).toMatchObject({ title: 'A river; "quoted" = \\ %', comment: 'Gatehouse sandbox: simulated' })
+    },
+    30_000,
+  )
+
+  test.each([
+    ['16:9', 4, 64, 36],
+    ['9:16', 8, 36, 64],
+    ['1:1', 4, 36, 36],
+    ['4:3', 8, 48, 36],
+    ['3:4', 4, 36, 48],
+  ])('that is quick is tiny, %s and %d s long, is done at the first question, and says what it is', async (...row) => {
+    const [aspect_ratio, duration, ...sides] = row
+    const sandbox = open()
+    const operation = await order(sandbox, 'A river\n@sandbox quick=1', { aspect_ratio, duration })
+    const { tags, ...rest } = await look(await bytesOf(await sandbox.video.status(operation, signal)))
+    expect(rest).toMatchObject({ codec: 'avc1', avcC: 1, sides, seconds: duration, frames: duration, audio: null })
+    expect(tags.comment).toContain('quick=1')
+  })
+
+  test('is the same, byte for byte, for the same order, and another for another seed', async () => {
+    const sandbox = open()
+    const make = async (seed: number) => {
+      const operation = await order(sandbox, 'A river\n@sandbox quick=1', { seed, audio_enable: true })
+      return Buffer.from(await bytesOf(await sandbox.video.status(operation, signal))).toString('base64')
+    }
+    const [first, again, other] = [await make(1), await make(1), await make(2)]
+    expect(again).toBe(first)
+    expect(other).not.toBe(first)
+  })
+
+  test('is rendered by whoever is asked, from the operation alone: after a restart it is the same', async () => {
+    const before = open()
+    const operation = await order(before, 'A river\n@sandbox quick=1', { audio_enable: true })
+    const first = await bytesOf(await before.video.status(operation, signal))
+    await before.close()
+    const stored = JSON.parse(JSON.stringify(operation))
+    expect(await bytesOf(await open().video.status(stored, signal))).toEqual(first)
+  })
+})
+
+describe('an order', () => {
+  test('with the same key is the same order, and one job', async () => {
+    const sandbox = open()
+    const [one, two] = [
+      await order(sandbox, 'A\n@sandbox hang=1', { key: 'k' }),
+      await order(sandbox, 'A\n@sandbox hang=1', { key: 'k' }),
+    ]
+    expect(two).toEqual(one)
+    expect(await order(sandbox, 'A\n@sandbox hang=1', { key: 'other' })).not.toEqual(one)
+    expect(sandbox.video.resubmit).toBe('safe')
+  })
+
+  test.each([
+    ['aspect_ratio', { aspect_ratio: '21:9' }],
+    ['size', { size: '4k' }],
+    ['duration', { duration: 5 }],
+    ['n', { n: 2 }],
+    ['image', { image: 'https://example.com/a.png' }],
+    ['last_image', { last_image: 'https://example.com/a.png' }],
+    ['images', { images: ['https://example.com/a.png'] }],
+    ['video', { video: 'https://example.com/a.mp4' }],
+    ['negative_prompt', { negative_prompt: 'rain' }],
+  ] as [string, Partial<VideoOrder>][])(
+    'is refused for a %s that cannot be, and was certainly not taken',
+    async (...row) => {
+      const [param, fields] = row
+      const { code, detail } = await refusal(order(open(), 'A', fields))
+      expect([code, detail.param, detail.taken]).toEqual(['upstream_invalid_request', param, 'no'])
+    },
+  )
+
+  test('is refused when too many wait, and taken when there is room', async () => {
+    const never = { render: () => new Promise<void>(() => {}), waiting: () => waiting, close() {} }
+    let waiting = 2
+    const { video } = createSandboxVideo({ id: 'sandbox', clock: manualClock(), crew: never, most_waiting: 2 })
+    const known = (
+      await createSandboxVideo({ id: 's', clock: manualClock(), crew: never }).video.start(call('B'), signal)
+    ).operation
+    const { code, detail } = await refusal(video.start(call('A'), signal))
+    expect([code, detail.taken, detail.retry_after]).toEqual(['server_is_overloaded', 'no', 5])
+    expect(await video.status(known, signal)).toEqual({ status: 'QUEUED', progress: 0, retry_after_seconds: 5 })
+    waiting = 1
+    await video.start(call('A'), signal)
+  })
+
+  test('is JSON that is small however long its prompt, and what is not one of ours is an unreadable answer', async () => {
+    const sandbox = open()
+    const operation = await order(sandbox, `${'long '.repeat(6000)}\n@sandbox hang=1`)
+    expect(JSON.parse(JSON.stringify(operation))).toEqual(operation)
+    expect(JSON.stringify(operation).length).toBeLessThan(2500)
+    for (const strange of [null, 'x', {}, { id: 'vid_1' }]) {
+      expect((await refusal(sandbox.video.status(strange, signal))).code).toBe('bad_upstream_response')
+    }
+  })
+})
+
+describe('what goes wrong as told', () => {
+  test.each([
+    ['status=429 retry_after=7', 'rate_limit_exceeded', 7],
+    ['status=503', 'server_is_overloaded', undefined],
+    ['status=401', 'upstream_auth', undefined],
+    ['status=400', 'upstream_invalid_request', undefined],
+    ['status=500', 'bad_upstream_response', undefined],
+    ['nonsense=1', 'upstream_invalid_request', undefined],
+  ])('%s refuses the order: %s', async (line, code, retry_after) => {
+    const error = await refusal(order(open(), `A\n@sandbox ${line}`))
+    expect([error.code, error.detail.taken, error.detail.retry_after] as unknown[]).toEqual([code, 'no', retry_after])
+  })
+
+  test('lose=1: the order is taken, the answer is lost, and the repeat finds the first', async () => {
+    const sandbox = open()
+    const prompt = 'A\n@sandbox lose=1 quick=1'
+    const error = await refusal(order(sandbox, prompt, { key: 'lost' }))
+    expect([error.code, error.detail.taken]).toEqual(['upstream_cut', undefined])
+    const operation = await order(sandbox, prompt, { key: 'lost' })
+    expect((await sandbox.video.status(operation, signal)).status).toBe('SUCCESS')
+    expect((await refusal(order(sandbox, prompt, { key: 'another' }))).code).toBe('upstream_cut')
+  })
+
+  test('fail=: the task fails with that code, after it ran', async () => {
+    const clock = manualClock()
+    const sandbox = open({ clock })
+    const operation = await order(sandbox, 'A\n@sandbox fail=content_policy_violation render_ms=1000')
+    expect(await sandbox.video.status(operation, signal)).toMatchObject({ status: 'IN_PROGRESS', progress: 0 })
+    clock.advance(1000)
+    const end = await sandbox.video.status(operation, signal)
+    expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'content_policy_violation' })
+  })
+
+  test('no_output=1: it ends well, with nothing', async () => {
+    const sandbox = open()
+    const operation = await order(sandbox, 'A\n@sandbox no_output=1')
+    expect(await sandbox.video.status(operation, signal)).toEqual({ status: 'SUCCESS', outputs: [] })
+  })
+
+  test('hang=1: it runs without end, and can be canceled', async () => {
+    const clock = manualClock()
+    const sandbox = open({ clock })
+    const operation = await order(sandbox, 'A\n@sandbox hang=1')
+    for (const wait of [0, 3_600_000, 86_400_000]) {
+      clock.advance(wait)
+      expect((await sandbox.video.status(operation, signal)).status).toBe('IN_PROGRESS')
+    }
+    await sandbox.video.cancel?.(operation, signal)
+    expect(await sandbox.video.status(operation, signal)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled' })
+  })
+
+  test('limit and garbage: the first questions are refused, the next unreadable, then all is well', async () => {
+    const sandbox = open()
+    const operation = await order(sandbox, 'A\n@sandbox quick=1 limit=2 garbage=1 retry_after=9')
+    const ask = () => sandbox.video.status(operation, signal)
+    for (let question = 0; question < 2; question++) {
+      const { code, detail } = await refusal(ask())
+      expect([code, detail.retry_after] as unknown[]).toEqual(['rate_limit_exceeded', 9])
+    }
+    expect((await refusal(ask())).code).toBe('bad_upstream_response')
+    expect((await ask()).status).toBe('SUCCESS')
+  })
+
+  test('queue_ms and render_ms stretch the states by the clock', async () => {
+    const clock = manualClock()
+    const sandbox = open({ clock })
+    const operation = await order(sandbox, 'A\n@sandbox quick=1 queue_ms=1000 render_ms=4000')
+    const at = async (ms: number) => {
+      clock.advance(ms)
+      return sandbox.video.status(operation, signal)
+    }
+    expect(await at(999)).toEqual({ status: 'QUEUED', progress: 0 })
+    expect(await at(1)).toEqual({ status: 'IN_PROGRESS', progress: 0 })
+    expect(await at(2000)).toEqual({ status: 'IN_PROGRESS', progress: 50 })
+    expect(await at(1999)).toEqual({ status: 'IN_PROGRESS', progress: 99 })
+    expect((await at(1)).status).toBe('SUCCESS')
+  })
+
+  test('a renderer that crashes is generation_failed, not a wait without end', async () => {
+    const crew = createCrew({ size: 1, command: [process.execPath, '-e', 'process.exit(7)'] })
+    const sandbox = open({ crew })
+    const operation = await order(sandbox, 'A\n@sandbox quick=1')
+    const end = await sandbox.video.status(operation, signal)
+    expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'generation_failed' })
+    if (end.status === 'FAILURE') expect(end.fail_reason).toContain('the renderer ended (7)')
+  })
+})
+
+describe('canceling', () => {
+  test('stops the work and frees its place; what is finished cannot be canceled', async () => {
+    const sandbox = open()
+    const large = await order(sandbox, 'A', { size: '1080p', duration: 8 })
+    const next = await order(sandbox, 'B\n@sandbox quick=1')
+    await sandbox.video.cancel?.(large, signal)
+    expect(await sandbox.video.status(large, signal)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled' })
+    expect((await sandbox.video.status(next, signal)).status).toBe('SUCCESS')
+    const error = await refusal(sandbox.video.cancel?.(next, signal) ?? Promise.resolve())
+    expect(error.code).toBe('upstream_invalid_request')
+  })
+
+  test('works for an order that this process never saw', async () => {
+    const operation = await order(open(), 'A\n@sandbox hang=1')
+    const { video } = open()
+    await video.cancel?.(operation, signal)
+    expect(await video.status(operation, signal)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled' })
+  })
+})
+
+describe('finished files', () => {
+  test('go some time after the last question; asked again, the same is rendered anew', async () => {
+    const [clock, parent] = [manualClock(), directory()]
+    const sandbox = open({ clock, files: createVideoFiles({ parent }) })
+    const operation = await order(sandbox, 'A\n@sandbox quick=1')
+    const first = await bytesOf(await sandbox.video.status(operation, signal))
+    const kept = async () => (await readdir(parent, { recursive: true })).filter((name) => name.endsWith('.mp4')).length
+    clock.advance(599_999)
+    expect(await kept()).toBe(1)
+    clock.advance(1)
+    // Removal is under way: another file is made only after the first has been taken away.
+    expect(await bytesOf(await sandbox.video.status(operation, signal))).toEqual(first)
+    expect(await kept()).toBe(1)
+  })
+
+  test('go when the sandbox is closed, and those that a killed process left go after a day', async () => {
+    const parent = directory()
+    const stale = mkdtempSync(join(parent, 'gatehouse-sandbox-'))
+    const fresh = mkdtempSync(join(parent, 'gatehouse-sandbox-'))
+    const yesterday = Date.now() / 1000 - 86_500
+    await utimes(stale, yesterday, yesterday)
+    const sandbox = open({ files: createVideoFiles({ parent }) })
+    const operation = await order(sandbox, 'A\n@sandbox quick=1')
+    const end = await sandbox.video.status(operation, signal)
+    const names = await readdir(parent)
+    expect(names).toHaveLength(2)
+    expect(names).not.toContain(stale.slice(parent.length + 1))
+    await sandbox.close()
+    expect(await readdir(parent)).toEqual([fresh.slice(parent.length + 1)])
+    if (end.status !== 'SUCCESS' || !end.outputs[0] || !('open' in end.outputs[0])) throw new Error('no output')
+    expect((await refusal(end.outputs[0].open(signal))).code).toBe('output_gone')
+  })
+})
