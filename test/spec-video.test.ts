@@ -76,7 +76,8 @@ const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false
 /** `true`, or why a value is not as the table says. */
 const fits = (table: object, value: unknown) => ajv.validate(table, value) || ajv.errorsText()
 
-const D = { model: 'sandbox/text-to-video', prompt: 'A boat' }
+/** Taken on, and then left alone: nothing is drawn for it. */
+const D = { model: 'sandbox/text-to-video', prompt: 'A boat\n@sandbox hang=1' }
 const order = (json: object) => house.call('/v1/video/generations', { json })
 const statusOf = async (task_id: string) => (await house.call(`/v1/video/generations/${task_id}`)).json()
 

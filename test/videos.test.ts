@@ -360,6 +360,80 @@ describe('canceling', () => {
   })
 })
 
+describe('in the chat-compatible style', () => {
+  const video = async ({ task_id }: Task) => (await call(`/v1/videos/${task_id}`)).json()
+
+  test.each<[Partial<Task>, string]>([
+    [{}, 'queued'],
+    [{ status: 'SUBMITTED', progress: 10 }, 'queued'],
+    [{ status: 'QUEUED', progress: 20 }, 'queued'],
+    [{ status: 'IN_PROGRESS', progress: 47, start_time: NOW - 3 }, 'in_progress'],
+    [SUCCESS, 'completed'],
+    [FAILURE, 'failed'],
+  ])('%j is %s', async (more, status) => {
+    const task = await put(more)
+    expect(await video(task)).toEqual({
+      id: task.task_id,
+      object: 'video',
+      model: 'acme/film',
+      status,
+      progress: task.progress,
+      created_at: NOW - 10,
+      completed_at: status === 'completed' ? NOW - 2 : null,
+      expires_at: status === 'completed' ? task.outputs_expire_at : null,
+      prompt: 'a boat',
+      seconds: '4',
+      size: '720x1280',
+      remixed_from_video_id: null,
+      error: status === 'failed' ? { code: 'generation_failed', message: 'The upstream could not make it.' } : null,
+    })
+  })
+
+  test('what the request did not say, and the model has no default for, is empty', async () => {
+    const task = await put({ request: { model: 'acme/film', prompt: 'a boat', n: 1 } })
+    expect(await video(task)).toMatchObject({ seconds: '', size: '' })
+  })
+
+  test('a JSON order is answered with its video, the same order with the same', async () => {
+    const ask = () =>
+      call('/v1/videos', {
+        json: { model: 'film', prompt: 'a boat', seconds: '8', input_reference: { image_url: 'https://x.test/a.png' } },
+        headers: { 'idempotency-key': 'v1' },
+      })
+    const [first, again] = [await ask(), await ask()]
+    const body = await first.json()
+    expect(body).toMatchObject({ object: 'video', status: 'queued', seconds: '8', model: 'acme/film' })
+    expect([again.headers.get('idempotent-replayed'), await again.json()]).toEqual(['true', body])
+    const task = await house.store.tasks.find(body.id)
+    expect(task?.family).toBe('chatcompat-video')
+    expect(await house.store.tasks.inputs(body.id)).toEqual({ image: 'https://x.test/a.png' })
+  })
+
+  test('one that has not ended is not deleted; one that has is gone with its file', async () => {
+    const path = ({ task_id }: Task) => `/v1/videos/${task_id}`
+    const refused = await call(path(await put()), { method: 'DELETE' })
+    expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([409, 'false'])
+    expect((await refused.json()).code).toBe('task_not_ended')
+    const task = await film()
+    const link = house.outputs.link({ base_url: 'http://gatehouse.test', task_id: task.task_id, index: 0 })
+    const deleted = await call(path(task), { method: 'DELETE' })
+    expect(await deleted.json()).toEqual({ id: task.task_id, object: 'video.deleted', deleted: true })
+    expect((await call(path(task))).status).toBe(404)
+    expect((await call(link, { token: '' })).status).toBe(404)
+    expect((await call(path(task), { method: 'DELETE' })).status).toBe(404)
+  })
+
+  test('an empty list has no ends', async () => {
+    expect(await (await call('/v1/videos', { token: 'nobody' })).json()).toEqual({
+      object: 'list',
+      data: [],
+      first_id: null,
+      last_id: null,
+      has_more: false,
+    })
+  })
+})
+
 test("what is refused below the family's paths is told in the family's form", async () => {
   for (const [method, path, status, code] of [
     ['GET', '/v1/video/nothing', 404, 'unknown_url'],

@@ -60,6 +60,7 @@ test('objects come as JSON, or field by field', () => {
   expect(fieldsOf(text(['metadata', '{"fal":{"loop":true}}']))).toEqual({ metadata: { fal: { loop: true } } })
   const parts = text(['metadata[fal][loop]', 'true'], ['metadata[fal][mode]', 'pro'], ['metadata[x]', '1'])
   expect(fieldsOf(parts)).toEqual({ metadata: { fal: { loop: 'true', mode: 'pro' }, x: '1' } })
+  expect(parsePosted({ kind: 'form', parts: [...text(['model', 'm']), ...parts] }).metadata).toHaveProperty('fal.mode')
   expect(fieldsOf(text(['input_reference[image_url]', 'https://x.test/']))).toEqual({
     input_reference: { image_url: 'https://x.test/' },
   })
