@@ -139,7 +139,7 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
   })
 
   test('an object without a state ends nothing', async () => {
-    const { video } = open(given, whole({}), whole({ status: 7, output: [], task: null }))
+    const { video } = open(given, whole({}), whole({ status: 7, output: [], task: null, seed: 'x' }))
     for (let round = 0; round < 2; round++) {
       const said = await video.status(given.operation, SIGNAL).catch((error: unknown) => error)
       if (!(said instanceof GatewayError)) expect(said).toEqual({})
@@ -379,6 +379,13 @@ describe('what the vendors share', () => {
     })
   })
 
+  test('an access token of google is a bearer, and no key', async () => {
+    const { vendor, video } = open(VERTEX, whole(fixture('google-vertex', 'pending')))
+    await video.status(VERTEX.operation, SIGNAL)
+    expect(vendor.requests[0]?.headers.authorization).toBe(`Bearer ${KEY}`)
+    expect(vendor.requests[0]?.headers).not.toHaveProperty('x-goog-api-key')
+  })
+
   test('a pinned version of replicate goes to its own path', async () => {
     const { vendor, video } = open(REPLICATE, whole(fixture('replicate', 'accepted')))
     await video.start(callOf(REPLICATE, {}, 'owner/name:5c7d5dc6'), SIGNAL)
@@ -601,6 +608,7 @@ describe('google-vertex is entered', () => {
       ['/token', undefined],
       ['fetchPredictOperation', 'Bearer token-2'],
     ])
+    expect(vendor.requests.some(({ headers }) => 'x-goog-api-key' in headers)).toBe(false)
     const form = new URLSearchParams(vendor.requests[0]?.body)
     expect(form.get('grant_type')).toBe('urn:ietf:params:oauth:grant-type:jwt-bearer')
     const [head = '', claims = '', signature = ''] = form.get('assertion')?.split('.') ?? []

@@ -20,6 +20,7 @@ export const GOOGLE: AiSdkVendor = {
   // Whether there is sound is the model's matter here: there is no field for it.
   write: (wanted, order, model) => ({ ...writeVeo(wanted, order, model), generateAudio: undefined }),
   judge: judgeVeo,
+  // The package would put the key into the address of each file.
   read: (payload) =>
     readVeo(payload, (response) => {
       const made = isRecord(response.generateVideoResponse)

@@ -1,6 +1,5 @@
 /** What a vendor says of a task: its own words first, since packages leave out much, then its package's. */
 import { GatewayError } from '../../spec/error.ts'
-import { isRecord } from '../chatcompat/json.ts'
 import type { RemoteOutput, TaskProgress } from '../provider.ts'
 import { type Account, moved } from './account.ts'
 import type { AiSdkVendor, Said, VideoModelStatus } from './vendor.ts'
@@ -24,8 +23,7 @@ export function progressOf(parts: ProgressParts): TaskProgress {
   if (refusal) throw refusal
   const outputs = said.outputs ?? (result?.status === 'completed' ? result.videos.flatMap(outputOf) : undefined)
   if (outputs) return { status: 'SUCCESS', outputs: outputs.map((output) => reachable(output, parts)) }
-  if (result?.status === 'error' && isRecord(answer.payload) && !vendor.callsAnyFaultAnError)
-    return failed({ account, reason: result.error })
+  if (result?.status === 'error' && !vendor.callsAnyFaultAnError) return failed({ account, reason: result.error })
   if (result?.status === 'pending') return pending(said, answer.headers)
   throw new GatewayError(
     'bad_upstream_response',
@@ -63,16 +61,10 @@ export function bytesOutput(data: string | Uint8Array<ArrayBuffer>, content_type
   }
 }
 
-/** Without the key, which one package puts into the address, and where the operator wants the vendor to be asked. */
+/** Where the operator wants the vendor to be asked. */
 function reachable(output: RemoteOutput, { vendor, account }: ProgressParts): RemoteOutput {
   if (!('url' in output)) return output
-  const { content_type } = output
   const inline = /^data:([^;,]+)(?:;[^,]*)?,/.exec(output.url.slice(0, 200)) // small files may come within the answer
   if (inline) return bytesOutput(output.url.slice(inline[0].length), inline[1] ?? 'video/mp4')
-  const at = moved(output.url, vendor.home, account.base_url)
-  const url = URL.parse(at)
-  if (!url) return output
-  const keys = [...url.searchParams].filter(([, value]) => account.key !== '' && value === account.key)
-  for (const [name] of keys) url.searchParams.delete(name)
-  return { url: keys.length > 0 ? url.href : at, ...(content_type ? { content_type } : {}) }
+  return { ...output, url: moved(output.url, vendor.home, account.base_url) }
 }
