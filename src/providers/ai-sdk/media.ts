@@ -1,7 +1,7 @@
 /** The pictures and videos of an order, in the form in which a vendor's package takes them. */
 import type { Experimental_VideoModelV4File as PackageFile } from '@ai-sdk/provider'
 import { GatewayError } from '../../spec/error.ts'
-import type { Media } from '../order-json.ts'
+import type { Media } from '../media.ts'
 import { asAddress } from '../video-fields.ts'
 import type { AiSdkVendor } from './vendor.ts'
 
@@ -29,7 +29,7 @@ type Fetching = { media: Media; field: Field; signal: AbortSignal }
 export async function fetched(url: string, { media, field, signal }: Fetching): Promise<string> {
   if (!/^https?:/i.test(url)) return url
   try {
-    const { bytes, content_type } = await media.read(url, signal)
+    const { bytes, content_type } = await media.read(url, signal, field)
     return `data:${content_type};base64,${Buffer.from(bytes).toString('base64')}`
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
