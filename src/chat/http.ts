@@ -97,6 +97,7 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     path: dialect.path,
     operation: { ...dialect.operation, errors: CHAT_ERRORS },
     ...(dialect.writeError ? { writeError: dialect.writeError } : {}),
+    ...(dialect.errorSchema ? { errorSchema: dialect.errorSchema } : {}),
     async handle(context) {
       const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
       const request = dialect.parse(await readJson(context.request, limits))

@@ -97,7 +97,7 @@ export function createChunkWriter(head: AnswerHead, { include_usage }: { include
 const LINE_ENDS = ['\u0085', '\u2028', '\u2029']
 
 /** Looked for one by one: that is a matter of nanoseconds where there is none, and a pattern's is not. */
-function inOneLine(events: string): string {
+export function inOneLine(events: string): string {
   let text = events
   for (const sign of LINE_ENDS) {
     if (text.includes(sign)) text = text.replaceAll(sign, `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -1,4 +1,5 @@
 /** What a client's way of speaking must do for a chat request: read it, write its answer, and tell its errors. */
+import type { TSchema } from 'typebox'
 import type { Operation } from '../../http/context.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
@@ -35,6 +36,8 @@ export type Dialect = {
   writer(head: AnswerHead, request: ChatRequest, request_id: string): AnswerWriter
   /** The body of an error that is told with its status; the OpenAI shape when absent. */
   writeError?(error: GatewayError, request_id?: string): unknown
+  /** How such a body looks. */
+  errorSchema?: TSchema
   /** The same error with its `param`, and its place in the message, as the client knows them. */
   inClientWords?(error: GatewayError, request: ChatRequest): GatewayError
 }

@@ -1,0 +1,82 @@
+/** The messages dialect's errors: our sheet in the vendor's types, and the client's own names of fields. */
+import type { ChatRequest } from '../../spec/chat-request.ts'
+import { type ErrorCode, GatewayError } from '../../spec/error.ts'
+import type { Places } from './messages-compat-history.ts'
+
+const TYPE_OF_STATUS: Record<number, string> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  408: 'timeout_error',
+  409: 'conflict_error',
+  410: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  503: 'overloaded_error',
+  504: 'timeout_error',
+}
+/** Where the status alone says too little. */
+const TYPE_OF_CODE: { [code in ErrorCode]?: string } = { insufficient_quota: 'billing_error' }
+
+const typeOf = ({ code, status }: GatewayError): string =>
+  TYPE_OF_CODE[code] ?? TYPE_OF_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
+
+/** The body of an error, and the data of one in mid-stream. Its `details` hold what this shape has no other place for. */
+export function writeMessagesError(error: GatewayError, request_id?: string) {
+  const { param, replaced_by } = error.detail
+  return {
+    type: 'error',
+    error: {
+      type: typeOf(error),
+      message: error.message,
+      details: {
+        error_code: error.code,
+        ...(param === undefined ? {} : { param }),
+        ...(replaced_by === undefined ? {} : { replaced_by }),
+      },
+    },
+    request_id: request_id ?? null,
+  }
+}
+
+/** The house's field -> the client's, where they differ. */
+export const CLIENT_FIELDS: { [field in keyof ChatRequest]?: string } = {
+  max_completion_tokens: 'max_tokens',
+  response_format: 'output_config.format',
+  reasoning_effort: 'output_config.effort',
+  reasoning_budget: 'thinking.budget_tokens',
+  thinking_enabled: 'thinking.type',
+  stop: 'stop_sequences',
+  user: 'metadata.user_id',
+  parallel_tool_calls: 'tool_choice.disable_parallel_tool_use',
+  web_search: 'tools',
+  web_search_options: 'tools',
+}
+
+/** `messages[2].content[0].type`: which message, which part of it, and what in that. */
+const IN_MESSAGE = /^messages\[(\d+)\](?:\.content\[(\d+)\])?(.*)$/
+
+/** The same error with the place that the client knows. */
+export function inClientWords(error: GatewayError, request: ChatRequest, places: Places): GatewayError {
+  const { param } = error.detail
+  if (param === undefined) return error
+  const known = clientPlace(param, request, places)
+  if (known === param) return error
+  const message = error.message.replaceAll(`"${param}"`, `"${known}"`)
+  return new GatewayError(error.code, message, { ...error.detail, param: known })
+}
+
+function clientPlace(param: string, { messages }: ChatRequest, places: Places): string {
+  const [, index, part, rest = ''] = IN_MESSAGE.exec(param) ?? []
+  if (index === undefined) {
+    const [field = ''] = /^\w+/.exec(param) ?? []
+    const known = CLIENT_FIELDS[field as keyof ChatRequest]
+    return known === undefined ? param.replace('.function.', '.') : known
+  }
+  const message = messages[Number(index)]
+  const content = message && Array.isArray(message.content) ? message.content : []
+  const found = part === undefined ? message : content[Number(part)]
+  const place = found && places.get(found)
+  if (place === undefined) return message?.role === 'system' ? 'system' : param
+  return `${place}${part !== undefined || rest === '.content' ? rest : ''}`
+}

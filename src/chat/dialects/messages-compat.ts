@@ -1,0 +1,158 @@
+/** The messages dialect: a client's JSON into the house's words, refused with the place and the rule. */
+import type { TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { diagnose, foundText } from '../../kit/diagnose.ts'
+import { refusalOf } from '../../models/refusal.ts'
+import type { ChatRequest } from '../../spec/chat-request.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Dialect } from './dialect.ts'
+import { inClientWords, writeMessagesError } from './messages-compat-error.ts'
+import { historyOf, type Places, systemText } from './messages-compat-history.ts'
+import {
+  CountRequest,
+  MessagesAnswer,
+  MessagesError,
+  MessagesEvent,
+  MessagesRequest,
+} from './messages-compat-schema.ts'
+import { toolsOf } from './messages-compat-tools.ts'
+import { createMessagesWriter } from './messages-compat-writer.ts'
+
+const checkRequest = Compile(MessagesRequest)
+const checkCount = Compile(CountRequest)
+
+export function messagesDialect(): Dialect {
+  const places: Places = new WeakMap()
+  return {
+    family: 'messages-compat',
+    id_prefix: 'msg_',
+    path: '/v1/messages',
+    operation: {
+      summary: 'Create a message',
+      description: 'With `stream: true` the answer is a stream of named server-sent events, ended by `message_stop`.',
+      tag: 'Chat',
+      request: MessagesRequest,
+      response: MessagesAnswer,
+      stream: MessagesEvent,
+      example: {
+        model: 'sandbox/general',
+        max_tokens: 1024,
+        messages: [{ role: 'user', content: 'What is Gatehouse?' }],
+      },
+    },
+    parse: (body) => parseMessages(body, places),
+    writer: createMessagesWriter,
+    writeError: writeMessagesError,
+    errorSchema: MessagesError,
+    inClientWords: (error, request) => inClientWords(error, request, places),
+  }
+}
+
+/**
+ * `null` is absent, and unknown fields are not looked at. Throws GatewayError naming the client's field and what it
+ * may be. `places` remembers where messages and parts come from.
+ */
+export function parseMessages(body: unknown, places: Places = new WeakMap()): ChatRequest {
+  return requestOf(checked(body, MessagesRequest, checkRequest), places)
+}
+
+/** A request to count its tokens, which needs no `max_tokens`. */
+export function parseCount(body: unknown, places: Places = new WeakMap()): ChatRequest {
+  return requestOf(checked(body, CountRequest, checkCount) as MessagesRequest, places)
+}
+
+function checked(body: unknown, schema: TSchema, check: { Check(value: unknown): boolean }): MessagesRequest {
+  if (!isRecord(body)) throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  const request = withoutNulls(body, BLOCK_DEPTH)
+  if (!check.Check(request)) throw refusalOf(diagnose(schema, request))
+  return request as MessagesRequest
+}
+
+function requestOf(asked: MessagesRequest, places: Places): ChatRequest {
+  refuseWhatCannotBe(asked)
+  const { system, messages } = asked
+  const before =
+    system === undefined || system.length === 0 ? [] : [{ role: 'system' as const, content: systemText(system) }]
+  const history = messages.flatMap((message, index) => historyOf(message, `messages[${index}]`, places))
+  const request: ChatRequest = { model: asked.model, messages: [...before, ...history], ...toolsOf(asked) }
+  for (const field of SAME) if (asked[field] !== undefined) Object.assign(request, { [field]: asked[field] })
+  if (asked.stop_sequences?.length) request.stop = asked.stop_sequences
+  if (asked.metadata?.user_id !== undefined) request.user = asked.metadata.user_id
+  if (asked.service_tier !== undefined) request.service_tier = TIERS[asked.service_tier] ?? asked.service_tier
+  const { effort, format = asked.output_format } = asked.output_config ?? {}
+  if (effort !== undefined) request.reasoning_effort = effort
+  if (format) {
+    request.response_format = {
+      type: 'json_schema',
+      json_schema: { name: 'answer', schema: format.schema, strict: true },
+    }
+  }
+  return { ...request, ...reasoningOf(asked.thinking) }
+}
+
+/** Fields of the same name and meaning. */
+const SAME = ['max_tokens', 'stream', 'temperature', 'top_p', 'top_k'] as const
+/** The vendor's word -> the house's. */
+const TIERS: Record<string, string> = { standard_only: 'default' }
+
+function reasoningOf(thinking: MessagesRequest['thinking']): Partial<ChatRequest> {
+  if (thinking?.type === 'enabled') return { thinking_enabled: true, reasoning_budget: thinking.budget_tokens }
+  if (thinking?.type === 'adaptive') return { thinking_enabled: true, reasoning_budget: -1 }
+  return thinking?.type === 'disabled' ? { thinking_enabled: false, reasoning_budget: 0 } : {}
+}
+
+/** Fields that would change what the answer is or where it is made, and that only their own vendor has. */
+const REFUSED: { field: 'mcp_servers' | 'inference_geo' | 'container' | 'thread'; asks(value: unknown): boolean }[] = [
+  { field: 'mcp_servers', asks: (value) => Array.isArray(value) && value.length > 0 },
+  { field: 'inference_geo', asks: (value) => value !== 'global' },
+  { field: 'container', asks: (value) => isRecord(value) && Array.isArray(value.skills) && value.skills.length > 0 },
+  { field: 'thread', asks: (value) => isRecord(value) && value.type === 'continue' },
+]
+
+function refuseWhatCannotBe(asked: MessagesRequest): void {
+  for (const { field, asks } of REFUSED) {
+    if (asked[field] === undefined || !asks(asked[field])) continue
+    throw new GatewayError('unsupported_parameter', `"${field}" is known to its own vendor only; leave it out.`, {
+      param: field,
+    })
+  }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** A body holds messages, they blocks, they blocks, they a source, that blocks. */
+const BLOCK_DEPTH = 5
+
+/** Members whose value is the client's own data, in which a `null` is one. */
+const OWN_DATA = new Set(['input', 'input_schema', 'schema'])
+
+/**
+ * An object without the members that are `null`, in it and in what it holds as deep as blocks go: lists count nothing.
+ * Nothing is copied where there is none.
+ */
+function withoutNulls<T>(value: T, depth: number): T {
+  if (Array.isArray(value)) return mapped(value, (item) => withoutNulls(item, depth)) as T
+  if (!isRecord(value) || depth < 0) return value
+  let copy: Record<string, unknown> | undefined
+  for (const [name, member] of Object.entries(value)) {
+    const cleaned = OWN_DATA.has(name) || member === null ? member : withoutNulls(member, depth - 1)
+    if (cleaned === member && member !== null) continue
+    copy ??= { ...value }
+    if (member === null) delete copy[name]
+    else copy[name] = cleaned
+  }
+  return (copy ?? value) as T
+}
+
+/** The same list where nothing in it changes. */
+function mapped(list: unknown[], change: (item: unknown) => unknown): unknown[] {
+  let copy: unknown[] | undefined
+  for (const [index, item] of list.entries()) {
+    const changed = change(item)
+    if (changed === item) continue
+    copy ??= [...list]
+    copy[index] = changed
+  }
+  return copy ?? list
+}
