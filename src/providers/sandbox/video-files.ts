@@ -1,12 +1,12 @@
 /** Where finished videos lie until they are fetched: a temporary directory of this process. */
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, open, readdir, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { GatewayError } from '../../spec/error.ts'
 
 export type VideoFiles = {
-  /** A fresh path; makes the directory at the first call. */
+  /** A fresh path, alone in its directory: what else is written beside it goes with it. */
   reserve(): Promise<string>
   remove(path: string): Promise<void>
   close(): Promise<void>
@@ -32,9 +32,11 @@ export function createVideoFiles({ parent = tmpdir() }: { parent?: string } = {}
       directory.catch(() => {
         directory = undefined
       })
-      return join(await directory, `${randomUUID()}.mp4`)
+      const own = join(await directory, randomUUID())
+      await mkdir(own)
+      return join(own, 'video.mp4')
     },
-    remove: (path) => rm(path, { force: true }),
+    remove: (path) => rm(dirname(path), { recursive: true, force: true }),
     async close() {
       const made = directory
       directory = undefined

@@ -18,8 +18,8 @@ export type SandboxVideoParts = {
   most_waiting?: number
 }
 
-/** A quick video is done in less than a second: a question waits for it, so that one question is enough. */
-const PATIENCE_MILLISECONDS = 5000
+/** A quick video is done in less than a second, on a busy machine in a few: one question waits for it and is enough. */
+const PATIENCE_MILLISECONDS = 20_000
 /** Waiting ones move up when one is done, which takes seconds. */
 const RETRY_SECONDS = 5
 

@@ -66,7 +66,9 @@ export function createCrew(parts: CrewParts): Crew {
   function hire(): Member {
     const [program = '', ...rest] = parts.command ?? rendererCommand()
     // Of the environment only what finds programs: the rest holds the operator's keys.
-    const child = spawn(program, rest, { stdio: ['pipe', 'pipe', 'ignore'], env: { PATH: process.env.PATH } })
+    // A group of its own, so that what it has started can be ended with it.
+    const env = { PATH: process.env.PATH }
+    const child = spawn(program, rest, { stdio: ['pipe', 'pipe', 'ignore'], env, detached: true })
     const member: Member = { process: child, post: undefined, cancelTimer: () => {} }
     members.add(member)
     child.unref()
@@ -114,7 +116,7 @@ export function createCrew(parts: CrewParts): Crew {
   function dismiss(member: Member, reason: unknown): void {
     if (!members.delete(member)) return
     member.cancelTimer()
-    member.process.kill('SIGKILL')
+    endGroup(member.process)
     member.post?.reject(reason)
     if (!isClosed) fill()
   }
@@ -162,6 +164,16 @@ export function createCrew(parts: CrewParts): Crew {
       for (const post of queue.splice(0)) post.reject(closed)
       for (const member of [...members]) dismiss(member, closed)
     },
+  }
+}
+
+function endGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return // it never started
+  try {
+    process.kill(-child.pid, 'SIGKILL')
+  } catch {
+    // There is no such group any more, or the system knows none.
+    child.kill('SIGKILL')
   }
 }
 
