@@ -337,7 +337,7 @@ describe('mistakes', () => {
 })
 
 test('with GATEHOUSE_DATABASE_URL the store is that database, for tasks and tokens alike', async () => {
-  const engine = ENGINES.find(({ sql }) => sql === 'postgres')
+  const engine = ENGINES.find(({ name }) => name === 'postgres')
   if (!engine?.url) throw new Error('There is no such engine.')
   const other = await engine.open()
   try {

@@ -51,7 +51,7 @@ describe('2.1, the model', () => {
     expect(is('ModelList', list)).toBe(true)
     expect(Object.keys(list).sort()).toEqual(['data', 'object', 'success'])
     expect([list.success, list.object]).toEqual([true, 'list'])
-    expect(list.data.length).toBe(11)
+    expect(list.data.length).toBe(12)
   })
 
   test('each listed model is what its retrieval answers, without an envelope', async () => {
