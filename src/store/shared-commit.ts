@@ -60,7 +60,7 @@ async function plain(write: Write, job: Job): Promise<() => void> {
   return () => job.done(value as never)
 }
 
-/** A job that fails is undone alone. If SQLite has undone all (a full disk), the savepoint is gone and this throws. */
+/** A job that fails is undone alone. If SQLite has undone all (a full disk), the savepoint is gone: then all fail. */
 async function guarded(write: Write, job: Job): Promise<() => void> {
   await sql`savepoint job`.execute(write)
   try {
@@ -68,7 +68,7 @@ async function guarded(write: Write, job: Job): Promise<() => void> {
     await sql`release job`.execute(write)
     return tell
   } catch (reason) {
-    await sql`rollback to job`.execute(write)
+    await sql`rollback to job`.execute(write).catch(() => Promise.reject(reason))
     await sql`release job`.execute(write)
     return () => job.failed(reason)
   }

@@ -1,0 +1,92 @@
+/** One commit for many writes: none is lost by another's failure, and none is told before it is stored. */
+import { Database } from 'bun:sqlite'
+import { afterEach, expect, spyOn, test } from 'bun:test'
+import { sql } from 'kysely'
+import type { Engine } from './engine.ts'
+import { openSqlite } from './engines/sqlite.ts'
+import type { Write } from './tables.ts'
+
+const engines: Engine[] = []
+
+async function open(): Promise<Engine> {
+  const engine = await openSqlite(':memory:')
+  engines.push(engine)
+  return engine
+}
+
+afterEach(async () => {
+  for (const engine of engines.splice(0)) await engine.close()
+})
+
+const add = (write: Write, name: string, value = name) =>
+  write.insertInto('secrets').values({ name, value }).returning('name').executeTakeFirstOrThrow()
+
+const names = async ({ db }: Engine) =>
+  (await db.selectFrom('secrets').select('name').orderBy('name').execute()).map(({ name }) => name)
+
+test('the writes of one turn share a commit, and each gets its own answer', async () => {
+  const engine = await open()
+  const run = spyOn(Database.prototype, 'run')
+  const answers = await Promise.all(['a', 'b', 'c'].map((name) => engine.write((write) => add(write, name))))
+  const begins = run.mock.calls.filter(([statement]) => statement === 'begin immediate')
+  run.mockRestore()
+  expect(answers).toEqual([{ name: 'a' }, { name: 'b' }, { name: 'c' }])
+  expect(begins).toHaveLength(1)
+})
+
+test('one that fails is undone whole and alone', async () => {
+  const engine = await open()
+  const failing = async (write: Write) => {
+    await add(write, 'half')
+    throw new Error('no')
+  }
+  const results = await Promise.allSettled([
+    engine.write((write) => add(write, 'a')),
+    engine.write(failing),
+    engine.write((write) => add(write, 'b')),
+    engine.write((write) => add(write, 'a')),
+  ])
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'rejected'])
+  await expect(engine.write(failing)).rejects.toThrow('no')
+  expect(await names(engine)).toEqual(['a', 'b'])
+})
+
+test('more than fit one transaction are all written', async () => {
+  const engine = await open()
+  await Promise.all(Array.from({ length: 700 }, (_, index) => engine.write((write) => add(write, `${index}`))))
+  expect(await names(engine)).toHaveLength(700)
+})
+
+test('on a full disk no write is told that was not stored, the reason is true, and later ones go in', async () => {
+  const engine = await open()
+  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(engine.db)
+  await sql.raw(`pragma max_page_count = ${(rows[0]?.page_count ?? 0) + 20}`).execute(engine.db)
+  const all = Array.from({ length: 60 }, (_, index) => `${index}`)
+  const results = await Promise.allSettled(
+    all.map((name) => engine.write((write) => add(write, name, 'x'.repeat(3_000)))),
+  )
+  const answered = all.filter((_, index) => results[index]?.status === 'fulfilled')
+  expect(answered.length).toBeLessThan(all.length)
+  expect(await names(engine)).toEqual(answered.toSorted())
+  const reasons = results.flatMap((result) => (result.status === 'rejected' ? [String(result.reason)] : []))
+  expect(new Set(reasons)).toEqual(new Set(['SQLiteError: database or disk is full']))
+  await sql`pragma max_page_count = 100000`.execute(engine.db)
+  await engine.write((write) => add(write, 'later'))
+  expect(await names(engine)).toContain('later')
+})
+
+test('a store that is being closed finishes what it was asked to write', async () => {
+  const engine = await open()
+  let written = 0
+  const writes = Array.from({ length: 5 }, (_, index) =>
+    engine
+      .write((write) => add(write, `${index}`))
+      .then(() => {
+        written += 1
+      }),
+  )
+  await engine.close()
+  engines.length = 0
+  await Promise.all(writes)
+  expect(written).toBe(5)
+})
