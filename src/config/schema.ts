@@ -80,6 +80,7 @@ export const PROVIDER_KINDS = [
   'google-vertex',
   'kling',
   'luma',
+  'messages-compat',
   'minimax',
   'replicate',
   'runway',

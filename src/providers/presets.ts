@@ -49,24 +49,7 @@ export const PRESETS: Record<string, Preset> = {
       exclude: ['*instruct*', '*realtime*', '*audio*', '*image*', '*codex*', '*-pro*', '*deep-research*'],
     },
   },
-  // The vendor's own compatibility layer: it ignores what it cannot, so that is refused here.
-  anthropic: {
-    base_url: 'https://api.anthropic.com/v1',
-    key_env: ['ANTHROPIC_API_KEY'],
-    headers: { 'anthropic-version': '2023-06-01' },
-    quirks: { json_schema: false, multiple_choices: false },
-    fields: {
-      drop: [
-        ...OWN_EXTRAS,
-        'response_format',
-        'logprobs',
-        'top_logprobs',
-        'audio',
-        'modalities',
-        'messages.reasoning_content',
-      ],
-    },
-  },
+  anthropic: { kind: 'messages-compat', base_url: 'https://api.anthropic.com', key_env: ['ANTHROPIC_API_KEY'] },
   gemini: {
     base_url: 'https://generativelanguage.googleapis.com/v1beta/openai',
     key_env: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],

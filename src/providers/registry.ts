@@ -9,6 +9,8 @@ import { settingsOf } from './chatcompat/settings.ts'
 import { createChatcompatVideo } from './chatcompat-video.ts'
 import { createKling } from './kling.ts'
 import { createLuma } from './luma.ts'
+import { createMessagesCompat } from './messages-compat/messages-compat.ts'
+import { messagesSettings } from './messages-compat/settings.ts'
 import type { Media } from './order-json.ts'
 import { PRESETS, type Preset } from './presets.ts'
 import type { Provider } from './provider.ts'
@@ -40,6 +42,7 @@ const KINDS: { [kind in ProviderKind]?: (parts: ProviderParts) => Provider } = {
   'chatcompat-video': createChatcompatVideo,
   kling: createKling,
   luma: createLuma,
+  'messages-compat': (parts) => createMessagesCompat({ ...parts, settings: messagesSettings(parts) }),
   runway: createRunway,
   sandbox: ({ id, clock, manual }) => createSandbox({ id, clock, manual }),
 }

@@ -1,0 +1,65 @@
+/** One messages-shaped provider as it is spoken to: address, headers with the key, and what differs from the vendor's models. */
+import { type ChatcompatSettings, settingsOf as chatcompatSettings, resolveProvider } from '../chatcompat/settings.ts'
+import type { ModelRule } from './model-rules.ts'
+
+export type MessagesSettings = Omit<ChatcompatSettings, 'quirks'> & {
+  /** What the operator knows better than the rows of models. */
+  rule: Partial<ModelRule>
+}
+
+/** Of the vendor's versions, the one that all its models and all its imitators know. */
+const DEFAULT_VERSION = '2023-06-01'
+/** From this one on the vendor takes no temperature, top_p and top_k, whatever the model. */
+const WITHOUT_SAMPLING = '2026-10-21'
+
+const OPTIONS = ['version', 'auth', 'sampling', 'thinking'] as const
+const AUTH = ['x-api-key', 'bearer']
+const THINKING = ['none', 'budget', 'adaptive', 'either'] as const
+
+type Parts = Parameters<typeof chatcompatSettings>[0]
+
+/** Throws an Error that names the provider and says what would be right. */
+export function messagesSettings(parts: Parts): MessagesSettings {
+  const { id, config, environment } = parts
+  const { quirks, ...settings } = chatcompatSettings(parts)
+  const { key } = resolveProvider(id, config, environment)
+  const options = optionsOf(id, config.options ?? {})
+  const headers: Record<string, string> = { 'anthropic-version': options.version, ...settings.headers }
+  // A key goes where the vendor looks for it, unless the operator wrote that header.
+  const isOurs = key !== undefined && headers.authorization === `Bearer ${key}`
+  if (isOurs && options.auth === 'x-api-key') {
+    delete headers.authorization
+    headers['x-api-key'] ??= key
+  }
+  const version = headers['anthropic-version'] ?? DEFAULT_VERSION
+  const rule: Partial<ModelRule> = { ...options.rule }
+  if (version >= WITHOUT_SAMPLING) rule.sampling = false
+  if (config.quirks?.json_schema === false) rule.json_schema = false
+  return { ...settings, base_url: settings.base_url.replace(/\/v1$/, ''), headers, rule } // paths are appended with it
+}
+
+function optionsOf(id: string, options: Record<string, unknown>) {
+  const wrong = (name: string, right: string) => new Error(`providers.${id}.options.${name} must be ${right}`)
+  for (const name of Object.keys(options)) {
+    if (!OPTIONS.some((known) => known === name)) {
+      throw new Error(
+        `providers.${id}.options has no "${name}" for the kind messages-compat; it has ${OPTIONS.join(', ')}`,
+      )
+    }
+  }
+  const { version = DEFAULT_VERSION, auth = 'x-api-key', sampling, thinking } = options
+  if (typeof version !== 'string' || !/^\d{4}-\d{2}-\d{2}$/.test(version))
+    throw wrong('version', 'a date such as 2023-06-01') // YYYY-MM-DD
+  if (typeof auth !== 'string' || !AUTH.includes(auth)) throw wrong('auth', AUTH.join(' or '))
+  const rule: Partial<ModelRule> = {}
+  if (sampling !== undefined) {
+    if (typeof sampling !== 'boolean') throw wrong('sampling', 'true or false')
+    rule.sampling = sampling
+  }
+  if (thinking !== undefined) {
+    const known = THINKING.find((one) => one === thinking)
+    if (!known) throw wrong('thinking', `one of ${THINKING.join(', ')}`)
+    rule.thinking = known
+  }
+  return { version, auth, rule }
+}

@@ -1,0 +1,70 @@
+/** A streamed answer of the vendor's, read to its true end. */
+import { createSseParser, type SseEvent, SseTooLong } from '../../kit/sse.ts'
+import type { ChatChunk } from '../../spec/chat-completion.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { holdsError } from '../chatcompat/error.ts'
+import { type Fallback, isRecord, type JsonRecord, parseJson } from '../chatcompat/json.ts'
+import type { Faults } from '../chatcompat/reading.ts'
+import type { UpstreamAnswer } from '../transport-answer.ts'
+import { createEventReader } from './events.ts'
+
+/** The chunks of one read at a time. An end before the vendor said why it ended is none. */
+export async function* readEvents(
+  answer: UpstreamAnswer,
+  fallback: Fallback,
+  faults: Faults,
+): AsyncGenerator<ChatChunk[]> {
+  const parser = createSseParser()
+  const reader = createEventReader(fallback)
+  for (;;) {
+    const bytes = await readOn(answer, reader.isFinished)
+    const events = bytes ? push(parser, bytes, faults) : parser.end()
+    const chunks: ChatChunk[] = []
+    let failure: GatewayError | undefined
+    for (const event of events) {
+      const read = payloadOf(event, faults, !bytes)
+      if (read instanceof GatewayError) failure = read
+      const chunk = read === undefined || read instanceof GatewayError ? undefined : reader.take(read)
+      if (chunk) chunks.push(chunk)
+      if (failure || reader.isDone()) break
+    }
+    if (chunks.length > 0) yield chunks
+    if (failure && !reader.isFinished()) throw failure
+    if (!bytes || failure || reader.isDone()) break
+  }
+  if (!reader.isFinished()) throw faults.cut()
+}
+
+/** What an event holds: an object, or the error that it is; nothing for what is passed over. */
+function payloadOf({ event, data }: SseEvent, faults: Faults, atEnd: boolean): JsonRecord | GatewayError | undefined {
+  // Imitators end as other vendors do, and keep connections alive with nothing.
+  if (data === '' || data.trim() === '[DONE]') return undefined
+  const payload = parseJson(data)
+  if (!isRecord(payload)) {
+    // At the end an event may be half there.
+    if (payload === undefined && atEnd) return undefined
+    return event === 'error' ? faults.inAnswer(data) : faults.notUnderstood('sent an event that is not a JSON object')
+  }
+  if (event === 'error' || holdsError(payload)) return faults.inAnswer(payload)
+  return payload.type === undefined ? { ...payload, type: event } : payload
+}
+
+/** The next bytes. Once the vendor has said why it ended, a connection that breaks is an end like another. */
+async function readOn(answer: UpstreamAnswer, isFinished: () => boolean): Promise<Uint8Array | undefined> {
+  try {
+    return await answer.read()
+  } catch (error) {
+    const isLost = error instanceof GatewayError && (error.code === 'upstream_cut' || error.code === 'upstream_timeout')
+    if (isLost && isFinished()) return undefined
+    throw error
+  }
+}
+
+function push(parser: ReturnType<typeof createSseParser>, bytes: Uint8Array, faults: Faults): SseEvent[] {
+  try {
+    return parser.push(bytes)
+  } catch (thrown) {
+    if (thrown instanceof SseTooLong) throw faults.notUnderstood(`sent ${thrown.message}`)
+    throw thrown
+  }
+}
