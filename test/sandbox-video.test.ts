@@ -338,6 +338,14 @@ describe('what goes wrong as told', () => {
   })
 })
 
+test('a machine without room for the file is generation_failed, and its paths stay its own', async () => {
+  const sandbox = open({ files: createVideoFiles({ parent: join(directory(), 'nowhere') }) })
+  const end = await sandbox.video.status(await order(sandbox, 'A\n@sandbox quick=1'), signal)
+  expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'generation_failed' })
+  expect(JSON.stringify(end)).toContain('ENOENT')
+  expect(JSON.stringify(end)).not.toContain('nowhere')
+})
+
 describe('canceling', () => {
   test('stops the work and frees its place; what is finished cannot be canceled', async () => {
     const sandbox = open()

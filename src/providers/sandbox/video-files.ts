@@ -8,6 +8,7 @@ import { GatewayError } from '../../spec/error.ts'
 export type VideoFiles = {
   /** A fresh path, alone in its directory: what else is written beside it goes with it. */
   reserve(): Promise<string>
+  /** Never rejects. */
   remove(path: string): Promise<void>
   close(): Promise<void>
 }
@@ -36,7 +37,8 @@ export function createVideoFiles({ parent = tmpdir() }: { parent?: string } = {}
       await mkdir(own)
       return join(own, 'video.mp4')
     },
-    remove: (path) => rm(dirname(path), { recursive: true, force: true }),
+    // What cannot be removed now goes with the whole directory.
+    remove: (path) => rm(dirname(path), { recursive: true, force: true }).catch(() => {}),
     async close() {
       const made = directory
       directory = undefined

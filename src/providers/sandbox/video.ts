@@ -119,7 +119,9 @@ function outcomeOf(job: VideoJob): TaskProgress {
   if (job.state === 'running') return { status: 'IN_PROGRESS', progress: percent(job.share) }
   if (job.state === 'canceled') return CANCELED
   if (job.state === 'failed' || job.path === undefined) {
-    const fail_reason = `The sandbox could not render the video: ${job.reason.slice(0, 200)}.`
+    // The machine's own words quote its paths, which are nobody's business.
+    const why = job.reason.replace(/'[^']*'/g, '(path)').slice(0, 200)
+    const fail_reason = `The sandbox could not render the video: ${why}.`
     return { status: 'FAILURE', fail_code: 'generation_failed', fail_reason }
   }
   if (fail) {

@@ -1,5 +1,7 @@
 import { expect, test } from 'bun:test'
-import { legibleText, NO_FONT } from './legible.ts'
+import { createCanvas, GlobalFonts } from '@napi-rs/canvas'
+import { registerFonts } from './fonts.ts'
+import { createShapeCheck, legibleText, NO_FONT } from './legible.ts'
 
 const noCjk = (sign: string) => !/\p{Script=Han}|\p{Extended_Pictographic}/u.test(sign)
 
@@ -18,4 +20,11 @@ test.each([
 
 test('Latin is never asked about: it comes with the package', () => {
   expect(legibleText('abc é я', () => false)).toBe('abc é я')
+})
+
+test('with the fonts of the package, letters have a shape and what is no character has none', () => {
+  const hasShape = createShapeCheck(createCanvas, registerFonts(GlobalFonts))
+  for (const sign of ['a', 'é', 'Ł', 'Я', 'ή', 'ế', '…', 'e\u0301'])
+    expect([sign, hasShape(sign)]).toEqual([sign, true])
+  for (const sign of ['\u{10fffe}', '\u{fffff}', 'a\u{10fffe}']) expect([sign, hasShape(sign)]).toEqual([sign, false])
 })
