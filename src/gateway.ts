@@ -141,7 +141,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     routes: routeTable({
       models: modelRoutes({ catalogue }),
       chat: chatRoute({ chat, dialect: chatcompatDialect(settings), settings, clock, log }),
-      videos: videoRoutes({ tasks, outputs, catalogue, settings, clock }),
+      videos: videoRoutes({ tasks, outputs, settings, clock }),
       ready: () => store.ping(),
       health: () => tasks.health(),
       version,
@@ -158,6 +158,11 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     cleaner.start()
   }
   let discovery = supply.discover()
+
+  async function drain(options: { deadline_ms: number }): Promise<void> {
+    tasks.endWaits()
+    await app.close(options)
+  }
 
   return {
     fetch: (request, peer = { address: '127.0.0.1' }) => app.fetch(request, peer),
@@ -176,9 +181,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       Object.assign(settings, next.server)
       discovery = supply.discover()
     },
-    drain: app.close,
+    drain,
     async close({ deadline_ms }) {
-      await app.close({ deadline_ms })
+      await drain({ deadline_ms })
       await Promise.all([tasks.stop({ deadline_ms }), callbacks.stop({ deadline_ms }), cleaner.stop()])
       await supply.close()
       await ledger.close()

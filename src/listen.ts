@@ -30,7 +30,7 @@ export type Listener = {
  * its half of the connection while it waits, ends the connection.
  */
 const IDLE_SECONDS = 75
-/** What was written last may still be on its way to the socket. */
+/** What was written last may still be on its way to the socket, also where the deadline leaves no time. */
 const FLUSH_MILLISECONDS = 500
 
 export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS }: ListenParts): Promise<Listener> {
@@ -64,9 +64,11 @@ export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS
     url: `http://${host}:${bun.port}`,
     port: bun.port ?? server.port,
     async stop({ deadline_ms }) {
+      const deadline = performance.now() + deadline_ms
       bun.stop()
       await gateway.drain({ deadline_ms })
-      const end = performance.now() + FLUSH_MILLISECONDS
+      // A file is sent by the runtime itself, after its request was answered as far as the gateway knows.
+      const end = Math.max(deadline, performance.now() + FLUSH_MILLISECONDS)
       while (bun.pendingRequests > 0 && performance.now() < end) await Bun.sleep(5)
       await bun.stop(true)
     },

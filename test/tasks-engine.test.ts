@@ -455,3 +455,12 @@ test('every numbered point is come by on the ways of a task, so that a process c
   await way(scriptedVendor({ status: saying<TaskProgress>(working()) }), { settings: { deadline_minutes: 1 } })
   expect([...met].toSorted()).toEqual([...POINTS].toSorted())
 })
+
+test('a client that repeats itself gets its task, whatever has become of the model since', async () => {
+  await using house = await taskHouse()
+  const first = await house.submit({}, { key: 'again' })
+  house.setTargets([])
+  expect(await house.submit({}, { key: 'again' })).toBe(first)
+  await expect(house.submit({ seed: 1 }, { key: 'again' })).rejects.toMatchObject({ code: 'model_not_found' })
+  await expect(house.submit({}, { key: 'another' })).rejects.toMatchObject({ code: 'model_not_found' })
+})

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
 import { createLog } from '../src/kit/log.ts'
-import type { Media } from '../src/providers/order-json.ts'
+import type { Media } from '../src/providers/media.ts'
 import type { TaskProgress, VideoCall, VideoProvider } from '../src/providers/provider.ts'
 import { createProvider } from '../src/providers/registry.ts'
 import { createTransport } from '../src/providers/transport.ts'
@@ -968,7 +968,7 @@ describe('an upstream in the chat-compatible style', () => {
 
   test('bytes that could not be had leave nothing open', async () => {
     const read = () => Promise.reject(new GatewayError('upstream_timeout', 'too slow'))
-    const { vendor, video } = open(withOptions({ body: 'multipart' }), { media: { read } })
+    const { vendor, video } = open(withOptions({ body: 'multipart' }), { media: { read, check: async () => {} } })
     const error = await errorOf(video.start(callOf(VIDEOS, { image: 'https://files.example/a.png' }), SIGNAL))
     expect([error.code, error.detail.taken]).toEqual(['upstream_timeout', 'no'])
     expect(vendor.requests).toHaveLength(0)

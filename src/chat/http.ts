@@ -7,7 +7,7 @@ import { eventStream } from '../http/event-stream.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
-import { lifecycleHeaders } from '../models/lifecycle.ts'
+import { modelHeaders } from '../models/lifecycle.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -138,13 +138,6 @@ const CHAT_ERRORS: GatewayError['code'][] = [
   'no_available_channel',
   'upstream_timeout',
 ]
-
-/** What the headers say of the model that was asked for, and of the one that answered in its place. */
-function modelHeaders({ model, requested }: Asked, clock: Clock): Record<string, string> {
-  const headers = lifecycleHeaders(requested, clock)
-  if (model === requested) return headers
-  return { ...headers, 'x-model-requested': requested.id, 'x-model-served': model.id }
-}
 
 /** Codes after which the upstream may have worked, and charged, although its answer never arrived in full. */
 const HALF_DONE = new Set(['upstream_cut', 'upstream_timeout', 'shutting_down', 'client_closed_request'])

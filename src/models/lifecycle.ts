@@ -34,3 +34,13 @@ export function lifecycleHeaders(life: Life, clock: Clock): Record<string, strin
   }
   return headers
 }
+
+/** The same of the model that was asked for, and which one answers in its place. */
+export function modelHeaders(
+  { model, requested }: { model: Life & { id: string }; requested: Life & { id: string } },
+  clock: Clock,
+): Record<string, string> {
+  const headers = lifecycleHeaders(requested, clock)
+  if (model.id === requested.id) return headers
+  return { ...headers, 'x-model-requested': requested.id, 'x-model-served': model.id }
+}

@@ -1,4 +1,5 @@
 /** How a vendor of videos is spoken to that takes and gives JSON: one order, many questions, its refusals in our words. */
+
 import type { ProviderConfig, Timeouts } from '../config/schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
@@ -7,6 +8,7 @@ import type { FailCode, Json } from '../spec/task.ts'
 import { scrub } from './chatcompat/error.ts'
 import { isRecord, type JsonRecord, parseJson } from './chatcompat/json.ts'
 import { type ChatcompatSettings, settingsOf } from './chatcompat/settings.ts'
+import type { Media } from './media.ts'
 import { type Judge, refused } from './order-refusal.ts'
 import type { TaskProgress } from './provider.ts'
 import type { Transport } from './transport.ts'
@@ -21,10 +23,8 @@ export type VendorParts = {
   log: Log
   environment?: Record<string, string | undefined>
   /** Fetches media by their address, for vendors that take only bytes. */
-  media?: Media
+  media?: Pick<Media, 'read'>
 }
-
-export type Media = { read(value: string, signal: AbortSignal): Promise<{ bytes: Uint8Array; content_type: string }> }
 
 /** How one vendor differs. */
 type Dialect = {

@@ -11,7 +11,7 @@ import { createKling } from './kling.ts'
 import { createLuma } from './luma.ts'
 import { createMessagesCompat } from './messages-compat/messages-compat.ts'
 import { messagesSettings } from './messages-compat/settings.ts'
-import type { Media } from './order-json.ts'
+import type { Media } from './media.ts'
 import { PRESETS, type Preset } from './presets.ts'
 import type { Provider } from './provider.ts'
 import { createRunway } from './runway.ts'
@@ -35,7 +35,7 @@ export type ProviderParts = {
   manual: () => Promise<{ name: string; text: string }[]>
 }
 
-const KINDS: { [kind in ProviderKind]?: (parts: ProviderParts) => Provider } = {
+const KINDS: { [kind in ProviderKind]: (parts: ProviderParts) => Provider } = {
   ...AI_SDK_KINDS,
   chatcompat: (parts) => createChatcompat({ ...parts, settings: settingsOf(parts) }),
   ark: createArk,
@@ -51,9 +51,7 @@ const KINDS: { [kind in ProviderKind]?: (parts: ProviderParts) => Provider } = {
 export function createProvider(parts: ProviderParts): Provider {
   const preset = Object.hasOwn(PRESETS, parts.config.preset ?? '') ? PRESETS[parts.config.preset ?? ''] : undefined
   const kind = parts.config.kind ?? preset?.kind ?? 'chatcompat'
-  const create = KINDS[kind]
-  if (!create) throw new Error(`providers.${parts.id}: the kind "${kind}" is not served yet`)
-  const provider = create(parts)
+  const provider = KINDS[kind](parts)
   return kind === 'chatcompat' && preset?.video ? withVideo(provider, preset, parts) : provider
 }
 
@@ -61,10 +59,9 @@ export function createProvider(parts: ProviderParts): Provider {
 function withVideo(provider: Provider, { video: kind, key_env }: Preset, parts: ProviderParts): Provider {
   const { config, environment } = parts
   const key = config.key ?? key_env.map((name) => environment[name]).find((value) => value)
-  const create = kind && KINDS[kind]
-  if (!create || !key || config.base_url !== undefined) return provider
+  if (!kind || !key || config.base_url !== undefined) return provider
   const { timeouts, options } = config
   const own = { kind, key, ...(timeouts ? { timeouts } : {}), ...(options ? { options } : {}) }
-  const { video } = create({ ...parts, config: own })
+  const { video } = KINDS[kind]({ ...parts, config: own })
   return video ? { ...provider, video } : provider
 }

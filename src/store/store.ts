@@ -110,6 +110,8 @@ export type TaskStore = {
   add(task: NewTask): Promise<Added>
   /** One indexed read. With a `token_id`: only a task of that token. Deleted tasks are not found. */
   find(task_id: string, token_id?: string): Promise<Task | undefined>
+  /** The task that a client's key stands for, and what the key was sent with, while it is remembered. */
+  findByKey(token_id: string, key: string, now: number): Promise<{ task: Task; body_hash: string } | undefined>
   inputs(task_id: string): Promise<JsonObject | undefined>
   list(filter: TaskFilter): Promise<Task[]>
   /**

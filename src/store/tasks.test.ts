@@ -206,6 +206,16 @@ for (const engine of ENGINES) {
         expect(await tasks.add({ task: third, idempotency: again })).toEqual({ outcome: 'replayed', task: late })
       })
 
+      test('a key finds its task for its token, until its end', async () => {
+        const { tasks } = await engine.open()
+        await tasks.add({ task: task('a'), idempotency: keyOf('k', { expires_at: 2_000 }) })
+        const found = { task: task('a'), body_hash: keyOf('k').body_hash }
+        expect(await tasks.findByKey('tok_a', 'k', 1_999)).toEqual(found)
+        expect(await tasks.findByKey('tok_a', 'k', 2_000)).toBeUndefined()
+        expect(await tasks.findByKey('tok_b', 'k', 1_999)).toBeUndefined()
+        expect(await tasks.findByKey('tok_a', 'other', 1_999)).toBeUndefined()
+      })
+
       test('a deleted task is not paid for a second time', async () => {
         const store = await engine.open()
         const taken = await inHand(store, { task: task('a'), idempotency: keyOf('k') })

@@ -4,7 +4,7 @@ import type { JsonObject, Task } from '../spec/task.ts'
 import { makeCallbackDue } from './callbacks.ts'
 import type { Engine } from './engine.ts'
 import type { Added, NewTask, TaskChange, TaskStore } from './store.ts'
-import type { Write } from './tables.ts'
+import type { Database, Write } from './tables.ts'
 import { claimTasks, hastenTasks, lanesOf } from './task-claims.ts'
 import { listTasks } from './task-list.ts'
 import { forgetTaskKeys, outputsToRemove, removeOutputs } from './task-removal.ts'
@@ -26,6 +26,13 @@ export function taskStore(engine: Engine): TaskStore {
       if (token_id !== undefined) query = query.where('token_id', '=', token_id)
       const row = await query.executeTakeFirst()
       return row && taskOfRow(row)
+    },
+
+    async findByKey(token_id, key, now) {
+      const row = await ofKey(db, token_id, key).where('task_keys.expires_at', '>', now).executeTakeFirst()
+      if (!row) return undefined
+      const { body_hash, ...task } = row
+      return { task: taskOfRow(task), body_hash }
     },
 
     async inputs(task_id) {
@@ -119,6 +126,15 @@ async function add(write: Write, { task, inputs, callback, idempotency }: NewTas
   return { outcome: 'added', task }
 }
 
+const ofKey = (db: Database | Write, token_id: string, key: string) =>
+  db
+    .selectFrom('task_keys')
+    .innerJoin('tasks', 'tasks.task_id', 'task_keys.task_id')
+    .selectAll('tasks')
+    .select('task_keys.body_hash')
+    .where('task_keys.token_id', '=', token_id)
+    .where('task_keys.key', '=', key)
+
 /**
  * The key is this task's from now on, or `undefined` is not the answer. On every engine a second transaction with the
  * same key waits in this insert for the first one's end, and then meets its row.
@@ -140,14 +156,7 @@ async function takeKey(
     .returning('task_id')
     .executeTakeFirst()
   if (taken) return undefined
-  const earlier = await write
-    .selectFrom('task_keys')
-    .innerJoin('tasks', 'tasks.task_id', 'task_keys.task_id')
-    .selectAll('tasks')
-    .select('task_keys.body_hash')
-    .where('task_keys.token_id', '=', token_id)
-    .where('task_keys.key', '=', key)
-    .executeTakeFirstOrThrow()
+  const earlier = await ofKey(write, token_id, key).executeTakeFirstOrThrow()
   const { body_hash: first, ...row } = earlier
   // Also when the task was deleted since: the client who repeats itself must not pay for a second one.
   return first === body_hash ? { outcome: 'replayed', task: taskOfRow(row) } : { outcome: 'conflict' }

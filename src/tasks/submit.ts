@@ -1,7 +1,7 @@
 /** Takes an order on: everything is checked, then one durable write; no vendor is called. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
-import type { Catalogue } from '../models/catalogue.ts'
+import type { Catalogue, Chosen } from '../models/catalogue.ts'
 import { applyVideoLimits } from '../models/video-limits.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -21,8 +21,8 @@ export type Order = {
   idempotency_key?: string
 }
 
-/** The model that was asked for and the one that serves it, for the lifecycle headers. */
-export type Submitted = { task: Task; replayed: boolean; requested: string; model: string }
+/** `chosen`: the model that was asked for and the one that serves it; absent where an earlier task answers. */
+export type Submitted = { task: Task; replayed: boolean; chosen?: Chosen }
 
 type SubmitParts = {
   store: { tasks: TaskStore }
@@ -37,7 +37,11 @@ const KEY_SECONDS = 86_400
 const LONGEST_URL = 2_048
 
 export async function submit(parts: SubmitParts, order: Order): Promise<Submitted> {
-  const { model, requested } = parts.catalogue.require(order.request.model, order.family, order.caller)
+  const idempotency = idempotencyOf(order, unixSeconds(parts.clock))
+  const earlier = idempotency && (await earlierTask(parts, order, idempotency))
+  if (earlier) return { task: earlier, replayed: true }
+  const chosen = parts.catalogue.require(order.request.model, order.family, order.caller)
+  const { model } = chosen
   const wanted = applyVideoLimits(model, order.request)
   const callback = callbackOf(order.request)
   const { inputs, request } = apart(wanted)
@@ -45,7 +49,7 @@ export async function submit(parts: SubmitParts, order: Order): Promise<Submitte
   const row: NewTask = { task }
   if (inputs) row.inputs = inputs
   if (callback) row.callback = callback
-  if (order.idempotency_key !== undefined) row.idempotency = idempotencyOf(order, order.idempotency_key, task)
+  if (idempotency) row.idempotency = idempotency
   parts.at('submit: before the row')
   const added = await parts.store.tasks.add(row)
   parts.at('submit: after the row')
@@ -55,7 +59,15 @@ export async function submit(parts: SubmitParts, order: Order): Promise<Submitte
       'This Idempotency-Key was used for another request within the last 24 hours. Use a new key for a new request.',
     )
   }
-  return { task: added.task, replayed: added.outcome === 'replayed', requested: requested.id, model: model.id }
+  return { task: added.task, replayed: added.outcome === 'replayed', chosen }
+}
+
+type Idempotency = NonNullable<NewTask['idempotency']>
+
+/** A client that repeats itself is answered as at first, whatever has become of the model since. */
+async function earlierTask({ store, clock }: SubmitParts, { caller }: Order, { key, body_hash }: Idempotency) {
+  const earlier = await store.tasks.findByKey(caller.token_id, key, unixSeconds(clock))
+  return earlier?.body_hash === body_hash ? earlier.task : undefined
 }
 
 type Parts = { order: Order; model: string; request: JsonObject }
@@ -119,11 +131,10 @@ function callbackOf({ callback_url }: VideoRequest): NewTask['callback'] {
 }
 
 /** Two bodies are the same when they say the same, in whatever order and with whatever spaces. */
-const idempotencyOf = ({ request, family }: Order, key: string, { submit_time }: Task) => ({
-  key,
-  body_hash: sha256(`${family}\n${canonicalJson(request)}`),
-  expires_at: submit_time + KEY_SECONDS,
-})
+function idempotencyOf({ request, family, idempotency_key: key }: Order, now: number): Idempotency | undefined {
+  if (key === undefined) return undefined
+  return { key, body_hash: sha256(`${family}\n${canonicalJson(request)}`), expires_at: now + KEY_SECONDS }
+}
 
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`

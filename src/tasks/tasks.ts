@@ -52,6 +52,8 @@ export type Tasks = {
   health(): Promise<Health>
   /** Begins to step tasks. */
   start(): void
+  /** Whoever waits for news of a task is told what there is: the gateway is being stopped. */
+  endWaits(): void
   /** Takes no more steps in hand and waits for those under way, at most until the deadline. */
   stop(options: { deadline_ms: number }): Promise<void>
   /** Resolves when no step is in hand and none is due now: for tests that own the clock. */
@@ -135,6 +137,7 @@ export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
       waiting.stop()
       await worker.stop(options)
     },
+    endWaits: () => waiting.stop(),
     idle: () => worker.idle(),
   }
 }

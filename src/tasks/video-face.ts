@@ -3,8 +3,7 @@ import type { ServerSettings } from '../config/config.ts'
 import type { Context, Route } from '../http/context.ts'
 import { readJsonOrForm } from '../http/multipart.ts'
 import type { Clock } from '../kit/clock.ts'
-import type { Catalogue } from '../models/catalogue.ts'
-import { lifecycleHeaders } from '../models/lifecycle.ts'
+import { modelHeaders } from '../models/lifecycle.ts'
 import type { Outputs } from '../outputs/outputs.ts'
 import type { ErrorCode } from '../spec/error.ts'
 import type { Task } from '../spec/task.ts'
@@ -19,7 +18,6 @@ import { parsePosted } from './video-parse.ts'
 export type FaceParts = {
   tasks: Pick<Tasks, 'submit' | 'find' | 'findAny' | 'wait' | 'list' | 'cancel' | 'remove' | 'retryAfter'>
   outputs: Pick<Outputs, 'link' | 'verify' | 'open'>
-  catalogue: Pick<Catalogue, 'find'>
   /** Read at each request: a reload changes them. */
   settings: ServerSettings
   clock: Clock
@@ -36,7 +34,7 @@ const UNSTORED = { 'cache-control': 'no-store' }
 
 /** Reads the order, and has it written down; the headers tell of its model, and whether it is an old one. */
 export async function takeOrder(
-  { tasks, catalogue, settings, clock }: FaceParts,
+  { tasks, settings, clock }: FaceParts,
   context: Context,
   family: Order['family'],
 ): Promise<{ task: Task; headers: Record<string, string> }> {
@@ -52,12 +50,11 @@ export async function takeOrder(
     base_url,
     ...(idempotency_key === undefined ? {} : { idempotency_key }),
   }
-  const { task, replayed, requested, model } = await tasks.submit(order)
-  context.note.model = model
+  const { task, replayed, chosen } = await tasks.submit(order)
+  context.note.model = task.model
   const headers: Record<string, string> = {
     ...UNSTORED,
-    ...lifecycleHeaders(catalogue.find(requested, caller), clock),
-    ...(requested === model ? {} : { 'x-model-requested': requested, 'x-model-served': model }),
+    ...(chosen ? modelHeaders(chosen, clock) : {}),
     ...(replayed ? { 'idempotent-replayed': 'true' } : {}),
     ...retryHeader(tasks, task),
   }

@@ -76,7 +76,7 @@ export async function videoFaces(server: Parameters<typeof configOf>[0] = {}) {
   })
   const settings = config.server
   const app = createApp({
-    routes: videoRoutes({ tasks, outputs, catalogue, settings, clock }),
+    routes: videoRoutes({ tasks, outputs, settings, clock }),
     authenticate({ request }) {
       const secret = presentedSecret(request)
       if (secret === undefined) throw new GatewayError('invalid_api_key', 'No token.')

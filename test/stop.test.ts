@@ -1,0 +1,22 @@
+/** What a stop waits for, and what it does not. */
+import { expect, test } from 'bun:test'
+import { FILM } from './kit/crash-house.ts'
+import { startGateway } from './kit/gateway.ts'
+import { startVideoVendor } from './kit/video-vendor.ts'
+
+test('a stop does not wait for clients that wait for news of a task: they are told what there is', async () => {
+  const vendor = startVideoVendor({ polls: 100 })
+  await using house = await startGateway({
+    providers: { acme: { kind: 'chatcompat-video', base_url: vendor.url, key: 'acme-key' } },
+    models: { [FILM]: { families: ['video-generation'] } },
+  })
+  const path = '/v1/video/generations'
+  const { data } = await (await house.call(path, { json: { model: FILM, prompt: 'A kite' } })).json()
+  await house.gateway.tasks.idle()
+  const waiting = house.call(`${path}/${data.task_id}?wait=60`)
+  // The clock stands still: nothing but the stop itself can end the wait.
+  await house.gateway.drain({ deadline_ms: 25_000 })
+  const answer = await (await waiting).json()
+  expect(answer.data.status).toBe('QUEUED')
+  await vendor.stop()
+})
