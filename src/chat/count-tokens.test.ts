@@ -1,0 +1,140 @@
+/** A prompt's tokens: by its vendor where one can be asked, else estimated, and never a refusal for that. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { manualClock } from '../../test/kit/clock.ts'
+import { DEFAULT_SERVER } from '../config/config.ts'
+import type { Context } from '../http/context.ts'
+import { systemClock } from '../kit/clock.ts'
+import { createTokenizer } from '../kit/tokenizer.ts'
+import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
+import type { ChatProvider } from '../providers/provider.ts'
+import type { ChatRequest } from '../spec/chat-request.ts'
+import { GatewayError } from '../spec/error.ts'
+import { type CountFace, countTokensRoute, estimateTokens, roughTokens } from './count-tokens.ts'
+import { messagesCountRoute } from './count-tokens-messages.ts'
+
+const tokenizer = createTokenizer({ clock: systemClock })
+afterAll(() => tokenizer.close())
+
+const request = (
+  content: ChatRequest['messages'][number]['content'],
+  more: Partial<ChatRequest> = {},
+): ChatRequest => ({
+  model: 'a/b',
+  messages: [{ role: 'user', content: content ?? '' }],
+  ...more,
+})
+
+describe('an estimate', () => {
+  test('counts words by the tokenizer, and roughly without it', async () => {
+    const words = request('The quick brown fox jumps over the lazy dog. '.repeat(100))
+    const exact = await estimateTokens(words, tokenizer)
+    expect(exact).toBeGreaterThan(900)
+    expect(exact).toBeLessThan(1100)
+    expect(Math.abs(roughTokens(words) - exact)).toBeLessThan(exact / 3)
+  })
+
+  test('counts media by rules of thumb, not by their letters', () => {
+    const url = `data:image/png;base64,${'A'.repeat(4_000_000)}`
+    const image = roughTokens(request([{ type: 'image_url', image_url: { url } }]))
+    expect(image).toBeGreaterThan(1000)
+    expect(image).toBeLessThan(2000)
+    const file_data = `data:application/pdf;base64,${'A'.repeat(800_000)}`
+    expect(roughTokens(request([{ type: 'file', file: { file_data } }]))).toBe(20_004)
+    expect(roughTokens(request([{ type: 'file', file: { file_url: 'https://a.example' } }]))).toBe(2004)
+    const input_audio = { data: 'A'.repeat(4 * 16_000), format: 'mp3' }
+    expect(roughTokens(request([{ type: 'input_audio', input_audio }]))).toBe(34)
+  })
+
+  test('counts tools, calls, reasoning and a schema', () => {
+    const plain = roughTokens(request('x'))
+    const tools = [{ type: 'function' as const, function: { name: 'look', description: 'words '.repeat(50) } }]
+    expect(roughTokens(request('x', { tools }))).toBeGreaterThan(plain + 60)
+    const tool_calls = [{ id: 'a', function: { name: 'look', arguments: '{"a":"long long long"}' } }]
+    const messages = [{ role: 'assistant' as const, content: null, reasoning_content: 'words '.repeat(9), tool_calls }]
+    expect(roughTokens({ model: 'a', messages })).toBeGreaterThan(15)
+    const response_format = { type: 'json_schema' as const, json_schema: { name: 'x'.repeat(100) } }
+    expect(roughTokens(request('x', { response_format }))).toBeGreaterThan(plain + 20)
+  })
+})
+
+describe('the route', () => {
+  const clock = manualClock()
+  const settings = DEFAULT_SERVER
+
+  /** Asks with this body; the model's targets can count as told. */
+  async function ask(counters: (ChatProvider['countTokens'] | undefined)[], body: object, face?: CountFace) {
+    const catalogue = createCatalogue({ clock })
+    const targets = counters.map((countTokens, index) => {
+      const chat = {
+        whole: async () => ({}) as never,
+        chunks: async function* () {},
+        ...(countTokens ? { countTokens } : {}),
+      }
+      return { provider: { id: `p${index}`, kind: 'x', chat }, model: 'vendor-model' }
+    })
+    const row = catalogueModel({ id: 'a/b', config: {}, targets, created: 1, when_retired: 'refuse' })
+    catalogue.replace([{ ...row, families: ['messages-compat'] }])
+    const parts = { catalogue, tokenizer, settings, clock }
+    const route = face ? countTokensRoute(face, parts) : messagesCountRoute(parts)
+    const note: Context['note'] = {}
+    const context = {
+      request: new Request('http://g.test/v1/messages/count_tokens?beta=true', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      }),
+      request_id: 'req_1',
+      signal: new AbortController().signal,
+      caller: { token_id: 't', mayUseModel: () => true, mayUseFamily: () => true },
+      note,
+    } as unknown as Context
+    return { answer: await (await route.handle(context)).json(), note }
+  }
+
+  const BODY = { model: 'a/b', messages: [{ role: 'user', content: 'hello world' }] }
+
+  test('asks the target that can count, in the vendor’s own name of the model', async () => {
+    const asked: string[] = []
+    const { answer, note } = await ask(
+      [
+        undefined,
+        async ({ model, request_id }) => {
+          asked.push(model, request_id)
+          return 42
+        },
+      ],
+      BODY,
+    )
+    expect(answer).toEqual({ input_tokens: 42 })
+    expect(asked).toEqual(['vendor-model', 'req_1'])
+    expect(note).toEqual({ model: 'a/b', target: 'p1/vendor-model' })
+  })
+
+  test('estimates where none can, and where the vendor would not say', async () => {
+    const none = await ask([undefined], BODY)
+    const refused = await ask([async () => Promise.reject(new GatewayError('upstream_auth', 'No.'))], BODY)
+    expect(none.answer).toEqual({ input_tokens: 7 })
+    expect(refused.answer).toEqual(none.answer)
+    expect(refused.note.estimated).toBe(true)
+  })
+
+  test('needs no max_tokens, and refuses what is wrong in the client’s words', async () => {
+    await expect(ask([undefined], { ...BODY, messages: [] })).rejects.toMatchObject({ detail: { param: 'messages' } })
+    await expect(ask([undefined], { ...BODY, model: 'a/c' })).rejects.toMatchObject({ code: 'model_not_found' })
+  })
+
+  test('a fault of ours is not hidden by an estimate', async () => {
+    await expect(ask([async () => Promise.reject(new TypeError('x'))], BODY)).rejects.toBeInstanceOf(TypeError)
+  })
+
+  test('of another dialect has its own path and answer', async () => {
+    const face: CountFace = {
+      family: 'messages-compat',
+      path: '/other',
+      operation: { summary: 'x', tag: 'Chat' },
+      parse: () => request('hello world'),
+      write: (totalTokens) => ({ totalTokens }),
+    }
+    expect((await ask([async () => 3], {}, face)).answer).toEqual({ totalTokens: 3 })
+  })
+})
