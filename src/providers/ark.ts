@@ -2,9 +2,10 @@
 import type { FailCode } from '../spec/task.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 import { isRecord, type JsonRecord } from './chatcompat/json.ts'
-import { createOrderJson, isHttpUrl, type OrderJson, operationId, type VendorParts, withId } from './order-json.ts'
+import { createOrderJson, isHttpUrl, type OrderJson, operationId, withId } from './order-json.ts'
 import type { Judge } from './order-refusal.ts'
 import type { Provider, TaskProgress, VideoCall } from './provider.ts'
+import type { VendorParts } from './vendor-parts.ts'
 import { asAddress, namesModel, ratioOf, refuseOthers, refuseValue, tierOf, withExtras } from './video-fields.ts'
 
 const TASKS = '/contents/generations/tasks'

@@ -3,10 +3,11 @@ import { GatewayError } from '../spec/error.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 import { isRecord, type JsonRecord } from './chatcompat/json.ts'
 import { orderIdIn, readVideo } from './chatcompat-video-answer.ts'
-import { createOrderJson, isHttpUrl, operationId, type VendorParts, withId } from './order-json.ts'
+import { createOrderJson, isHttpUrl, operationId, withId } from './order-json.ts'
 import type { Judge } from './order-refusal.ts'
 import type { Provider, VideoCall } from './provider.ts'
 import { neverSent } from './transport-failure.ts'
+import type { VendorParts } from './vendor-parts.ts'
 import { asAddress, pixelsOf, ratioOf, refuseOthers, refuseValue, withExtras, withoutEmpty } from './video-fields.ts'
 
 /** What an operator may choose; the first is the default. */

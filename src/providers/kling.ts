@@ -6,9 +6,10 @@ import { GatewayError } from '../spec/error.ts'
 import type { Json } from '../spec/task.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 import { isRecord, type JsonRecord } from './chatcompat/json.ts'
-import { createOrderJson, type OrderJson, operationId, type VendorParts, withId } from './order-json.ts'
+import { createOrderJson, type OrderJson, operationId, withId } from './order-json.ts'
 import type { Judge } from './order-refusal.ts'
 import type { Provider, TaskProgress, VideoCall } from './provider.ts'
+import type { VendorParts } from './vendor-parts.ts'
 import { asBareBase64, ratioOf, refuseOthers, refuseValue, tierOf, withExtras } from './video-fields.ts'
 
 /** The vendor's own advice: a token lives for half an hour, and is valid a little before it was made. */

@@ -1,9 +1,10 @@
 /** Luma's Dream Machine API: an order is a "generation", which dreams until it is completed. */
 import type { VideoOrder } from '../spec/video-request.ts'
 import { isRecord, type JsonRecord } from './chatcompat/json.ts'
-import { createOrderJson, isHttpUrl, type OrderJson, operationId, type VendorParts, withId } from './order-json.ts'
+import { createOrderJson, isHttpUrl, type OrderJson, operationId, withId } from './order-json.ts'
 import type { Judge } from './order-refusal.ts'
 import type { Provider, TaskProgress, VideoCall } from './provider.ts'
+import type { VendorParts } from './vendor-parts.ts'
 import { ratioOf, refuseOthers, refuseValue, tierOf, withExtras } from './video-fields.ts'
 
 export function createLuma(parts: VendorParts): Provider {

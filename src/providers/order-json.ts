@@ -1,30 +1,13 @@
 /** How a vendor of videos is spoken to that takes and gives JSON: one order, many questions, its refusals in our words. */
 
-import type { ProviderConfig, Timeouts } from '../config/schema.ts'
-import type { Clock } from '../kit/clock.ts'
-import type { Log } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { FailCode, Json } from '../spec/task.ts'
 import { scrub } from './chatcompat/error.ts'
 import { isRecord, type JsonRecord, parseJson } from './chatcompat/json.ts'
 import { type ChatcompatSettings, settingsOf } from './chatcompat/settings.ts'
-import type { Media } from './media.ts'
 import { type Judge, refused } from './order-refusal.ts'
 import type { TaskProgress } from './provider.ts'
-import type { Transport } from './transport.ts'
-
-/** What a video adapter is made of; the registry's parts fit. */
-export type VendorParts = {
-  id: string
-  config: ProviderConfig
-  timeouts: Required<Timeouts>
-  transport: Transport
-  clock: Clock
-  log: Log
-  environment?: Record<string, string | undefined>
-  /** Fetches media by their address, for vendors that take only bytes. */
-  media?: Pick<Media, 'read'>
-}
+import type { VendorParts } from './vendor-parts.ts'
 
 /** How one vendor differs. */
 type Dialect = {

@@ -1,7 +1,5 @@
 /** Kind -> adapter, one line each. */
-import type { ProviderConfig, ProviderKind, Timeouts } from '../config/schema.ts'
-import type { Clock } from '../kit/clock.ts'
-import type { Log } from '../kit/log.ts'
+import type { ProviderKind } from '../config/schema.ts'
 import { AI_SDK_KINDS } from './ai-sdk/kinds.ts'
 import { createArk } from './ark.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
@@ -11,26 +9,14 @@ import { createKling } from './kling.ts'
 import { createLuma } from './luma.ts'
 import { createMessagesCompat } from './messages-compat/messages-compat.ts'
 import { messagesSettings } from './messages-compat/settings.ts'
-import type { Media } from './media.ts'
 import { PRESETS, type Preset } from './presets.ts'
 import type { Provider } from './provider.ts'
 import { createRunway } from './runway.ts'
 import { createSandbox } from './sandbox/sandbox.ts'
-import type { Transport } from './transport.ts'
+import type { VendorParts } from './vendor-parts.ts'
 
-export type ProviderParts = {
-  /** The operator's name for it. */
-  id: string
-  config: ProviderConfig
-  /** The time-outs of the whole house; the provider's own win. */
-  timeouts: Required<Timeouts>
-  transport: Transport
-  clock: Clock
-  log: Log
-  /** Where a preset's key comes from when the configuration gives none. */
+export type ProviderParts = VendorParts & {
   environment: Record<string, string | undefined>
-  /** Fetches media by their address, for vendors that take only bytes. */
-  media?: Media
   /** The project's manual, which the sandbox answers from. */
   manual: () => Promise<{ name: string; text: string }[]>
 }

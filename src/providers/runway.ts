@@ -2,10 +2,11 @@
 import type { FailCode } from '../spec/task.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 import { isRecord, type JsonRecord } from './chatcompat/json.ts'
-import { createOrderJson, type OrderJson, operationId, type VendorParts, withId } from './order-json.ts'
+import { createOrderJson, type OrderJson, operationId, withId } from './order-json.ts'
 import type { Judge } from './order-refusal.ts'
 import type { Provider, TaskProgress, VideoCall } from './provider.ts'
 import { type RunwayModel, runwayModel } from './runway-models.ts'
+import type { VendorParts } from './vendor-parts.ts'
 import { asAddress, namesModel, pixelsOf, ratioOf, refuseOthers, tierOf, withExtras } from './video-fields.ts'
 
 export function createRunway(parts: VendorParts): Provider {

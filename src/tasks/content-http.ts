@@ -3,6 +3,7 @@ import Type from 'typebox'
 import type { Context, Parameter, Route } from '../http/context.ts'
 import { fileResponse } from '../http/file-response.ts'
 import { unixSeconds } from '../kit/clock.ts'
+import { endingOf } from '../kit/file-ending.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Task, TaskOutput } from '../spec/task.ts'
 import { presentedSecret } from '../tokens/presented.ts'
@@ -148,18 +149,5 @@ function movedTo({ url }: TaskOutput): Response {
   return new Response(null, { status: 302, headers: { location: url, 'cache-control': 'no-store' } })
 }
 
-const ENDINGS: Record<string, string> = {
-  'video/mp4': 'mp4',
-  'video/webm': 'webm',
-  'video/quicktime': 'mov',
-  'video/x-matroska': 'mkv',
-  'image/gif': 'gif',
-  'image/png': 'png',
-  'image/jpeg': 'jpg',
-  'image/webp': 'webp',
-}
-
-function filenameOf({ task_id }: Task, index: number, content_type: string): string {
-  const ending = ENDINGS[content_type.split(';')[0]?.trim().toLowerCase() ?? ''] ?? 'bin'
-  return `${task_id}${index === 0 ? '' : `-${index}`}.${ending}`
-}
+const filenameOf = ({ task_id }: Task, index: number, content_type: string): string =>
+  `${task_id}${index === 0 ? '' : `-${index}`}.${endingOf(content_type) ?? 'bin'}`

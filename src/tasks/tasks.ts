@@ -1,18 +1,13 @@
 /** One durable task, from acceptance to its end: what the faces over HTTP and the operator's commands ask of the room. */
-import { type Clock, unixSeconds } from '../kit/clock.ts'
-import type { Log } from '../kit/log.ts'
-import type { Catalogue } from '../models/catalogue.ts'
-import type { Outputs } from '../outputs/outputs.ts'
-import type { Provider } from '../providers/provider.ts'
+import { unixSeconds } from '../kit/clock.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Task, TaskStatus } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
-import type { TaskStore } from '../store/store.ts'
 import { askAgainSeconds } from './cadence.ts'
 import { createHaste } from './haste.ts'
 import { isEnded } from './lifecycle.ts'
 import type { At } from './points.ts'
-import type { InputChecker, ProviderSettings, TaskSettings } from './steps/held.ts'
+import type { StepMemory, StepParts } from './steps/held.ts'
 import { type Order, type Submitted, submit } from './submit.ts'
 import { createWaiting } from './wait.ts'
 import { createWorker } from './worker.ts'
@@ -60,18 +55,7 @@ export type Tasks = {
   idle(): Promise<void>
 }
 
-export type TasksParts = {
-  store: { tasks: TaskStore }
-  catalogue: Catalogue
-  outputs: Outputs
-  /** Looks a provider up by its id, also one that no model uses any more. */
-  providerOf(id: string): Provider | undefined
-  providerSettings(id: string): ProviderSettings | undefined
-  inputs: InputChecker
-  /** Asked anew each time, so that another configuration counts at once. */
-  settings(): TaskSettings
-  clock: Clock
-  log: Log
+export type TasksParts = Omit<StepParts, keyof StepMemory | 'at'> & {
   /** Hears of each numbered point that is come by; for tests. */
   at?: At
 }

@@ -5,29 +5,15 @@ import type {
   Experimental_VideoModelV4CallOptions as VideoModelOptions,
   Experimental_VideoModelV4OperationStatusResult as VideoModelStatus,
 } from '@ai-sdk/provider'
-import type { ProviderConfig, ProviderKind, Timeouts } from '../../config/schema.ts'
-import type { Clock } from '../../kit/clock.ts'
-import type { Log } from '../../kit/log.ts'
+import type { ProviderKind } from '../../config/schema.ts'
 import type { FailCode, JsonObject } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import type { Media } from '../media.ts'
 import type { Judge } from '../order-refusal.ts'
 import type { RemoteOutput } from '../provider.ts'
-import type { Transport } from '../transport.ts'
 import type { PackageFetch } from '../transport-fetch.ts'
+import type { VendorParts } from '../vendor-parts.ts'
 
-/** The registry's parts fit. */
-export type AiSdkParts = {
-  id: string
-  config: ProviderConfig
-  timeouts: Required<Timeouts>
-  transport: Transport
-  clock: Clock
-  log: Log
-  environment?: Record<string, string | undefined>
-  /** Fetches media by their address, for vendors that take only bytes. */
-  media?: Media
-}
+export type AiSdkParts = VendorParts
 
 export type { VideoModelOptions, VideoModelStatus }
 

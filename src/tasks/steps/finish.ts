@@ -1,5 +1,6 @@
 /** From a vendor's files to the end of the task: where each is kept, for how long, and the success that names them. */
 import { unixSeconds } from '../../kit/clock.ts'
+import { endingOf } from '../../kit/file-ending.ts'
 import type { RemoteOutput } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import type { MadeOutput, TaskOutput } from '../../spec/task.ts'
@@ -45,21 +46,6 @@ async function keepOne({ outputs, signal, at }: Held, { content_type, open }: By
   return output
 }
 
-/** Endings by which players, and people, know a file. */
-const EXTENSIONS: Record<string, string> = {
-  'video/mp4': 'mp4',
-  'video/webm': 'webm',
-  'video/quicktime': 'mov',
-  'video/x-matroska': 'mkv',
-  'image/gif': 'gif',
-  'image/png': 'png',
-  'image/jpeg': 'jpg',
-  'image/webp': 'webp',
-  'model/gltf-binary': 'glb',
-}
-
 /** The same for every attempt, so that a copy that was cut goes on: nothing in it changes with a fresh link. */
-export function keyOf(task_id: string, index: number, { content_type }: { content_type?: string }): string {
-  const bare = content_type?.split(';')[0]?.trim().toLowerCase() ?? ''
-  return `${task_id}/${index}.${EXTENSIONS[bare] ?? 'mp4'}`
-}
+export const keyOf = (task_id: string, index: number, { content_type = '' }: { content_type?: string }): string =>
+  `${task_id}/${index}.${endingOf(content_type) ?? 'mp4'}`

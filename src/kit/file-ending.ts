@@ -1,0 +1,17 @@
+/** The ending by which players, and people, know a file of a media type. */
+
+const ENDINGS: Record<string, string> = {
+  'video/mp4': 'mp4',
+  'video/webm': 'webm',
+  'video/quicktime': 'mov',
+  'video/x-matroska': 'mkv',
+  'image/gif': 'gif',
+  'image/png': 'png',
+  'image/jpeg': 'jpg',
+  'image/webp': 'webp',
+  'model/gltf-binary': 'glb',
+}
+
+/** Without its dot; undefined for a type that is not known. What follows the type (`; codecs=...`) is passed over. */
+export const endingOf = (content_type: string): string | undefined =>
+  ENDINGS[content_type.split(';')[0]?.trim().toLowerCase() ?? '']
