@@ -53,6 +53,12 @@ export const CLIENT_FIELDS: { [field in keyof ChatRequest]?: string } = {
   web_search_options: 'tools',
 }
 
+/** Kinds of parts, as a message quotes them. */
+const CLIENT_BLOCKS = [
+  ['"image_url"', '"image"'],
+  ['"file"', '"document"'],
+] as const
+
 /** `messages[2].content[0].type`: which message, which part of it, and what in that. */
 const IN_MESSAGE = /^messages\[(\d+)\](?:\.content\[(\d+)\])?(.*)$/
 
@@ -62,7 +68,8 @@ export function inClientWords(error: GatewayError, request: ChatRequest, places:
   if (param === undefined) return error
   const known = clientPlace(param, request, places)
   if (known === param) return error
-  const message = error.message.replaceAll(`"${param}"`, `"${known}"`)
+  const placed = error.message.replaceAll(`"${param}"`, `"${known}"`)
+  const message = CLIENT_BLOCKS.reduce((text, [house, client]) => text.replaceAll(house, client), placed)
   return new GatewayError(error.code, message, { ...error.detail, param: known })
 }
 

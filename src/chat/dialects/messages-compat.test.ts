@@ -351,6 +351,13 @@ describe('errors', () => {
     expect(told(house)).toMatchObject({ message: `"${client}" is wrong.`, detail: { param: client } })
   })
 
+  test('kinds of parts are told as the client calls them', () => {
+    const param = 'messages[3].content[1].type'
+    const words = `"${param}" must be "text", not the string "image_url".`
+    const error = dialect.inClientWords?.(new GatewayError('unsupported_value', words, { param }), request)
+    expect(error?.message).toBe('"messages[1].content[2].type" must be "text", not the string "image".')
+  })
+
   test.each([
     ['invalid_api_key', 'authentication_error'],
     ['model_not_allowed', 'permission_error'],
