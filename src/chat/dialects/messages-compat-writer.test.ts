@@ -233,6 +233,13 @@ describe('a stream', () => {
     expect(writer.write([chunk(call(1, '{"b"', 'look'))])).toContain('{\\"b\\"')
   })
 
+  test('the last block is closed with the finish, before the count of tokens is known', () => {
+    const writer = createMessagesWriter(HEAD, REQUEST, 'r')
+    writer.write([chunk(call(0, '{}', 'look'))])
+    expect(writer.write([chunk({}, 'tool_calls')])).toContain('event: content_block_stop')
+    expect(writer.end(USAGE)).not.toContain('content_block_stop')
+  })
+
   test('a call’s own signature travels in a block without words', () => {
     const google = { origin: 'contentgen-compat' as const, value: 'sig' }
     const [delta] = [call(0, '{}', 'look')]

@@ -31,8 +31,11 @@ export function createMessagesWriter(head: AnswerHead, request: ChatRequest, req
         if (choice.index !== 0) continue
         events += blocks.take(choice.delta)
         refusal += choice.delta.refusal ?? ''
-        if (choice.finish_reason) finish = choice.finish_reason
         if (choice.stop_sequence) stopSequence = choice.stop_sequence
+        if (!choice.finish_reason) continue
+        finish = choice.finish_reason
+        // A client can run its tools now; the count of tokens may take a while to come.
+        events += blocks.end()
       }
     }
     return inOneLine(events)
