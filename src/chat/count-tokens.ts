@@ -76,7 +76,7 @@ function mediaTokens(part: ContentPart): number {
 }
 
 /** The route of one dialect's question. */
-export type CountFace = Pick<Dialect, 'writeError' | 'inClientWords'> & {
+export type CountFace = Pick<Dialect, 'writeError'> & {
   family: EndpointFamily
   path: string
   operation: Omit<Operation, 'errors'>
