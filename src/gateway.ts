@@ -1,7 +1,9 @@
 /** Builds every part of the house once, joins them, and hands back the whole. */
 import { join } from 'node:path'
 import { createChat } from './chat/chat.ts'
+import { messagesCountRoute } from './chat/count-tokens-messages.ts'
 import { chatcompatDialect } from './chat/dialects/chatcompat.ts'
+import { messagesDialect } from './chat/dialects/messages-compat.ts'
 import { chatRoute } from './chat/http.ts'
 import { createMeter } from './chat/meter.ts'
 import type { Config } from './config/config.ts'
@@ -140,7 +142,11 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const app = createApp({
     routes: routeTable({
       models: modelRoutes({ catalogue }),
-      chat: chatRoute({ chat, dialect: chatcompatDialect(settings), settings, clock, log }),
+      chat: [
+        chatRoute({ chat, dialect: chatcompatDialect(settings), settings, clock, log }),
+        chatRoute({ chat, dialect: messagesDialect(), settings, clock, log }),
+        messagesCountRoute({ catalogue, tokenizer, settings, clock }),
+      ],
       videos: videoRoutes({ tasks, outputs, settings, clock }),
       ready: () => store.ping(),
       health: () => tasks.health(),

@@ -32,12 +32,15 @@ const COMMON_ERRORS: ErrorCode[] = ['method_not_allowed', 'internal_error', 'shu
 const TOKEN_ERRORS: ErrorCode[] = ['invalid_api_key', 'rate_limit_exceeded']
 const PARAMETER_ERRORS: ErrorCode[] = ['invalid_value']
 
+/** `/v1/models/:model{.+}` -> `/v1/models/{model}`. */
+export const writtenPath = (path: string): string => path.replaceAll(/:(\w+)(\{[^}]*\})?/g, '{$1}')
+
 export function openApiDocument({ routes: all, version }: OpenApiParts): Json {
   const routes = all.filter(({ hidden }) => !hidden)
   const components = createComponents()
   const paths: Record<string, Json> = {}
   for (const route of routes) {
-    const path = route.path.replaceAll(/:(\w+)(\{[^}]*\})?/g, '{$1}')
+    const path = writtenPath(route.path)
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, components) }
   }
   return {

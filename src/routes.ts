@@ -1,11 +1,11 @@
 /** The specification's section 4 as a table: one line an endpoint. */
 import type { Route } from './http/context.ts'
 import { type PageParts, pageRoutes } from './http/pages.ts'
-import { openApiDocument } from './openapi.ts'
+import { openApiDocument, writtenPath } from './openapi.ts'
 
 type RouteParts = {
   models: { list: Route; retrieve: Route }
-  chat: Route
+  chat: Route[]
   videos: Route[]
   ready: () => Promise<void>
   health: PageParts['tasks']
@@ -16,9 +16,20 @@ export function routeTable({ models, chat, videos, ready, health, version }: Rou
   const routes: Route[] = [
     models.list,
     models.retrieve,
-    chat,
+    ...chat,
     ...videos,
-    ...pageRoutes({ version, ready, tasks: health, openApi: () => openApiDocument({ routes, version }) }),
+    ...pageRoutes({
+      version,
+      ready,
+      tasks: health,
+      openApi: () => openApiDocument({ routes, version }),
+      endpoints: () => endpointsOf(routes),
+    }),
   ]
   return routes
 }
+
+const endpointsOf = (routes: Route[]) =>
+  routes
+    .filter(({ hidden, path }) => !hidden && path.startsWith('/v1/'))
+    .map(({ method, path, operation }) => ({ method, path: writtenPath(path), summary: operation.summary }))

@@ -491,7 +491,13 @@ describe('the pages', () => {
   type Health = { unfinished: number; oldest_seconds: number; lag_seconds: number }
   const pages = (ready = async () => {}, tasks?: () => Promise<Health>) =>
     house({
-      routes: pageRoutes({ version: '1.2.3<', ready, ...(tasks && { tasks }), openApi: () => ({ openapi: '3.1.0' }) }),
+      routes: pageRoutes({
+        version: '1.2.3<',
+        ready,
+        ...(tasks && { tasks }),
+        openApi: () => ({ openapi: '3.1.0' }),
+        endpoints: () => [{ method: 'GET', path: '/v1/<x>', summary: 'What <x> is' }],
+      }),
       authenticate: () => {
         throw new GatewayError('invalid_api_key', 'No.')
       },
@@ -503,7 +509,13 @@ describe('the pages', () => {
     const page = await call('/', BROWSER)
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
     const html = await page.text()
-    for (const text of ['1.2.3&lt;', 'href="/docs"', '/v1/chat/completions', 'prefers-color-scheme: dark']) {
+    for (const text of [
+      '1.2.3&lt;',
+      'href="/docs"',
+      '/v1/&lt;x&gt;',
+      'What &lt;x&gt; is',
+      'prefers-color-scheme: dark',
+    ]) {
       expect(html).toContain(text)
     }
     for (const headers of [{}, { accept: '*/*' }, { accept: 'application/json' }]) {

@@ -207,7 +207,7 @@ export const RETIRED_POLICIES = ['refuse', 'serve', 'redirect'] as const
 
 export const ModelConfig = Type.Object(
   {
-    families: optional(Type.Array(EndpointFamily, { description: 'Default: chatcompat.' })),
+    families: optional(Type.Array(EndpointFamily, { description: 'Default: every family of chat.' })),
     targets: optional(
       Type.Array(Target, {
         minItems: 1,

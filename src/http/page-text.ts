@@ -39,7 +39,12 @@ const ICON =
 /** What a page is made for: `nonce` is what lets its own scripts run, and no others. */
 type PageParts = { version: string; nonce: string }
 
-export function homePage({ version, nonce }: PageParts): string {
+export type Endpoint = { method: string; path: string; summary: string }
+
+const rowOf = ({ method, path, summary }: Endpoint) =>
+  `<tr><td><code>${escapeHtml(`${method} ${path}`)}</code></td><td>${escapeHtml(summary)}</td></tr>`
+
+export function homePage({ version, nonce, endpoints }: PageParts & { endpoints: Endpoint[] }): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -59,18 +64,7 @@ ${ICON}
 <p>The token was shown when the gateway first started; <code>gatehouse token create</code> makes another.</p>
 <h2>What answers here</h2>
 <table>
-<tr><td><code>GET /v1/models</code></td><td>the models that a token may use</td></tr>
-<tr><td><code>GET /v1/models/{model}</code></td><td>one of them, with its state of life</td></tr>
-<tr><td><code>POST /v1/chat/completions</code></td><td>a chat completion, whole or streamed</td></tr>
-<tr><td><code>POST /v1/video/generations</code></td><td>orders a video; answers at once with a task_id</td></tr>
-<tr><td><code>GET /v1/video/generations/{task_id}</code></td><td>how it stands, and where its files are</td></tr>
-<tr><td><code>GET /v1/video/generations</code></td><td>the token's tasks</td></tr>
-<tr><td><code>POST /v1/video/generations/{task_id}/cancel</code></td><td>stops one</td></tr>
-<tr><td><code>POST /v1/videos</code></td><td>the same tasks in the OpenAI style</td></tr>
-<tr><td><code>GET /v1/videos</code></td><td>all of them</td></tr>
-<tr><td><code>GET /v1/videos/{video_id}</code></td><td>one of them</td></tr>
-<tr><td><code>DELETE /v1/videos/{video_id}</code></td><td>deletes it with its files</td></tr>
-<tr><td><code>GET /v1/videos/{video_id}/content</code></td><td>the file, whole or a part of it</td></tr>
+${endpoints.map(rowOf).join('\n')}
 </table>
 <footer>Version ${escapeHtml(version)}</footer>
 </main>

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import Type from 'typebox'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { Context, Operation, Route } from './context.ts'
-import { homePage, referencePage } from './page-text.ts'
+import { type Endpoint, homePage, referencePage } from './page-text.ts'
 
 export type PageParts = {
   version: string
@@ -13,6 +13,8 @@ export type PageParts = {
   /** How the work on tasks stands; rejects when the store does not answer. */
   tasks?: (() => Promise<TaskHealth>) | undefined
   openApi(): object
+  /** What the API answers, as the home page lists it. */
+  endpoints(): Endpoint[]
 }
 
 /** A page may run its own scripts and nothing else, and reach nobody but us; the reference must style itself. */
@@ -59,17 +61,6 @@ const About = Type.Object(
   },
   { title: 'About' },
 )
-const ENDPOINTS = [
-  '/v1/models',
-  '/v1/models/{model}',
-  '/v1/chat/completions',
-  '/v1/video/generations',
-  '/v1/video/generations/{task_id}',
-  '/v1/video/generations/{task_id}/cancel',
-  '/v1/videos',
-  '/v1/videos/{video_id}',
-  '/v1/videos/{video_id}/content',
-]
 const Health = Type.Object({ status: Type.Literal('ok'), version: Type.String() }, { title: 'Health' })
 const TaskHealth = Type.Object(
   {
@@ -83,7 +74,7 @@ type TaskHealth = Type.Static<typeof TaskHealth>
 const Ready = Type.Object({ status: Type.Literal('ready'), tasks: Type.Optional(TaskHealth) }, { title: 'Ready' })
 const NotReady = Type.Object({ status: Type.Literal('not ready'), reason: Type.String() }, { title: 'NotReady' })
 
-export function pageRoutes({ version, ready, tasks, openApi }: PageParts): Route[] {
+export function pageRoutes({ version, ready, tasks, openApi, endpoints }: PageParts): Route[] {
   let document: string | undefined
 
   const page = (path: string, operation: Omit<Operation, 'tag'>, handle: Route['handle']): Route => ({
@@ -99,14 +90,14 @@ export function pageRoutes({ version, ready, tasks, openApi }: PageParts): Route
     { summary: 'What this is: a page for browsers, JSON for the rest', response: About, media: ['text/html'] },
     ({ request }) =>
       request.headers.get('accept')?.includes('text/html')
-        ? htmlPage(homePage, version)
+        ? htmlPage((parts) => homePage({ ...parts, endpoints: endpoints() }), version)
         : Response.json(
             {
               name: 'Gatehouse',
               version,
               docs: '/docs',
               openapi: '/openapi.json',
-              endpoints: ENDPOINTS,
+              endpoints: [...new Set(endpoints().map(({ path }) => path))],
             } satisfies Type.Static<typeof About>,
             { headers: { vary: 'accept' } },
           ),

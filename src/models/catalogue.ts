@@ -4,7 +4,7 @@ import type { Capabilities, Limits, ModelConfig } from '../config/schema.ts'
 import type { VideoLimits } from '../config/task-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Provider } from '../providers/provider.ts'
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import { CHAT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { type Model, ownerOf } from '../spec/model.ts'
 import type { Caller } from '../spec/token.ts'
@@ -44,8 +44,10 @@ export type Catalogue = {
 }
 
 /** Which member of a provider serves a family; a family that is not here is not served yet. */
+const chats = (provider: Provider) => provider.chat !== undefined
 const SERVED_BY: Partial<Record<EndpointFamily, (provider: Provider) => boolean>> = {
-  chatcompat: (provider) => provider.chat !== undefined,
+  chatcompat: chats,
+  'messages-compat': chats,
   'video-generation': (provider) => provider.video !== undefined,
   'chatcompat-video': (provider) => provider.video !== undefined,
 }
@@ -60,7 +62,7 @@ type RowParts = {
 
 /** One row of the catalogue from what the operator wrote. */
 export function catalogueModel({ id, config, targets, created, when_retired }: RowParts): CatalogueModel {
-  const declared = config.families ?? ['chatcompat']
+  const declared: readonly EndpointFamily[] = config.families ?? CHAT_FAMILIES
   return {
     id,
     created: config.created ?? created,

@@ -34,7 +34,7 @@ test('the three chat models have the differences of the specification, 2.3', () 
   })
   expect(SANDBOX_MODELS['sandbox/vision']?.fields).toEqual(['repetition_penalty', 'thinking_enabled', 'web_search'])
   expect(SANDBOX_MODELS['sandbox/general']?.fields).toBeUndefined()
-  const chat = Object.values(SANDBOX_MODELS).filter((row) => row.families?.includes('chatcompat'))
+  const chat = Object.values(SANDBOX_MODELS).filter((row) => row.families === undefined)
   expect(chat.map((row) => row.capabilities?.image_input)).toEqual([true, false, true, true, true])
 })
 

@@ -36,7 +36,6 @@ const capabilities = (imageInput: boolean) => ({
 })
 
 const row = (model: string, rest: ModelConfig): ModelConfig => ({
-  families: ['chatcompat'],
   targets: [{ provider: 'sandbox', model }],
   created: CREATED,
   ...rest,
