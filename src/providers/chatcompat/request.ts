@@ -3,6 +3,7 @@ import type { ChatRequest, ChatRequestField } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Message } from '../../spec/message.ts'
 import type { ChatCall } from '../provider.ts'
+import { plainHistory } from './history.ts'
 import type { ChatcompatSettings } from './settings.ts'
 
 /** Everything a client may send that a vendor may know; `model`, `messages`, `stream`, limits and usage are written apart. */
@@ -73,7 +74,7 @@ export function createBodyWriter(settings: ChatcompatSettings): (call: ChatCall,
   return ({ model, request }, stream) => {
     refuseWhatCannotBe(request, quirks, dropped)
     const given: Record<string, unknown> = request
-    const body: Record<string, unknown> = { model, messages: writeMessages(request.messages) }
+    const body: Record<string, unknown> = { model, messages: writeMessages(plainHistory(request.messages)) }
     const limit = request.max_completion_tokens ?? request.max_tokens
     if (limit !== undefined && !dropped.has('max_tokens')) body[maxTokens] = limit
     for (const [field, name] of forwarded) {
