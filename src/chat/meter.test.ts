@@ -58,3 +58,10 @@ test('a refused request costs nothing but counts', async () => {
   await meter.settle({ error: true, refused: true })
   expect(records).toEqual([{ input_tokens: 0, output_tokens: 0, error: true, estimated: false }])
 })
+
+test('counts from the beginning of an answer that broke off are no measure of what was said since', async () => {
+  const { meter, records } = meterOf()
+  meter.count([says({ content: 'one ' }, usageFrom({ input: 9, output: 1 })), says({ content: 'two three four' })])
+  await meter.settle({ error: true })
+  expect(records).toEqual([{ input_tokens: 9, output_tokens: 4, error: true, estimated: true }])
+})

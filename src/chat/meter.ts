@@ -32,6 +32,8 @@ type MeterParts = { request: ChatRequest; tokenizer: Tokenizer; note: AccessNote
 
 export function createMeter({ request, tokenizer, note, record }: MeterParts): Meter {
   let measured: Usage | undefined
+  /** Whether the answer came to its end: until then a vendor's counts are those of a beginning. */
+  let isWhole = false
   let said = createSample()
   let settling: Promise<void> | undefined
 
@@ -41,6 +43,7 @@ export function createMeter({ request, tokenizer, note, record }: MeterParts): M
   }
 
   async function usage(): Promise<Usage> {
+    if (measured && !isWhole) measured = atLeast(measured, await said.tokens(tokenizer))
     measured ??= await estimate()
     return measured
   }
@@ -63,7 +66,8 @@ export function createMeter({ request, tokenizer, note, record }: MeterParts): M
     count(batch) {
       for (const chunk of batch) {
         if (chunk.usage) measured = chunk.usage
-        for (const { delta } of chunk.choices) {
+        for (const { delta, finish_reason } of chunk.choices) {
+          if (finish_reason) isWhole = true
           if (delta.content) said.add(delta.content)
           if (delta.reasoning_content) said.add(delta.reasoning_content)
           for (const call of delta.tool_calls ?? []) {
@@ -74,6 +78,7 @@ export function createMeter({ request, tokenizer, note, record }: MeterParts): M
       }
     },
     countWhole(answer) {
+      isWhole = true
       if (answer.usage) measured = answer.usage
       for (const { message } of answer.choices) {
         said.add(message.content ?? '')
@@ -91,6 +96,10 @@ export function createMeter({ request, tokenizer, note, record }: MeterParts): M
     },
   }
 }
+
+/** Of an answer that broke off: some vendors count before they speak, and what they said since has come too. */
+const atLeast = (begun: Usage, output: number): Usage =>
+  output <= begun.output_tokens ? begun : usageFrom({ input: begun.input_tokens, output, estimated: true })
 
 /** The words that the model was sent, for an estimate; media count nothing here. */
 function promptOf(request: ChatRequest): Sample {
