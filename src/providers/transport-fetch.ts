@@ -2,11 +2,11 @@
 import type { Timeouts } from '../config/schema.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Transport } from './transport.ts'
-import type { UpstreamRequest } from './transport-answer.ts'
+import type { UpstreamAnswer, UpstreamRequest } from './transport-answer.ts'
 
 /** What one call of a package came to on the wire: what the package makes of it is worth less than this. */
 export type Wire = {
-  /** The last answer that was read whole. */
+  /** The last answer; its text once it was read whole, which a stream never is. */
   answer?: { status: number; headers: Headers; text: string }
   /** Why the last request came to nothing; it keeps its meaning however the package wraps it. */
   failure?: GatewayError
@@ -24,6 +24,8 @@ type TransportFetchParts = {
   signal: AbortSignal
   /** True: the first request that is no GET costs money, and there must not be a second. */
   orders: boolean
+  /** Hands a good answer on as it comes, with back-pressure; JSON, which is none that was asked for, is read whole. */
+  stream?: boolean
   /** Where a request truly goes, and with what; undefined: nowhere, since its address is none of the vendor's. */
   route(request: Plain): Plain | undefined
 }
@@ -39,7 +41,7 @@ export type PackageFetch = typeof globalThis.fetch
 
 /** Good for one call of a package's method: it remembers what happened in `wire`. */
 export function createTransportFetch(parts: TransportFetchParts): { fetch: PackageFetch; wire: Wire } {
-  const { provider, transport, timeouts, signal, orders, route } = parts
+  const { provider, transport, timeouts, signal, orders, route, stream = false } = parts
   const wire: Wire = { ordered: false }
 
   async function send(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
@@ -48,7 +50,12 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
     const method = methodOf(provider, init.method)
     const target = route({
       url: input instanceof Request ? input.url : String(input),
-      headers: { ...Object.fromEntries(new Headers(init.headers)), 'user-agent': 'gatehouse' },
+      headers: {
+        ...Object.fromEntries(new Headers(init.headers)),
+        'user-agent': 'gatehouse',
+        // A compressed stream arrives in lumps, when the compressor's buffer is full.
+        ...(stream ? { 'accept-encoding': 'identity' } : {}),
+      },
     })
     if (!target) {
       throw new GatewayError(
@@ -69,13 +76,17 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
       ...(isOrder ? { order: true as const } : {}),
       signal,
       timeouts,
-      stream: false,
+      stream,
     })
     const { status, headers } = answer
-    const text = status < 300 ? await answer.text(MAX_ANSWER_BYTES) : await answer.excerpt()
-    wire.answer = { status, headers, text }
     const shown = new Headers(headers)
     for (const name of HOP_HEADERS) shown.delete(name)
+    if (stream && status < 300 && !isJson(headers)) {
+      wire.answer = { status, headers, text: '' }
+      return new Response(bodyFrom(answer, wire), { status, headers: shown })
+    }
+    const text = status < 300 ? await answer.text(MAX_ANSWER_BYTES) : await answer.excerpt()
+    wire.answer = { status, headers, text }
     return new Response(WITHOUT_BODY.includes(status) ? null : text, { status, headers: shown })
   }
 
@@ -88,6 +99,28 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
     }
   }
   return { wire, fetch: asFetch(fetch) }
+}
+
+const isJson = (headers: Headers) => /^[^;]*\bjson\b/.test(headers.get('content-type') ?? '')
+
+/** The body as it comes: nothing is read ahead of its reader, and one that goes away closes the connection. */
+function bodyFrom(answer: UpstreamAnswer, wire: Wire): ReadableStream<Uint8Array<ArrayBuffer>> {
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        try {
+          const bytes = await answer.read()
+          if (bytes) controller.enqueue(new Uint8Array(bytes))
+          else controller.close()
+        } catch (thrown) {
+          if (thrown instanceof GatewayError) wire.failure = thrown
+          throw thrown
+        }
+      },
+      cancel: () => answer.drop(),
+    },
+    { highWaterMark: 0 },
+  )
 }
 
 /** The runtime's own type wants a member that no package calls. */

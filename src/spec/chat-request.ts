@@ -94,6 +94,11 @@ export const ChatRequest = Type.Object(
       }),
     ),
     top_k: Type.Optional(Type.Integer({ minimum: 0, description: 'Sample from the best so many only.' })),
+    provider_options: Type.Optional(
+      Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()), {
+        description: "A vendor's own options under the name of its kind; other vendors do not see them.",
+      }),
+    ),
     verbosity: Type.Optional(Type.String()),
     user: Type.Optional(Type.String()),
     safety_identifier: Type.Optional(Type.String()),

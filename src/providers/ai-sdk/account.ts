@@ -16,8 +16,10 @@ export type Account = {
   secrets: string[]
 }
 
+type Vendor = Pick<AiSdkVendor, 'home' | 'key_env' | 'needsNoKey' | 'hosts'>
+
 /** Throws an Error that names the provider and says what would be right. */
-export function accountOf({ id, config, timeouts, environment = {} }: AiSdkParts, vendor: AiSdkVendor): Account {
+export function accountOf({ id, config, timeouts, environment = {} }: AiSdkParts, vendor: Vendor): Account {
   const { key: ownKey, preset: _, ...rest } = config
   const key = ownKey ?? vendor.key_env.map((name) => environment[name]).find((value) => value) ?? ''
   // Behind an address of the operator's own, somebody else may add the key.
@@ -47,7 +49,7 @@ export function moved(url: string, from: string, to: string): string {
 }
 
 /** Whether a request to this address may carry the key. */
-export function isOwn(url: string, { base_url }: Account, { hosts }: AiSdkVendor): boolean {
+export function isOwn(url: string, { base_url }: Account, { hosts }: Pick<Vendor, 'hosts'>): boolean {
   const asked = URL.parse(url)
   if (!asked) return false
   return (

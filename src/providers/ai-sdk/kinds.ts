@@ -4,6 +4,12 @@ import type { Provider } from '../provider.ts'
 import { createAiSdkVideo } from './ai-sdk-video.ts'
 import { ALIBABA } from './alibaba.ts'
 import { BLACK_FOREST_LABS } from './black-forest-labs.ts'
+import { createAiSdkChat } from './chat/ai-sdk-chat.ts'
+import { createAmazonBedrockChat } from './chat/amazon-bedrock.ts'
+import { azure } from './chat/azure.ts'
+import { googleVertexChat } from './chat/google-vertex.ts'
+import { DEEPINFRA, FIREWORKS, GROQ, MISTRAL, TOGETHERAI } from './chat/openai-shaped.ts'
+import { ALIBABA_CHAT, COHERE, DEEPSEEK, HUGGINGFACE, PERPLEXITY, XAI_CHAT } from './chat/vendors.ts'
 import { FAL } from './fal.ts'
 import { GOOGLE } from './google.ts'
 import { googleVertex } from './google-vertex.ts'
@@ -13,12 +19,26 @@ import type { AiSdkParts } from './vendor.ts'
 import { XAI } from './xai.ts'
 
 export const AI_SDK_KINDS = {
-  alibaba: (parts) => createAiSdkVideo(parts, ALIBABA),
+  alibaba: (parts) => ({ ...createAiSdkChat(parts, ALIBABA_CHAT), ...createAiSdkVideo(parts, ALIBABA) }),
+  'amazon-bedrock': createAmazonBedrockChat,
+  azure: (parts) => createAiSdkChat(parts, azure(parts)),
   'black-forest-labs': (parts) => createAiSdkVideo(parts, BLACK_FOREST_LABS),
+  cohere: (parts) => createAiSdkChat(parts, COHERE),
+  deepinfra: (parts) => createAiSdkChat(parts, DEEPINFRA),
+  deepseek: (parts) => createAiSdkChat(parts, DEEPSEEK),
   fal: (parts) => createAiSdkVideo(parts, FAL),
+  fireworks: (parts) => createAiSdkChat(parts, FIREWORKS),
   google: (parts) => createAiSdkVideo(parts, GOOGLE),
-  'google-vertex': (parts) => createAiSdkVideo(parts, googleVertex(parts)),
+  'google-vertex': (parts) => ({
+    ...createAiSdkChat(parts, googleVertexChat(parts)),
+    ...createAiSdkVideo(parts, googleVertex(parts)),
+  }),
+  groq: (parts) => createAiSdkChat(parts, GROQ),
+  huggingface: (parts) => createAiSdkChat(parts, HUGGINGFACE),
   minimax: (parts) => createAiSdkVideo(parts, MINIMAX),
+  mistral: (parts) => createAiSdkChat(parts, MISTRAL),
+  perplexity: (parts) => createAiSdkChat(parts, PERPLEXITY),
   replicate: (parts) => createAiSdkVideo(parts, REPLICATE),
-  xai: (parts) => createAiSdkVideo(parts, XAI),
+  togetherai: (parts) => createAiSdkChat(parts, TOGETHERAI),
+  xai: (parts) => ({ ...createAiSdkChat(parts, XAI_CHAT), ...createAiSdkVideo(parts, XAI) }),
 } satisfies { [kind in ProviderKind]?: (parts: AiSdkParts) => Provider }

@@ -1,0 +1,118 @@
+/** What goes wrong with a call through a package, on our sheet: the wire's last answer is worth more than the package's word. */
+import type { Clock } from '../../../kit/clock.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { errorInAnswer, holdsError, refusalToError } from '../../chatcompat/error.ts'
+import { isRecord, type JsonRecord, parseJson } from '../../chatcompat/json.ts'
+import { refused } from '../../order-refusal.ts'
+import type { Wire } from '../../transport-fetch.ts'
+import type { ChatVendor } from './vendor.ts'
+
+type FaultParts = { provider: string; vendor: ChatVendor; secrets: string[]; clock: Clock }
+
+export type ChatFaults = {
+  /** Whatever a package's method threw. */
+  thrown(thrown: unknown, wire: Wire, model: string): GatewayError
+  /** An error that came as a part of a stream. */
+  inStream(error: unknown, wire: Wire, model: string): GatewayError
+  /** An answer that ended without an end. */
+  cut(wire: Wire, model: string, raw?: string): GatewayError
+}
+
+export function createChatFaults({ provider, vendor, secrets, clock }: FaultParts): ChatFaults {
+  const upstream = `The upstream "${provider}"`
+
+  /** What the vendor said with its status, or with 200 where an answer was expected. */
+  function heard({ answer }: Wire, model: string): GatewayError | undefined {
+    if (!answer) return undefined
+    const { status, headers, text } = answer
+    const payload = parseJson(text)
+    const meaning = vendor.judge?.(payload, status)
+    if (status >= 300 || meaning !== undefined) {
+      // Chat costs nothing when it is refused: what is said of orders does not count here.
+      const error = refused({ provider, model, status, headers, payload, meaning, mayBeTaken: true, secrets, clock })
+      return error.code === 'insufficient_quota' || error.code === 'model_not_found'
+        ? refusalToError({ provider, model, status: meaning === 402 ? 402 : status, headers, payload, secrets, clock })
+        : error
+    }
+    const body = Array.isArray(payload) ? payload[0] : payload
+    return isRecord(body) && holdsError(body) ? inAnswer(body, model) : undefined
+  }
+
+  const inAnswer = (payload: unknown, model: string) => errorInAnswer({ provider, model, payload, secrets, clock })
+
+  const notUnderstood = (cause: unknown, { answer }: Wire) =>
+    new GatewayError('bad_upstream_response', `${upstream} answered with something that could not be read.`, {
+      ...(answer ? { upstream_status: answer.status } : {}),
+      cause,
+    })
+
+  return {
+    thrown(thrown, wire, model) {
+      if (wire.failure) return wire.failure
+      if (thrown instanceof GatewayError) return thrown
+      return heard(wire, model) ?? (wire.answer ? notUnderstood(thrown, wire) : unsent(thrown, vendor, provider))
+    },
+    inStream(error, wire, model) {
+      if (wire.failure) return wire.failure
+      if (error instanceof GatewayError) return error
+      const payload = payloadOf(error)
+      const status = isRecord(error) && typeof error.statusCode === 'number' ? error.statusCode : 0
+      if (payload === undefined) return notUnderstood(error, wire)
+      if (status >= 400) {
+        return refusalToError({ provider, model, status, headers: undefined, payload, secrets, clock })
+      }
+      return inAnswer(payload, model)
+    },
+    cut(wire, model, raw) {
+      if (wire.failure) return wire.failure
+      const said = heard(wire, model)
+      if (said) return said
+      if (wire.answer?.text) return notUnderstood(undefined, wire)
+      return raw === undefined
+        ? new GatewayError('upstream_cut', `${upstream} ended its answer in the middle, without a finish.`)
+        : new GatewayError('bad_upstream_response', `${upstream} broke its answer off by itself.`)
+    },
+  }
+}
+
+/** The error that a package put into its stream, as the vendor wrote it; undefined: it is the package's own complaint. */
+function payloadOf(error: unknown): unknown {
+  if (typeof error === 'string') return { error: { message: error } }
+  if (!isRecord(error)) return undefined
+  const { name, data, value, responseBody, message, type, code } = error
+  // Of an event that the package's schema does not know.
+  if (name === 'AI_TypeValidationError') return isRecord(value) && holdsError(value) ? value : undefined
+  if (name === 'AI_JSONParseError') return undefined
+  const said = [data, typeof responseBody === 'string' ? parseJson(responseBody) : undefined].find(
+    (one): one is JsonRecord => isRecord(one) && holdsError(one),
+  )
+  return said ?? { error: { message, type, code } }
+}
+
+/** Nothing was sent: the package would not take the request. */
+function unsent(thrown: unknown, { kind }: ChatVendor, provider: string): GatewayError {
+  const name = thrown instanceof Error ? thrown.name : ''
+  if (thrown instanceof Error && name === 'AI_UnsupportedFunctionalityError') {
+    const what = 'functionality' in thrown ? String(thrown.functionality).slice(0, 200) : 'a part of it'
+    return new GatewayError(
+      'unsupported_parameter',
+      `The upstream "${provider}" cannot take this in "messages": ${what}.`,
+      {
+        param: 'messages',
+      },
+    )
+  }
+  if (/^AI_(InvalidArgument|TypeValidation|InvalidPrompt)Error$/.test(name)) {
+    const param = `provider_options.${kind}`
+    return new GatewayError('invalid_value', `"${param}" was not understood: ${faultsOf(thrown)}.`, { param })
+  }
+  return new GatewayError('internal_error', `The request for "${provider}" could not be written.`, { cause: thrown })
+}
+
+/** The names of the members at fault; their values may be large or private. */
+function faultsOf(thrown: unknown): string {
+  const cause = thrown instanceof Error && isRecord(thrown.cause) ? (thrown.cause.cause ?? thrown.cause) : undefined
+  const issues = isRecord(cause) && Array.isArray(cause.issues) ? cause.issues.filter(isRecord) : []
+  const faults = issues.map((issue) => `${Array.isArray(issue.path) ? issue.path.join('.') : ''}: ${issue.message}`)
+  return (faults.join('; ') || 'its members do not fit together').slice(0, 300)
+}
