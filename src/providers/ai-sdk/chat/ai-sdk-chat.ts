@@ -13,7 +13,7 @@ import { accountOf, isOwn, moved } from '../account.ts'
 import type { AiSdkParts } from '../vendor.ts'
 import { answerOf, type Named } from './answer.ts'
 import { eagerly } from './eagerly.ts'
-import { createChatFaults } from './fault.ts'
+import { createChatFaults, isUnknownEvent } from './fault.ts'
 import { isWorthRehearsing, refuseWarned } from './meaning.ts'
 import { createPartReader } from './parts.ts'
 import { optionsOf } from './request.ts'
@@ -126,7 +126,8 @@ export function createAiSdkChat(parts: AiSdkParts, vendor: ChatVendor): Provider
         let failure: GatewayError | undefined
         for (const part of batch) {
           if (part.type === 'stream-start') note(part.warnings, call.model)
-          if (part.type === 'error' && !reader.isFinished()) failure ??= faults.inStream(part.error, wire, call.model)
+          if (part.type === 'error' && !reader.isFinished() && !isUnknownEvent(part.error))
+            failure ??= faults.inStream(part.error, wire, call.model)
           const chunk = failure ? undefined : reader.take(part)
           if (chunk) told.push(chunk)
           if (!failure && part.type === 'finish' && !reader.isFinished()) {

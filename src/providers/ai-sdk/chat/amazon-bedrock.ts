@@ -82,6 +82,7 @@ function rowOf({ id, config, environment = {} }: AiSdkParts): { vendor: ChatVend
     },
     jsonByWords: true,
     needsTools: true,
+    barsThinking: /anthropic|claude/,
     systemInFront: true,
     media: 'bytes',
   }

@@ -46,6 +46,16 @@ export function createChatFaults({ provider, vendor, secrets, clock }: FaultPart
       cause,
     })
 
+  function cut(wire: Wire, model: string, raw?: string): GatewayError {
+    if (wire.failure) return wire.failure
+    const said = heard(wire, model)
+    if (said) return said
+    if (wire.answer?.text) return notUnderstood(undefined, wire)
+    return raw === undefined
+      ? new GatewayError('upstream_cut', `${upstream} ended its answer in the middle, without a finish.`)
+      : new GatewayError('bad_upstream_response', `${upstream} broke its answer off by itself.`)
+  }
+
   return {
     thrown(thrown, wire, model) {
       if (wire.failure) return wire.failure
@@ -55,6 +65,9 @@ export function createChatFaults({ provider, vendor, secrets, clock }: FaultPart
     inStream(error, wire, model) {
       if (wire.failure) return wire.failure
       if (error instanceof GatewayError) return error
+      // With no data it is the package's word for a stream that ended without a finish.
+      if (isRecord(error) && error.name === 'AI_InvalidResponseDataError' && error.data === undefined)
+        return cut(wire, model)
       const payload = payloadOf(error)
       const status = isRecord(error) && typeof error.statusCode === 'number' ? error.statusCode : 0
       if (payload === undefined) return notUnderstood(error, wire)
@@ -63,16 +76,18 @@ export function createChatFaults({ provider, vendor, secrets, clock }: FaultPart
       }
       return inAnswer(payload, model)
     },
-    cut(wire, model, raw) {
-      if (wire.failure) return wire.failure
-      const said = heard(wire, model)
-      if (said) return said
-      if (wire.answer?.text) return notUnderstood(undefined, wire)
-      return raw === undefined
-        ? new GatewayError('upstream_cut', `${upstream} ended its answer in the middle, without a finish.`)
-        : new GatewayError('bad_upstream_response', `${upstream} broke its answer off by itself.`)
-    },
+    cut,
   }
+}
+
+/**
+ * An event of a kind that the package does not know yet: passed over. One that carries a piece of the answer is not,
+ * since words would be missing.
+ */
+export function isUnknownEvent(error: unknown): boolean {
+  if (!isRecord(error) || error.name !== 'AI_TypeValidationError' || !isRecord(error.value)) return false
+  const { type } = error.value
+  return typeof type === 'string' && !type.includes('delta') && !holdsError(error.value)
 }
 
 /** The error that a package put into its stream, as the vendor wrote it; undefined: it is the package's own complaint. */

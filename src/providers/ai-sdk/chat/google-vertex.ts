@@ -22,6 +22,7 @@ export function googleVertexChat(parts: AiSdkParts): ChatVendor {
     thinking: ({ budget, enabled }) => ({
       thinkingConfig: { thinkingBudget: budget ?? (enabled ? -1 : 0), includeThoughts: enabled },
     }),
+    showsThoughts: { thinkingConfig: { includeThoughts: true } },
     thoughts: 'signed',
     signs: { origin: 'contentgen-compat', shown: 'thoughtSignature' },
     systemInFront: true,

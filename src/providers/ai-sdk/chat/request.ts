@@ -21,7 +21,10 @@ export async function optionsOf(
   const { vendor, config } = parts
   const dropped = config.fields?.drop ?? []
   refuseWhatIsLost(whole, vendor, dropped)
-  const request = without(withDefaults(whole, config.request_defaults), dropped)
+  const filled = without(withDefaults(whole, config.request_defaults), dropped)
+  const request = fitted(filled, vendor, model)
+  // What goes to the vendor under a name of its own is not told twice.
+  const plain = without(request, Object.keys(config.fields?.rename ?? {}))
   const format = request.response_format
   const messages =
     vendor.jsonByWords && format?.type === 'json_object'
@@ -33,12 +36,24 @@ export async function optionsOf(
     prompt: await promptOf(messages, { ...parts, model }),
     includeRawChunks: false,
     headers: { 'x-request-id': request_id },
-    ...samplingOf(request),
-    ...toolsOf(request, searching?.tool),
+    ...samplingOf(plain),
+    ...toolsOf(plain, searching?.tool),
     ...formatOf(format),
-    ...(request.reasoning_effort === undefined ? {} : { reasoning: request.reasoning_effort }),
+    ...(plain.reasoning_effort === undefined ? {} : { reasoning: plain.reasoning_effort }),
     providerOptions: { [vendor.namespace]: { ...optionsFor(request, model, parts), ...searching?.options } },
   }
+}
+
+/** Without thinking, where the vendor would refuse it: a call is demanded, or an earlier one was made without. */
+function fitted(request: ChatRequest, { barsThinking }: ChatVendor, model: string): ChatRequest {
+  if (!barsThinking?.test(model)) return request
+  const { messages, tool_choice: choice } = request
+  const isForced = choice === 'required' || (typeof choice === 'object' && choice.type === 'function')
+  const caller = messages.at(-1)?.role === 'tool' ? messages.findLast(({ role }) => role === 'assistant') : undefined
+  const isUnsigned = caller !== undefined && !caller.reasoning_details?.some(({ opaque }) => opaque)
+  return isForced || isUnsigned
+    ? without(request, ['reasoning_effort', 'reasoning_budget', 'thinking_enabled'])
+    : request
 }
 
 function withDefaults(request: ChatRequest, defaults: Record<string, unknown> = {}): ChatRequest {
@@ -46,6 +61,9 @@ function withDefaults(request: ChatRequest, defaults: Record<string, unknown> = 
   for (const [field, value] of Object.entries(defaults)) {
     if (field !== 'model' && field !== 'messages' && field !== 'stream') filled[field] ??= value
   }
+  // One word for the limit, the one that wins.
+  if (filled.max_completion_tokens !== undefined) filled.max_tokens = filled.max_completion_tokens
+  delete filled.max_completion_tokens
   return filled as ChatRequest
 }
 
@@ -56,11 +74,10 @@ function without(request: ChatRequest, fields: string[]): ChatRequest {
 }
 
 function samplingOf(request: ChatRequest): Partial<CallOptions> {
-  const { temperature, top_p, top_k, presence_penalty, frequency_penalty, seed, stop } = request
-  const limit = request.max_completion_tokens ?? request.max_tokens
+  const { max_tokens, temperature, top_p, top_k, presence_penalty, frequency_penalty, seed, stop } = request
   const stops = typeof stop === 'string' ? [stop] : (stop ?? [])
   return {
-    ...(limit === undefined ? {} : { maxOutputTokens: limit }),
+    ...(max_tokens === undefined ? {} : { maxOutputTokens: max_tokens }),
     ...(temperature === undefined ? {} : { temperature }),
     ...(top_p === undefined ? {} : { topP: top_p }),
     ...(top_k === undefined || top_k === 0 ? {} : { topK: top_k }),
@@ -125,6 +142,8 @@ function optionsFor(request: ChatRequest, model: string, { vendor, config }: Req
   if (vendor.hasStrictSchemas && format?.type === 'json_schema') {
     extras.strictJsonSchema = format.json_schema.strict ?? false
   }
+  const { reasoning_effort: effort } = request
+  if (effort !== undefined && effort !== 'none') Object.assign(extras, vendor.showsThoughts)
   const wanted = thinkingOf(request)
   if (wanted && vendor.thinking) Object.assign(extras, vendor.thinking(wanted, model))
   const own = request.provider_options?.[vendor.kind]

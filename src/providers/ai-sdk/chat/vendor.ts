@@ -72,6 +72,8 @@ export type ChatVendor = {
   options?: { [field in ChatRequestField]?: string }
   /** How the package is told how much to think; absent: only by its own levels of effort. */
   thinking?(wanted: Thinking, model: string): JSONObject
+  /** Options with which reasoning is told, where it is not by itself. */
+  showsThoughts?: JSONObject
   /** What goes back of earlier reasoning: its text, only what the vendor has signed, or nothing (the default). */
   thoughts?: 'text' | 'signed'
   /** Members of a package's metadata that hold what the vendor wants back, and whose family's word they are. */
@@ -84,6 +86,8 @@ export type ChatVendor = {
   hasStrictSchemas?: true
   /** A conversation with calls of tools must name the tools. */
   needsTools?: true
+  /** Models that refuse to think while a call is demanded, or after one that was made without signed thinking. */
+  barsThinking?: RegExp
   /** System messages stand in front of all others. */
   systemInFront?: true
   /** Images and files are taken as bytes only: what is given by its address is fetched first. */

@@ -1,0 +1,416 @@
+/** The vendors of chat models behind AI SDK packages, each against a loopback vendor that answers in the vendor's own shapes. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
+import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
+import { createLog } from '../src/kit/log.ts'
+import type { ChatCall, Provider } from '../src/providers/provider.ts'
+import { createProvider } from '../src/providers/registry.ts'
+import { createTransport } from '../src/providers/transport.ts'
+import type { ChatChunk, ChatCompletion } from '../src/spec/chat-completion.ts'
+import type { ChatRequest } from '../src/spec/chat-request.ts'
+import { GatewayError } from '../src/spec/error.ts'
+import { manualClock } from './kit/clock.ts'
+import { eventFrame } from './kit/event-frames.ts'
+import { type Answer, hang, type StreamOptions, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
+
+const NEVER = new AbortController().signal
+const KEY = 'sk-secret-key-of-ours'
+
+/** One vendor: where its requests go, how a question is written there, and what differs in its answers. */
+type Case = {
+  kind: ProviderKind
+  model: string
+  /** The version in the address, as in `base_url`. */
+  base: string
+  path: string
+  streamPath?: string
+  /** The header that holds the key. */
+  auth: [name: string, value: string]
+  /** Members of the body of a simple question. */
+  body: Record<string, unknown>
+  reasons: boolean
+  cached?: number
+  hasTools?: boolean
+  /** What it says when the request is wrong, and when it refuses the key. */
+  invalid?: unknown
+  forbidden?: { status: number; body: unknown }
+}
+
+const bearer: Case['auth'] = ['authorization', `Bearer ${KEY}`]
+const MESSAGES = [
+  { role: 'system', content: 'Be brief.' },
+  { role: 'user', content: 'Say hello.' },
+]
+const openaiShaped = (kind: ProviderKind, model: string, base: string, more: Partial<Case> = {}): Case => ({
+  kind,
+  model,
+  base,
+  path: `${base}/chat/completions`,
+  auth: bearer,
+  body: { model, messages: MESSAGES, max_tokens: 50, temperature: 0.5 },
+  reasons: false,
+  ...more,
+})
+const INPUT = [
+  { role: 'system', content: 'Be brief.' },
+  { role: 'user', content: [{ type: 'input_text', text: 'Say hello.' }] },
+]
+const CLAUDE = 'eu.anthropic.claude-sonnet-4-20250514-v1:0'
+
+const CASES: Case[] = [
+  openaiShaped('mistral', 'mistral-small-latest', '/v1', {
+    body: {
+      model: 'mistral-small-latest',
+      messages: [MESSAGES[0], { role: 'user', content: [{ type: 'text', text: 'Say hello.' }] }],
+      max_tokens: 50,
+    },
+    invalid: { object: 'error', message: 'Unrecognized thing', type: 'invalid_request_error', code: '3051' },
+    forbidden: { status: 401, body: { detail: 'Unauthorized' } },
+  }),
+  openaiShaped('togetherai', 'meta-llama/Llama-3.3-70B-Instruct-Turbo', '/v1'),
+  openaiShaped('fireworks', 'accounts/fireworks/models/deepseek-v3p2', '/inference/v1', { reasons: true, cached: 4 }),
+  openaiShaped('deepinfra', 'Qwen/Qwen3-235B', '/v1', {
+    path: '/v1/openai/chat/completions',
+    reasons: true,
+    invalid: { detail: [{ loc: ['body'], msg: 'Unrecognized thing' }] },
+    forbidden: { status: 401, body: { detail: { error: 'Invalid token' } } },
+  }),
+  openaiShaped('groq', 'openai/gpt-oss-120b', '/openai/v1', { reasons: true, cached: 4 }),
+  openaiShaped('deepseek', 'deepseek-chat', '', { reasons: true, cached: 4 }),
+  openaiShaped('alibaba', 'qwen3-max', '/compatible-mode/v1', {
+    body: { model: 'qwen3-max', max_tokens: 50, temperature: 0.5 },
+    reasons: true,
+    cached: 4,
+  }),
+  openaiShaped('perplexity', 'sonar', '', {
+    hasTools: false,
+    invalid: { error: { message: 'Unrecognized thing', type: 'invalid_request', code: 400 } },
+    forbidden: { status: 401, body: '<html>401 Authorization Required</html>' },
+  }),
+  openaiShaped('azure', 'my-deployment', '/openai', {
+    path: '/openai/v1/chat/completions?api-version=v1',
+    auth: ['api-key', KEY],
+    cached: 4,
+    forbidden: {
+      status: 401,
+      body: { error: { code: '401', message: 'Access denied due to invalid subscription key' } },
+    },
+  }),
+  {
+    kind: 'cohere',
+    model: 'command-a-reasoning-08-2025',
+    base: '/v2',
+    path: '/v2/chat',
+    auth: bearer,
+    body: { model: 'command-a-reasoning-08-2025', messages: MESSAGES, max_tokens: 50 },
+    reasons: true,
+    invalid: { id: 'x', message: 'Unrecognized thing' },
+    forbidden: { status: 401, body: { id: 'x', message: 'invalid api token' } },
+  },
+  {
+    kind: 'xai',
+    model: 'grok-4-1',
+    base: '/v1',
+    path: '/v1/responses',
+    auth: bearer,
+    body: { model: 'grok-4-1', input: INPUT, max_output_tokens: 50 },
+    reasons: true,
+    cached: 4,
+    invalid: { code: 'Client specified an invalid argument', error: 'Unrecognized thing' },
+    forbidden: { status: 400, body: { code: 'invalid', error: 'Incorrect API key provided: sk**rs.' } },
+  },
+  {
+    kind: 'huggingface',
+    model: 'moonshotai/Kimi-K2-Instruct',
+    base: '/v1',
+    path: '/v1/responses',
+    auth: bearer,
+    body: { model: 'moonshotai/Kimi-K2-Instruct', input: INPUT, max_output_tokens: 50 },
+    reasons: true,
+    cached: 4,
+    forbidden: { status: 401, body: { error: 'Invalid credentials in Authorization header' } },
+  },
+  {
+    kind: 'google-vertex',
+    model: 'gemini-3-flash',
+    base: '/v1/publishers/google',
+    path: '/v1/publishers/google/models/gemini-3-flash:generateContent',
+    streamPath: '/v1/publishers/google/models/gemini-3-flash:streamGenerateContent?alt=sse',
+    auth: ['x-goog-api-key', KEY],
+    body: {
+      systemInstruction: { parts: [{ text: 'Be brief.' }] },
+      contents: [{ role: 'user', parts: [{ text: 'Say hello.' }] }],
+      generationConfig: { maxOutputTokens: 50, temperature: 0.5 },
+    },
+    reasons: true,
+    cached: 4,
+    invalid: { error: { code: 400, message: 'Unrecognized thing', status: 'INVALID_ARGUMENT' } },
+    forbidden: { status: 403, body: { error: { code: 403, message: 'Denied', status: 'PERMISSION_DENIED' } } },
+  },
+  {
+    kind: 'amazon-bedrock',
+    model: CLAUDE,
+    base: '',
+    path: `/model/${encodeURIComponent(CLAUDE)}/converse`,
+    streamPath: `/model/${encodeURIComponent(CLAUDE)}/converse-stream`,
+    auth: bearer,
+    body: {
+      system: [{ text: 'Be brief.' }],
+      messages: [{ role: 'user', content: [{ text: 'Say hello.' }] }],
+      inferenceConfig: { maxTokens: 50, temperature: 0.5 },
+    },
+    reasons: true,
+    cached: 4,
+    invalid: { message: 'Unrecognized thing' },
+    forbidden: { status: 403, body: { message: 'The security token included in the request is invalid.' } },
+  },
+]
+
+const started: Vendor[] = []
+afterEach(async () => {
+  for (const vendor of started.splice(0)) await vendor.stop()
+})
+
+function provide(config: ProviderConfig, environment: Record<string, string> = {}) {
+  const clock = manualClock()
+  const lines: string[] = []
+  const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => lines.push(text) })
+  const transport = createTransport({ clock, log })
+  const provider = createProvider({
+    id: 'acme',
+    config,
+    timeouts: DEFAULT_TIMEOUTS,
+    transport,
+    clock,
+    log,
+    environment,
+    manual: async () => [],
+  })
+  const logged = () => {
+    log.flush()
+    return lines.join('')
+  }
+  return { provider, logged, clock }
+}
+
+function open(given: Case, ...answers: Answer[]) {
+  const vendor = startVendor(...answers)
+  started.push(vendor)
+  return { vendor, ...provide({ kind: given.kind, base_url: vendor.origin + given.base, key: KEY }) }
+}
+
+const callOf = ({ model }: Case, more: Partial<ChatRequest> = {}): ChatCall => ({
+  model,
+  request: {
+    model: `acme/${model}`,
+    messages: [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'Say hello.' },
+    ],
+    max_tokens: 50,
+    temperature: 0.5,
+    ...more,
+  },
+  request_id: 'req_7',
+})
+
+const LOOK: NonNullable<ChatRequest['tools']> = [
+  {
+    type: 'function',
+    function: {
+      name: 'look',
+      description: 'Looks.',
+      parameters: { type: 'object', properties: { what: { type: 'string' } }, required: ['what'] },
+    },
+  },
+]
+
+const read = (kind: string, name: string) =>
+  readFileSync(new URL(`./fixtures/ai-sdk-chat/${kind}/${name}`, import.meta.url), 'utf8')
+const fixture = (kind: string, name: string): Record<string, unknown> => JSON.parse(read(kind, name))
+
+/** A stream of the vendor's own making, event by event: text, or Amazon's binary frames. */
+function eventsOf(kind: string, name: string): (string | Uint8Array)[] {
+  if (kind !== 'amazon-bedrock') return read(kind, `${name}.sse`).split(/(?<=\r?\n\r?\n)/)
+  const events: [string, unknown][] = JSON.parse(read(kind, `${name}.json`))
+  return events.map(([type, payload]) => eventFrame(type, payload))
+}
+const TYPES: Record<string, string> = { 'amazon-bedrock': 'application/vnd.amazon.eventstream' }
+const streamed = (kind: string, events: (string | Uint8Array)[], options: StreamOptions = {}): Answer =>
+  stream(events, {
+    done: false,
+    ...options,
+    headers: { 'content-type': TYPES[kind] ?? 'text/event-stream', ...options.headers },
+  })
+
+async function chunksOf(provider: Provider, call: ChatCall, signal = NEVER): Promise<ChatChunk[]> {
+  const all: ChatChunk[] = []
+  for await (const batch of provider.chat?.chunks(call, signal) ?? []) all.push(...batch)
+  return all
+}
+const wholeOf = async (provider: Provider, call: ChatCall): Promise<ChatCompletion> => {
+  if (!provider.chat) throw new Error('no chat here')
+  return provider.chat.whole(call, NEVER)
+}
+const deltas = (chunks: ChatChunk[]) => chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta))
+const textOf = (chunks: ChatChunk[]) =>
+  deltas(chunks)
+    .map(({ content }) => content ?? '')
+    .join('')
+const thoughtOf = (chunks: ChatChunk[]) =>
+  deltas(chunks)
+    .map(({ reasoning_content }) => reasoning_content ?? '')
+    .join('')
+const finishesOf = (chunks: ChatChunk[]) =>
+  chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason }) => finish_reason ?? []))
+
+async function errorOf(work: Promise<unknown>): Promise<GatewayError> {
+  const thrown = await work.then(
+    (value) => value,
+    (error: unknown) => error,
+  )
+  if (thrown instanceof GatewayError) return thrown
+  throw new Error(`expected a GatewayError, found ${JSON.stringify(thrown)} ${thrown}`)
+}
+
+/** The same JSON with a member that nobody has seen before in every object. */
+function strange(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(strange)
+  if (typeof value !== 'object' || value === null) return value
+  const members = Object.entries(value).map(([name, member]) => [name, strange(member)])
+  return { ...Object.fromEntries(members), unseen_member: { deep: [1, null, 'x'] } }
+}
+
+describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, given) => {
+  const { reasons, cached, hasTools = true } = given
+  const thoughts = reasons ? 'A greeting.' : ''
+
+  test('a question is asked in the words of the vendor, and its whole answer is read', async () => {
+    const { vendor, provider } = open(given, whole(fixture(kind, 'whole.json')))
+    const answer = await wholeOf(provider, callOf(given))
+    expect(answer.choices).toMatchObject([
+      { index: 0, message: { role: 'assistant', content: 'Hello there' }, finish_reason: 'stop' },
+    ])
+    expect(answer.choices[0]?.message.reasoning_content ?? '').toBe(thoughts)
+    expect(answer.usage).toMatchObject({ prompt_tokens: 12, completion_tokens: 7, total_tokens: 19 })
+    expect(answer.usage?.prompt_tokens_details.cached_tokens).toBe(cached ?? 0)
+    const [asked] = vendor.requests
+    expect([asked?.method, asked?.path, asked?.headers[given.auth[0]]]).toEqual(['POST', given.path, given.auth[1]])
+    expect(asked?.json()).toMatchObject(given.body)
+    expect([asked?.headers['user-agent'], asked?.headers['x-request-id']]).toEqual(['gatehouse', 'req_7'])
+    expect(vendor.requests).toHaveLength(1)
+  })
+
+  test('a streamed answer is the same, cut into any pieces', async () => {
+    for (const chunkBytes of [undefined, 7]) {
+      const options = chunkBytes === undefined ? {} : { chunkBytes }
+      const { vendor, provider } = open(given, streamed(kind, eventsOf(kind, 'stream'), options))
+      const chunks = await chunksOf(provider, callOf(given))
+      expect([textOf(chunks), thoughtOf(chunks), finishesOf(chunks)]).toEqual(['Hello there', thoughts, ['stop']])
+      expect(deltas(chunks)[0]?.role).toBe('assistant')
+      expect(chunks.findLast(({ usage }) => usage)?.usage).toMatchObject({ prompt_tokens: 12, completion_tokens: 7 })
+      expect(vendor.requests[0]?.path).toBe(given.streamPath ?? given.path)
+      expect(vendor.requests[0]?.headers['accept-encoding']).toBe('identity')
+    }
+  })
+
+  test.skipIf(!hasTools)('a tool is called, whole and streamed', async () => {
+    const { vendor, provider } = open(
+      given,
+      whole(fixture(kind, 'tool.json')),
+      streamed(kind, eventsOf(kind, 'tool-stream')),
+    )
+    const call = callOf(given, { tools: LOOK })
+    const { choices } = await wholeOf(provider, call)
+    expect(choices[0]?.finish_reason).toBe('tool_calls')
+    const [told] = choices[0]?.message.tool_calls ?? []
+    expect(told).toMatchObject({ type: 'function', function: { name: 'look', arguments: '{"what":"kite"}' } })
+    expect(told?.id).toBeString()
+    expect(vendor.requests[0]?.body).toContain('"required":["what"]')
+
+    const chunks = await chunksOf(provider, call)
+    const calls = deltas(chunks).flatMap(({ tool_calls }) => tool_calls ?? [])
+    expect(calls[0]).toMatchObject({ index: 0, type: 'function', function: { name: 'look' } })
+    expect(calls.filter(({ id }) => id !== undefined)).toHaveLength(1)
+    expect(calls.map((part) => part.function.arguments).join('')).toBe('{"what":"kite"}')
+    expect(finishesOf(chunks)).toEqual(['tool_calls'])
+  })
+
+  test('an answer with members that nobody has seen is read all the same', async () => {
+    const events = eventsOf(kind, 'stream').map((event) =>
+      typeof event === 'string'
+        ? event.replace(/^data: (\{.*\})/m, (_, json) => `data: ${JSON.stringify(strange(JSON.parse(json)))}`)
+        : event,
+    )
+    const { provider } = open(given, whole(strange(fixture(kind, 'whole.json'))), streamed(kind, events))
+    expect((await wholeOf(provider, callOf(given))).choices[0]?.message.content).toBe('Hello there')
+    expect(textOf(await chunksOf(provider, callOf(given)))).toBe('Hello there')
+  })
+
+  test('a refusal is told by its kind, whole and streamed: never as the caller’s own key, and with the time to wait', async () => {
+    const invalid = given.invalid ?? { error: { message: 'Unrecognized thing', type: 'invalid_request_error' } }
+    const forbidden = given.forbidden ?? {
+      status: 401,
+      body: { error: { message: `Bad key ${KEY}`, code: 'invalid_api_key' } },
+    }
+    const limit = whole(
+      { error: { message: 'Slow down' }, message: 'Slow down' },
+      { status: 429, headers: { 'retry-after': '9' } },
+    )
+    const refusals: [Answer, object][] = [
+      [whole(forbidden.body, { status: forbidden.status }), { code: 'upstream_auth', status: 502 }],
+      [limit, { code: 'rate_limit_exceeded', status: 429, detail: { retry_after: 9 } }],
+      [whole(invalid, { status: 400 }), { code: 'upstream_invalid_request', status: 400 }],
+      [whole({ message: 'Oops' }, { status: 500 }), { code: 'bad_upstream_response', status: 502 }],
+      [whole({ message: 'Busy' }, { status: 503 }), { code: 'server_is_overloaded', status: 503 }],
+    ]
+    for (const [answer, error] of refusals) {
+      const { vendor, provider, logged } = open(given, answer, answer)
+      const thrown = [await errorOf(wholeOf(provider, callOf(given))), await errorOf(chunksOf(provider, callOf(given)))]
+      for (const one of thrown) expect(one).toMatchObject(error)
+      expect(vendor.requests).toHaveLength(2)
+      expect(`${thrown.map(({ message }) => message)}${logged()}`).not.toContain(KEY)
+    }
+    const { provider } = open(given, whole(invalid, { status: 400 }))
+    expect((await errorOf(wholeOf(provider, callOf(given)))).message).toContain('Unrecognized thing')
+  })
+
+  test('a stream that is cut after any of its events is no answer, however its connection ends', async () => {
+    const events = eventsOf(kind, 'stream')
+    const last = events.findIndex((event) =>
+      /finish_?reason":\s*"[a-z]|messageStop|message-end|response\.completed/i.test(
+        Buffer.from(event).toString('latin1'),
+      ),
+    )
+    expect(last).toBeGreaterThan(1)
+    for (const framing of ['chunked', 'close'] as const) {
+      for (let cutAfter = 1; cutAfter <= last; cutAfter++) {
+        const { provider } = open(given, streamed(kind, events, { cutAfter, framing }))
+        expect(await errorOf(chunksOf(provider, callOf(given)))).toMatchObject({ code: 'upstream_cut' })
+      }
+    }
+  })
+
+  test('an answer that is none is not taken for one', async () => {
+    for (const body of ['<html>Hello</html>', '{"hello":"there"}', '']) {
+      const { provider } = open(given, whole(body), whole(body))
+      expect((await errorOf(wholeOf(provider, callOf(given)))).code).toBe('bad_upstream_response')
+      expect(['bad_upstream_response', 'upstream_cut']).toContain(
+        (await errorOf(chunksOf(provider, callOf(given)))).code,
+      )
+    }
+  })
+
+  test('a caller who leaves closes the connection', async () => {
+    const { vendor, provider } = open(given, streamed(kind, eventsOf(kind, 'stream'), { hangAfter: 2 }), hang())
+    for (const count of [1, 2]) {
+      const control = new AbortController()
+      const asked = errorOf(chunksOf(provider, callOf(given), control.signal))
+      const { gone } = await vendor.request(count)
+      control.abort()
+      expect((await asked).code).toBe('client_closed_request')
+      await gone
+    }
+  })
+})
