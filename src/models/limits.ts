@@ -1,7 +1,7 @@
 /** What one chat model takes: ranges, defaults, extra fields and abilities (specification 2.3 and 8), as catalogue data. */
 import Type from 'typebox'
-import { Compile } from 'typebox/compile'
 import { EXTRA_FIELDS, RANGED_FIELDS } from '../config/schema.ts'
+import { checker } from '../kit/checker.ts'
 import { diagnose, foundText, rangeText } from '../kit/diagnose.ts'
 import { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -10,7 +10,7 @@ import type { CatalogueModel } from './catalogue.ts'
 import { refusalOf } from './refusal.ts'
 
 const Extra = Type.Pick(ChatRequest, [...EXTRA_FIELDS])
-const checkExtra = Compile(Extra)
+const checkExtra = checker(Extra)
 
 /**
  * The request as this model takes it: `max_completion_tokens` folded into `max_tokens`, defaults filled in, extra

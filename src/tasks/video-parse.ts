@@ -1,6 +1,7 @@
 /** A client's video request into the house's words, refused with the place and the rule (specification 2.5). */
-import { Compile } from 'typebox/compile'
+
 import type { Posted } from '../http/multipart.ts'
+import { checker } from '../kit/checker.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
 import { refusalOf } from '../models/refusal.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -8,7 +9,7 @@ import { VideoCreate } from '../spec/video-create.ts'
 import type { VideoRequest } from '../spec/video-request.ts'
 import { fieldsOfForm } from './form-fields.ts'
 
-const check = Compile(VideoCreate)
+const check = checker(VideoCreate)
 const KNOWN = new Set(Object.keys(VideoCreate.properties))
 
 export const parsePosted = (posted: Posted): VideoRequest =>

@@ -1,7 +1,7 @@
 /** The chat-completions dialect: a client's JSON into the house's words, refused with the place and the rule. */
 import Type from 'typebox'
-import { Compile } from 'typebox/compile'
 import { EXTRA_FIELDS } from '../../config/schema.ts'
+import { checker } from '../../kit/checker.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
 import { refusalOf } from '../../models/refusal.ts'
 import { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
@@ -13,7 +13,7 @@ import type { Dialect } from './dialect.ts'
 
 /** The extra fields are left to `models/limits.ts`: to a model that has them not they are unknown fields. */
 const Shared = Type.Omit(ChatRequest, [...EXTRA_FIELDS])
-const check = Compile(Shared)
+const check = checker(Shared)
 
 /** `settings` are read at each answer, so that a reload applies. */
 export const chatcompatDialect = (settings: { delta_mirror: boolean }): Dialect => ({

@@ -1,6 +1,6 @@
 /** The messages dialect: a client's JSON into the house's words, refused with the place and the rule. */
 import type { TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { checker } from '../../kit/checker.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
 import { refusalOf } from '../../models/refusal.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
@@ -18,8 +18,8 @@ import {
 import { toolsOf } from './messages-compat-tools.ts'
 import { createMessagesWriter } from './messages-compat-writer.ts'
 
-const checkRequest = Compile(MessagesRequest)
-const checkCount = Compile(CountRequest)
+const checkRequest = checker(MessagesRequest)
+const checkCount = checker(CountRequest)
 
 export function messagesDialect(): Dialect {
   const places: Places = new WeakMap()

@@ -1,6 +1,6 @@
 /** An order of a video as the sandbox hands it back: all that a later process needs to render the very same video. */
 import Type from 'typebox'
-import Value from 'typebox/value'
+import { checker } from '../../kit/checker.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -36,6 +36,7 @@ const VideoOperation = Type.Object({
   course: Course,
 })
 export type VideoOperation = Type.Static<typeof VideoOperation>
+const checkOperation = checker(VideoOperation)
 
 /** More than this could not be read in a frame. */
 const MAX_TEXT = 1500
@@ -73,7 +74,7 @@ export function readOrder({ request, model, idempotency_key }: VideoCall, clock:
 
 /** Throws `bad_upstream_response` for what the sandbox did not write. */
 export function readOperation(value: unknown): VideoOperation {
-  if (Value.Check(VideoOperation, value)) return value
+  if (checkOperation.Check(value)) return value
   throw new GatewayError('bad_upstream_response', 'The sandbox does not know such an operation.')
 }
 
