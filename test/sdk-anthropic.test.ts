@@ -1,0 +1,186 @@
+/** The `@anthropic-ai/sdk` package, this major and the one before it, and the `ai` package's provider of that dialect. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { createAnthropic } from '@ai-sdk/anthropic'
+import Anthropic from '@anthropic-ai/sdk'
+import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
+import Anthropic0 from 'anthropic-sdk-0'
+import { GENERAL, type Served, serve, watchUnhandled } from './kit/served.ts'
+import { chunk, chunks, failure, stream, usageChunk, whole } from './kit/vendor.ts'
+
+// One text for both: what is used here has the same types in both majors, which TypeScript cannot know.
+const MAJORS = { 'sdk 1': Anthropic, 'sdk 0': Anthropic0 as unknown as typeof Anthropic }
+
+let served: Served
+let unhandled: ReturnType<typeof watchUnhandled>
+beforeAll(async () => {
+  unhandled = watchUnhandled()
+  served = await serve()
+})
+beforeEach(() => {
+  served.requests.length = 0
+})
+afterAll(async () => {
+  await served.close()
+  expect(unhandled.stop()).toEqual([])
+})
+
+const WEATHER = {
+  name: 'get_weather',
+  description: 'The weather in a city',
+  input_schema: { type: 'object' as const, properties: { city: { type: 'string' } }, required: ['city'] },
+}
+const asks = (model: string, content: string) => ({
+  model,
+  max_tokens: 200,
+  messages: [{ role: 'user' as const, content }],
+})
+
+/** What a promise of the package is rejected with; it is no plain promise. */
+async function errorOf(answer: PromiseLike<unknown>): Promise<unknown> {
+  try {
+    await answer
+  } catch (error) {
+    return error
+  }
+  throw new Error('It was answered.')
+}
+
+describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
+  const client = (apiKey = served.token) =>
+    new Client({ apiKey, baseURL: served.url.replace(/\/v1$/, ''), maxRetries: 0 })
+
+  test.each(GENERAL)('%s answers, whole', async (model) => {
+    const message = await client().messages.create(asks(model, 'What is Gatehouse?'))
+    expect([message.type, message.role, message.model, message.stop_reason]).toEqual([
+      'message',
+      'assistant',
+      model,
+      'end_turn',
+    ])
+    expect(message.id).toStartWith('msg_')
+    expect(message.content[0]).toMatchObject({ type: 'text', text: expect.stringContaining('Gatehouse') })
+    expect(message.usage.input_tokens).toBeGreaterThan(0)
+    expect(message.usage.output_tokens).toBeGreaterThan(0)
+  })
+
+  test.each(GENERAL)('%s answers as a stream that its helper puts together', async (model) => {
+    const running = client().messages.stream(asks(model, 'What is Gatehouse?'))
+    let text = ''
+    running.on('text', (piece) => {
+      text += piece
+    })
+    const message = await running.finalMessage()
+    expect(message.content).toMatchObject([{ type: 'text', text }])
+    expect([message.stop_reason, message.usage.output_tokens > 0]).toEqual(['end_turn', true])
+  })
+
+  test.each(GENERAL)('%s calls a tool, and reads its result', async (model) => {
+    const order = {
+      ...asks(model, 'What is the weather in Paris?'),
+      tools: [WEATHER],
+      tool_choice: { type: 'any' as const },
+    }
+    const first = await client().messages.create(order)
+    const call = first.content.find((block) => block.type === 'tool_use')
+    if (call?.type !== 'tool_use') throw new Error('no call')
+    expect([first.stop_reason, call.name, typeof call.input]).toEqual(['tool_use', 'get_weather', 'object'])
+    const result = { type: 'tool_result' as const, tool_use_id: call.id, content: 'Rain, 12 degrees' }
+    const second = await client().messages.create({
+      ...asks(model, ''),
+      tools: [WEATHER],
+      messages: [...order.messages, { role: 'assistant', content: first.content }, { role: 'user', content: [result] }],
+    })
+    expect([second.stop_reason, second.content[0]?.type]).toEqual(['end_turn', 'text'])
+  })
+
+  test('parallel calls whose arguments come in turns are one block after the other', async () => {
+    const call = (index: number, more: object) => chunk({ tool_calls: [{ index, ...more }] })
+    const named = (id: string) => ({ id, type: 'function', function: { name: 'get_weather', arguments: '' } })
+    const says = (text: string) => ({ function: { arguments: text } })
+    served.vendor.answer(
+      stream([
+        chunk({ role: 'assistant', content: '' }),
+        call(0, named('a')),
+        call(1, named('b')),
+        call(0, says('{"city":')),
+        call(1, says('{"city":"Rome"}')),
+        call(0, says('"Paris"}')),
+        chunk({}, 'tool_calls'),
+        usageChunk(),
+      ]),
+    )
+    const message = await client()
+      .messages.stream({ ...asks('v/m', 'Both?'), tools: [WEATHER] })
+      .finalMessage()
+    expect(message.content).toMatchObject([
+      { type: 'tool_use', id: 'a', input: { city: 'Paris' } },
+      { type: 'tool_use', id: 'b', input: { city: 'Rome' } },
+    ])
+    expect(message.usage).toMatchObject({ input_tokens: 9, output_tokens: 3 })
+  })
+
+  test('counts tokens, and finds its models', async () => {
+    const { max_tokens: _, ...asked } = asks('sandbox/general', 'What is Gatehouse?')
+    expect((await client().messages.countTokens(asked)).input_tokens).toBeGreaterThan(3)
+    const ids: string[] = []
+    for await (const model of client().models.list()) ids.push(model.id)
+    expect(ids).toContain('sandbox/general')
+    expect((await client().models.retrieve('sandbox/general')).id).toBe('sandbox/general')
+  })
+
+  test('a failure is the error that its status means, with its request id', async () => {
+    const kinds = { wrong: Client.AuthenticationError, busy: Client.RateLimitError, bad: Client.BadRequestError }
+    expect(await errorOf(client('sk-wrong').messages.create(asks('v/m', 'x')))).toBeInstanceOf(kinds.wrong)
+    served.vendor.answer(failure(429, {}, { 'retry-after': '7' }))
+    expect(await errorOf(client().messages.create(asks('v/m', 'x')))).toBeInstanceOf(kinds.busy)
+    const wild = { ...asks('sandbox/general', 'x'), temperature: 7 } as ReturnType<typeof asks>
+    const error = await errorOf(client().messages.create(wild))
+    expect(error).toBeInstanceOf(kinds.bad)
+    expect(error).toMatchObject({
+      requestID: expect.stringMatching(/^req_/),
+      error: {
+        type: 'error',
+        error: { type: 'invalid_request_error', message: expect.stringContaining('temperature') },
+      },
+    })
+  })
+
+  test('a stream that breaks is an error, never an end', async () => {
+    served.vendor.answer(stream(chunks('Hel', 'lo'), { cutAfter: 2 }))
+    expect(await errorOf(client().messages.stream(asks('v/m', 'x')).finalMessage())).toBeInstanceOf(Error)
+  })
+})
+
+describe('ai with @ai-sdk/anthropic', () => {
+  const model = (id: string) => createAnthropic({ baseURL: served.url, apiKey: served.token })(id)
+
+  test.each(GENERAL)('%s answers, whole and as a stream', async (id) => {
+    const { text, finishReason } = await generateText({ model: model(id), prompt: 'What is Gatehouse?' })
+    expect([text.includes('Gatehouse'), finishReason]).toEqual([true, 'stop'])
+    const streamed = streamText({ model: model(id), prompt: 'What is Gatehouse?' })
+    expect(await streamed.text).toContain('Gatehouse')
+    expect((await streamed.usage).outputTokens).toBeGreaterThan(0)
+  })
+
+  test('uses tools until it has its answer', async () => {
+    const call = { id: 'a', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Paris"}' } }
+    const message = { role: 'assistant', content: null, tool_calls: [call] }
+    const choice = { index: 0, message, logprobs: null, finish_reason: 'tool_calls' }
+    served.vendor.answer(whole({ id: 'x', object: 'chat.completion', created: 1, model: 'm', choices: [choice] }))
+    const asked: unknown[] = []
+    const weather = tool({
+      inputSchema: jsonSchema<{ city: string }>(WEATHER.input_schema as never),
+      execute: async (input) => {
+        asked.push(input)
+        return 'Rain'
+      },
+    })
+    const { text } = await generateText({
+      model: model('v/m'),
+      prompt: 'Weather?',
+      tools: { get_weather: weather },
+      stopWhen: stepCountIs(2),
+    })
+    expect([asked, text]).toEqual([[{ city: 'Paris' }], 'Hello'])
+  })
+})
