@@ -414,3 +414,363 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
     }
   })
 })
+
+const caseOf = (kind: ProviderKind): Case => {
+  const found = CASES.find((given) => given.kind === kind)
+  if (found) return found
+  throw new Error(`no case for ${kind}`)
+}
+
+describe('what a vendor says in the midst of a stream', () => {
+  const SAID: [ProviderKind, string | Uint8Array, object][] = [
+    [
+      'amazon-bedrock',
+      eventFrame('throttlingException', { message: 'Slow' }, 'exception'),
+      { code: 'rate_limit_exceeded' },
+    ],
+    [
+      'amazon-bedrock',
+      eventFrame('validationException', { message: 'Input is too long for requested model.' }, 'exception'),
+      { code: 'context_length_exceeded' },
+    ],
+    [
+      'amazon-bedrock',
+      eventFrame('modelStreamErrorException', { message: 'Oops', originalStatusCode: 500 }, 'exception'),
+      { code: 'bad_upstream_response' },
+    ],
+    ['groq', sse({ error: { message: 'Slow', type: 'rate_limit_error' } }), { code: 'rate_limit_exceeded' }],
+    ['togetherai', sse({ error: { message: 'Oops', type: 'server_error' } }), { code: 'bad_upstream_response' }],
+    ['azure', sse({ error: { message: 'Filtered', code: 'content_filter' } }), { code: 'content_policy_violation' }],
+    [
+      'xai',
+      sse({ type: 'error', code: 'rate_limit_exceeded', message: 'Slow', param: null, sequence_number: 9 }),
+      { code: 'rate_limit_exceeded' },
+    ],
+    [
+      'huggingface',
+      sse({ type: 'response.failed', response: { error: { code: 'server_error', message: 'Oops' } } }),
+      { code: 'bad_upstream_response' },
+    ],
+    [
+      'google-vertex',
+      sse({ error: { code: 429, message: 'Slow', status: 'RESOURCE_EXHAUSTED' } }),
+      { code: 'rate_limit_exceeded' },
+    ],
+    ['mistral', 'data: {"object": nonsense\n\n', { code: 'bad_upstream_response' }],
+  ]
+  test.each(SAID)('%s: an error is told as one, after what was said before it (%#)', async (kind, event, error) => {
+    const given = caseOf(kind)
+    const events = eventsOf(kind, 'stream')
+    const { provider, vendor } = open(given, streamed(kind, [...events.slice(0, -3), event]))
+    const batches = provider.chat?.chunks(callOf(given), NEVER)[Symbol.asyncIterator]()
+    let said = ''
+    const thrown = await errorOf(
+      (async () => {
+        for (let next = await batches?.next(); next && !next.done; next = await batches?.next()) {
+          said += textOf(next.value)
+        }
+      })(),
+    )
+    expect(thrown).toMatchObject(error)
+    expect('Hello there').toStartWith(said)
+    expect(vendor.requests).toHaveLength(1)
+  })
+
+  test('an event of a kind that nobody has seen is passed over, one that carries words is not', async () => {
+    const given = caseOf('cohere')
+    const [first = '', ...rest] = eventsOf('cohere', 'stream')
+    const unseen = (type: string) => `event: ${type}\n${sse({ type, index: 0, delta: { message: { sound: 'x' } } })}`
+    const { provider } = open(
+      given,
+      streamed('cohere', [first, unseen('sound-start'), ...rest]),
+      streamed('cohere', [first, unseen('sound-delta'), ...rest]),
+    )
+    expect(textOf(await chunksOf(provider, callOf(given)))).toBe('Hello there')
+    expect(await errorOf(chunksOf(provider, callOf(given)))).toMatchObject({ code: 'bad_upstream_response' })
+  })
+
+  test('azure: an error before the first words is told as one too', async () => {
+    const early = sse({ error: { message: 'Slow', code: 'rate_limit_exceeded' } })
+    const { provider } = open(caseOf('azure'), streamed('azure', [early]))
+    expect(await errorOf(chunksOf(provider, callOf(caseOf('azure'))))).toMatchObject({ code: 'rate_limit_exceeded' })
+  })
+
+  test('an error with status 200, in JSON where a stream was asked for, is that error', async () => {
+    const body = { error: { message: 'Slow', code: 'rate_limit_exceeded' } }
+    for (const kind of ['mistral', 'groq', 'perplexity'] as const) {
+      const { provider } = open(caseOf(kind), whole(body), whole(body))
+      expect(await errorOf(chunksOf(provider, callOf(caseOf(kind))))).toMatchObject({ code: 'rate_limit_exceeded' })
+      expect(await errorOf(wholeOf(provider, callOf(caseOf(kind))))).toMatchObject({ code: 'rate_limit_exceeded' })
+    }
+  })
+})
+
+function sse(payload: unknown): string {
+  return `data: ${JSON.stringify(payload)}\n\n`
+}
+
+describe('what a vendor has signed', () => {
+  const SIGNED = [
+    [
+      'amazon-bedrock',
+      'messages-compat',
+      { reasoningContent: { reasoningText: { text: 'A greeting.', signature: 'U0lHMQ==' } } },
+    ],
+    ['google-vertex', 'contentgen-compat', { text: 'A greeting.', thought: true, thoughtSignature: 'U0lHMQ==' }],
+  ] as const
+  test.each(SIGNED)('%s: reasoning goes out with its signature, and back with it', async (kind, origin, part) => {
+    const given = caseOf(kind)
+    const { vendor, provider } = open(
+      given,
+      whole(fixture(kind, 'whole.json')),
+      streamed(kind, eventsOf(kind, 'stream')),
+    )
+    const details = [{ text: 'A greeting.', opaque: { origin, value: 'U0lHMQ==' } }]
+    const { message } = (await wholeOf(provider, callOf(given))).choices[0] ?? {}
+    expect(message?.reasoning_details).toEqual(details)
+    const told = deltas(await chunksOf(provider, callOf(given))).flatMap(
+      ({ reasoning_details }) => reasoning_details ?? [],
+    )
+    expect(told).toEqual(details)
+
+    vendor.answer(whole(fixture(kind, 'whole.json')))
+    const history: ChatRequest['messages'] = [
+      { role: 'user', content: 'Say hello.' },
+      {
+        role: 'assistant',
+        content: 'Hello there',
+        reasoning_details: [...details, { text: 'Foreign.', opaque: { origin: 'chatcompat-response', value: 'x' } }],
+      },
+      { role: 'user', content: 'Again.' },
+    ]
+    await wholeOf(provider, callOf(given, { messages: history }))
+    expect(vendor.requests[2]?.body).toContain(JSON.stringify(part).slice(1, -1))
+    expect(vendor.requests[2]?.body).not.toContain('Foreign')
+  })
+
+  test('google-vertex: so does the signature of a call of a tool', async () => {
+    const given = caseOf('google-vertex')
+    const { vendor, provider } = open(
+      given,
+      whole(fixture('google-vertex', 'tool.json')),
+      streamed('google-vertex', eventsOf('google-vertex', 'tool-stream')),
+    )
+    const call = callOf(given, { tools: LOOK })
+    const opaque = { origin: 'contentgen-compat' as const, value: 'U0lHMg==' }
+    const [made] = (await wholeOf(provider, call)).choices[0]?.message.tool_calls ?? []
+    expect(made?.opaque).toEqual(opaque)
+    const told = deltas(await chunksOf(provider, call)).flatMap(({ tool_calls }) => tool_calls ?? [])
+    expect(told.flatMap((one) => one.opaque ?? [])).toEqual([opaque])
+    vendor.answer(whole(fixture('google-vertex', 'whole.json')))
+    const request = { name: 'look', arguments: '{"what":"kite"}' }
+    await wholeOf(provider, {
+      ...call,
+      request: {
+        ...call.request,
+        messages: [
+          { role: 'user', content: 'Look.' },
+          {
+            role: 'assistant',
+            content: null,
+            tool_calls: [
+              { id: 'a', function: request, opaque },
+              { id: 'b', function: request },
+            ],
+          },
+          { role: 'tool', tool_call_id: 'a', content: 'a kite' },
+          { role: 'tool', tool_call_id: 'b', content: [{ type: 'text', text: 'gone' }], is_error: true },
+        ],
+      },
+    })
+    const { contents = [] } = (vendor.requests[2]?.json() ?? {}) as {
+      contents?: { parts: Record<string, unknown>[] }[]
+    }
+    const [, calls, results] = contents
+    expect(calls?.parts.map(({ thoughtSignature }) => thoughtSignature)).toEqual(['U0lHMg==', undefined])
+    // Results of calls that were made at once stand together.
+    expect(results?.parts.map(({ functionResponse }) => functionResponse)).toMatchObject([
+      { name: 'look', response: { content: 'a kite' } },
+      { name: 'look', response: { error: 'gone' } },
+    ])
+  })
+
+  test('deepseek and alibaba get the reasoning of the turn in plain words', async () => {
+    for (const kind of ['deepseek', 'alibaba'] as const) {
+      const given = caseOf(kind)
+      const { vendor, provider } = open(given, whole(fixture(kind, 'whole.json')))
+      const calls = [{ id: 'a', function: { name: 'look', arguments: '{}' } }]
+      const messages: ChatRequest['messages'] = [
+        { role: 'user', content: 'Look.' },
+        { role: 'assistant', content: null, reasoning_content: 'I should look.', tool_calls: calls },
+        { role: 'tool', tool_call_id: 'a', content: 'a kite' },
+      ]
+      await wholeOf(provider, callOf(given, { messages, tools: LOOK }))
+      expect(vendor.requests[0]?.json().messages).toMatchObject([{}, { reasoning_content: 'I should look.' }, {}])
+    }
+  })
+})
+
+describe('what a package would lose is refused by name, and nothing is sent', () => {
+  const schema = { type: 'json_schema' as const, json_schema: { name: 'x', schema: { type: 'object' } } }
+  const used: ChatRequest['messages'] = [
+    { role: 'user', content: 'Look.' },
+    { role: 'assistant', content: null, tool_calls: [{ id: 'a', function: { name: 'look', arguments: '{}' } }] },
+    { role: 'tool', tool_call_id: 'a', content: 'a kite' },
+  ]
+  const sound: ChatRequest['messages'] = [
+    { role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }] },
+  ]
+  const LOST: [ProviderKind, Partial<ChatRequest>, string][] = [
+    ['mistral', { n: 2 }, 'n'],
+    ['mistral', { logprobs: true }, 'logprobs'],
+    ['mistral', { functions: [{ name: 'f' }] }, 'functions'],
+    ['mistral', { web_search_options: {} }, 'web_search_options'],
+    ['mistral', { web_search: { enable: true } }, 'web_search'],
+    ['togetherai', { response_format: schema }, 'response_format'],
+    ['perplexity', { tools: LOOK }, 'tools'],
+    ['perplexity', { stop: ['x'] }, 'stop'],
+    ['perplexity', { response_format: { type: 'json_object' } }, 'response_format'],
+    ['huggingface', { stop: 'x' }, 'stop'],
+    ['huggingface', { messages: used, tools: LOOK }, 'messages'],
+    ['xai', { stop: ['x'] }, 'stop'],
+    ['amazon-bedrock', { messages: used }, 'tools'],
+    ['amazon-bedrock', { messages: used, tools: LOOK, tool_choice: 'none' }, 'tool_choice'],
+    ['groq', { messages: sound }, 'messages'],
+    ['mistral', { messages: [{ role: 'function', name: 'f', content: 'x' }] }, 'messages[0].role'],
+    [
+      'mistral',
+      { messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'f' } }] }] },
+      'messages[0].content[0].file.file_id',
+    ],
+  ]
+  test.each(LOST)('%s: %j', async (kind, more, param) => {
+    const { vendor, provider } = open(caseOf(kind))
+    for (const asked of [wholeOf, chunksOf]) {
+      expect(await errorOf(asked(provider, callOf(caseOf(kind), more)))).toMatchObject({
+        code: 'unsupported_parameter',
+        detail: { param },
+      })
+    }
+    expect(vendor.requests).toEqual([])
+  })
+
+  test('what only tunes is left out, and the operator can see it', async () => {
+    const { vendor, provider, logged } = open(caseOf('perplexity'), whole(fixture('perplexity', 'whole.json')))
+    await wholeOf(provider, callOf(caseOf('perplexity'), { seed: 7, logit_bias: { 1: 2 } }))
+    expect(vendor.requests[0]?.json().seed).toBeUndefined()
+    expect(logged()).toContain('"seed"')
+  })
+})
+
+describe('how much is to be thought, and other words that the vendors write differently', () => {
+  const WRITTEN: [ProviderKind, Partial<ChatRequest>, Record<string, unknown>][] = [
+    ['alibaba', { reasoning_budget: 2000 }, { enable_thinking: true, thinking_budget: 2000 }],
+    ['alibaba', { thinking_enabled: false }, { enable_thinking: false }],
+    ['cohere', { reasoning_budget: 2000 }, { thinking: { type: 'enabled', token_budget: 2000 } }],
+    ['cohere', { reasoning_budget: 0 }, { thinking: { type: 'disabled' } }],
+    ['deepseek', { thinking_enabled: true }, { thinking: { type: 'enabled' } }],
+    ['fireworks', { reasoning_budget: 2000 }, { thinking: { type: 'enabled', budget_tokens: 2000 } }],
+    ['google-vertex', { reasoning_budget: 0 }, { generationConfig: { thinkingConfig: { thinkingBudget: 0 } } }],
+    [
+      'google-vertex',
+      { reasoning_effort: 'low' },
+      { generationConfig: { thinkingConfig: { thinkingLevel: 'low', includeThoughts: true } } },
+    ],
+    ['groq', { reasoning_effort: 'low' }, { reasoning_effort: 'low' }],
+    ['xai', { reasoning_effort: 'high' }, { reasoning: { effort: 'high' } }],
+    [
+      'amazon-bedrock',
+      { reasoning_budget: 2000 },
+      { additionalModelRequestFields: { thinking: { type: 'enabled', budget_tokens: 2000 } } },
+    ],
+    [
+      'mistral',
+      { parallel_tool_calls: false, tools: LOOK, tool_choice: 'required' },
+      { parallel_tool_calls: false, tool_choice: 'any' },
+    ],
+    ['azure', { user: 'u1', max_completion_tokens: 9 }, { user: 'u1', max_tokens: 9 }],
+    [
+      'azure',
+      {
+        response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' }, strict: true } },
+      },
+      {
+        response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' }, strict: true } },
+      },
+    ],
+    ['cohere', { top_k: 5, top_p: 0.5, stop: ['x'] }, { k: 5, p: 0.5, stop_sequences: ['x'] }],
+    [
+      'perplexity',
+      { web_search_options: { search_context_size: 'high' } },
+      { web_search_options: { search_context_size: 'high' } },
+    ],
+    ['xai', { web_search: { enable: true } }, { tools: [{ type: 'web_search' }] }],
+    ['google-vertex', { web_search: { enable: true } }, { tools: [{ googleSearch: {} }] }],
+    [
+      'fireworks',
+      { provider_options: { fireworks: { mirostat: 1, max_tokens: 99, MaxTokens: 9, n: 3 }, groq: { x: 1 } } },
+      { mirostat: 1, max_tokens: 50 },
+    ],
+  ]
+  test.each(WRITTEN)('%s: %j', async (kind, more, body) => {
+    const { vendor, provider } = open(caseOf(kind), whole(fixture(kind, 'whole.json')))
+    await wholeOf(provider, callOf(caseOf(kind), more))
+    expect(vendor.requests[0]?.json()).toMatchObject(body)
+    expect(vendor.requests[0]?.json()).not.toMatchObject({ MaxTokens: 9 })
+  })
+
+  test('an option of the vendor’s own that its package does not take is named', async () => {
+    const { vendor, provider } = open(caseOf('mistral'))
+    const call = callOf(caseOf('mistral'), { provider_options: { mistral: { safePrompt: 'perhaps' } } })
+    const thrown = await errorOf(wholeOf(provider, call))
+    expect(thrown).toMatchObject({ code: 'invalid_value', detail: { param: 'provider_options.mistral' } })
+    expect(thrown.message).toContain('safePrompt')
+    expect(vendor.requests).toEqual([])
+  })
+
+  test('the operator’s defaults, new names and dropped fields hold', async () => {
+    const given = caseOf('azure')
+    const vendor = startVendor(whole(fixture('azure', 'whole.json')))
+    started.push(vendor)
+    const { provider } = provide({
+      kind: 'azure',
+      base_url: `${vendor.origin}/openai/v1`,
+      key: KEY,
+      request_defaults: { top_p: 0.3, serviceTier: 'flex' },
+      fields: { rename: { max_tokens: 'maxCompletionTokens' }, drop: ['temperature'] },
+    })
+    await wholeOf(provider, callOf(given))
+    const sent = vendor.requests[0]?.json()
+    expect(sent).toMatchObject({ max_completion_tokens: 50, top_p: 0.3 })
+    expect([sent?.max_tokens, sent?.temperature]).toEqual([undefined, undefined])
+  })
+
+  test('bedrock does not think after a call that was made without, nor where one is demanded', async () => {
+    const given = caseOf('amazon-bedrock')
+    const { vendor, provider } = open(given)
+    vendor.otherwise(whole(fixture('amazon-bedrock', 'whole.json')))
+    const calls = [{ id: 'a', function: { name: 'look', arguments: '{}' } }]
+    const messages: ChatRequest['messages'] = [
+      { role: 'user', content: 'Look.' },
+      { role: 'assistant', content: null, tool_calls: calls },
+      { role: 'tool', tool_call_id: 'a', content: 'a kite' },
+    ]
+    await wholeOf(provider, callOf(given, { messages, tools: LOOK, reasoning_budget: 2000 }))
+    await wholeOf(provider, callOf(given, { tools: LOOK, tool_choice: 'required', reasoning_budget: 2000 }))
+    for (const request of vendor.requests) expect(request.body).not.toContain('thinking')
+  })
+
+  test('perplexity’s sources are citations, whole and streamed', async () => {
+    const given = caseOf('perplexity')
+    const { provider } = open(
+      given,
+      whole(fixture('perplexity', 'whole.json')),
+      streamed('perplexity', eventsOf('perplexity', 'stream')),
+    )
+    const urls = ['https://kites.example/a', 'https://kites.example/b']
+    const { message } = (await wholeOf(provider, callOf(given))).choices[0] ?? {}
+    expect(message?.annotations?.map(({ url_citation }) => url_citation.url)).toEqual(urls)
+    const told = deltas(await chunksOf(provider, callOf(given))).flatMap(({ annotations }) => annotations ?? [])
+    expect(told.map(({ url_citation }) => url_citation.url)).toEqual(urls)
+  })
+})

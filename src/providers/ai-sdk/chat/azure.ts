@@ -32,7 +32,8 @@ export function azure({ id, config, environment = {} }: AiSdkParts): ChatVendor 
     home,
     chatUrl: (base_url) => base_url.replace(/\/v1\/?$/, ''),
     key_env: ['AZURE_API_KEY', 'AZURE_OPENAI_API_KEY'],
-    namespace: 'azure',
+    // The one package under the other's name reads its options by its own.
+    namespace: api === 'chat' ? 'openai' : 'azure',
     async load({ key, fetch }) {
       const { createAzure } = await import('@ai-sdk/azure')
       const made = createAzure({

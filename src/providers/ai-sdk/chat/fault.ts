@@ -56,11 +56,26 @@ export function createChatFaults({ provider, vendor, secrets, clock }: FaultPart
       : new GatewayError('bad_upstream_response', `${upstream} broke its answer off by itself.`)
   }
 
+  /** An error of the vendor's as its package hands it on: its own words first, then the status that the package guessed. */
+  function told(error: unknown, model: string): GatewayError | undefined {
+    const payload = payloadOf(error)
+    if (payload === undefined) return undefined
+    const byWords = inAnswer(payload, model)
+    const status = isRecord(error) && typeof error.statusCode === 'number' ? error.statusCode : 0
+    return byWords.code === 'bad_upstream_response' && status >= 400
+      ? refusalToError({ provider, model, status, headers: undefined, payload, secrets, clock })
+      : byWords
+  }
+
   return {
     thrown(thrown, wire, model) {
       if (wire.failure) return wire.failure
       if (thrown instanceof GatewayError) return thrown
-      return heard(wire, model) ?? (wire.answer ? notUnderstood(thrown, wire) : unsent(thrown, vendor, provider))
+      if (!wire.answer) return unsent(thrown, vendor, provider)
+      const said = heard(wire, model)
+      // Some packages wait for the first words of a stream, and throw what came instead.
+      const isCall = isRecord(thrown) && thrown.name === 'AI_APICallError' && isRecord(thrown.data)
+      return said ?? (isCall ? told(thrown, model) : undefined) ?? notUnderstood(thrown, wire)
     },
     inStream(error, wire, model) {
       if (wire.failure) return wire.failure
@@ -68,13 +83,7 @@ export function createChatFaults({ provider, vendor, secrets, clock }: FaultPart
       // With no data it is the package's word for a stream that ended without a finish.
       if (isRecord(error) && error.name === 'AI_InvalidResponseDataError' && error.data === undefined)
         return cut(wire, model)
-      const payload = payloadOf(error)
-      const status = isRecord(error) && typeof error.statusCode === 'number' ? error.statusCode : 0
-      if (payload === undefined) return notUnderstood(error, wire)
-      if (status >= 400) {
-        return refusalToError({ provider, model, status, headers: undefined, payload, secrets, clock })
-      }
-      return inAnswer(payload, model)
+      return told(error, model) ?? notUnderstood(error, wire)
     },
     cut,
   }
