@@ -128,7 +128,7 @@ export type TaskStore = {
   hasten(task_ids: string[], now_ms: number): Promise<void>
   /** Notes the wish and makes the task due; undefined when there is none such, or it has ended. */
   askCancel(task_id: string, now: { now: number; now_ms: number }): Promise<Task | undefined>
-  /** For the operator: makes an ended or waiting task due again, with another deadline. False: no such task. */
+  /** For the operator: makes a waiting or failed task due again, with another deadline. False: there is none such. */
   resume(task_id: string, change: { due_ms: number; deadline_at: number }): Promise<boolean>
   /** Hides an ended task from everyone and makes its outputs due for removal; false if there is none such. */
   remove(task_id: string, token_id: string, now: number): Promise<boolean>

@@ -608,7 +608,7 @@ for (const engine of ENGINES) {
         expect((await store.tasks.find('task_a'))?.cancel_asked_at).toBeNull()
       })
 
-      test('the operator makes a waiting or ended task due again; one in hand keeps its holder', async () => {
+      test('the operator makes a waiting or failed task due again; one in hand keeps its holder', async () => {
         const store = await engine.open()
         await store.tasks.save(await inHand(store, { task: task('ended') }), FAILURE)
         await addAll(store, task('waits', { due_ms: 99_000 }))
@@ -617,6 +617,8 @@ for (const engine of ENGINES) {
         for (const name of ['ended', 'waits', 'held'])
           expect(await store.tasks.resume(`task_${name}`, again)).toBe(true)
         expect(await store.tasks.resume('task_none', again)).toBe(false)
+        await store.tasks.save(await inHand(store, { task: task('made') }), SUCCESS)
+        expect(await store.tasks.resume('task_made', again)).toBe(false)
         expect(await store.tasks.find('task_ended')).toMatchObject({ ...again, status: 'FAILURE' })
         expect(await store.tasks.find('task_waits')).toMatchObject(again)
         expect(await store.tasks.find('task_held')).toEqual({ ...held, deadline_at: 8_000 })

@@ -67,6 +67,7 @@ export function taskStore(engine: Engine): TaskStore {
           .set({ deadline_at, due_ms: sql<number>`case when leased_by = '' then ${due_ms} else due_ms end` })
           .where('task_id', '=', task_id)
           .where('deleted_at', 'is', null)
+          .where('status', '!=', 'SUCCESS') // nothing is left to be learnt of it
           .returning('status')
           .executeTakeFirst(),
       )
