@@ -1,9 +1,11 @@
 /** The vendors of chat models behind AI SDK packages, each against a loopback vendor that answers in the vendor's own shapes. */
 import { afterEach, describe, expect, test } from 'bun:test'
+import { createHash, createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
 import { createLog } from '../src/kit/log.ts'
+import type { Media } from '../src/providers/media.ts'
 import type { ChatCall, Provider } from '../src/providers/provider.ts'
 import { createProvider } from '../src/providers/registry.ts'
 import { createTransport } from '../src/providers/transport.ts'
@@ -172,7 +174,7 @@ afterEach(async () => {
   for (const vendor of started.splice(0)) await vendor.stop()
 })
 
-function provide(config: ProviderConfig, environment: Record<string, string> = {}) {
+function provide(config: ProviderConfig, environment: Record<string, string> = {}, media?: Media) {
   const clock = manualClock()
   const lines: string[] = []
   const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => lines.push(text) })
@@ -186,6 +188,7 @@ function provide(config: ProviderConfig, environment: Record<string, string> = {
     log,
     environment,
     manual: async () => [],
+    ...(media ? { media } : {}),
   })
   const logged = () => {
     log.flush()
@@ -772,5 +775,161 @@ describe('how much is to be thought, and other words that the vendors write diff
     expect(message?.annotations?.map(({ url_citation }) => url_citation.url)).toEqual(urls)
     const told = deltas(await chunksOf(provider, callOf(given))).flatMap(({ annotations }) => annotations ?? [])
     expect(told.map(({ url_citation }) => url_citation.url)).toEqual(urls)
+  })
+})
+
+describe('who we are at a vendor', () => {
+  const SIGNER = { region: 'eu-west-1', accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG' }
+
+  /** The signature of version 4, made again from what arrived. */
+  function signatureOf({ method, path, headers, body }: Vendor['requests'][number]): string {
+    const found = /SignedHeaders=([^,]+), Signature=/.exec(headers.authorization ?? '')
+    const names = found?.[1]?.split(';') ?? []
+    const time = headers['x-amz-date'] ?? ''
+    const scope = `${time.slice(0, 8)}/${SIGNER.region}/bedrock/aws4_request`
+    const hash = (text: string) => createHash('sha256').update(text).digest('hex')
+    const mac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest()
+    const lines = names.map((name) => `${name}:${headers[name]}\n`).join('')
+    const canonical = [
+      method,
+      path.split('/').map(encodeURIComponent).join('/'),
+      '',
+      lines,
+      names.join(';'),
+      hash(body),
+    ]
+    const text = ['AWS4-HMAC-SHA256', time, scope, hash(canonical.join('\n'))].join('\n')
+    const key = scope.split('/').reduce<string | Buffer>(mac, `AWS4${SIGNER.secretAccessKey}`)
+    return mac(key, text).toString('hex')
+  }
+
+  test('bedrock: requests are signed for the address that they go to, by written or found credentials', async () => {
+    const { region, ...pair } = SIGNER
+    const environment = {
+      AWS_REGION: region,
+      AWS_ACCESS_KEY_ID: pair.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: pair.secretAccessKey,
+    }
+    for (const [options, around] of [
+      [{ ...SIGNER, sessionToken: 'session-token' }, {}],
+      [undefined, environment],
+    ] as const) {
+      const vendor = startVendor(
+        whole(fixture('amazon-bedrock', 'whole.json')),
+        whole({ message: `no ${pair.secretAccessKey}` }, { status: 400 }),
+      )
+      started.push(vendor)
+      const { provider } = provide(
+        { kind: 'amazon-bedrock', base_url: vendor.origin, ...(options ? { options } : {}) },
+        around,
+      )
+      await wholeOf(provider, callOf(caseOf('amazon-bedrock')))
+      const [asked] = vendor.requests
+      if (!asked) throw new Error('nothing was asked')
+      expect(asked.headers.authorization).toEndWith(`Signature=${signatureOf(asked)}`)
+      expect(asked.headers.authorization).toContain('host')
+      expect(asked.headers['x-amz-security-token']).toBe(options?.sessionToken as string)
+      const thrown = await errorOf(wholeOf(provider, callOf(caseOf('amazon-bedrock'))))
+      expect(thrown.message).toBe('no [redacted]')
+    }
+  })
+
+  const WRONG: [ProviderConfig, RegExp][] = [
+    [{ kind: 'amazon-bedrock' }, /providers\.acme needs a key .*AWS_ACCESS_KEY_ID/],
+    [{ kind: 'amazon-bedrock', options: { accessKeyId: 'only-half' } }, /providers\.acme needs a key/],
+    [{ kind: 'amazon-bedrock', options: { accessKey: 'x' } }, /options has no "accessKey".* it has region/],
+    [{ kind: 'amazon-bedrock', key: KEY, options: { region: 'eu west' } }, /options\.region must be/],
+    [{ kind: 'azure', key: KEY }, /needs options\.resourceName/],
+    [{ kind: 'azure', key: KEY, options: { resourceName: 'a.b' } }, /needs options\.resourceName/],
+    [{ kind: 'azure', key: KEY, options: { resourceName: 'a', api: 'x' } }, /must be chat or responses/],
+    [{ kind: 'azure', options: { resourceName: 'a' } }, /needs a key: write key, or set AZURE_API_KEY/],
+    [{ kind: 'groq' }, /providers\.acme needs a key: write key, or set GROQ_API_KEY/],
+    [{ kind: 'cohere', key: 'two words' }, /providers\.acme\.key holds a space/],
+  ]
+  test.each(WRONG)('%j is told what would be right', (config, message) => {
+    expect(() => provide(config)).toThrow(message)
+  })
+
+  test('azure: deployments have addresses of their own where that is asked for, and the responses API too', async () => {
+    const paths = async (options: Record<string, unknown>) => {
+      const vendor = startVendor()
+      started.push(vendor)
+      const { provider } = provide({ kind: 'azure', base_url: `${vendor.origin}/openai`, key: KEY, options })
+      await wholeOf(provider, callOf(caseOf('azure'))).catch(() => {})
+      return vendor.requests[0]?.path
+    }
+    expect(await paths({ deploymentUrls: true, apiVersion: '2025-04-01-preview' })).toBe(
+      '/openai/deployments/my-deployment/chat/completions?api-version=2025-04-01-preview',
+    )
+    expect(await paths({ api: 'responses' })).toBe('/openai/v1/responses?api-version=v1')
+  })
+
+  test('google-vertex: an access token takes the place of the key', async () => {
+    const vendor = startVendor(whole(fixture('google-vertex', 'whole.json')))
+    started.push(vendor)
+    const { provider } = provide({
+      kind: 'google-vertex',
+      base_url: vendor.origin,
+      key: 'ya29.token',
+      options: { project: 'p' },
+    })
+    await wholeOf(provider, callOf(caseOf('google-vertex')))
+    const [asked] = vendor.requests
+    expect([asked?.headers.authorization, asked?.headers['x-goog-api-key']]).toEqual(['Bearer ya29.token', undefined])
+  })
+
+  test('the same provider makes videos, where its vendor does', () => {
+    for (const kind of ['xai', 'alibaba', 'google-vertex'] as const) {
+      const { provider } = provide({ kind, key: KEY })
+      expect([typeof provider.chat?.whole, typeof provider.video?.start]).toEqual(['function', 'function'])
+    }
+  })
+
+  test('alibaba: an address that is written for videos leads to chat in the same region', async () => {
+    const vendor = startVendor(whole(fixture('alibaba', 'whole.json')))
+    started.push(vendor)
+    const { provider } = provide({ kind: 'alibaba', base_url: `${vendor.origin}/api/v1`, key: KEY })
+    await wholeOf(provider, callOf(caseOf('alibaba')))
+    expect(vendor.requests[0]?.path).toBe('/compatible-mode/v1/chat/completions')
+  })
+
+  test('its models are listed, those of other trades left out', async () => {
+    const list = { object: 'list', data: [{ id: 'b', created: 7 }, { id: 'text-embed-1' }, { id: 'a', type: 'image' }] }
+    for (const kind of ['mistral', 'groq', 'deepinfra', 'xai', 'deepseek', 'alibaba'] as const) {
+      const given = caseOf(kind)
+      const { vendor, provider } = open(given, whole(list), whole({ error: 'no' }, { status: 401 }), whole('<html>'))
+      expect(await provider.listModels?.(NEVER)).toEqual([{ model: 'b', created: 7 }])
+      const base = kind === 'deepinfra' ? '/v1/openai' : given.base
+      expect([vendor.requests[0]?.path, vendor.requests[0]?.headers.authorization]).toEqual([
+        `${base}/models`,
+        `Bearer ${KEY}`,
+      ])
+      expect(await errorOf(Promise.resolve(provider.listModels?.(NEVER)))).toMatchObject({ code: 'upstream_auth' })
+      expect(await errorOf(Promise.resolve(provider.listModels?.(NEVER)))).toMatchObject({
+        code: 'bad_upstream_response',
+      })
+    }
+  })
+
+  test('bedrock and cohere get the bytes of an image that was given by its address', async () => {
+    const address = 'https://pictures.example/kite.png'
+    for (const kind of ['amazon-bedrock', 'cohere'] as const) {
+      const given = caseOf(kind)
+      const vendor = startVendor(whole(fixture(kind, 'whole.json')))
+      started.push(vendor)
+      const fetched: string[] = []
+      const media: Media = {
+        async read(value) {
+          fetched.push(value)
+          return { bytes: new Uint8Array([137, 80, 78, 71]), content_type: 'image/png' }
+        },
+        check: async () => {},
+      }
+      const { provider } = provide({ kind, base_url: vendor.origin + given.base, key: KEY }, {}, media)
+      const content = [{ type: 'image_url' as const, image_url: { url: address } }]
+      await wholeOf(provider, callOf(given, { messages: [{ role: 'user', content }] }))
+      expect(fetched).toEqual([address])
+      expect(vendor.requests[0]?.body).toContain('iVBORw==')
+    }
   })
 })

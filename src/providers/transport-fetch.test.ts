@@ -16,7 +16,7 @@ const answerOf = (status: number, text: string, headers: Record<string, string> 
   drop: () => {},
 })
 
-function fetching(answer: () => UpstreamAnswer, orders = true) {
+function fetching(answer: () => UpstreamAnswer, orders = true, stream = false) {
   const sent: UpstreamRequest[] = []
   const transport: Transport = {
     async send(request) {
@@ -30,6 +30,7 @@ function fetching(answer: () => UpstreamAnswer, orders = true) {
     timeouts: DEFAULT_TIMEOUTS,
     signal: new AbortController().signal,
     orders,
+    stream,
     route: ({ url, headers }) => (url.startsWith('https://own.example') ? { url, headers } : undefined),
   })
   return { ...made, sent }
@@ -103,5 +104,55 @@ describe('a fetch over the transport', () => {
     fails = false
     await fetch('https://own.example/a')
     expect(wire.failure).toBeUndefined()
+  })
+
+  describe('of a streamed answer', () => {
+    /** An answer that counts how often it is read. */
+    const streaming = (pieces: (string | GatewayError)[]) => {
+      const state = { reads: 0, isDropped: false }
+      const answer: UpstreamAnswer = {
+        ...answerOf(200, '', { 'content-type': 'text/event-stream' }),
+        async read() {
+          const piece = pieces[state.reads++]
+          if (piece instanceof GatewayError) throw piece
+          return piece === undefined ? undefined : new TextEncoder().encode(piece)
+        },
+        drop: () => {
+          state.isDropped = true
+        },
+      }
+      return { answer, state }
+    }
+
+    test('hands on what comes, and reads no further than its reader', async () => {
+      const { answer, state } = streaming(['a', 'b', 'c'])
+      const { fetch, sent } = fetching(() => answer, false, true)
+      const response = await fetch('https://own.example/a', { method: 'POST', body: '{}' })
+      expect([state.reads, sent[0]?.stream, sent[0]?.headers['accept-encoding']]).toEqual([0, true, 'identity'])
+      const reader = response.body?.getReader()
+      expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('a')
+      expect(state.reads).toBe(1)
+      await reader?.cancel()
+      expect(state).toEqual({ reads: 1, isDropped: true })
+    })
+
+    test('breaks where it broke, and keeps why', async () => {
+      const cut = new GatewayError('upstream_cut', 'cut')
+      const { answer } = streaming(['a', cut])
+      const { fetch, wire } = fetching(() => answer, false, true)
+      const response = await fetch('https://own.example/a')
+      expect(await response.text().catch((error: unknown) => error)).toBe(cut)
+      expect(wire.failure).toBe(cut)
+    })
+
+    test('reads JSON and refusals whole', async () => {
+      const json = answerOf(200, '{"error":"no"}', { 'content-type': 'application/json' })
+      const { fetch, wire } = fetching(() => json, false, true)
+      expect(await (await fetch('https://own.example/a')).text()).toBe('{"error":"no"}')
+      expect(wire.answer?.text).toBe('{"error":"no"}')
+      const refused = fetching(() => answerOf(429, 'slow'), false, true)
+      await refused.fetch('https://own.example/a')
+      expect(refused.wire.answer).toMatchObject({ status: 429, text: 'slow' })
+    })
   })
 })

@@ -16,7 +16,10 @@ export async function* eagerly<Item>(stream: ReadableStream<Item>): AsyncGenerat
       for (let next = await reader.read(); !next.done; next = await reader.read()) {
         ahead.push(next.value)
         wake()
-        if (ahead.length >= MAX_AHEAD) await new Promise<void>((resolve) => (resume = resolve))
+        if (ahead.length >= MAX_AHEAD)
+          await new Promise<void>((resolve) => {
+            resume = resolve
+          })
       }
       end = {}
     } catch (failure) {
@@ -28,7 +31,10 @@ export async function* eagerly<Item>(stream: ReadableStream<Item>): AsyncGenerat
   const pumping = pump()
   try {
     for (;;) {
-      if (ahead.length === 0 && !end) await new Promise<void>((resolve) => (wake = resolve))
+      if (ahead.length === 0 && !end)
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
       const batch = ahead
       ahead = []
       resume()

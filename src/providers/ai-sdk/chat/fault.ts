@@ -40,10 +40,10 @@ export function createChatFaults({ provider, vendor, secrets, clock }: FaultPart
 
   const inAnswer = (payload: unknown, model: string) => errorInAnswer({ provider, model, payload, secrets, clock })
 
-  const notUnderstood = (cause: unknown, { answer }: Wire) =>
+  const notUnderstood = (thrown: unknown, { answer }: Wire) =>
     new GatewayError('bad_upstream_response', `${upstream} answered with something that could not be read.`, {
       ...(answer ? { upstream_status: answer.status } : {}),
-      cause,
+      cause: nameOf(thrown),
     })
 
   function cut(wire: Wire, model: string, raw?: string): GatewayError {
@@ -113,6 +113,9 @@ function payloadOf(error: unknown): unknown {
   return said ?? { error: { message, type, code } }
 }
 
+/** Packages put the whole request into their errors, so nothing but the name goes on. */
+const nameOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : typeof thrown)
+
 /** Nothing was sent: the package would not take the request. */
 function unsent(thrown: unknown, { kind }: ChatVendor, provider: string): GatewayError {
   const name = thrown instanceof Error ? thrown.name : ''
@@ -130,7 +133,9 @@ function unsent(thrown: unknown, { kind }: ChatVendor, provider: string): Gatewa
     const param = `provider_options.${kind}`
     return new GatewayError('invalid_value', `"${param}" was not understood: ${faultsOf(thrown)}.`, { param })
   }
-  return new GatewayError('internal_error', `The request for "${provider}" could not be written.`, { cause: thrown })
+  return new GatewayError('internal_error', `The request for "${provider}" could not be written.`, {
+    cause: nameOf(thrown),
+  })
 }
 
 /** The names of the members at fault; their values may be large or private. */
