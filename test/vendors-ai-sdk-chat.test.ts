@@ -933,3 +933,9 @@ describe('who we are at a vendor', () => {
     }
   })
 })
+
+test('the manual has a row for every vendor', () => {
+  const page = readFileSync(new URL('../docs/manual/chat-packages.md', import.meta.url), 'utf8')
+  const rows = [...page.matchAll(/^\| `([a-z-]+)` \| .*(?:_KEY|HF_TOKEN|BEDROCK)/gm)].map(([, kind]) => kind)
+  expect(rows.sort()).toEqual(CASES.map(({ kind }) => kind as string).sort())
+})

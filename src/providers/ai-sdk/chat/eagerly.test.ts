@@ -4,7 +4,11 @@ import { eagerly } from './eagerly.ts'
 describe('a stream read eagerly', () => {
   test('gives what came meanwhile in one batch, in order, nothing twice', async () => {
     let control: ReadableStreamDefaultController<number> | undefined
-    const stream = new ReadableStream<number>({ start: (one) => void (control = one) })
+    const stream = new ReadableStream<number>({
+      start(one) {
+        control = one
+      },
+    })
     const batches = eagerly(stream)
     const first = batches.next()
     control?.enqueue(1)
@@ -30,7 +34,11 @@ describe('a stream read eagerly', () => {
   test('tells a failure after what came before it, and cancels when it is left', async () => {
     let isCancelled = false
     let control: ReadableStreamDefaultController<number> | undefined
-    const failing = new ReadableStream<number>({ start: (one) => void (control = one) })
+    const failing = new ReadableStream<number>({
+      start(one) {
+        control = one
+      },
+    })
     const batches = eagerly(failing)
     const first = batches.next()
     control?.enqueue(1)
