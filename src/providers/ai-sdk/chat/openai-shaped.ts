@@ -1,5 +1,16 @@
 /** Vendors whose packages need nothing but a key: one row each. */
+import type { Provider } from '../../provider.ts'
+import type { AiSdkParts } from '../vendor.ts'
+import { createAiSdkChat } from './ai-sdk-chat.ts'
 import type { ChatVendor } from './vendor.ts'
+
+type PlainVendor = Pick<ChatVendor, 'kind' | 'home' | 'key_env' | 'load'> & Partial<ChatVendor>
+
+/** A vendor of whom nothing more is to be told than where it is, what opens it, and its package. */
+export const plain =
+  (row: PlainVendor) =>
+  (parts: AiSdkParts): Provider =>
+    createAiSdkChat(parts, { namespace: row.kind, models: '/models', ...row })
 
 /** What packages for OpenAI-shaped vendors hand on under these names. */
 const COMMON = { user: 'user', verbosity: 'textVerbosity' } as const
