@@ -85,6 +85,10 @@ const CASES: Case[] = [
     reasons: true,
     cached: 4,
   }),
+  openaiShaped('moonshotai', 'kimi-k2-0905-preview', '/v1', {
+    body: { model: 'kimi-k2-0905-preview', messages: MESSAGES, max_completion_tokens: 50, temperature: 0.5 },
+    cached: 4,
+  }),
   openaiShaped('perplexity', 'sonar', '', {
     hasTools: false,
     invalid: { error: { message: 'Unrecognized thing', type: 'invalid_request', code: 400 } },

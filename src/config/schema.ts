@@ -91,6 +91,7 @@ export const PROVIDER_KINDS = [
   'messages-compat',
   'minimax',
   'mistral',
+  'moonshotai',
   'perplexity',
   'replicate',
   'runway',

@@ -8,7 +8,7 @@ import { createAiSdkChat } from './chat/ai-sdk-chat.ts'
 import { createAmazonBedrockChat } from './chat/amazon-bedrock.ts'
 import { azure } from './chat/azure.ts'
 import { googleVertexChat } from './chat/google-vertex.ts'
-import { DEEPINFRA, FIREWORKS, GROQ, MISTRAL, TOGETHERAI } from './chat/openai-shaped.ts'
+import { DEEPINFRA, FIREWORKS, GROQ, MISTRAL, plain, TOGETHERAI } from './chat/openai-shaped.ts'
 import { ALIBABA_CHAT, COHERE, DEEPSEEK, HUGGINGFACE, PERPLEXITY, XAI_CHAT } from './chat/vendors.ts'
 import { FAL } from './fal.ts'
 import { GOOGLE } from './google.ts'
@@ -37,6 +37,12 @@ export const AI_SDK_KINDS = {
   huggingface: (parts) => createAiSdkChat(parts, HUGGINGFACE),
   minimax: (parts) => createAiSdkVideo(parts, MINIMAX),
   mistral: (parts) => createAiSdkChat(parts, MISTRAL),
+  moonshotai: plain({
+    kind: 'moonshotai',
+    home: 'https://api.moonshot.ai/v1',
+    key_env: ['MOONSHOT_API_KEY'],
+    load: async (at) => (await import('@ai-sdk/moonshotai')).createMoonshotAI({ apiKey: at.key, fetch: at.fetch }),
+  }),
   perplexity: (parts) => createAiSdkChat(parts, PERPLEXITY),
   replicate: (parts) => createAiSdkVideo(parts, REPLICATE),
   togetherai: (parts) => createAiSdkChat(parts, TOGETHERAI),
