@@ -235,6 +235,9 @@ export const ModelConfig = Type.Object(
       Type.Enum([...RETIRED_POLICIES], { description: 'refuse (410), serve, or redirect to `replaced_by`.' }),
     ),
     limits: optional(Limits),
+    context_tokens: optional(
+      Type.Integer({ minimum: 1, description: 'How many tokens fit, of input and output together. Only shown.' }),
+    ),
     fields: optional(
       Type.Array(Type.Enum([...EXTRA_FIELDS]), { description: 'Extra request fields of this model. Default: none.' }),
     ),
