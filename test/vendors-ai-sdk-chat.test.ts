@@ -14,6 +14,7 @@ import type { ChatRequest } from '../src/spec/chat-request.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import { manualClock } from './kit/clock.ts'
 import { eventFrame } from './kit/event-frames.ts'
+import { startGateway } from './kit/gateway.ts'
 import { type Answer, hang, type StreamOptions, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
 
 const NEVER = new AbortController().signal
@@ -251,6 +252,9 @@ const streamed = (kind: string, events: (string | Uint8Array)[], options: Stream
     headers: { 'content-type': TYPES[kind] ?? 'text/event-stream', ...options.headers },
   })
 
+/** The event that says why the answer ended. */
+const FINISH = /finish_?reason":\s*"[a-z]|messageStop|message-end|response\.completed/i
+
 async function chunksOf(provider: Provider, call: ChatCall, signal = NEVER): Promise<ChatChunk[]> {
   const all: ChatChunk[] = []
   for await (const batch of provider.chat?.chunks(call, signal) ?? []) all.push(...batch)
@@ -385,17 +389,26 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
 
   test('a stream that is cut after any of its events is no answer, however its connection ends', async () => {
     const events = eventsOf(kind, 'stream')
-    const last = events.findIndex((event) =>
-      /finish_?reason":\s*"[a-z]|messageStop|message-end|response\.completed/i.test(
-        Buffer.from(event).toString('latin1'),
-      ),
-    )
+    const last = events.findIndex((event) => FINISH.test(Buffer.from(event).toString('latin1')))
     expect(last).toBeGreaterThan(1)
     for (const framing of ['chunked', 'close'] as const) {
       for (let cutAfter = 1; cutAfter <= last; cutAfter++) {
         const { provider } = open(given, streamed(kind, events, { cutAfter, framing }))
         expect(await errorOf(chunksOf(provider, callOf(given)))).toMatchObject({ code: 'upstream_cut' })
       }
+    }
+  })
+
+  test('nor is one that is cut within an event', async () => {
+    const events = eventsOf(kind, 'stream').map((event) => Buffer.from(event))
+    const finish = events.findIndex((event) => FINISH.test(event.toString('latin1')))
+    const bytes = Buffer.concat(events.slice(0, finish + 1))
+    // 211 is prime, so that the cuts fall on other places of each event; the last one takes its very last line.
+    const cuts = [bytes.length - 3]
+    for (let at = 1; at < bytes.length - 3; at += 211) cuts.push(at)
+    for (const at of cuts) {
+      const { provider } = open(given, streamed(kind, [bytes.subarray(0, at)], { framing: 'close' }))
+      expect(await errorOf(chunksOf(provider, callOf(given)))).toMatchObject({ code: 'upstream_cut' })
     }
   })
 
@@ -942,4 +955,37 @@ test('the manual has a row for every vendor', () => {
   const page = readFileSync(new URL('../docs/manual/chat-packages.md', import.meta.url), 'utf8')
   const rows = [...page.matchAll(/^\| `([a-z-]+)` \| .*(?:_KEY|HF_TOKEN|BEDROCK)/gm)].map(([, kind]) => kind)
   expect(rows.sort()).toEqual(CASES.map(({ kind }) => kind as string).sort())
+})
+
+test('clients of two dialects are answered by such vendors through the whole gateway', async () => {
+  for (const kind of ['amazon-bedrock', 'xai', 'cohere'] as const) {
+    const given = caseOf(kind)
+    const vendor = startVendor()
+    started.push(vendor)
+    await using house = await startGateway({
+      providers: { acme: { kind, key: KEY, base_url: vendor.origin + given.base } },
+      models: { [`acme/${given.model}`]: {} },
+    })
+    const messages = [{ role: 'user', content: 'Say hello.' }]
+    const ask = async (path: string, more: object = {}) => {
+      const answer = await house.call(path, {
+        json: { model: `acme/${given.model}`, messages, max_tokens: 50, ...more },
+      })
+      return { status: answer.status, text: await answer.text() }
+    }
+    vendor.answer(whole(fixture(kind, 'whole.json')), streamed(kind, eventsOf(kind, 'stream')))
+    expect(JSON.parse((await ask('/v1/chat/completions')).text)).toMatchObject({
+      model: `acme/${given.model}`,
+      choices: [{ message: { content: 'Hello there' } }],
+      usage: { prompt_tokens: 12 },
+    })
+    const { text } = await ask('/v1/messages', { stream: true })
+    expect(text).toContain('"text_delta","text":"Hello"')
+    expect(text).toContain('event: message_stop')
+    vendor.answer(streamed(kind, eventsOf(kind, 'stream'), { cutAfter: 8 }), whole({ message: 'x' }, { status: 401 }))
+    const cut = await ask('/v1/chat/completions', { stream: true })
+    expect(cut.text).toContain('"code":"upstream_cut"')
+    expect(cut.text).not.toContain('[DONE]')
+    expect((await ask('/v1/chat/completions', { stream: true })).status).toBe(502)
+  }
 })

@@ -10,6 +10,8 @@ export type Wire = {
   answer?: { status: number; headers: Headers; text: string }
   /** Why the last request came to nothing; it keeps its meaning however the package wraps it. */
   failure?: GatewayError
+  /** The body of a streamed answer came to its end. */
+  isAtEnd?: boolean
   /** Whether an order was given to the transport. */
   ordered: boolean
 }
@@ -47,6 +49,7 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
   async function send(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
     delete wire.failure
     delete wire.answer
+    delete wire.isAtEnd
     const method = methodOf(provider, init.method)
     const target = route({
       url: input instanceof Request ? input.url : String(input),
@@ -111,7 +114,10 @@ function bodyFrom(answer: UpstreamAnswer, wire: Wire): ReadableStream<Uint8Array
         try {
           const bytes = await answer.read()
           if (bytes) controller.enqueue(new Uint8Array(bytes))
-          else controller.close()
+          else {
+            wire.isAtEnd = true
+            controller.close()
+          }
         } catch (thrown) {
           if (thrown instanceof GatewayError) wire.failure = thrown
           throw thrown

@@ -75,7 +75,9 @@ export function createChatFaults({ provider, vendor, secrets, clock }: FaultPart
       const said = heard(wire, model)
       // Some packages wait for the first words of a stream, and throw what came instead.
       const isCall = isRecord(thrown) && thrown.name === 'AI_APICallError' && isRecord(thrown.data)
-      return said ?? (isCall ? told(thrown, model) : undefined) ?? notUnderstood(thrown, wire)
+      const inWords = said ?? (isCall ? told(thrown, model) : undefined)
+      // A package that complains of a body's very end has found half an event there.
+      return inWords ?? (wire.isAtEnd ? cut(wire, model) : notUnderstood(thrown, wire))
     },
     inStream(error, wire, model) {
       if (wire.failure) return wire.failure
