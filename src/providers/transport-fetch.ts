@@ -108,6 +108,8 @@ const isJson = (headers: Headers) => /^[^;]*\bjson\b/.test(headers.get('content-
 
 /** The body as it comes: nothing is read ahead of its reader, and one that goes away closes the connection. */
 function bodyFrom(answer: UpstreamAnswer, wire: Wire): ReadableStream<Uint8Array<ArrayBuffer>> {
+  /** The package has left: that a read under way ends by it is no failure of the vendor's. */
+  let isLeft = false
   return new ReadableStream(
     {
       async pull(controller) {
@@ -119,11 +121,14 @@ function bodyFrom(answer: UpstreamAnswer, wire: Wire): ReadableStream<Uint8Array
             controller.close()
           }
         } catch (thrown) {
-          if (thrown instanceof GatewayError) wire.failure = thrown
+          if (thrown instanceof GatewayError && !isLeft) wire.failure = thrown
           throw thrown
         }
       },
-      cancel: () => answer.drop(),
+      cancel() {
+        isLeft = true
+        answer.drop()
+      },
     },
     { highWaterMark: 0 },
   )
