@@ -12,25 +12,33 @@ import type { ChatChunk } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Asked, Chat } from './chat.ts'
-import type { AnswerWriter, Dialect } from './dialects/dialect.ts'
+import type { AnswerWriter, Dialect, Exchange } from './dialects/dialect.ts'
 
 type ChatRouteParts = { chat: Chat; dialect: Dialect; settings: ServerSettings; clock: Clock; log: Log }
 
 export function chatRoute({ chat, dialect, settings, clock, log }: ChatRouteParts): Route {
-  const writerFor = ({ model, request }: Asked, { request_id }: Context): AnswerWriter => {
+  /** A request under way, with who writes its answer. */
+  type Asking = { asked: Asked; writer: Dialect['writer'] }
+  const writerFor = ({ asked: { model, request }, writer }: Asking, { request_id }: Context): AnswerWriter => {
     const id = `${dialect.id_prefix}${randomAlphanumerics(24)}`
-    return dialect.writer({ id, created: unixSeconds(clock), model: model.id }, request, request_id)
+    return writer({ id, created: unixSeconds(clock), model: model.id }, request, request_id)
   }
+  const read = (body: unknown, context: Context): Exchange | Promise<Exchange> =>
+    dialect.read ? dialect.read(body, context) : { request: dialect.parse(body), writer: dialect.writer }
   /** What the house says of a field is said of the client's. */
   const told = (thrown: unknown, request: ChatRequest): unknown =>
     thrown instanceof GatewayError && dialect.inClientWords ? dialect.inClientWords(thrown, request) : thrown
 
-  async function whole(asked: Asked, context: Context): Promise<Response> {
+  async function whole(asking: Asking, context: Context): Promise<Response> {
+    const { asked } = asking
     try {
       const answer = await chat.whole(asked, context)
       const usage = await asked.meter.usage()
       await asked.meter.settle({ error: false })
-      return Response.json(writerFor(asked, context).whole(answer, usage), { headers: modelHeaders(asked, clock) })
+      const writer = writerFor(asking, context)
+      const body = writer.whole(answer, usage)
+      await writer.keep?.()
+      return Response.json(body, { headers: modelHeaders(asked, clock) })
     } catch (error) {
       await asked.meter.settle(outcomeOf(error, context))
       throw error
@@ -50,7 +58,9 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
       // Only a client that asked for the usage waits for it, which takes a while where it must be estimated.
       const usage = writer.tellsUsage ? await asked.meter.usage() : undefined
       const settled = asked.meter.settle({ error: false })
-      yield writer.end(usage)
+      const end = writer.end(usage)
+      await writer.keep?.()
+      yield end
       await settled
     } catch (thrown) {
       const reason = context.signal.reason ?? told(thrown, asked.request)
@@ -63,9 +73,10 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     }
   }
 
-  async function streamed(asked: Asked, context: Context): Promise<Response> {
+  async function streamed(asking: Asking, context: Context): Promise<Response> {
     context.note.stream = true
-    const writer = writerFor(asked, context)
+    const { asked } = asking
+    const writer = writerFor(asking, context)
     const starting = chat.chunks(asked, context)
     const silent = await outlasts(starting, settings.keep_alive_seconds * 1000, clock)
     if (!silent) {
@@ -100,10 +111,10 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     ...(dialect.errorSchema ? { errorSchema: dialect.errorSchema } : {}),
     async handle(context) {
       const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
-      const request = dialect.parse(await readJson(context.request, limits))
+      const { request, writer } = await read(await readJson(context.request, limits), context)
       try {
-        const asked = chat.ask(request, dialect.family, context)
-        return await (request.stream ? streamed(asked, context) : whole(asked, context))
+        const asking = { asked: chat.ask(request, dialect.family, context), writer }
+        return await (request.stream ? streamed(asking, context) : whole(asking, context))
       } catch (error) {
         throw told(error, request)
       }

@@ -1,6 +1,6 @@
 /** What a client's way of speaking must do for a chat request: read it, write its answer, and tell its errors. */
 import type { TSchema } from 'typebox'
-import type { Operation } from '../../http/context.ts'
+import type { Context, Operation } from '../../http/context.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
@@ -22,7 +22,12 @@ export type AnswerWriter = {
   end(usage: Usage | undefined): string
   /** The end of a stream that broke. */
   fail(error: GatewayError): string
+  /** Remembers the answer for its client, after it was written and before its end is told. */
+  keep?(): Promise<void>
 }
+
+/** A request that was read, and who writes its answer. */
+export type Exchange = { request: ChatRequest; writer: Dialect['writer'] }
 
 export type Dialect = {
   family: EndpointFamily
@@ -32,6 +37,8 @@ export type Dialect = {
   operation: Omit<Operation, 'errors'>
   /** A client's JSON in the house's words. Throws GatewayError naming the field and what it may be. */
   parse(body: unknown): ChatRequest
+  /** Reads a request in place of `parse`, where its body alone does not say all of it. Throws as `parse` does. */
+  read?(body: unknown, context: Context): Exchange | Promise<Exchange>
   /** `request_id` is for what is told of an error in mid-stream. */
   writer(head: AnswerHead, request: ChatRequest, request_id: string): AnswerWriter
   /** The body of an error that is told with its status; the OpenAI shape when absent. */
