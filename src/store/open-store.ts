@@ -3,6 +3,7 @@ import { callbackStore } from './callbacks.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { modelStore } from './models.ts'
+import { responseStore } from './responses.ts'
 import { secretStore } from './secrets.ts'
 import type { Store } from './store.ts'
 import { StoreError } from './store-error.ts'
@@ -39,6 +40,7 @@ function storeOf(engine: Engine): Store {
     tasks: taskStore(engine),
     callbacks: callbackStore(engine),
     secrets: secretStore(engine),
+    responses: responseStore(engine),
     async ping() {
       await tokens.revision()
     },

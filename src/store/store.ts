@@ -172,6 +172,31 @@ export type SecretStore = {
   get(name: string, make: () => string): Promise<string>
 }
 
+/** An answer with its own input, in the form in which clients of responses read both. */
+export type StoredResponse = {
+  response_id: string
+  token_id: string
+  /** The one it goes on from; it may be gone by now. */
+  previous_id: string | null
+  created_at: number
+  expires_at: number
+  input: JsonObject[]
+  response: JsonObject
+}
+
+export type ResponseStore = {
+  /** Keeps an answer. Those that it goes on from (`lives`) live as long as it does, or longer. */
+  add(response: StoredResponse, lives: string[]): Promise<void>
+  /** Those of this token that are not over their time, in no order. */
+  find(response_ids: string[], token_id: string, now: number): Promise<StoredResponse[]>
+  /** The answer and all that it goes on from, oldest first; empty when it is not there. A gap ends the way back. */
+  conversation(response_id: string, token_id: string, now: number): Promise<StoredResponse[]>
+  /** False if there is none such of this token. */
+  remove(response_id: string, token_id: string): Promise<boolean>
+  /** Removes those that are over their time, at most `limit` at once; how many there were. */
+  forget(now: number, limit: number): Promise<number>
+}
+
 export type Store = {
   /** The engine's name, for the log. */
   engine: string
@@ -181,6 +206,7 @@ export type Store = {
   tasks: TaskStore
   callbacks: CallbackStore
   secrets: SecretStore
+  responses: ResponseStore
   /** Rejects when the store cannot answer; for /readyz. */
   ping(): Promise<void>
   close(): Promise<void>

@@ -81,6 +81,18 @@ type CallbacksTable = {
   last_status: number | null
 }
 
+export type ResponsesTable = {
+  response_id: string
+  token_id: string
+  /** The one it goes on from. */
+  previous_id: string | null
+  created_at: number
+  expires_at: number
+  /** JSON text, as is `response`. */
+  input: string
+  response: string
+}
+
 export type Tables = {
   tokens: TokensTable
   usage: UsageRow
@@ -91,6 +103,7 @@ export type Tables = {
   task_keys: TaskKeysTable
   callbacks: CallbacksTable
   secrets: { name: string; value: string }
+  responses: ResponsesTable
 }
 
 export type Database = Kysely<Tables>

@@ -32,6 +32,7 @@ const USAGE = {
 const UNDO: Record<string, string> = {
   '0002-tasks':
     'drop table tasks; drop table task_inputs; drop table task_keys; drop table callbacks; drop table secrets;',
+  '0003-responses': 'drop table responses;',
 }
 
 for (const { name, open, openAgain, run, cleanup } of ENGINES) {

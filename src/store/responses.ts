@@ -1,0 +1,100 @@
+/** Answers that are kept for their clients, in the database: each with its own input, and the one it goes on from. */
+import { sql } from 'kysely'
+import type { Engine } from './engine.ts'
+import type { ResponseStore, StoredResponse } from './store.ts'
+import type { ResponsesTable } from './tables.ts'
+
+/** Values in one statement are bounded on every engine (SQLite 32,766). */
+const IDS_A_STATEMENT = 500
+
+export function responseStore({ db, write }: Engine): ResponseStore {
+  return {
+    async add({ input, response, ...row }, lives) {
+      await write(async (rows) => {
+        await rows
+          .insertInto('responses')
+          .values({ ...row, input: JSON.stringify(input), response: JSON.stringify(response) })
+          .execute()
+        for (let at = 0; at < lives.length; at += IDS_A_STATEMENT) {
+          await rows
+            .updateTable('responses')
+            .set({ expires_at: row.expires_at })
+            .where('response_id', 'in', lives.slice(at, at + IDS_A_STATEMENT))
+            .where('expires_at', '<', row.expires_at)
+            .execute()
+        }
+      })
+    },
+
+    async find(response_ids, token_id, now) {
+      const found: StoredResponse[] = []
+      for (let at = 0; at < response_ids.length; at += IDS_A_STATEMENT) {
+        const rows = await db
+          .selectFrom('responses')
+          .selectAll()
+          .where('response_id', 'in', response_ids.slice(at, at + IDS_A_STATEMENT))
+          .where('token_id', '=', token_id)
+          .where('expires_at', '>', now)
+          .execute()
+        found.push(...rows.map(storedOf))
+      }
+      return found
+    },
+
+    async conversation(response_id, token_id, now) {
+      const rows = await db
+        .withRecursive('chain', (make) =>
+          make
+            .selectFrom('responses')
+            .selectAll()
+            .select(sql<number>`0`.as('steps'))
+            .where('response_id', '=', response_id)
+            .where('token_id', '=', token_id)
+            .where('expires_at', '>', now)
+            .unionAll(
+              make
+                .selectFrom('responses')
+                .innerJoin('chain', 'chain.previous_id', 'responses.response_id')
+                .selectAll('responses')
+                .select(sql<number>`steps + 1`.as('steps'))
+                .where('responses.token_id', '=', token_id)
+                .where('responses.expires_at', '>', now),
+            ),
+        )
+        .selectFrom('chain')
+        .selectAll()
+        .orderBy('steps', 'desc')
+        .execute()
+      return rows.map(({ steps: _, ...row }) => storedOf(row))
+    },
+
+    async remove(response_id, token_id) {
+      const [removed] = await write((rows) =>
+        rows.deleteFrom('responses').where('response_id', '=', response_id).where('token_id', '=', token_id).execute(),
+      )
+      return (removed?.numDeletedRows ?? 0n) > 0n
+    },
+
+    async forget(now, limit) {
+      const over = db
+        .selectFrom('responses')
+        .select('response_id')
+        .where('expires_at', '<=', now)
+        .orderBy('expires_at')
+        .limit(limit)
+      const due = await over.execute() // most looks find nothing; they should not stand in line for the write lock
+      if (due.length === 0) return 0
+      const ids = due.map(({ response_id }) => response_id)
+      const [removed] = await write((rows) =>
+        rows.deleteFrom('responses').where('response_id', 'in', ids).where('expires_at', '<=', now).execute(),
+      )
+      return Number(removed?.numDeletedRows ?? 0)
+    },
+  }
+}
+
+const storedOf = ({ input, response, ...row }: ResponsesTable): StoredResponse => ({
+  ...row,
+  input: JSON.parse(input),
+  response: JSON.parse(response),
+})
