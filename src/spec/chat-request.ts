@@ -93,6 +93,11 @@ export const ChatRequest = Type.Object(
         description: 'Tokens for reasoning, where the model counts them; 0 is none, -1 as many as the model sees fit.',
       }),
     ),
+    reasoning_summary: Type.Optional(
+      Type.Enum(['auto', 'concise', 'detailed'], {
+        description: 'How much is told of the reasoning, where the vendor tells no more than a summary.',
+      }),
+    ),
     top_k: Type.Optional(Type.Integer({ minimum: 0, description: 'Sample from the best so many only.' })),
     provider_options: Type.Optional(
       Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()), {
