@@ -390,8 +390,8 @@ describe('models', () => {
   test('lists the catalogue and leaves no traces', async () => {
     const { out, err, code } = await gatehouse(['models'])
     expect({ err, code }).toEqual({ err: '', code: 0 })
-    expect(out.split('\n')[0]).toMatch(/^MODEL +STATUS +FAMILIES +TARGETS +REPLACED BY$/)
-    expect(out).toMatch(/^sandbox\/general +active +chatcompat messages-compat +sandbox\/general$/m)
+    expect(out.split('\n')[0]).toMatch(/^MODEL +STATUS +FAMILIES +CONTEXT +TARGETS +REPLACED BY$/)
+    expect(out).toMatch(/^sandbox\/general +active +chatcompat messages-compat +- +sandbox\/general$/m)
     expect(readdirSync(directory)).toEqual([])
   })
 

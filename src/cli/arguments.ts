@@ -20,6 +20,8 @@ export type Arguments = {
   positionals: string[]
   /** The text of a flag; the last one where it was repeated. */
   text(flag: string): string | undefined
+  /** Every text of a flag, in the order typed. */
+  texts(flag: string): string[]
   has(flag: string): boolean
 }
 
@@ -45,7 +47,7 @@ export function readArguments({ command, args, flags, positionals: wanted = [] }
     ]),
   )
   const { tokens } = parseArgs({ args, options, strict: false, tokens: true, allowPositionals: true })
-  const texts = new Map<string, string>()
+  const texts = new Map<string, string[]>()
   const switches = new Set<string>()
   const positionals: string[] = []
   const fail = (message: string): never => {
@@ -61,7 +63,7 @@ export function readArguments({ command, args, flags, positionals: wanted = [] }
     else if (takes === 'switch') switches.add(token.name)
     else if (token.value === undefined || (!token.inlineValue && /^--[a-z]/.test(token.value))) {
       fail(`${token.rawName} needs a value, as in ${token.rawName} <value>`)
-    } else texts.set(token.name, token.value)
+    } else texts.set(token.name, [...(texts.get(token.name) ?? []), token.value])
   }
   if (!isHelp) {
     const surplus = positionals[wanted.length]
@@ -71,7 +73,8 @@ export function readArguments({ command, args, flags, positionals: wanted = [] }
   }
   return {
     positionals,
-    text: (flag) => texts.get(flag),
+    text: (flag) => texts.get(flag)?.at(-1),
+    texts: (flag) => texts.get(flag) ?? [],
     has: (flag) => (flag === 'help' ? isHelp : switches.has(flag)),
   }
 }

@@ -14,9 +14,11 @@ import { knownVendors } from './vendors.ts'
 import { VERSION } from './version.ts'
 
 const HELP = `Usage: gatehouse models [--config <file>] [--data-dir <directory>] [--json]
+       gatehouse models import [options]
 
 Lists the models that the gateway would serve: those of the configuration, the sandbox, and those that providers
-say they have. Works whether or not a gateway is running.
+say they have. Works whether or not a gateway is running. \`models import\` fills the configuration with the prices
+and limits that models.dev knows; it has its own --help.
 
 Options:
   --config <file>         the configuration file (default: GATEHOUSE_CONFIG, else ./gatehouse.yaml)
@@ -25,12 +27,14 @@ Options:
 
 Examples:
   gatehouse models
+  gatehouse models import --provider openai
   gatehouse models --json | jq -r '.models[].id'
 `
 
-type Row = Model & { targets: string[] }
+type Row = Model & { targets: string[]; context_tokens?: number }
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
+  if (args[0] === 'import') return (await import('./models-import.ts')).run(args.slice(1), terminal)
   const given = readArguments({ command: 'models', args, flags: { config: 'text', 'data-dir': 'text' } })
   if (given.has('help')) {
     terminal.out(HELP)
@@ -68,10 +72,19 @@ async function catalogueOf(config: Config, terminal: Terminal): Promise<Row[]> {
   })
   try {
     await gateway.discovery
-    return gateway.summary().models.map((model) => ({ ...model, targets: targetsOf(config, model.id) }))
+    return gateway.summary().models.map((model) => rowOf(config, model))
   } finally {
     await gateway.close({ deadline_ms: 0 })
     log.flush()
+  }
+}
+
+function rowOf(config: Config, model: Model): Row {
+  const context_tokens = config.models[model.id]?.context_tokens
+  return {
+    ...model,
+    targets: targetsOf(config, model.id),
+    ...(context_tokens === undefined ? {} : { context_tokens }),
   }
 }
 
@@ -81,11 +94,12 @@ const targetsOf = (config: Config, id: string): string[] =>
 
 function asTable(rows: Row[], terminal: Terminal): string {
   if (rows.length === 0) return 'There are no models: no provider is configured or found, and the sandbox is off.\n'
-  const head = ['MODEL', 'STATUS', 'FAMILIES', 'TARGETS', 'REPLACED BY']
+  const head = ['MODEL', 'STATUS', 'FAMILIES', 'CONTEXT', 'TARGETS', 'REPLACED BY']
   const body = rows.map((row) => [
     row.id,
     row.status,
     row.supported_endpoint_types.join(' ') || '-',
+    row.context_tokens === undefined ? '-' : String(row.context_tokens),
     row.targets.join(' '),
     row.replaced_by ?? '',
   ])

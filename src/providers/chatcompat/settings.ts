@@ -29,7 +29,7 @@ const DEFAULT_QUIRKS: Required<Quirks> = {
 }
 
 /** Model names, anywhere, that are of another trade than chat. */
-const NOT_CHAT = ['*embed*', '*whisper*', '*dall-e*', '*tts*', '*rerank*', '*moderation*', '*transcribe*']
+export const NOT_CHAT = ['*embed*', '*whisper*', '*dall-e*', '*tts*', '*rerank*', '*moderation*', '*transcribe*']
 
 /**
  * The provider's configuration with its preset filled in. The operator's word wins; lists and records are merged.

@@ -1,0 +1,197 @@
+/** The public data of models.dev, from its address, another one or a file: fetched, bounded, and checked row by row. */
+import { readFileSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import Type from 'typebox'
+import { placeName } from '../config/problem.ts'
+import { systemClock } from '../kit/clock.ts'
+import { diagnoseAll, foundText } from '../kit/diagnose.ts'
+import { createLog } from '../kit/log.ts'
+import { createTransport } from '../providers/transport.ts'
+import type { UpstreamAnswer } from '../providers/transport-answer.ts'
+import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import type { Terminal } from './terminal.ts'
+
+export const MODELS_DEV = 'https://models.dev/api.json'
+
+/** What models.dev says of one model, as far as it is of use here; what it does not say is left out. */
+export type Facts = {
+  created?: number
+  deprecated: boolean
+  context_tokens?: number
+  /** The most tokens of one answer. */
+  output_tokens?: number
+  /** What it takes and gives: `text`, `image`, `audio`, `video`, `pdf`. */
+  input?: string[]
+  output?: string[]
+  tools?: boolean
+  json_schema?: boolean
+  /** USD per million tokens. */
+  prices?: { input?: number; cached_input?: number; output?: number }
+}
+
+export type Vendor = { id: string; api: string | undefined; rows: ReadonlyMap<string, unknown> }
+
+export type ModelsDev = {
+  /** The address or file it came from. */
+  source: string
+  /** The day of the data, `2026-11-20`. */
+  as_of: string
+  vendors: ReadonlyMap<string, Vendor>
+}
+
+/** Ten times what the data came to in 2026. */
+export const MAX_BYTES = 20 * 1024 * 1024
+/** Dearer than any model ever was by a factor of ten: such a figure is per another number of tokens, or a slip. */
+const MAX_PRICE = 10_000
+/** A thousand times the largest window there is. */
+const MAX_TOKENS = 1_000_000_000
+
+const price = Type.Optional(Type.Number({ minimum: 0, maximum: MAX_PRICE }))
+const tokens = Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_TOKENS }))
+const words = Type.Optional(Type.Array(Type.String()))
+
+/** Members that are not of use here may be anything. */
+const Row = Type.Object({
+  // Once an object that said more of it.
+  tool_call: Type.Optional(Type.Union([Type.Boolean(), Type.Object({ supported: Type.Boolean() })])),
+  structured_output: Type.Optional(Type.Boolean()),
+  // A day, or the month alone.
+  release_date: Type.Optional(Type.String({ pattern: '^\\d{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12]\\d|3[01]))?$' })),
+  modalities: Type.Optional(Type.Object({ input: words, output: words })),
+  limit: Type.Optional(Type.Object({ context: tokens, output: tokens })),
+  cost: Type.Optional(Type.Object({ input: price, output: price, cache_read: price })),
+  status: Type.Optional(Type.String()),
+})
+type Row = Type.Static<typeof Row>
+
+/** Throws an Error that names the source, the place in it, and what would be right. */
+export async function readModelsDev(from: string, terminal: Terminal): Promise<ModelsDev> {
+  const { text, as_of } = /^https?:\/\//i.test(from) ? await fetched(from, terminal) : readLocal(from, terminal.cwd)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new Error(`${from} is not JSON: ${(error as Error).message}`)
+  }
+  const root = recordOf(value) ?? refuse(from, [], 'an object of vendors, as in api.json of models.dev', value)
+  const vendors = new Map<string, Vendor>()
+  for (const [id, entry] of Object.entries(root)) {
+    const vendor = recordOf(entry) ?? refuse(from, [id], 'an object', entry)
+    const rows = recordOf(vendor.models) ?? refuse(from, [id, 'models'], 'an object of models', vendor.models)
+    const api = typeof vendor.api === 'string' ? vendor.api : undefined
+    vendors.set(id, { id, api, rows: new Map(Object.entries(rows)) })
+  }
+  if (vendors.size === 0) refuse(from, [], 'an object of vendors', value)
+  return { source: from, as_of, vendors }
+}
+
+/** What a row says, or what is wrong with it: one sentence a mistake, with its place. */
+export function readRow(vendor: string, model: string, row: unknown): { facts: Facts } | { problems: string[] } {
+  const said = withoutNulls(row)
+  const problems = diagnoseAll(Row, said).map(
+    ({ path, expected, found }) =>
+      `${placeName([vendor, 'models', model, ...path])}: found ${foundText(found)}, must be ${expected}`,
+  )
+  return problems.length > 0 ? { problems } : { facts: factsOf(said as Row) }
+}
+
+function factsOf({ tool_call, structured_output, release_date, modalities, limit, cost, status }: Row): Facts {
+  const { input, output, cache_read } = cost ?? {}
+  const prices = {
+    ...(input === undefined ? {} : { input }),
+    ...(cache_read === undefined ? {} : { cached_input: cache_read }),
+    ...(output === undefined ? {} : { output }),
+  }
+  return {
+    deprecated: status === 'deprecated',
+    ...(release_date === undefined ? {} : { created: secondsOf(release_date) }),
+    // 0 is written where nobody knows.
+    ...(limit?.context ? { context_tokens: limit.context } : {}),
+    ...(limit?.output ? { output_tokens: limit.output } : {}),
+    ...(modalities?.input ? { input: modalities.input } : {}),
+    ...(modalities?.output ? { output: modalities.output } : {}),
+    ...(tool_call === undefined ? {} : { tools: typeof tool_call === 'boolean' ? tool_call : tool_call.supported }),
+    ...(structured_output === undefined ? {} : { json_schema: structured_output }),
+    ...(input === undefined && output === undefined ? {} : { prices }),
+  }
+}
+
+/** The beginning of that day, or of that month, in UTC. */
+function secondsOf(date: string): number {
+  const [year = 0, month = 1, day = 1] = date.split('-').map(Number)
+  return Date.UTC(year, month - 1, day) / 1000
+}
+
+function readLocal(from: string, cwd: string): { text: string; as_of: string } {
+  const path = resolve(cwd, from)
+  try {
+    const { size, mtimeMs } = statSync(path)
+    if (size > MAX_BYTES) throw new Error(`it has ${size} bytes, and at most ${MAX_BYTES} are read`)
+    return { text: readFileSync(path, 'utf8'), as_of: dayOf(mtimeMs) }
+  } catch (error) {
+    const code = (error as { code?: string }).code ?? ''
+    const why = { ENOENT: 'there is no such file', EACCES: 'permission denied', EISDIR: 'it is a directory' }[code]
+    throw new Error(`${from} cannot be read: ${why ?? (error as Error).message}`)
+  }
+}
+
+/** Seconds; a few megabytes over a slow line. */
+const TIMEOUTS = { connect_seconds: 10, first_byte_seconds: 30, idle_seconds: 30, total_seconds: 120 }
+
+async function fetched(from: string, { environment, err }: Terminal): Promise<{ text: string; as_of: string }> {
+  const address = URL.parse(from)
+  if (!address || address.username || address.password) {
+    throw new Error('--from: must be a file, or an http or https address without a user name or password')
+  }
+  const log = createLog({ clock: systemClock, level: 'silent', pretty: false, write: err })
+  const transport = createTransport({ clock: systemClock, log, environment })
+  try {
+    const answer = await transport.send({
+      provider: address.host,
+      url: address.href,
+      method: 'GET',
+      headers: { accept: 'application/json', 'user-agent': 'gatehouse' },
+      signal: new AbortController().signal,
+      timeouts: TIMEOUTS,
+      stream: false,
+    })
+    if (answer.status !== 200) throw refusedWith(answer)
+    const changed = Date.parse(answer.headers.get('last-modified') ?? '')
+    return { text: await answer.text(MAX_BYTES), as_of: dayOf(Number.isNaN(changed) ? Date.now() : changed) }
+  } catch (error) {
+    const isOffline = error instanceof GatewayError && NO_CONNECTION.includes(error.code)
+    const advice = isOffline ? `\n${offlineAdvice(from)}` : ''
+    throw new Error(`${from} could not be read: ${(error as Error).message}${advice}`)
+  }
+}
+
+function refusedWith(answer: UpstreamAnswer): Error {
+  const location = answer.headers.get('location')
+  answer.drop()
+  const elsewhere = answer.status >= 300 && answer.status < 400 && location !== null
+  return new Error(`it answered with HTTP ${answer.status}${elsewhere ? `, which leads to ${location}` : ''}`)
+}
+
+const NO_CONNECTION: readonly string[] = ['upstream_unreachable', 'upstream_timeout'] satisfies ErrorCode[]
+
+const offlineAdvice = (from: string): string =>
+  `Without a connection, fetch it elsewhere (curl -o api.json ${from}) and use: gatehouse models import --from api.json`
+
+/** Clocks that are wrong make no data of tomorrow. */
+const dayOf = (ms: number): string => new Date(Math.min(ms, Date.now())).toISOString().slice(0, 10)
+
+const recordOf = (value: unknown): Record<string, unknown> | undefined =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined
+
+function refuse(from: string, path: string[], expected: string, found: unknown): never {
+  const place = path.length === 0 ? '' : `${placeName(path)}: `
+  throw new Error(`${from}: ${place}found ${foundText(found)}, must be ${expected}`)
+}
+
+/** Nothing said, in the words of some who write such data. */
+function withoutNulls(value: unknown): unknown {
+  const record = recordOf(value)
+  if (!record) return value
+  const said = Object.entries(record).filter(([, inner]) => inner !== null)
+  return Object.fromEntries(said.map(([name, inner]) => [name, withoutNulls(inner)]))
+}
