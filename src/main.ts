@@ -10,7 +10,7 @@ const COMMANDS: Record<string, { says: string; load: () => Promise<{ run: Run }>
   serve: { says: 'start the gateway (the default)', load: () => import('./cli/serve.ts') },
   token: { says: 'create, list, revoke and rotate tokens', load: () => import('./cli/token.ts') },
   task: { says: 'list, show, cancel and resume tasks', load: () => import('./cli/task.ts') },
-  models: { says: 'list the catalogue', load: () => import('./cli/models.ts') },
+  models: { says: 'list the catalogue, or import prices and limits', load: () => import('./cli/models.ts') },
   check: { says: 'check the configuration', load: () => import('./cli/check.ts') },
   version: { says: 'print the version', load: () => import('./cli/version.ts') },
 }
