@@ -18,7 +18,7 @@ type ChatRouteParts = { chat: Chat; dialect: Dialect; settings: ServerSettings; 
 
 export function chatRoute({ chat, dialect, settings, clock, log }: ChatRouteParts): Route {
   /** A request under way, with who writes its answer. */
-  type Asking = { asked: Asked; writer: Dialect['writer'] }
+  type Asking = Omit<Exchange, 'request'> & { asked: Asked }
   const writerFor = ({ asked: { model, request }, writer }: Asking, { request_id }: Context): AnswerWriter => {
     const id = `${dialect.id_prefix}${randomAlphanumerics(24)}`
     return writer({ id, created: unixSeconds(clock), model: model.id }, request, request_id)
@@ -92,6 +92,7 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
       keep_alive_ms: settings.keep_alive_seconds * 1000,
       clock,
       headers: modelHeaders(asked, clock),
+      ...(asking.framing ? { framing: asking.framing } : {}),
       abort: context.leave,
       onFirstByte() {
         context.note.first_byte_ms = clock.now() - context.arrived
@@ -111,9 +112,9 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     ...(dialect.errorSchema ? { errorSchema: dialect.errorSchema } : {}),
     async handle(context) {
       const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
-      const { request, writer } = await read(await readJson(context.request, limits), context)
+      const { request, ...exchange } = await read(await readJson(context.request, limits), context)
       try {
-        const asking = { asked: chat.ask(request, dialect.family, context), writer }
+        const asking = { ...exchange, asked: chat.ask(request, dialect.family, context) }
         return await (request.stream ? streamed(asking, context) : whole(asking, context))
       } catch (error) {
         throw told(error, request)

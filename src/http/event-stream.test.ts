@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import type { Outcome } from './context.ts'
-import { eventStream } from './event-stream.ts'
+import { eventStream, type Framing } from './event-stream.ts'
 
 /** A stream over items that the test hands out one by one. */
-function streamOf() {
+function streamOf(framing?: Framing) {
   const clock = manualClock()
   const waiting: ((item: IteratorResult<string>) => void)[] = []
   const ready: IteratorResult<string>[] = []
@@ -35,6 +35,7 @@ function streamOf() {
     keep_alive_ms: 15_000,
     clock,
     headers: { 'x-extra': 'yes' },
+    ...(framing ? { framing } : {}),
     abort: () => void aborted++,
     onEnd: (outcome) => void outcomes.push(outcome),
   })
@@ -112,6 +113,16 @@ describe('silence', () => {
     stream.clock.advance(1_000)
     expect(await next).toBe(': keep-alive\n\n')
   })
+})
+
+test('a stream of another form has its own type, and its own way to be kept open', async () => {
+  const stream = streamOf({ content_type: 'application/json', keep_alive: '\n' })
+  expect(stream.response.headers.get('content-type')).toBe('application/json')
+  expect(stream.response.headers.get('x-accel-buffering')).toBe('no')
+  const next = stream.read()
+  await Promise.resolve()
+  stream.clock.advance(15_000)
+  expect(await next).toBe('\n')
 })
 
 describe('a client', () => {

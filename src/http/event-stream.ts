@@ -2,12 +2,17 @@
 import type { Clock } from '../kit/clock.ts'
 import type { Outcome } from './context.ts'
 
+/** A stream of another form: what it is called, and what keeps its connection open without saying anything. */
+export type Framing = { content_type: string; keep_alive: string }
+
 type EventStreamParts = {
   /** Whole events as text. One item is written as one piece. */
   batches: AsyncIterable<string>
   keep_alive_ms: number
   clock: Clock
   headers?: Record<string, string>
+  /** Default: server-sent events. */
+  framing?: Framing
   /** Called when the client has left: must end the wait that the source may be in. */
   abort(): void
   /** Called once, however the stream ended. */
@@ -17,13 +22,12 @@ type EventStreamParts = {
 }
 
 /** A comment is a block of its own: one that is glued to data makes some clients drop the data. */
-const KEEP_ALIVE = new TextEncoder().encode(': keep-alive\n\n')
+const EVENTS: Framing = { content_type: 'text/event-stream; charset=utf-8', keep_alive: ': keep-alive\n\n' }
 
 /** A client that takes nothing for this long is gone, whatever its connection says. */
 const STALLED_MILLISECONDS = 120_000
 
 const STREAM_HEADERS = {
-  'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
   connection: 'keep-alive',
   'x-accel-buffering': 'no',
@@ -34,8 +38,9 @@ const STREAM_HEADERS = {
  * stream with no buffer of its own does that; a `direct` one was measured not to hold its source back.
  */
 export function eventStream(parts: EventStreamParts): Response {
-  const { batches, keep_alive_ms, clock, headers, abort, onEnd, onFirstByte } = parts
+  const { batches, keep_alive_ms, clock, headers, framing = EVENTS, abort, onEnd, onFirstByte } = parts
   const encoder = new TextEncoder()
+  const keepAlive = encoder.encode(framing.keep_alive)
   const source = batches[Symbol.asyncIterator]()
   let spoken = clock.now()
   let cancelTimer = () => {}
@@ -69,7 +74,7 @@ export function eventStream(parts: EventStreamParts): Response {
       const left = keep_alive_ms - silence
       if (left <= 0 && isReading) {
         spoken = clock.now()
-        controller.enqueue(KEEP_ALIVE)
+        controller.enqueue(keepAlive)
       }
       watchSilence(controller, left > 0 ? left : keep_alive_ms)
     })
@@ -108,5 +113,5 @@ export function eventStream(parts: EventStreamParts): Response {
     },
     { highWaterMark: 0 },
   )
-  return new Response(body, { headers: { ...headers, ...STREAM_HEADERS } })
+  return new Response(body, { headers: { ...headers, ...STREAM_HEADERS, 'content-type': framing.content_type } })
 }

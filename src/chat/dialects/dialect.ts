@@ -1,6 +1,7 @@
 /** What a client's way of speaking must do for a chat request: read it, write its answer, and tell its errors. */
 import type { TSchema } from 'typebox'
 import type { Context, Operation } from '../../http/context.ts'
+import type { Framing } from '../../http/event-stream.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
@@ -26,8 +27,8 @@ export type AnswerWriter = {
   keep?(): Promise<void>
 }
 
-/** A request that was read, and who writes its answer. */
-export type Exchange = { request: ChatRequest; writer: Dialect['writer'] }
+/** A request that was read, and who writes its answer. `framing`: of a stream that is no server-sent events. */
+export type Exchange = { request: ChatRequest; writer: Dialect['writer']; framing?: Framing }
 
 export type Dialect = {
   family: EndpointFamily
