@@ -1,7 +1,10 @@
 /** What the house asks of a vendor: types only. A family that a vendor lacks is a member it lacks. */
 import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
+import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
+import type { ImageOperation, ImageOrder, ImageUsage } from '../spec/image-request.ts'
 import type { FailCode, Json, MadeOutput } from '../spec/task.ts'
+import type { ThreeDOrder } from '../spec/three-d-request.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 
 /** One chat request on its way to one target. */
@@ -32,17 +35,19 @@ export type ChatProvider = {
   countTokens?(call: ChatCall, signal: AbortSignal): Promise<number>
 }
 
-/** One order of a video on its way to one target. */
-export type VideoCall = {
+/** One order of something that takes minutes, on its way to one target. */
+export type OrderCall<Order> = {
   /** The vendor's own name of the model. */
   model: string
   /** Within the model's limits, defaults filled in, media in their fields; `request.model` is the full public id. */
-  request: VideoOrder
+  request: Order
   /** Our id of the task, for correlation at the vendor. */
   task_id: string
   /** The same for every attempt of this order at this target; sent on where the vendor takes such keys. */
   idempotency_key: string
 }
+export type VideoCall = OrderCall<VideoOrder>
+export type ThreeDCall = OrderCall<ThreeDOrder>
 
 /** A file that the vendor holds, or one whose bytes came with the answer or lie on this machine. */
 export type RemoteOutput =
@@ -58,15 +63,15 @@ export type TaskProgress =
   | { status: 'FAILURE'; fail_code: FailCode; fail_reason: string }
 
 /**
- * A vendor that takes orders for videos. Each method makes at most a few short upstream calls; none waits for the
- * video. All throw GatewayError.
+ * A vendor that takes orders for what takes minutes. Each method makes at most a few short upstream calls; none waits
+ * for the end. All throw GatewayError.
  */
-export type VideoProvider = {
+export type OrderProvider<Order> = {
   /**
    * Sends the order. Resolves only when the vendor has certainly taken it. A GatewayError with `detail.taken: 'no'`
    * says that it certainly was not taken (never sent, or refused by a definite answer); any other error leaves it open.
    */
-  start(call: VideoCall, signal: AbortSignal): Promise<{ operation: Json }>
+  start(call: OrderCall<Order>, signal: AbortSignal): Promise<{ operation: Json }>
   /** Asks for the progress. An error says nothing of the task: it is asked again later. */
   status(operation: Json, signal: AbortSignal): Promise<TaskProgress>
   /** Tells the vendor to stop; absent where it cannot be told. Resolves when the vendor has agreed. */
@@ -75,6 +80,68 @@ export type VideoProvider = {
   outputHeaders?(url: string): Record<string, string>
   /** Whether the same order, sent twice with the same key, is certainly one order at the vendor. */
   resubmit: 'safe' | 'unsafe'
+}
+export type VideoProvider = OrderProvider<VideoOrder>
+/** The asked format comes first in its outputs, then other formats, then a preview. */
+export type ThreeDProvider = OrderProvider<ThreeDOrder>
+
+export type EmbeddingCall = {
+  model: string
+  inputs: EmbeddingInput[]
+  /** What else was asked: `dimensions`, `input_type`, `user`. */
+  request: Pick<EmbeddingRequest, 'dimensions' | 'input_type' | 'user'>
+  request_id: string
+}
+
+export type EmbeddingProvider = {
+  /** How many inputs one call may have; longer lists are split. Absent: any number. */
+  most_inputs?(model: string): number
+  /** Whether inputs may be token numbers. */
+  takes_tokens: boolean
+  /** One vector an input, in order. `prompt_tokens` is absent when the vendor gave none. Throws GatewayError. */
+  embed(call: EmbeddingCall, signal: AbortSignal): Promise<{ embeddings: number[][]; prompt_tokens?: number }>
+}
+
+export type RerankCall = {
+  model: string
+  query: string
+  documents: string[]
+  /** Never above the number of documents. */
+  top_n: number
+  max_tokens_per_doc?: number
+  request_id: string
+}
+
+export type RerankProvider = {
+  /** In any order; `index` is a place in `documents`. Throws GatewayError. */
+  rerank(
+    call: RerankCall,
+    signal: AbortSignal,
+  ): Promise<{
+    results: { index: number; relevance_score: number }[]
+    prompt_tokens?: number
+    search_units?: number
+  }>
+}
+
+export type ImageCall = { model: string; request: ImageOrder; request_id: string }
+
+/** An image that came with the answer, or that lies at the vendor. */
+export type MadeImage = ({ base64: string; content_type?: string } | { url: string }) & { revised_prompt?: string }
+
+export type ImageEvent =
+  | { type: 'partial'; index: number; base64: string }
+  | { type: 'done'; images: MadeImage[]; usage?: ImageUsage }
+
+export type ImageProvider = {
+  /** What it can do; absent operations are refused before anything is sent. */
+  operations: readonly ImageOperation[]
+  /** Throws GatewayError; one with `detail.taken: 'no'` says that it certainly was not taken. */
+  make(call: ImageCall, signal: AbortSignal): Promise<{ images: MadeImage[]; usage?: ImageUsage }>
+  /** The same with partial images on the way; absent where the vendor has none. */
+  stream?(call: ImageCall, partial_images: number, signal: AbortSignal): AsyncIterable<ImageEvent>
+  /** Headers with which an image at the vendor is fetched; absent: none. */
+  outputHeaders?(url: string): Record<string, string>
 }
 
 /** A client's way of speaking, for the lane in which bytes pass through (same dialect on both sides). */
@@ -86,6 +153,10 @@ export type Provider = {
   kind: string
   chat?: ChatProvider
   video?: VideoProvider
+  threeD?: ThreeDProvider
+  embeddings?: EmbeddingProvider
+  rerank?: RerankProvider
+  images?: ImageProvider
   relay?: { dialect: Dialect; send(body: unknown, signal: AbortSignal): Promise<Response> }
   /** The models that the vendor itself says it has; for discovery. Rejects with GatewayError. */
   listModels?(signal: AbortSignal): Promise<DiscoveredModel[]>

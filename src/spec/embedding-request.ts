@@ -1,0 +1,49 @@
+/** An embeddings request and its answer, in the OpenAI shape. */
+import Type from 'typebox'
+
+const TokenList = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 })
+
+export const EmbeddingRequest = Type.Object(
+  {
+    model: Type.String({ minLength: 1, description: 'A model whose `supported_endpoint_types` has `embeddings`.' }),
+    input: Type.Union(
+      [
+        Type.String({ minLength: 1 }),
+        Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 100_000 }),
+        TokenList,
+        Type.Array(TokenList, { minItems: 1, maxItems: 100_000 }),
+      ],
+      { description: 'A text, texts, or the same as token numbers of the model.' },
+    ),
+    dimensions: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_536, description: 'Length of each vector.' })),
+    encoding_format: Type.Optional(
+      Type.Enum(['float', 'base64'], { description: 'base64: little-endian 32-bit floats. Default float.' }),
+    ),
+    input_type: Type.Optional(
+      Type.String({ description: 'What the texts are, for models that tell: such as `query` or `document`.' }),
+    ),
+    user: Type.Optional(Type.String()),
+  },
+  { title: 'EmbeddingRequest' },
+)
+export type EmbeddingRequest = Type.Static<typeof EmbeddingRequest>
+
+/** One thing to embed: a text, or the numbers of its tokens. */
+export type EmbeddingInput = string | number[]
+
+export const EmbeddingList = Type.Object(
+  {
+    object: Type.Literal('list'),
+    data: Type.Array(
+      Type.Object({
+        object: Type.Literal('embedding'),
+        index: Type.Integer({ minimum: 0 }),
+        embedding: Type.Union([Type.Array(Type.Number()), Type.String()]),
+      }),
+    ),
+    model: Type.String(),
+    usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
+  },
+  { title: 'EmbeddingList' },
+)
+export type EmbeddingList = Type.Static<typeof EmbeddingList>

@@ -1,0 +1,36 @@
+/** A request for a 3D model: no standard exists, so the shape is that of videos with the words of 3D vendors. */
+import Type from 'typebox'
+
+const media = (what: string) =>
+  Type.String({ minLength: 1, description: `${what} An http(s) URL, a data URI or base64.` })
+
+export const THREE_D_FORMATS = ['glb', 'obj', 'fbx', 'usdz', 'stl'] as const
+export type ThreeDFormat = (typeof THREE_D_FORMATS)[number]
+
+export const ThreeDRequest = Type.Object(
+  {
+    model: Type.String({ minLength: 1, description: 'A model whose `supported_endpoint_types` has `3d-generation`.' }),
+    prompt: Type.Optional(Type.String({ description: 'Text prompt. One of `prompt`, `image`, `images` is required.' })),
+    image: Type.Optional(media('What to model.')),
+    images: Type.Optional(
+      Type.Array(media('A view of it.'), { minItems: 1, description: 'The same thing from several sides.' }),
+    ),
+    format: Type.Optional(Type.Enum([...THREE_D_FORMATS], { description: 'Default `glb`.' })),
+    texture: Type.Optional(Type.Boolean({ description: 'Whether it has a texture.' })),
+    pbr: Type.Optional(Type.Boolean({ description: 'Whether the texture has maps for physically based rendering.' })),
+    target_polycount: Type.Optional(Type.Integer({ minimum: 1, description: 'About how many polygons.' })),
+    negative_prompt: Type.Optional(Type.String()),
+    seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295 })),
+    metadata: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: "The vendor's own further options." }),
+    ),
+    callback_url: Type.Optional(
+      Type.String({ description: 'Told once when the task has ended, by a signed POST; see the manual, Webhooks.' }),
+    ),
+  },
+  { title: 'ThreeDRequest' },
+)
+export type ThreeDRequest = Type.Static<typeof ThreeDRequest>
+
+/** A request as a model takes it: defaults filled in. */
+export type ThreeDOrder = Omit<ThreeDRequest, 'callback_url'> & { format: ThreeDFormat }
