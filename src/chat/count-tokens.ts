@@ -3,6 +3,7 @@ import type { ServerSettings } from '../config/config.ts'
 import { readJson } from '../http/body.ts'
 import type { Context, Operation, Route } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
+import { createSample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { Catalogue, CatalogueModel, Target } from '../models/catalogue.ts'
 import { lifecycleHeaders } from '../models/lifecycle.ts'
@@ -11,7 +12,6 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { ContentPart } from '../spec/message.ts'
 import type { Dialect } from './dialects/dialect.ts'
-import { createSample } from './sample.ts'
 
 /** A picture of a megapixel, by the vendors' rules of thumb (a pixel in 750; 85 and 170 a tile). */
 const IMAGE_TOKENS = 1300

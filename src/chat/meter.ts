@@ -1,11 +1,11 @@
 /** Counts what one chat request used, on every path: complete, aborted, failed; measured, or estimated and marked so. */
 import type { AccessNote } from '../http/context.ts'
+import { createSample, type Sample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { Message } from '../spec/message.ts'
 import { type Usage, usageFrom } from '../spec/usage.ts'
-import { createSample, type Sample } from './sample.ts'
 
 /** Where counts go: the ledger of the caller's use. */
 export type RecordUse = (use: {

@@ -1,5 +1,5 @@
 /** What is kept of a text to estimate its tokens: its beginning and its length, so that no text costs much to count. */
-import type { Tokenizer } from '../kit/tokenizer.ts'
+import type { Tokenizer } from './tokenizer.ts'
 
 export type Sample = {
   add(text: string): void
