@@ -4,6 +4,7 @@ import { createChat } from './chat/chat.ts'
 import { messagesCountRoute } from './chat/count-tokens-messages.ts'
 import { chatcompatDialect } from './chat/dialects/chatcompat.ts'
 import { messagesDialect } from './chat/dialects/messages-compat.ts'
+import { writeMessagesError } from './chat/dialects/messages-compat-error.ts'
 import { chatRoute } from './chat/http.ts'
 import { createMeter } from './chat/meter.ts'
 import type { Config } from './config/config.ts'
@@ -141,7 +142,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const cleaner = createCleaner({ tasks: store.tasks, outputs, clock, log })
   const app = createApp({
     routes: routeTable({
-      models: modelRoutes({ catalogue }),
+      models: modelRoutes({ catalogue, writeMessagesError }),
       chat: [
         chatRoute({ chat, dialect: chatcompatDialect(settings), settings, clock, log }),
         chatRoute({ chat, dialect: messagesDialect(), settings, clock, log }),

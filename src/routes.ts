@@ -4,7 +4,7 @@ import { type PageParts, pageRoutes } from './http/pages.ts'
 import { openApiDocument, writtenPath } from './openapi.ts'
 
 type RouteParts = {
-  models: { list: Route; retrieve: Route }
+  models: Route[]
   chat: Route[]
   videos: Route[]
   ready: () => Promise<void>
@@ -14,8 +14,7 @@ type RouteParts = {
 
 export function routeTable({ models, chat, videos, ready, health, version }: RouteParts): Route[] {
   const routes: Route[] = [
-    models.list,
-    models.retrieve,
+    ...models,
     ...chat,
     ...videos,
     ...pageRoutes({

@@ -96,7 +96,7 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
     if (error.detail.upstream_status !== undefined) context.note.upstream_status = error.detail.upstream_status
     const family = route ?? routes.find(({ path, writeError }) => writeError && isAkin(path, context.path))
     const write = family?.writeError
-    const response = errorResponse(error, write && ((told) => write(told, context.request_id)))
+    const response = errorResponse(error, write && ((told) => write(told, context.request_id, context.request)))
     return context.request.method === 'HEAD' ? headOf(response) : response
   }
 

@@ -80,8 +80,11 @@ export type Route = {
   /** Left out of the OpenAPI document. */
   hidden?: true
   operation: Operation
-  /** How this route's family writes an error, and how such a body looks; the OpenAI shape when absent. */
-  writeError?(error: GatewayError, request_id?: string): unknown
+  /**
+   * How this route's family writes an error, and how such a body looks; the OpenAI shape when absent. `request` is for a
+   * path that several families share.
+   */
+  writeError?(error: GatewayError, request_id?: string, request?: Request): unknown
   errorSchema?: TSchema
   handle(context: Context): Response | Promise<Response>
 }

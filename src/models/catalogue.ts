@@ -19,6 +19,8 @@ export type CatalogueModel = Life & {
   families: EndpointFamily[]
   targets: Target[]
   limits: Limits
+  /** How many tokens fit, of input and output together; undefined: not known. */
+  context_tokens: number | undefined
   /** Extra request fields that it takes (specification 2.3). */
   fields: ReadonlySet<string>
   capabilities: Capabilities
@@ -37,6 +39,8 @@ export type Catalogue = {
   list(caller: Caller): Model[]
   /** One model by its id or by the part after the provider's prefix. Throws model_not_found, ambiguous_model. */
   find(name: string, caller: Caller): Model
+  /** How many tokens a model of the list takes and makes, as far as that is written down. */
+  sizesOf(id: string): { context_tokens: number | undefined; max_tokens: number | undefined }
   /** The model to send a request of this family to; throws what stands in the way of it. */
   require(name: string, family: EndpointFamily, caller: Caller): Chosen
   /** Puts another set of models in place, in one step. */
@@ -69,6 +73,7 @@ export function catalogueModel({ id, config, targets, created, when_retired }: R
     families: declared.filter((family) => targets.some(({ provider }) => SERVED_BY[family]?.(provider))),
     targets,
     limits: config.limits ?? {},
+    context_tokens: config.context_tokens,
     fields: new Set(config.fields ?? []),
     capabilities: config.capabilities ?? {},
     video: config.video ?? {},
@@ -125,6 +130,10 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
         .sort((a, b) => (a.id < b.id ? -1 : 1))
         .map((model) => publicModel(model, unixSeconds(clock))),
     find: (name, caller) => publicModel(resolve(name, caller), unixSeconds(clock)),
+    sizesOf(id) {
+      const model = byId.get(id)
+      return { context_tokens: model?.context_tokens, max_tokens: model?.limits.max_tokens?.maximum }
+    },
     require(name, family, caller) {
       const requested = resolve(name, caller)
       const isRetired = statusAt(requested, unixSeconds(clock)) === 'retired'

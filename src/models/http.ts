@@ -1,24 +1,64 @@
-/** The model catalogue over HTTP (specification, section 4). */
+/** The model catalogue over HTTP (specification, section 4), in the list shape of whoever asks. */
 import type { Context, Route } from '../http/context.ts'
+import { contentgenErrorBody } from '../spec/contentgen-error.ts'
+import { errorBody, type GatewayError } from '../spec/error.ts'
 import { type Model, ModelList, Model as ModelSchema } from '../spec/model.ts'
 import type { Catalogue } from './catalogue.ts'
+import { contentgenFace, type Listed, type ListFace, messagesFace } from './list-faces.ts'
 
-export function modelRoutes({ catalogue }: { catalogue: Catalogue }): { list: Route; retrieve: Route } {
-  return {
-    list: {
+type WriteError = NonNullable<Route['writeError']>
+
+type ModelRouteParts = { catalogue: Catalogue; writeMessagesError: WriteError }
+
+export function modelRoutes({ catalogue, writeMessagesError }: ModelRouteParts): Route[] {
+  /** The first that speaks wins; for all others there are the specification's own words. */
+  const faces: [ListFace, WriteError][] = [
+    [messagesFace, writeMessagesError],
+    [contentgenFace, contentgenErrorBody],
+  ]
+  const faceOf = (request: Request) => faces.find(([face]) => face.speaks(request))
+
+  const writeError = (error: GatewayError, request_id?: string, request?: Request) => {
+    const [, write = errorBody] = (request && faceOf(request)) ?? []
+    return write(error, request_id)
+  }
+
+  const withSizes = (model: Model): Listed => ({ model, ...catalogue.sizesOf(model.id) })
+
+  function list({ caller, request }: Context): Response {
+    const models = catalogue.list(caller)
+    const [face] = faceOf(request) ?? []
+    if (face) return Response.json(face.list(models.map(withSizes), new URL(request.url).searchParams))
+    return Response.json({ success: true, object: 'list', data: models } satisfies ModelList)
+  }
+
+  function retrieve({ params, caller, request }: Context): Response {
+    const found = catalogue.find(params.model ?? '', caller)
+    const [face] = faceOf(request) ?? []
+    return Response.json(face ? face.one(withSizes(found)) : found)
+  }
+
+  const routes = (path: string, hidden: boolean): Route[] => [
+    {
       method: 'GET',
-      path: '/v1/models',
+      path,
+      ...(hidden ? { hidden } : {}),
+      writeError,
       operation: {
         summary: 'List the models available to the token',
+        description:
+          'Clients that send `anthropic-version` get the list of the messages style, those that send `x-goog-api-key` or `?key=` that of the contentgen style, each with its own pages.',
         tag: 'Models',
         response: ModelList,
+        errors: ['invalid_value'],
       },
-      handle: ({ caller }: Context) =>
-        Response.json({ success: true, object: 'list', data: catalogue.list(caller) } satisfies ModelList),
+      handle: list,
     },
-    retrieve: {
+    {
       method: 'GET',
-      path: '/v1/models/:model{.+}',
+      path: `${path}/:model{.+}`,
+      ...(hidden ? { hidden } : {}),
+      writeError,
       operation: {
         summary: 'Retrieve one model',
         description: 'By its full id or by the part after the provider prefix; a slash may be raw or `%2F`.',
@@ -27,10 +67,8 @@ export function modelRoutes({ catalogue }: { catalogue: Catalogue }): { list: Ro
         response: ModelSchema,
         errors: ['model_not_found', 'model_not_allowed', 'ambiguous_model'],
       },
-      handle: ({ params, caller }: Context) => {
-        const model: Model = catalogue.find(params.model ?? '', caller)
-        return Response.json(model)
-      },
+      handle: retrieve,
     },
-  }
+  ]
+  return ['/v1/models', '/v1beta/models', '/v1alpha/models'].flatMap((path) => routes(path, path !== '/v1/models'))
 }
