@@ -1,0 +1,13 @@
+/** `openai` 6 on chat completions. */
+import type OpenAI from 'openai'
+import OpenAI6 from 'openai-6'
+import type { Row } from '../words.ts'
+import { openaiChat } from './openai-chat.ts'
+
+export const openai6: Row = {
+  name: '`openai` 6, chat',
+  dialect: 'chatcompat',
+  lacks: ['stop_sequence'],
+  // What is used here has the same types in both majors, which TypeScript cannot know.
+  connect: (gateway) => openaiChat(OpenAI6 as unknown as typeof OpenAI, gateway),
+}

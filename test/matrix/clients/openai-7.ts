@@ -1,0 +1,11 @@
+/** `openai` 7 on chat completions. */
+import OpenAI from 'openai'
+import type { Row } from '../words.ts'
+import { openaiChat } from './openai-chat.ts'
+
+export const openai7: Row = {
+  name: '`openai` 7, chat',
+  dialect: 'chatcompat',
+  lacks: ['stop_sequence'],
+  connect: (gateway) => openaiChat(OpenAI, gateway),
+}

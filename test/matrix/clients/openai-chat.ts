@@ -1,0 +1,155 @@
+/** How chat completions are asked for with the `openai` package; one text for both majors. */
+import type OpenAI from 'openai'
+import type { Ask, Client, Fault, Told, Tool, Turn, Watch } from '../words.ts'
+
+type Sdk = typeof OpenAI
+type Message = OpenAI.ChatCompletionMessage & { reasoning_content?: string }
+
+/** `Sdk` is the major's own class: its errors are known by it. */
+export function openaiChat(Sdk: Sdk, { origin, token }: { origin: string; token: string }): Client {
+  const client = new Sdk({ baseURL: `${origin}/v1`, apiKey: token, maxRetries: 0, logLevel: 'off' })
+  const { completions } = client.chat
+  return {
+    whole: async (ask) => toldOf(await completions.create(paramsOf(ask))),
+    stream: (ask, watch) => read(client, ask, watch),
+    gathered: async (ask) =>
+      toldOf(await completions.stream({ ...paramsOf(ask), ...WITH_USAGE }).finalChatCompletion()),
+    async parsed(ask) {
+      const { choices } = await completions.parse(paramsOf(ask))
+      return choices[0]?.message.parsed
+    },
+    list: () => openaiModels(client),
+    retrieve: async (model) => (await client.models.retrieve(model)).id,
+    fault: (error, status) => openaiFault(Sdk, error, status),
+  }
+}
+
+const WITH_USAGE = { stream: true as const, stream_options: { include_usage: true } }
+
+export async function openaiModels(client: OpenAI): Promise<string[]> {
+  const ids: string[] = []
+  for await (const { id } of client.models.list()) ids.push(id)
+  return ids
+}
+
+export function openaiFault(Sdk: Sdk, error: unknown, status: number): Fault {
+  const classes: Record<number, new (...parts: never[]) => Error> = {
+    400: Sdk.BadRequestError,
+    401: Sdk.AuthenticationError,
+    404: Sdk.NotFoundError,
+    429: Sdk.RateLimitError,
+  }
+  const own = classes[status] ?? Sdk.APIError
+  if (!(error instanceof Sdk.APIError)) return { status: undefined, message: String(error), is_own_class: false }
+  return { status: error.status, message: error.message, is_own_class: error instanceof own }
+}
+
+const toolOf = ({ name, description, parameters }: Tool) => ({
+  type: 'function' as const,
+  function: { name, description, parameters },
+})
+
+function paramsOf(ask: Ask): OpenAI.ChatCompletionCreateParamsNonStreaming {
+  const { model, system, turns, tools, tool_choice, schema, is_thinking, max_tokens, stop, temperature } = ask
+  return {
+    model,
+    messages: [...(system ? [{ role: 'system' as const, content: system }] : []), ...turns.flatMap(messagesOf)],
+    ...(tools ? { tools: tools.map(toolOf) } : {}),
+    ...(tool_choice ? { tool_choice } : {}),
+    ...(schema
+      ? { response_format: { type: 'json_schema', json_schema: { name: 'place', strict: true, schema } } }
+      : {}),
+    ...(is_thinking ? { reasoning_effort: 'high' } : {}),
+    ...(max_tokens === undefined ? {} : { max_completion_tokens: max_tokens }),
+    ...(stop === undefined ? {} : { stop }),
+    ...(temperature === undefined ? {} : { temperature }),
+  }
+}
+
+function messagesOf(turn: Turn): OpenAI.ChatCompletionMessageParam[] {
+  if (turn.role === 'assistant') return [turn.told.own as OpenAI.ChatCompletionMessageParam]
+  if (turn.role === 'results') {
+    return turn.results.map(({ id, text }) => ({ role: 'tool', tool_call_id: id, content: text }))
+  }
+  if (!turn.picture) return [{ role: 'user', content: turn.text }]
+  const url = `data:${turn.picture.media_type};base64,${turn.picture.data}`
+  return [
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: turn.text },
+        { type: 'image_url', image_url: { url } },
+      ],
+    },
+  ]
+}
+
+const FINISH: Record<string, Told['finish']> = { stop: 'stop', length: 'length', tool_calls: 'tool_calls' }
+
+function toldOf({ model, choices, usage }: OpenAI.ChatCompletion): Told {
+  const choice = choices[0]
+  if (!choice) throw new Error('There is no choice.')
+  const message: Message = choice.message
+  const { reasoning_content: reasoning, tool_calls = [] } = message
+  return {
+    text: message.content ?? '',
+    ...(reasoning === undefined ? {} : { reasoning }),
+    calls: tool_calls.flatMap((call) =>
+      call.type === 'function'
+        ? [{ id: call.id, name: call.function.name, args: JSON.parse(call.function.arguments) }]
+        : [],
+    ),
+    finish: FINISH[choice.finish_reason] ?? 'other',
+    usage: usageOf(usage),
+    model,
+    own: message,
+  }
+}
+
+function usageOf(usage: OpenAI.CompletionUsage | null | undefined): Told['usage'] {
+  if (!usage) return undefined
+  const { prompt_tokens: input, completion_tokens: output, total_tokens } = usage
+  if (total_tokens !== input + output) throw new Error(`The total ${total_tokens} is not ${input} and ${output}.`)
+  const { prompt_tokens_details: read, completion_tokens_details: made } = usage
+  return { input, output, cached: read?.cached_tokens ?? 0, reasoning: made?.reasoning_tokens ?? 0 }
+}
+
+type Delta = OpenAI.ChatCompletionChunk.Choice.Delta & { reasoning_content?: string }
+
+/** Chunk by chunk, as a program does that shows the words as they come. */
+async function read(client: OpenAI, ask: Ask, { signal, onText }: Watch = {}): Promise<Told> {
+  const running = await client.chat.completions.create({ ...paramsOf(ask), ...WITH_USAGE }, { signal: signal ?? null })
+  const calls: { id: string; name: string; text: string }[] = []
+  const told: Told = { text: '', calls: [], finish: 'other', usage: undefined, own: undefined }
+  for await (const { choices, usage, model } of running) {
+    told.model = model
+    if (usage) told.usage = usageOf(usage)
+    const choice = choices[0]
+    if (!choice) continue
+    const { content, reasoning_content, tool_calls = [] }: Delta = choice.delta
+    if (reasoning_content) told.reasoning = `${told.reasoning ?? ''}${reasoning_content}`
+    for (const { index, id = '', function: called } of tool_calls) {
+      calls[index] ??= { id, name: called?.name ?? '', text: '' }
+      calls[index].text += called?.arguments ?? ''
+    }
+    if (choice.finish_reason) told.finish = FINISH[choice.finish_reason] ?? 'other'
+    if (!content) continue
+    told.text += content
+    onText?.(content)
+  }
+  told.calls = calls.map(({ id, name, text }) => ({ id, name, args: JSON.parse(text) }))
+  told.own = {
+    role: 'assistant',
+    content: told.text || null,
+    ...(calls.length > 0
+      ? {
+          tool_calls: calls.map(({ id, name, text }) => ({
+            id,
+            type: 'function',
+            function: { name, arguments: text },
+          })),
+        }
+      : {}),
+  }
+  return told
+}

@@ -1,0 +1,112 @@
+/** What every vendor of the matrix thinks, whatever it speaks: it answers what it is asked, and misbehaves when told. */
+import type { JsonSchema, Picture, Result, Tool } from './words.ts'
+
+/** A request as a vendor has read it from its own wire. */
+export type Heard = {
+  system: string
+  /** The text of the last message of the user. */
+  question: string
+  pictures: Picture[]
+  /** What tools answered since then. */
+  results: Result[]
+  /** How many messages came. */
+  turns: number
+  tools: Tool[]
+  schema: JsonSchema | undefined
+  is_thinking: boolean
+  max_tokens: number | undefined
+  stops: string[]
+}
+
+export type Said = {
+  /** Pieces of a few letters each, as they are streamed. */
+  reasoning: string[]
+  text: string[]
+  calls: { id: string; name: string; pieces: string[] }[]
+  finish: 'stop' | 'length' | 'tool_calls' | 'stop_sequence'
+  /** The sequence that ended it. */
+  stop: string | undefined
+  usage: { input: number; cached: number; output: number; reasoning: number }
+  faults: Faults
+}
+
+/** What the last message demands with `@sandbox key=value ...`, the words that the built-in sandbox knows too. */
+export type Faults = { status?: number; cut_after?: number; hang_after?: number; error_after?: number; tokens?: number }
+
+export const INPUT = 40
+export const CACHED = 12
+export const THOUGHT = 'The vendor thinks about it first, and then it speaks.'
+
+export function think(heard: Heard): Said {
+  const { question, faults } = withoutFaults(heard.question)
+  const names = heard.tools.filter(({ name }) => question.includes(name))
+  const calls =
+    heard.results.length > 0
+      ? []
+      : names.map(({ name, parameters }, at) => ({
+          id: `call_${at + 1}_${name}`,
+          name,
+          pieces: piecesOf(JSON.stringify(sampleOf(parameters))),
+        }))
+  const reasoning = heard.is_thinking ? piecesOf(THOUGHT) : []
+  const speech = calls.length > 0 ? '' : speechOf(heard, question)
+  const wanted = faults.tokens === undefined ? speech : 'word '.repeat(faults.tokens)
+  const { text, stop } = untilStop(wanted, heard.stops)
+  const limit = Math.max(1, (heard.max_tokens ?? 1000) - reasoning.length)
+  const pieces = piecesOf(text)
+  const isCut = pieces.length > limit
+  const kept = pieces.slice(0, limit)
+  const output = reasoning.length + kept.length + calls.reduce((sum, call) => sum + call.pieces.length, 0)
+  const natural = calls.length > 0 ? 'tool_calls' : stop === undefined ? 'stop' : 'stop_sequence'
+  return {
+    reasoning,
+    text: kept,
+    calls,
+    finish: isCut ? 'length' : natural,
+    stop: isCut ? undefined : stop,
+    usage: { input: INPUT, cached: CACHED, output, reasoning: reasoning.length },
+    faults,
+  }
+}
+
+function speechOf({ results, schema, system, pictures, turns }: Heard, question: string): string {
+  if (results.length > 0) {
+    return results
+      .map(({ name, text, is_error }) => `The tool "${name}" ${is_error ? 'failed' : 'answered'}: ${text}`)
+      .join('\n')
+  }
+  if (schema) return JSON.stringify(sampleOf(schema))
+  const seen = pictures.map(({ media_type, data }) => `a picture (${media_type}, ${atob(data).length} bytes)`)
+  const told = system === '' ? '' : ` It was told: ${system}`
+  const came = seen.length === 0 ? '' : ` With the question came ${seen.join(', ')}.`
+  return `A simulated vendor heard ${turns} messages, the last of them: ${question}${told}${came}`
+}
+
+/** A value that fits the schemas of the matrix: the first of an enum, and plain values otherwise. */
+function sampleOf(schema: JsonSchema): unknown {
+  if (Array.isArray(schema.enum)) return schema.enum[0]
+  const properties = schema.properties as Record<string, JsonSchema> | undefined
+  if (properties) return Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, sampleOf(one)]))
+  const type = String(Array.isArray(schema.type) ? schema.type[0] : schema.type).toLowerCase()
+  if (type === 'array') return [sampleOf((schema.items ?? {}) as JsonSchema)]
+  return { integer: 12, number: 12.5, boolean: true, object: {} }[type] ?? 'Paris'
+}
+
+/** Words with the blank after them. */
+const piecesOf = (text: string): string[] => text.match(/\S+\s*|\s+/g) ?? []
+
+function untilStop(text: string, stops: string[]): { text: string; stop: string | undefined } {
+  const found = stops.filter((one) => text.includes(one)).sort((one, other) => text.indexOf(one) - text.indexOf(other))
+  const stop = found[0]
+  return { text: stop === undefined ? text : text.slice(0, text.indexOf(stop)), stop }
+}
+
+function withoutFaults(text: string): { question: string; faults: Faults } {
+  const faults: Record<string, number> = {}
+  const lines = text.split('\n').filter((line) => {
+    if (!line.startsWith('@sandbox ')) return true
+    for (const [, key = '', value] of line.matchAll(/(\w+)=(\d+)/g)) faults[key] = Number(value)
+    return false
+  })
+  return { question: lines.join('\n'), faults }
+}

@@ -1,0 +1,131 @@
+/** A vendor that speaks chat completions, as the most of them do: the last chunk with the usage, `[DONE]` at the end. */
+import type { Heard, Said } from '../mind.ts'
+import type { JsonSchema, Picture, Result } from '../words.ts'
+import type { Wire } from './play.ts'
+
+type Part = { type: string; text?: string; image_url?: { url: string } }
+type Message = {
+  role: string
+  content?: string | Part[] | null
+  tool_call_id?: string
+  tool_calls?: { id: string; function: { name: string; arguments: string } }[]
+}
+type Body = {
+  messages: Message[]
+  tools?: { function: { name: string; description?: string; parameters: JsonSchema } }[]
+  tool_choice?: unknown
+  response_format?: { type: string; json_schema?: { schema: JsonSchema } }
+  reasoning_effort?: string
+  max_tokens?: number
+  max_completion_tokens?: number
+  stop?: string | string[]
+}
+
+const textOf = ({ content }: Message): string =>
+  typeof content === 'string' ? content : (content ?? []).map(({ text = '' }) => text).join('\n')
+
+function picturesOf({ content }: Message): Picture[] {
+  return (Array.isArray(content) ? content : []).flatMap(({ image_url }) => {
+    const [, media_type = '', data = ''] = /^data:([^;]+);base64,(.*)$/.exec(image_url?.url ?? '') ?? []
+    return image_url ? [{ media_type, data }] : []
+  })
+}
+
+function hear(body: Body): Heard | string {
+  const { messages, tools = [], response_format, reasoning_effort, stop = [] } = body
+  const at = messages.findLastIndex(({ role }) => role === 'user')
+  const last = messages[at]
+  if (!last) return 'there is no message of the user'
+  const calls = messages.flatMap(({ tool_calls = [] }) => tool_calls)
+  const results: Result[] = []
+  for (const message of messages.slice(at)) {
+    if (message.role !== 'tool') continue
+    const call = calls.find(({ id }) => id === message.tool_call_id)
+    if (!call) return `no call has the id ${message.tool_call_id}`
+    results.push({ id: call.id, name: call.function.name, text: textOf(message) })
+  }
+  return {
+    system: messages
+      .filter(({ role }) => role === 'system' || role === 'developer')
+      .map(textOf)
+      .join('\n'),
+    question: textOf(last),
+    pictures: picturesOf(last),
+    results,
+    turns: messages.length,
+    tools: tools.map(({ function: { name, description = '', parameters } }) => ({ name, description, parameters })),
+    schema: response_format?.json_schema?.schema,
+    is_thinking: reasoning_effort !== undefined && reasoning_effort !== 'none',
+    max_tokens: body.max_completion_tokens ?? body.max_tokens,
+    stops: typeof stop === 'string' ? [stop] : stop,
+  }
+}
+
+const FINISH = { stop: 'stop', stop_sequence: 'stop', length: 'length', tool_calls: 'tool_calls' }
+
+const usageOf = ({ usage: { input, cached, output, reasoning } }: Said) => ({
+  prompt_tokens: input,
+  completion_tokens: output,
+  total_tokens: input + output,
+  prompt_tokens_details: { cached_tokens: cached, audio_tokens: 0 },
+  completion_tokens_details: { reasoning_tokens: reasoning, audio_tokens: 0 },
+})
+
+function whole(said: Said, model: string): unknown {
+  const message = {
+    role: 'assistant',
+    content: said.calls.length > 0 ? null : said.text.join(''),
+    refusal: null,
+    ...(said.reasoning.length > 0 ? { reasoning_content: said.reasoning.join('') } : {}),
+    ...(said.calls.length > 0
+      ? {
+          tool_calls: said.calls.map(({ id, name, pieces }) => ({
+            id,
+            type: 'function',
+            function: { name, arguments: pieces.join('') },
+          })),
+        }
+      : {}),
+  }
+  const choice = { index: 0, message, logprobs: null, finish_reason: FINISH[said.finish] }
+  return { ...head(model), object: 'chat.completion', choices: [choice], usage: usageOf(said) }
+}
+
+const head = (model: string) => ({ id: 'chatcmpl-v', created: 1_780_000_000, model, system_fingerprint: 'fp_v' })
+
+function events(said: Said, model: string): object[] {
+  const chunk = (delta: object, finish_reason: string | null = null) => ({
+    ...head(model),
+    object: 'chat.completion.chunk',
+    choices: [{ index: 0, delta, logprobs: null, finish_reason }],
+    usage: null,
+  })
+  const call = (index: number, more: object) => chunk({ tool_calls: [{ index, ...more }] })
+  return [
+    chunk({ role: 'assistant', content: '', refusal: null }),
+    ...said.reasoning.map((reasoning_content) => chunk({ reasoning_content })),
+    ...said.text.map((content) => chunk({ content })),
+    ...said.calls.flatMap(({ id, name, pieces }, index) => [
+      call(index, { id, type: 'function', function: { name, arguments: '' } }),
+      ...pieces.map((text) => call(index, { function: { arguments: text } })),
+    ]),
+    chunk({}, FINISH[said.finish]),
+    { ...head(model), object: 'chat.completion.chunk', choices: [], usage: usageOf(said) },
+  ]
+}
+
+const failure = (status: number, message: string) => ({
+  error: { message, type: status < 500 ? 'invalid_request_error' : 'server_error', param: null, code: null },
+})
+
+export const chatcompatWire: Wire = {
+  hear: (body) => hear(body as Body),
+  isStreamed: (body) => body.stream === true,
+  whole,
+  events,
+  isDone: true,
+  failure,
+  failed: () => failure(500, 'failed in mid-stream'),
+  model: (body) => String(body.model),
+  models: { object: 'list', data: [{ id: 'm', object: 'model', created: 1_780_000_000, owned_by: 'v' }] },
+}

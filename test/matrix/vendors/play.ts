@@ -1,0 +1,64 @@
+/** A vendor of the matrix: it reads its own wire, thinks, and says it in its own shapes. */
+import { type Answer, startVendor, stream, type Vendor, type VendorRequest, whole } from '../../kit/vendor.ts'
+import { type Heard, type Said, think } from '../mind.ts'
+
+type Body = Record<string, unknown>
+
+/** What makes one vendor unlike the others. */
+export type Wire = {
+  /** Reads a request. A string is why this vendor refuses it. */
+  hear(body: Body, path: string): Heard | string
+  isStreamed(body: Body, path: string): boolean
+  whole(said: Said, model: string): unknown
+  /** The events of a stream: objects are sent as `data:`, strings as they are. */
+  events(said: Said, model: string): (object | string)[]
+  /** Whether a stream ends with `data: [DONE]`. */
+  isDone: boolean
+  failure(status: number, message: string): unknown
+  /** The event that a vendor sends when it fails in mid-stream. */
+  failed(): object | string
+  model(body: Body, path: string): string
+  models: unknown
+  /** A vendor that counts tokens: the paths that do, and the answer. */
+  counts?: { isAsked(path: string): boolean; answer: unknown }
+}
+
+export type Played = Vendor & {
+  /** Lets a stream break that waits to: it does so only after the client has heard something. */
+  letBreak(): void
+}
+
+/** Starts it on a free port of loopback. */
+export function playVendor(wire: Wire): Played {
+  const vendor = startVendor()
+  let breaking = Promise.withResolvers<void>()
+  vendor.otherwise((socket) => {
+    breaking = Promise.withResolvers<void>()
+    return answerTo(wire, socket.request, breaking.promise)(socket)
+  })
+  return { ...vendor, letBreak: () => breaking.resolve() }
+}
+
+function answerTo(wire: Wire, request: VendorRequest, broken: Promise<void>): Answer {
+  const path = new URL(request.path, 'http://vendor.test').pathname
+  if (request.method === 'GET') return whole(wire.models)
+  const body = request.json()
+  if (wire.counts?.isAsked(path)) return whole(wire.counts.answer)
+  const heard = wire.hear(body, path)
+  if (typeof heard === 'string') return whole(wire.failure(400, heard), { status: 400 })
+  const said = think(heard)
+  const { status, cut_after, hang_after, error_after } = said.faults
+  if (status !== undefined) return whole(wire.failure(status, `refused with ${status}, as asked`), { status })
+  const model = wire.model(body, path)
+  if (!wire.isStreamed(body, path)) return whole(wire.whole(said, model))
+  const events = wire.events(said, model)
+  if (error_after !== undefined) {
+    return stream([...events.slice(0, error_after), broken, wire.failed()], { done: false })
+  }
+  if (cut_after !== undefined) {
+    return stream([...events.slice(0, cut_after), broken, ...events.slice(cut_after)], { cutAfter: cut_after })
+  }
+  return stream(events, { done: wire.isDone, ...(hang_after === undefined ? {} : { hangAfter: hang_after }) })
+}
+
+export const sse = (event: string, data: object): string => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
