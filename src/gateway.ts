@@ -30,7 +30,7 @@ import type { UsageStore } from './store/store.ts'
 import { createSupply, type Found } from './supply.ts'
 import { type Callbacks, createCallbacks } from './tasks/callbacks.ts'
 import { callbackMaster } from './tasks/callbacks-signature.ts'
-import { videoRoutes } from './tasks/http.ts'
+import { taskRoutes } from './tasks/http.ts'
 import type { At } from './tasks/points.ts'
 import { taskData } from './tasks/task-writer.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
@@ -148,7 +148,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         chatRoute({ chat, dialect: messagesDialect(), settings, clock, log }),
         messagesCountRoute({ catalogue, tokenizer, settings, clock }),
       ],
-      videos: videoRoutes({ tasks, outputs, settings, clock }),
+      tasks: taskRoutes({ tasks, outputs, settings, clock }),
       ready: () => store.ping(),
       health: () => tasks.health(),
       version,

@@ -6,17 +6,17 @@ import { openApiDocument, writtenPath } from './openapi.ts'
 type RouteParts = {
   models: Route[]
   chat: Route[]
-  videos: Route[]
+  tasks: Route[]
   ready: () => Promise<void>
   health: PageParts['tasks']
   version: string
 }
 
-export function routeTable({ models, chat, videos, ready, health, version }: RouteParts): Route[] {
+export function routeTable({ models, chat, tasks, ready, health, version }: RouteParts): Route[] {
   const routes: Route[] = [
     ...models,
     ...chat,
-    ...videos,
+    ...tasks,
     ...pageRoutes({
       version,
       ready,

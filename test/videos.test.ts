@@ -156,7 +156,12 @@ describe('the state of a task', () => {
     const task = await film()
     const answer = await state(task)
     expect(answer.headers.has('retry-after')).toBe(false)
-    const link = house.outputs.link({ base_url: 'http://gatehouse.test', task_id: task.task_id, index: 0 })
+    const link = house.outputs.link({
+      base_url: 'http://gatehouse.test',
+      path: '/v1/videos',
+      task_id: task.task_id,
+      index: 0,
+    })
     expect(await answer.json()).toEqual({
       code: 'success',
       message: '',
@@ -415,7 +420,12 @@ describe('in the chat-compatible style', () => {
     expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([409, 'false'])
     expect((await refused.json()).code).toBe('task_not_ended')
     const task = await film()
-    const link = house.outputs.link({ base_url: 'http://gatehouse.test', task_id: task.task_id, index: 0 })
+    const link = house.outputs.link({
+      base_url: 'http://gatehouse.test',
+      path: '/v1/videos',
+      task_id: task.task_id,
+      index: 0,
+    })
     const deleted = await call(path(task), { method: 'DELETE' })
     expect(await deleted.json()).toEqual({ id: task.task_id, object: 'video.deleted', deleted: true })
     expect((await call(path(task))).status).toBe(404)
@@ -490,7 +500,7 @@ describe('where links lead', () => {
 
 describe('the file', () => {
   const linkTo = ({ task_id }: Task, index = 0) =>
-    house.outputs.link({ base_url: 'http://gatehouse.test', task_id, index })
+    house.outputs.link({ base_url: 'http://gatehouse.test', path: '/v1/videos', task_id, index })
   const content = ({ task_id }: Task, query = '') => `/v1/videos/${task_id}/content${query}`
   const errorOf = async (answer: Response) => {
     const { code, fail_code, message } = await answer.json()

@@ -2,7 +2,7 @@
 import Type, { type TSchema } from 'typebox'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { MODEL_STATUSES } from '../spec/model.ts'
-import { OutputsConfig, TasksConfig, VideoLimits } from './task-schema.ts'
+import { OutputsConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
@@ -243,6 +243,7 @@ export const ModelConfig = Type.Object(
     ),
     capabilities: optional(Capabilities),
     video: optional(VideoLimits),
+    three_d: optional(ThreeDLimits),
     keep_days: optional(
       Type.Number({
         exclusiveMinimum: 0,

@@ -1,5 +1,6 @@
-/** What an operator may write of videos and the tasks that make them. */
+/** What an operator may write of videos and 3D models, and of the tasks that make them. */
 import Type, { type TSchema } from 'typebox'
+import { THREE_D_FORMATS } from '../spec/three-d-request.ts'
 
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
@@ -51,6 +52,48 @@ export const VideoLimits = Type.Object(
   { ...closed, description: 'What a video model takes (specification 2.5), and its defaults.' },
 )
 export type VideoLimits = Type.Static<typeof VideoLimits>
+
+const yesOrNo = (description: string) =>
+  optional(
+    Type.Object(
+      { values: optional(Type.Array(Type.Boolean(), { minItems: 1 })), default: optional(Type.Boolean()) },
+      { ...closed, description },
+    ),
+  )
+const howMuch = (description: string) =>
+  optional(Type.Enum(['no', 'optional', 'required'], { description: `${description} Default optional.` }))
+
+export const ThreeDLimits = Type.Object(
+  {
+    prompt: howMuch('Whether it takes a prompt.'),
+    prompt_characters: optional(Type.Integer({ minimum: 1, description: 'The longest prompt. Default 32,000.' })),
+    image: howMuch('Whether it takes an image.'),
+    images: optional(Type.Integer({ minimum: 0, description: 'How many views of one thing it takes. Default 16.' })),
+    format: choice(Type.Enum([...THREE_D_FORMATS]), 'What it makes; default: glb, else the first. Absent: only glb.'),
+    texture: yesOrNo('Which it takes, and the default; without a default the vendor decides.'),
+    pbr: yesOrNo('The same of maps for physically based rendering.'),
+    target_polycount: optional(
+      Type.Union(
+        [
+          Type.Object(
+            {
+              minimum: optional(Type.Integer({ minimum: 1 })),
+              maximum: optional(Type.Integer({ minimum: 1 })),
+              default: optional(Type.Integer({ minimum: 1 })),
+            },
+            closed,
+          ),
+          Type.Literal(false),
+        ],
+        { description: 'Between which numbers; false: it takes none.' },
+      ),
+    ),
+    negative_prompt: optional(Type.Boolean({ description: 'Takes one. Default true.' })),
+    seed: optional(Type.Boolean({ description: 'Takes one. Default true.' })),
+  },
+  { ...closed, description: 'What a model of 3D takes, and its defaults.' },
+)
+export type ThreeDLimits = Type.Static<typeof ThreeDLimits>
 
 export const TasksConfig = Type.Object(
   {

@@ -10,6 +10,12 @@ const ENDINGS: Record<string, string> = {
   'image/jpeg': 'jpg',
   'image/webp': 'webp',
   'model/gltf-binary': 'glb',
+  'model/obj': 'obj',
+  'model/mtl': 'mtl',
+  'model/stl': 'stl',
+  'model/vnd.usdz+zip': 'usdz',
+  'application/vnd.autodesk.fbx': 'fbx',
+  'application/zip': 'zip',
 }
 
 /** Without its dot; undefined for a type that is not known. What follows the type (`; codecs=...`) is passed over. */

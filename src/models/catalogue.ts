@@ -1,7 +1,7 @@
 /** Which models exist, for whom, in which state of life, and who serves them. */
 import type { RetiredPolicy } from '../config/config.ts'
 import type { Capabilities, Limits, ModelConfig } from '../config/schema.ts'
-import type { VideoLimits } from '../config/task-schema.ts'
+import type { ThreeDLimits, VideoLimits } from '../config/task-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Provider } from '../providers/provider.ts'
 import { CHAT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
@@ -26,6 +26,8 @@ export type CatalogueModel = Life & {
   capabilities: Capabilities
   /** What its videos may be. */
   video: VideoLimits
+  /** What its 3D models may be. */
+  three_d: ThreeDLimits
   /** How long its files are kept; undefined: as all. */
   keep_days: number | undefined
   when_retired: RetiredPolicy
@@ -54,6 +56,7 @@ const SERVED_BY: Partial<Record<EndpointFamily, (provider: Provider) => boolean>
   'messages-compat': chats,
   'video-generation': (provider) => provider.video !== undefined,
   'chatcompat-video': (provider) => provider.video !== undefined,
+  '3d-generation': (provider) => provider.threeD !== undefined,
 }
 
 type RowParts = {
@@ -77,6 +80,7 @@ export function catalogueModel({ id, config, targets, created, when_retired }: R
     fields: new Set(config.fields ?? []),
     capabilities: config.capabilities ?? {},
     video: config.video ?? {},
+    three_d: config.three_d ?? {},
     keep_days: config.keep_days,
     status: config.status,
     deprecated_at: config.deprecated_at,

@@ -3,6 +3,7 @@ import { foundText, rangeText } from '../kit/diagnose.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { VideoOrder, VideoRequest } from '../spec/video-request.ts'
 import type { CatalogueModel } from './catalogue.ts'
+import { checkMedium } from './medium.ts'
 import { shapeOf } from './video-size.ts'
 
 const LONGEST_PROMPT = 32_000
@@ -134,27 +135,4 @@ function checkMedia(model: CatalogueModel, { image, last_image, images = [], vid
     throw refuse('invalid_value', 'images', message)
   }
   for (const [index, one] of images.entries()) checkMedium(`images[${index}]`, one)
-}
-
-/** A data URI up to its bytes: a type, perhaps with parameters, in base64. */
-const DATA_URI = /^data:([\w.+-]+\/[\w.+-]+)?(;[\w.+-]+=[^;,]*)*;base64,/i
-/** Four signs stand for three bytes; the last four may be filled up. */
-const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
-/** Longer than what any server takes; where an address leads is checked when it is fetched. */
-const LONGEST_URL = 8_192
-
-/** Its form only: whether it is there and what it shows is seen when the task is prepared. */
-function checkMedium(param: string, value: string): void {
-  const isUrl = /^https?:\/\//i.test(value)
-  if (isUrl && value.length <= LONGEST_URL && URL.canParse(value)) return
-  if (!isUrl) {
-    const head = DATA_URI.exec(value)?.[0] ?? ''
-    const bytes = head === '' ? value : value.slice(head.length)
-    if (bytes.length % 4 === 0 && BASE64.test(bytes)) return
-  }
-  throw refuse(
-    'invalid_value',
-    param,
-    `"${param}" must be an http(s) URL, a data URI such as "data:image/png;base64,...", or base64 without line breaks.`,
-  )
 }

@@ -53,12 +53,15 @@ export async function download(partial: Partial, asked: Download, parts: Downloa
 
 /** The type that the vendor gave, unless it says nothing; then the one of the bytes. */
 export async function contentTypeOf(partial: Partial, source: CopySource): Promise<string> {
+  // Of a model its vendor says the format; servers of files seldom know it, and call it text or an archive.
+  if (source.content_type !== undefined && MODEL.test(source.content_type)) return source.content_type
   for (const given of [partial.source?.content_type, source.content_type]) {
     if (given && !SAYS_NOTHING.test(given)) return given
   }
   return sniff(await partial.first(SNIFF_BYTES)) ?? 'application/octet-stream'
 }
 
+const MODEL = /^(model\/|application\/vnd\.autodesk\.fbx$)/
 const SAYS_NOTHING = /^(application\/(octet-stream|binary|x-binary|force-download)|binary\/octet-stream)\b/i
 /** What servers answer instead of a file when something is wrong, with a 200 all the same. */
 const NOT_A_FILE = /^(text\/html|application\/(problem\+)?json|application\/xhtml)\b/i

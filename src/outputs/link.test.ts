@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { createLinks } from './link.ts'
 
-const TO = { base_url: 'https://gateway.example', task_id: 'task_abc', index: 0 }
+const TO = { base_url: 'https://gateway.example', path: '/v1/videos', task_id: 'task_abc', index: 0 }
 
 function linksOf({ secret = 'a secret', hours = 24, clock = manualClock() } = {}) {
   return { ...createLinks({ clock, secret, link_hours: () => hours }), clock }

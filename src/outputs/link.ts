@@ -20,13 +20,13 @@ export function createLinks({ clock, secret, link_hours }: LinkParts): Pick<Outp
   const sign = (task_id: string, index: number, expires: number) =>
     createHmac('sha256', secret).update(`output\n${task_id}\n${index}\n${expires}`).digest('base64url')
   return {
-    link({ base_url, task_id, index }) {
+    link({ base_url, path, task_id, index }) {
       const life = link_hours() * 3600
       const step = Math.max(1, Math.min(STEP_SECONDS, Math.floor(life / STEPS_A_LIFE)))
       const expires = Math.ceil((unixSeconds(clock) + life) / step) * step
       const which = index === 0 ? '' : `index=${index}&`
       const signature = sign(task_id, index, expires)
-      return `${base_url}/v1/videos/${task_id}/content?${which}expires=${expires}&signature=${signature}`
+      return `${base_url}${path}/${task_id}/content?${which}expires=${expires}&signature=${signature}`
     },
     verify({ task_id, index, expires, signature }) {
       // As it was written: no sign, no exponent, no leading zero.

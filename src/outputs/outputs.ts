@@ -60,8 +60,8 @@ export type Outputs = {
   ): Promise<TaskOutput>
   open(key: string): Promise<StoredFile | undefined>
   remove(key: string): Promise<void>
-  /** A link that works without a token until it expires: `{base_url}/v1/videos/{task_id}/content?...`. */
-  link(to: { base_url: string; task_id: string; index: number }): string
+  /** A link that works without a token until it expires: `{base_url}{path}/{task_id}/content?...`. */
+  link(to: { base_url: string; path: string; task_id: string; index: number }): string
   /** Whether the query of such a link is ours and not over its time. */
   verify(to: { task_id: string; index: number; expires: string; signature: string }): 'valid' | 'expired' | 'forged'
 }

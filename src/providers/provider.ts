@@ -70,8 +70,9 @@ export type OrderProvider<Order> = {
   /**
    * Sends the order. Resolves only when the vendor has certainly taken it. A GatewayError with `detail.taken: 'no'`
    * says that it certainly was not taken (never sent, or refused by a definite answer); any other error leaves it open.
+   * `made`: what a vendor that answers at once has made; its status is then not asked for.
    */
-  start(call: OrderCall<Order>, signal: AbortSignal): Promise<{ operation: Json }>
+  start(call: OrderCall<Order>, signal: AbortSignal): Promise<{ operation: Json; made?: RemoteOutput[] }>
   /** Asks for the progress. An error says nothing of the task: it is asked again later. */
   status(operation: Json, signal: AbortSignal): Promise<TaskProgress>
   /** Tells the vendor to stop; absent where it cannot be told. Resolves when the vendor has agreed. */

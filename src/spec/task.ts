@@ -135,6 +135,9 @@ export type TaskOutput = {
 /** Something that the vendor has made and that is still to be copied. */
 export type MadeOutput = { url: string; content_type?: string }
 
+/** The same, or a file whose bytes came with the vendor's answer: the key says where they are put. */
+export type ComingOutput = MadeOutput | { key: string; content_type: string }
+
 /**
  * A task as the house keeps it. Times are unix seconds, except those that end in `_ms`, which only plan the work.
  * What is `null` is not known yet.
@@ -169,7 +172,7 @@ export type Task = {
   /** What the vendor answered to the order: all that asking for its progress needs. */
   operation: Json
   /** What is still to be copied, once the vendor is done. */
-  made: MadeOutput[] | null
+  made: ComingOutput[] | null
   outputs: TaskOutput[]
   outputs_expire_at: number | null
   deadline_at: number

@@ -7,6 +7,15 @@ const media = (what: string) =>
 export const THREE_D_FORMATS = ['glb', 'obj', 'fbx', 'usdz', 'stl'] as const
 export type ThreeDFormat = (typeof THREE_D_FORMATS)[number]
 
+/** The media types of the formats; FBX has none that is registered. */
+export const THREE_D_TYPES: Record<ThreeDFormat, string> = {
+  glb: 'model/gltf-binary',
+  obj: 'model/obj',
+  fbx: 'application/vnd.autodesk.fbx',
+  usdz: 'model/vnd.usdz+zip',
+  stl: 'model/stl',
+}
+
 export const ThreeDRequest = Type.Object(
   {
     model: Type.String({ minLength: 1, description: 'A model whose `supported_endpoint_types` has `3d-generation`.' }),
@@ -31,6 +40,9 @@ export const ThreeDRequest = Type.Object(
   { title: 'ThreeDRequest' },
 )
 export type ThreeDRequest = Type.Static<typeof ThreeDRequest>
+
+/** The fields that hold media: kept apart from the rest, since they may be large. */
+export const THREE_D_MEDIA_FIELDS = ['image', 'images'] as const
 
 /** A request as a model takes it: defaults filled in. */
 export type ThreeDOrder = Omit<ThreeDRequest, 'callback_url'> & { format: ThreeDFormat }

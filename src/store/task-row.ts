@@ -1,6 +1,6 @@
 /** A task as a row of its table, and back. */
 import type { Selectable } from 'kysely'
-import type { JsonObject, MadeOutput, Task, TaskOutput } from '../spec/task.ts'
+import type { ComingOutput, JsonObject, Task, TaskOutput } from '../spec/task.ts'
 import type { TaskChange } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -29,7 +29,7 @@ export function taskOfRow({ deleted_at: _, ...row }: TaskRow): Task {
     request: JSON.parse(row.request) as JsonObject,
     tried: JSON.parse(row.tried) as string[],
     operation: parsed<Task['operation']>(row.operation),
-    made: parsed<MadeOutput[]>(row.made),
+    made: parsed<ComingOutput[]>(row.made),
     outputs: JSON.parse(row.outputs) as TaskOutput[],
     late_outcome: parsed<Task['late_outcome']>(row.late_outcome),
   }

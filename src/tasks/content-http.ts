@@ -1,4 +1,4 @@
-/** The bytes of a video: to the token it was made for, or to whoever holds a signed link. */
+/** The bytes of what a task has made: to the token it was made for, or to whoever holds a signed link. */
 import Type from 'typebox'
 import type { Context, Parameter, Route } from '../http/context.ts'
 import { fileResponse } from '../http/file-response.ts'
@@ -8,38 +8,44 @@ import { GatewayError } from '../spec/error.ts'
 import type { Task, TaskOutput } from '../spec/task.ts'
 import { presentedSecret } from '../tokens/presented.ts'
 import { queryOf } from './asking.ts'
+import { FAMILY, type Face, type FaceParts } from './face.ts'
 import { isEnded } from './lifecycle.ts'
-import { FAMILY, type FaceParts } from './video-face.ts'
-import { VIDEO_ID, VIDEOS_PATH, VIDEOS_TAG } from './videos-http.ts'
+
+type FileFace = Face & {
+  /** What of a task its files may be, beside the query of all. */
+  variants?: readonly string[]
+  /** The media types that it answers with. */
+  media: string[]
+}
 
 const QUERY: Record<string, Parameter> = {
-  variant: { description: 'Only `video`.', schema: Type.Enum(['video']) },
   index: { description: 'Which one, where a task made several. Default 0.', schema: Type.Integer({ minimum: 0 }) },
   expires: { description: 'Of a signed link.', schema: Type.Integer() },
   signature: { description: 'Of a signed link: with it no token is needed.', schema: Type.String() },
 }
 
-export function contentRoute({ tasks, outputs, clock }: FaceParts): Route {
+export function contentRoute({ tasks, outputs, clock }: FaceParts, face: FileFace): Route {
+  const idIn = ({ params }: Context) => params[face.id] ?? ''
+
   /** Whether the query is that of a link; undefined where it is none. */
-  function linkOf({ request, params }: Context): 'valid' | 'expired' | 'forged' | undefined {
-    const query = queryOf(request)
+  function linkOf(context: Context): 'valid' | 'expired' | 'forged' | undefined {
+    const query = queryOf(context.request)
     const signature = query.get('signature')
     if (signature === null) return undefined
-    const link = { task_id: params.video_id ?? '', index: indexOf(query), expires: query.get('expires') ?? '' }
+    const link = { task_id: idIn(context), index: indexOf(query), expires: query.get('expires') ?? '' }
     return outputs.verify({ ...link, signature })
   }
 
   /** Throws task_not_exist, link_expired. */
   async function taskFor(context: Context): Promise<Task> {
-    const { params, caller } = context
-    const task_id = params.video_id ?? ''
+    const { caller } = context
     const link = linkOf(context)
     if (link === 'valid') {
-      const task = await tasks.findAny(task_id)
+      const task = await tasks.findAny(idIn(context), face.families)
       if (task) return task
       throw new GatewayError('task_not_exist', 'There is no such task any more. It may have been deleted.')
     }
-    if (caller.token_id !== '') return tasks.find(task_id, caller)
+    if (caller.token_id !== '') return tasks.find(idIn(context), caller, face.families)
     const why = link === 'expired' ? 'is over its time' : 'is not one of this gateway, or was changed'
     throw new GatewayError(
       'link_expired',
@@ -57,25 +63,25 @@ export function contentRoute({ tasks, outputs, clock }: FaceParts): Route {
   return {
     ...FAMILY,
     method: 'GET',
-    path: `${VIDEOS_PATH}/:video_id/content`,
+    path: `${face.path}/:${face.id}/content`,
     // With a token beside a link that does not hold, the token decides.
     public(context) {
       const link = linkOf(context)
       return link === 'valid' || (link !== undefined && presentedSecret(context.request) === undefined)
     },
     operation: {
-      summary: "Download a video's file",
+      summary: `Download the file of a ${face.thing}`,
       description:
         'With the token, or by a link of `outputs`, which needs none until it expires. Parts of it may be asked for.',
-      tag: VIDEOS_TAG,
-      params: VIDEO_ID,
-      query: QUERY,
+      tag: face.tag,
+      params: { [face.id]: 'The `task_id` of the task.' },
+      query: { ...variantOf(face), ...QUERY },
       headers: {
         Range: { description: 'One part, such as `bytes=0-1023`.', schema: Type.String() },
         'If-Range': { description: 'The `etag` that the part must belong to.', schema: Type.String() },
         'If-None-Match': { description: 'The `etag` that is known already.', schema: Type.String() },
       },
-      media: ['video/mp4'],
+      media: face.media,
       tells: {
         'accept-ranges': 'Always `bytes`.',
         'content-disposition': 'The name of the file.',
@@ -90,11 +96,11 @@ export function contentRoute({ tasks, outputs, clock }: FaceParts): Route {
     },
     async handle(context) {
       const query = queryOf(context.request)
-      checkVariant(query)
+      checkVariant(query, face)
       const index = indexOf(query)
       const task = await taskFor(context)
       context.note.model = task.model
-      const output = outputOf(task, index)
+      const output = outputOf(task, index, face)
       if (output.key === undefined) return movedTo(output)
       const file = await outputs.open(output.key)
       if (!file) throw removed(task)
@@ -104,10 +110,15 @@ export function contentRoute({ tasks, outputs, clock }: FaceParts): Route {
   }
 }
 
-function checkVariant(query: URLSearchParams): void {
-  const variant = query.get('variant') ?? 'video'
-  if (variant === 'video') return
-  const message = '"variant" must be "video": thumbnails and sprite sheets are not made.'
+function variantOf({ variants }: FileFace): Record<string, Parameter> {
+  if (!variants) return {}
+  return { variant: { description: `Only \`${variants.join('`, `')}\`.`, schema: Type.Enum([...variants]) } }
+}
+
+function checkVariant(query: URLSearchParams, { variants }: FileFace): void {
+  const variant = query.get('variant')
+  if (!variants || variant === null || variants.includes(variant)) return
+  const message = `"variant" must be "${variants.join('" or "')}": thumbnails and sprite sheets are not made.`
   throw new GatewayError('invalid_value', message, { param: 'variant' })
 }
 
@@ -120,8 +131,8 @@ function indexOf(query: URLSearchParams): number {
 const notFound = (message: string, detail: GatewayError['detail'] = {}) =>
   new GatewayError('output_not_found', message, detail)
 
-function outputOf(task: Task, index: number): TaskOutput {
-  if (!isEnded(task)) throw notFound(`The video is not ready: the task is ${task.status}, ${task.progress}%.`)
+function outputOf(task: Task, index: number, { thing }: Face): TaskOutput {
+  if (!isEnded(task)) throw notFound(`The ${thing} is not ready: the task is ${task.status}, ${task.progress}%.`)
   if (task.status === 'FAILURE') {
     const why = `The task failed with ${task.fail_code}: ${task.fail_reason}`
     throw notFound(why, task.fail_code === '' ? {} : { fail_code: task.fail_code })

@@ -4,8 +4,8 @@ import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
 
 /** In a form everything is text: these are read as what they are in JSON. What cannot be read so is left, to be refused. */
-const NUMBERS = new Set(['duration', 'n', 'seed'])
-const BOOLEANS = new Set(['audio_enable'])
+const NUMBERS = new Set(['duration', 'n', 'seed', 'target_polycount'])
+const BOOLEANS = new Set(['audio_enable', 'texture', 'pbr'])
 const OBJECTS = new Set(['metadata'])
 const LISTS = new Set(['images'])
 const FILES = new Set(['image', 'last_image', 'images', 'video', 'input_reference'])

@@ -1,12 +1,14 @@
-/** Videos over HTTP: in the specification's words, and in the chat-compatible style. */
+/** Tasks over HTTP: videos in the specification's words and in the chat-compatible style, and 3D models. */
 import type { Route } from '../http/context.ts'
 import { contentRoute } from './content-http.ts'
+import type { FaceParts } from './face.ts'
 import { generationRoutes } from './generations-http.ts'
-import type { FaceParts } from './video-face.ts'
-import { videosRoutes } from './videos-http.ts'
+import { threeDRoutes } from './three-d-http.ts'
+import { VIDEOS, videosRoutes } from './videos-http.ts'
 
-export const videoRoutes = (parts: FaceParts): Route[] => [
+export const taskRoutes = (parts: FaceParts): Route[] => [
   ...generationRoutes(parts),
   ...videosRoutes(parts),
-  contentRoute(parts),
+  contentRoute(parts, { ...VIDEOS, variants: ['video'], media: ['video/mp4'] }),
+  ...threeDRoutes(parts),
 ]

@@ -2,19 +2,14 @@
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import type { Catalogue, Chosen } from '../models/catalogue.ts'
-import { applyVideoLimits } from '../models/video-limits.ts'
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject, Task } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
-import { MEDIA_FIELDS, type VideoOrder, type VideoRequest } from '../spec/video-request.ts'
 import type { NewTask, TaskStore } from '../store/store.ts'
+import { type FamilyRequest, kindOf } from './order-kinds.ts'
 import type { At } from './points.ts'
 
-export type Order = {
-  request: VideoRequest
-  /** By which face it came: the model must declare it. */
-  family: Extract<EndpointFamily, 'video-generation' | 'chatcompat-video'>
+export type Order = FamilyRequest & {
   caller: Caller
   /** `scheme://host` by which the client reached the gateway. */
   base_url: string
@@ -42,9 +37,10 @@ export async function submit(parts: SubmitParts, order: Order): Promise<Submitte
   if (earlier) return { task: earlier, replayed: true }
   const chosen = parts.catalogue.require(order.request.model, order.family, order.caller)
   const { model } = chosen
-  const wanted = applyVideoLimits(model, order.request)
+  const kind = kindOf(order.family)
+  const wanted = kind.applyLimits(model, order.request)
   const callback = callbackOf(order.request)
-  const { inputs, request } = apart(wanted)
+  const { inputs, request } = apart(wanted, kind.media)
   const task = newTask(parts, { order, model: model.id, request })
   const row: NewTask = { task }
   if (inputs) row.inputs = inputs
@@ -107,16 +103,15 @@ function newTask({ clock, settings }: SubmitParts, { order, model, request }: Pa
 }
 
 /** Media may be megabytes: they are kept apart from what every read of the task brings along. */
-function apart(order: VideoOrder): { inputs?: JsonObject; request: JsonObject } {
-  const media = new Set<string>(MEDIA_FIELDS)
+function apart(order: object, media: readonly string[]): { inputs?: JsonObject; request: JsonObject } {
   const fields = Object.entries(order).filter(([, value]) => value !== undefined) as [string, Json][]
-  const inputs = Object.fromEntries(fields.filter(([name]) => media.has(name)))
-  const request = Object.fromEntries(fields.filter(([name]) => !media.has(name)))
+  const inputs = Object.fromEntries(fields.filter(([name]) => media.includes(name)))
+  const request = Object.fromEntries(fields.filter(([name]) => !media.includes(name)))
   return Object.keys(inputs).length === 0 ? { request } : { inputs, request }
 }
 
 /** Where its address truly leads is checked when it is called: until then it may change. */
-function callbackOf({ callback_url }: VideoRequest): NewTask['callback'] {
+function callbackOf({ callback_url }: Order['request']): NewTask['callback'] {
   if (callback_url === undefined) return undefined
   const url = URL.parse(callback_url)
   const is_fit = url !== null && (url.protocol === 'http:' || url.protocol === 'https:')

@@ -3,6 +3,7 @@ import type { Outputs } from '../outputs/outputs.ts'
 import { type ErrorCode, errorBody, type GatewayError } from '../spec/error.ts'
 import type { FailCode, Task, TaskAnswer, TaskCreated, TaskData, TaskList } from '../spec/task.ts'
 import type { TaskErrorBody } from '../spec/task-error.ts'
+import { kindOf } from './order-kinds.ts'
 
 type Links = Pick<Outputs, 'link'>
 
@@ -28,9 +29,10 @@ export function taskData(task: Task, outputs: Links): TaskData {
 }
 
 /** What the gateway has copied is told by its own links, the rest by the vendor's address. */
-function outputUrls({ task_id, base_url, outputs: files }: Task, outputs: Links): string[] {
+function outputUrls({ task_id, family, base_url, outputs: files }: Task, outputs: Links): string[] {
+  const path = kindOf(family).content_path
   return files.flatMap(({ key, url }, index) => {
-    if (key !== undefined) return [outputs.link({ base_url, task_id, index })]
+    if (key !== undefined) return [outputs.link({ base_url, path, task_id, index })]
     return url === undefined ? [] : [url]
   })
 }

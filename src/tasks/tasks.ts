@@ -1,5 +1,6 @@
 /** One durable task, from acceptance to its end: what the faces over HTTP and the operator's commands ask of the room. */
 import { unixSeconds } from '../kit/clock.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Task, TaskStatus } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
@@ -15,6 +16,9 @@ import { createWorker } from './worker.ts'
 export type { InputChecker, ProviderSettings, TaskSettings } from './steps/held.ts'
 export type { Order, Submitted } from './submit.ts'
 
+/** Those of a face: it shows no other tasks. */
+type Families = readonly EndpointFamily[]
+
 export type TaskListing = { tasks: Task[]; has_more: boolean }
 
 export type Health = {
@@ -28,20 +32,20 @@ export type Health = {
 export type Tasks = {
   /** Checks everything, then one durable write; no vendor is called. Throws GatewayError with `param`. */
   submit(order: Order): Promise<Submitted>
-  /** One indexed read. Throws task_not_exist, also for a task of another token. */
-  find(task_id: string, caller: Caller): Promise<Task>
+  /** One indexed read. Throws task_not_exist, also for a task of another token, or of none of the families. */
+  find(task_id: string, caller: Caller, families?: Families): Promise<Task>
   /** For a signed link: whoever holds it may read. */
-  findAny(task_id: string): Promise<Task | undefined>
+  findAny(task_id: string, families?: Families): Promise<Task | undefined>
   /** Resolves with the task once its state or progress differs from `seen`, or `seconds` have passed. */
   wait(seen: Task, options: { seconds: number; signal: AbortSignal; caller: Caller }): Promise<Task>
   list(
     caller: Caller,
-    filter: { statuses?: TaskStatus[]; after?: string; limit: number; order?: 'asc' | 'desc' },
+    filter: { families?: Families; statuses?: TaskStatus[]; after?: string; limit: number; order?: 'asc' | 'desc' },
   ): Promise<TaskListing>
   /** Notes the wish; an ended task is answered as it is. */
-  cancel(task_id: string, caller: Caller): Promise<Task>
+  cancel(task_id: string, caller: Caller, families?: Families): Promise<Task>
   /** Forgets an ended task and its files. Throws task_not_ended, task_not_exist. */
-  remove(task_id: string, caller: Caller): Promise<void>
+  remove(task_id: string, caller: Caller, families?: Families): Promise<void>
   /** Seconds after which asking again for this task makes sense. */
   retryAfter(task: Task): number
   health(): Promise<Health>
@@ -67,9 +71,9 @@ export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
   const haste = createHaste({ ...parts, worker })
   const waiting = createWaiting(parts)
 
-  async function find(task_id: string, { token_id }: Caller): Promise<Task> {
+  async function find(task_id: string, { token_id }: Caller, families?: Families): Promise<Task> {
     const task = await store.tasks.find(task_id, token_id)
-    if (!task) throw noSuchTask()
+    if (!task || !isOf(families, task)) throw noSuchTask()
     haste.note(task)
     return task
   }
@@ -77,26 +81,34 @@ export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
   return {
     submit: (order) => submit(parts, order),
     find,
-    findAny: (task_id) => store.tasks.find(task_id),
+    async findAny(task_id, families) {
+      const task = await store.tasks.find(task_id)
+      return task && isOf(families, task) ? task : undefined
+    },
     wait: (seen, { seconds, signal, caller }) =>
       waiting.until(seen, { seconds, signal, read: () => find(seen.task_id, caller) }),
 
-    async list({ token_id }, { limit, ...filter }) {
+    async list({ token_id }, { limit, families, ...filter }) {
       // One more than wanted tells whether there is more.
-      const tasks = await store.tasks.list({ ...filter, token_id, limit: limit + 1 })
+      const tasks = await store.tasks.list({
+        ...filter,
+        ...(families && { families: [...families] }),
+        token_id,
+        limit: limit + 1,
+      })
       return { tasks: tasks.slice(0, limit), has_more: tasks.length > limit }
     },
 
-    async cancel(task_id, caller) {
-      const task = await find(task_id, caller)
+    async cancel(task_id, caller, families) {
+      const task = await find(task_id, caller, families)
       if (isEnded(task)) return task
       const noted = await store.tasks.askCancel(task_id, { now: unixSeconds(clock), now_ms: clock.now() })
       worker.wake()
       return noted ?? find(task_id, caller)
     },
 
-    async remove(task_id, caller) {
-      const task = await find(task_id, caller)
+    async remove(task_id, caller, families) {
+      const task = await find(task_id, caller, families)
       if (!isEnded(task)) {
         throw new GatewayError('task_not_ended', 'This task has not ended yet. Cancel it first, or wait for its end.')
       }
@@ -125,6 +137,8 @@ export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
     idle: () => worker.idle(),
   }
 }
+
+const isOf = (families: Families | undefined, { family }: Task) => families?.includes(family) ?? true
 
 /** The same for a task of another token: whether it exists is nobody else's business. */
 const noSuchTask = () =>

@@ -5,6 +5,7 @@ import { VideoCreate } from '../spec/video-create.ts'
 import { IDEMPOTENCY_KEY, PAGE, pageOf, queryOf, WAIT } from './asking.ts'
 import {
   FAMILY,
+  type Face,
   type FaceParts,
   ORDER_ERRORS,
   ORDER_TOLD,
@@ -12,11 +13,18 @@ import {
   readTask,
   takeOrder,
   taskHeaders,
-} from './video-face.ts'
+} from './face.ts'
+import { VIDEO_FAMILIES } from './order-kinds.ts'
+import { parsePosted } from './video-parse.ts'
 import { writeVideo, writeVideoList } from './video-writer.ts'
 
-export const VIDEOS_TAG = 'Videos, chat-compatible'
-export const VIDEOS_PATH = '/v1/videos'
+export const VIDEOS: Face = {
+  path: '/v1/videos',
+  id: 'video_id',
+  tag: 'Videos, chat-compatible',
+  thing: 'video',
+  families: VIDEO_FAMILIES,
+}
 export const VIDEO_ID = { video_id: 'The id of the video; the `task_id` of a task is the same.' }
 
 export function videosRoutes(parts: FaceParts): Route[] {
@@ -26,11 +34,11 @@ export function videosRoutes(parts: FaceParts): Route[] {
 const createRoute = (parts: FaceParts): Route => ({
   ...FAMILY,
   method: 'POST',
-  path: VIDEOS_PATH,
+  path: VIDEOS.path,
   operation: {
     summary: 'Create a video',
     description: 'Takes the fields of `POST /v1/video/generations` too, and as a form as well as as JSON.',
-    tag: VIDEOS_TAG,
+    tag: VIDEOS.tag,
     request: VideoCreate,
     files: ['input_reference', 'image', 'last_image', 'images', 'video'],
     headers: IDEMPOTENCY_KEY,
@@ -45,7 +53,10 @@ const createRoute = (parts: FaceParts): Route => ({
     },
   },
   async handle(context) {
-    const { task, headers } = await takeOrder(parts, context, 'chatcompat-video')
+    const { task, headers } = await takeOrder(parts, context, (posted) => ({
+      family: 'chatcompat-video',
+      request: parsePosted(posted),
+    }))
     return Response.json(writeVideo(task), { headers })
   },
 })
@@ -53,10 +64,10 @@ const createRoute = (parts: FaceParts): Route => ({
 const retrieveRoute = (parts: FaceParts): Route => ({
   ...FAMILY,
   method: 'GET',
-  path: `${VIDEOS_PATH}/:video_id`,
+  path: `${VIDEOS.path}/:video_id`,
   operation: {
     summary: 'Retrieve a video',
-    tag: VIDEOS_TAG,
+    tag: VIDEOS.tag,
     params: VIDEO_ID,
     query: WAIT,
     response: Video,
@@ -64,7 +75,7 @@ const retrieveRoute = (parts: FaceParts): Route => ({
     errors: ['task_not_exist'],
   },
   async handle(context) {
-    const task = await readTask(parts, context, videoIdOf(context))
+    const task = await readTask(parts, context, VIDEOS)
     return Response.json(writeVideo(task), { headers: taskHeaders(parts, task) })
   },
 })
@@ -72,16 +83,16 @@ const retrieveRoute = (parts: FaceParts): Route => ({
 const listRoute = (parts: FaceParts): Route => ({
   ...FAMILY,
   method: 'GET',
-  path: VIDEOS_PATH,
+  path: VIDEOS.path,
   operation: {
     summary: "List the token's videos",
-    tag: VIDEOS_TAG,
+    tag: VIDEOS.tag,
     query: PAGE,
     response: VideoList,
     errors: ['invalid_value'],
   },
   async handle({ request, caller }) {
-    const listing = await parts.tasks.list(caller, pageOf(queryOf(request)))
+    const listing = await parts.tasks.list(caller, { families: VIDEO_FAMILIES, ...pageOf(queryOf(request)) })
     return Response.json(writeVideoList(listing), { headers: { 'cache-control': 'no-store' } })
   },
 })
@@ -89,18 +100,18 @@ const listRoute = (parts: FaceParts): Route => ({
 const deleteRoute = (parts: FaceParts): Route => ({
   ...FAMILY,
   method: 'DELETE',
-  path: `${VIDEOS_PATH}/:video_id`,
+  path: `${VIDEOS.path}/:video_id`,
   operation: {
     summary: 'Delete a video and its files',
     description: 'One that has not ended is refused: cancel it first.',
-    tag: VIDEOS_TAG,
+    tag: VIDEOS.tag,
     params: VIDEO_ID,
     response: VideoDeleted,
     errors: ['task_not_exist', 'task_not_ended'],
   },
   async handle(context) {
     const id = videoIdOf(context)
-    await parts.tasks.remove(id, context.caller)
+    await parts.tasks.remove(id, context.caller, VIDEO_FAMILIES)
     return Response.json({ id, object: 'video.deleted', deleted: true } satisfies VideoDeleted)
   },
 })

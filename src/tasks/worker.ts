@@ -110,13 +110,19 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
     const stop = () => control.abort(stopped.signal.reason)
     stopped.signal.addEventListener('abort', stop, { once: true })
     if (stopped.signal.aborted) stop()
-    const cancel = clock.after(CALL_MILLISECONDS, () =>
-      control.abort(new GatewayError('upstream_timeout', 'The upstream kept silent for too long.')),
-    )
+    const giveUpIn = (ms: number) =>
+      clock.after(ms, () =>
+        control.abort(new GatewayError('upstream_timeout', 'The upstream kept silent for too long.')),
+      )
+    let cancel = giveUpIn(CALL_MILLISECONDS)
     const held: Held = {
       ...shared,
       task,
       signal: control.signal,
+      extend(ms) {
+        cancel()
+        cancel = giveUpIn(ms)
+      },
       copy_until_ms: clock.now() + COPY_MILLISECONDS,
       stopping: () => stopped.signal.aborted,
       written: {},

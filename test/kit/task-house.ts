@@ -87,7 +87,7 @@ export function memoryFiles(script: { copy?: CopyScript } = {}): Files {
     async remove(key) {
       files.kept.delete(key)
     },
-    link: ({ base_url, task_id, index }) => `${base_url}/v1/videos/${task_id}/content?index=${index}`,
+    link: ({ base_url, path, task_id, index }) => `${base_url}${path}/${task_id}/content?index=${index}`,
     verify: () => 'valid',
   }
   return files

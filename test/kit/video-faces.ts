@@ -9,7 +9,7 @@ import type { Provider } from '../../src/providers/provider.ts'
 import { GatewayError } from '../../src/spec/error.ts'
 import type { Task } from '../../src/spec/task.ts'
 import { openStore } from '../../src/store/open-store.ts'
-import { videoRoutes } from '../../src/tasks/http.ts'
+import { taskRoutes } from '../../src/tasks/http.ts'
 import { createTasks } from '../../src/tasks/tasks.ts'
 import { presentedSecret } from '../../src/tokens/presented.ts'
 import { manualClock } from './clock.ts'
@@ -76,7 +76,7 @@ export async function videoFaces(server: Parameters<typeof configOf>[0] = {}) {
   })
   const settings = config.server
   const app = createApp({
-    routes: videoRoutes({ tasks, outputs, settings, clock }),
+    routes: taskRoutes({ tasks, outputs, settings, clock }),
     authenticate({ request }) {
       const secret = presentedSecret(request)
       if (secret === undefined) throw new GatewayError('invalid_api_key', 'No token.')

@@ -1,6 +1,6 @@
 /** The step by which a task that its client no longer wants ends, where the vendor lets go of it. */
-import type { VideoProvider } from '../../providers/provider.ts'
 import { nextLateLook } from '../cadence.ts'
+import type { TaskVendor } from '../order-kinds.ts'
 import { asGatewayError, fail, type Held, vendorOf, within } from './held.ts'
 
 /** A vendor that refuses to stop is asked this often (by this process); then its task is followed to its end. */
@@ -21,7 +21,7 @@ export async function cancel(held: Held): Promise<boolean> {
   return true
 }
 
-async function tell(held: Held, vendor: VideoProvider): Promise<boolean> {
+async function tell(held: Held, vendor: TaskVendor): Promise<boolean> {
   const { task, signal, refusals, log } = held
   const before = refusals.get(task.task_id) ?? 0
   if (before >= TRIES) return false

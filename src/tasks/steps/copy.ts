@@ -1,16 +1,21 @@
 /** The steps that bring a vendor's files into the gateway's own storage, one file after the other, bit by bit. */
 import type { Copied, CopySource } from '../../outputs/outputs.ts'
 import type { GatewayError } from '../../spec/error.ts'
-import type { MadeOutput } from '../../spec/task.ts'
+import type { ComingOutput, MadeOutput } from '../../spec/task.ts'
 import { nextAttempt } from '../cadence.ts'
 import { reasonFrom } from './fail-code.ts'
-import { keyOf, succeed } from './finish.ts'
+import { keyOf, NOTHING, passedThrough, succeed } from './finish.ts'
 import { asGatewayError, fail, type Held, vendorOf, within, write } from './held.ts'
 import { linksOf, look } from './look.ts'
 
-export async function copy(held: Held, made: MadeOutput[]): Promise<void> {
+export async function copy(held: Held, made: ComingOutput[]): Promise<void> {
+  const { task } = held
   const [file, ...rest] = made
-  if (!file) return succeed(held, held.task.outputs)
+  if (!file) return task.outputs.length > 0 ? succeed(held, task.outputs) : fail(held, 'no_output', NOTHING)
+  if ('key' in file) return found(held, file.key, { made, rest })
+  if (held.providerSettings(task.provider)?.outputs === 'passthrough') {
+    return copied(held, { done: true, output: passedThrough(held, file) }, { made, rest })
+  }
   const answer = await fetchFile(held, file)
   if ('error' in answer) {
     const { error } = answer
@@ -19,11 +24,31 @@ export async function copy(held: Held, made: MadeOutput[]): Promise<void> {
   await copied(held, answer.copied, { made, rest })
 }
 
+/** Bytes that came with the vendor's answer: they are where they were to be put, or nowhere any more. */
+async function found(held: Held, key: string, files: Files): Promise<void> {
+  const { task, clock, outputs, log } = held
+  const there = await outputs.open(key)
+  if (there) {
+    const { content_type, bytes } = there
+    return copied(held, { done: true, output: { key, content_type, bytes } }, files)
+  }
+  log.error('a paid file was lost before it was kept', { task_id: task.task_id, provider: task.provider })
+  if (vendorOf(held)?.resubmit !== 'safe') return fail(held, 'output_expired', LOST)
+  // The same order with the same key is the same order: it is asked for what it has made once more.
+  await write(held, 'copy', {
+    operation: null,
+    made: null,
+    outputs: [],
+    failures: task.failures + 1,
+    due_ms: clock.now(),
+  })
+}
+
 type Answer = { copied: Copied } | { error: GatewayError }
 
 async function fetchFile(held: Held, file: MadeOutput): Promise<Answer> {
   const { task, signal, outputs, at } = held
-  const key = keyOf(task.task_id, task.outputs.length, file)
+  const key = keyOf(task, task.outputs.length, file)
   at('copy: before the first byte')
   try {
     const work = outputs.copy(key, sourceOf(held, file), { until_ms: held.copy_until_ms, signal })
@@ -47,7 +72,7 @@ function sourceOf(held: Held, { url, content_type }: MadeOutput): CopySource {
   }
 }
 
-type Files = { made: MadeOutput[]; rest: MadeOutput[] }
+type Files = { made: ComingOutput[]; rest: ComingOutput[] }
 
 async function copied(held: Held, answer: Copied, { made, rest }: Files): Promise<void> {
   const due_ms = held.clock.now()
@@ -62,7 +87,7 @@ async function copied(held: Held, answer: Copied, { made, rest }: Files): Promis
   await write(held, 'copy', { made: rest, outputs, failures: 0, due_ms })
 }
 
-type Dead = { made: MadeOutput[]; dead: MadeOutput; error: GatewayError }
+type Dead = { made: ComingOutput[]; dead: MadeOutput; error: GatewayError }
 
 /** The link is dead: links expire sooner than what they lead to. The vendor is asked for fresh ones, once. */
 async function refresh(held: Held, { made, dead, error }: Dead): Promise<void> {
@@ -84,7 +109,7 @@ async function refresh(held: Held, { made, dead, error }: Dead): Promise<void> {
 }
 
 /** What may pass is tried again until the deadline; the links stay as they are known. */
-async function missed(held: Held, error: GatewayError, made: MadeOutput[]): Promise<void> {
+async function missed(held: Held, error: GatewayError, made: ComingOutput[]): Promise<void> {
   const { task, log, clock } = held
   if (error.code === 'output_refused') return fail(held, 'output_expired', reasonFrom(error.message))
   const failures = task.failures + 1
@@ -93,4 +118,6 @@ async function missed(held: Held, error: GatewayError, made: MadeOutput[]): Prom
   await write(held, 'copy', { made, failures, due_ms })
 }
 
+const LOST =
+  'What the upstream had made came with its answer, and was lost when the gateway stopped before it was kept. It may be charged for.'
 const EXPIRED = 'The upstream no longer had what it had made when the gateway came to fetch it.'

@@ -3,7 +3,8 @@ import { unixSeconds } from '../../kit/clock.ts'
 import { endingOf } from '../../kit/file-ending.ts'
 import type { RemoteOutput } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'
-import type { MadeOutput, TaskOutput } from '../../spec/task.ts'
+import type { MadeOutput, Task, TaskOutput } from '../../spec/task.ts'
+import { kindOf } from '../order-kinds.ts'
 import { asGatewayError, end, type Held, within } from './held.ts'
 import { modelOf } from './targets.ts'
 
@@ -16,7 +17,10 @@ export function succeed(held: Held, outputs: TaskOutput[]): Promise<void> {
   return end(held, { status: 'SUCCESS', outputs, outputs_expire_at })
 }
 
-type Bytes = Exclude<RemoteOutput, MadeOutput>
+/** Once the vendor is done, its files have at least this long to be copied: they are paid for. */
+export const COPY_SECONDS = 600
+
+export type MadeBytes = Exclude<RemoteOutput, MadeOutput>
 
 /** Files whose bytes came with the answer are kept at once: there is no link to come back to. */
 export async function keepBytes(
@@ -26,7 +30,7 @@ export async function keepBytes(
   const kept: TaskOutput[] = []
   try {
     for (const one of remote) {
-      if (!('url' in one)) kept.push(await keepOne(held, one, keyOf(held.task.task_id, kept.length, one)))
+      if (!('url' in one)) kept.push(await keepOne(held, one, keyOf(held.task, kept.length, one)))
     }
     return { kept }
   } catch (error) {
@@ -37,7 +41,11 @@ export async function keepBytes(
   }
 }
 
-async function keepOne({ outputs, signal, at }: Held, { content_type, open }: Bytes, key: string): Promise<TaskOutput> {
+export async function keepOne(
+  { outputs, signal, at }: Held,
+  { content_type, open }: MadeBytes,
+  key: string,
+): Promise<TaskOutput> {
   at('copy: before the first byte')
   const body = await within(signal, open(signal))
   at('copy: in the middle')
@@ -47,5 +55,14 @@ async function keepOne({ outputs, signal, at }: Held, { content_type, open }: By
 }
 
 /** The same for every attempt, so that a copy that was cut goes on: nothing in it changes with a fresh link. */
-export const keyOf = (task_id: string, index: number, { content_type = '' }: { content_type?: string }): string =>
-  `${task_id}/${index}.${endingOf(content_type) ?? 'mp4'}`
+export function keyOf({ task_id, family }: Task, index: number, { content_type = '' }: { content_type?: string }) {
+  return `${task_id}/${index}.${endingOf(content_type) ?? endingOf(kindOf(family).content_type) ?? 'bin'}`
+}
+
+/** A file that stays at its vendor, by the operator's wish. */
+export const passedThrough = ({ task }: Held, { url, content_type }: MadeOutput): TaskOutput => ({
+  url,
+  content_type: content_type ?? kindOf(task.family).content_type,
+})
+
+export const NOTHING = 'The upstream said that it was done, but gave nothing; often a filter took it away.'

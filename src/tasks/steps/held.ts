@@ -4,11 +4,12 @@ import { unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import type { Outputs } from '../../outputs/outputs.ts'
-import type { Provider, VideoProvider } from '../../providers/provider.ts'
+import type { Provider } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { FailCode, JsonObject, Task } from '../../spec/task.ts'
 import type { TaskChange, TaskStore } from '../../store/store.ts'
 import { type Ending, ended } from '../lifecycle.ts'
+import { kindOf, type TaskVendor } from '../order-kinds.ts'
 import type { At, Write } from '../points.ts'
 
 export type TaskSettings = {
@@ -64,6 +65,8 @@ export type Held = StepParts & {
   task: Task
   /** Aborted well before the lease runs out, and when the gateway is stopped. */
   signal: AbortSignal
+  /** Gives the step more time than others have: `signal` is aborted so many milliseconds from now. */
+  extend(ms: number): void
   /** Until when files are copied in this step. Unix milliseconds. */
   copy_until_ms: number
   /** Whether it was the gateway's own stop that ended the step. */
@@ -105,9 +108,10 @@ export const fail = (
   watch_ms: number | null = null,
 ): Promise<void> => end(held, { status: 'FAILURE', fail_code, fail_reason }, watch_ms)
 
-/** The part of a provider that makes videos; undefined when the configuration has it no more. */
-export function vendorOf({ providerOf, task, missed, log }: Held): VideoProvider | undefined {
-  const vendor = providerOf(task.provider)?.video
+/** The part of a provider that makes what the task is for; undefined when the configuration has it no more. */
+export function vendorOf({ providerOf, task, missed, log }: Held): TaskVendor | undefined {
+  const provider = providerOf(task.provider)
+  const vendor = provider && kindOf(task.family).vendorOf(provider)
   if (vendor) missed.delete(task.provider)
   else if (!missed.has(task.provider)) {
     missed.add(task.provider)

@@ -1,13 +1,14 @@
 /** One question to a vendor: how far is this task? */
-import type { RemoteOutput, TaskProgress, VideoProvider } from '../../providers/provider.ts'
+import type { RemoteOutput, TaskProgress } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import type { MadeOutput } from '../../spec/task.ts'
+import type { TaskVendor } from '../order-kinds.ts'
 import { asGatewayError, type Held, within } from './held.ts'
 
 export type Seen = { progress: TaskProgress } | { error: GatewayError }
 
 /** An error, and what is no answer at all, says nothing of the task. */
-export async function look(held: Held, vendor: VideoProvider): Promise<Seen> {
+export async function look(held: Held, vendor: TaskVendor): Promise<Seen> {
   const { task, signal, log } = held
   try {
     return { progress: readable(await within(signal, vendor.status(task.operation, signal))) }

@@ -1,16 +1,13 @@
 /** The step that asks the vendor how far it is. What cannot be read changes nothing. */
 import { unixSeconds } from '../../kit/clock.ts'
 import type { RemoteOutput, TaskProgress } from '../../providers/provider.ts'
-import { FAIL_CODES, type FailCode, type MadeOutput, type TaskOutput } from '../../spec/task.ts'
+import { FAIL_CODES, type FailCode } from '../../spec/task.ts'
 import { nextAttempt, nextPoll } from '../cadence.ts'
 import { advance } from '../lifecycle.ts'
 import { reasonFrom } from './fail-code.ts'
-import { keepBytes, succeed } from './finish.ts'
+import { COPY_SECONDS, keepBytes, NOTHING, passedThrough, succeed } from './finish.ts'
 import { fail, type Held, vendorOf, write } from './held.ts'
 import { linksOf, look } from './look.ts'
-
-/** Once the vendor is done, its files have at least this long to be copied: they are paid for. */
-const COPY_SECONDS = 600
 
 /** It only keeps clients from hastening; what others ended meanwhile is not worth keeping for ever. */
 const MOST_UNHURRIED = 10_000
@@ -74,7 +71,7 @@ async function made(held: Held, remote: RemoteOutput[]): Promise<void> {
   }
   const links = linksOf(remote)
   if (held.providerSettings(task.provider)?.outputs === 'passthrough') {
-    return succeed(held, [...bytes.kept, ...links.map(passedThrough)])
+    return succeed(held, [...bytes.kept, ...links.map((link) => passedThrough(held, link))])
   }
   if (links.length === 0) return succeed(held, bytes.kept)
   const now = unixSeconds(held.clock)
@@ -89,10 +86,3 @@ async function made(held: Held, remote: RemoteOutput[]): Promise<void> {
     due_ms: held.clock.now(),
   })
 }
-
-const passedThrough = ({ url, content_type }: MadeOutput): TaskOutput => ({
-  url,
-  content_type: content_type ?? 'video/mp4',
-})
-
-const NOTHING = 'The upstream said that it was done, but gave nothing; often a filter took it away.'

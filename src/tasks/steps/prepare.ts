@@ -1,4 +1,4 @@
-/** The first step: the inputs are checked, and who makes the video is chosen and written down. */
+/** The first step: the inputs are checked, and who makes it is chosen and written down. */
 import { unixSeconds } from '../../kit/clock.ts'
 import { nextAttempt } from '../cadence.ts'
 import { advance } from '../lifecycle.ts'

@@ -1,14 +1,15 @@
 /** The step that may cost money: the order is sent, at most once to anybody who may have taken it. */
 import { pause, unixSeconds } from '../../kit/clock.ts'
 import { sha256 } from '../../kit/secret.ts'
-import type { VideoCall, VideoProvider } from '../../providers/provider.ts'
+import type { OrderCall } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'
-import type { Json } from '../../spec/task.ts'
-import type { VideoOrder } from '../../spec/video-request.ts'
+import type { TaskChange } from '../../store/store.ts'
 import { nextAttempt, nextPoll } from '../cadence.ts'
 import { advance } from '../lifecycle.ts'
+import { kindOf, type TaskVendor } from '../order-kinds.ts'
 import { reasonFrom, verdictOf } from './fail-code.ts'
 import { asGatewayError, fail, type Held, vendorOf, within, write } from './held.ts'
+import { keepAll, planOf, type Taken } from './taken.ts'
 import { nextTarget, targetName, targetsOf } from './targets.ts'
 
 /** Rounds through all targets while each refuses for the time being: 2 + 4 + 8 + 16 + 32 + 60 + 60 seconds. */
@@ -16,6 +17,8 @@ const ROUNDS = 8
 /** The vendor has the order by now: what it answered is written down however long the store takes (in the lease). */
 const OPERATION_TRIES = 7
 const OPERATION_PAUSE_MILLISECONDS = 100
+/** What a lease has beyond the time of an order that takes long: for the writes after it. */
+const LEASE_LEFT_SECONDS = 30
 
 /** Marks that the order is about to be sent, and sends it. */
 export async function send(held: Held): Promise<void> {
@@ -25,11 +28,11 @@ export async function send(held: Held): Promise<void> {
   const call = await callOf(held)
   at('send: before sent_at')
   const sent_at = Math.max(unixSeconds(clock), task.submit_time)
-  if (!(await store.tasks.save(task, { sent_at, keep_lease: true }))) return
+  if (!(await store.tasks.save(task, { sent_at, keep_lease: true, ...longerLease(held) }))) return
   held.written.is_sent = true
   at('send: after sent_at')
   const answer = await order(held, vendor, call)
-  if ('operation' in answer) return keepOperation({ ...held, task: { ...task, sent_at } }, answer.operation)
+  if ('operation' in answer) return keepOperation({ ...held, task: { ...task, sent_at } }, answer)
   if (answer.error.detail.taken === 'no') return notTaken(held, answer.error)
   await inDoubt(held, vendor, answer.error)
 }
@@ -43,18 +46,28 @@ export async function doubt(held: Held): Promise<void> {
   if (!vendor) return retryDoubt(held)
   if (vendor.resubmit === 'unsafe') return fail(held, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
   const call = await callOf(held)
+  const lease = longerLease(held)
+  if (lease && !(await held.store.tasks.save(held.task, { keep_lease: true, ...lease }))) return
   held.at('doubt: before the order')
   const answer = await order(held, vendor, call)
-  if ('operation' in answer) return keepOperation(held, answer.operation)
+  if ('operation' in answer) return keepOperation(held, answer)
   const { refusal, fail_code } = verdictOf(answer.error)
   const { detail, message } = answer.error
   if (detail.taken === 'no' && refusal === 'every') return fail(held, fail_code, reasonFrom(message))
   await inDoubt(held, vendor, answer.error)
 }
 
-type Answer = { operation: Json } | { error: GatewayError }
+/** Of an order that may take longer than the lease of other steps: until when nobody else takes the task. */
+function longerLease({ task, clock }: Held): { due_ms: number } | undefined {
+  const { order_seconds } = kindOf(task.family)
+  return order_seconds === undefined ? undefined : { due_ms: clock.now() + (order_seconds + LEASE_LEFT_SECONDS) * 1000 }
+}
 
-async function order(held: Held, vendor: VideoProvider, call: VideoCall): Promise<Answer> {
+type Answer = Taken | { error: GatewayError }
+
+async function order(held: Held, vendor: TaskVendor, call: OrderCall<object>): Promise<Answer> {
+  const { order_seconds } = kindOf(held.task.family)
+  if (order_seconds !== undefined) held.extend(order_seconds * 1000)
   try {
     return await within(held.signal, vendor.start(call, held.signal))
   } catch (error) {
@@ -63,38 +76,41 @@ async function order(held: Held, vendor: VideoProvider, call: VideoCall): Promis
 }
 
 /** Paid for: a store that is away for some seconds must not lose it. */
-async function keepOperation(held: Held, operation: Json): Promise<void> {
+async function keepOperation(held: Held, { operation, made }: Taken): Promise<void> {
   const { task, store, clock, log } = held
   held.at('send: before the operation')
   const due_ms = nextPoll(task, held.settings(), { now_ms: clock.now() })
-  const change = {
+  const change: TaskChange = {
     ...advance(task, { status: 'QUEUED', now: unixSeconds(clock) }),
     operation: operation ?? {}, // null is "not known", and this is known
     failures: 0,
     due_ms,
     drop_inputs: true,
-  } as const
+    ...(made && planOf(held, made)),
+  }
   for (let attempt = 1; ; attempt++) {
     try {
       const is_written = await store.tasks.save(task, change)
       held.at('send: after the operation')
-      if (is_written) held.written.due_ms = due_ms
-      else log.error('a paid order came too late', { task_id: task.task_id, provider: task.provider })
-      return
+      if (!is_written)
+        return log.error('a paid order came too late', { task_id: task.task_id, provider: task.provider })
+      held.written.due_ms = change.due_ms ?? null
+      break
     } catch (error) {
       if (attempt === OPERATION_TRIES) throw error
       log.error('a paid order could not be stored yet', { task_id: task.task_id, attempt }, error)
       await pause(clock, OPERATION_PAUSE_MILLISECONDS * 2 ** attempt)
     }
   }
+  if (change.keep_lease && made) await keepAll(held, made)
 }
 
-async function callOf({ task, store }: Held): Promise<VideoCall> {
+async function callOf({ task, store }: Held): Promise<OrderCall<object>> {
   const inputs = await store.tasks.inputs(task.task_id)
   const target = targetName(task.provider, task.upstream_model)
   return {
     model: task.upstream_model,
-    request: { ...task.request, ...inputs } as unknown as VideoOrder,
+    request: { ...task.request, ...inputs },
     task_id: task.task_id,
     idempotency_key: `${task.task_id}-${sha256(target).slice(0, 16)}`,
   }
@@ -149,7 +165,7 @@ async function pass(held: Held, { target, ...rest }: Passed): Promise<void> {
 }
 
 /** Nobody knows whether it was taken. */
-async function inDoubt(held: Held, vendor: VideoProvider, error: GatewayError): Promise<void> {
+async function inDoubt(held: Held, vendor: TaskVendor, error: GatewayError): Promise<void> {
   const { task, log } = held
   if (held.stopping()) throw error // the row says all: it was sent, and no answer is known
   log.error('order in doubt', { task_id: task.task_id, provider: task.provider, resubmit: vendor.resubmit }, error)

@@ -2,6 +2,7 @@
 import type { CatalogueModel, Target } from '../../models/catalogue.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Task } from '../../spec/task.ts'
+import { kindOf } from '../order-kinds.ts'
 import type { Held } from './held.ts'
 
 export const targetName = (provider: string, model: string): string => `${provider}/${model}`
@@ -17,9 +18,9 @@ export function modelOf({ catalogue, task }: Held): CatalogueModel | undefined {
   }
 }
 
-/** Those that make videos, in the operator's order. */
+/** Those that make such things, in the operator's order. */
 export const targetsOf = (held: Held): Target[] =>
-  (modelOf(held)?.targets ?? []).filter(({ provider }) => provider.video !== undefined)
+  (modelOf(held)?.targets ?? []).filter(({ provider }) => kindOf(held.task.family).vendorOf(provider) !== undefined)
 
 export const nextTarget = (targets: Target[], tried: Task['tried']): Target | undefined =>
   targets.find(({ provider, model }) => !tried.includes(targetName(provider.id, model)))

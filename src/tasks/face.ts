@@ -1,7 +1,7 @@
-/** What the faces of videos over HTTP share: taking an order on, and telling a task. */
+/** What the faces of tasks over HTTP share: taking an order on, and telling a task. */
 import type { ServerSettings } from '../config/config.ts'
 import type { Context, Route } from '../http/context.ts'
-import { readJsonOrForm } from '../http/multipart.ts'
+import { type Posted, readJsonOrForm } from '../http/multipart.ts'
 import type { Clock } from '../kit/clock.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { Outputs } from '../outputs/outputs.ts'
@@ -10,10 +10,10 @@ import type { Task } from '../spec/task.ts'
 import { TaskErrorBody } from '../spec/task-error.ts'
 import { baseUrlOf, idempotencyKeyOf, queryOf, waitOf } from './asking.ts'
 import { isEnded } from './lifecycle.ts'
+import type { FamilyRequest, TaskFamily } from './order-kinds.ts'
 import type { Order } from './submit.ts'
 import { writeTaskError } from './task-writer.ts'
 import type { Tasks } from './tasks.ts'
-import { parsePosted } from './video-parse.ts'
 
 export type FaceParts = {
   tasks: Pick<Tasks, 'submit' | 'find' | 'findAny' | 'wait' | 'list' | 'cancel' | 'remove' | 'retryAfter'>
@@ -23,7 +23,19 @@ export type FaceParts = {
   clock: Clock
 }
 
-/** How this family tells its errors. */
+/** Where one sort of tasks is spoken of, and whose tasks are seen there. */
+export type Face = {
+  /** `/v1/video/generations`: a task is below it, by its id. */
+  path: string
+  /** The name of the id in the path. */
+  id: string
+  tag: string
+  /** What its tasks make, in a sentence: `video`. */
+  thing: string
+  families: readonly TaskFamily[]
+}
+
+/** How these families tell their errors. */
 export const FAMILY: Pick<Route, 'writeError' | 'errorSchema'> = {
   writeError: writeTaskError,
   errorSchema: TaskErrorBody,
@@ -36,16 +48,15 @@ const UNSTORED = { 'cache-control': 'no-store' }
 export async function takeOrder(
   { tasks, settings, clock }: FaceParts,
   context: Context,
-  family: Order['family'],
+  read: (posted: Posted) => FamilyRequest,
 ): Promise<{ task: Task; headers: Record<string, string> }> {
   const idempotency_key = idempotencyKeyOf(context.request)
   const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
-  const request = parsePosted(await readJsonOrForm(context.request, limits))
+  const asked = read(await readJsonOrForm(context.request, limits))
   const { caller } = context
   const base_url = baseUrlOf(context.request, settings)
   const order: Order = {
-    request,
-    family,
+    ...asked,
     caller,
     base_url,
     ...(idempotency_key === undefined ? {} : { idempotency_key }),
@@ -62,10 +73,10 @@ export async function takeOrder(
 }
 
 /** One task of the caller's, held back while nothing changes if the client asks for that. */
-export async function readTask({ tasks }: FaceParts, context: Context, task_id: string): Promise<Task> {
-  const { request, caller, signal, note } = context
+export async function readTask({ tasks }: FaceParts, context: Context, { id, families }: Face): Promise<Task> {
+  const { request, params, caller, signal, note } = context
   const seconds = waitOf(queryOf(request))
-  const seen = await tasks.find(task_id, caller)
+  const seen = await tasks.find(params[id] ?? '', caller, families)
   note.model = seen.model
   return seconds > 0 && !isEnded(seen) ? tasks.wait(seen, { seconds, signal, caller }) : seen
 }

@@ -1,0 +1,120 @@
+/** What one model of 3D takes, as catalogue data: formats, textures, polygons, images. */
+import { rangeText } from '../kit/diagnose.ts'
+import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import type { ThreeDFormat, ThreeDOrder, ThreeDRequest } from '../spec/three-d-request.ts'
+import type { CatalogueModel } from './catalogue.ts'
+import { checkMedium } from './medium.ts'
+
+const LONGEST_PROMPT = 32_000
+const MOST_IMAGES = 16
+
+/**
+ * The request as this model takes it: defaults filled in. Throws for whatever the model does not take, naming the field
+ * and what it may be; nothing is rounded.
+ */
+export function applyThreeDLimits(model: CatalogueModel, request: ThreeDRequest): ThreeDOrder {
+  const { callback_url: _, images = [], prompt, ...rest } = request
+  checkSource(model, request)
+  checkImages(model, request)
+  checkText(model, 'prompt', prompt)
+  checkText(model, 'negative_prompt', request.negative_prompt)
+  if (request.negative_prompt && model.three_d.negative_prompt === false) throw unsupported(model, 'negative_prompt')
+  if (request.seed !== undefined && model.three_d.seed === false) throw unsupported(model, 'seed')
+  const order: ThreeDOrder = { ...rest, model: model.id, format: formatOf(model, request) }
+  if (prompt !== undefined && prompt.trim() !== '') order.prompt = prompt
+  if (images.length > 0) order.images = images
+  for (const field of ['texture', 'pbr'] as const) {
+    const value = switchOf(model, request, field)
+    if (value !== undefined) order[field] = value
+  }
+  checkTexture(request, order)
+  const polycount = polycountOf(model, request)
+  if (polycount !== undefined) order.target_polycount = polycount
+  return order
+}
+
+const refuse = (code: ErrorCode, param: string, message: string) => new GatewayError(code, message, { param })
+
+const unsupported = ({ id }: CatalogueModel, param: string) =>
+  refuse('unsupported_parameter', param, `The model "${id}" takes no "${param}".`)
+
+const missing = ({ id }: CatalogueModel, param: string) =>
+  refuse('missing_required_parameter', param, `"${param}" is required by the model "${id}".`)
+
+/** Of what the thing is made: of words, of one picture, or of pictures from several sides. */
+function checkSource(model: CatalogueModel, { prompt = '', image, images = [] }: ThreeDRequest): void {
+  const { prompt: takesPrompt = 'optional', image: takesImage = 'optional', images: most = MOST_IMAGES } = model.three_d
+  const has_prompt = prompt.trim() !== ''
+  if (has_prompt && takesPrompt === 'no') throw unsupported(model, 'prompt')
+  if (!has_prompt && takesPrompt === 'required') throw missing(model, 'prompt')
+  if (image !== undefined && takesImage === 'no') throw unsupported(model, 'image')
+  if (images.length > 0 && most === 0) throw unsupported(model, 'images')
+  if (image !== undefined && images.length > 0) {
+    throw refuse('invalid_value', 'images', 'Send "image", or "images" with all of them, not both.')
+  }
+  if (image === undefined && images.length === 0 && takesImage === 'required') throw missing(model, 'image')
+  if (has_prompt || image !== undefined || images.length > 0) return
+  const fields = [takesPrompt !== 'no' && '"prompt"', takesImage !== 'no' && '"image"', most > 0 && '"images"']
+  const named = fields.filter((field) => field !== false)
+  const param = takesPrompt === 'no' ? 'image' : 'prompt'
+  const which = named.length === 1 ? `${named[0]} is required` : `One of ${named.join(', ')} is required`
+  throw refuse('missing_required_parameter', param, `${which} by the model "${model.id}".`)
+}
+
+function checkImages({ id, three_d }: CatalogueModel, { image, images = [] }: ThreeDRequest): void {
+  const { images: most = MOST_IMAGES } = three_d
+  if (image !== undefined) checkMedium('image', image)
+  if (images.length > most) {
+    const message = `"images" may have at most ${most} items for the model "${id}", not ${images.length}.`
+    throw refuse('invalid_value', 'images', message)
+  }
+  for (const [index, one] of images.entries()) checkMedium(`images[${index}]`, one)
+}
+
+/** In characters as people count them, not in halves of surrogate pairs; which are counted only where it matters. */
+function checkText({ id, three_d }: CatalogueModel, param: string, text = ''): void {
+  const { prompt_characters: most = LONGEST_PROMPT } = three_d
+  const length = text.length <= most || text.length > 2 * most ? text.length : [...text].length
+  if (length <= most) return
+  throw refuse('invalid_value', param, `"${param}" may have at most ${most} characters for the model "${id}".`)
+}
+
+function formatOf({ id, three_d }: CatalogueModel, { format }: ThreeDRequest): ThreeDFormat {
+  const { values = ['glb'], default: written } = three_d.format ?? {}
+  const [first = 'glb'] = values
+  if (format === undefined) return written ?? (values.includes('glb') ? 'glb' : first)
+  if (values.includes(format)) return format
+  const allowed = values.length === 1 ? `"${first}"` : `one of ${values.map((one) => `"${one}"`).join(', ')}`
+  throw refuse('invalid_value', 'format', `"format" must be ${allowed} for the model "${id}", not "${format}".`)
+}
+
+/** Absent, and no default: the vendor decides. */
+function switchOf(model: CatalogueModel, request: ThreeDRequest, field: 'texture' | 'pbr'): boolean | undefined {
+  const { values = [false, true], default: written } = model.three_d[field] ?? {}
+  const asked = request[field]
+  if (asked === undefined) return written ?? (values.length === 1 ? values[0] : undefined)
+  if (values.includes(asked)) return asked
+  const message = `"${field}" must be ${values.join(' or ')} for the model "${model.id}", not ${asked}.`
+  throw refuse('invalid_value', field, message)
+}
+
+/** The maps of physically based rendering are maps of a texture. */
+function checkTexture(request: ThreeDRequest, order: ThreeDOrder): void {
+  if (order.texture !== false || order.pbr !== true) return
+  if (request.pbr === true)
+    throw refuse('invalid_value', 'pbr', '"pbr" needs a texture: leave "texture" out, or say true.')
+  order.pbr = false // a default only, and there is no texture that it could be about
+}
+
+function polycountOf({ id, three_d }: CatalogueModel, { target_polycount: asked }: ThreeDRequest): number | undefined {
+  const limit = three_d.target_polycount
+  if (limit === false) {
+    if (asked === undefined) return undefined
+    throw refuse('unsupported_parameter', 'target_polycount', `The model "${id}" takes no "target_polycount".`)
+  }
+  const { minimum, maximum, default: written } = limit ?? {}
+  if (asked === undefined) return written
+  if (asked >= (minimum ?? asked) && asked <= (maximum ?? asked)) return asked
+  const message = `"target_polycount" must be ${rangeText(minimum, maximum)} for the model "${id}", not ${asked}.`
+  throw refuse('invalid_value', 'target_polycount', message)
+}

@@ -1,0 +1,67 @@
+/** What takes minutes, as a row a family: who makes it, what its model takes, which of its fields are media. */
+import type { CatalogueModel } from '../models/catalogue.ts'
+import { applyThreeDLimits } from '../models/three-d-limits.ts'
+import { applyVideoLimits } from '../models/video-limits.ts'
+import type { OrderProvider, Provider } from '../providers/provider.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import { THREE_D_MEDIA_FIELDS, type ThreeDRequest } from '../spec/three-d-request.ts'
+import { MEDIA_FIELDS, type VideoRequest } from '../spec/video-request.ts'
+
+/** The request of each family that becomes a task. */
+type Requests = {
+  'video-generation': VideoRequest
+  'chatcompat-video': VideoRequest
+  '3d-generation': ThreeDRequest
+}
+export type TaskFamily = keyof Requests
+export type TaskRequest = Requests[TaskFamily]
+/** A request with the face by which it came: the model must declare that family. */
+export type FamilyRequest = { [family in TaskFamily]: { family: family; request: Requests[family] } }[TaskFamily]
+
+/** A vendor of any of them: it is handed what `applyLimits` of its own row has made. */
+export type TaskVendor = OrderProvider<object>
+
+export type OrderKind<Request> = {
+  /** The part of a provider that makes it. */
+  vendorOf(provider: Provider): TaskVendor | undefined
+  /** The request as this model takes it; throws GatewayError naming the field and what it may be. */
+  applyLimits(model: CatalogueModel, request: Request): object
+  /** Fields that may be megabytes: they are kept apart from what every read of a task brings along. */
+  media: readonly string[]
+  /** Of an output whose vendor does not say what it is, and by whose ending its file is then known. */
+  content_type: string
+  /** Below which path its files are handed out: `{path}/{task_id}/content`. */
+  content_path: string
+  /** How long the order itself may take, where the vendor makes the thing before it answers. Default 60. */
+  order_seconds?: number
+}
+
+const VIDEO: OrderKind<VideoRequest> = {
+  vendorOf: ({ video }) => video,
+  applyLimits: applyVideoLimits,
+  media: MEDIA_FIELDS,
+  content_type: 'video/mp4',
+  content_path: '/v1/videos',
+}
+
+const KINDS: { [family in TaskFamily]: OrderKind<Requests[family]> } = {
+  'video-generation': VIDEO,
+  'chatcompat-video': VIDEO,
+  '3d-generation': {
+    vendorOf: ({ threeD }) => threeD,
+    applyLimits: applyThreeDLimits,
+    media: THREE_D_MEDIA_FIELDS,
+    content_type: 'model/gltf-binary',
+    content_path: '/v1/3d/generations',
+  },
+}
+
+/** Videos have two faces, and each shows the tasks of both. */
+export const VIDEO_FAMILIES = ['video-generation', 'chatcompat-video'] as const satisfies TaskFamily[]
+export const THREE_D_FAMILIES = ['3d-generation'] as const satisfies TaskFamily[]
+
+/** Of a task's family; a task of any other cannot have been taken on. */
+export function kindOf(family: EndpointFamily): OrderKind<TaskRequest> {
+  if (Object.hasOwn(KINDS, family)) return KINDS[family as TaskFamily]
+  throw new Error(`No task is of the family ${family}.`)
+}

@@ -1,0 +1,78 @@
+/** A task over HTTP in the specification's words (2.7), whatever it makes: asked for, listed, canceled. */
+import type { Route } from '../http/context.ts'
+import { TaskAnswer, TaskList } from '../spec/task.ts'
+import { PAGE, pageOf, queryOf, STATUS, statusesOf, WAIT } from './asking.ts'
+import { FAMILY, type Face, type FaceParts, RETRY_TOLD, readTask, taskHeaders, withBase } from './face.ts'
+import { taskAnswer, taskList } from './task-writer.ts'
+
+const idOf = ({ id }: Face) => ({ [id]: 'The identifier that was returned when the task was created.' })
+
+export const statusRoute = (parts: FaceParts, face: Face): Route => ({
+  ...FAMILY,
+  method: 'GET',
+  path: `${face.path}/:${face.id}`,
+  operation: {
+    summary: 'Ask for the state of a task',
+    description:
+      'Ask every 3 to 5 seconds until the status is SUCCESS or FAILURE, or when `retry-after` says; or let `wait` hold the answer until there is news. The links in `outputs` need no token, and expire; each answer has new ones.',
+    tag: face.tag,
+    params: idOf(face),
+    query: WAIT,
+    response: TaskAnswer,
+    tells: RETRY_TOLD,
+    errors: ['task_not_exist'],
+  },
+  async handle(context) {
+    const task = await readTask(parts, context, face)
+    return Response.json(taskAnswer(withBase(task, parts.settings), parts.outputs), {
+      headers: taskHeaders(parts, task),
+    })
+  },
+})
+
+export const listRoute = (parts: FaceParts, face: Face): Route => ({
+  ...FAMILY,
+  method: 'GET',
+  path: face.path,
+  operation: {
+    summary: `List the token's tasks: ${face.thing}s`,
+    tag: face.tag,
+    query: { ...STATUS, ...PAGE },
+    response: TaskList,
+    errors: ['invalid_value'],
+  },
+  async handle({ request, caller }) {
+    const query = queryOf(request)
+    const statuses = statusesOf(query)
+    const filter = { families: face.families, ...pageOf(query), ...(statuses ? { statuses } : {}) }
+    const { tasks, has_more } = await parts.tasks.list(caller, filter)
+    const listing = { tasks: tasks.map((task) => withBase(task, parts.settings)), has_more }
+    return Response.json(taskList(listing, parts.outputs), { headers: { 'cache-control': 'no-store' } })
+  },
+})
+
+export const cancelRoute = (parts: FaceParts, face: Face): Route => ({
+  ...FAMILY,
+  method: 'POST',
+  path: `${face.path}/:${face.id}/cancel`,
+  operation: {
+    summary: 'Cancel a task',
+    description:
+      'Notes the wish, and answers with the task as it is. It ends as FAILURE with the fail_code `canceled`; the upstream is told where it can be told. A task that has ended stays as it is.',
+    tag: face.tag,
+    params: idOf(face),
+    response: TaskAnswer,
+    tells: RETRY_TOLD,
+    errors: ['task_not_exist'],
+  },
+  async handle(context) {
+    const { params, caller, note } = context
+    const task = await parts.tasks.cancel(params[face.id] ?? '', caller, face.families)
+    note.model = task.model
+    const answer = taskAnswer(withBase(task, parts.settings), parts.outputs, messageOf(task.status))
+    return Response.json(answer, { headers: taskHeaders(parts, task) })
+  },
+})
+
+const messageOf = (status: string): string =>
+  status === 'SUCCESS' || status === 'FAILURE' ? 'The task had already ended.' : 'The task is being canceled.'

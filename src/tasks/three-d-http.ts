@@ -1,0 +1,53 @@
+/** 3D models over HTTP: ordered as videos are, and told by the same words (specification 2.6, 2.7). */
+import type { Route } from '../http/context.ts'
+import { TaskCreated } from '../spec/task.ts'
+import { THREE_D_TYPES, ThreeDRequest } from '../spec/three-d-request.ts'
+import { IDEMPOTENCY_KEY } from './asking.ts'
+import { contentRoute } from './content-http.ts'
+import { FAMILY, type Face, type FaceParts, ORDER_ERRORS, ORDER_TOLD, takeOrder } from './face.ts'
+import { THREE_D_FAMILIES } from './order-kinds.ts'
+import { cancelRoute, listRoute, statusRoute } from './task-http.ts'
+import { taskCreated } from './task-writer.ts'
+import { parseThreeD } from './three-d-parse.ts'
+
+const FACE: Face = {
+  path: '/v1/3d/generations',
+  id: 'task_id',
+  tag: '3D models',
+  thing: '3D model',
+  families: THREE_D_FAMILIES,
+}
+
+export const threeDRoutes = (parts: FaceParts): Route[] => [
+  createRoute(parts),
+  listRoute(parts, FACE),
+  statusRoute(parts, FACE),
+  cancelRoute(parts, FACE),
+  contentRoute(parts, { ...FACE, media: [...new Set(Object.values(THREE_D_TYPES)), 'image/png'] }),
+]
+
+const createRoute = (parts: FaceParts): Route => ({
+  ...FAMILY,
+  method: 'POST',
+  path: FACE.path,
+  operation: {
+    summary: 'Create a 3D model',
+    description:
+      'Answers at once with a `task_id`, when the task is stored: from then on it is not lost. One of `prompt`, `image` and `images` is required. Of the `outputs` of the task the first is in the `format` that was asked for; other files follow, a picture of it last.',
+    tag: FACE.tag,
+    request: ThreeDRequest,
+    files: ['image', 'images'],
+    headers: IDEMPOTENCY_KEY,
+    response: TaskCreated,
+    tells: ORDER_TOLD,
+    errors: ORDER_ERRORS,
+    example: { model: 'sandbox/text-to-3d', prompt: 'A small clay teapot', format: 'glb', pbr: true },
+  },
+  async handle(context) {
+    const { task, headers } = await takeOrder(parts, context, (posted) => ({
+      family: '3d-generation',
+      request: parseThreeD(posted),
+    }))
+    return Response.json(taskCreated(task), { headers })
+  },
+})
