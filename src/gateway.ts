@@ -8,6 +8,8 @@ import { writeMessagesError } from './chat/dialects/messages-compat-error.ts'
 import { chatRoute } from './chat/http.ts'
 import { createMeter } from './chat/meter.ts'
 import type { Config } from './config/config.ts'
+import { createEmbeddings } from './embeddings/embeddings.ts'
+import { embeddingsRoute } from './embeddings/http.ts'
 import { createApp, type Peer } from './http/app.ts'
 import { type Clock, systemClock } from './kit/clock.ts'
 import { createGuardedFetch } from './kit/guarded-fetch.ts'
@@ -34,7 +36,7 @@ import { taskRoutes } from './tasks/http.ts'
 import type { At } from './tasks/points.ts'
 import { taskData } from './tasks/task-writer.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
-import { createLedger } from './tokens/ledger.ts'
+import { createLedger, type Use } from './tokens/ledger.ts'
 import { presentedSecret } from './tokens/presented.ts'
 import { createTokens, type Tokens } from './tokens/tokens.ts'
 
@@ -109,6 +111,11 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         record: (use) => ledger.record({ token_id: caller.token_id, model: model.id, ...use }),
       }),
   })
+  const recordTexts =
+    ({ token_id }: Caller, { id }: { id: string }) =>
+    (use: Omit<Use, 'token_id' | 'model'>) =>
+      ledger.record({ token_id, model: id, ...use })
+  const embeddings = createEmbeddings({ catalogue, tokenizer, record: recordTexts })
   const outputs = createOutputs({
     files: filesOf(config),
     guardedFetch,
@@ -148,6 +155,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         chatRoute({ chat, dialect: messagesDialect(), settings, clock, log }),
         messagesCountRoute({ catalogue, tokenizer, settings, clock }),
       ],
+      texts: [embeddingsRoute({ embeddings, settings, clock })],
       tasks: taskRoutes({ tasks, outputs, settings, clock }),
       ready: () => store.ping(),
       health: () => tasks.health(),

@@ -6,16 +6,19 @@ import { openApiDocument, writtenPath } from './openapi.ts'
 type RouteParts = {
   models: Route[]
   chat: Route[]
+  /** Embeddings and rerank. */
+  texts: Route[]
   tasks: Route[]
   ready: () => Promise<void>
   health: PageParts['tasks']
   version: string
 }
 
-export function routeTable({ models, chat, tasks, ready, health, version }: RouteParts): Route[] {
+export function routeTable({ models, chat, texts, tasks, ready, health, version }: RouteParts): Route[] {
   const routes: Route[] = [
     ...models,
     ...chat,
+    ...texts,
     ...tasks,
     ...pageRoutes({
       version,

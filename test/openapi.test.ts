@@ -58,6 +58,7 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
     'GET /v1/videos/{video_id}',
     'GET /v1/videos/{video_id}/content',
     'POST /v1/chat/completions',
+    'POST /v1/embeddings',
     'POST /v1/messages',
     'POST /v1/messages/count_tokens',
     'POST /v1/video/generations',

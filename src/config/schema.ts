@@ -2,6 +2,7 @@
 import Type, { type TSchema } from 'typebox'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { MODEL_STATUSES } from '../spec/model.ts'
+import { EmbeddingLimits } from './embedding-schema.ts'
 import { OutputsConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 
 const closed = { additionalProperties: false } as const
@@ -219,7 +220,11 @@ export const RETIRED_POLICIES = ['refuse', 'serve', 'redirect'] as const
 
 export const ModelConfig = Type.Object(
   {
-    families: optional(Type.Array(EndpointFamily, { description: 'Default: every family of chat.' })),
+    families: optional(
+      Type.Array(EndpointFamily, {
+        description: 'Default: by its name embeddings or rerank, else every family of chat.',
+      }),
+    ),
     targets: optional(
       Type.Array(Target, {
         minItems: 1,
@@ -242,6 +247,7 @@ export const ModelConfig = Type.Object(
       Type.Array(Type.Enum([...EXTRA_FIELDS]), { description: 'Extra request fields of this model. Default: none.' }),
     ),
     capabilities: optional(Capabilities),
+    embeddings: optional(EmbeddingLimits),
     video: optional(VideoLimits),
     three_d: optional(ThreeDLimits),
     keep_days: optional(

@@ -1,10 +1,12 @@
 /** Which models exist, for whom, in which state of life, and who serves them. */
 import type { RetiredPolicy } from '../config/config.ts'
+import type { EmbeddingLimits } from '../config/embedding-schema.ts'
 import type { Capabilities, Limits, ModelConfig } from '../config/schema.ts'
 import type { ThreeDLimits, VideoLimits } from '../config/task-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { familiesOfName } from '../providers/model-names.ts'
 import type { Provider } from '../providers/provider.ts'
-import { CHAT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { type Model, ownerOf } from '../spec/model.ts'
 import type { Caller } from '../spec/token.ts'
@@ -24,6 +26,8 @@ export type CatalogueModel = Life & {
   /** Extra request fields that it takes (specification 2.3). */
   fields: ReadonlySet<string>
   capabilities: Capabilities
+  /** What it takes for embedding. */
+  embeddings: EmbeddingLimits
   /** What its videos may be. */
   video: VideoLimits
   /** What its 3D models may be. */
@@ -54,6 +58,8 @@ const chats = (provider: Provider) => provider.chat !== undefined
 const SERVED_BY: Partial<Record<EndpointFamily, (provider: Provider) => boolean>> = {
   chatcompat: chats,
   'messages-compat': chats,
+  embeddings: (provider) => provider.embeddings !== undefined,
+  rerank: (provider) => provider.rerank !== undefined,
   'video-generation': (provider) => provider.video !== undefined,
   'chatcompat-video': (provider) => provider.video !== undefined,
   '3d-generation': (provider) => provider.threeD !== undefined,
@@ -69,7 +75,7 @@ type RowParts = {
 
 /** One row of the catalogue from what the operator wrote. */
 export function catalogueModel({ id, config, targets, created, when_retired }: RowParts): CatalogueModel {
-  const declared: readonly EndpointFamily[] = config.families ?? CHAT_FAMILIES
+  const declared = config.families ?? familiesOfName(targets[0]?.model ?? id)
   return {
     id,
     created: config.created ?? created,
@@ -79,6 +85,7 @@ export function catalogueModel({ id, config, targets, created, when_retired }: R
     context_tokens: config.context_tokens,
     fields: new Set(config.fields ?? []),
     capabilities: config.capabilities ?? {},
+    embeddings: config.embeddings ?? {},
     video: config.video ?? {},
     three_d: config.three_d ?? {},
     keep_days: config.keep_days,

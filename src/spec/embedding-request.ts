@@ -1,5 +1,6 @@
 /** An embeddings request and its answer, in the OpenAI shape. */
 import Type from 'typebox'
+import { TextUsage } from './usage.ts'
 
 const TokenList = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 })
 
@@ -42,7 +43,7 @@ export const EmbeddingList = Type.Object(
       }),
     ),
     model: Type.String(),
-    usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
+    usage: TextUsage,
   },
   { title: 'EmbeddingList' },
 )

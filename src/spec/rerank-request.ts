@@ -1,5 +1,6 @@
 /** A rerank request and its answer, in the shape that Cohere's and Jina's clients share. */
 import Type from 'typebox'
+import { TextUsage } from './usage.ts'
 
 export const RerankDocument = Type.Union([Type.String(), Type.Record(Type.String(), Type.Unknown())])
 
@@ -37,7 +38,7 @@ export const RerankAnswer = Type.Object(
       }),
       { description: 'The best first.' },
     ),
-    usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
+    usage: TextUsage,
     meta: Type.Object({ billed_units: Type.Object({ search_units: Type.Number() }) }),
   },
   { title: 'RerankAnswer' },

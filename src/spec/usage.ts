@@ -40,6 +40,13 @@ export const Usage = Type.Object(
 )
 export type Usage = Type.Static<typeof Usage>
 
+/** Of a request that only puts text in: embeddings, rerank. */
+export const TextUsage = Type.Object(
+  { prompt_tokens: count, total_tokens: count, estimated: Usage.properties.estimated },
+  { title: 'TextUsage' },
+)
+export type TextUsage = Type.Static<typeof TextUsage>
+
 /** What is known of an answer's tokens; everything but the two sums may be missing. */
 export type UsageCounts = {
   input: number

@@ -1,4 +1,5 @@
 /** Finds the section of the manual that a question is about, and copies the sentences that fit it best (Okapi BM25). */
+import { fullness, rarityOf } from './bm25.ts'
 import { termsOf, wordsOf } from './words.ts'
 
 export type ManualPage = { name: string; text: string }
@@ -31,9 +32,6 @@ const MAX_CHARACTERS = 4_000_000
 const MAX_SECTIONS = 4000
 /** A prompt longer than this is no question about the manual; its first words decide. */
 const MAX_QUESTION_TERMS = 64
-/** The usual constants of BM25: how fast repeats stop to count, and how far long sections are held back. */
-const K1 = 1.2
-const B = 0.75
 /** A word of a heading counts as so many in the text. */
 const HEADING_WEIGHT = 4
 /** The part of a question's meaning that a section must hold to be its answer. */
@@ -54,11 +52,8 @@ export function createManual(pages: ManualPage[]): Manual {
     return [...weights.values()].reduce((sum, weight) => sum + weight, 0)
   })
   const average = lengths.reduce((sum, length) => sum + length, 0) / Math.max(1, lengths.length)
-  // A word that stands nowhere is the most telling of all, which is why an unknown one lowers the coverage.
-  const rarity = (term: string) => {
-    const count = postings.get(term)?.length ?? 0
-    return Math.log(1 + (sections.length - count + 0.5) / (count + 0.5))
-  }
+  // An unknown word is the rarest, which is why it lowers the coverage.
+  const rarity = (term: string) => rarityOf(sections.length, postings.get(term)?.length ?? 0)
 
   /** Headings are questions, each to its section: one that is asked word for word needs no weighing. */
   const asked = new Map(sections.map((section) => [questionKey(section.heading), section]))
@@ -84,7 +79,7 @@ export function createManual(pages: ManualPage[]): Manual {
       for (const { section, weight } of postings.get(term) ?? []) {
         const length = lengths[section] ?? 0
         const held = scores.get(section) ?? { score: 0, covered: 0, terms: [] }
-        held.score += (rarity(term) * weight * (K1 + 1)) / (weight + K1 * (1 - B + (B * length) / average))
+        held.score += rarity(term) * fullness(weight, { length, average })
         held.covered += rarity(term)
         held.terms.push(term)
         scores.set(section, held)

@@ -1,6 +1,8 @@
 /** The sandbox's rows of the catalogue: simulated models with the per-model differences of the specification, 2.3. */
 
 import type { Limits, ModelConfig } from '../../config/schema.ts'
+import { DEFAULT_DIMENSIONS, MOST_DIMENSIONS } from './embed.ts'
+import { MOST_INPUT_TOKENS } from './embeddings.ts'
 import { ASPECT_RATIOS, DURATIONS, SIZES } from './render/plan.ts'
 
 /** Invented dates, all past, so that both ends of the life cycle can be seen at once. */
@@ -65,6 +67,14 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
     limits: withDefaults(32_768),
     capabilities: capabilities(true),
   }),
+  'sandbox/embedding': row('embedding', {
+    families: ['embeddings'],
+    embeddings: {
+      dimensions: { minimum: 1, maximum: MOST_DIMENSIONS, default: DEFAULT_DIMENSIONS },
+      input_tokens: MOST_INPUT_TOKENS,
+    },
+  }),
+  'sandbox/rerank': row('rerank', { families: ['rerank'] }),
   'sandbox/text-to-video': row('text-to-video', {
     families: ['video-generation', 'chatcompat-video'],
     video: {

@@ -4,10 +4,12 @@ import { usageFrom } from '../../spec/usage.ts'
 import { refusalToError } from '../chatcompat/error.ts'
 import type { ChatCall, Provider } from '../provider.ts'
 import { answerChoice } from './answer.ts'
+import { createSandboxEmbeddings } from './embeddings.ts'
 import { createManual, type Manual, type ManualPage } from './manual-search.ts'
 import { paced } from './pace.ts'
 import { type Prompt, readPrompt } from './prompt.ts'
 import { createRandom } from './random.ts'
+import { createSandboxRerank } from './rerank.ts'
 import { countPrompt } from './tokens.ts'
 import { createSandboxVideo } from './video.ts'
 import { type Answer, chunksOf, completionOf, outputOf } from './wire-shapes.ts'
@@ -75,6 +77,8 @@ export function createSandbox({ id, clock, manual }: SandboxParts): Provider {
     id,
     kind: 'sandbox',
     video,
+    embeddings: createSandboxEmbeddings({ id, clock }),
+    rerank: createSandboxRerank({ id, clock }),
     close,
     chat: {
       async whole(call, signal) {

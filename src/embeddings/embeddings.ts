@@ -1,0 +1,152 @@
+/** One embeddings request: the model chosen, the list split as its vendor wants it, the vectors joined in order. */
+import type { AccessNote, Context } from '../http/context.ts'
+import type { Tokenizer } from '../kit/tokenizer.ts'
+import type { Catalogue, CatalogueModel, Chosen, Target } from '../models/catalogue.ts'
+import { applyEmbeddingLimits, type EmbeddingOrder, takesNoTokens } from '../models/embedding-limits.ts'
+import { firstToAnswer } from '../models/targets.ts'
+import { createTextMeter, type RecordTextUse } from '../models/text-meter.ts'
+import type { EmbeddingProvider } from '../providers/provider.ts'
+import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Caller } from '../spec/token.ts'
+import type { TextUsage } from '../spec/usage.ts'
+
+export type Embedded = Chosen & { embeddings: number[][]; usage: TextUsage }
+
+export type Embeddings = {
+  /** Throws what stands in the way; at the end of it the request is in the ledger, however it ended. */
+  embed(request: EmbeddingRequest, context: Context): Promise<Embedded>
+}
+
+type EmbeddingsParts = {
+  catalogue: Catalogue
+  tokenizer: Tokenizer
+  record(caller: Caller, model: CatalogueModel): RecordTextUse
+}
+
+/** Calls of one request under way at a time: enough to hide the way to the vendor, too few for its rate limit. */
+const MOST_CALLS_AT_ONCE = 4
+
+export function createEmbeddings({ catalogue, tokenizer, record }: EmbeddingsParts): Embeddings {
+  return {
+    async embed(asked, context) {
+      const { model, requested } = catalogue.require(asked.model, 'embeddings', context.caller)
+      context.note.model = model.id
+      const order = applyEmbeddingLimits(model, asked)
+      const targets = targetsFor(model, order)
+      const note: AccessNote = context.note
+      const meter = createTextMeter({
+        inputs: order.inputs,
+        tokenizer,
+        note,
+        record: record(context.caller, model),
+      })
+      try {
+        const { target, answer } = await firstToAnswer(targets, context.signal, (one) =>
+          allOf(one, { model, order, context }),
+        )
+        note.target = `${target.provider.id}/${target.model}`
+        return { model, requested, embeddings: answer.embeddings, usage: await meter.answered(answer.prompt_tokens) }
+      } catch (thrown) {
+        await meter.failed(thrown, context.signal)
+        throw thrown
+      }
+    },
+  }
+}
+
+type Served = { target: Target; provider: EmbeddingProvider }
+
+/** Those that take this kind of input. */
+function targetsFor(model: CatalogueModel, { inputs }: EmbeddingOrder): Target[] {
+  const serving = model.targets.filter(({ provider }) => provider.embeddings !== undefined)
+  if (typeof inputs[0] === 'string') return serving
+  const fitting = serving.filter(({ provider }) => model.embeddings.tokens ?? provider.embeddings?.takes_tokens)
+  if (fitting.length === 0 && serving.length > 0) throw takesNoTokens(model.id, 'input')
+  return fitting
+}
+
+function servedBy(target: Target): Served {
+  const { embeddings: provider, id } = target.provider
+  if (provider) return { target, provider }
+  throw new GatewayError('no_available_channel', `The provider "${id}" serves no embedding models.`)
+}
+
+type Work = { model: CatalogueModel; order: EmbeddingOrder; context: Context }
+type Answer = { embeddings: number[][]; prompt_tokens?: number }
+
+/** The whole list by one target: vectors of different models could not be compared. */
+async function allOf(one: Target, { model, order, context }: Work): Promise<Answer> {
+  const { target, provider } = servedBy(one)
+  const most = Math.min(
+    model.embeddings.most_inputs ?? Number.POSITIVE_INFINITY,
+    provider.most_inputs?.(target.model) ?? Number.POSITIVE_INFINITY,
+  )
+  const parts = split(order.inputs, most)
+  const failed = new AbortController()
+  const signal = AbortSignal.any([context.signal, failed.signal])
+  const answers = await inTurns(parts, async (inputs) => {
+    const call = { model: target.model, inputs, request: order.request, request_id: context.request_id }
+    try {
+      const answer = await provider.embed(call, signal)
+      checkVectors(answer.embeddings, { target, count: inputs.length, dimensions: order.request.dimensions })
+      return answer
+    } catch (thrown) {
+      failed.abort()
+      throw thrown
+    }
+  })
+  const embeddings = answers.flatMap((answer) => answer.embeddings)
+  checkVectors(embeddings, { target, count: order.inputs.length, dimensions: order.request.dimensions })
+  const counts = answers.map(({ prompt_tokens }) => prompt_tokens)
+  const sum = counts.reduce<number | undefined>(
+    (total, count) => (total === undefined || count === undefined ? undefined : total + count),
+    0,
+  )
+  return { embeddings, ...(sum === undefined ? {} : { prompt_tokens: sum }) }
+}
+
+function split(inputs: EmbeddingInput[], most: number): EmbeddingInput[][] {
+  if (inputs.length <= most) return [inputs]
+  const parts: EmbeddingInput[][] = []
+  for (let at = 0; at < inputs.length; at += most) parts.push(inputs.slice(at, at + most))
+  return parts
+}
+
+/** A few at a time, answers in the order of the parts. Throws the first failure, after which none is begun. */
+async function inTurns<Part, Done>(parts: Part[], work: (part: Part) => Promise<Done>): Promise<Done[]> {
+  const done: Done[] = []
+  let next = 0
+  /** The first: the others fail because of it. */
+  let failure: { thrown: unknown } | undefined
+  const hand = async () => {
+    while (next < parts.length && !failure) {
+      const at = next++
+      try {
+        done[at] = await work(parts[at] as Part)
+      } catch (thrown) {
+        failure ??= { thrown }
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(MOST_CALLS_AT_ONCE, parts.length) }, hand))
+  if (failure) throw failure.thrown
+  return done
+}
+
+type Wanted = { target: Target; count: number; dimensions: number | undefined }
+
+/** A list that is too short, or a vector of another length, would be compared with what it does not belong to. */
+function checkVectors(vectors: number[][], { target, count, dimensions }: Wanted): void {
+  const wrong = (what: string) =>
+    new GatewayError('bad_upstream_response', `The upstream "${target.provider.id}" answered with ${what}.`)
+  if (vectors.length !== count) throw wrong(`${vectors.length} vectors for ${count} inputs`)
+  const length = dimensions ?? vectors[0]?.length ?? 0
+  for (const vector of vectors) {
+    if (vector.length === 0) throw wrong('an empty vector')
+    if (vector.length !== length) {
+      throw wrong(`a vector of ${vector.length} dimensions where ${length} were ${dimensions ? 'asked for' : 'before'}`)
+    }
+    if (!vector.every(Number.isFinite)) throw wrong('a vector that holds something else than numbers')
+  }
+}

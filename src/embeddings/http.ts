@@ -1,0 +1,69 @@
+/** Embeddings over HTTP in the OpenAI shape. */
+import type { ServerSettings } from '../config/config.ts'
+import { readJson } from '../http/body.ts'
+import type { Route } from '../http/context.ts'
+import type { Clock } from '../kit/clock.ts'
+import { base64OfFloats } from '../kit/float32.ts'
+import { modelHeaders } from '../models/lifecycle.ts'
+import { EmbeddingList, EmbeddingRequest } from '../spec/embedding-request.ts'
+import type { ErrorCode } from '../spec/error.ts'
+import type { Embeddings } from './embeddings.ts'
+import { parseEmbeddingRequest } from './parse.ts'
+
+export type EmbeddingsRouteParts = { embeddings: Embeddings; settings: ServerSettings; clock: Clock }
+
+export function embeddingsRoute({ embeddings, settings, clock }: EmbeddingsRouteParts): Route {
+  return {
+    method: 'POST',
+    path: '/v1/embeddings',
+    operation: {
+      summary: 'Create embeddings',
+      description: 'One vector for each input, in order. Long lists are split as the vendor wants them.',
+      tag: 'Embeddings',
+      request: EmbeddingRequest,
+      response: EmbeddingList,
+      example: { model: 'sandbox/embedding', input: ['A river in spring', 'Snow melts into the stream'] },
+      errors: EMBEDDING_ERRORS,
+    },
+    async handle(context) {
+      const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
+      const request = parseEmbeddingRequest(await readJson(context.request, limits))
+      const { embeddings: vectors, usage, ...chosen } = await embeddings.embed(request, context)
+      const write = request.encoding_format === 'base64' ? base64OfFloats : (vector: number[]) => vector
+      const answer: EmbeddingList = {
+        object: 'list',
+        data: vectors.map((vector, index) => ({ object: 'embedding', index, embedding: write(vector) })),
+        model: chosen.model.id,
+        usage,
+      }
+      return Response.json(answer, { headers: modelHeaders(chosen, clock) })
+    },
+  }
+}
+
+export const EMBEDDING_ERRORS: ErrorCode[] = [
+  'invalid_json',
+  'missing_required_parameter',
+  'invalid_type',
+  'invalid_value',
+  'unsupported_parameter',
+  'unsupported_value',
+  'unsupported_endpoint',
+  'ambiguous_model',
+  'context_length_exceeded',
+  'upstream_invalid_request',
+  'model_not_allowed',
+  'model_not_found',
+  'model_retired',
+  'request_timeout',
+  'request_too_large',
+  'unsupported_media_type',
+  'rate_limit_exceeded',
+  'bad_upstream_response',
+  'upstream_auth',
+  'upstream_unreachable',
+  'upstream_cut',
+  'server_is_overloaded',
+  'no_available_channel',
+  'upstream_timeout',
+]

@@ -1,0 +1,70 @@
+/** What one embedding model takes, as catalogue data. */
+import { rangeText } from '../kit/diagnose.ts'
+import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { CatalogueModel } from './catalogue.ts'
+
+export type EmbeddingOrder = {
+  inputs: EmbeddingInput[]
+  request: Pick<EmbeddingRequest, 'dimensions' | 'input_type' | 'user'>
+}
+
+/**
+ * The request as this model takes it, defaults filled in. Throws for whatever the model does not take, naming the
+ * field and what it may be; nothing is rounded.
+ */
+export function applyEmbeddingLimits(model: CatalogueModel, request: EmbeddingRequest): EmbeddingOrder {
+  const inputs = inputsOf(request.input)
+  checkTokens(model, inputs, Array.isArray(request.input) && typeof request.input[0] !== 'number')
+  const dimensions = dimensionsOf(model, request)
+  const { input_type, user } = request
+  return {
+    inputs,
+    request: {
+      ...(dimensions === undefined ? {} : { dimensions }),
+      ...(input_type === undefined ? {} : { input_type }),
+      ...(user === undefined ? {} : { user }),
+    },
+  }
+}
+
+/** One text or one list of token numbers is a list of one. */
+function inputsOf(input: EmbeddingRequest['input']): EmbeddingInput[] {
+  if (typeof input === 'string') return [input]
+  return typeof input[0] === 'number' ? [input as number[]] : (input as EmbeddingInput[])
+}
+
+function checkTokens({ id, embeddings }: CatalogueModel, inputs: EmbeddingInput[], isList: boolean): void {
+  const { tokens, input_tokens: most } = embeddings
+  for (const [index, input] of inputs.entries()) {
+    if (typeof input === 'string') return // all are of one kind
+    const param = isList ? `input[${index}]` : 'input'
+    if (tokens === false) throw takesNoTokens(id, param)
+    if (most === undefined || input.length <= most) continue
+    const message = `"${param}" may have at most ${most} tokens for the model "${id}", not ${input.length}.`
+    throw new GatewayError('context_length_exceeded', `${message} That is its maximum context length.`, { param })
+  }
+}
+
+export const takesNoTokens = (model: string, param: string) =>
+  new GatewayError(
+    'unsupported_value',
+    `The model "${model}" takes no token numbers: "${param}" must be a text. Clients that count tokens can be told ` +
+      'not to, such as `check_embedding_ctx_length=False`.',
+    { param },
+  )
+
+function dimensionsOf({ id, embeddings }: CatalogueModel, { dimensions: asked }: EmbeddingRequest): number | undefined {
+  const { values, minimum, maximum, default: written } = embeddings.dimensions ?? {}
+  if (asked === undefined) return written
+  const isInRange = asked >= (minimum ?? asked) && asked <= (maximum ?? asked)
+  if (isInRange && (!values || values.includes(asked))) return asked
+  const allowed = values
+    ? values.length === 1
+      ? `${values[0]}`
+      : `one of ${values.join(', ')}`
+    : rangeText(minimum, maximum)
+  throw new GatewayError('invalid_value', `"dimensions" must be ${allowed} for the model "${id}", not ${asked}.`, {
+    param: 'dimensions',
+  })
+}
