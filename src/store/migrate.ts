@@ -3,6 +3,7 @@ import { type Migration, Migrator } from 'kysely/migration'
 import { firstTables } from './migrations/0001-first-tables.ts'
 import { tasks } from './migrations/0002-tasks.ts'
 import { responses } from './migrations/0003-responses.ts'
+import { taskFamilies } from './migrations/0004-task-families.ts'
 import { StoreError } from './store-error.ts'
 import type { Database } from './tables.ts'
 
@@ -11,6 +12,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0001-first-tables': firstTables,
   '0002-tasks': tasks,
   '0003-responses': responses,
+  '0004-task-families': taskFamilies,
 }
 
 /**

@@ -127,6 +127,19 @@ describe('each question has its index', () => {
     expect(plans.at(-1)).toBe('SEARCH tasks USING INDEX tasks_of_token (token_id=? AND (submit_time,task_id)<(?,?))')
   })
 
+  test("a face's list is read in order too, each of its families from its index", async () => {
+    const plans = await plansOf(async ({ tasks }) => {
+      await tasks.add({ task: TASK })
+      await tasks.list({ token_id: 'tok_a', families: ['3d-generation'], after: 'task_a', limit: 3 })
+      await tasks.list({ token_id: 'tok_a', families: ['video-generation', 'chatcompat-video'], limit: 3 })
+    })
+    const alone = 'SEARCH tasks USING INDEX tasks_of_family (token_id=? AND family=? AND (submit_time,task_id)<(?,?))'
+    expect(plans.at(-2)).toBe(alone)
+    const each = /SEARCH tasks USING INDEX tasks_of_family \(token_id=\? AND family=\?\)/g
+    expect(plans.at(-1)?.match(each)).toHaveLength(2)
+    expect(plans.at(-1)).not.toContain('SCAN tasks')
+  })
+
   test('the list of all is read in order, and what is unfinished without what has ended', async () => {
     const [all] = await plansOf(({ tasks }) => tasks.list({ limit: 3 }))
     expect(all).toBe('SCAN tasks USING INDEX tasks_by_time')

@@ -555,6 +555,29 @@ for (const engine of ENGINES) {
         expect(await page(store, { families: ['chatcompat-video'] })).toEqual(['c', 'b'])
         expect(await page(store, { families: ['chatcompat-video'], statuses: ['SUCCESS'] })).toEqual(['b'])
         expect(await page(store, { families: [] })).toEqual([])
+      })
+
+      test('of several families come in one order, page after page, without those of others', async () => {
+        const store = await engine.open()
+        const families = ['video-generation', '3d-generation', 'chatcompat-video'] as const
+        const all = Array.from({ length: 12 }, (_, index) =>
+          task(String.fromCharCode(97 + index), {
+            submit_time: 10 + Math.floor(index / 5),
+            family: families[index % 3] ?? 'chatcompat',
+          }),
+        )
+        await addAll(store, ...all)
+        const wanted = ids(all.filter(({ family }) => family !== '3d-generation'))
+        for (const order of ['asc', 'desc'] as const) {
+          const seen: string[] = []
+          for (let after: string | undefined; ; after = `task_${seen.at(-1)}`) {
+            const both = { families: ['video-generation' as const, 'chatcompat-video' as const], limit: 3, order }
+            const found = await page(store, { token_id: 'tok_a', ...both, ...(after ? { after } : {}) })
+            seen.push(...found)
+            if (found.length < 3) break
+          }
+          expect(seen).toEqual(order === 'asc' ? wanted : wanted.toReversed())
+        }
         expect(await page(store, { statuses: [] })).toEqual([])
       })
     })

@@ -33,6 +33,7 @@ const UNDO: Record<string, string> = {
   '0002-tasks':
     'drop table tasks; drop table task_inputs; drop table task_keys; drop table callbacks; drop table secrets;',
   '0003-responses': 'drop table responses;',
+  '0004-task-families': 'drop index tasks_of_family;',
 }
 
 for (const { name, open, openAgain, run, cleanup } of ENGINES) {
