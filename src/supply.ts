@@ -7,6 +7,7 @@ import type { Log } from './kit/log.ts'
 import { type Catalogue, type CatalogueModel, catalogueModel, type Target } from './models/catalogue.ts'
 import { discoverProviders, probeLocal } from './providers/discover.ts'
 import type { Media } from './providers/media.ts'
+import { presetModels } from './providers/preset-models.ts'
 import type { DiscoveredModel, Provider } from './providers/provider.ts'
 import { createProvider } from './providers/registry.ts'
 import { SANDBOX_MODELS } from './providers/sandbox/models.ts'
@@ -87,10 +88,14 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
   /** All models by id: what was written wins over what was found. */
   function modelsOf(next: Config, supply: Map<string, Supplied>): Record<string, ModelConfig> {
     const found: Record<string, ModelConfig> = {}
-    for (const [id, models] of discovered) {
-      if (!isAsked(supply.get(id))) continue
-      for (const { model, created } of models) {
-        found[`${id}/${model}`] = { targets: [{ provider: id, model }], ...(created === undefined ? {} : { created }) }
+    for (const [id, one] of supply) {
+      if (!isAsked(one)) continue
+      const known = presetModels(one.config.preset ?? '')
+      // Until the vendor has told its models, and if it never does, there are those that everybody knows.
+      const listed = discovered.get(id) ?? Object.keys(known).map((model): DiscoveredModel => ({ model }))
+      for (const { model, created } of listed) {
+        const told = created === undefined ? {} : { created }
+        found[`${id}/${model}`] = { ...known[model], ...told, targets: [{ provider: id, model }] }
       }
     }
     return { ...(next.sandbox ? SANDBOX_MODELS : {}), ...found, ...next.models }

@@ -48,6 +48,37 @@ describe('a provider that is asked for its models', () => {
   })
 })
 
+describe('a well-known vendor', () => {
+  const deepseek = (base_url: string) => ({ preset: 'deepseek', base_url, key: 'k', discover: true })
+
+  test('whose list cannot be had still serves the models that everybody knows', async () => {
+    const { house, ids } = await start({ sandbox: false, providers: { d: deepseek('http://127.0.0.1:9/v1') } })
+    expect(ids()).toEqual(['d/deepseek-v4-pro'])
+    await house.gateway.discovery
+    expect(ids()).toEqual(['d/deepseek-v4-pro'])
+    expect(house.gateway.summary().models[0]).toMatchObject({ created: Date.parse('2026-04-24') / 1000 })
+  })
+
+  test('that lists its models has just those, with what is known of them', async () => {
+    const vendor = vendorOf('deepseek-v4-pro', 'deepseek-new')
+    const { house, ids } = await start({ sandbox: false, providers: { d: deepseek(vendor.url) } })
+    await house.gateway.discovery
+    expect(ids()).toEqual(['d/deepseek-new', 'd/deepseek-v4-pro'])
+    const response = await house.call('/v1/models', { headers: { 'anthropic-version': '2023-06-01' } })
+    const { data } = (await response.json()) as { data: { max_input_tokens: number | null }[] }
+    expect(data.map((model) => model.max_input_tokens)).toEqual([null, 1_000_000])
+  })
+
+  test('serves none of them where the operator has written models down and does not ask for its list', async () => {
+    const { ids } = await start({
+      sandbox: false,
+      providers: { d: { preset: 'deepseek', key: 'k' } },
+      models: { 'd/mine': {} },
+    })
+    expect(ids()).toEqual(['d/mine'])
+  })
+})
+
 describe('another configuration', () => {
   test('is put in place in one step: models come and go, providers are asked', async () => {
     const vendor = vendorOf('found')

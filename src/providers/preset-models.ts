@@ -1,0 +1,82 @@
+/**
+ * Chat models of well-known vendors, so that a key alone is enough to be answered, also while the vendor's own list
+ * cannot be had. What the vendor lists wins: these rows then only add what its list does not tell.
+ * Figures: models.dev, read 2026-11-21.
+ */
+import type { ModelConfig } from '../config/schema.ts'
+
+type Facts = {
+  /** Day of release. */
+  released: string
+  /** How many tokens fit, of input and output together. */
+  context: number
+  /** The model reads text alone. */
+  text_only?: true
+}
+
+const MILLION = 1_000_000
+const MEBI = 1_048_576
+
+const ROWS: Record<string, Record<string, Facts>> = {
+  anthropic: {
+    'claude-haiku-5-5': { released: '2026-10-07', context: MILLION },
+    'claude-opus-5': { released: '2026-07-24', context: MILLION },
+    'claude-sonnet-5': { released: '2026-06-30', context: MILLION },
+    'claude-fable-5': { released: '2026-06-09', context: MILLION },
+    'claude-opus-4-8': { released: '2026-05-28', context: MILLION },
+    'claude-sonnet-4-6': { released: '2026-02-17', context: MILLION },
+    'claude-opus-4-5': { released: '2025-11-24', context: 200_000 },
+    'claude-haiku-4-5': { released: '2025-10-15', context: 200_000 },
+  },
+  openai: {
+    'gpt-6-sol': { released: '2026-09-22', context: 1_050_000 },
+    'gpt-6-luna': { released: '2026-09-22', context: 1_050_000 },
+    'gpt-6-astra': { released: '2026-09-04', context: 1_050_000 },
+    'gpt-5.6-sol': { released: '2026-07-09', context: 1_050_000 },
+    'gpt-5.6-luna': { released: '2026-07-09', context: 1_050_000 },
+    'gpt-5.4': { released: '2026-03-05', context: 1_050_000 },
+    'gpt-5-mini': { released: '2025-08-07', context: 400_000 },
+    'gpt-4.1': { released: '2025-04-14', context: 1_047_576 },
+  },
+  gemini: {
+    'gemini-3.8-flash': { released: '2026-09-02', context: MEBI },
+    'gemini-3.1-pro-preview': { released: '2026-02-19', context: MEBI },
+    'gemini-2.5-flash': { released: '2025-03-20', context: MEBI },
+  },
+  mistral: {
+    'mistral-large-latest': { released: '2024-11-01', context: 262_144 },
+    'mistral-small-latest': { released: '2024-09-01', context: 128_000 },
+  },
+  groq: {
+    'openai/gpt-oss-120b': { released: '2025-08-05', context: 131_072, text_only: true },
+  },
+  deepseek: {
+    'deepseek-v4-pro': { released: '2026-04-24', context: MILLION, text_only: true },
+  },
+  xai: {
+    'grok-4.7': { released: '2026-09-21', context: 500_000 },
+    'grok-4.3': { released: '2026-04-17', context: MILLION },
+  },
+  moonshot: {
+    'kimi-k3': { released: '2026-07-16', context: MEBI },
+  },
+  cohere: {
+    'command-a-03-2025': { released: '2025-03-13', context: 256_000, text_only: true },
+  },
+  perplexity: {
+    'sonar-pro': { released: '2024-01-01', context: 200_000 },
+    sonar: { released: '2024-01-01', context: 128_000, text_only: true },
+  },
+}
+
+/** What is known of a preset's models, by the vendor's own names. */
+export function presetModels(preset: string): Record<string, Omit<ModelConfig, 'targets'>> {
+  const rows = Object.entries(ROWS[preset] ?? {})
+  return Object.fromEntries(rows.map(([model, facts]) => [model, configOf(facts)]))
+}
+
+const configOf = ({ released, context, text_only }: Facts): Omit<ModelConfig, 'targets'> => ({
+  created: Date.parse(released) / 1000,
+  context_tokens: context,
+  ...(text_only ? { capabilities: { image_input: false } } : {}),
+})
