@@ -18,7 +18,13 @@ const OTHER_NAMES: Record<string, string> = {
 }
 
 /** Kinds that say how a vendor is spoken to, not which one it is. */
-const NAMELESS: readonly ProviderKind[] = ['chatcompat', 'messages-compat', 'sandbox', 'chatcompat-video']
+const NAMELESS: readonly ProviderKind[] = [
+  'chatcompat',
+  'messages-compat',
+  'responses-compat',
+  'sandbox',
+  'chatcompat-video',
+]
 /** Kinds that take orders for videos only, of which models.dev knows no prices. */
 const VIDEO_ONLY: readonly ProviderKind[] = [
   'ark',

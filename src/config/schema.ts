@@ -95,6 +95,7 @@ export const PROVIDER_KINDS = [
   'moonshotai',
   'perplexity',
   'replicate',
+  'responses-compat',
   'runway',
   'togetherai',
   'xai',

@@ -1,28 +1,38 @@
-/** A streamed answer of the vendor's, read to its true end. */
-import { createSseParser, type SseEvent, SseTooLong } from '../../kit/sse.ts'
-import type { ChatChunk } from '../../spec/chat-completion.ts'
-import { GatewayError } from '../../spec/error.ts'
-import { holdsError } from '../chatcompat/error.ts'
-import { type Fallback, isRecord, type JsonRecord, parseJson } from '../chatcompat/json.ts'
-import type { Faults } from '../chatcompat/reading.ts'
-import type { UpstreamAnswer } from '../transport-answer.ts'
-import { createEventReader } from './events.ts'
+/** An answer that comes as events with names, read to its true end. */
+import { createSseParser, type SseEvent, SseTooLong } from '../kit/sse.ts'
+import type { ChatChunk } from '../spec/chat-completion.ts'
+import { GatewayError } from '../spec/error.ts'
+import { holdsError } from './chatcompat/error.ts'
+import { isRecord, type JsonRecord, parseJson } from './chatcompat/json.ts'
+import type { Faults } from './chatcompat/reading.ts'
+import type { UpstreamAnswer } from './transport-answer.ts'
+
+export type EventReader = {
+  /** The chunk for one event; undefined for one that says nothing. */
+  take(event: JsonRecord): ChatChunk | undefined
+  /** Whether the vendor has said why it ended. */
+  isFinished(): boolean
+  /** Whether it has said that nothing more comes. */
+  isDone(): boolean
+  /** Whether an event is an error, beside those that look like one at any vendor. */
+  isFailure?(event: JsonRecord): boolean
+}
 
 /** The chunks of one read at a time. An end before the vendor said why it ended is none. */
 export async function* readEvents(
   answer: UpstreamAnswer,
-  fallback: Fallback,
+  reader: EventReader,
   faults: Faults,
 ): AsyncGenerator<ChatChunk[]> {
   const parser = createSseParser()
-  const reader = createEventReader(fallback)
   for (;;) {
     const bytes = await readOn(answer, reader.isFinished)
     const events = bytes ? push(parser, bytes, faults) : parser.end()
     const chunks: ChatChunk[] = []
     let failure: GatewayError | undefined
     for (const event of events) {
-      const read = payloadOf(event, faults, !bytes)
+      let read = payloadOf(event, faults, !bytes)
+      if (read && !(read instanceof GatewayError) && reader.isFailure?.(read)) read = faults.inAnswer(read)
       if (read instanceof GatewayError) failure = read
       const chunk = read === undefined || read instanceof GatewayError ? undefined : reader.take(read)
       if (chunk) chunks.push(chunk)

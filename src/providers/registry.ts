@@ -11,6 +11,8 @@ import { createMessagesCompat } from './messages-compat/messages-compat.ts'
 import { messagesSettings } from './messages-compat/settings.ts'
 import { PRESETS, type Preset } from './presets.ts'
 import type { Provider } from './provider.ts'
+import { createResponsesCompat } from './responses-compat/responses-compat.ts'
+import { responsesSettings } from './responses-compat/settings.ts'
 import { createRunway } from './runway.ts'
 import { createSandbox } from './sandbox/sandbox.ts'
 import type { VendorParts } from './vendor-parts.ts'
@@ -29,6 +31,7 @@ const KINDS: { [kind in ProviderKind]: (parts: ProviderParts) => Provider } = {
   kling: createKling,
   luma: createLuma,
   'messages-compat': (parts) => createMessagesCompat({ ...parts, settings: messagesSettings(parts) }),
+  'responses-compat': (parts) => createResponsesCompat({ ...parts, settings: responsesSettings(parts) }),
   runway: createRunway,
   sandbox: ({ id, clock, manual }) => createSandbox({ id, clock, manual }),
 }

@@ -2,18 +2,10 @@
 import type { ChatChunk, Delta, FinishReason } from '../../spec/chat-completion.ts'
 import type { Opaque } from '../../spec/message.ts'
 import { type Fallback, isRecord, type JsonRecord, namedText } from '../chatcompat/json.ts'
+import type { EventReader } from '../event-stream.ts'
 import { citationOf } from './citation.ts'
 import { finishOf } from './finish.ts'
 import { type Counts, countsOf, usageOf } from './usage.ts'
-
-export type EventReader = {
-  /** The chunk for one event; undefined for one that says nothing. */
-  take(event: JsonRecord): ChatChunk | undefined
-  /** Whether the vendor has said why it ended. */
-  isFinished(): boolean
-  /** Whether it has said that nothing more comes. */
-  isDone(): boolean
-}
 
 type Open = {
   type: unknown

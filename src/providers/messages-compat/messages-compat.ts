@@ -6,6 +6,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { holdsError } from '../chatcompat/error.ts'
 import { type Fallback, isRecord, parseJson } from '../chatcompat/json.ts'
 import type { Faults } from '../chatcompat/reading.ts'
+import { readEvents } from '../event-stream.ts'
 import type { ChatCall, DiscoveredModel, Provider } from '../provider.ts'
 import type { Transport } from '../transport.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
@@ -15,7 +16,6 @@ import { createEventReader } from './events.ts'
 import { readModelPage, wantedModels } from './models.ts'
 import { createBodyWriter } from './request.ts'
 import type { MessagesSettings } from './settings.ts'
-import { readEvents } from './stream.ts'
 
 type MessagesParts = { id: string; settings: MessagesSettings; transport: Transport; clock: Clock; log: Log }
 
@@ -132,7 +132,7 @@ export function createMessagesCompat({ id, settings, transport, clock, log }: Me
         const reader = createEventReader(fallbackOf(call))
         const events = eventsOf(messageIn(await answer.text(), faults))
         yield events.map(reader.take).filter((chunk) => chunk !== undefined)
-      } else yield* readEvents(answer, fallbackOf(call), faults)
+      } else yield* readEvents(answer, createEventReader(fallbackOf(call)), faults)
       complete = true
     } finally {
       if (complete) answer.release()

@@ -1,0 +1,35 @@
+/** How much a model is to reason: the house's words as the vendor's effort and summary. */
+import type { ChatRequest } from '../../spec/chat-request.ts'
+import type { JsonRecord } from '../chatcompat/json.ts'
+import type { Effort, ModelRule } from './model-rules.ts'
+
+/** The vendor knows efforts only: budgets up to so many tokens. */
+const EFFORT_OF_BUDGET: [tokens: number, effort: Effort][] = [
+  [4096, 'low'],
+  [16_384, 'medium'],
+]
+
+export function effortOf(request: ChatRequest, { reasons, least }: ModelRule): Effort | undefined {
+  const { reasoning_effort: effort, reasoning_budget: budget, thinking_enabled } = request
+  if (reasons === false) return undefined
+  if (effort !== undefined) return effort
+  // A wish that was made for other vendors' models is none for a model that may not reason at all.
+  if (reasons === 'unknown') return undefined
+  if (budget === 0 || (budget === undefined && thinking_enabled === false)) return least
+  if (budget === undefined || budget < 0) {
+    // Models that may rest do, unless they are told to reason.
+    return (thinking_enabled || budget !== undefined) && least === 'none' ? 'medium' : undefined
+  }
+  return EFFORT_OF_BUDGET.find(([tokens]) => budget <= tokens)?.[1] ?? 'high'
+}
+
+export function reasoningOf({ reasoning_summary: summary }: ChatRequest, rule: ModelRule, effort: Effort | undefined) {
+  const reasoning: JsonRecord = {}
+  if (effort !== undefined) reasoning.effort = effort
+  if (summary !== undefined && rule.reasons !== false && effort !== 'none') reasoning.summary = summary
+  return Object.keys(reasoning).length === 0 ? undefined : reasoning
+}
+
+/** The vendor refuses sampling for models that reason, some only while they do. */
+export const takesSampling = ({ sampling }: ModelRule, effort: Effort | undefined): boolean =>
+  sampling === 'always' || (sampling === 'at-rest' && effort === 'none')

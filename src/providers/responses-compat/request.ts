@@ -1,0 +1,176 @@
+/** The body that the vendor gets: a chat request in the Responses API's words, with what it cannot do refused by name. */
+import { ChatRequest, type ChatRequestField } from '../../spec/chat-request.ts'
+import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
+import type { ChatCall } from '../provider.ts'
+import { type Item, inputOf } from './input.ts'
+import { type Effort, type ModelRule, ruleOf } from './model-rules.ts'
+import { refused } from './parts.ts'
+import { effortOf, reasoningOf, takesSampling } from './reasoning.ts'
+import { FIELD_FATES } from './request-fields.ts'
+import type { ResponsesSettings } from './settings.ts'
+import { toolsOf } from './tools.ts'
+
+export type BodyWriter = {
+  answer(call: ChatCall, stream: boolean): string
+  /** The question how many tokens the same prompt has. */
+  count(call: ChatCall): string
+}
+
+/** Fields written by us: neither the operator's lists nor the defaults may replace them. */
+const OURS = new Set(['model', 'input', 'stream'])
+/**
+ * What a caller's own options may not set: what is said by fields of the house's, so that limits hold, and what lies in
+ * the account at the vendor, which all callers share.
+ */
+const NOT_THE_CALLERS = new Set([
+  ...OURS,
+  'instructions',
+  'tools',
+  'tool_choice',
+  'max_output_tokens',
+  'background',
+  'conversation',
+  'previous_response_id',
+  'prompt',
+  'access_programs',
+])
+/** What the vendor's count of tokens takes. */
+const COUNTED = ['model', 'input', 'tools', 'tool_choice', 'parallel_tool_calls', 'reasoning', 'text']
+/** Sent under their own names. */
+const SAME = [
+  'user',
+  'safety_identifier',
+  'metadata',
+  'service_tier',
+  'prompt_cache_key',
+  'prompt_cache_options',
+] as const satisfies ChatRequestField[]
+
+/** The vendor's own least. */
+const MIN_OUTPUT_TOKENS = 16
+
+export function createBodyWriter(settings: ResponsesSettings): BodyWriter {
+  const { fields, request_defaults } = settings
+  const defaults = Object.entries(request_defaults)
+  const ownDefaults = defaults.filter(([field]) => !isHouseField(field) && !OURS.has(field))
+  const houseDefaults = defaults.filter(([field]) => isHouseField(field) && !OURS.has(field) && field !== 'messages')
+  const isDropped = (field: string) => fields.drop.includes(field)
+
+  /** The caller's words with the operator's defaults, without what the operator leaves out. */
+  function askedOf(given: ChatRequest): ChatRequest {
+    refuseWhatCannotBe(given, settings)
+    if (houseDefaults.length === 0 && fields.drop.length === 0) return given
+    const asked: JsonRecord = { ...given }
+    for (const [field, value] of houseDefaults) asked[field] ??= value
+    for (const field of fields.drop) if (isHouseField(field) && field !== 'messages') delete asked[field]
+    return asked as ChatRequest
+  }
+
+  function bodyOf({ model, request: given }: ChatCall): JsonRecord {
+    const request = askedOf(given)
+    const rule = { ...ruleOf(model), ...settings.rule }
+    const effort = effortOf(request, rule)
+    const input = inputOf(request.messages, settings)
+    const body: JsonRecord = {
+      model,
+      input,
+      store: request.store ?? false,
+      ...(isDropped('max_tokens') ? {} : limitOf(request)),
+      ...(takesSampling(rule, effort) ? samplingOf(request) : {}),
+      ...toolsOf(request),
+      ...textOf(request),
+      ...includeOf(request, rule, input),
+      ...thoughtsOf(request, rule, effort),
+    }
+    for (const field of SAME) if (request[field] !== undefined) body[field] = request[field]
+    if (request.logprobs && request.top_logprobs !== undefined) body.top_logprobs = request.top_logprobs
+    addOwn(body, request.provider_options?.['responses-compat'] ?? {})
+    const asked: JsonRecord = request
+    for (const field of fields.allow) if (!OURS.has(field) && asked[field] != null) body[field] ??= asked[field]
+    for (const [field, value] of ownDefaults) body[field] ??= value
+    for (const field of fields.drop) if (!OURS.has(field)) delete body[field]
+    for (const [field, name] of Object.entries(fields.rename)) {
+      if (OURS.has(field) || OURS.has(name) || body[field] === undefined) continue
+      body[name] = body[field]
+      delete body[field]
+    }
+    return body
+  }
+
+  return {
+    answer: (call, stream) => JSON.stringify({ ...bodyOf(call), ...(stream ? { stream } : {}) }),
+    count(call) {
+      const body = bodyOf(call)
+      return JSON.stringify(Object.fromEntries(COUNTED.map((field) => [field, body[field]])))
+    },
+  }
+}
+
+const isHouseField = (field: string) => Object.hasOwn(ChatRequest.properties, field)
+
+function refuseWhatCannotBe(request: ChatRequest, { fields, tools, json_schema }: ResponsesSettings): void {
+  for (const [field, fate] of Object.entries(FIELD_FATES)) {
+    if ('refused' in fate && fate.asks(request)) {
+      throw refused(field, `${fate.refused} for the model "${request.model}"`)
+    }
+    if ('sent' in fate && fate.asks?.(request) && fields.drop.includes(field)) {
+      throw refused(field, `must be left out for the model "${request.model}"`)
+    }
+  }
+  if (!tools && request.tools?.length) throw refused('tools', `must be left out for the model "${request.model}"`)
+  if (!json_schema && request.response_format?.type === 'json_schema') {
+    throw refused(
+      'response_format',
+      `must not be "json_schema" for the model "${request.model}"; "json_object" may work`,
+    )
+  }
+}
+
+function limitOf({ max_completion_tokens, max_tokens }: ChatRequest): JsonRecord {
+  const limit = max_completion_tokens ?? max_tokens
+  return limit === undefined ? {} : { max_output_tokens: Math.max(limit, MIN_OUTPUT_TOKENS) }
+}
+
+function samplingOf({ temperature, top_p }: ChatRequest): JsonRecord {
+  return { ...(temperature === undefined ? {} : { temperature }), ...(top_p === undefined ? {} : { top_p }) }
+}
+
+function textOf({ response_format: format, verbosity }: ChatRequest): JsonRecord {
+  const text: JsonRecord = verbosity === undefined ? {} : { verbosity }
+  if (format?.type === 'json_object') text.format = { type: 'json_object' }
+  if (format?.type === 'json_schema') {
+    const { name, description, schema = { type: 'object' }, strict } = format.json_schema
+    text.format = {
+      type: 'json_schema',
+      name,
+      ...(description === undefined ? {} : { description }),
+      schema,
+      strict: strict ?? false,
+    }
+  }
+  return Object.keys(text).length === 0 ? {} : { text }
+}
+
+/** What the vendor is to tell beside the answer. Nothing is kept there, so reasoning has to come here to be shown again. */
+function includeOf({ logprobs }: ChatRequest, { encrypts }: ModelRule, input: Item[]): JsonRecord {
+  const include: string[] = []
+  if (encrypts || input.some(({ type }) => type === 'reasoning')) include.push('reasoning.encrypted_content')
+  if (logprobs) include.push('message.output_text.logprobs')
+  return include.length === 0 ? {} : { include }
+}
+
+function thoughtsOf(request: ChatRequest, rule: ModelRule, effort: Effort | undefined): JsonRecord {
+  const reasoning = reasoningOf(request, rule, effort)
+  return reasoning ? { reasoning } : {}
+}
+
+/** The caller's own options for such vendors; where both say something, the house's words stand. */
+function addOwn(body: JsonRecord, own: JsonRecord): void {
+  for (const [field, value] of Object.entries(own)) {
+    if (NOT_THE_CALLERS.has(field)) continue
+    const said = body[field]
+    if (Array.isArray(said) && Array.isArray(value)) body[field] = [...new Set([...said, ...value])]
+    else if (isRecord(said) && isRecord(value)) body[field] = { ...value, ...said }
+    else if (said === undefined) body[field] = value
+  }
+}

@@ -1,0 +1,68 @@
+/** One provider of the Responses API as it is spoken to: address, headers with the key, and what differs from its models' rows. */
+import { type ChatcompatSettings, settingsOf as chatcompatSettings, NOT_CHAT } from '../chatcompat/settings.ts'
+import type { ModelRule } from './model-rules.ts'
+
+export type ResponsesSettings = Omit<ChatcompatSettings, 'quirks'> & {
+  /** What the operator knows better than the rows of models. */
+  rule: Partial<ModelRule>
+  /** Takes the role `developer`. */
+  developer_role: boolean
+  tools: boolean
+  json_schema: boolean
+  /** Takes `input_audio` in messages, which the API's own documentation does not have. */
+  audio: boolean
+}
+
+const OPTIONS = ['reasoning', 'sampling', 'audio'] as const
+const REASONING: Record<string, Partial<ModelRule>> = {
+  none: { reasons: false, encrypts: false },
+  plain: { reasons: true, encrypts: false },
+  encrypted: { reasons: true, encrypts: true },
+}
+/** Listed beside the chat models, and of another trade. */
+const OTHER_TRADES = ['*realtime*', '*audio*', '*image*', '*instruct*']
+
+type Parts = Parameters<typeof chatcompatSettings>[0]
+
+/** Throws an Error that names the provider and says what would be right. */
+export function responsesSettings(parts: Parts): ResponsesSettings {
+  const { id, config } = parts
+  const { quirks: _, chat_models, ...settings } = chatcompatSettings(parts)
+  const { allow = [], drop = [], rename = {} } = config.fields ?? {}
+  const { developer_role = true, tools = true, json_schema = true } = config.quirks ?? {}
+  return {
+    ...settings,
+    // A preset's fields and quirks are those of its chat completions.
+    fields: { allow, drop, rename },
+    chat_models: { include: chat_models.include, exclude: [...NOT_CHAT, ...OTHER_TRADES] },
+    developer_role,
+    tools,
+    json_schema,
+    ...optionsOf(id, config.options ?? {}),
+  }
+}
+
+function optionsOf(id: string, options: Record<string, unknown>) {
+  const wrong = (name: string, right: string) => new Error(`providers.${id}.options.${name} must be ${right}`)
+  for (const name of Object.keys(options)) {
+    if (!OPTIONS.some((known) => known === name)) {
+      throw new Error(
+        `providers.${id}.options has no "${name}" for the kind responses-compat; it has ${OPTIONS.join(', ')}`,
+      )
+    }
+  }
+  const { reasoning, sampling, audio = false } = options
+  const rule: Partial<ModelRule> = {}
+  if (reasoning !== undefined) {
+    const known =
+      typeof reasoning === 'string' && Object.hasOwn(REASONING, reasoning) ? REASONING[reasoning] : undefined
+    if (!known) throw wrong('reasoning', `one of ${Object.keys(REASONING).join(', ')}`)
+    Object.assign(rule, known)
+  }
+  if (sampling !== undefined) {
+    if (typeof sampling !== 'boolean') throw wrong('sampling', 'true or false')
+    rule.sampling = sampling ? 'always' : 'never'
+  }
+  if (typeof audio !== 'boolean') throw wrong('audio', 'true or false')
+  return { rule, audio }
+}
