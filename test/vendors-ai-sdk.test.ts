@@ -740,15 +740,15 @@ describe('presets', () => {
   })
 
   test.each([
-    ['xai', 'XAI_API_KEY'],
-    ['alibaba', 'DASHSCOPE_API_KEY'],
-    ['gemini', 'GEMINI_API_KEY'],
-  ])('%s chats and makes videos with one key', (preset, name) => {
+    ['xai', 'XAI_API_KEY', 'chatcompat'],
+    ['alibaba', 'DASHSCOPE_API_KEY', 'chatcompat'],
+    ['gemini', 'GEMINI_API_KEY', 'contentgen-compat'],
+  ])('%s chats and makes videos with one key', (preset, name, kind) => {
     for (const provider of [
       createProvider(partsOf({ preset }, { [name]: KEY })),
       createProvider(partsOf({ preset, key: KEY, headers: { 'x-team': 'blue' } })),
     ]) {
-      expect([provider.kind, typeof provider.chat, typeof provider.video]).toEqual(['chatcompat', 'object', 'object'])
+      expect([provider.kind, typeof provider.chat, typeof provider.video]).toEqual([kind, 'object', 'object'])
     }
     // Without a key there is nobody to pay; at an address of the operator's own nobody knows where videos are made.
     expect(createProvider(partsOf({ preset })).video).toBeUndefined()

@@ -79,6 +79,7 @@ export const PROVIDER_KINDS = [
   'azure',
   'black-forest-labs',
   'cohere',
+  'contentgen-compat',
   'deepinfra',
   'deepseek',
   'fal',

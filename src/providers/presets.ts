@@ -51,10 +51,10 @@ export const PRESETS: Record<string, Preset> = {
   },
   anthropic: { kind: 'messages-compat', base_url: 'https://api.anthropic.com', key_env: ['ANTHROPIC_API_KEY'] },
   gemini: {
-    base_url: 'https://generativelanguage.googleapis.com/v1beta/openai',
+    kind: 'contentgen-compat',
+    base_url: 'https://generativelanguage.googleapis.com/v1beta',
     key_env: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
     video: 'google',
-    fields: { drop: [...TUNING, ...OWN_EXTRAS, 'messages.reasoning_content'] },
     chat_models: {
       include: ['gemini*', 'gemma*'],
       exclude: ['*image*', '*live*', '*audio*', '*computer-use*', '*robotics*'],

@@ -5,6 +5,8 @@ import { createArk } from './ark.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
 import { settingsOf } from './chatcompat/settings.ts'
 import { createChatcompatVideo } from './chatcompat-video.ts'
+import { createContentgenCompat } from './contentgen-compat/contentgen-compat.ts'
+import { contentgenSettings } from './contentgen-compat/settings.ts'
 import { createKling } from './kling.ts'
 import { createLuma } from './luma.ts'
 import { createMessagesCompat } from './messages-compat/messages-compat.ts'
@@ -28,6 +30,7 @@ const KINDS: { [kind in ProviderKind]: (parts: ProviderParts) => Provider } = {
   chatcompat: (parts) => createChatcompat({ ...parts, settings: settingsOf(parts) }),
   ark: createArk,
   'chatcompat-video': createChatcompatVideo,
+  'contentgen-compat': (parts) => createContentgenCompat({ ...parts, settings: contentgenSettings(parts) }),
   kling: createKling,
   luma: createLuma,
   'messages-compat': (parts) => createMessagesCompat({ ...parts, settings: messagesSettings(parts) }),
@@ -41,7 +44,7 @@ export function createProvider(parts: ProviderParts): Provider {
   const preset = Object.hasOwn(PRESETS, parts.config.preset ?? '') ? PRESETS[parts.config.preset ?? ''] : undefined
   const kind = parts.config.kind ?? preset?.kind ?? 'chatcompat'
   const provider = KINDS[kind](parts)
-  return kind === 'chatcompat' && preset?.video ? withVideo(provider, preset, parts) : provider
+  return kind === (preset?.kind ?? 'chatcompat') && preset?.video ? withVideo(provider, preset, parts) : provider
 }
 
 /** The same vendor for videos as well: at its own address there, so not where another one is configured. */
