@@ -1,0 +1,36 @@
+/** The vendor's list of its models, which comes in pages. */
+import { matchesGlob } from '../../kit/glob.ts'
+import { isRecord, namedText } from '../chatcompat/json.ts'
+import type { DiscoveredModel } from '../provider.ts'
+
+export type ModelPage = {
+  models: DiscoveredModel[]
+  /** What to ask the next page with. */
+  next: string | undefined
+}
+
+/** Those that answer at all; undefined for something that is no such list. */
+export function readModelPage(payload: unknown): ModelPage | undefined {
+  if (!isRecord(payload)) return undefined
+  // The vendor writes an empty list by leaving it out.
+  const { models: list = Object.keys(payload).length === 0 ? [] : undefined } = payload
+  if (!Array.isArray(list)) return undefined
+  const models = list.filter(isRecord).flatMap(({ name, supportedGenerationMethods: methods }) => {
+    const model = namedText(name)?.replace(/^models\//, '') // its place there, which is added again for a question
+    const answers = !Array.isArray(methods) || methods.includes('generateContent')
+    return model !== undefined && answers ? [{ model }] : []
+  })
+  return { models, next: namedText(payload.nextPageToken) }
+}
+
+/** Those that are wanted, each once, by name. */
+export function wantedModels(
+  models: DiscoveredModel[],
+  { include, exclude }: { include: string[]; exclude: string[] },
+): DiscoveredModel[] {
+  const byName = new Map(models.map((one) => [one.model, one]))
+  const fits = (globs: string[], name: string) => globs.some((glob) => matchesGlob(glob, name.toLowerCase()))
+  return [...byName.values()]
+    .filter(({ model }) => fits(include, model) && !fits(exclude, model))
+    .sort((left, right) => (left.model < right.model ? -1 : 1))
+}

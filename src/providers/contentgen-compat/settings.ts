@@ -1,0 +1,67 @@
+/** One provider of this kind as it is spoken to: address, headers with the key, and what differs from the vendor's models. */
+import { type ChatcompatSettings, settingsOf as chatcompatSettings, resolveProvider } from '../chatcompat/settings.ts'
+import type { ModelRule } from './model-rules.ts'
+
+export type ContentgenSettings = Omit<ChatcompatSettings, 'quirks'> & {
+  /** What the operator knows better than the rows of models. */
+  rule: Partial<ModelRule>
+  /** The vendor's cloud, which has the same words but for a few. */
+  cloud: boolean
+}
+
+const KEY_HEADER = 'x-goog-api-key'
+
+const OPTIONS = ['auth', 'thinking'] as const
+const AUTH = [KEY_HEADER, 'bearer']
+const THINKING = ['none', 'budget', 'level'] as const
+
+type Parts = Parameters<typeof chatcompatSettings>[0]
+
+/** Throws an Error that names the provider and says what would be right. */
+export function contentgenSettings(parts: Parts): ContentgenSettings {
+  const { id, environment } = parts
+  // Without an address it is the vendor itself that is meant.
+  const config = parts.config.preset || parts.config.base_url ? parts.config : { ...parts.config, preset: 'gemini' }
+  const { quirks: _, ...settings } = chatcompatSettings({ ...parts, config })
+  const { key } = resolveProvider(id, config, environment)
+  const { auth, rule } = optionsOf(id, config.options ?? {})
+  const { authorization, ...headers } = settings.headers
+  // A key goes where the vendor looks for it, unless the operator wrote that header.
+  const isOurs = key !== undefined && authorization === `Bearer ${key}`
+  if (isOurs && auth === KEY_HEADER) headers[KEY_HEADER] ??= key
+  else if (authorization !== undefined) headers.authorization = authorization
+  const base_url = addressOf(settings.base_url)
+  return {
+    ...settings,
+    base_url,
+    headers,
+    rule,
+    cloud: /\baiplatform\.googleapis\.com$/.test(new URL(base_url).hostname),
+  }
+}
+
+/** The vendor's OpenAI-shaped interface lies below this one; an address without a path lacks its version. */
+function addressOf(base_url: string): string {
+  const address = base_url.replace(/\/openai$/, '')
+  return new URL(address).pathname === '/' ? `${address}/v1beta` : address
+}
+
+function optionsOf(id: string, options: Record<string, unknown>) {
+  const wrong = (name: string, right: string) => new Error(`providers.${id}.options.${name} must be ${right}`)
+  for (const name of Object.keys(options)) {
+    if (!OPTIONS.some((known) => known === name)) {
+      throw new Error(
+        `providers.${id}.options has no "${name}" for the kind contentgen-compat; it has ${OPTIONS.join(', ')}`,
+      )
+    }
+  }
+  const { auth = KEY_HEADER, thinking } = options
+  if (typeof auth !== 'string' || !AUTH.includes(auth)) throw wrong('auth', AUTH.join(' or '))
+  const rule: Partial<ModelRule> = {}
+  if (thinking !== undefined) {
+    const known = THINKING.find((one) => one === thinking)
+    if (!known) throw wrong('thinking', `one of ${THINKING.join(', ')}`)
+    rule.thinking = known
+  }
+  return { auth, rule }
+}
