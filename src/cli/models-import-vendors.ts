@@ -20,7 +20,8 @@ const OTHER_NAMES: Record<string, string> = {
 /** Kinds that say how a vendor is spoken to, not which one it is. */
 const NAMELESS: readonly ProviderKind[] = [
   'chatcompat',
-  'messages-compat', 'contentgen-compat',
+  'messages-compat',
+  'contentgen-compat',
   'responses-compat',
   'sandbox',
   'chatcompat-video',
