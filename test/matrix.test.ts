@@ -1,25 +1,26 @@
 /** Every client, every call, every kind of vendor: each cell is a test of its own, and the manual shows what ran. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { openPort, type Port, watchUnhandled } from './kit/served.ts'
+import { watchUnhandled } from './kit/served.ts'
 import { COLUMNS } from './matrix/columns.ts'
+import { type House, openHouse } from './matrix/house.ts'
 import { ROWS } from './matrix/rows.ts'
-import { startTargets, TARGET_NAMES, type Targets } from './matrix/targets.ts'
+import { TARGET_NAMES } from './matrix/targets.ts'
 
-let targets: Targets
-let port: Port
+let house: House
 let unhandled: ReturnType<typeof watchUnhandled>
 beforeAll(async () => {
+  Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })
   unhandled = watchUnhandled()
-  targets = startTargets()
-  port = await openPort({ providers: targets.providers, models: targets.models })
+  house = await openHouse()
 })
 afterAll(async () => {
-  await port.close()
-  await targets.stop()
+  await house.close()
   expect(unhandled.stop()).toEqual([])
 })
 
+/** Only to see which calls a client has. */
 const NOWHERE = { origin: 'http://127.0.0.1:9', token: 'x' }
+const UNKNOWN = `sk-${'0'.repeat(48)}`
 
 for (const row of ROWS) {
   describe(row.name, () => {
@@ -27,12 +28,10 @@ for (const row of ROWS) {
     for (const column of COLUMNS) {
       if (column.has && !column.has(shape, row)) continue
       test.each(TARGET_NAMES)(`${column.name}: %s`, async (name) => {
-        const target = targets.targets.find((one) => one.name === name)
-        if (!target) throw new Error(`No target is called ${name}.`)
-        const origin = port.url.replace(/\/v1$/, '')
-        const client = row.connect({ origin, token: port.token })
-        const stranger = row.connect({ origin, token: `sk-${'0'.repeat(48)}` })
-        await column.check({ row, client, target, stranger })
+        const { origin, token } = house
+        const client = row.connect({ origin, token })
+        const stranger = row.connect({ origin, token: UNKNOWN })
+        await column.check({ row, client, target: house.target(name), stranger })
       })
     }
   })

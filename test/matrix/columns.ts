@@ -84,8 +84,8 @@ async function expectFault(
   ask: Ask,
   { status, says }: { status: number; says: RegExp },
 ): Promise<void> {
-  for (const call of [client.whole(ask), client.stream(ask)]) {
-    const fault = client.fault(await refusal(call), status)
+  for (const call of [client.whole, client.stream]) {
+    const fault = client.fault(await refusal(call(ask)), status)
     expect(fault).toEqual({ status, message: expect.stringMatching(says), is_own_class: true })
   }
 }
@@ -222,8 +222,8 @@ const FORMS: Omit<Column, 'group'>[] = [
 const FAILURES: Omit<Column, 'group'>[] = [
   {
     name: '400 of the gateway',
-    check: ({ client, target }) =>
-      expectFault(client, { ...asks(target.model), temperature: 99 }, { status: 400, says: /temperature/ }),
+    // A short name that fits several models; no client looks at names.
+    check: ({ client }) => expectFault(client, asks('m'), { status: 400, says: /chatcompat\/m/ }),
   },
   {
     name: '400 of the vendor',

@@ -12,6 +12,8 @@ export type Heard = {
   /** How many messages came. */
   turns: number
   tools: Tool[]
+  /** A call is demanded: of any tool, or of this one. */
+  demanded: true | string | undefined
   schema: JsonSchema | undefined
   is_thinking: boolean
   max_tokens: number | undefined
@@ -39,15 +41,11 @@ export const THOUGHT = 'The vendor thinks about it first, and then it speaks.'
 
 export function think(heard: Heard): Said {
   const { question, faults } = withoutFaults(heard.question)
-  const names = heard.tools.filter(({ name }) => question.includes(name))
-  const calls =
-    heard.results.length > 0
-      ? []
-      : names.map(({ name, parameters }, at) => ({
-          id: `call_${at + 1}_${name}`,
-          name,
-          pieces: piecesOf(JSON.stringify(sampleOf(parameters))),
-        }))
+  const calls = wantedOf(heard, question).map(({ name, parameters }, at) => ({
+    id: `call_${at + 1}_${name}`,
+    name,
+    pieces: piecesOf(JSON.stringify(sampleOf(parameters))),
+  }))
   const reasoning = heard.is_thinking ? piecesOf(THOUGHT) : []
   const speech = calls.length > 0 ? '' : speechOf(heard, question)
   const wanted = faults.tokens === undefined ? speech : 'word '.repeat(faults.tokens)
@@ -67,6 +65,14 @@ export function think(heard: Heard): Said {
     usage: { input: INPUT, cached: CACHED, output, reasoning: reasoning.length },
     faults,
   }
+}
+
+/** The tools that the question names, once; a call that is demanded is made in any case. */
+function wantedOf({ tools, demanded, results }: Heard, question: string): Tool[] {
+  if (typeof demanded === 'string') return tools.filter(({ name }) => name === demanded)
+  if (results.length > 0) return []
+  const named = tools.filter(({ name }) => question.includes(name))
+  return named.length === 0 && demanded ? tools.slice(0, 1) : named
 }
 
 function speechOf({ results, schema, system, pictures, turns }: Heard, question: string): string {

@@ -1,11 +1,14 @@
 /** What stands behind the gateway: the sandbox, and a vendor on loopback for each native kind; one line each. */
 import type { ModelConfig, ProviderConfig, ProviderKind } from '../../src/config/schema.ts'
 import { chatcompatWire } from './vendors/chatcompat.ts'
+import { messagesWire } from './vendors/messages-compat.ts'
 import { type Played, playVendor, type Wire } from './vendors/play.ts'
 
-/** A kind of provider, the wire that its vendor speaks, the end of its base address, and the vendor's own model. */
-const KINDS: { kind: ProviderKind; wire: Wire; path: string; model: string }[] = [
-  { kind: 'chatcompat', wire: chatcompatWire, path: '/v1', model: 'm' },
+/** A kind of provider, the wire that its vendor speaks, the end of its base address, the vendor's own model, and what
+ * the operator says of it. */
+const KINDS: { kind: ProviderKind; wire: Wire; path: string; model: string; more?: ModelConfig }[] = [
+  { kind: 'chatcompat', wire: chatcompatWire, path: '/v1', model: 'm', more: { fields: ['thinking_enabled'] } },
+  { kind: 'messages-compat', wire: messagesWire, path: '/v1', model: 'claude-sonnet-4-6' },
 ]
 
 export type Target = {
@@ -31,7 +34,7 @@ export const TARGET_NAMES = [SANDBOX.name, ...KINDS.map(({ kind }) => kind)]
 
 /** Starts every vendor once. */
 export function startTargets(): Targets {
-  const started = KINDS.map(({ kind, wire, path, model }) => ({ kind, path, model, vendor: playVendor(wire) }))
+  const started = KINDS.map(({ wire, ...more }) => ({ ...more, vendor: playVendor(wire) }))
   return {
     targets: [
       SANDBOX,
@@ -41,7 +44,7 @@ export function startTargets(): Targets {
       started.map(({ kind, path, vendor }) => [kind, { kind, base_url: `${vendor.origin}${path}`, key: 'vendor-key' }]),
     ),
     models: Object.fromEntries(
-      started.map(({ kind, model }) => [`${kind}/m`, { targets: [{ provider: kind, model }] }]),
+      started.map(({ kind, model, more = {} }) => [`${kind}/m`, { targets: [{ provider: kind, model }], ...more }]),
     ),
     async stop() {
       await Promise.all(started.map(({ vendor }) => vendor.stop()))

@@ -13,9 +13,10 @@ type Message = {
 type Body = {
   messages: Message[]
   tools?: { function: { name: string; description?: string; parameters: JsonSchema } }[]
-  tool_choice?: unknown
+  tool_choice?: string | { function?: { name: string } }
   response_format?: { type: string; json_schema?: { schema: JsonSchema } }
   reasoning_effort?: string
+  thinking_enabled?: boolean
   max_tokens?: number
   max_completion_tokens?: number
   stop?: string | string[]
@@ -32,7 +33,7 @@ function picturesOf({ content }: Message): Picture[] {
 }
 
 function hear(body: Body): Heard | string {
-  const { messages, tools = [], response_format, reasoning_effort, stop = [] } = body
+  const { messages, tools = [], tool_choice, response_format, reasoning_effort, stop = [] } = body
   const at = messages.findLastIndex(({ role }) => role === 'user')
   const last = messages[at]
   if (!last) return 'there is no message of the user'
@@ -54,8 +55,9 @@ function hear(body: Body): Heard | string {
     results,
     turns: messages.length,
     tools: tools.map(({ function: { name, description = '', parameters } }) => ({ name, description, parameters })),
+    demanded: typeof tool_choice === 'object' ? tool_choice.function?.name : tool_choice === 'required' || undefined,
     schema: response_format?.json_schema?.schema,
-    is_thinking: reasoning_effort !== undefined && reasoning_effort !== 'none',
+    is_thinking: body.thinking_enabled ?? (reasoning_effort ?? 'none') !== 'none',
     max_tokens: body.max_completion_tokens ?? body.max_tokens,
     stops: typeof stop === 'string' ? [stop] : stop,
   }

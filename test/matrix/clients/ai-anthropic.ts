@@ -1,0 +1,18 @@
+/** `ai` with `@ai-sdk/anthropic`. */
+import { createAnthropic } from '@ai-sdk/anthropic'
+import type { Row } from '../words.ts'
+import { ai } from './ai.ts'
+
+export const aiAnthropic: Row = {
+  name: '`ai` 7, `@ai-sdk/anthropic`',
+  dialect: 'messages-compat',
+  // It tells both ends as `stop`.
+  lacks: ['stop_sequence'],
+  connect({ origin, token }) {
+    const provider = createAnthropic({ baseURL: `${origin}/v1`, apiKey: token })
+    return ai({
+      model: (id) => provider(id),
+      thinking: { anthropic: { thinking: { type: 'enabled', budgetTokens: 1024 } } },
+    })
+  },
+}

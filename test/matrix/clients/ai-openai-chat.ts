@@ -1,0 +1,16 @@
+/** `ai` with `@ai-sdk/openai` on chat completions. */
+import { createOpenAI } from '@ai-sdk/openai'
+import type { Row } from '../words.ts'
+import { ai } from './ai.ts'
+
+export const aiOpenaiChat: Row = {
+  name: '`ai` 7, `@ai-sdk/openai`, chat',
+  dialect: 'chatcompat',
+  // It reads no reasoning from chat completions.
+  lacks: ['stop_sequence', 'reasoning'],
+  connect({ origin, token }) {
+    const provider = createOpenAI({ baseURL: `${origin}/v1`, apiKey: token })
+    const thinking = { openai: { reasoningEffort: 'high', forceReasoning: true } }
+    return ai({ model: (id) => provider.chat(id), thinking })
+  },
+}

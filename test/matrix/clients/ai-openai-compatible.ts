@@ -1,0 +1,20 @@
+/** `ai` with `@ai-sdk/openai-compatible`. */
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import type { Row } from '../words.ts'
+import { ai } from './ai.ts'
+
+export const aiOpenaiCompatible: Row = {
+  name: '`ai` 7, `@ai-sdk/openai-compatible`',
+  dialect: 'chatcompat',
+  lacks: ['stop_sequence'],
+  connect({ origin, token }) {
+    const provider = createOpenAICompatible({
+      name: 'gatehouse',
+      baseURL: `${origin}/v1`,
+      apiKey: token,
+      includeUsage: true,
+      supportsStructuredOutputs: true,
+    })
+    return ai({ model: (id) => provider.chatModel(id), thinking: { gatehouse: { reasoningEffort: 'high' } } })
+  },
+}

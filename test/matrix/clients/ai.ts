@@ -1,0 +1,151 @@
+/** How a model is asked with the `ai` package; one text for all its providers. */
+import { expect } from 'bun:test'
+import {
+  APICallError,
+  generateText,
+  jsonSchema,
+  type LanguageModel,
+  type LanguageModelUsage,
+  type ModelMessage,
+  Output,
+  streamText,
+  type ToolSet,
+  tool,
+} from 'ai'
+import type { Ask, Client, Fault, Told, Turn, Watch } from '../words.ts'
+
+type ProviderOptions = NonNullable<Parameters<typeof generateText>[0]['providerOptions']>
+
+export type AiProvider = {
+  model(id: string): LanguageModel
+  /** What makes this provider's models think, and tell it. */
+  thinking: ProviderOptions
+}
+
+export function ai({ model, thinking }: AiProvider): Client {
+  const asked = (ask: Ask) => ({
+    ...settingsOf(ask),
+    model: model(ask.model),
+    ...(ask.is_thinking ? { providerOptions: thinking } : {}),
+  })
+  return {
+    async whole(ask) {
+      const { finalStep, responseMessages: messages } = await generateText(asked(ask))
+      return toldOf({ step: finalStep, messages })
+    },
+    stream: (ask, watch) => read(asked(ask), watch),
+    async gathered(ask) {
+      const running = streamText({ ...asked(ask), onError: () => {} })
+      return toldOf({ step: await running.finalStep, messages: await running.responseMessages })
+    },
+    async parsed(ask) {
+      const { schema = {}, ...plain } = ask
+      return (await generateText({ ...asked(plain), output: Output.object({ schema: jsonSchema(schema) }) })).output
+    },
+    fault: faultOf,
+  }
+}
+
+function faultOf(error: unknown): Fault {
+  if (!APICallError.isInstance(error)) return { status: undefined, message: String(error), is_own_class: false }
+  return { status: error.statusCode, message: error.message, is_own_class: true }
+}
+
+function settingsOf(ask: Ask) {
+  const { system, turns, tools = [], tool_choice, schema, max_tokens, stop, temperature } = ask
+  const messages: ModelMessage[] = turns.flatMap(messagesOf)
+  const set: ToolSet = Object.fromEntries(
+    tools.map(({ name, description, parameters }) => [
+      name,
+      tool({ description, inputSchema: jsonSchema(parameters) }),
+    ]),
+  )
+  return {
+    messages,
+    maxRetries: 0,
+    ...(system ? { instructions: system } : {}),
+    ...(tools.length > 0 ? { tools: set } : {}),
+    ...(tool_choice ? { toolChoice: tool_choice } : {}),
+    ...(schema ? { output: Output.object({ schema: jsonSchema(schema) }) } : {}),
+    ...(max_tokens === undefined ? {} : { maxOutputTokens: max_tokens }),
+    ...(stop === undefined ? {} : { stopSequences: [stop] }),
+    ...(temperature === undefined ? {} : { temperature }),
+  }
+}
+
+function messagesOf(turn: Turn): ModelMessage[] {
+  if (turn.role === 'assistant') return turn.told.own as ModelMessage[]
+  if (turn.role === 'results') {
+    const content = turn.results.map(({ id, name, text, is_error }) => ({
+      type: 'tool-result' as const,
+      toolCallId: id,
+      toolName: name,
+      output: is_error ? { type: 'error-text' as const, value: text } : { type: 'text' as const, value: text },
+    }))
+    return [{ role: 'tool', content }]
+  }
+  if (!turn.picture) return [{ role: 'user', content: turn.text }]
+  const { media_type, data } = turn.picture
+  return [
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: turn.text },
+        { type: 'file', mediaType: media_type, data },
+      ],
+    },
+  ]
+}
+
+const FINISH: Record<string, Told['finish']> = { stop: 'stop', length: 'length', 'tool-calls': 'tool_calls' }
+
+type Step = Awaited<ReturnType<typeof generateText>>['finalStep']
+
+function toldOf({ step, messages }: { step: Step; messages: ModelMessage[] }): Told {
+  // Its members are getters: they are lost in a copy.
+  const { text, reasoningText, toolCalls, finishReason, usage, response } = step
+  return {
+    text,
+    ...(reasoningText === undefined ? {} : { reasoning: reasoningText }),
+    calls: toolCalls.map(({ toolCallId, toolName, input }) => ({ id: toolCallId, name: toolName, args: input })),
+    finish: FINISH[finishReason] ?? 'other',
+    usage: usageOf(usage),
+    model: response.modelId,
+    own: messages,
+  }
+}
+
+function usageOf({
+  inputTokens,
+  outputTokens,
+  inputTokenDetails,
+  outputTokenDetails,
+}: LanguageModelUsage): Told['usage'] {
+  if (inputTokens === undefined || outputTokens === undefined) return undefined
+  const cached = inputTokenDetails.cacheReadTokens
+  const reasoning = outputTokenDetails.reasoningTokens
+  return {
+    input: inputTokens,
+    output: outputTokens,
+    ...(cached === undefined ? {} : { cached }),
+    ...(reasoning === undefined ? {} : { reasoning }),
+  }
+}
+
+/** Part by part, as a user interface does. */
+async function read(asked: Parameters<typeof streamText>[0], { signal, onText }: Watch = {}): Promise<Told> {
+  const running = streamText({ ...asked, onError: () => {}, ...(signal ? { abortSignal: signal } : {}) })
+  let text = ''
+  let reasoning = ''
+  for await (const part of running.stream) {
+    if (part.type === 'error') throw part.error
+    if (part.type === 'abort') throw new DOMException('The stream was left.', 'AbortError')
+    if (part.type === 'reasoning-delta') reasoning += part.text
+    if (part.type !== 'text-delta') continue
+    text += part.text
+    onText?.(part.text)
+  }
+  const told = toldOf({ step: await running.finalStep, messages: await running.responseMessages })
+  expect([told.text, told.reasoning ?? '']).toEqual([text, reasoning])
+  return told
+}

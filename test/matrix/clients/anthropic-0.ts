@@ -1,0 +1,13 @@
+/** `@anthropic-ai/sdk` 0. */
+import type Anthropic from '@anthropic-ai/sdk'
+import Anthropic0 from 'anthropic-sdk-0'
+import type { Row } from '../words.ts'
+import { anthropic } from './anthropic.ts'
+
+export const anthropic0: Row = {
+  name: '`@anthropic-ai/sdk` 0',
+  dialect: 'messages-compat',
+  lacks: [],
+  // What is used here has the same types in both majors, which TypeScript cannot know.
+  connect: (gateway) => anthropic(Anthropic0 as unknown as typeof Anthropic, gateway),
+}

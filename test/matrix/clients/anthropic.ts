@@ -1,0 +1,148 @@
+/** How messages are asked for with the `@anthropic-ai/sdk` package; one text for both majors. */
+import type Anthropic from '@anthropic-ai/sdk'
+import type { Ask, Client, Fault, Told, Turn, Watch } from '../words.ts'
+
+type Sdk = typeof Anthropic
+
+/** `Sdk` is the major's own class: its errors are known by it. */
+export function anthropic(Sdk: Sdk, { origin, token }: { origin: string; token: string }): Client {
+  const client = new Sdk({ baseURL: origin, apiKey: token, maxRetries: 0, logLevel: 'off' })
+  const { messages } = client
+  return {
+    whole: async (ask) => toldOf(await messages.create(paramsOf(ask))),
+    stream: (ask, watch) => read(client, ask, watch),
+    gathered: async (ask) => toldOf(await messages.stream(paramsOf(ask)).finalMessage()),
+    parsed: async (ask) => (await messages.parse(paramsOf(ask))).parsed_output,
+    async count(ask) {
+      const { max_tokens: _, ...asked } = paramsOf(ask)
+      return (await messages.countTokens(asked)).input_tokens
+    },
+    async list() {
+      const ids: string[] = []
+      for await (const { id } of client.models.list()) ids.push(id)
+      return ids
+    },
+    retrieve: async (model) => (await client.models.retrieve(model)).id,
+    fault: (error, status) => faultOf(Sdk, error, status),
+  }
+}
+
+function faultOf(Sdk: Sdk, error: unknown, status: number): Fault {
+  const classes: Record<number, new (...parts: never[]) => Error> = {
+    400: Sdk.BadRequestError,
+    401: Sdk.AuthenticationError,
+    404: Sdk.NotFoundError,
+    429: Sdk.RateLimitError,
+  }
+  const own = classes[status] ?? Sdk.APIError
+  if (!(error instanceof Sdk.APIError)) return { status: undefined, message: String(error), is_own_class: false }
+  return { status: error.status, message: error.message, is_own_class: error instanceof own }
+}
+
+/** The dialect has no default of its own. */
+const MAX_TOKENS = 1000
+
+function paramsOf(ask: Ask): Anthropic.MessageCreateParamsNonStreaming {
+  const { model, system, turns, tools, tool_choice, schema, is_thinking, max_tokens = MAX_TOKENS, stop } = ask
+  const told = {
+    model,
+    max_tokens,
+    messages: turns.map(messageOf),
+    ...(system ? { system: [{ type: 'text' as const, text: system }] } : {}),
+    ...(tools
+      ? {
+          tools: tools.map(({ parameters, ...tool }) => ({
+            ...tool,
+            input_schema: { type: 'object' as const, ...parameters },
+          })),
+        }
+      : {}),
+    ...(tool_choice ? { tool_choice: { type: 'any' as const } } : {}),
+    ...(schema ? { output_config: { format: { type: 'json_schema' as const, schema } } } : {}),
+    ...(is_thinking ? { thinking: { type: 'enabled' as const, budget_tokens: 1024 } } : {}),
+    ...(stop === undefined ? {} : { stop_sequences: [stop] }),
+  }
+  // The newer major has no such field; what a program sends all the same must not be lost on the way.
+  return ask.temperature === undefined ? told : Object.assign(told, { temperature: ask.temperature })
+}
+
+function messageOf(turn: Turn): Anthropic.MessageParam {
+  if (turn.role === 'assistant') return { role: 'assistant', content: turn.told.own as Anthropic.ContentBlock[] }
+  if (turn.role === 'results') {
+    const content = turn.results.map(({ id, text, is_error = false }) => ({
+      type: 'tool_result' as const,
+      tool_use_id: id,
+      content: text,
+      is_error,
+    }))
+    return { role: 'user', content }
+  }
+  if (!turn.picture) return { role: 'user', content: turn.text }
+  const source = { type: 'base64' as const, media_type: 'image/png' as const, data: turn.picture.data }
+  return {
+    role: 'user',
+    content: [
+      { type: 'text', text: turn.text },
+      { type: 'image', source },
+    ],
+  }
+}
+
+const FINISH: Record<string, Told['finish']> = {
+  end_turn: 'stop',
+  max_tokens: 'length',
+  tool_use: 'tool_calls',
+  stop_sequence: 'stop_sequence',
+}
+
+function toldOf({ model, content, stop_reason, usage }: Anthropic.Message): Told {
+  const texts = content.flatMap((block) => (block.type === 'text' ? [block.text] : []))
+  const thoughts = content.flatMap((block) => (block.type === 'thinking' ? [block.thinking] : []))
+  const calls = content.flatMap((block) =>
+    block.type === 'tool_use' ? [{ id: block.id, name: block.name, args: block.input }] : [],
+  )
+  const cached = usage.cache_read_input_tokens ?? 0
+  const written = usage.cache_creation_input_tokens ?? 0
+  return {
+    text: texts.join(''),
+    ...(thoughts.length > 0 ? { reasoning: thoughts.join('') } : {}),
+    calls,
+    finish: FINISH[stop_reason ?? ''] ?? 'other',
+    usage: { input: usage.input_tokens + cached + written, output: usage.output_tokens, cached },
+    model,
+    own: content,
+  }
+}
+
+/** Event by event; the pieces are put together by hand, in the order in which they come. */
+async function read(client: Anthropic, ask: Ask, { signal, onText }: Watch = {}): Promise<Told> {
+  const running = await client.messages.create({ ...paramsOf(ask), stream: true }, { signal: signal ?? null })
+  let message: Anthropic.Message | undefined
+  const inputs = new Map<number, string>()
+  for await (const event of running) {
+    if (event.type === 'message_start') message = structuredClone(event.message)
+    if (!message) throw new Error('The first event is not message_start.')
+    if (event.type === 'content_block_start') message.content.push(structuredClone(event.content_block))
+    if (event.type === 'message_delta') {
+      message.stop_reason = event.delta.stop_reason
+      // Counts are those of the whole message; what comes last is true.
+      const counts = Object.entries(event.usage).filter(([, count]) => count !== null)
+      Object.assign(message.usage, Object.fromEntries(counts))
+    }
+    if (event.type !== 'content_block_delta') continue
+    const { index, delta } = event
+    const block = message.content[index]
+    if (delta.type === 'text_delta' && block?.type === 'text') {
+      block.text += delta.text
+      onText?.(delta.text)
+    } else if (delta.type === 'thinking_delta' && block?.type === 'thinking') block.thinking += delta.thinking
+    else if (delta.type === 'signature_delta' && block?.type === 'thinking') block.signature = delta.signature
+    else if (delta.type === 'input_json_delta') inputs.set(index, `${inputs.get(index) ?? ''}${delta.partial_json}`)
+  }
+  if (!message) throw new Error('There was no event.')
+  for (const [index, text] of inputs) {
+    const block = message.content[index]
+    if (block?.type === 'tool_use') block.input = JSON.parse(text || '{}')
+  }
+  return toldOf(message)
+}

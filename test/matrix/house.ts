@@ -1,0 +1,49 @@
+/** The gateway of the matrix: one for every cell, behind a real port, before every target. */
+import { systemClock } from '../../src/kit/clock.ts'
+import { createLog } from '../../src/kit/log.ts'
+import { listen } from '../../src/listen.ts'
+import { startGateway } from '../kit/gateway.ts'
+import { startTargets, type Target } from './targets.ts'
+
+export type House = {
+  /** The address for clients, without `/v1`. */
+  origin: string
+  token: string
+  target(name: string): Target
+  close(): Promise<void>
+}
+
+export async function openHouse(): Promise<House> {
+  const { targets, providers, models, stop } = startTargets()
+  const house = await startGateway({ providers, models }, { clock: systemClock })
+  const faults: string[] = []
+  const log = createLog({ clock: systemClock, level: 'error', pretty: false, write: (text) => faults.push(text) })
+  let count = 0
+  const listener = await listen({
+    gateway: {
+      // Each request comes from another address: the guard against guessed tokens would make strangers wait.
+      fetch: (request, peer) => house.gateway.fetch(request, { ...peer, address: addressOf(count++) }),
+      drain: house.gateway.drain,
+    },
+    server: { host: '127.0.0.1', port: 0 },
+    log,
+  })
+  return {
+    origin: listener.url,
+    token: house.token,
+    target(name) {
+      const found = targets.find((one) => one.name === name)
+      if (!found) throw new Error(`No target is called ${name}.`)
+      return found
+    },
+    async close() {
+      await listener.stop({ deadline_ms: 0 })
+      await house[Symbol.asyncDispose]()
+      await stop()
+      log.flush()
+      if (faults.length > 0) throw new Error(`requests that were not answered:\n${faults.join('')}`)
+    },
+  }
+}
+
+const addressOf = (count: number): string => `10.0.${Math.floor(count / 256) % 256}.${count % 256}`
