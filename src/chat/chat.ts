@@ -1,24 +1,25 @@
-/** THE HOT PATH: one chat request, from words to chunks. */
+/** THE HOT PATH: one chat request, from words to what its client is told. */
 import type { Context } from '../http/context.ts'
 import type { Catalogue, CatalogueModel, Chosen, Target } from '../models/catalogue.ts'
 import { applyChatLimits } from '../models/limits.ts'
 import { firstToAnswer } from '../models/targets.ts'
 import type { ChatCall, ChatProvider } from '../providers/provider.ts'
-import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Meter } from './meter.ts'
+import { laneTo, relayStream, relayWhole, type Sent, targetsFor } from './relay.ts'
+import { type Speech, type Teller, translated, type Whole } from './speech.ts'
 
-/** A request on its way: the model chosen for it, and what measures it. */
-export type Asked = Chosen & { request: ChatRequest; meter: Meter }
+/** A request on its way: the model chosen for it, who may answer, and what measures it. */
+export type Asked = Chosen & { request: ChatRequest; targets: Target[]; sent: Sent | undefined; meter: Meter }
 
 export type Chat = {
   /** Chooses the model and fits the request to it; throws what stands in the way, before anything is sent. */
-  ask(request: ChatRequest, family: EndpointFamily, context: Context): Asked
-  whole(asked: Asked, context: Context): Promise<ChatCompletion>
+  ask(asking: { request: ChatRequest; family: EndpointFamily; sent?: Sent | undefined }, context: Context): Asked
+  whole(asked: Asked, teller: Teller, context: Context): Promise<Whole>
   /** Resolves once the upstream has said something; rejects with its refusal. */
-  chunks(asked: Asked, context: Context): Promise<AsyncIterable<ChatChunk[]>>
+  stream(asked: Asked, teller: Teller, context: Context): Promise<Speech>
 }
 
 type ChatParts = {
@@ -28,53 +29,37 @@ type ChatParts = {
 
 export function createChat({ catalogue, startMeter }: ChatParts): Chat {
   return {
-    ask(request, family, context) {
+    ask({ request, family, sent }, context) {
       const { model, requested } = catalogue.require(request.model, family, context.caller)
       context.note.model = model.id
+      const targets = targetsFor(model.targets, sent)
       const asked = applyChatLimits(model, request)
-      return { model, requested, request: asked, meter: startMeter(model, asked, context) }
+      return { model, requested, request: asked, targets, sent, meter: startMeter(model, asked, context) }
     },
 
-    async whole({ model, request, meter }, context) {
-      const { target, answer } = await firstToAnswer(model.targets, context.signal, (target) =>
-        chatOf(target).whole(callFor(target, request, context), context.signal),
-      )
+    async whole({ targets, request, sent, meter }, teller, context) {
+      const { target, answer } = await firstToAnswer(targets, context.signal, async (target) => {
+        const call = callFor(target, request, context)
+        const lane = laneTo(target, sent)
+        if (lane && sent) return await relayWhole({ lane, sent, call, teller, meter, context })
+        const answer = await chatOf(target).whole(call, context.signal)
+        meter.countWhole(answer)
+        return { write: (usage) => teller.writer.whole(answer, usage) } satisfies Whole
+      })
       context.note.target = nameOf(target)
-      meter.countWhole(answer)
       return answer
     },
 
-    async chunks({ model, request, meter }, context) {
-      const { target, answer } = await firstToAnswer(model.targets, context.signal, (target) =>
-        peek(chatOf(target).chunks(callFor(target, request, context), context.signal)),
-      )
+    async stream({ targets, request, sent, meter }, teller, context) {
+      const { target, answer } = await firstToAnswer(targets, context.signal, (target) => {
+        const call = callFor(target, request, context)
+        const lane = laneTo(target, sent)
+        if (lane && sent) return relayStream({ lane, sent, call, teller, meter, context })
+        return translated(chatOf(target).chunks(call, context.signal), teller.writer, meter)
+      })
       context.note.target = nameOf(target)
-      return counted(answer, meter)
+      return answer
     },
-  }
-}
-
-/** Waits for the first item, so that a refusal still is one: nothing has been promised to the client yet. */
-async function peek<T>(items: AsyncIterable<T>): Promise<AsyncIterable<T>> {
-  const iterator = items[Symbol.asyncIterator]()
-  let first: IteratorResult<T> | undefined = await iterator.next()
-  return {
-    [Symbol.asyncIterator]: () => ({
-      next() {
-        if (!first) return iterator.next()
-        const item = first
-        first = undefined
-        return Promise.resolve(item)
-      },
-      return: () => iterator.return?.() ?? Promise.resolve({ done: true, value: undefined }),
-    }),
-  }
-}
-
-async function* counted(batches: AsyncIterable<ChatChunk[]>, meter: Meter): AsyncIterable<ChatChunk[]> {
-  for await (const batch of batches) {
-    meter.count(batch)
-    yield batch
   }
 }
 

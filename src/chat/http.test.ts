@@ -3,11 +3,11 @@ import { DEFAULT_SERVER } from '../config/config.ts'
 import type { Context } from '../http/context.ts'
 import { createLog } from '../kit/log.ts'
 import { catalogueModel } from '../models/catalogue.ts'
-import type { ChatChunk } from '../spec/chat-completion.ts'
 import { GatewayError } from '../spec/error.ts'
 import { usageFrom } from '../spec/usage.ts'
 import { chatcompatDialect } from './dialects/chatcompat.ts'
 import { chatRoute } from './http.ts'
+import type { Meter } from './meter.ts'
 
 const clock = { now: () => 0, after: () => () => {} }
 const log = createLog({ clock, level: 'error', pretty: false, write() {} })
@@ -15,25 +15,29 @@ const log = createLog({ clock, level: 'error', pretty: false, write() {} })
 test('the error that ends a stream is told before the count of what was said is done', async () => {
   const counted = Promise.withResolvers<void>()
   const model = catalogueModel({ id: 'v/m', config: {}, targets: [], created: 0, when_retired: 'refuse' })
-  async function* breaksOff(): AsyncGenerator<ChatChunk[]> {
-    yield []
+  // biome-ignore lint/correctness/useYield: it breaks off before it said anything
+  async function* breaksOff(): AsyncGenerator<string> {
     throw new GatewayError('upstream_cut', 'It broke off.')
+  }
+  const meter: Meter = {
+    count() {},
+    countRaw() {},
+    countWhole() {},
+    usage: async () => usageFrom({ input: 0, output: 0 }),
+    settle: () => counted.promise,
   }
   const route = chatRoute({
     chat: {
-      ask: (request) => ({
+      ask: ({ request }) => ({
         model,
         requested: model,
         request,
-        meter: {
-          count() {},
-          countWhole() {},
-          usage: async () => usageFrom({ input: 0, output: 0 }),
-          settle: () => counted.promise,
-        },
+        targets: [],
+        sent: undefined,
+        meter,
       }),
       whole: () => Promise.reject(new Error('not asked for')),
-      chunks: async () => breaksOff(),
+      stream: async () => ({ batches: breaksOff(), tellsUsage: false, end: () => '' }),
     },
     dialect: chatcompatDialect(DEFAULT_SERVER),
     settings: DEFAULT_SERVER,

@@ -8,23 +8,38 @@ import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
-import type { ChatChunk } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Asked, Chat } from './chat.ts'
 import type { AnswerWriter, Dialect, Exchange } from './dialects/dialect.ts'
+import { type Sent, sentBy } from './relay.ts'
+import type { Speech, Teller } from './speech.ts'
 
 type ChatRouteParts = { chat: Chat; dialect: Dialect; settings: ServerSettings; clock: Clock; log: Log }
 
 export function chatRoute({ chat, dialect, settings, clock, log }: ChatRouteParts): Route {
   /** A request under way, with who writes its answer. */
   type Asking = Omit<Exchange, 'request'> & { asked: Asked }
-  const writerFor = ({ asked: { model, request }, writer }: Asking, { request_id }: Context): AnswerWriter => {
+  const tellerFor = ({ asked: { model, request }, writer }: Asking, { request_id }: Context): Teller => {
     const id = `${dialect.id_prefix}${randomAlphanumerics(24)}`
-    return writer({ id, created: unixSeconds(clock), model: model.id }, request, request_id)
+    const head = { id, created: unixSeconds(clock), model: model.id }
+    return { head, writer: writer(head, request, request_id) }
   }
-  const read = (body: unknown, context: Context): Exchange | Promise<Exchange> =>
+  const readWords = (body: unknown, context: Context): Exchange | Promise<Exchange> =>
     dialect.read ? dialect.read(body, context) : { request: dialect.parse(body), writer: dialect.writer }
+  /** What cannot be put into the house's words may still pass to a vendor of the same dialect, as it is. */
+  async function read(body: unknown, context: Context): Promise<Exchange & { sent: Sent | undefined }> {
+    const sent = (refusal?: GatewayError) =>
+      sentBy(dialect.relay, { family: dialect.family, body, request: context.request, refusal })
+    try {
+      return { ...(await readWords(body, context)), sent: sent() }
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError) || !dialect.relay?.outline) throw thrown
+      const untranslated = sent(thrown)
+      if (!untranslated) throw thrown
+      return { request: dialect.relay.outline(body), writer: dialect.writer, sent: untranslated }
+    }
+  }
   /** What the house says of a field is said of the client's. */
   const told = (thrown: unknown, request: ChatRequest): unknown =>
     thrown instanceof GatewayError && dialect.inClientWords ? dialect.inClientWords(thrown, request) : thrown
@@ -32,13 +47,14 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
   async function whole(asking: Asking, context: Context): Promise<Response> {
     const { asked } = asking
     try {
-      const answer = await chat.whole(asked, context)
+      const teller = tellerFor(asking, context)
+      const answer = await chat.whole(asked, teller, context)
       const usage = await asked.meter.usage()
       await asked.meter.settle({ error: false })
-      const writer = writerFor(asking, context)
-      const body = writer.whole(answer, usage)
-      await writer.keep?.()
-      return Response.json(body, { headers: modelHeaders(asked, clock) })
+      const body = answer.write(usage)
+      await teller.writer.keep?.()
+      const headers = { ...modelHeaders(asked, clock), 'content-type': 'application/json;charset=utf-8' }
+      return new Response(typeof body === 'string' ? body : JSON.stringify(body), { headers })
     } catch (error) {
       await asked.meter.settle(outcomeOf(error, context))
       throw error
@@ -47,20 +63,18 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
 
   /** The answer's events. An error after the first of them is the last one. */
   async function* events(
-    starting: Promise<AsyncIterable<ChatChunk[]>>,
+    starting: Promise<Speech>,
     { asked, writer, context }: { asked: Asked; writer: AnswerWriter; context: Context },
-  ): AsyncIterable<string> {
+  ): AsyncIterable<string | Uint8Array> {
     try {
-      for await (const batch of await starting) {
-        const text = writer.write(batch)
-        if (text !== '') yield text
-      }
+      const speech = await starting
+      yield* speech.batches
       // Only a client that asked for the usage waits for it, which takes a while where it must be estimated.
-      const usage = writer.tellsUsage ? await asked.meter.usage() : undefined
+      const usage = speech.tellsUsage ? await asked.meter.usage() : undefined
       const settled = asked.meter.settle({ error: false })
-      const end = writer.end(usage)
+      const end = speech.end(usage)
       await writer.keep?.()
-      yield end
+      if (end !== '') yield end
       await settled
     } catch (thrown) {
       const reason = context.signal.reason ?? told(thrown, asked.request)
@@ -76,8 +90,8 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
   async function streamed(asking: Asking, context: Context): Promise<Response> {
     context.note.stream = true
     const { asked } = asking
-    const writer = writerFor(asking, context)
-    const starting = chat.chunks(asked, context)
+    const teller = tellerFor(asking, context)
+    const starting = chat.stream(asked, teller, context)
     const silent = await outlasts(starting, settings.keep_alive_seconds * 1000, clock)
     if (!silent) {
       try {
@@ -88,7 +102,7 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
       }
     }
     return eventStream({
-      batches: events(starting, { asked, writer, context }),
+      batches: events(starting, { asked, writer: teller.writer, context }),
       keep_alive_ms: settings.keep_alive_seconds * 1000,
       clock,
       headers: modelHeaders(asked, clock),
@@ -112,9 +126,9 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     ...(dialect.errorSchema ? { errorSchema: dialect.errorSchema } : {}),
     async handle(context) {
       const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
-      const { request, ...exchange } = await read(await readJson(context.request, limits), context)
+      const { request, sent, ...exchange } = await read(await readJson(context.request, limits), context)
       try {
-        const asking = { ...exchange, asked: chat.ask(request, dialect.family, context) }
+        const asking = { ...exchange, asked: chat.ask({ request, family: dialect.family, sent }, context) }
         return await (request.stream ? streamed(asking, context) : whole(asking, context))
       } catch (error) {
         throw told(error, request)

@@ -18,6 +18,8 @@ export type RecordUse = (use: {
 export type Meter = {
   /** Takes note of what passes to the client. */
   count(batch: ChatChunk[]): void
+  /** The same of text that passes unread: as it stands within the quotes of JSON, one sign a byte (latin1). */
+  countRaw(text: string): void
   countWhole(answer: ChatCompletion): void
   /** The usage of the whole answer, as the client should see it. */
   usage(): Promise<Usage>
@@ -77,6 +79,7 @@ export function createMeter({ request, tokenizer, note, record }: MeterParts): M
         }
       }
     },
+    countRaw: (text) => said.addRaw(text),
     countWhole(answer) {
       isWhole = true
       if (answer.usage) measured = answer.usage

@@ -64,6 +64,11 @@ export const Quirks = Type.Object(
     tools: optional(Type.Boolean({ description: 'Understands tools. Default true.' })),
     json_schema: optional(Type.Boolean({ description: 'Understands response_format json_schema. Default true.' })),
     multiple_choices: optional(Type.Boolean({ description: 'Understands n above 1. Default true.' })),
+    relay: optional(
+      Type.Boolean({
+        description: "Answers to clients that speak the vendor's own dialect pass as they are. Default true.",
+      }),
+    ),
   },
   closed,
 )

@@ -6,8 +6,8 @@ import type { Outcome } from './context.ts'
 export type Framing = { content_type: string; keep_alive: string }
 
 type EventStreamParts = {
-  /** Whole events as text. One item is written as one piece. */
-  batches: AsyncIterable<string>
+  /** Whole events, as text or encoded. One item is written as one piece. */
+  batches: AsyncIterable<string | Uint8Array>
   keep_alive_ms: number
   clock: Clock
   headers?: Record<string, string>
@@ -96,7 +96,7 @@ export function eventStream(parts: EventStreamParts): Response {
           spoken = clock.now()
           if (!begun) onFirstByte?.()
           begun = true
-          controller.enqueue(encoder.encode(value))
+          controller.enqueue(typeof value === 'string' ? encoder.encode(value) : value)
         } catch (error) {
           end('cut')
           controller.error(error)

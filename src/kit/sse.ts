@@ -1,4 +1,4 @@
-/** Server-sent events, read from bytes that may be cut anywhere (WHATWG HTML, section 9.2). */
+/** Server-sent events from bytes that may be cut anywhere (WHATWG HTML, section 9.2): read, or kept as they came. */
 
 export type SseEvent = { event: string; data: string }
 
@@ -87,4 +87,85 @@ export function createSseParser(limit = MAX_EVENT_CHARACTERS): SseParser {
       return out
     },
   }
+}
+
+export type SseBlocks = {
+  /**
+   * The whole events that these bytes complete, as text of one sign a byte (latin1): each with the empty line that ends
+   * it, line ends as LF, otherwise as it came. Throws `SseTooLong`.
+   */
+  push(bytes: Uint8Array): string
+  /** At the end of the body: the event that was not closed by an empty line; '' where there is none. */
+  end(): string
+}
+
+/** A byte order mark, one sign a byte. */
+const MARK = '\u00ef\u00bb\u00bf'
+
+/** For events that pass as they are: nothing is decoded, so every byte comes out as it went in. */
+export function createSseBlocks(limit = MAX_EVENT_CHARACTERS): SseBlocks {
+  let rest = ''
+  let begun = false
+  let afterCarriageReturn = false
+
+  function withLineFeeds(text: string): string {
+    const read = afterCarriageReturn && text.startsWith('\n') ? text.slice(1) : text
+    if (text !== '') afterCarriageReturn = false
+    if (!read.includes('\r')) return read
+    afterCarriageReturn = read.endsWith('\r')
+    return read.replaceAll('\r\n', '\n').replaceAll('\r', '\n')
+  }
+
+  /** All but a mark at the very start, which may come in pieces. */
+  function withoutMark(text: string): string {
+    const start = rest + text
+    rest = ''
+    if (start.length < MARK.length && MARK.startsWith(start)) {
+      rest = start
+      return ''
+    }
+    begun = true
+    return start.startsWith(MARK) ? start.slice(MARK.length) : start
+  }
+
+  return {
+    push(bytes) {
+      const came = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
+      const text = withLineFeeds(begun ? came : withoutMark(came))
+      // What was kept holds no end of an event, so only the new text is searched: no quadratic rescans of a long one.
+      const isClosing = rest.endsWith('\n') && text.startsWith('\n')
+      const last = text.endsWith('\n\n') ? text.length - 2 : text.lastIndexOf('\n\n')
+      if (last === -1 && !isClosing) {
+        rest += text
+        if (rest.length > limit) throw new SseTooLong(`an event of more than ${limit} characters`)
+        return ''
+      }
+      const end = last === -1 ? 1 : last + 2
+      const whole = rest + text.slice(0, end)
+      rest = text.slice(end)
+      if (rest.length > limit) throw new SseTooLong(`an event of more than ${limit} characters`)
+      return whole
+    },
+    end() {
+      const left = rest.replace(/\n+$/, '') // the line ends that came without the empty line after them
+      rest = ''
+      return left === '' ? '' : `${left}\n\n`
+    },
+  }
+}
+
+/** One event's block, its lines joined again to what they say. Undefined where it says nothing: comments, blank lines. */
+export function readSseBlock(block: string): { event: string; data: string; isPlain: boolean } | undefined {
+  let event = ''
+  let data: string | undefined
+  let isPlain = true
+  for (const line of block.split('\n')) {
+    if (line.startsWith('data:')) {
+      const value = line.slice(line.charCodeAt(5) === 32 ? 6 : 5)
+      isPlain &&= data === undefined
+      data = data === undefined ? value : `${data}\n${value}`
+    } else if (line.startsWith('event:')) event = line.slice(line.charCodeAt(6) === 32 ? 7 : 6)
+    else if (line !== '') isPlain = false
+  }
+  return data === undefined ? undefined : { event, data, isPlain }
 }

@@ -2,6 +2,7 @@
 import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
+import type { GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageUsage } from '../spec/image-request.ts'
 import type { FailCode, Json, MadeOutput } from '../spec/task.ts'
 import type { ThreeDOrder } from '../spec/three-d-request.ts'
@@ -148,6 +149,46 @@ export type ImageProvider = {
 /** A client's way of speaking, for the lane in which bytes pass through (same dialect on both sides). */
 export type Dialect = 'chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat'
 
+/** A chat request in the vendor's own dialect. */
+export type RelayCall = ChatCall & {
+  /** The client's own body, without what only the house understands; its `model` is the one that the client wrote. */
+  body: Readonly<Record<string, unknown>>
+  /** The client's headers that the dialect lets pass, names in lower case. */
+  headers: Record<string, string>
+}
+
+/** An answer whose bytes are handed on: of status 2xx, and in the form that was asked for. */
+export type RelayAnswer = {
+  /** The vendor's; what of them the client sees is the dialect's affair. */
+  headers: Headers
+  /** The next bytes of a stream; `undefined` at its end. */
+  read(): Promise<Uint8Array | undefined>
+  /** The whole body of an answer that is no stream. */
+  text(): Promise<string>
+  /** Done with it: `release` where it came to its end, else `drop`. */
+  release(): void
+  drop(): void
+  faults: RelayFaults
+}
+
+/** What may be wrong with an answer, in the house's words: with the provider's name and without its secrets. */
+export type RelayFaults = {
+  /** The vendor said an error where an answer was expected; `payload` is what it said. */
+  inAnswer(payload: unknown): GatewayError
+  notUnderstood(what: string): GatewayError
+  cut(): GatewayError
+}
+
+export type RelayProvider = {
+  dialect: Dialect
+  /**
+   * Sends the client's request as it is, but for the model's name and what the house and the operator demand. An answer
+   * in a form that cannot pass (a whole one where a stream was asked for) comes as chunks, to be written as always.
+   * Throws GatewayError for a refusal; rejects at once when `signal` is aborted.
+   */
+  send(call: RelayCall, stream: boolean, signal: AbortSignal): Promise<RelayAnswer | AsyncIterable<ChatChunk[]>>
+}
+
 export type Provider = {
   /** The operator's name for it: the key in the configuration. */
   id: string
@@ -158,7 +199,8 @@ export type Provider = {
   embeddings?: EmbeddingProvider
   rerank?: RerankProvider
   images?: ImageProvider
-  relay?: { dialect: Dialect; send(body: unknown, signal: AbortSignal): Promise<Response> }
+  /** Absent where the operator wants every answer translated. */
+  relay?: RelayProvider
   /** The models that the vendor itself says it has; for discovery. Rejects with GatewayError. */
   listModels?(signal: AbortSignal): Promise<DiscoveredModel[]>
   /** Frees what the provider holds (connections, timers). */

@@ -29,7 +29,12 @@ function mirrorOf({ content, tool_calls, ...rest }: AnswerMessage): Delta {
   return delta
 }
 
-export type ChunkWriter = Omit<AnswerWriter, 'whole'>
+export type ChunkWriter = Omit<AnswerWriter, 'whole'> & {
+  /** Whether the client has been told of this choice. */
+  isOpen(index: number): boolean
+  /** It has been told otherwise. */
+  open(index: number): void
+}
 
 /**
  * Frames chunks: the same id, created and model on each; for every choice first its role, alone; `finish_reason` and
@@ -81,6 +86,8 @@ export function createChunkWriter(head: AnswerHead, { include_usage }: { include
 
   return {
     write,
+    isOpen: (index) => opened.has(index),
+    open: (index) => void opened.add(index),
     tellsUsage: include_usage,
     end(usage) {
       const last = { ...head, object, system_fingerprint: null, choices: [], usage }
@@ -105,8 +112,8 @@ export function inOneLine(events: string): string {
   return text
 }
 
-/** A chunk that only said the role, which has been said. */
-function isHollow(chunk: ChatChunk): boolean {
+/** A chunk that says nothing but the role. */
+export function isHollow(chunk: ChatChunk): boolean {
   const [choice] = chunk.choices
   if (!choice || chunk.choices.length > 1 || choice.finish_reason !== null || choice.logprobs !== null) return false
   for (const name in choice.delta) {

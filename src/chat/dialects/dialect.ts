@@ -2,6 +2,7 @@
 import type { TSchema } from 'typebox'
 import type { Context, Operation } from '../../http/context.ts'
 import type { Framing } from '../../http/event-stream.ts'
+import type { RelayFaults } from '../../providers/provider.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
@@ -30,6 +31,51 @@ export type AnswerWriter = {
 /** A request that was read, and who writes its answer. `framing`: of a stream that is no server-sent events. */
 export type Exchange = { request: ChatRequest; writer: Dialect['writer']; framing?: Framing }
 
+/** What the relay lane knows of one answer. */
+export type RelayParts = { head: AnswerHead; request: ChatRequest; writer: AnswerWriter; faults: RelayFaults }
+
+/** What came of some bytes of the vendor's. */
+export type RelayStep = {
+  /** For the client: whole events, one sign a byte (latin1). */
+  events: string
+  /** What the meter has to know: of events that were read, their chunks. */
+  chunks: ChatChunk[]
+  /** Of events that were not read: the text in them, as it stands within the quotes of JSON, one sign a byte. */
+  said: string
+  /** The vendor failed after these events. */
+  failure?: GatewayError | undefined
+  /** The vendor has said that nothing more comes. */
+  isDone: boolean
+}
+
+/** One streamed answer on its way through. */
+export type RelayStream = {
+  push(bytes: Uint8Array): RelayStep
+  /** After the last bytes: what was left, what the vendor forgot, or the failure that it is no end at all. */
+  close(): RelayStep
+  /** Whether the answer is complete, whatever still comes. */
+  isFinished(): boolean
+  tellsUsage: boolean
+  /** What has to be told after all that passed. */
+  end(usage: Usage | undefined): string
+}
+
+/** Where both sides speak the same: how what its own vendors say passes as bytes. */
+export type DialectRelay = {
+  /** The client's headers that go to the vendor, in lower case. */
+  headers: readonly string[]
+  /** The client's body as its vendor may have it, but for the model; undefined for one that must be translated. */
+  body(body: Readonly<Record<string, unknown>>): Record<string, unknown> | undefined
+  /**
+   * What the house must know of a body that `parse` refuses because only its own vendor understands all of it. Throws
+   * as `parse` does. Absent where `parse` refuses nothing that a vendor takes.
+   */
+  outline?(body: unknown): ChatRequest
+  /** A whole answer: what of it counts, and the body for the client. Throws what is wrong with it. */
+  whole(text: string, parts: RelayParts): { answer: ChatCompletion; write(usage: Usage): unknown }
+  stream(parts: RelayParts): RelayStream
+}
+
 export type Dialect = {
   family: EndpointFamily
   /** Before the random part of an answer's id. */
@@ -48,4 +94,6 @@ export type Dialect = {
   errorSchema?: TSchema
   /** The same error with its `param`, and its place in the message, as the client knows them. */
   inClientWords?(error: GatewayError, request: ChatRequest): GatewayError
+  /** Present where answers of vendors of this family may pass as bytes. */
+  relay?: DialectRelay
 }

@@ -96,7 +96,7 @@ function stopOf(finish: FinishReason | null, stop_sequence: string | null, refus
 }
 
 /** Input tokens without those of the cache, which are told beside them. */
-function usageOf(usage: Usage | undefined) {
+export function usageOf(usage: Usage | undefined) {
   const details = usage?.prompt_tokens_details
   const read = details?.cached_tokens ?? 0
   const written = details?.cache_write_tokens ?? 0

@@ -8,6 +8,7 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Dialect } from './dialect.ts'
 import { inClientWords, writeMessagesError } from './messages-compat-error.ts'
 import { historyOf, type Places, systemText } from './messages-compat-history.ts'
+import { messagesRelay } from './messages-compat-relay.ts'
 import {
   CountRequest,
   MessagesAnswer,
@@ -41,6 +42,7 @@ export function messagesDialect(): Dialect {
       },
     },
     parse: (body) => parseMessages(body, places),
+    relay: messagesRelay,
     writer: createMessagesWriter,
     writeError: writeMessagesError,
     errorSchema: MessagesError,

@@ -11,6 +11,7 @@ import { errorInAnswer, refusalToError } from './error.ts'
 import { type Fallback, parseJson } from './json.ts'
 import { readModelList } from './models.ts'
 import { type Faults, readStream, readWhole } from './reading.ts'
+import { type Asking, createRelay, isEventStream, withClientHeaders } from './relay.ts'
 import { createBodyWriter } from './request.ts'
 import type { ChatcompatSettings } from './settings.ts'
 
@@ -22,7 +23,7 @@ export function createChatcompat({ id, settings, transport, clock, log }: Chatco
   const upstream = `The upstream "${id}"`
 
   /** Sends a call and hands back an answer of status 2xx; everything else is thrown. */
-  async function ask(call: ChatCall, signal: AbortSignal, stream: boolean): Promise<UpstreamAnswer> {
+  async function ask(call: Asking, signal: AbortSignal, stream: boolean): Promise<UpstreamAnswer> {
     const answer = await transport.send({
       provider: id,
       url: chatUrl,
@@ -34,7 +35,7 @@ export function createChatcompat({ id, settings, transport, clock, log }: Chatco
         ...(stream ? { 'accept-encoding': 'identity' } : {}),
         'user-agent': 'gatehouse',
         'x-request-id': call.request_id,
-        ...settings.headers,
+        ...withClientHeaders(settings.headers, call.headers),
       },
       body: writeBody(call, stream),
       signal,
@@ -79,17 +80,19 @@ export function createChatcompat({ id, settings, transport, clock, log }: Chatco
   })
 
   async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
-    const answer = await ask(call, signal, true)
+    yield* chunksIn(await ask(call, signal, true), call)
+  }
+
+  async function* chunksIn(answer: UpstreamAnswer, call: ChatCall): AsyncGenerator<ChatChunk[]> {
     let complete = false
     try {
       const type = answer.headers.get('content-type') ?? ''
       if (type.includes('text/html')) throw notUnderstood('answered with a web page', answer.status)
-      // JSON in one piece instead of a stream; some vendors label it as a stream even so.
-      const isWhole = /^[^;]*\bjson\b/.test(type) || (await startsLikeJson(answer))
       const fallback = fallbackOf(call)
       const faults = faultsOf(call.model)
-      if (isWhole) yield chunksOf(readWhole(await answer.text(), fallback, faults))
-      else yield* readStream(answer, fallback, faults)
+      // JSON in one piece instead of a stream; some vendors label it as a stream even so.
+      if (await isEventStream(answer)) yield* readStream(answer, fallback, faults)
+      else yield chunksOf(readWhole(await answer.text(), fallback, faults))
       complete = true
     } finally {
       if (complete) answer.release()
@@ -107,6 +110,7 @@ export function createChatcompat({ id, settings, transport, clock, log }: Chatco
       },
       chunks,
     },
+    ...(settings.quirks.relay ? { relay: createRelay({ ask, chunksIn, faultsOf }) } : {}),
     async listModels(signal): Promise<DiscoveredModel[]> {
       const answer = await transport.send({
         provider: id,
@@ -123,10 +127,4 @@ export function createChatcompat({ id, settings, transport, clock, log }: Chatco
       throw notUnderstood('answered with something that is no list of models', answer.status)
     },
   }
-}
-
-/** Whether the body's first byte that is not white space opens a JSON object; no event stream begins so. */
-async function startsLikeJson(answer: UpstreamAnswer): Promise<boolean> {
-  const first = (await answer.peek())?.find((byte) => byte > 32) // 9, 10, 13 and 32 are white space
-  return first === 123
 }

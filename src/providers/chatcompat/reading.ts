@@ -121,5 +121,5 @@ function push(parser: ReturnType<typeof createSseParser>, bytes: Uint8Array, fau
 }
 
 /** Groq puts an error of a running stream beside the choices. */
-const hasHiddenError = (payload: Record<string, unknown>): boolean =>
+export const hasHiddenError = (payload: Record<string, unknown>): boolean =>
   payload.x_groq !== undefined && isRecord(payload.x_groq) && holdsError(payload.x_groq)

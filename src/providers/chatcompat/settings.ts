@@ -26,6 +26,7 @@ const DEFAULT_QUIRKS: Required<Quirks> = {
   tools: true,
   json_schema: true,
   multiple_choices: true,
+  relay: true,
 }
 
 /** Model names, anywhere, that are of another trade than chat. */

@@ -6,6 +6,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { holdsError } from '../chatcompat/error.ts'
 import { type Fallback, isRecord, parseJson } from '../chatcompat/json.ts'
 import type { Faults } from '../chatcompat/reading.ts'
+import { withClientHeaders } from '../chatcompat/relay.ts'
 import { readEvents } from '../event-stream.ts'
 import type { ChatCall, DiscoveredModel, Provider } from '../provider.ts'
 import type { Transport } from '../transport.ts'
@@ -14,11 +15,13 @@ import { answerOf, eventsOf } from './answer.ts'
 import { failureOf, refusalOf } from './error.ts'
 import { createEventReader } from './events.ts'
 import { readModelPage, wantedModels } from './models.ts'
+import { createRelay } from './relay.ts'
 import { createBodyWriter } from './request.ts'
 import type { MessagesSettings } from './settings.ts'
 
 type MessagesParts = { id: string; settings: MessagesSettings; transport: Transport; clock: Clock; log: Log }
 
+const VERSION = 'anthropic-version'
 /** The vendor has some dozen models, and gives a thousand a page. */
 const MAX_PAGES = 20
 
@@ -26,11 +29,18 @@ export function createMessagesCompat({ id, settings, transport, clock, log }: Me
   const write = createBodyWriter(settings)
   const upstream = `The upstream "${id}"`
 
-  type Question = { path: string; body?: string; request_id?: string; model?: string; stream?: boolean }
+  type Question = {
+    path: string
+    body?: string
+    request_id?: string
+    model?: string
+    stream?: boolean
+    headers?: Record<string, string>
+  }
 
   /** Sends a question and hands back an answer of status 2xx; everything else is thrown. */
   async function ask(question: Question, signal: AbortSignal): Promise<UpstreamAnswer> {
-    const { path, body, request_id, model, stream = false } = question
+    const { path, body, request_id, model, stream = false, headers } = question
     const answer = await transport.send({
       provider: id,
       url: `${settings.base_url}/v1/${path}`,
@@ -42,7 +52,9 @@ export function createMessagesCompat({ id, settings, transport, clock, log }: Me
         ...(stream ? { 'accept-encoding': 'identity' } : {}),
         'user-agent': 'gatehouse',
         ...(request_id === undefined ? {} : { 'x-request-id': request_id }),
-        ...settings.headers,
+        ...withClientHeaders(settings.headers, headers),
+        // The shape of the body is the client's, and so is the version that says which it is.
+        ...(headers?.[VERSION] === undefined ? {} : { [VERSION]: headers[VERSION] }),
       },
       ...(body === undefined ? {} : { body }),
       signal,
@@ -121,7 +133,10 @@ export function createMessagesCompat({ id, settings, transport, clock, log }: Me
   }
 
   async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
-    const answer = await askAnswer(call, signal, true)
+    yield* chunksIn(await askAnswer(call, signal, true), call)
+  }
+
+  async function* chunksIn(answer: UpstreamAnswer, call: ChatCall): AsyncGenerator<ChatChunk[]> {
     const faults = faultsOf(call.model, answer)
     let complete = false
     try {
@@ -164,7 +179,20 @@ export function createMessagesCompat({ id, settings, transport, clock, log }: Me
     return wantedModels(found, settings.chat_models)
   }
 
-  return { id, kind: 'messages-compat', chat: { whole, chunks, countTokens }, listModels }
+  const relay = createRelay({
+    settings,
+    ask: ({ body, call: { request_id, model, headers }, stream }, signal) =>
+      ask({ path: 'messages', body, request_id, model, stream, headers }, signal),
+    chunksIn,
+    faultsOf,
+  })
+  return {
+    id,
+    kind: 'messages-compat',
+    chat: { whole, chunks, countTokens },
+    ...(settings.relay ? { relay } : {}),
+    listModels,
+  }
 }
 
 /** For the operator who asks the vendor what happened. */

@@ -5,6 +5,8 @@ import type { ModelRule } from './model-rules.ts'
 export type MessagesSettings = Omit<ChatcompatSettings, 'quirks'> & {
   /** What the operator knows better than the rows of models. */
   rule: Partial<ModelRule>
+  /** Clients that speak as it does get its answers as they are. */
+  relay: boolean
 }
 
 /** Of the vendor's versions, the one that all its models and all its imitators know. */
@@ -35,7 +37,7 @@ export function messagesSettings(parts: Parts): MessagesSettings {
   const rule: Partial<ModelRule> = { ...options.rule }
   if (version >= WITHOUT_SAMPLING) rule.sampling = false
   if (config.quirks?.json_schema === false) rule.json_schema = false
-  return { ...settings, base_url: settings.base_url.replace(/\/v1$/, ''), headers, rule } // paths are appended with it
+  return { ...settings, base_url: settings.base_url.replace(/\/v1$/, ''), headers, rule, relay: quirks.relay } // paths are appended with it
 }
 
 function optionsOf(id: string, options: Record<string, unknown>) {

@@ -1,0 +1,35 @@
+/** What passes unread is kept as text of one sign a byte (latin1): searched as text, and every byte comes out as it went in. */
+import { type createSseBlocks, SseTooLong } from '../../kit/sse.ts'
+import type { RelayFaults } from '../../providers/provider.ts'
+
+/** Such text as what it says. */
+export const fromBytes = (bytes: string): string => Buffer.from(bytes, 'latin1').toString()
+
+/** What is said as such text. */
+export const toBytes = (text: string): string => Buffer.from(text).toString('latin1')
+
+/** U+0085, U+2028 and U+2029 as they stand in UTF-8: JSON leaves them as they are, and some clients end a line there. */
+const LINE_ENDS = [
+  { first: '\u00c2', bytes: '\u00c2\u0085', escaped: '\\u0085' },
+  { first: '\u00e2', bytes: '\u00e2\u0080\u00a8', escaped: '\\u2028' },
+  { first: '\u00e2', bytes: '\u00e2\u0080\u00a9', escaped: '\\u2029' },
+]
+
+/** The same events with no line end in them that only some see. The first byte is looked for first: that is quick. */
+export function escapeLineEnds(events: string): string {
+  let text = events
+  for (const { first, bytes, escaped } of LINE_ENDS) {
+    if (text.includes(first) && text.includes(bytes)) text = text.replaceAll(bytes, escaped)
+  }
+  return text
+}
+
+/** The whole events in some bytes. Throws where one is too long. */
+export function pushed(blocks: ReturnType<typeof createSseBlocks>, bytes: Uint8Array, faults: RelayFaults): string {
+  try {
+    return blocks.push(bytes)
+  } catch (thrown) {
+    if (thrown instanceof SseTooLong) throw faults.notUnderstood(`sent ${thrown.message}`)
+    throw thrown
+  }
+}

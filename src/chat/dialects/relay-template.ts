@@ -1,0 +1,98 @@
+/**
+ * The common event of a stream is the one before it with another piece of text. What is done to such events is learned
+ * once, by trying it on a piece of text of ours, and then done to the next ones without reading them.
+ */
+import { closingQuote } from '../../kit/json-span.ts'
+import { readSseBlock } from '../../kit/sse.ts'
+
+export type Passed = { text: string; said: string; end: number }
+
+export type Templates = {
+  /** The event that begins here, if it is like one that was learned. */
+  match(text: string, at: number): Passed | undefined
+  /** `rewrite`: what is told the client for an event with this data. Learns nothing where it cannot be sure. */
+  learn(block: string, rewrite: (data: string) => string): void
+  forget(): void
+}
+
+/** What stands around the pieces of text, as it came and as it is told. `padding`: of no meaning, and of any length. */
+type Template = {
+  before: string
+  after: string
+  last: string | undefined
+  told: { before: string; after: string; last: string | undefined }
+}
+
+const SLOT = /"(?:content|reasoning_content|reasoning|arguments)": ?"/g
+/** Against guessing a text by the lengths of its events. */
+const PADDING = /"obfuscation": ?"/
+
+const TEXT = 'gatehouse-text'
+const PAD = 'gatehouse-padding'
+
+/** So many are kept: words, and calls between them. */
+const KEPT = 2
+/** A vendor whose events have each something of their own is read instead. */
+const MAX_UNUSED = 16
+
+export function createTemplates(): Templates {
+  let templates: Template[] = []
+  let unused = 0
+
+  return {
+    match(text, at) {
+      for (const template of templates) {
+        const passed = apply(template, text, at)
+        if (!passed) continue
+        unused = 0
+        return passed
+      }
+      return undefined
+    },
+    learn(block, rewrite) {
+      if (unused >= MAX_UNUSED) return
+      const template = templateOf(`${block}\n\n`, rewrite)
+      if (!template) return
+      unused++
+      templates = [template, ...templates].slice(0, KEPT)
+    },
+    forget() {
+      templates = []
+    },
+  }
+}
+
+function apply({ before, after, last, told }: Template, text: string, at: number): Passed | undefined {
+  if (!text.startsWith(before, at)) return undefined
+  const from = at + before.length
+  const quote = closingQuote(text, from)
+  // An empty piece may be told otherwise than a full one.
+  if (quote === from || !text.startsWith(after, quote)) return undefined
+  const said = text.slice(from, quote)
+  const end = quote + after.length
+  if (last === undefined) return { text: told.before + said + told.after, said, end }
+  const close = closingQuote(text, end)
+  if (close === -1 || !text.startsWith(last, close)) return undefined
+  const padding = told.last === undefined ? '' : text.slice(end, close) + told.last
+  return { text: told.before + said + told.after + padding, said, end: close + last.length }
+}
+
+function templateOf(event: string, rewrite: (data: string) => string): Template | undefined {
+  const [found, another] = [...event.matchAll(SLOT)].filter((match) => event[endOf(match)] !== '"')
+  if (!found || another) return undefined
+  const from = endOf(found)
+  const quote = closingQuote(event, from)
+  if (quote === -1) return undefined
+  const before = event.slice(0, from)
+  const rest = event.slice(quote)
+  const padding = PADDING.exec(rest)
+  const after = padding ? rest.slice(0, endOf(padding)) : rest
+  const last = padding ? rest.slice(closingQuote(rest, endOf(padding))) : undefined
+  const data = readSseBlock(`${before}${TEXT}${after}${last === undefined ? '' : PAD + last}`)?.data ?? ''
+  const [tellBefore = '', told, more] = rewrite(data).split(TEXT)
+  if (told === undefined || more !== undefined) return undefined
+  const [tellAfter = '', tellLast] = told.split(PAD)
+  return { before, after, last, told: { before: tellBefore, after: tellAfter, last: tellLast } }
+}
+
+const endOf = (match: RegExpExecArray | RegExpMatchArray): number => (match.index ?? 0) + match[0].length

@@ -1,0 +1,115 @@
+/** The relay lane: where client and vendor speak the same dialect, what the vendor says passes as bytes. */
+import type { Context } from '../http/context.ts'
+import type { Target } from '../models/catalogue.ts'
+import type { ChatCall, RelayAnswer, RelayProvider } from '../providers/provider.ts'
+import type { ChatChunk } from '../spec/chat-completion.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { DialectRelay, RelayStep, RelayStream } from './dialects/dialect.ts'
+import type { Meter } from './meter.ts'
+import { begun, type Speech, type Teller, translated, type Whole } from './speech.ts'
+
+/** What a client sent, where its dialect has a relay lane. */
+export type Sent = {
+  family: string
+  relay: DialectRelay
+  /** As the vendor may have it, but for the model. */
+  body: Readonly<Record<string, unknown>>
+  headers: Record<string, string>
+  /** Why the request could not be put into the house's words: only a vendor of the same dialect can take it. */
+  refusal?: GatewayError
+}
+
+/** A header's value that a vendor may be sent: names, dates and lists of them. */
+const HEADER_VALUE = /^[\w.,; =:/+-]{1,1000}$/
+
+/** undefined where the dialect has no such lane, or this body cannot take it. */
+export function sentBy(
+  relay: DialectRelay | undefined,
+  {
+    family,
+    body,
+    request,
+    refusal,
+  }: { family: string; body: unknown; request: Request; refusal: GatewayError | undefined },
+): Sent | undefined {
+  if (!relay || typeof body !== 'object' || body === null) return undefined
+  const relayed = relay.body(body as Record<string, unknown>)
+  if (!relayed) return undefined
+  const headers: Record<string, string> = {}
+  for (const name of relay.headers) {
+    const value = request.headers.get(name)
+    if (value !== null && HEADER_VALUE.test(value)) headers[name] = value
+  }
+  return { family, relay, body: relayed, headers, ...(refusal ? { refusal } : {}) }
+}
+
+/** How to send this request to that target as it is; undefined where it must be translated. */
+export function laneTo({ provider }: Target, sent: Sent | undefined): RelayProvider | undefined {
+  return sent && provider.relay?.dialect === sent.family ? provider.relay : undefined
+}
+
+/** The targets that can take the request. Throws its refusal where none can. */
+export function targetsFor(targets: Target[], sent: Sent | undefined): Target[] {
+  if (!sent?.refusal) return targets
+  const able = targets.filter((target) => laneTo(target, sent))
+  if (able.length === 0) throw sent.refusal
+  return able
+}
+
+type Relaying = { lane: RelayProvider; sent: Sent; call: ChatCall; teller: Teller; meter: Meter; context: Context }
+
+export async function relayWhole({ lane, sent, call, teller, context, meter }: Relaying): Promise<Whole> {
+  const answer = await lane.send({ ...call, body: sent.body, headers: sent.headers }, false, context.signal)
+  if (!isBytes(answer)) throw new GatewayError('internal_error', 'A whole answer came in chunks.')
+  const parts = { ...teller, request: call.request, faults: answer.faults }
+  const read = sent.relay.whole(await answer.text(), parts)
+  meter.countWhole(read.answer)
+  return read
+}
+
+/** Resolves with the vendor's first words. */
+export async function relayStream({ lane, sent, call, teller, context, meter }: Relaying): Promise<Speech> {
+  const answer = await lane.send({ ...call, body: sent.body, headers: sent.headers }, true, context.signal)
+  if (!isBytes(answer)) return await translated(answer, teller.writer, meter)
+  const stream = sent.relay.stream({ ...teller, request: call.request, faults: answer.faults })
+  return await begun({ batches: passing(answer, stream, meter), tellsUsage: stream.tellsUsage, end: stream.end })
+}
+
+const isBytes = (answer: RelayAnswer | AsyncIterable<ChatChunk[]>): answer is RelayAnswer => 'faults' in answer
+
+/** What the client gets, one piece a read of the vendor's bytes. */
+async function* passing(answer: RelayAnswer, stream: RelayStream, meter: Meter): AsyncGenerator<Uint8Array> {
+  let isComplete = false
+  try {
+    let bytes = await readOn(answer, stream)
+    while (bytes) {
+      const step = stream.push(bytes)
+      yield* told(step, meter)
+      if (step.isDone) break
+      bytes = await readOn(answer, stream)
+    }
+    yield* told(stream.close(), meter)
+    isComplete = true
+  } finally {
+    if (isComplete) answer.release()
+    else answer.drop()
+  }
+}
+
+function* told({ events, chunks, said, failure }: RelayStep, meter: Meter): Generator<Uint8Array> {
+  if (said !== '') meter.countRaw(said)
+  if (chunks.length > 0) meter.count(chunks)
+  if (events !== '') yield Buffer.from(events, 'latin1')
+  if (failure) throw failure
+}
+
+/** The next bytes. Once the answer is complete, a connection that breaks or goes silent is an end like another. */
+async function readOn(answer: RelayAnswer, { isFinished }: RelayStream): Promise<Uint8Array | undefined> {
+  try {
+    return await answer.read()
+  } catch (error) {
+    const isLost = error instanceof GatewayError && (error.code === 'upstream_cut' || error.code === 'upstream_timeout')
+    if (isLost && isFinished()) return undefined
+    throw error
+  }
+}
