@@ -5,8 +5,11 @@ import { messagesCountRoute } from './chat/count-tokens-messages.ts'
 import { chatcompatDialect } from './chat/dialects/chatcompat.ts'
 import { messagesDialect } from './chat/dialects/messages-compat.ts'
 import { writeMessagesError } from './chat/dialects/messages-compat-error.ts'
+import { responsesDialect } from './chat/dialects/responses.ts'
 import { chatRoute } from './chat/http.ts'
 import { createMeter } from './chat/meter.ts'
+import { responseRoutes } from './chat/responses-http.ts'
+import { createKeptResponses } from './chat/responses-kept.ts'
 import type { Config } from './config/config.ts'
 import { createEmbeddings } from './embeddings/embeddings.ts'
 import { embeddingsRoute } from './embeddings/http.ts'
@@ -111,6 +114,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         record: (use) => ledger.record({ token_id: caller.token_id, model: model.id, ...use }),
       }),
   })
+  const keptResponses = createKeptResponses({ store: store.responses, clock })
   const recordTexts =
     ({ token_id }: Caller, { id }: { id: string }) =>
     (use: Omit<Use, 'token_id' | 'model'>) =>
@@ -152,6 +156,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       models: modelRoutes({ catalogue, writeMessagesError }),
       chat: [
         chatRoute({ chat, dialect: chatcompatDialect(settings), settings, clock, log }),
+        chatRoute({ chat, dialect: responsesDialect({ kept: keptResponses, clock }), settings, clock, log }),
+        ...responseRoutes({ kept: keptResponses }),
         chatRoute({ chat, dialect: messagesDialect(), settings, clock, log }),
         messagesCountRoute({ catalogue, tokenizer, settings, clock }),
       ],

@@ -44,6 +44,7 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
   expect(document.openapi).toStartWith('3.1')
   expect(document.info.version).toBe('0.0.0-test')
   expect(operations.map(({ name }) => name).sort()).toEqual([
+    'DELETE /v1/responses/{response_id}',
     'DELETE /v1/videos/{video_id}',
     'GET /',
     'GET /docs',
@@ -52,6 +53,8 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
     'GET /readyz',
     'GET /v1/models',
     'GET /v1/models/{model}',
+    'GET /v1/responses/{response_id}',
+    'GET /v1/responses/{response_id}/input_items',
     'GET /v1/video/generations',
     'GET /v1/video/generations/{task_id}',
     'GET /v1/videos',
@@ -61,6 +64,7 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
     'POST /v1/embeddings',
     'POST /v1/messages',
     'POST /v1/messages/count_tokens',
+    'POST /v1/responses',
     'POST /v1/video/generations',
     'POST /v1/video/generations/{task_id}/cancel',
     'POST /v1/videos',
@@ -161,9 +165,14 @@ test('the page of the manual on errors has a row for every code, as the sheet ha
 
 test('what is in the document is there, for HEAD too; what needs no token says so and needs none', async () => {
   const video = await finishedVideo()
+  const kept = await house.call('/v1/responses', { json: { model: 'sandbox/general', input: 'Hi' } })
+  const { id: response } = (await kept.json()) as { id: string }
   const last = ({ method }: { method: string }) => (method === 'DELETE' ? 1 : 0)
   for (const { name, path, method, operation } of operations.toSorted((left, right) => last(left) - last(right))) {
-    const url = path.replace('{model}', 'sandbox%2Fgeneral').replace(/\{(task|video)_id\}/, video)
+    const url = path
+      .replace('{model}', 'sandbox%2Fgeneral')
+      .replace('{response_id}', response)
+      .replace(/\{(task|video)_id\}/, video)
     const isOpen = !needsToken(operation)
     const given = isOpen ? { authorization: '' } : {}
     const asked = await house.call(url, { method, headers: { authorization: '' } })

@@ -121,7 +121,7 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
   return {
     method: 'POST',
     path: dialect.path,
-    operation: { ...dialect.operation, errors: CHAT_ERRORS },
+    operation: { ...dialect.operation, errors: [...CHAT_ERRORS, ...(dialect.operation.errors ?? [])] },
     ...(dialect.writeError ? { writeError: dialect.writeError } : {}),
     ...(dialect.errorSchema ? { errorSchema: dialect.errorSchema } : {}),
     async handle(context) {

@@ -57,6 +57,7 @@ export type Catalogue = {
 const chats = (provider: Provider) => provider.chat !== undefined
 const SERVED_BY: Partial<Record<EndpointFamily, (provider: Provider) => boolean>> = {
   chatcompat: chats,
+  'chatcompat-response': chats,
   'messages-compat': chats,
   embeddings: (provider) => provider.embeddings !== undefined,
   rerank: (provider) => provider.rerank !== undefined,

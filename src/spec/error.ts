@@ -33,10 +33,16 @@ export const ERRORS = {
   },
   content_policy_violation: { status: 400, type: 'invalid_request_error', when: 'The upstream refused the content.' },
   upstream_invalid_request: { status: 400, type: 'invalid_request_error', when: 'The upstream refused the request.' },
+  previous_response_not_found: {
+    status: 400,
+    type: 'invalid_request_error',
+    when: 'No such response of this token to go on from: never kept, deleted, or over its time.',
+  },
   invalid_api_key: { status: 401, type: 'authentication_error', when: 'No token, or none that is valid.' },
   model_not_allowed: { status: 403, type: 'permission_error', when: 'The token may not use this model or family.' },
   model_not_found: { status: 404, type: 'invalid_request_error', when: 'No such model for this token.' },
   unknown_url: { status: 404, type: 'invalid_request_error', when: 'No such path.' },
+  response_not_found: { status: 404, type: 'invalid_request_error', when: 'No such response of this token.' },
   task_not_exist: { status: 404, type: 'invalid_request_error', when: 'No such task of this token.' },
   output_not_found: {
     status: 404,

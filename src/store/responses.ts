@@ -6,6 +6,8 @@ import type { ResponsesTable } from './tables.ts'
 
 /** Values in one statement are bounded on every engine (SQLite 32,766). */
 const IDS_A_STATEMENT = 500
+/** What an answer goes on from is given a day more than it has, so that not every turn writes all turns before it anew. */
+const DAY_SECONDS = 86_400
 
 export function responseStore({ db, write }: Engine): ResponseStore {
   return {
@@ -18,7 +20,7 @@ export function responseStore({ db, write }: Engine): ResponseStore {
         for (let at = 0; at < lives.length; at += IDS_A_STATEMENT) {
           await rows
             .updateTable('responses')
-            .set({ expires_at: row.expires_at })
+            .set({ expires_at: row.expires_at + DAY_SECONDS })
             .where('response_id', 'in', lives.slice(at, at + IDS_A_STATEMENT))
             .where('expires_at', '<', row.expires_at)
             .execute()

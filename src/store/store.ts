@@ -185,7 +185,7 @@ export type StoredResponse = {
 }
 
 export type ResponseStore = {
-  /** Keeps an answer. Those that it goes on from (`lives`) live as long as it does, or longer. */
+  /** Keeps an answer. Those that it goes on from (`lives`) live at least as long as it does. */
   add(response: StoredResponse, lives: string[]): Promise<void>
   /** Those of this token that are not over their time, in no order. */
   find(response_ids: string[], token_id: string, now: number): Promise<StoredResponse[]>

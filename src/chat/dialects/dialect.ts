@@ -81,7 +81,8 @@ export type Dialect = {
   /** Before the random part of an answer's id. */
   id_prefix: string
   path: string
-  operation: Omit<Operation, 'errors'>
+  /** `errors` are those beside what every dialect of chat may answer. */
+  operation: Operation
   /** A client's JSON in the house's words. Throws GatewayError naming the field and what it may be. */
   parse(body: unknown): ChatRequest
   /** Reads a request in place of `parse`, where its body alone does not say all of it. Throws as `parse` does. */

@@ -1,0 +1,41 @@
+/** What a vendor signed or encrypted, carried through a client that knows `encrypted_content` only, and back. */
+import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
+import type { Opaque } from '../../spec/message.ts'
+
+/** An opaque value, and the tool call it belongs to where it is not a piece of reasoning. */
+export type Carried = { opaque: Opaque; call?: string | undefined }
+
+/** No vendor's ciphertext begins so: a full stop is not in base64. */
+const MARK = 'gatehouse.'
+const HOME = 'chatcompat-response'
+
+/** The text for `encrypted_content` of the item `id`: the dialect's own vendors' as it is, all others' wrapped. */
+export function carry({ opaque, call }: Carried, id: string): string {
+  const isOwnId = opaque.id === undefined || opaque.id === id
+  if (opaque.origin === HOME && isOwnId && call === undefined) return opaque.value
+  const parts = [opaque.origin, opaque.value, opaque.id ?? null, call ?? null]
+  return MARK + Buffer.from(JSON.stringify(parts)).toString('base64url')
+}
+
+/** The way back. What is wrapped badly is somebody else's text, and is left to its vendor to judge. */
+export function uncarry(text: string, id: string | undefined): Carried {
+  return unwrapped(text) ?? { opaque: { origin: HOME, value: text, ...(id === undefined ? {} : { id }) } }
+}
+
+function unwrapped(text: string): Carried | undefined {
+  if (!text.startsWith(MARK)) return undefined
+  let parts: unknown
+  try {
+    parts = JSON.parse(Buffer.from(text.slice(MARK.length), 'base64url').toString())
+  } catch {
+    return undefined
+  }
+  if (!Array.isArray(parts)) return undefined
+  const [family, value, id, call] = parts
+  const origin = ENDPOINT_FAMILIES.find((known) => known === family)
+  if (origin === undefined || typeof value !== 'string') return undefined
+  return {
+    opaque: { origin, value, ...(typeof id === 'string' ? { id } : {}) },
+    ...(typeof call === 'string' ? { call } : {}),
+  }
+}

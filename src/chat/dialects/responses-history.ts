@@ -1,0 +1,167 @@
+/** The responses dialect, inwards: a conversation of items as the house's messages. */
+import { GatewayError } from '../../spec/error.ts'
+import type { ContentPart, Message, Opaque, Reasoning } from '../../spec/message.ts'
+import { uncarry } from './responses-carry.ts'
+import type { InputItem, InputPart } from './responses-schema.ts'
+
+/** Where in the client's body a message, a part or a tool comes from, for errors that name it. */
+export type Places = WeakMap<object, string>
+
+/** An item, and its place: `input[3]`. */
+export type PlacedItem = { item: InputItem; at: string }
+
+type Item<T extends string> = Extract<InputItem, { type: T }>
+type MessageItem = Extract<InputItem, { role: string }>
+type ToolCalls = NonNullable<Message['tool_calls']>
+/** An answer of the past under way: the house has reasoning, then words, then calls in one message. */
+type Draft = { at: string; reasoning: Reasoning[]; texts: string[]; refusals: string[]; calls: ToolCalls }
+
+export const isMessage = (item: InputItem): item is MessageItem => 'role' in item
+
+/** All items as messages. What is no part of the conversation (a vendor's own tools at work) is passed over. */
+export function historyOf(items: PlacedItem[], places: Places): Message[] {
+  const made: Message[] = []
+  /** Values of calls, which travel in reasoning items of their own. */
+  const signed = new Map<string, Opaque>()
+  let draft: Draft | undefined
+  const flush = () => {
+    if (draft) add(messageOf(draft), draft.at)
+    draft = undefined
+  }
+  const add = (message: Message, at: string) => {
+    places.set(message, at)
+    made.push(message)
+  }
+  const answering = (at: string): Draft => {
+    draft ??= { at, reasoning: [], texts: [], refusals: [], calls: [] }
+    return draft
+  }
+  for (const { item, at } of items) {
+    if (isMessage(item)) {
+      if (item.role === 'assistant') addWords(answering(at), item, at)
+      else {
+        flush()
+        const content = contentOf(item.content, `${at}.content`, places)
+        add({ role: item.role, content }, at)
+      }
+    } else if (item.type === 'reasoning') {
+      const { piece, call } = reasoningOf(item)
+      if (call !== undefined) {
+        if (piece.opaque) signed.set(call, piece.opaque)
+        continue
+      }
+      // Reasoning that comes after words begins another message; after a call nothing may come between it and its result.
+      if (draft && draft.texts.length + draft.refusals.length > 0 && draft.calls.length === 0) flush()
+      answering(at).reasoning.push(piece)
+    } else if (item.type === 'function_call') {
+      const { call_id, name, arguments: text } = item
+      answering(at).calls.push({ id: call_id, type: 'function', function: { name, arguments: text } })
+    } else if (item.type === 'function_call_output') {
+      flush()
+      const content = contentOf(item.output, `${at}.output`, places)
+      add({ role: 'tool', tool_call_id: item.call_id, content }, at)
+    } else if (item.type === undefined || item.type === 'item_reference') throw notKept(at, item.id)
+  }
+  flush()
+  for (const { tool_calls = [] } of made) {
+    for (const call of tool_calls) {
+      const opaque = signed.get(call.id)
+      if (opaque) call.opaque = opaque
+    }
+  }
+  return made
+}
+
+/** A reference that nothing stands behind. */
+export function notKept(at: string, id: string): GatewayError {
+  const param = `${at}.id`
+  return new GatewayError(
+    'invalid_value',
+    `Item with id '${id.slice(0, 80)}' not found: "${param}" must be the id of an item of a response that was stored.`,
+    { param },
+  )
+}
+
+function addWords(draft: Draft, { content }: MessageItem, at: string): void {
+  if (typeof content === 'string') {
+    draft.texts.push(content)
+    return
+  }
+  for (const [index, part] of content.entries()) {
+    if (part.type === 'refusal') draft.refusals.push(part.refusal)
+    else if (part.type === 'output_text' || part.type === 'input_text') draft.texts.push(part.text)
+    else {
+      const param = `${at}.content[${index}].type`
+      throw new GatewayError(
+        'unsupported_parameter',
+        `"${param}" must be "output_text" or "refusal" in a message of the assistant, not "${part.type}".`,
+        { param },
+      )
+    }
+  }
+}
+
+/** Text alone is one string, which every vendor takes. */
+function contentOf(content: string | InputPart[], at: string, places: Places): string | ContentPart[] {
+  if (typeof content === 'string') return content
+  const parts = content.map((part, index) => {
+    const made = partOf(part, `${at}[${index}]`)
+    places.set(made, `${at}[${index}]`)
+    return made
+  })
+  const [first] = parts
+  if (parts.length === 0) return ''
+  return parts.length === 1 && first?.type === 'text' ? first.text : parts
+}
+
+function partOf(part: InputPart, at: string): ContentPart {
+  if (part.type === 'input_text' || part.type === 'output_text') return { type: 'text', text: part.text }
+  if (part.type === 'refusal' || part.type === 'input_audio') return part
+  if (part.type === 'input_image') {
+    const { image_url: url, detail, file_id } = part
+    if (url !== undefined) return { type: 'image_url', image_url: { url, ...(detail === undefined ? {} : { detail }) } }
+    throw file_id === undefined
+      ? new GatewayError('missing_required_parameter', `"${at}.image_url" is required.`, { param: `${at}.image_url` })
+      : fileRefused(`${at}.file_id`, 'image_url')
+  }
+  const { file_data, file_url, file_id, filename } = part
+  const named = filename === undefined ? {} : { filename }
+  if (file_data !== undefined) return { type: 'file', file: { file_data, ...named } }
+  if (file_url !== undefined) return { type: 'file', file: { file_url, ...named } }
+  if (file_id !== undefined) throw fileRefused(`${at}.file_id`, 'file_data" or "file_url')
+  throw new GatewayError('missing_required_parameter', `"${at}.file_data" is required.`, { param: `${at}.file_data` })
+}
+
+function fileRefused(param: string, instead: string): GatewayError {
+  return new GatewayError(
+    'unsupported_parameter',
+    `"${param}" is not supported: files are kept by one vendor and unknown to all others; give "${instead}".`,
+    { param },
+  )
+}
+
+/** One piece: what was told of it, and what its vendor wants back. */
+function reasoningOf({ id, summary = [], content = [], encrypted_content }: Item<'reasoning'>): {
+  piece: Reasoning
+  call?: string | undefined
+} {
+  const told = [...summary, ...content]
+  const text = told.length === 0 ? {} : { text: told.map((part) => part.text).join('\n\n') }
+  if (encrypted_content === undefined || encrypted_content === '') return { piece: text }
+  const { opaque, call } = uncarry(encrypted_content, id)
+  return { piece: { ...text, opaque }, call }
+}
+
+function messageOf({ reasoning, texts, refusals, calls }: Draft): Message {
+  const words = texts.join('')
+  const isSilent = words === '' && reasoning.length + calls.length + refusals.length > 0
+  const message: Message = { role: 'assistant', content: isSilent ? null : words }
+  const pieces = reasoning.filter(({ text, opaque }) => text !== undefined || opaque !== undefined)
+  const plain = pieces.map(({ text = '' }) => text).join('')
+  if (plain !== '') message.reasoning_content = plain
+  // Plain words alone are wanted back by some vendors; what was signed is for its own vendor only.
+  if (pieces.some(({ opaque }) => opaque)) message.reasoning_details = pieces
+  if (refusals.length > 0) message.refusal = refusals.join('')
+  if (calls.length > 0) message.tool_calls = calls
+  return message
+}

@@ -1,0 +1,32 @@
+/** Members that are `null` are absent: the client libraries of responses write many of them. */
+
+/** A body holds items, they parts, they what is in them; a tool's place is as deep. Lists count nothing. */
+const DEPTH = 4
+
+/** Members whose value is the client's own data, in which a `null` is one. */
+const OWN_DATA = new Set(['parameters', 'schema', 'metadata'])
+
+/** The same object where there is none; nothing is copied in vain. */
+export function withoutNulls<T>(value: T, depth = DEPTH): T {
+  if (Array.isArray(value)) {
+    let list: unknown[] | undefined
+    for (const [index, item] of value.entries()) {
+      const cleaned = withoutNulls(item, depth)
+      if (cleaned === item) continue
+      list ??= [...value]
+      list[index] = cleaned
+    }
+    return (list ?? value) as T
+  }
+  if (typeof value !== 'object' || value === null || depth < 0) return value
+  let copy: Record<string, unknown> | undefined
+  for (const [name, member] of Object.entries(value)) {
+    const cleaned = OWN_DATA.has(name) || member === null ? member : withoutNulls(member, depth - 1)
+    if (cleaned === member && member !== null) continue
+    const changed: Record<string, unknown> = copy ?? { ...(value as Record<string, unknown>) }
+    if (member === null) delete changed[name]
+    else changed[name] = cleaned
+    copy = changed
+  }
+  return (copy ?? value) as T
+}

@@ -1,0 +1,162 @@
+/** The responses dialect: a client's JSON into the house's words, refused with the place and the rule. */
+import { checker } from '../../kit/checker.ts'
+import type { Clock } from '../../kit/clock.ts'
+import { diagnose, foundText } from '../../kit/diagnose.ts'
+import { refusalOf } from '../../models/refusal.ts'
+import type { ChatRequest } from '../../spec/chat-request.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Message } from '../../spec/message.ts'
+import type { Conversation, KeptResponses } from '../responses-kept.ts'
+import type { Dialect } from './dialect.ts'
+import { inClientWords } from './responses-error.ts'
+import { historyOf, type PlacedItem, type Places } from './responses-history.ts'
+import { withoutNulls } from './responses-nulls.ts'
+import {
+  type InputItem,
+  ITEM_TYPES,
+  PASSED_OVER,
+  ResponsesAnswer,
+  ResponsesEvent,
+  ResponsesRequest,
+} from './responses-schema.ts'
+import { toolsOf } from './responses-tools.ts'
+import { createResponsesWriter } from './responses-writer.ts'
+
+const check = checker(ResponsesRequest)
+
+/** `kept` is where answers are remembered; without it a request says all of itself, and nothing is kept. */
+export function responsesDialect({ kept, clock }: { kept?: KeptResponses; clock: Clock }): Dialect {
+  const places: Places = new WeakMap()
+  return {
+    family: 'chatcompat-response',
+    id_prefix: 'resp_',
+    path: '/v1/responses',
+    operation: {
+      summary: 'Create a response',
+      description:
+        'With `stream: true` the answer is a stream of named, numbered server-sent events, ended by `response.completed`, ' +
+        '`response.incomplete` or `response.failed`. It is kept for 30 days unless `store` is false.',
+      tag: 'Chat',
+      request: ResponsesRequest,
+      response: ResponsesAnswer,
+      stream: ResponsesEvent,
+      errors: ['previous_response_not_found'],
+      example: { model: 'sandbox/general', input: 'What is Gatehouse?' },
+    },
+    parse: (body) => requestOf(checkedRequest(body), { items: [], ids: [] }, places),
+    async read(body, { caller }) {
+      const asked = checkedRequest(body)
+      const { previous_response_id } = asked
+      const before =
+        kept && previous_response_id !== undefined
+          ? await kept.conversation(previous_response_id, caller.token_id)
+          : { items: [], ids: [] }
+      const own = itemsOf(asked.input)
+      const input = kept ? await kept.resolved(own, caller.token_id) : own
+      const request = requestOf({ ...asked, input }, before, places)
+      const keep =
+        kept && asked.store !== false ? kept.keeper({ caller, before, input, previous_response_id }) : undefined
+      return {
+        request,
+        writer: (head, limited) => createResponsesWriter({ head, asked, request: limited, keep, clock }),
+      }
+    },
+    writer: (head, request) =>
+      createResponsesWriter({ head, asked: { model: head.model }, request, keep: undefined, clock }),
+    inClientWords: (error, request) => inClientWords(error, request, places),
+  }
+}
+
+/** `null` is absent, and unknown fields are not looked at. Throws GatewayError naming the client's field and what it may be. */
+export function checkedRequest(body: unknown): ResponsesRequest {
+  if (!isRecord(body)) throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  const request = withoutNulls(body)
+  refuseWhatCannotBe(request)
+  if (!check.Check(request)) throw refusalOf(diagnose(ResponsesRequest, request))
+  return request
+}
+
+/** The request in the house's words, after what was said `before`. */
+export function requestOf(asked: ResponsesRequest, before: Conversation, places: Places = new WeakMap()): ChatRequest {
+  const instructions: Message[] =
+    asked.instructions === undefined || asked.instructions === ''
+      ? []
+      : [{ role: 'system', content: asked.instructions }]
+  for (const message of instructions) places.set(message, 'instructions')
+  const isPlain = typeof asked.input === 'string'
+  const history: PlacedItem[] = [
+    ...before.items.map((item) => ({ item, at: 'previous_response_id' })),
+    ...itemsOf(asked.input).map((item, index) => ({ item, at: isPlain ? 'input' : `input[${index}]` })),
+  ]
+  const said = historyOf(history, places)
+  if (said.length === 0) {
+    throw new GatewayError('missing_required_parameter', '"input" is required.', { param: 'input' })
+  }
+  const request: ChatRequest = { model: asked.model, messages: [...instructions, ...said], ...toolsOf(asked, places) }
+  for (const field of SAME) if (asked[field] !== undefined) Object.assign(request, { [field]: asked[field] })
+  if (asked.max_output_tokens !== undefined) request.max_tokens = asked.max_output_tokens
+  const { format, verbosity } = asked.text ?? {}
+  if (verbosity !== undefined) request.verbosity = verbosity
+  if (format) request.response_format = formatOf(format)
+  const { effort, generate_summary, summary = generate_summary } = asked.reasoning ?? {}
+  if (effort !== undefined) request.reasoning_effort = effort
+  if (summary !== undefined) request.reasoning_summary = summary
+  if (asked.include?.includes('message.output_text.logprobs') || asked.top_logprobs) request.logprobs = true
+  return request
+}
+
+export const itemsOf = (input: ResponsesRequest['input'] = []): InputItem[] =>
+  typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input
+
+/** Fields of the same name and meaning. */
+const SAME = [
+  'stream',
+  'temperature',
+  'top_p',
+  'parallel_tool_calls',
+  'top_logprobs',
+  'metadata',
+  'user',
+  'safety_identifier',
+  'service_tier',
+  'prompt_cache_key',
+] as const
+
+function formatOf(
+  format: NonNullable<NonNullable<ResponsesRequest['text']>['format']>,
+): NonNullable<ChatRequest['response_format']> {
+  if (format.type !== 'json_schema') return format
+  const { type, ...json_schema } = format
+  return { type, json_schema }
+}
+
+/** Fields that would change what the answer is, and why they cannot be honoured. */
+const REFUSED: { field: string; asks(value: unknown): boolean; instead: string }[] = [
+  { field: 'background', asks: (value) => value === true, instead: 'ask with "stream": true, or wait for the answer' },
+  { field: 'conversation', asks: () => true, instead: 'go on from a response with "previous_response_id"' },
+  {
+    field: 'prompt',
+    asks: () => true,
+    instead: 'prompts are kept by one vendor; write it out in "instructions" and "input"',
+  },
+  { field: 'moderation', asks: () => true, instead: 'it is known to its own vendor only; leave it out' },
+]
+
+function refuseWhatCannotBe(asked: Record<string, unknown>): void {
+  for (const { field, asks, instead } of REFUSED) {
+    if (asked[field] === undefined || !asks(asked[field])) continue
+    throw unsupported(field, `"${field}" is not supported: ${instead}.`)
+  }
+  const known: string[] = [...ITEM_TYPES, ...PASSED_OVER]
+  for (const [index, item] of (Array.isArray(asked.input) ? asked.input : []).entries()) {
+    const type = isRecord(item) ? item.type : undefined
+    if (typeof type !== 'string' || known.includes(type)) continue
+    const param = `input[${index}].type`
+    throw unsupported(param, `"${param}" is "${type.slice(0, 60)}"; known are ${ITEM_TYPES.join(', ')}.`)
+  }
+}
+
+const unsupported = (param: string, message: string) => new GatewayError('unsupported_parameter', message, { param })
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

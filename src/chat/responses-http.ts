@@ -1,0 +1,133 @@
+/** Kept responses over HTTP: read, listed by what they were made from, deleted. */
+import Type from 'typebox'
+import type { Context, Route } from '../http/context.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { JsonObject } from '../spec/task.ts'
+import { ResponsesAnswer } from './dialects/responses-schema.ts'
+import { type OutputItem, shown } from './dialects/responses-stream.ts'
+import type { KeptResponses } from './responses-kept.ts'
+
+const Deleted = Type.Object(
+  { id: Type.String(), object: Type.Literal('response'), deleted: Type.Literal(true) },
+  { title: 'ResponseDeleted' },
+)
+const ItemList = Type.Object(
+  {
+    object: Type.Literal('list'),
+    data: Type.Array(Type.Record(Type.String(), Type.Unknown())),
+    first_id: Type.Union([Type.String(), Type.Null()]),
+    last_id: Type.Union([Type.String(), Type.Null()]),
+    has_more: Type.Boolean(),
+  },
+  { title: 'ResponseItemList' },
+)
+
+const PATH = '/v1/responses/:response_id'
+const params = { response_id: 'The id of a response that was stored.' }
+const include = { description: '`reasoning.encrypted_content` shows it.', schema: Type.String() }
+const tag = 'Chat'
+
+export function responseRoutes({ kept }: { kept: KeptResponses }): Route[] {
+  const idOf = ({ params: given }: Context): string => given.response_id ?? ''
+  const found = (context: Context) => kept.find(idOf(context), context.caller.token_id)
+
+  const retrieve: Route = {
+    method: 'GET',
+    path: PATH,
+    operation: {
+      summary: 'Retrieve a response',
+      tag,
+      params,
+      query: { include },
+      response: ResponsesAnswer,
+      errors: ['response_not_found', 'unsupported_parameter'],
+    },
+    async handle(context) {
+      const query = queryOf(context)
+      if (query.get('stream') === 'true') {
+        throw new GatewayError('unsupported_parameter', '"stream" is not supported here: the response has ended.', {
+          param: 'stream',
+        })
+      }
+      const { response } = await found(context)
+      return Response.json(visible(response, includes(query)))
+    },
+  }
+
+  const remove: Route = {
+    method: 'DELETE',
+    path: PATH,
+    operation: { summary: 'Delete a response', tag, params, response: Deleted, errors: ['response_not_found'] },
+    async handle(context) {
+      const id = idOf(context)
+      await kept.remove(id, context.caller.token_id)
+      return Response.json({ id, object: 'response', deleted: true })
+    },
+  }
+
+  const inputItems: Route = {
+    method: 'GET',
+    path: `${PATH}/input_items`,
+    operation: {
+      summary: 'List what a response was made from',
+      description: 'With the turns before it, where it goes on from another response.',
+      tag,
+      params,
+      query: {
+        after: { description: 'The item after which to go on.', schema: Type.String() },
+        limit: { description: 'How many, at most.', schema: Type.Integer({ minimum: 1, maximum: 100, default: 20 }) },
+        order: { description: 'By time.', schema: Type.Enum(['asc', 'desc'], { default: 'desc' }) },
+        include,
+      },
+      response: ItemList,
+      errors: ['response_not_found', 'invalid_value'],
+    },
+    async handle(context) {
+      const query = queryOf(context)
+      const { limit, order, after } = pageOf(query)
+      const all = await kept.inputOf(idOf(context), context.caller.token_id)
+      const ordered = order === 'asc' ? all : all.toReversed()
+      const start = after === null ? 0 : ordered.findIndex(({ id }) => id === after) + 1
+      if (after !== null && start === 0) throw invalid('after', 'must be the id of an item of this list')
+      const data = ordered.slice(start, start + limit).map((item) => itemOf(item, includes(query)))
+      const has_more = ordered.length > start + limit
+      return Response.json({ object: 'list', data, first_id: idAt(data, 0), last_id: idAt(data, -1), has_more })
+    },
+  }
+
+  return [retrieve, remove, inputItems]
+}
+
+const invalid = (param: string, rule: string) => new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
+
+const queryOf = ({ request }: Context): URLSearchParams => new URL(request.url).searchParams
+
+/** Lists come as `include[]=a&include[]=b` or `include=a`, by client. */
+const includes = (query: URLSearchParams): boolean =>
+  [...query.getAll('include[]'), ...query.getAll('include')].includes('reasoning.encrypted_content')
+
+function pageOf(query: URLSearchParams): { limit: number; order: 'asc' | 'desc'; after: string | null } {
+  const limit = Number(query.get('limit') ?? 20)
+  if (!Number.isInteger(limit) || limit < 1 || limit > 100) throw invalid('limit', 'must be an integer from 1 to 100')
+  const order = query.get('order') ?? 'desc'
+  if (order !== 'asc' && order !== 'desc') throw invalid('order', 'must be "asc" or "desc"')
+  return { limit, order, after: query.get('after') }
+}
+
+const idAt = (data: JsonObject[], index: number): string | null => (data.at(index)?.id as string | undefined) ?? null
+
+/** The response as it was answered: what its vendor wants back is kept with it, and shown when asked for. */
+function visible(response: JsonObject, tells_encrypted: boolean): JsonObject {
+  const output = Array.isArray(response.output) ? response.output : []
+  return { ...response, output: output.map((item) => itemOf(item as JsonObject, tells_encrypted)) }
+}
+
+/** Items of the input in the form of items of the output: a text is a list of parts. */
+function itemOf(item: JsonObject, tells_encrypted: boolean): JsonObject {
+  const plain = shown(item as unknown as OutputItem, tells_encrypted) as JsonObject
+  if (typeof plain.role !== 'string') return plain
+  if (typeof plain.content !== 'string') return { type: 'message', ...plain }
+  const type = plain.role === 'assistant' ? 'output_text' : 'input_text'
+  const part = { type, text: plain.content, ...(type === 'output_text' ? { annotations: [] } : {}) }
+  return { status: 'completed', ...plain, type: 'message', content: [part] }
+}

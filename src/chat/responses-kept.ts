@@ -1,0 +1,135 @@
+/** Answers that are kept for their clients: what a request goes on from, and what it refers to. */
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Json, JsonObject } from '../spec/task.ts'
+import type { Caller } from '../spec/token.ts'
+import type { ResponseStore, StoredResponse } from '../store/store.ts'
+import { notKept } from './dialects/responses-history.ts'
+import type { InputItem } from './dialects/responses-schema.ts'
+
+/** What was said before a request, and in which responses. */
+export type Conversation = { items: InputItem[]; ids: string[] }
+
+/** Remembers an answer. */
+export type Keep = (response: JsonObject & { id: string; created_at: number }) => Promise<void>
+
+type Going = { caller: Caller; before: Conversation; input: InputItem[]; previous_response_id: string | undefined }
+
+export type KeptResponses = {
+  /** All that was said up to the end of this response. Throws `previous_response_not_found`. */
+  conversation(response_id: string, token_id: string): Promise<Conversation>
+  /** The items with those in the place of others that refer to them. Throws for one that is not kept. */
+  resolved(items: InputItem[], token_id: string): Promise<InputItem[]>
+  keeper(going: Going): Keep
+  /** One response of this token. Throws `response_not_found`. */
+  find(response_id: string, token_id: string): Promise<StoredResponse>
+  /** What a response was made from, the oldest first. Throws `response_not_found`. */
+  inputOf(response_id: string, token_id: string): Promise<JsonObject[]>
+  /** Throws `response_not_found`. */
+  remove(response_id: string, token_id: string): Promise<void>
+}
+
+/** As long as the vendor of this dialect keeps them. */
+const KEPT_SECONDS = 30 * 86_400
+/** How often, and how many at once, what is over its time is looked for: beside another write, so it costs little. */
+const FORGET_SECONDS = 60
+const FORGET_AT_ONCE = 100
+
+/** The ids of an answer's items hold the answer's own: `resp_<name>` has `msg_<name>_0`, and its input `msg_<name>_in0`. */
+const ITEM_ID = /^[a-z]+_([A-Za-z0-9]+)_\d+$/
+
+export const itemId = (response_id: string, kind: string, index: number | string): string =>
+  `${kind}_${response_id.slice('resp_'.length)}_${index}`
+
+export function createKeptResponses({ store, clock }: { store: ResponseStore; clock: Clock }): KeptResponses {
+  let lookedAt = 0
+  const now = () => unixSeconds(clock)
+
+  async function forget(): Promise<void> {
+    if (now() - lookedAt < FORGET_SECONDS) return
+    lookedAt = now()
+    await store.forget(now(), FORGET_AT_ONCE)
+  }
+
+  async function find(response_id: string, token_id: string): Promise<StoredResponse> {
+    const [found] = await store.find([response_id], token_id, now())
+    if (found) return found
+    throw notFound(response_id)
+  }
+
+  return {
+    find,
+
+    async conversation(response_id, token_id) {
+      const turns = await store.conversation(response_id, token_id, now())
+      const [first] = turns
+      if (!first) throw previousNotFound(response_id)
+      if (first.previous_id !== null) throw previousNotFound(first.previous_id)
+      return { items: turns.flatMap(saidIn) as InputItem[], ids: turns.map((turn) => turn.response_id) }
+    },
+
+    async resolved(items, token_id) {
+      const wanted = new Map<string, string>()
+      for (const item of items) {
+        const [, name] = isReference(item) ? (ITEM_ID.exec(item.id) ?? []) : []
+        if (name !== undefined) wanted.set(name, `resp_${name}`)
+      }
+      if (wanted.size === 0 && !items.some(isReference)) return items
+      const found = await store.find([...wanted.values()], token_id, now())
+      const byId = new Map(found.flatMap(outputOf).map((item) => [item.id, item]))
+      return items.map((item, index) => {
+        if (!isReference(item)) return item
+        const referred = byId.get(item.id)
+        if (referred) return referred as unknown as InputItem
+        throw notKept(`input[${index}]`, item.id)
+      })
+    },
+
+    keeper:
+      ({ caller, before, input, previous_response_id = null }) =>
+      async (response) => {
+        const { id, created_at } = response
+        const items = input.map((item, index) => ({ id: itemId(id, kindOf(item), `in${index}`), ...item }))
+        const row = { response_id: id, token_id: caller.token_id, previous_id: previous_response_id, created_at }
+        await store.add(
+          { ...row, expires_at: created_at + KEPT_SECONDS, input: items as unknown as JsonObject[], response },
+          before.ids,
+        )
+        await forget()
+      },
+
+    async inputOf(response_id, token_id) {
+      const turns = await store.conversation(response_id, token_id, now())
+      const last = turns.at(-1)
+      if (!last) throw notFound(response_id)
+      return [...turns.slice(0, -1).flatMap(saidIn), ...last.input]
+    },
+
+    async remove(response_id, token_id) {
+      if (!(await store.remove(response_id, token_id))) throw notFound(response_id)
+    },
+  }
+}
+
+type Reference = Extract<InputItem, { type?: 'item_reference' }> & { id: string }
+const isReference = (item: InputItem): item is Reference =>
+  !('role' in item) && (item.type === 'item_reference' || item.type === undefined)
+
+const isItem = (value: Json): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const outputOf = ({ response: { output } }: StoredResponse): JsonObject[] =>
+  Array.isArray(output) ? output.filter(isItem) : []
+const saidIn = (turn: StoredResponse): JsonObject[] => [...turn.input, ...outputOf(turn)]
+
+const KINDS: Record<string, string> = { function_call: 'fc', function_call_output: 'fco', reasoning: 'rs' }
+const kindOf = ({ type = 'message' }: InputItem): string => KINDS[type] ?? 'msg'
+
+const notFound = (response_id: string) =>
+  new GatewayError('response_not_found', `Response with id '${response_id.slice(0, 80)}' not found.`)
+
+const previousNotFound = (response_id: string) =>
+  new GatewayError(
+    'previous_response_not_found',
+    `Previous response with id '${response_id.slice(0, 80)}' not found.`,
+    { param: 'previous_response_id' },
+  )
