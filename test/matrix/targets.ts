@@ -1,14 +1,39 @@
 /** What stands behind the gateway: the sandbox, and a vendor on loopback for each native kind; one line each. */
 import type { ModelConfig, ProviderConfig, ProviderKind } from '../../src/config/schema.ts'
 import { chatcompatWire } from './vendors/chatcompat.ts'
+import { contentgenWire } from './vendors/contentgen-compat.ts'
 import { messagesWire } from './vendors/messages-compat.ts'
 import { type Played, playVendor, type Wire } from './vendors/play.ts'
+import { responsesWire } from './vendors/responses-compat.ts'
 
-/** A kind of provider, the wire that its vendor speaks, the end of its base address, the vendor's own model, and what
- * the operator says of it. */
-const KINDS: { kind: ProviderKind; wire: Wire; path: string; model: string; more?: ModelConfig }[] = [
+type Kind = {
+  kind: ProviderKind
+  wire: Wire
+  /** The end of the base address. */
+  path: string
+  /** The vendor's own model. */
+  model: string
+  /** What the operator says of the provider, and of the model. */
+  provider?: ProviderConfig
+  more?: ModelConfig
+  lacks?: Target['lacks']
+}
+
+/** The vendor tells what it thought only where it is asked to. */
+const SUMMARIES: ProviderConfig = { request_defaults: { reasoning_summary: 'auto' } }
+
+const KINDS: Kind[] = [
   { kind: 'chatcompat', wire: chatcompatWire, path: '/v1', model: 'm', more: { fields: ['thinking_enabled'] } },
   { kind: 'messages-compat', wire: messagesWire, path: '/v1', model: 'claude-sonnet-4-6' },
+  {
+    kind: 'responses-compat',
+    wire: responsesWire,
+    path: '/v1',
+    model: 'gpt-5.1',
+    provider: SUMMARIES,
+    lacks: ['stop'],
+  },
+  { kind: 'contentgen-compat', wire: contentgenWire, path: '/v1beta', model: 'gemini-3.5-flash' },
 ]
 
 export type Target = {
@@ -17,6 +42,8 @@ export type Target = {
   model: string
   /** The model that thinks, where it is another. */
   thinker: string
+  /** What the vendor cannot do by its own design: it is refused by name. */
+  lacks: readonly 'stop'[]
   /** None behind the sandbox. */
   vendor: Played | undefined
 }
@@ -28,7 +55,13 @@ export type Targets = {
   stop(): Promise<void>
 }
 
-const SANDBOX = { name: 'sandbox', model: 'sandbox/general', thinker: 'sandbox/vision', vendor: undefined }
+const SANDBOX: Target = {
+  name: 'sandbox',
+  model: 'sandbox/general',
+  thinker: 'sandbox/vision',
+  lacks: [],
+  vendor: undefined,
+}
 /** For tables that are written before anything runs. */
 export const TARGET_NAMES = [SANDBOX.name, ...KINDS.map(({ kind }) => kind)]
 
@@ -38,10 +71,19 @@ export function startTargets(): Targets {
   return {
     targets: [
       SANDBOX,
-      ...started.map(({ kind, vendor }) => ({ name: kind, model: `${kind}/m`, thinker: `${kind}/m`, vendor })),
+      ...started.map(({ kind, lacks = [], vendor }) => ({
+        name: kind,
+        model: `${kind}/m`,
+        thinker: `${kind}/m`,
+        lacks,
+        vendor,
+      })),
     ],
     providers: Object.fromEntries(
-      started.map(({ kind, path, vendor }) => [kind, { kind, base_url: `${vendor.origin}${path}`, key: 'vendor-key' }]),
+      started.map(({ kind, path, provider = {}, vendor }) => [
+        kind,
+        { kind, base_url: `${vendor.origin}${path}`, key: 'vendor-key', ...provider },
+      ]),
     ),
     models: Object.fromEntries(
       started.map(({ kind, model, more = {} }) => [`${kind}/m`, { targets: [{ provider: kind, model }], ...more }]),

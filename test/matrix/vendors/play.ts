@@ -9,9 +9,9 @@ export type Wire = {
   /** Reads a request. A string is why this vendor refuses it. */
   hear(body: Body, path: string): Heard | string
   isStreamed(body: Body, path: string): boolean
-  whole(said: Said, model: string): unknown
+  whole(said: Said, model: string, asked: unknown): unknown
   /** The events of a stream: objects are sent as `data:`, strings as they are. */
-  events(said: Said, model: string): (object | string)[]
+  events(said: Said, model: string, asked: unknown): (object | string)[]
   /** Whether a stream ends with `data: [DONE]`. */
   isDone: boolean
   failure(status: number, message: string): unknown
@@ -50,8 +50,8 @@ function answerTo(wire: Wire, request: VendorRequest, broken: Promise<void>): An
   const { status, cut_after, hang_after, error_after } = said.faults
   if (status !== undefined) return whole(wire.failure(status, `refused with ${status}, as asked`), { status })
   const model = wire.model(body, path)
-  if (!wire.isStreamed(body, path)) return whole(wire.whole(said, model))
-  const events = wire.events(said, model)
+  if (!wire.isStreamed(body, path)) return whole(wire.whole(said, model, body))
+  const events = wire.events(said, model, body)
   if (error_after !== undefined) {
     return stream([...events.slice(0, error_after), broken, wire.failed()], { done: false })
   }

@@ -1,0 +1,155 @@
+/** A vendor that speaks generate content: calls come whole, ends are `STOP` whatever ended, thoughts are signed. */
+import type { Heard, Said } from '../mind.ts'
+import type { JsonSchema, Picture, Result } from '../words.ts'
+import type { Wire } from './play.ts'
+
+type Part = {
+  text?: string
+  thought?: boolean
+  thoughtSignature?: string
+  inlineData?: { mimeType: string; data: string }
+  functionCall?: { id?: string; name: string; args: unknown }
+  functionResponse?: { id?: string; name: string; response: Record<string, unknown> }
+}
+type Content = { role?: string; parts: Part[] }
+type Body = {
+  contents: Content[]
+  systemInstruction?: { parts: Part[] }
+  tools?: { functionDeclarations?: { name: string; description?: string; parametersJsonSchema?: JsonSchema }[] }[]
+  toolConfig?: { functionCallingConfig?: { mode?: string; allowedFunctionNames?: string[] } }
+  generationConfig?: {
+    maxOutputTokens?: number
+    stopSequences?: string[]
+    responseMimeType?: string
+    responseJsonSchema?: JsonSchema
+    thinkingConfig?: { includeThoughts?: boolean; thinkingLevel?: string; thinkingBudget?: number }
+  }
+}
+
+const SIGNATURES = ['bWF0cml4IHNpZ25hdHVyZQ==', 'skip_thought_signature_validator']
+
+const textOf = (parts: Part[] = []) => parts.flatMap(({ text, thought }) => (text && !thought ? [text] : [])).join('\n')
+
+/** What the true vendor says no to. */
+function refusalOf({ contents }: Body): string | undefined {
+  if (contents.length === 0) return 'contents is not specified'
+  for (const [at, { role, parts }] of contents.entries()) {
+    if (role !== 'user' && role !== 'model') return 'Please use a valid role: user, model.'
+    const calls = parts.filter(({ functionCall }) => functionCall)
+    if (calls.length === 0) continue
+    if (!SIGNATURES.includes(calls[0]?.thoughtSignature ?? ''))
+      return `Function call is missing a thought_signature in functionCall parts. contents.${at}`
+    const answers = (contents[at + 1]?.parts ?? []).filter(({ functionResponse }) => functionResponse)
+    if (answers.length !== calls.length)
+      return 'Please ensure that the number of function response parts is equal to the number of function call parts'
+  }
+  return undefined
+}
+
+function hear(body: Body): Heard | string {
+  const refusal = refusalOf(body)
+  if (refusal) return refusal
+  const { contents, systemInstruction, tools = [], toolConfig, generationConfig: config = {} } = body
+  const isAsked = ({ role, parts }: Content) => role === 'user' && parts.some((part) => !part.functionResponse)
+  const at = contents.findLastIndex(isAsked)
+  const last = contents[at]?.parts ?? []
+  const results: Result[] = contents.slice(at + 1).flatMap(({ parts }) =>
+    parts.flatMap(({ functionResponse }) => {
+      if (!functionResponse) return []
+      const { id = '', name, response } = functionResponse
+      const text = String(response.output ?? response.result ?? response.error ?? JSON.stringify(response))
+      return [{ id, name, text, is_error: response.error !== undefined }]
+    }),
+  )
+  const { mode, allowedFunctionNames: allowed = [] } = toolConfig?.functionCallingConfig ?? {}
+  const pictures: Picture[] = last.flatMap(({ inlineData }) =>
+    inlineData ? [{ media_type: inlineData.mimeType, data: inlineData.data }] : [],
+  )
+  return {
+    system: textOf(systemInstruction?.parts),
+    question: textOf(last),
+    pictures,
+    results,
+    turns: contents.length,
+    tools: tools.flatMap(({ functionDeclarations = [] }) =>
+      functionDeclarations.map(({ name, description = '', parametersJsonSchema: parameters = {} }) => ({
+        name,
+        description,
+        parameters,
+      })),
+    ),
+    demanded: mode === 'ANY' ? (allowed[0] ?? true) : undefined,
+    schema: config.responseJsonSchema,
+    is_thinking: config.thinkingConfig?.includeThoughts === true,
+    max_tokens: config.maxOutputTokens,
+    stops: config.stopSequences ?? [],
+  }
+}
+
+const usageOf = ({ usage: { input, cached, output, reasoning } }: Said) => ({
+  promptTokenCount: input,
+  cachedContentTokenCount: cached,
+  candidatesTokenCount: output - reasoning,
+  ...(reasoning > 0 ? { thoughtsTokenCount: reasoning } : {}),
+  totalTokenCount: input + output,
+  promptTokensDetails: [{ modality: 'TEXT', tokenCount: input }],
+})
+
+const callsOf = ({ calls }: Said): Part[] =>
+  calls.map(({ id, name, pieces }, at) => ({
+    functionCall: { id, name, args: JSON.parse(pieces.join('')) },
+    // Of calls made at once only the first is signed.
+    ...(at === 0 ? { thoughtSignature: SIGNATURES[0] } : {}),
+  }))
+
+const answerOf = (parts: Part[], said: Said, { model, finish }: { model: string; finish: boolean }) => ({
+  candidates: [
+    {
+      content: { parts, role: 'model' },
+      ...(finish ? { finishReason: said.finish === 'length' ? 'MAX_TOKENS' : 'STOP' } : {}),
+      index: 0,
+    },
+  ],
+  usageMetadata: usageOf(said),
+  modelVersion: model,
+  responseId: 'cmVzcG9uc2U',
+})
+
+function whole(said: Said, model: string): unknown {
+  const parts = [
+    ...(said.reasoning.length > 0 ? [{ text: said.reasoning.join(''), thought: true }] : []),
+    ...(said.text.length > 0 ? [{ text: said.text.join('') }] : []),
+    ...callsOf(said),
+  ]
+  return answerOf(parts, said, { model, finish: true })
+}
+
+function events(said: Said, model: string): object[] {
+  const parts: Part[] = [
+    ...said.reasoning.map((text) => ({ text, thought: true })),
+    ...said.text.map((text) => ({ text })),
+    ...callsOf(said),
+  ]
+  return [
+    ...parts.map((part) => answerOf([part], said, { model, finish: false })),
+    answerOf([{ text: '' }], said, { model, finish: true }),
+  ]
+}
+
+const STATUSES: Record<number, string> = { 400: 'INVALID_ARGUMENT', 401: 'UNAUTHENTICATED', 429: 'RESOURCE_EXHAUSTED' }
+const failure = (code: number, message: string) => ({ error: { code, message, status: STATUSES[code] ?? 'INTERNAL' } })
+
+export const contentgenWire: Wire = {
+  hear: (body) => hear(body as Body),
+  isStreamed: (_, path) => path.endsWith(':streamGenerateContent'),
+  whole,
+  events,
+  isDone: false,
+  failure,
+  failed: () => failure(500, 'failed in mid-stream'),
+  model: (_, path) => /models\/([^:]+):/.exec(path)?.[1] ?? '',
+  models: {
+    models: [{ name: 'models/gemini-3.5-flash', displayName: 'V', supportedGenerationMethods: ['generateContent'] }],
+  },
+  counts: { isAsked: (path) => path.endsWith(':countTokens'), answer: { totalTokens: 40 } },
+}
