@@ -27,6 +27,8 @@ import { createOutputs } from './outputs/create-outputs.ts'
 import { createDirectory } from './outputs/directory.ts'
 import type { FileStore } from './outputs/outputs.ts'
 import { createMedia } from './providers/media.ts'
+import { rerankRoutes } from './rerank/http.ts'
+import { createRerank } from './rerank/rerank.ts'
 import { routeTable } from './routes.ts'
 import type { Model } from './spec/model.ts'
 import type { Caller, Token } from './spec/token.ts'
@@ -120,6 +122,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     (use: Omit<Use, 'token_id' | 'model'>) =>
       ledger.record({ token_id, model: id, ...use })
   const embeddings = createEmbeddings({ catalogue, tokenizer, record: recordTexts })
+  const rerank = createRerank({ catalogue, tokenizer, record: recordTexts })
   const outputs = createOutputs({
     files: filesOf(config),
     guardedFetch,
@@ -161,7 +164,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         chatRoute({ chat, dialect: messagesDialect(), settings, clock, log }),
         messagesCountRoute({ catalogue, tokenizer, settings, clock }),
       ],
-      texts: [embeddingsRoute({ embeddings, settings, clock })],
+      texts: [embeddingsRoute({ embeddings, settings, clock }), ...rerankRoutes({ rerank, settings, clock })],
       tasks: taskRoutes({ tasks, outputs, settings, clock }),
       ready: () => store.ping(),
       health: () => tasks.health(),

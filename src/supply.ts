@@ -93,8 +93,8 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
       const known = presetModels(one.config.preset ?? '')
       // Until the vendor has told its models, and if it never does, there are those that everybody knows.
       const listed = discovered.get(id) ?? Object.keys(known).map((model): DiscoveredModel => ({ model }))
-      for (const { model, created } of listed) {
-        const told = created === undefined ? {} : { created }
+      for (const { model, created, families } of listed) {
+        const told = { ...(families ? { families } : {}), ...(created === undefined ? {} : { created }) }
         found[`${id}/${model}`] = { ...known[model], ...told, targets: [{ provider: id, model }] }
       }
     }

@@ -3,6 +3,7 @@ import Type, { type TSchema } from 'typebox'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { MODEL_STATUSES } from '../spec/model.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
+import { Quirks } from './quirks.ts'
 import { OutputsConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 
 const closed = { additionalProperties: false } as const
@@ -52,28 +53,6 @@ export const Timeouts = Type.Object(
 )
 export type Timeouts = Type.Static<typeof Timeouts>
 
-/** How one OpenAI-shaped vendor differs from the pattern: data, not code. */
-export const Quirks = Type.Object(
-  {
-    stream_usage: optional(Type.Boolean({ description: 'Understands stream_options.include_usage. Default true.' })),
-    developer_role: optional(
-      Type.Boolean({
-        description: 'Understands the role `developer`; otherwise it is sent as `system`. Default false.',
-      }),
-    ),
-    tools: optional(Type.Boolean({ description: 'Understands tools. Default true.' })),
-    json_schema: optional(Type.Boolean({ description: 'Understands response_format json_schema. Default true.' })),
-    multiple_choices: optional(Type.Boolean({ description: 'Understands n above 1. Default true.' })),
-    relay: optional(
-      Type.Boolean({
-        description: "Answers to clients that speak the vendor's own dialect pass as they are. Default true.",
-      }),
-    ),
-  },
-  closed,
-)
-export type Quirks = Type.Static<typeof Quirks>
-
 export const PROVIDER_KINDS = [
   'chatcompat',
   'sandbox',
@@ -101,6 +80,7 @@ export const PROVIDER_KINDS = [
   'moonshotai',
   'perplexity',
   'replicate',
+  'rerank-compat',
   'responses-compat',
   'runway',
   'togetherai',

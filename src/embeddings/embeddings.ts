@@ -26,6 +26,8 @@ type EmbeddingsParts = {
 
 /** Calls of one request under way at a time: enough to hide the way to the vendor, too few for its rate limit. */
 const MOST_CALLS_AT_ONCE = 4
+/** All numbers of an answer together: it is held in memory as a whole. The largest that OpenAI gives has 6.3 million. */
+const MOST_NUMBERS = 10_000_000
 
 export function createEmbeddings({ catalogue, tokenizer, record }: EmbeddingsParts): Embeddings {
   return {
@@ -34,6 +36,7 @@ export function createEmbeddings({ catalogue, tokenizer, record }: EmbeddingsPar
       context.note.model = model.id
       const order = applyEmbeddingLimits(model, asked)
       const targets = targetsFor(model, order)
+      if (order.request.dimensions) checkSize(order.inputs.length, order.request.dimensions)
       const note: AccessNote = context.note
       const meter = createTextMeter({
         inputs: order.inputs,
@@ -90,6 +93,7 @@ async function allOf(one: Target, { model, order, context }: Work): Promise<Answ
     try {
       const answer = await provider.embed(call, signal)
       checkVectors(answer.embeddings, { target, count: inputs.length, dimensions: order.request.dimensions })
+      checkSize(order.inputs.length, answer.embeddings[0]?.length ?? 0)
       return answer
     } catch (thrown) {
       failed.abort()
@@ -132,6 +136,16 @@ async function inTurns<Part, Done>(parts: Part[], work: (part: Part) => Promise<
   await Promise.all(Array.from({ length: Math.min(MOST_CALLS_AT_ONCE, parts.length) }, hand))
   if (failure) throw failure.thrown
   return done
+}
+
+function checkSize(inputs: number, dimensions: number): void {
+  if (inputs * dimensions <= MOST_NUMBERS) return
+  const most = Math.floor(MOST_NUMBERS / dimensions)
+  throw new GatewayError(
+    'invalid_value',
+    `"input" may have at most ${most} items with vectors of ${dimensions} dimensions, not ${inputs}.`,
+    { param: 'input' },
+  )
 }
 
 type Wanted = { target: Target; count: number; dimensions: number | undefined }

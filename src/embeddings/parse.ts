@@ -47,10 +47,14 @@ function checkInput(input: unknown): asserts input is EmbeddingRequest['input'] 
   }
   for (const [index, item] of input.entries()) {
     const param = `input[${index}]`
+    if (index === 0 && typeof item !== 'string' && !Array.isArray(item)) {
+      const message = `"${param}" must be a string, a token number, or an array of those, not ${foundText(item)}.`
+      throw refuse('invalid_type', param, message)
+    }
     if (typeof item === 'string' && typeof first === 'string') checkText(item, param)
     else if (Array.isArray(item) && Array.isArray(first)) checkTokens(item, param)
     else {
-      const rule = Array.isArray(first) ? 'an array of token numbers, as the first is,' : 'a string'
+      const rule = Array.isArray(first) ? 'an array of token numbers, as the first is' : 'a string, as the first is'
       throw refuse('invalid_type', param, `"${param}" must be ${rule}, not ${foundText(item)}.`)
     }
   }

@@ -1,5 +1,6 @@
 /** Known vendors and local runtimes, as rows of data. What an operator writes wins over any of it. */
-import type { ProviderConfig, ProviderKind, Quirks } from '../config/schema.ts'
+import type { Quirks } from '../config/quirks.ts'
+import type { ProviderConfig, ProviderKind } from '../config/schema.ts'
 
 export type Preset = {
   /** How it is spoken to. Default: chatcompat. */
@@ -41,7 +42,7 @@ export const PRESETS: Record<string, Preset> = {
   openai: {
     base_url: 'https://api.openai.com/v1',
     key_env: ['OPENAI_API_KEY'],
-    quirks: { developer_role: true },
+    quirks: { developer_role: true, embedding_base64: true },
     fields: { drop: [...OWN_EXTRAS, 'messages.reasoning_content'], rename: { max_tokens: 'max_completion_tokens' } },
     chat_models: {
       include: ['gpt-*', 'chatgpt-*', 'o*', 'ft:*'],
@@ -64,7 +65,8 @@ export const PRESETS: Record<string, Preset> = {
     base_url: 'https://api.mistral.ai/v1',
     key_env: ['MISTRAL_API_KEY'],
     // Its last chunk carries the usage without being asked.
-    quirks: { stream_usage: false },
+    // So many inputs are sure to stay within its tokens a call.
+    quirks: { stream_usage: false, embedding_inputs: 32, embedding_tokens: false },
     fields: {
       drop: [...TUNING, ...OWN_EXTRAS, 'logprobs', 'top_logprobs', 'messages.reasoning_content'],
       rename: { seed: 'random_seed' },
@@ -97,6 +99,7 @@ export const PRESETS: Record<string, Preset> = {
   together: {
     base_url: 'https://api.together.xyz/v1',
     key_env: ['TOGETHER_API_KEY'],
+    quirks: { embedding_tokens: false, rerank: true },
     chat_models: { exclude: ['*flux*', '*guard*'] },
   },
   fireworks: {
@@ -133,23 +136,41 @@ export const PRESETS: Record<string, Preset> = {
   },
   sambanova: { base_url: 'https://api.sambanova.ai/v1', key_env: ['SAMBANOVA_API_KEY'] },
   hyperbolic: { base_url: 'https://api.hyperbolic.xyz/v1', key_env: ['HYPERBOLIC_API_KEY'] },
-  novita: { base_url: 'https://api.novita.ai/openai/v1', key_env: ['NOVITA_API_KEY'] },
+  novita: {
+    base_url: 'https://api.novita.ai/openai/v1',
+    key_env: ['NOVITA_API_KEY'],
+    quirks: { embedding_tokens: false, rerank: true },
+  },
   alibaba: {
     base_url: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1',
     key_env: ['DASHSCOPE_API_KEY'],
     video: 'alibaba',
+    quirks: { embedding_inputs: 10, embedding_tokens: false },
     fields: { rename: { thinking_enabled: 'enable_thinking' } },
   },
   zai: { base_url: 'https://api.z.ai/api/paas/v4', key_env: ['ZAI_API_KEY'] },
-  zhipu: { base_url: 'https://open.bigmodel.cn/api/paas/v4', key_env: ['ZHIPU_API_KEY', 'ZHIPUAI_API_KEY'] },
+  zhipu: {
+    base_url: 'https://open.bigmodel.cn/api/paas/v4',
+    key_env: ['ZHIPU_API_KEY', 'ZHIPUAI_API_KEY'],
+    quirks: { embedding_inputs: 64, embedding_tokens: false },
+  },
   cohere: {
     base_url: 'https://api.cohere.ai/compatibility/v1',
     key_env: ['COHERE_API_KEY', 'CO_API_KEY'],
-    quirks: { multiple_choices: false },
+    quirks: { multiple_choices: false, embedding_inputs: 96, embedding_tokens: false },
     chat_models: { include: ['command*', 'c4ai*'] },
   },
   huggingface: { base_url: 'https://router.huggingface.co/v1', key_env: ['HF_TOKEN'], found_by_key: false },
   github: { base_url: 'https://models.github.ai/inference', key_env: ['GITHUB_TOKEN'], found_by_key: false },
+
+  // Vendors of embeddings and rerankers, which list no models.
+  jina: {
+    base_url: 'https://api.jina.ai/v1',
+    key_env: ['JINA_API_KEY'],
+    found_by_key: false,
+    quirks: { embedding_inputs: 512, embedding_tokens: false, rerank: true },
+    fields: { rename: { input_type: 'task' }, drop: ['user', 'max_tokens_per_doc'] },
+  },
 
   // Vendors of videos. They list no models, so a key alone would bring a provider that serves nothing.
   fal: { kind: 'fal', base_url: 'https://queue.fal.run', key_env: ['FAL_KEY', 'FAL_API_KEY'], found_by_key: false },
@@ -175,16 +196,30 @@ export const PRESETS: Record<string, Preset> = {
   ollama: {
     base_url: 'http://127.0.0.1:11434/v1',
     key_env: [],
-    quirks: { multiple_choices: false },
+    quirks: { multiple_choices: false, embedding_tokens: false },
     local: { port: 11434, owner: 'library' },
   },
-  llamacpp: { base_url: 'http://127.0.0.1:8080/v1', key_env: [], local: { port: 8080, owner: 'llamacpp' } },
-  vllm: { base_url: 'http://127.0.0.1:8000/v1', key_env: [], local: { port: 8000, owner: 'vllm' } },
+  llamacpp: {
+    base_url: 'http://127.0.0.1:8080/v1',
+    key_env: [],
+    quirks: { rerank: true },
+    local: { port: 8080, owner: 'llamacpp' },
+  },
+  vllm: {
+    base_url: 'http://127.0.0.1:8000/v1',
+    key_env: [],
+    quirks: { embedding_base64: true, rerank: true },
+    local: { port: 8000, owner: 'vllm' },
+  },
   lmstudio: {
     base_url: 'http://127.0.0.1:1234/v1',
     key_env: [],
     local: { port: 1234, owner: 'organization_owner' },
   },
   // Another Gatehouse is a vendor like any other; base_url says where.
-  gatehouse: { base_url: 'http://127.0.0.1:8787/v1', key_env: [], quirks: { developer_role: true } },
+  gatehouse: {
+    base_url: 'http://127.0.0.1:8787/v1',
+    key_env: [],
+    quirks: { developer_role: true, embedding_base64: true, rerank: true },
+  },
 }

@@ -2,6 +2,7 @@
 import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageUsage } from '../spec/image-request.ts'
 import type { FailCode, Json, MadeOutput } from '../spec/task.ts'
@@ -207,4 +208,9 @@ export type Provider = {
   close?(): Promise<void>
 }
 
-export type DiscoveredModel = { model: string; created?: number }
+export type DiscoveredModel = {
+  model: string
+  created?: number
+  /** Where it is known to be of other families than chat's. */
+  families?: EndpointFamily[]
+}

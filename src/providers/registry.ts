@@ -4,6 +4,7 @@ import { AI_SDK_KINDS } from './ai-sdk/kinds.ts'
 import { createArk } from './ark.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
 import { settingsOf } from './chatcompat/settings.ts'
+import { createRerankCompat, textMembers } from './chatcompat/texts.ts'
 import { createChatcompatVideo } from './chatcompat-video.ts'
 import { createContentgenCompat } from './contentgen-compat/contentgen-compat.ts'
 import { contentgenSettings } from './contentgen-compat/settings.ts'
@@ -27,13 +28,17 @@ export type ProviderParts = VendorParts & {
 
 const KINDS: { [kind in ProviderKind]: (parts: ProviderParts) => Provider } = {
   ...AI_SDK_KINDS,
-  chatcompat: (parts) => createChatcompat({ ...parts, settings: settingsOf(parts) }),
+  chatcompat(parts) {
+    const settings = settingsOf(parts)
+    return { ...createChatcompat({ ...parts, settings }), ...textMembers({ ...parts, settings }) }
+  },
   ark: createArk,
   'chatcompat-video': createChatcompatVideo,
   'contentgen-compat': (parts) => createContentgenCompat({ ...parts, settings: contentgenSettings(parts) }),
   kling: createKling,
   luma: createLuma,
   'messages-compat': (parts) => createMessagesCompat({ ...parts, settings: messagesSettings(parts) }),
+  'rerank-compat': (parts) => createRerankCompat({ ...parts, settings: settingsOf(parts) }),
   'responses-compat': (parts) => createResponsesCompat({ ...parts, settings: responsesSettings(parts) }),
   runway: createRunway,
   sandbox: ({ id, clock, manual }) => createSandbox({ id, clock, manual }),

@@ -1,9 +1,17 @@
-/** The model list of a vendor, in the shapes that vendors give it, with only its chat models left. */
+/** The model list of a vendor, in the shapes that vendors give it, with only the models left that are served here. */
 import { matchesGlob } from '../../kit/glob.ts'
+import { CHAT_FAMILIES, type EndpointFamily } from '../../spec/endpoint-family.ts'
+import { familiesOfName } from '../model-names.ts'
 import type { DiscoveredModel } from '../provider.ts'
 import { isRecord, type JsonRecord, namedText } from './json.ts'
 
-type Patterns = { include: string[]; exclude: string[] }
+export type OtherFamily = 'embeddings' | 'rerank'
+type Patterns = {
+  include: string[]
+  exclude: string[]
+  /** Families besides chat's that the provider serves. */
+  others?: readonly OtherFamily[]
+}
 
 /** `{data:[..]}` or a bare list; undefined for anything else. Sorted by name, each once. */
 export function readModelList(payload: unknown, patterns: Patterns): DiscoveredModel[] | undefined {
@@ -11,12 +19,14 @@ export function readModelList(payload: unknown, patterns: Patterns): DiscoveredM
   if (!Array.isArray(list)) return undefined
   const found = new Map<string, DiscoveredModel>()
   for (const item of list) {
-    if (!isRecord(item) || !isChatModel(item)) continue
+    if (!isRecord(item) || item.active === false || item.status === 'retired') continue
     // Gemini lists `models/x` and answers to `x`.
     const model = (namedText(item.id) ?? namedText(item.name))?.replace(/^models\//, '')
-    if (model === undefined || !isWanted(model, patterns)) continue
+    if (model === undefined || found.has(model)) continue
+    const other = otherFamily(item, model)
+    if (other ? !patterns.others?.includes(other) : !isChatModel(item) || !isWanted(model, patterns)) continue
     const created = Number.isInteger(item.created) && Number(item.created) > 0 ? { created: Number(item.created) } : {}
-    if (!found.has(model)) found.set(model, { model, ...created })
+    found.set(model, { model, ...created, ...(other ? { families: [other] } : {}) })
   }
   return [...found.values()].sort((left, right) => (left.model < right.model ? -1 : 1))
 }
@@ -26,12 +36,25 @@ function isWanted(model: string, { include, exclude }: Patterns): boolean {
   return include.some((glob) => matchesGlob(glob, name)) && !exclude.some((glob) => matchesGlob(glob, name))
 }
 
+const OTHERS: readonly OtherFamily[] = ['rerank', 'embeddings']
+
+/** By what the vendor says beside the name, else by the name; undefined: chat, or of a trade that is not served. */
+function otherFamily(item: JsonRecord, model: string): OtherFamily | undefined {
+  const { type, architecture, supported_endpoint_types: told } = item
+  const inWords: readonly EndpointFamily[] | undefined = Array.isArray(told) ? told : undefined
+  if (inWords) return inWords.includes(CHAT_FAMILIES[0]) ? undefined : OTHERS.find((one) => inWords.includes(one))
+  const words = isRecord(architecture) && Array.isArray(architecture.output_modalities) // OpenRouter
+  const said = `${typeof type === 'string' ? type : ''} ${words ? architecture.output_modalities : ''}`
+  if (/rerank/i.test(said)) return 'rerank'
+  if (/embed/i.test(said)) return 'embeddings'
+  return OTHERS.find((one) => familiesOfName(model).includes(one))
+}
+
 /** What vendors say beside the name; a model that says nothing is taken for a chat model. */
 function isChatModel(item: JsonRecord): boolean {
-  const { type, capabilities, architecture, supported_endpoint_types, status, active } = item
-  if (active === false || status === 'retired') return false
+  const { type, capabilities, architecture, supported_endpoint_types } = item
   // Together's word; others say `model` or `text-generation` here.
-  if (typeof type === 'string' && /embed|image|audio|video|rerank|moderation|transcribe/i.test(type)) return false
+  if (typeof type === 'string' && /image|audio|video|moderation|transcribe/i.test(type)) return false
   if (isRecord(capabilities) && capabilities.completion_chat === false) return false // Mistral
   if (isRecord(architecture) && Array.isArray(architecture.output_modalities)) {
     if (!architecture.output_modalities.includes('text')) return false // OpenRouter

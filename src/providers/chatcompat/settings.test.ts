@@ -111,7 +111,7 @@ describe('model lists', () => {
   const names = (payload: unknown, preset = 'xai') =>
     readModelList(payload, settings({ preset }).chat_models)?.map(({ model }) => model)
 
-  test('only chat models are taken, each once, sorted', () => {
+  test('only models of the families that are served are taken, each once, sorted', () => {
     const ids = [
       'gpt-4o',
       'o3-mini',
@@ -133,7 +133,27 @@ describe('model lists', () => {
     expect(names({ object: 'list', data: [...ids, ...more].map((id) => ({ id })) }, 'openai')).toEqual([
       'gpt-4o',
       'o3-mini',
+      'text-embedding-3-large',
     ])
+  })
+
+  test('models of embeddings and rerankers come with their family, rerankers only where they are served', () => {
+    const data = [
+      { id: 'bge-reranker-v2-m3' },
+      { id: 'BAAI/bge-m3', created: 7 },
+      { id: 'told', type: 'embedding' },
+      { id: 'drawn', architecture: { output_modalities: ['embeddings'] } },
+      { id: 'mistral-embed', capabilities: { completion_chat: false } },
+      { id: 'a/far', supported_endpoint_types: ['embeddings'] },
+      { id: 'a/chat-embed', supported_endpoint_types: ['chatcompat'] },
+      { id: 'chat' },
+    ]
+    const families = (preset: string) =>
+      (readModelList(data, settings({ preset }).chat_models) ?? []).map(({ model, families }) => [model, families?.[0]])
+    const embedders = ['BAAI/bge-m3', 'a/far', 'drawn', 'mistral-embed', 'told'].map((model) => [model, 'embeddings'])
+    expect(families('xai')).toEqual([...embedders.slice(0, 2), ['chat', undefined], ...embedders.slice(2)])
+    expect(families('vllm')).toContainEqual(['bge-reranker-v2-m3', 'rerank'])
+    expect(families('vllm')).toHaveLength(7)
   })
 
   test('vendors’ shapes: a bare list, `models/` before the name, what they say of type and trade', () => {

@@ -1,6 +1,8 @@
 /** One OpenAI-shaped provider as it is spoken to: the operator's configuration on top of a preset, nothing left open. */
-import type { ProviderConfig, Quirks, Timeouts } from '../../config/schema.ts'
+import type { Quirks } from '../../config/quirks.ts'
+import type { ProviderConfig, Timeouts } from '../../config/schema.ts'
 import { PRESETS, type Preset } from '../presets.ts'
+import type { OtherFamily } from './models.ts'
 
 export type ChatcompatSettings = {
   /** Without a trailing slash and without credentials. */
@@ -12,8 +14,8 @@ export type ChatcompatSettings = {
   fields: { allow: string[]; drop: string[]; rename: Record<string, string> }
   quirks: Required<Quirks>
   timeouts: Required<Timeouts>
-  /** Globs over the vendor's model names: which of those it lists are chat models. */
-  chat_models: { include: string[]; exclude: string[] }
+  /** Globs over the vendor's model names: which of those it lists are chat models; and what else it serves. */
+  chat_models: { include: string[]; exclude: string[]; others?: OtherFamily[] }
   /** What must never be seen in an error. */
   secrets: string[]
 }
@@ -26,6 +28,11 @@ const DEFAULT_QUIRKS: Required<Quirks> = {
   tools: true,
   json_schema: true,
   multiple_choices: true,
+  embedding_base64: false,
+  embedding_tokens: true,
+  // OpenAI's limit.
+  embedding_inputs: 2048,
+  rerank: false,
   relay: true,
 }
 
@@ -77,6 +84,7 @@ export function settingsOf({ id, config, timeouts, environment }: SettingsParts)
     if (!value.includes('{key}')) headers[name.toLowerCase()] = value
     else if (key) headers[name.toLowerCase()] = value.replaceAll('{key}', key)
   }
+  const quirks = { ...DEFAULT_QUIRKS, ...resolved.quirks }
   return {
     base_url: address,
     headers,
@@ -86,11 +94,12 @@ export function settingsOf({ id, config, timeouts, environment }: SettingsParts)
       drop: resolved.fields?.drop ?? [],
       rename: resolved.fields?.rename ?? {},
     },
-    quirks: { ...DEFAULT_QUIRKS, ...resolved.quirks },
+    quirks,
     timeouts: { ...timeouts, ...resolved.timeouts },
     chat_models: {
       include: preset?.chat_models?.include ?? ['*'],
       exclude: [...NOT_CHAT, ...(preset?.chat_models?.exclude ?? [])],
+      others: quirks.rerank ? ['embeddings', 'rerank'] : ['embeddings'],
     },
     secrets: [...secrets, ...(key ? [key] : []), ...Object.values(resolved.headers ?? {})].filter(isSecretSized),
   }

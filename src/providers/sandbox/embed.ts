@@ -11,7 +11,7 @@ export const MOST_DIMENSIONS = 4096
 /** A longer text is embedded by its beginning; the sandbox's catalogue refuses what is much longer. */
 const MOST_WORDS = 8_192
 /** What a feature counts. Fillers say little, letters save what words miss: other endings, compounds, slips. */
-const WEIGHTS = { word: 1, filler: 0.1, pair: 0.5, letters: 0.25 }
+const WEIGHTS = { word: 1, filler: 0.1, pair: 0.5, letters: 0.8 }
 /** Runs of so many letters. */
 const LETTERS = [3, 4]
 /** Each feature goes to so many places: with one, two features that fall together would be taken for the same. */

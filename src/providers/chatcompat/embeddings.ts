@@ -1,0 +1,58 @@
+/** Embeddings of any OpenAI-shaped vendor: `POST /embeddings`, vectors as numbers or as base64. */
+import { floatsOfBase64 } from '../../kit/float32.ts'
+import type { EmbeddingProvider } from '../provider.ts'
+import { isRecord } from './json.ts'
+import { createPost, type PostParts } from './post.ts'
+import type { ChatcompatSettings } from './settings.ts'
+
+type CompatParts = PostParts & { settings: Pick<ChatcompatSettings, 'quirks'> }
+
+export function createCompatEmbeddings(parts: CompatParts): EmbeddingProvider {
+  const { embedding_base64, embedding_inputs, embedding_tokens } = parts.settings.quirks
+  const post = createPost(parts)
+  return {
+    most_inputs: () => embedding_inputs,
+    takes_tokens: embedding_tokens,
+    async embed({ model, inputs, request, request_id }, signal) {
+      // Left out where base64 is not known: some refuse the field by its name, and numbers are what all give without it.
+      const format = embedding_base64 ? { encoding_format: 'base64' } : {}
+      const body = { model, input: inputs, ...format, ...request }
+      const payload = await post.ask({ path: '/embeddings', model, body, request_id, signal })
+      const list = Array.isArray(payload) ? payload : isRecord(payload) ? payload.data : undefined
+      if (!Array.isArray(list)) throw post.notUnderstood('no list of embeddings')
+      const embeddings = inOrder(list).map(vectorOf)
+      const whole = embeddings.filter((vector) => vector !== undefined)
+      if (whole.length < embeddings.length) throw post.notUnderstood('an embedding that is no vector')
+      const tokens = tokensOf(payload)
+      return { embeddings: whole, ...(tokens === undefined ? {} : { prompt_tokens: tokens }) }
+    },
+  }
+}
+
+/** By their index, where each has one of its own; else as they came. */
+function inOrder(items: unknown[]): unknown[] {
+  const placed: unknown[] = new Array(items.length)
+  const seen = new Set<number>()
+  for (const item of items) {
+    const index = isRecord(item) ? Number(item.index) : Number.NaN
+    if (!Number.isInteger(index) || index < 0 || index >= items.length || seen.has(index)) return items
+    seen.add(index)
+    placed[index] = item
+  }
+  return placed
+}
+
+function vectorOf(item: unknown): number[] | undefined {
+  const embedding = isRecord(item) ? item.embedding : item
+  if (typeof embedding === 'string') return floatsOfBase64(embedding)
+  return Array.isArray(embedding) && embedding.every((value) => typeof value === 'number') ? embedding : undefined
+}
+
+/** What vendors count of texts that only go in. */
+export function tokensOf(payload: unknown): number | undefined {
+  const usage = isRecord(payload) && isRecord(payload.usage) ? payload.usage : {}
+  return [usage.prompt_tokens, usage.total_tokens, usage.input_tokens].find(isCount)
+}
+
+export const isCount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isInteger(value) && value > 0

@@ -1,0 +1,19 @@
+/** What an OpenAI-shaped vendor does with texts besides chat; and kind `rerank-compat`, which does nothing else. */
+import type { Provider } from '../provider.ts'
+import { createCompatEmbeddings } from './embeddings.ts'
+import type { PostParts } from './post.ts'
+import { createCompatRerank } from './rerank.ts'
+import type { ChatcompatSettings } from './settings.ts'
+
+type TextParts = PostParts & { settings: ChatcompatSettings }
+
+export const textMembers = (parts: TextParts): Pick<Provider, 'embeddings' | 'rerank'> => ({
+  embeddings: createCompatEmbeddings(parts),
+  ...(parts.settings.quirks.rerank ? { rerank: createCompatRerank(parts) } : {}),
+})
+
+export const createRerankCompat = (parts: TextParts): Provider => ({
+  id: parts.id,
+  kind: 'rerank-compat',
+  rerank: createCompatRerank(parts),
+})

@@ -1,0 +1,96 @@
+/** Rerank over HTTP, in the shape that Cohere's and Jina's clients share. */
+import type { ServerSettings } from '../config/config.ts'
+import { readJson } from '../http/body.ts'
+import type { Context, Route } from '../http/context.ts'
+import { checker } from '../kit/checker.ts'
+import type { Clock } from '../kit/clock.ts'
+import { diagnose, foundText } from '../kit/diagnose.ts'
+import { modelHeaders } from '../models/lifecycle.ts'
+import { refusalOf } from '../models/refusal.ts'
+import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import { RerankAnswer, RerankRequest } from '../spec/rerank-request.ts'
+import { shown } from './documents.ts'
+import type { Rerank } from './rerank.ts'
+
+type RerankRouteParts = { rerank: Rerank; settings: ServerSettings; clock: Clock }
+
+const check = checker(RerankRequest)
+
+/** The same under both versions: Cohere's clients of today ask for the second. */
+export function rerankRoutes({ rerank, settings, clock }: RerankRouteParts): Route[] {
+  async function handle(context: Context): Promise<Response> {
+    const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
+    const request = parseRerankRequest(await readJson(context.request, limits))
+    const { results, usage, search_units, ...chosen } = await rerank.rank(request, context)
+    const answer: RerankAnswer = {
+      id: context.request_id,
+      model: chosen.model.id,
+      results: results.map((result) => ({
+        ...result,
+        ...(request.return_documents ? { document: shown(request.documents[result.index]) } : {}),
+      })),
+      usage,
+      meta: { billed_units: { search_units } },
+    }
+    return Response.json(answer, { headers: modelHeaders(chosen, clock) })
+  }
+  return ['/v1/rerank', '/v2/rerank'].map((path) => ({
+    method: 'POST',
+    path,
+    operation: {
+      summary: 'Put documents in the order of their relevance to a query',
+      description: 'The best first; of equal ones the earlier.',
+      tag: 'Rerank',
+      request: RerankRequest,
+      response: RerankAnswer,
+      example: {
+        model: 'sandbox/rerank',
+        query: 'When does the snow melt?',
+        documents: ['Boats leave at noon.', 'The snow melts in April.'],
+        top_n: 1,
+      },
+      errors: RERANK_ERRORS,
+    },
+    handle,
+  }))
+}
+
+/** `null` is absent, unknown fields are not looked at. Throws GatewayError naming the field and what it may be. */
+export function parseRerankRequest(body: unknown): RerankRequest {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  }
+  const request: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(body)) {
+    // Set by its name, that one would become the object's prototype.
+    if (value !== null && name !== '__proto__') request[name] = value
+  }
+  if (!check.Check(request)) throw refusalOf(diagnose(RerankRequest, request))
+  return request
+}
+
+const RERANK_ERRORS: ErrorCode[] = [
+  'invalid_json',
+  'missing_required_parameter',
+  'invalid_type',
+  'invalid_value',
+  'unsupported_parameter',
+  'unsupported_endpoint',
+  'ambiguous_model',
+  'context_length_exceeded',
+  'upstream_invalid_request',
+  'model_not_allowed',
+  'model_not_found',
+  'model_retired',
+  'request_timeout',
+  'request_too_large',
+  'unsupported_media_type',
+  'rate_limit_exceeded',
+  'bad_upstream_response',
+  'upstream_auth',
+  'upstream_unreachable',
+  'upstream_cut',
+  'server_is_overloaded',
+  'no_available_channel',
+  'upstream_timeout',
+]
