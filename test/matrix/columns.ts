@@ -286,6 +286,18 @@ const AROUND: Omit<Column, 'group'>[] = [
     },
   },
   {
+    name: 'kept answers: go on, read, delete',
+    has: (client) => client.kept !== undefined,
+    async check({ client, target }) {
+      const kept = await client.kept?.(asks(target.model), 'And then?')
+      expect(kept?.told.text).toContain('simulated')
+      if (target.vendor)
+        expect(kept?.told.text).toBe('A simulated vendor heard 3 messages, the last of them: And then?')
+      expect([kept?.found, kept?.asked]).toEqual([kept?.told, 3])
+      expect(client.fault(kept?.gone, 404)).toMatchObject({ status: 404, is_own_class: true })
+    },
+  },
+  {
     name: 'list of models',
     has: (client) => client.list !== undefined,
     check: async ({ client, target }) => expect(await client.list?.()).toContain(target.model),

@@ -2,20 +2,28 @@
 import { aiAnthropic } from './clients/ai-anthropic.ts'
 import { aiOpenaiChat } from './clients/ai-openai-chat.ts'
 import { aiOpenaiCompatible } from './clients/ai-openai-compatible.ts'
+import { aiOpenaiResponses } from './clients/ai-openai-responses.ts'
 import { anthropic0 } from './clients/anthropic-0.ts'
 import { anthropic1 } from './clients/anthropic-1.ts'
-import { langchain } from './clients/langchain.ts'
+import { langchainChat } from './clients/langchain-chat.ts'
+import { langchainResponses } from './clients/langchain-responses.ts'
 import { openai6 } from './clients/openai-6.ts'
+import { openai6Responses } from './clients/openai-6-responses.ts'
 import { openai7 } from './clients/openai-7.ts'
+import { openai7Responses } from './clients/openai-7-responses.ts'
 import type { Row } from './words.ts'
 
 export const ROWS: Row[] = [
   openai7,
+  openai7Responses,
   openai6,
+  openai6Responses,
   anthropic1,
   anthropic0,
+  aiOpenaiResponses,
   aiOpenaiChat,
   aiAnthropic,
   aiOpenaiCompatible,
-  langchain,
+  langchainChat,
+  langchainResponses,
 ]

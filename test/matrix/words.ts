@@ -46,6 +46,9 @@ export type Told = {
 /** What a client does while a stream comes in. */
 export type Watch = { signal?: AbortSignal; onText?: (text: string) => void }
 
+/** The second answer as it came and as it was found again, how many items were asked, and what is left of it. */
+export type Kept = { told: Told; found: Told; asked: number; gone: unknown }
+
 /** An error as a user of the client sees it. */
 export type Fault = { status: number | undefined; message: string; is_own_class: boolean }
 
@@ -58,6 +61,8 @@ export type Client = {
   /** The client's own way to an answer that fits a schema: the value. */
   parsed?(ask: Ask): Promise<unknown>
   count?(ask: Ask): Promise<number>
+  /** An answer that the gateway keeps, and one that goes on from it with these words; both deleted in the end. */
+  kept?(ask: Ask, next: string): Promise<Kept>
   list?(): Promise<string[]>
   retrieve?(model: string): Promise<string>
   /** How the error of a refusal with this status looks. */

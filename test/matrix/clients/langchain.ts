@@ -1,4 +1,4 @@
-/** `@langchain/openai` on chat completions. */
+/** How a model is asked with `@langchain/openai`, on chat completions and on responses. */
 import {
   type AIMessage,
   AIMessageChunk,
@@ -10,19 +10,12 @@ import {
 } from '@langchain/core/messages'
 import { ChatOpenAI } from '@langchain/openai'
 import OpenAI from 'openai'
-import type { Ask, Client, Row, Told, Turn, Watch } from '../words.ts'
+import type { Ask, Client, Told, Turn, Watch } from '../words.ts'
 import { openaiFault } from './openai-chat.ts'
 
-type Gateway = { origin: string; token: string }
+type Gateway = { origin: string; token: string; useResponsesApi?: true }
 
-export const langchain: Row = {
-  name: '`@langchain/openai`, chat',
-  dialect: 'chatcompat',
-  lacks: ['stop_sequence'],
-  connect: langchainClient,
-}
-
-function langchainClient(gateway: Gateway): Client {
+export function langchain(gateway: Gateway): Client {
   return {
     whole: async (ask) => toldOf(await bound(gateway, ask).invoke(messagesOf(ask))),
     stream: (ask, watch) => read(gateway, ask, watch),
@@ -35,16 +28,23 @@ function langchainClient(gateway: Gateway): Client {
   }
 }
 
-function chat({ origin, token }: Gateway, { model, is_thinking, max_tokens, stop, temperature }: Ask): ChatOpenAI {
+/** Its own field for it is sent only to models that it knows by name. */
+const THINKING = { reasoning: { effort: 'high', summary: 'auto' } }
+
+function chat(
+  { origin, token, useResponsesApi }: Gateway,
+  { model, is_thinking, max_tokens, stop, temperature }: Ask,
+): ChatOpenAI {
   return new ChatOpenAI({
     model,
     apiKey: token,
     configuration: { baseURL: `${origin}/v1`, logLevel: 'off' },
     maxRetries: 0,
+    ...(useResponsesApi ? { useResponsesApi } : {}),
     ...(max_tokens === undefined ? {} : { maxTokens: max_tokens }),
     ...(stop === undefined ? {} : { stop: [stop] }),
     ...(temperature === undefined ? {} : { temperature }),
-    ...(is_thinking ? { modelKwargs: { reasoning_effort: 'high' } } : {}),
+    ...(is_thinking ? { modelKwargs: useResponsesApi ? THINKING : { reasoning_effort: 'high' } } : {}),
   })
 }
 
@@ -81,18 +81,36 @@ function ofTurn(turn: Turn): BaseMessage[] {
   ]
 }
 
+/** Its own type knows nothing of what comes in it. */
+type Metadata = {
+  finish_reason?: string
+  model_name?: string
+  status?: string
+  incomplete_details?: { reason: string } | null
+}
+type Thoughts = { reasoning_content?: string; reasoning?: { summary?: { text: string }[] } }
+
 const FINISH: Record<string, Told['finish']> = { stop: 'stop', length: 'length', tool_calls: 'tool_calls' }
 
+/** On responses it tells a status, and why an answer is not complete. */
+function finishOf({ finish_reason, status, incomplete_details }: Metadata, calls: number): Told['finish'] {
+  if (finish_reason !== undefined) return FINISH[finish_reason] ?? 'other'
+  if (status === 'incomplete') return incomplete_details?.reason === 'max_output_tokens' ? 'length' : 'other'
+  if (status !== 'completed') return 'other'
+  return calls > 0 ? 'tool_calls' : 'stop'
+}
+
 function toldOf(message: AIMessage | AIMessageChunk): Told {
-  // Its own types lose these under this project's strictness.
   const usage = message.usage_metadata as UsageMetadata | undefined
-  const metadata = message.response_metadata as { finish_reason?: string; model_name?: string }
-  const { reasoning_content: reasoning } = message.additional_kwargs as { reasoning_content?: string }
+  const metadata = message.response_metadata as Metadata
+  const thoughts = message.additional_kwargs as Thoughts
+  const reasoning = thoughts.reasoning_content ?? thoughts.reasoning?.summary?.map(({ text }) => text).join('')
+  const calls = (message.tool_calls ?? []).map(({ id = '', name, args }) => ({ id, name, args }))
   return {
     text: message.text,
     ...(reasoning === undefined ? {} : { reasoning }),
-    calls: (message.tool_calls ?? []).map(({ id = '', name, args }) => ({ id, name, args })),
-    finish: FINISH[metadata.finish_reason ?? ''] ?? 'other',
+    calls,
+    finish: finishOf(metadata, calls.length),
     usage: usage && {
       input: usage.input_tokens,
       output: usage.output_tokens,

@@ -1,0 +1,15 @@
+/** `ai` with `@ai-sdk/openai` on responses, which is what that provider takes unless it is told otherwise. */
+import { createOpenAI } from '@ai-sdk/openai'
+import type { Row } from '../words.ts'
+import { ai } from './ai.ts'
+
+export const aiOpenaiResponses: Row = {
+  name: '`ai` 7, `@ai-sdk/openai`, responses',
+  dialect: 'chatcompat-response',
+  lacks: ['stop', 'stop_sequence'],
+  connect({ origin, token }) {
+    const provider = createOpenAI({ baseURL: `${origin}/v1`, apiKey: token })
+    const thinking = { openai: { reasoningEffort: 'high', reasoningSummary: 'auto', forceReasoning: true } }
+    return ai({ model: (id) => provider(id), thinking })
+  },
+}

@@ -1,0 +1,13 @@
+/** `openai` 6 on responses. */
+import type OpenAI from 'openai'
+import OpenAI6 from 'openai-6'
+import type { Row } from '../words.ts'
+import { openaiResponses } from './openai-responses.ts'
+
+export const openai6Responses: Row = {
+  name: '`openai` 6, responses',
+  dialect: 'chatcompat-response',
+  lacks: ['stop', 'stop_sequence'],
+  // What is used here has the same types in both majors, which TypeScript cannot know.
+  connect: (gateway) => openaiResponses(OpenAI6 as unknown as typeof OpenAI, gateway),
+}

@@ -1,0 +1,11 @@
+/** `openai` 7 on responses. */
+import OpenAI from 'openai'
+import type { Row } from '../words.ts'
+import { openaiResponses } from './openai-responses.ts'
+
+export const openai7Responses: Row = {
+  name: '`openai` 7, responses',
+  dialect: 'chatcompat-response',
+  lacks: ['stop', 'stop_sequence'],
+  connect: (gateway) => openaiResponses(OpenAI, gateway),
+}
