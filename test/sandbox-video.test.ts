@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { BufferSource, EncodedPacketSink, Input, MP4 } from 'mediabunny'
 import type { TaskProgress, VideoCall } from '../src/providers/provider.ts'
+import { createMadeFiles } from '../src/providers/sandbox/made-files.ts'
 import { createCrew } from '../src/providers/sandbox/render/crew.ts'
 import { findFfmpeg } from '../src/providers/sandbox/render/ffmpeg.ts'
 import { createSandboxVideo, type SandboxVideo, type SandboxVideoParts } from '../src/providers/sandbox/video.ts'
-import { createVideoFiles } from '../src/providers/sandbox/video-files.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Json } from '../src/spec/task.ts'
 import type { VideoOrder } from '../src/spec/video-request.ts'
@@ -339,7 +339,7 @@ describe('what goes wrong as told', () => {
 })
 
 test('a machine without room for the file is generation_failed, and its paths stay its own', async () => {
-  const sandbox = open({ files: createVideoFiles({ parent: join(directory(), 'nowhere') }) })
+  const sandbox = open({ files: createMadeFiles({ parent: join(directory(), 'nowhere') }) })
   const end = await sandbox.video.status(await order(sandbox, 'A\n@sandbox quick=1'), signal)
   expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'generation_failed' })
   expect(JSON.stringify(end)).toContain('ENOENT')
@@ -369,7 +369,7 @@ describe('canceling', () => {
 describe('finished files', () => {
   test('go some time after the last question; asked again, the same is rendered anew', async () => {
     const [clock, parent] = [manualClock(), directory()]
-    const sandbox = open({ clock, files: createVideoFiles({ parent }) })
+    const sandbox = open({ clock, files: createMadeFiles({ parent }) })
     const operation = await order(sandbox, 'A\n@sandbox quick=1')
     const first = await bytesOf(await sandbox.video.status(operation, signal))
     const kept = async () => (await readdir(parent, { recursive: true })).filter((name) => name.endsWith('.mp4')).length
@@ -387,7 +387,7 @@ describe('finished files', () => {
     const fresh = mkdtempSync(join(parent, 'gatehouse-sandbox-'))
     const yesterday = Date.now() / 1000 - 86_500
     await utimes(stale, yesterday, yesterday)
-    const sandbox = open({ files: createVideoFiles({ parent }) })
+    const sandbox = open({ files: createMadeFiles({ parent }) })
     const operation = await order(sandbox, 'A\n@sandbox quick=1')
     const end = await sandbox.video.status(operation, signal)
     const names = await readdir(parent)

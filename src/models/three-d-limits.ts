@@ -28,6 +28,7 @@ export function applyThreeDLimits(model: CatalogueModel, request: ThreeDRequest)
     if (value !== undefined) order[field] = value
   }
   checkTexture(request, order)
+  checkStl(request, order)
   const polycount = polycountOf(model, request)
   if (polycount !== undefined) order.target_polycount = polycount
   return order
@@ -104,6 +105,17 @@ function checkTexture(request: ThreeDRequest, order: ThreeDOrder): void {
   if (request.pbr === true)
     throw refuse('invalid_value', 'pbr', '"pbr" needs a texture: leave "texture" out, or say true.')
   order.pbr = false // a default only, and there is no texture that it could be about
+}
+
+/** The format holds triangles only. */
+function checkStl({ texture, pbr }: ThreeDRequest, order: ThreeDOrder): void {
+  if (order.format !== 'stl') return
+  for (const [field, value] of Object.entries({ texture, pbr })) {
+    if (value)
+      throw refuse('invalid_value', field, `"${field}" cannot be true with the format "stl", which holds none.`)
+  }
+  order.texture = false
+  order.pbr = false
 }
 
 function polycountOf({ id, three_d }: CatalogueModel, { target_polycount: asked }: ThreeDRequest): number | undefined {

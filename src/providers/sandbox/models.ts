@@ -3,6 +3,7 @@
 import type { Limits, ModelConfig } from '../../config/schema.ts'
 import { DEFAULT_DIMENSIONS, MOST_DIMENSIONS } from './embed.ts'
 import { MOST_INPUT_TOKENS } from './embeddings.ts'
+import { MODEL_FORMATS, POLYGONS } from './render/model-plan.ts'
 import { ASPECT_RATIOS, DURATIONS, SIZES } from './render/plan.ts'
 
 /** Invented dates, all past, so that both ends of the life cycle can be seen at once. */
@@ -90,6 +91,20 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
       negative_prompt: false,
       seed: true,
       n: 1,
+    },
+  }),
+  'sandbox/text-to-3d': row('text-to-3d', {
+    families: ['3d-generation'],
+    three_d: {
+      prompt: 'required',
+      image: 'no',
+      images: 0,
+      format: { values: [...MODEL_FORMATS], default: 'glb' },
+      texture: { values: [false, true], default: true },
+      pbr: { values: [false, true], default: false },
+      target_polycount: { ...POLYGONS },
+      negative_prompt: false,
+      seed: true,
     },
   }),
 }

@@ -9,8 +9,10 @@ import { createManual, type Manual, type ManualPage } from './manual-search.ts'
 import { paced } from './pace.ts'
 import { type Prompt, readPrompt } from './prompt.ts'
 import { createRandom } from './random.ts'
+import { createCrew } from './render/crew.ts'
 import { createSandboxRerank } from './rerank.ts'
 import { countPrompt } from './tokens.ts'
+import { createSandboxThreeD } from './three-d.ts'
 import { createSandboxVideo } from './video.ts'
 import { type Answer, chunksOf, completionOf, outputOf } from './wire-shapes.ts'
 
@@ -71,12 +73,19 @@ export function createSandbox({ id, clock, manual }: SandboxParts): Provider {
     })
   }
 
-  const { video, close } = createSandboxVideo({ id, clock })
+  // One crew for both: the machine has so many cores and no more.
+  const crew = createCrew({})
+  const { video, close: closeVideo } = createSandboxVideo({ id, clock, crew })
+  const { threeD, close: closeThreeD } = createSandboxThreeD({ id, clock, crew })
+  const close = async () => {
+    await Promise.all([closeVideo(), closeThreeD()])
+  }
 
   return {
     id,
     kind: 'sandbox',
     video,
+    threeD,
     embeddings: createSandboxEmbeddings({ id, clock }),
     rerank: createSandboxRerank({ id, clock }),
     close,

@@ -4,23 +4,10 @@ import { checker } from '../../kit/checker.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { FailCode } from '../../spec/task.ts'
 import type { VideoCall } from '../provider.ts'
+import { Course, type ReadOrder } from './course.ts'
 import { ASPECT_RATIOS, DURATIONS, SIZES } from './render/plan.ts'
 import { readVideoPrompt } from './video-directives.ts'
-
-/** What happens after the order was taken. */
-const Course = Type.Object({
-  retry_after: Type.Optional(Type.Integer()),
-  limit: Type.Optional(Type.Integer()),
-  garbage: Type.Optional(Type.Integer()),
-  fail: Type.Optional(FailCode),
-  no_output: Type.Optional(Type.Literal('1')),
-  hang: Type.Optional(Type.Literal('1')),
-  queue_ms: Type.Optional(Type.Integer()),
-  render_ms: Type.Optional(Type.Integer()),
-  quick: Type.Optional(Type.Literal('1')),
-})
 
 const VideoOperation = Type.Object({
   id: Type.String(),
@@ -41,16 +28,8 @@ const checkOperation = checker(VideoOperation)
 /** More than this could not be read in a frame. */
 const MAX_TEXT = 1500
 
-/** What the order says of itself, beside the operation. */
-export type ReadOrder = {
-  operation: VideoOperation
-  status: number | undefined
-  retry_after: number | undefined
-  lose: boolean
-}
-
 /** Throws `upstream_invalid_request` with the field at fault. */
-export function readOrder({ request, model, idempotency_key }: VideoCall, clock: Clock): ReadOrder {
+export function readOrder({ request, model, idempotency_key }: VideoCall, clock: Clock): ReadOrder<VideoOperation> {
   const { text, directives } = readVideoPrompt(request.prompt)
   const { status, lose, ...course } = directives
   const { aspect_ratio, size, duration, audio_enable, seed } = request

@@ -1,175 +1,42 @@
-/** Videos of the sandbox: each order is really rendered, in a process beside, and goes wrong when its prompt says so. */
-import { type Clock, pause, systemClock } from '../../kit/clock.ts'
-import { GatewayError } from '../../spec/error.ts'
-import type { Json } from '../../spec/task.ts'
-import { refusalToError } from '../chatcompat/error.ts'
-import type { TaskProgress, VideoCall, VideoProvider } from '../provider.ts'
-import type { Crew } from './render/crew.ts'
-import { createVideoFiles, streamFile, type VideoFiles } from './video-files.ts'
-import { createVideoJobs, type VideoJob } from './video-jobs.ts'
-import { type ReadOrder, readOperation, readOrder, type VideoOperation } from './video-operation.ts'
+/** Videos of the sandbox. */
+import type { Clock } from '../../kit/clock.ts'
+import type { VideoProvider } from '../provider.ts'
+import { isQuick } from './course.ts'
+import { createJobs } from './jobs.ts'
+import { createMadeFiles, type MadeFiles } from './made-files.ts'
+import { createSandboxOrders } from './orders.ts'
+import { type Crew, createCrew } from './render/crew.ts'
+import { planRender } from './render/plan.ts'
+import { readOperation, readOrder, type VideoOperation } from './video-operation.ts'
 
 export type SandboxVideoParts = {
   id: string
   clock: Clock
   /** Default: as many processes as half of the cores, and a directory of the machine's temporary ones. */
   crew?: Crew
-  files?: VideoFiles
+  files?: MadeFiles
   most_waiting?: number
 }
 
-/** A quick video is done in less than a second, on a busy machine in a few: one question waits for it and is enough. */
-const PATIENCE_MILLISECONDS = 20_000
-/** Waiting ones move up when one is done, which takes seconds. */
-const RETRY_SECONDS = 5
-
 export type SandboxVideo = { video: VideoProvider; close: () => Promise<void> }
 
-export function createSandboxVideo({
-  id,
-  clock,
-  files = createVideoFiles(),
-  ...rest
-}: SandboxVideoParts): SandboxVideo {
-  const jobs = createVideoJobs({ clock, files, ...rest })
+const NAME = 'video.mp4'
 
-  function order(call: VideoCall): VideoOperation {
-    const read = readOrRefuse(() => readOrder(call, clock))
-    refuseAsTold(read, { provider: id, model: call.model, clock })
-    const isNew = !jobs.has(read.operation.id)
-    const job = jobs.take(read.operation)
-    if (!job) throw busy()
-    if (isNew && read.lose) {
-      throw new GatewayError('upstream_cut', 'The connection was lost after the order, as "@sandbox lose" asked it to.')
-    }
-    return job.operation
+export function createSandboxVideo(parts: SandboxVideoParts): SandboxVideo {
+  const { id, clock, crew = createCrew({}), files = createMadeFiles(), most_waiting } = parts
+  const workOf = (operation: VideoOperation) => {
+    const plan = planRender({ ...operation, quick: isQuick(operation) })
+    return { plan, pieces: plan.frames, name: NAME }
   }
-
-  async function status(operation: VideoOperation, signal: AbortSignal): Promise<TaskProgress> {
-    const job = jobs.take(operation)
-    if (!job) return { status: 'QUEUED', progress: 0, retry_after_seconds: RETRY_SECONDS }
-    job.questions++
-    answerAsTold(job)
-    if (job.state === 'canceled') return CANCELED
-    const { hang, queue_ms = 0, render_ms = 0 } = operation.course
-    const passed = clock.now() - operation.ordered_ms
-    if (passed < queue_ms) return { status: 'QUEUED', progress: 0 }
-    if (hang) return { status: 'IN_PROGRESS', progress: 1 }
-    const share = render_ms > 0 ? (passed - queue_ms) / render_ms : 1
-    if (share < 1)
-      return { status: 'IN_PROGRESS', progress: percent(Math.min(share, isSmall(operation) ? 1 : job.share)) }
-    if (isSmall(operation)) await patiently(job.settled, signal)
-    return outcomeOf(job)
-  }
-
-  /** Whether its end has been, or would be, told. */
-  function isOver({ state, operation: { ordered_ms, course } }: VideoJob): boolean {
-    const { queue_ms = 0, render_ms = 0 } = course
-    return (state === 'done' || state === 'failed') && clock.now() - ordered_ms >= queue_ms + render_ms
-  }
-
-  /** Ends with the work, with the patience, or with the signal. */
-  async function patiently(work: Promise<void>, signal: AbortSignal): Promise<void> {
-    const leaving = new AbortController()
-    const enough = pause(systemClock, PATIENCE_MILLISECONDS, AbortSignal.any([signal, leaving.signal]))
-    try {
-      await Promise.race([work, enough])
-    } finally {
-      leaving.abort()
-      enough.catch(() => {})
-    }
-    signal.throwIfAborted()
-  }
-
-  return {
-    video: {
-      resubmit: 'safe',
-      async start(call, signal) {
-        signal.throwIfAborted()
-        return { operation: order(call) as Json }
-      },
-      async status(operation, signal) {
-        signal.throwIfAborted()
-        return status(readOperation(operation), signal)
-      },
-      async cancel(operation) {
-        const job = jobs.take(readOperation(operation))
-        if (!job) throw busy()
-        if (isOver(job)) {
-          throw new GatewayError('upstream_invalid_request', 'The sandbox has finished it already.')
-        }
-        jobs.cancel(job)
-      },
-    },
-    close: () => jobs.close(),
-  }
+  const jobs = createJobs({ clock, files, crew, most_waiting, workOf })
+  const video = createSandboxOrders({
+    id,
+    clock,
+    thing: 'video',
+    jobs,
+    readOrder: (call: Parameters<VideoProvider['start']>[0]) => readOrder(call, clock),
+    readOperation,
+    filesOf: () => [{ name: NAME, content_type: 'video/mp4' }],
+  })
+  return { video, close: () => jobs.close() }
 }
-
-const CANCELED: TaskProgress = { status: 'FAILURE', fail_code: 'canceled', fail_reason: 'It was canceled.' }
-
-/** Whether there is next to nothing to render. */
-const isSmall = ({ course }: VideoOperation) => Boolean(course.quick || course.fail || course.no_output)
-
-/** 100 is for what is done. */
-const percent = (share: number) => Math.min(99, Math.floor(share * 100))
-
-function outcomeOf(job: VideoJob): TaskProgress {
-  const { fail, no_output } = job.operation.course
-  if (job.state === 'waiting') return { status: 'QUEUED', progress: 0 }
-  if (job.state === 'running') return { status: 'IN_PROGRESS', progress: percent(job.share) }
-  if (job.state === 'canceled') return CANCELED
-  if (job.state === 'failed' || job.path === undefined) {
-    // The machine's own words quote its paths, which are nobody's business.
-    const why = job.reason.replace(/'[^']*'/g, '(path)').slice(0, 200)
-    const fail_reason = `The sandbox could not render the video: ${why}.`
-    return { status: 'FAILURE', fail_code: 'generation_failed', fail_reason }
-  }
-  if (fail) {
-    const fail_reason = `The simulated vendor could not make the video, as "@sandbox fail" asked it to.`
-    return { status: 'FAILURE', fail_code: fail, fail_reason }
-  }
-  if (no_output) return { status: 'SUCCESS', outputs: [] }
-  const { path } = job
-  return { status: 'SUCCESS', outputs: [{ content_type: 'video/mp4', open: (signal) => streamFile(path, signal) }] }
-}
-
-/** The first questions go wrong: so many are refused, then so many are answered by what cannot be read. */
-function answerAsTold({ questions, operation }: VideoJob): void {
-  const { limit = 0, garbage = 0, retry_after = 1 } = operation.course
-  if (questions <= limit) {
-    throw new GatewayError('rate_limit_exceeded', 'The sandbox was asked too often, as "@sandbox limit" asked it to.', {
-      retry_after,
-      upstream_status: 429,
-    })
-  }
-  if (questions <= limit + garbage) {
-    throw new GatewayError(
-      'bad_upstream_response',
-      'The sandbox\'s answer was unreadable, as "@sandbox garbage" asked.',
-    )
-  }
-}
-
-function refuseAsTold({ status, retry_after }: ReadOrder, to: { provider: string; model: string; clock: Clock }): void {
-  if (status === undefined) return
-  const headers = new Headers(retry_after === undefined ? {} : { 'retry-after': String(retry_after) })
-  const payload = { error: { message: 'The simulated vendor refused the order, as "@sandbox status" asked it to.' } }
-  throw notTaken(refusalToError({ ...to, status, headers, payload, secrets: [] }))
-}
-
-function busy(): GatewayError {
-  const detail = { retry_after: RETRY_SECONDS, upstream_status: 503, taken: 'no' } as const
-  return new GatewayError('server_is_overloaded', 'The sandbox has too many videos waiting.', detail)
-}
-
-/** What is refused while it is read was certainly not taken. */
-function readOrRefuse<T>(read: () => T): T {
-  try {
-    return read()
-  } catch (error) {
-    throw error instanceof GatewayError ? notTaken(error) : error
-  }
-}
-
-const notTaken = (error: GatewayError): GatewayError =>
-  new GatewayError(error.code, error.message, { ...error.detail, taken: 'no' })

@@ -5,11 +5,10 @@ import { availableParallelism } from 'node:os'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Clock, systemClock } from '../../../kit/clock.ts'
-import type { RenderPlan } from './plan.ts'
-import { type RendererWord, readWord } from './renderer-words.ts'
+import { type Plan, type RendererWord, readWord } from './renderer-words.ts'
 
 export type CrewJob = {
-  plan: RenderPlan
+  plan: Plan
   /** Where the file goes. */
   path: string
   onStart: () => void

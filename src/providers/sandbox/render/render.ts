@@ -1,16 +1,16 @@
 /** Renders one video, frame by frame, in the process that it is called in. */
 import { rm, writeFile } from 'node:fs/promises'
 import { setImmediate } from 'node:timers/promises'
-import type { Canvas, createCanvas } from '@napi-rs/canvas'
+import type { Canvas } from '@napi-rs/canvas'
 import { encodeSound } from './aac.ts'
 import { startFfmpeg } from './ffmpeg.ts'
-import { type FontOf, registerFonts } from './fonts.ts'
 import { createFrameEncoder } from './h264.ts'
 import { createShapeCheck, legibleText } from './legible.ts'
 import { muxVideo } from './mux.ts'
 import { createPicture } from './picture.ts'
 import type { RenderPlan } from './plan.ts'
 import { composeSound } from './sound.ts'
+import { openStudio } from './studio.ts'
 
 export type RenderJob = {
   plan: RenderPlan
@@ -18,8 +18,6 @@ export type RenderJob = {
   /** Told how many frames are done. */
   onFrame: (frames: number) => void
 }
-
-let studio: Promise<{ create: typeof createCanvas; fontOf: FontOf }> | undefined
 
 /** With what npm ships. */
 export async function renderVideo({ plan, path, onFrame }: RenderJob): Promise<void> {
@@ -56,10 +54,7 @@ export async function renderWithFfmpeg(command: string, { plan, path, onFrame }:
 }
 
 async function prepare(plan: RenderPlan): Promise<{ canvas: Canvas; draw: (frame: number) => void }> {
-  studio ??= import('@napi-rs/canvas').then(({ createCanvas: create, GlobalFonts }) => {
-    return { create, fontOf: registerFonts(GlobalFonts) }
-  })
-  const { create, fontOf } = await studio
+  const { create, fontOf } = await openStudio()
   const canvas = create(plan.width, plan.height)
   const text = legibleText(plan.text, createShapeCheck(create, fontOf))
   return { canvas, draw: createPicture({ context: canvas.getContext('2d'), fontOf }, { ...plan, text }) }

@@ -1,7 +1,8 @@
-/** The process in which videos are rendered: takes a job a line, and tells of every frame in a line. */
+/** The process in which videos and 3D models are rendered: takes a job a line, and tells of every frame in a line. */
 import { setPriority } from 'node:os'
 import { createInterface } from 'node:readline'
 import { findFfmpeg } from './ffmpeg.ts'
+import { renderModel } from './model.ts'
 import { type RenderJob, renderVideo, renderWithFfmpeg } from './render.ts'
 import type { RendererJob, RendererWord } from './renderer-words.ts'
 
@@ -13,6 +14,11 @@ let isFfmpegUsable = true
 const say = (word: RendererWord) => process.stdout.write(`${JSON.stringify(word)}\n`)
 
 async function render({ plan, path, use_ffmpeg }: RendererJob): Promise<void> {
+  if ('polygons' in plan) {
+    await renderModel({ plan, path, onFrame: (frame) => say({ frame }) })
+    say({ done: 'built-in' })
+    return
+  }
   const job: RenderJob = { plan, path, onFrame: (frame) => say({ frame }) }
   // The start of another process is not worth it for a few tiny frames.
   const command = use_ffmpeg && isFfmpegUsable && !plan.quick ? await findFfmpeg(process.env) : undefined

@@ -1,13 +1,13 @@
-/** Where finished videos lie until they are fetched: a temporary directory of this process. */
+/** Where what is made lies until it is fetched: a temporary directory of this process. */
 import { randomUUID } from 'node:crypto'
 import { mkdir, mkdtemp, open, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { GatewayError } from '../../spec/error.ts'
 
-export type VideoFiles = {
+export type MadeFiles = {
   /** A fresh path, alone in its directory: what else is written beside it goes with it. */
-  reserve(): Promise<string>
+  reserve(name: string): Promise<string>
   /** Never rejects. */
   remove(path: string): Promise<void>
   close(): Promise<void>
@@ -18,7 +18,7 @@ const PREFIX = 'gatehouse-sandbox-'
 const STALE_MILLISECONDS = 24 * 3_600_000
 const READ_BYTES = 64 * 1024
 
-export function createVideoFiles({ parent = tmpdir() }: { parent?: string } = {}): VideoFiles {
+export function createMadeFiles({ parent = tmpdir() }: { parent?: string } = {}): MadeFiles {
   let directory: Promise<string> | undefined
 
   async function make(): Promise<string> {
@@ -27,15 +27,15 @@ export function createVideoFiles({ parent = tmpdir() }: { parent?: string } = {}
   }
 
   return {
-    async reserve() {
+    async reserve(name) {
       directory ??= make()
-      // A failure is not kept: the next video tries again.
+      // A failure is not kept: the next order tries again.
       directory.catch(() => {
         directory = undefined
       })
       const own = join(await directory, randomUUID())
       await mkdir(own)
-      return join(own, 'video.mp4')
+      return join(own, name)
     },
     // What cannot be removed now goes with the whole directory.
     remove: (path) => rm(dirname(path), { recursive: true, force: true }).catch(() => {}),

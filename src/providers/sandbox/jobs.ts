@@ -1,16 +1,16 @@
-/** The videos that the sandbox has in hand: waiting, being rendered, finished for a while, then forgotten. */
+/** The orders that the sandbox has in hand: waiting, being rendered, finished for a while, then forgotten. */
 import type { Clock } from '../../kit/clock.ts'
-import { type Crew, createCrew } from './render/crew.ts'
-import { planRender } from './render/plan.ts'
-import type { VideoFiles } from './video-files.ts'
-import type { VideoOperation } from './video-operation.ts'
+import type { Ordered } from './course.ts'
+import type { MadeFiles } from './made-files.ts'
+import type { Crew } from './render/crew.ts'
+import type { Plan } from './render/renderer-words.ts'
 
-export type VideoJob = {
-  operation: VideoOperation
+export type Job<Operation> = {
+  operation: Operation
   state: 'waiting' | 'running' | 'done' | 'failed' | 'canceled'
-  /** From 0 to 1: the share of the frames that are done. */
+  /** From 0 to 1: the share that is done. */
   share: number
-  /** Of what is done. */
+  /** Of what is done: the first file; what else was made lies beside it. */
   path: string | undefined
   /** Of what has failed. */
   reason: string
@@ -20,38 +20,47 @@ export type VideoJob = {
   settled: Promise<void>
 }
 
-export type VideoJobs = {
+export type Jobs<Operation> = {
   /** The job of the operation, which begins unless it is known. Undefined: too many are waiting. */
-  take(operation: VideoOperation): VideoJob | undefined
+  take(operation: Operation): Job<Operation> | undefined
   /** Whether the job was known before. */
   has(id: string): boolean
-  cancel(job: VideoJob): void
+  cancel(job: Job<Operation>): void
   close(): Promise<void>
 }
 
-export type VideoJobsParts = { clock: Clock; files: VideoFiles; crew?: Crew; most_waiting?: number }
+/** What is rendered for an operation: in so many pieces, under this name. */
+export type Work = { plan: Plan; pieces: number; name: string }
+
+export type JobsParts<Operation> = {
+  clock: Clock
+  files: MadeFiles
+  crew: Crew
+  most_waiting?: number | undefined
+  workOf(operation: Operation): Work
+}
 
 /** An hour of a small machine's work: what comes after it would not be done by its deadline. */
 const MOST_WAITING = 1000
 /** Long enough to be asked about and fetched; then the file goes. Asked again, the same is rendered anew. */
 const KEEP_MILLISECONDS = 10 * 60_000
 
-type Kept = { job: VideoJob; stop: AbortController; cancelForget: () => void }
+type Kept<Operation> = { job: Job<Operation>; stop: AbortController; cancelForget: () => void }
 
-export function createVideoJobs({ clock, files, crew: given, most_waiting = MOST_WAITING }: VideoJobsParts): VideoJobs {
-  const jobs = new Map<string, Kept>()
-  const crew = given ?? createCrew({})
+export function createJobs<Operation extends Ordered>(parts: JobsParts<Operation>): Jobs<Operation> {
+  const { clock, files, crew, most_waiting = MOST_WAITING, workOf } = parts
+  const jobs = new Map<string, Kept<Operation>>()
   let isClosed = false
 
-  async function work(job: VideoJob, signal: AbortSignal): Promise<void> {
-    const path = await files.reserve()
+  async function work(job: Job<Operation>, signal: AbortSignal): Promise<void> {
+    const { plan, pieces, name } = workOf(job.operation)
+    const path = await files.reserve(name)
     try {
       const onStart = () => {
         job.state = 'running'
       }
-      const plan = planOf(job.operation)
       const onFrame = (frames: number) => {
-        job.share = frames / plan.frames
+        job.share = frames / pieces
       }
       await crew.render({ plan, path, onStart, onFrame }, signal)
       job.path = path
@@ -62,10 +71,10 @@ export function createVideoJobs({ clock, files, crew: given, most_waiting = MOST
     }
   }
 
-  function begin(operation: VideoOperation): Kept {
+  function begin(operation: Operation): Kept<Operation> {
     const stop = new AbortController()
     const settled = Promise.withResolvers<void>()
-    const job: VideoJob = {
+    const job: Job<Operation> = {
       operation,
       state: operation.course.hang ? 'running' : 'waiting',
       share: 0,
@@ -83,12 +92,12 @@ export function createVideoJobs({ clock, files, crew: given, most_waiting = MOST
         })
         .finally(() => settled.resolve())
     }
-    const kept: Kept = { job, stop, cancelForget: () => {} }
+    const kept: Kept<Operation> = { job, stop, cancelForget: () => {} }
     jobs.set(operation.id, kept)
     return kept
   }
 
-  function remember(kept: Kept): void {
+  function remember(kept: Kept<Operation>): void {
     kept.cancelForget()
     kept.cancelForget = clock.after(KEEP_MILLISECONDS, () => {
       const { job } = kept
@@ -122,10 +131,4 @@ export function createVideoJobs({ clock, files, crew: given, most_waiting = MOST
       await files.close()
     },
   }
-}
-
-/** What is to fail is not worth a large picture. */
-function planOf({ course, ...rest }: VideoOperation) {
-  const quick = Boolean(course.quick || course.fail || course.no_output)
-  return planRender({ ...rest, quick })
 }

@@ -1,0 +1,9 @@
+/** What the tests use of the package `gltf-validator`, which brings no types. */
+declare module 'gltf-validator' {
+  type Report = {
+    issues: { numErrors: number; numWarnings: number; messages: { code: string; message: string; pointer: string }[] }
+    info: { totalTriangleCount: number; totalVertexCount: number; hasTextures: boolean; resources: unknown[] }
+  }
+  const validator: { validateBytes(bytes: Uint8Array): Promise<Report> }
+  export default validator
+}
