@@ -6,7 +6,7 @@ import { createChunkNormaliser } from '../../providers/chatcompat/chunk.ts'
 import { holdsError } from '../../providers/chatcompat/error.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../providers/chatcompat/json.ts'
 import { hasHiddenError, readWhole } from '../../providers/chatcompat/reading.ts'
-import type { ChatChunk } from '../../spec/chat-completion.ts'
+import type { ChatChunk, ChunkChoice } from '../../spec/chat-completion.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import { createChunkWriter, isHollow } from './chatcompat-writer.ts'
 import type { AnswerHead, DialectRelay, RelayParts, RelayStep, RelayStream } from './dialect.ts'
@@ -66,7 +66,7 @@ function createChatcompatStream({ head, request, faults }: RelayParts): RelayStr
     // For every choice first its role, alone; then never again.
     const isOpening = chunk.choices.some(({ index }) => !writer.isOpen(index))
     if (!isOpening) return chunk.choices.every(({ delta }) => delta.role === undefined)
-    if (!isHollow(chunk)) return false
+    if (!isHollow({ ...chunk, choices: chunk.choices.map(withoutRole) })) return false
     for (const { index } of chunk.choices) writer.open(index)
     return true
   }
@@ -164,10 +164,12 @@ function createChatcompatStream({ head, request, faults }: RelayParts): RelayStr
 /** What every event bears alike, and of which type it is. */
 const HEAD = { id: 'string', created: 'number', model: 'string' }
 
+const withoutRole = ({ delta: { role: _, ...delta }, ...choice }: ChunkChoice): ChunkChoice => ({ ...choice, delta })
+
 /** Members that only some vendors have may be `null`; of those of 2.4 the client is promised that they are not. */
 const NEVER_NULL = new Set(['content', 'reasoning', 'reasoning_content', 'role', 'tool_calls', 'function_call'])
 
-function isSameChoice(raw: JsonRecord, choice: ChatChunk['choices'][number]): boolean {
+function isSameChoice(raw: JsonRecord, choice: ChunkChoice): boolean {
   if (!isRecord(raw.delta) || raw.finish_reason === undefined || raw.logprobs === undefined) return false
   const delta = Object.fromEntries(
     Object.entries(raw.delta).filter(([name, value]) => value !== null || NEVER_NULL.has(name)),
