@@ -1,0 +1,515 @@
+/** Vendors of the Responses API, played on loopback: alone, and behind the whole gateway for clients of other dialects. */
+import { afterAll, afterEach, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import OpenAI from 'openai'
+import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
+import type { ProviderConfig } from '../src/config/schema.ts'
+import { systemClock } from '../src/kit/clock.ts'
+import { createLog } from '../src/kit/log.ts'
+import type { ChatCall } from '../src/providers/provider.ts'
+import { createProvider } from '../src/providers/registry.ts'
+import { answerOf } from '../src/providers/responses-compat/answer.ts'
+import { inputOf } from '../src/providers/responses-compat/input.ts'
+import { FIELD_FATES } from '../src/providers/responses-compat/request-fields.ts'
+import { createTransport } from '../src/providers/transport.ts'
+import type { ChatChunk, ChatCompletion } from '../src/spec/chat-completion.ts'
+import { startGateway } from './kit/gateway.ts'
+import { hang, startVendor, stream, whole } from './kit/vendor.ts'
+
+const fixture = (name: string) => readFileSync(new URL(`./fixtures/responses-compat/${name}`, import.meta.url), 'utf8')
+/** A whole response with these items. */
+const responseOf = (output: object[], more: object = {}) => ({
+  ...JSON.parse(fixture('whole.json')),
+  output,
+  ...more,
+})
+const said = (text: string) => ({
+  id: 'msg_1',
+  type: 'message',
+  status: 'completed',
+  role: 'assistant',
+  content: [{ type: 'output_text', text, annotations: [], logprobs: [] }],
+})
+const streamed = (name: string, more = {}) => stream([fixture(name)], { done: false, ...more })
+
+const KEY = 'sk-proj-secret-key'
+const CALL: ChatCall = {
+  model: 'gpt-4.1',
+  request: { model: 'v/gpt-4.1', messages: [{ role: 'user', content: 'Hello' }] },
+  request_id: 'req-7',
+}
+const NEVER = new AbortController().signal
+
+let logged = ''
+const log = createLog({ clock: systemClock, level: 'debug', pretty: false, write: (text) => (logged += text) })
+
+function providerAt(base_url: string, config: ProviderConfig = {}) {
+  return createProvider({
+    id: 'v',
+    config: { kind: 'responses-compat', base_url, key: KEY, ...config },
+    timeouts: DEFAULT_TIMEOUTS,
+    transport: createTransport({ clock: systemClock, log }),
+    clock: systemClock,
+    log,
+    environment: {},
+    manual: async () => [],
+  })
+}
+
+async function chunksFrom(provider: ReturnType<typeof providerAt>, signal = NEVER): Promise<ChatChunk[]> {
+  const chunks: ChatChunk[] = []
+  for await (const batch of provider.chat?.chunks(CALL, signal) ?? []) chunks.push(...batch)
+  return chunks
+}
+
+/** As far as it is looked at. */
+type SentBody = { input: Record<string, unknown>[]; include?: string[] }
+
+const textOf = (chunks: ChatChunk[]) =>
+  chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta.content ?? '')).join('')
+
+describe('a vendor on loopback', () => {
+  const vendor = startVendor()
+  const provider = providerAt(vendor.url, { headers: { 'openai-organization': 'org-1' } })
+  afterAll(() => vendor.stop())
+  afterEach(() => {
+    vendor.requests.length = 0
+  })
+
+  test('is asked at its path, with its key and our request id', async () => {
+    vendor.answer(whole(fixture('whole.json')))
+    const answer = await provider.chat?.whole(CALL, NEVER)
+    expect(answer?.choices[0]?.message.content).toBe('As I read, it is sunny.')
+    const [asked] = vendor.requests
+    expect(asked).toMatchObject({ method: 'POST', path: '/v1/responses' })
+    expect(asked?.headers).toMatchObject({
+      authorization: `Bearer ${KEY}`,
+      'openai-organization': 'org-1',
+      'x-request-id': 'req-7',
+      accept: 'application/json',
+    })
+    expect(asked?.json()).toEqual({
+      model: 'gpt-4.1',
+      input: [{ type: 'message', role: 'user', content: 'Hello' }],
+      store: false,
+    })
+  })
+
+  test('streams, however its bytes come', async () => {
+    vendor.answer(streamed('text.sse', { chunkBytes: 11 }), streamed('text.sse', { framing: 'close' }))
+    for (let count = 0; count < 2; count++) expect(textOf(await chunksFrom(provider))).toBe('Grüße aus 東京 🗼')
+    expect(vendor.requests[0]?.headers.accept).toBe('text/event-stream')
+    expect(vendor.requests[0]?.json().stream).toBe(true)
+  })
+
+  test('that breaks off, in whichever way, has not answered', async () => {
+    const events = fixture('text.sse')
+      .split('\n\n')
+      .slice(0, -1)
+      .map((event) => `${event}\n\n`)
+    const ways = [{ cutAfter: events.length - 1 }, { resetAfter: events.length - 1 }]
+    for (const way of [...ways, { cutAfter: events.length - 1, framing: 'close' as const }]) {
+      vendor.answer(stream(events, { done: false, ...way }))
+      await expect(chunksFrom(provider)).rejects.toMatchObject({ code: 'upstream_cut' })
+    }
+    // What follows the end is not waited for.
+    vendor.answer(stream(events, { done: false, hangAfter: events.length }))
+    expect(textOf(await chunksFrom(provider))).toBe('Grüße aus 東京 🗼')
+  })
+
+  test('lists its models, those that chat completions do not have as well', async () => {
+    vendor.answer(whole(fixture('models.json')))
+    const openai = providerAt(vendor.url, { preset: 'openai' })
+    expect(openai.kind).toBe('responses-compat')
+    expect((await openai.listModels?.(NEVER))?.map(({ model }) => model)).toEqual([
+      'gpt-4.1',
+      'gpt-5-pro',
+      'gpt-5.1-codex',
+      'o3',
+    ])
+    expect(vendor.requests[0]).toMatchObject({ method: 'GET', path: '/v1/models' })
+    vendor.answer(whole('<html></html>', { headers: { 'content-type': 'text/html' } }))
+    await expect(openai.listModels?.(NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
+  })
+
+  test('counts tokens, until it says that it cannot', async () => {
+    const counting = providerAt(vendor.url)
+    vendor.answer(whole({ object: 'response.input_tokens', input_tokens: 11 }), whole({ tokens: 1 }))
+    expect(await counting.chat?.countTokens?.(CALL, NEVER)).toBe(11)
+    expect(vendor.requests[0]).toMatchObject({ method: 'POST', path: '/v1/responses/input_tokens' })
+    expect(vendor.requests[0]?.json()).toEqual({
+      model: 'gpt-4.1',
+      input: [{ type: 'message', role: 'user', content: 'Hello' }],
+    })
+    await expect(counting.chat?.countTokens?.(CALL, NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
+    vendor.answer(whole(error('server_error', 'Oh.'), { status: 500 }))
+    await expect(counting.chat?.countTokens?.(CALL, NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
+    expect(counting.chat?.countTokens).toBeDefined()
+    vendor.answer(whole('Not Found', { status: 404 }))
+    await expect(counting.chat?.countTokens?.(CALL, NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
+    expect(counting.chat?.countTokens).toBeUndefined()
+  })
+
+  const error = (code: string | null, message = 'Words.', more: object = {}) => ({
+    error: { message, type: 'invalid_request_error', param: null, code, ...more },
+  })
+  const REFUSALS: [status: number, body: unknown, code: string, shown: number][] = [
+    [400, error('invalid_value', 'Invalid value.', { param: 'input[0].role' }), 'upstream_invalid_request', 400],
+    [400, error('context_length_exceeded', 'Your input exceeds the context window.'), 'context_length_exceeded', 400],
+    [400, error('content_policy_violation', 'No.'), 'content_policy_violation', 400],
+    [400, error('invalid_prompt', 'Your prompt was flagged as a violation.'), 'content_policy_violation', 400],
+    [401, error('invalid_api_key', `Incorrect API key provided: ${KEY}.`), 'upstream_auth', 502],
+    [403, error('unsupported_country_region_territory', 'Not here.'), 'upstream_auth', 502],
+    [404, error('model_not_found', 'No such model.'), 'bad_upstream_response', 502],
+    [413, error(null, 'Too large.'), 'request_too_large', 413],
+    [429, error('rate_limit_exceeded', 'Slow down.'), 'rate_limit_exceeded', 429],
+    [429, error('insufficient_quota', 'You exceeded your current quota.'), 'no_available_channel', 503],
+    [500, error('server_error', 'Oh.', { type: 'server_error' }), 'bad_upstream_response', 502],
+    [502, '<html><h1>Bad Gateway</h1></html>', 'bad_upstream_response', 502],
+    [503, error('slow_down', 'Overloaded.'), 'server_is_overloaded', 503],
+    [504, '', 'upstream_timeout', 504],
+    [301, '', 'bad_upstream_response', 502],
+  ]
+  test.each(REFUSALS)('%i %j is %s', async (status, body, code, shown) => {
+    vendor.answer(whole(body, { status }), whole(body, { status }))
+    await expect(provider.chat?.whole(CALL, NEVER)).rejects.toMatchObject({ code, status: shown })
+    await expect(chunksFrom(provider)).rejects.toMatchObject({ code, status: shown })
+  })
+
+  test('the caller’s own mistake is told by its place', async () => {
+    vendor.answer(whole(error('invalid_value', 'Invalid value.', { param: 'input[0].role' }), { status: 400 }))
+    const thrown = await provider.chat?.whole(CALL, NEVER).catch((failure) => failure)
+    expect(thrown).toMatchObject({ message: 'Invalid value.', detail: { param: 'input[0].role' } })
+  })
+
+  test('a limit says when to come back: by its own header, else by the last of what is used up', async () => {
+    const limits = {
+      'x-ratelimit-limit-requests': '60',
+      'x-ratelimit-remaining-requests': '0',
+      'x-ratelimit-reset-requests': '1m2.5s',
+      'x-ratelimit-remaining-tokens': '0',
+      'x-ratelimit-reset-tokens': '20ms',
+    }
+    const left = { ...limits, 'x-ratelimit-remaining-requests': '3' }
+    const CASES: [headers: Record<string, string>, code: string, wait: number | undefined][] = [
+      [limits, 'rate_limit_exceeded', 63],
+      [left, 'rate_limit_exceeded', 1],
+      [{ ...left, 'x-ratelimit-remaining-tokens': '3' }, 'rate_limit_exceeded', undefined],
+      [{ ...limits, 'retry-after': '7' }, 'rate_limit_exceeded', 7],
+      [{ ...limits, 'retry-after-ms': '1500' }, 'rate_limit_exceeded', 2],
+      [{ ...limits, 'x-ratelimit-reset-requests': '6h1s' }, 'rate_limit_exceeded', 21_601],
+      [{ ...limits, 'x-ratelimit-reset-requests': 'soon' }, 'rate_limit_exceeded', 1],
+      [{ ...limits, 'x-ratelimit-reset-requests': '90' }, 'rate_limit_exceeded', 90],
+      // Waiting does not fill an account.
+      [{ ...limits, 'retry-after': '7' }, 'insufficient_quota', undefined],
+    ]
+    for (const [headers, code, wait] of CASES) {
+      vendor.answer(whole(error(code), { status: 429, headers }))
+      const thrown = await provider.chat?.whole(CALL, NEVER).catch((failure) => failure)
+      expect([headers, thrown.detail.retry_after]).toEqual([headers, wait])
+      expect(thrown.code).toBe(code === 'insufficient_quota' ? 'no_available_channel' : code)
+    }
+  })
+
+  test('the operator’s log names the vendor’s request, and neither log nor error the key', async () => {
+    const headers = { 'x-request-id': 'req_vendor_1' }
+    vendor.answer(
+      whole(error('server_error', `key ${KEY}`), { status: 500, headers }),
+      whole(error('invalid_value', `key ${KEY}`), { status: 400, headers }),
+      whole(responseOf([], { status: 'failed', error: { code: 'invalid_prompt', message: `key ${KEY}` } })),
+    )
+    let told = ''
+    for (let count = 0; count < 3; count++) told += await provider.chat?.whole(CALL, NEVER).catch(String)
+    log.flush()
+    expect(logged).toContain('req_vendor_1')
+    expect(told).toContain('[redacted]')
+    expect(`${logged}${told}`).not.toContain('secret-key')
+  })
+
+  test('a client that leaves closes the connection', async () => {
+    vendor.answer(hang())
+    const control = new AbortController()
+    const asked = chunksFrom(provider, control.signal)
+    const { gone } = await vendor.request()
+    control.abort()
+    await expect(asked).rejects.toMatchObject({ code: 'client_closed_request' })
+    await gone
+  })
+
+  test.each(['text.sse', 'reasoning-tools.sse', 'web-search.sse', 'refusal.sse', 'incomplete.sse'])(
+    '%s is what the vendor’s own client library understands',
+    async (name) => {
+      vendor.answer(streamed(name))
+      const client = new OpenAI({ apiKey: KEY, baseURL: vendor.url, maxRetries: 0 })
+      const told = await client.responses.stream({ model: 'm', input: 'x' }).finalResponse()
+      vendor.answer(streamed(name))
+      const chunks = await chunksFrom(provider)
+      expect(textOf(chunks).replace('\n\n', '')).toBe(told.output_text)
+      const calls = chunks.flatMap(({ choices }) => choices.flatMap(({ delta }) => delta.tool_calls ?? []))
+      const ids = calls.flatMap(({ id }) => id ?? [])
+      expect(ids).toEqual(told.output.flatMap((item) => (item.type === 'function_call' ? [item.call_id] : [])))
+    },
+  )
+})
+
+describe('what a vendor answered is shown to it again as it was', () => {
+  const words = fc.string({ minLength: 1, maxLength: 20 }).filter((text) => text.trim() !== '')
+  const id = fc.stringMatching(/^[a-z0-9]{3,12}$/)
+  const thought = fc.record({ id: id.map((end) => `rs_${end}`), text: fc.option(words), sealed: words })
+  const call = fc.record({ call_id: id, name: id, arguments: fc.json().map((text) => text || '{}') })
+  const answer = fc.record({
+    thoughts: fc.array(thought, { maxLength: 3 }),
+    text: fc.option(words),
+    calls: fc.uniqueArray(call, { maxLength: 3, selector: ({ call_id }) => call_id }),
+  })
+
+  test('reasoning, words and calls', () => {
+    const property = fc.property(answer, ({ thoughts, text, calls }) => {
+      const reasoning = thoughts.map((one) => ({
+        type: 'reasoning',
+        id: one.id,
+        summary: one.text === null ? [] : [{ type: 'summary_text', text: one.text }],
+        encrypted_content: one.sealed,
+      }))
+      const functions = calls.map((one) => ({ type: 'function_call', ...one }))
+      const output = [...reasoning, ...(text === null ? [] : [said(text)]), ...functions]
+      const told = answerOf({ status: 'completed', output }, { id: 'x', model: 'm', created: 1 })
+      const { content = null, reasoning_details, tool_calls = [] } = told?.choices[0]?.message ?? {}
+      const again = inputOf(
+        [
+          {
+            role: 'assistant',
+            content,
+            ...(reasoning_details ? { reasoning_details } : {}),
+            tool_calls: tool_calls.map(({ id = '', function: called }) => ({
+              id,
+              function: { name: called.name ?? '', arguments: called.arguments },
+            })),
+          },
+        ],
+        { developer_role: true, audio: false },
+      )
+      const plain = text === null ? [] : [{ type: 'message', role: 'assistant', content: text }]
+      expect(again as unknown).toEqual([...reasoning, ...plain, ...functions])
+    })
+    fc.assert(property, { numRuns: 300 })
+  })
+})
+
+describe('behind the whole gateway', () => {
+  const vendor = startVendor()
+  afterAll(() => vendor.stop())
+  afterEach(() => {
+    vendor.requests.length = 0
+  })
+  const settings = (more: object = {}) => ({
+    sandbox: false,
+    providers: { v: { kind: 'responses-compat' as const, base_url: vendor.url, key: KEY } },
+    models: { 'v/gpt-5.1': {}, 'v/gpt-4.1': {} },
+    ...more,
+  })
+  const lastSent = (): SentBody => {
+    const last = vendor.requests.at(-1)
+    if (!last) throw new Error('nothing was asked')
+    return last.json() as SentBody
+  }
+  const asks = (model: string, more: object = {}) => ({ model, messages: [{ role: 'user', content: 'Hi' }], ...more })
+  const TOOLS = [{ type: 'function', function: { name: 'get_weather', parameters: { type: 'object' } } }]
+  const dataOf = (text: string) =>
+    text.split('\n').flatMap((line) => (line.startsWith('data: {') ? [JSON.parse(line.slice(6))] : []))
+
+  test('a chat-completions client is answered, and its next question carries the reasoning on', async () => {
+    await using house = await startGateway(settings())
+    vendor.answer(whole(fixture('whole.json')), whole(responseOf([said('Rain.')])))
+    const first = (await (await house.chat(asks('v/gpt-5.1', { tools: TOOLS }))).json()) as ChatCompletion
+    expect(first.model).toBe('v/gpt-5.1')
+    expect(first.usage).toMatchObject({ prompt_tokens: 234, completion_tokens: 44 })
+    const { message } = first.choices[0] ?? {}
+    const messages = [
+      { role: 'user', content: 'Hi' },
+      message,
+      { role: 'tool', tool_call_id: 'call_w', content: 'Rain' },
+    ]
+    const second = await house.chat({ model: 'v/gpt-5.1', messages, tools: TOOLS })
+    expect(((await second.json()) as ChatCompletion).choices[0]?.message.content).toBe('Rain.')
+    const sent = lastSent()
+    expect(sent.include).toEqual(['reasoning.encrypted_content'])
+    expect(sent.input.slice(1)).toEqual([
+      {
+        type: 'reasoning',
+        id: 'rs_68a1',
+        summary: [{ type: 'summary_text', text: '**Two cities**\n\nTwo calls.' }],
+        encrypted_content: 'gAAAAABo_first',
+      },
+      { type: 'reasoning', id: 'rs_68a2', summary: [], encrypted_content: 'gAAAAABo_second' },
+      { type: 'message', role: 'assistant', content: 'As I read, it is sunny.' },
+      { type: 'function_call', call_id: 'call_w', name: 'get_weather', arguments: '{"city":"Paris"}' },
+      { type: 'function_call_output', call_id: 'call_w', output: 'Rain' },
+    ])
+  })
+
+  test('a chat-completions client hears a stream, calls in their turn', async () => {
+    await using house = await startGateway(settings())
+    vendor.answer(streamed('reasoning-tools.sse', { chunkBytes: 64 }))
+    const answer = await house.chat(asks('v/gpt-5.1', { stream: true, stream_options: { include_usage: true } }))
+    const chunks = dataOf(await answer.text()) as ChatChunk[]
+    const calls: string[] = []
+    for (const { choices } of chunks) {
+      for (const { index = -1, id, function: part } of choices[0]?.delta.tool_calls ?? []) {
+        calls[index] = `${calls[index] ?? ''}${id ?? ''}${part.name ?? ''}${part.arguments}`
+      }
+    }
+    expect(calls).toEqual([
+      'call_Parisget_weather{"city":"Paris"}',
+      'call_Romeget_weather{"city":"Rome"}',
+      'call_nownow{}',
+    ])
+    expect(chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? [])).toEqual(['tool_calls'])
+    expect(chunks.at(-1)?.usage).toMatchObject({ prompt_tokens: 472, completion_tokens: 89 })
+  })
+
+  test('a messages client is answered, and its thinking blocks find their way back', async () => {
+    await using house = await startGateway(settings())
+    vendor.answer(streamed('reasoning-tools.sse'), whole(responseOf([said('Rain.')])))
+    const tools = [{ name: 'get_weather', input_schema: { type: 'object' } }]
+    const asked = { ...asks('v/gpt-5.1'), max_tokens: 500, tools, thinking: { type: 'adaptive' } }
+    const events = dataOf(await (await house.call('/v1/messages', { json: { ...asked, stream: true } })).text())
+    const blocks: Record<string, string>[] = []
+    for (const { type, content_block, delta } of events) {
+      if (type === 'content_block_start') blocks.push({ ...content_block })
+      const block = blocks.at(-1)
+      if (type !== 'content_block_delta' || !block) continue
+      for (const [name, value] of Object.entries(delta as Record<string, string>)) {
+        if (name !== 'type') block[name] = `${block[name] ?? ''}${value}`
+      }
+    }
+    expect(blocks.filter(({ type }) => type === 'tool_use').map(({ id, partial_json }) => [id, partial_json])).toEqual([
+      ['call_Paris', '{"city":"Paris"}'],
+      ['call_Rome', '{"city":"Rome"}'],
+      ['call_now', '{}'],
+    ])
+    const content = blocks.map(({ partial_json, ...block }) =>
+      block.type === 'tool_use' ? { ...block, input: JSON.parse(partial_json ?? '{}') } : block,
+    )
+    const results = ['call_Paris', 'call_Rome', 'call_now'].map((tool_use_id) => ({
+      type: 'tool_result',
+      tool_use_id,
+      content: [{ type: 'text', text: `of ${tool_use_id}` }],
+    }))
+    const messages = [...asked.messages, { role: 'assistant', content }, { role: 'user', content: results }]
+    const second = await house.call('/v1/messages', { json: { ...asked, messages } })
+    expect(await second.json()).toMatchObject({ content: [{ type: 'text', text: 'Rain.' }], stop_reason: 'end_turn' })
+    const { input } = lastSent()
+    expect(input.slice(1)).toMatchObject([
+      { type: 'reasoning', id: 'rs_68a1', encrypted_content: 'gAAAAABo_first' },
+      { type: 'reasoning', id: 'rs_68a2', encrypted_content: 'gAAAAABo_second', summary: [] },
+      { type: 'message', role: 'assistant', content: 'Let me look.' },
+      { type: 'function_call', call_id: 'call_Paris' },
+      { type: 'function_call', call_id: 'call_Rome' },
+      { type: 'function_call', call_id: 'call_now' },
+      { type: 'function_call_output', call_id: 'call_Paris' },
+      { type: 'function_call_output', call_id: 'call_Rome' },
+      { type: 'function_call_output', call_id: 'call_now' },
+    ])
+  })
+
+  test('a responses client gets the vendor’s own ids and ciphertexts, and sends them back', async () => {
+    await using house = await startGateway(settings())
+    vendor.answer(whole(fixture('whole.json')), whole(responseOf([said('Rain.')])))
+    const tools = [{ type: 'function', name: 'get_weather', parameters: { type: 'object' }, strict: false }]
+    const asked = { model: 'v/gpt-5.1', tools, store: false, include: ['reasoning.encrypted_content'] }
+    const hello = { role: 'user', content: 'Hi' }
+    const first = await house.call('/v1/responses', { json: { ...asked, input: [hello] } })
+    const { output } = (await first.json()) as { output: Record<string, unknown>[] }
+    const result = { type: 'function_call_output', call_id: 'call_w', output: 'Rain' }
+    const second = await house.call('/v1/responses', { json: { ...asked, input: [hello, ...output, result] } })
+    expect(await second.json()).toMatchObject({ output: [{ content: [{ text: 'Rain.' }] }] })
+    const { input } = lastSent()
+    expect(input.slice(1)).toMatchObject([
+      { type: 'reasoning', id: 'rs_68a1', encrypted_content: 'gAAAAABo_first' },
+      { type: 'reasoning', id: 'rs_68a2', encrypted_content: 'gAAAAABo_second' },
+      { type: 'message', role: 'assistant' },
+      { type: 'function_call', call_id: 'call_w', name: 'get_weather' },
+      { type: 'function_call_output', call_id: 'call_w', output: 'Rain' },
+    ])
+  })
+
+  test('a messages client’s question for a count is asked of the vendor, and estimated where there is none', async () => {
+    await using house = await startGateway(settings())
+    vendor.answer(whole({ object: 'response.input_tokens', input_tokens: 4711 }), whole('', { status: 404 }))
+    const count = async () => (await house.call('/v1/messages/count_tokens', { json: asks('v/gpt-4.1') })).json()
+    expect(await count()).toEqual({ input_tokens: 4711 })
+    for (let turn = 0; turn < 2; turn++) {
+      const { input_tokens } = (await count()) as { input_tokens: number }
+      expect(input_tokens).toBeGreaterThan(0)
+      expect(input_tokens).toBeLessThan(100)
+    }
+    expect(vendor.requests).toHaveLength(2)
+  })
+
+  test('an answer that failed before its first word is asked of the next target', async () => {
+    const models = {
+      'house/m': {
+        targets: [
+          { provider: 'v', model: 'one' },
+          { provider: 'v', model: 'two' },
+        ],
+      },
+    }
+    await using house = await startGateway(settings({ models }))
+    const failed = fixture('failed-at-once.sse').replace('invalid_prompt', 'server_error').replace('flagged', 'lost')
+    vendor.answer(stream([failed], { done: false }), streamed('text.sse'))
+    const answer = await house.chat(asks('house/m', { stream: true }))
+    expect(textOf(dataOf(await answer.text()))).toBe('Grüße aus 東京 🗼')
+    expect(vendor.requests.map((request) => request.json().model)).toEqual(['one', 'two'])
+  })
+
+  test.each([
+    [401, 502, 'upstream_auth'],
+    [403, 502, 'upstream_auth'],
+    [404, 502, 'bad_upstream_response'],
+    [429, 429, 'rate_limit_exceeded'],
+  ])('%i of the vendor is %i to the client', async (status, shown, code) => {
+    await using house = await startGateway(settings())
+    const body = { error: { message: 'Words.', type: 'x', param: null, code: null } }
+    vendor.answer(whole(body, { status, headers: { 'retry-after': '3' } }))
+    const answer = await house.chat(asks('v/gpt-4.1'))
+    expect(answer.status).toBe(shown)
+    expect(await answer.json()).toMatchObject({ error: { code } })
+    expect(answer.headers.get('retry-after')).toBe(status === 429 ? '3' : null)
+  })
+
+  test('an error in mid-stream is the last thing that a client hears', async () => {
+    await using house = await startGateway(settings())
+    vendor.answer(streamed('error.sse'))
+    const text = await (await house.chat(asks('v/gpt-4.1', { stream: true }))).text()
+    expect(text).toContain('"Hel"')
+    expect(dataOf(text).at(-1)).toMatchObject({ error: { code: 'rate_limit_exceeded' } })
+    expect(text).not.toContain('"finish_reason":"stop"')
+  })
+
+  test('what the vendor cannot do is refused before it is asked', async () => {
+    await using house = await startGateway(settings())
+    const answer = await house.chat(asks('v/gpt-4.1', { stop: ['END'] }))
+    expect([answer.status, await answer.json()]).toMatchObject([
+      400,
+      { error: { code: 'unsupported_parameter', param: 'stop' } },
+    ])
+    expect(vendor.requests).toHaveLength(0)
+  })
+})
+
+test('the manual’s table says what becomes of each field', () => {
+  const manual = readFileSync(join(import.meta.dir, '../docs/manual/responses-vendor.md'), 'utf8')
+  const rows = Object.entries(FIELD_FATES).map(([field, fate]) => {
+    if ('sent' in fate) return `| \`${field}\` | ${fate.sent} |`
+    return 'dropped' in fate
+      ? `| \`${field}\` | Dropped: ${fate.dropped} |`
+      : `| \`${field}\` | Refused: ${fate.refused} |`
+  })
+  expect([...manual.matchAll(/^\| `\w+` \| .* \|$/gm)].map(([row]) => row).filter((row) => rows.includes(row))).toEqual(
+    rows,
+  )
+})
