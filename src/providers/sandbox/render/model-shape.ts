@@ -37,14 +37,15 @@ export function meshOf(seed: string, polygons: number): Mesh {
   return { ...pointsOf(vertices, surface), triangles: trianglesOf({ segments, rings, starts }) }
 }
 
-/** Rings and segments that make the most triangles that are not more than those, twice as many around as down. */
+/** Rings and segments that make nearly as many triangles, never more; best twice as many around as down. */
 export function gridOf(polygons: number): { segments: number; rings: number } {
-  let best = { segments: 3, rings: 2, triangles: 6 }
+  let best = { segments: 3, rings: 2, score: Number.NEGATIVE_INFINITY }
   const side = Math.sqrt(polygons)
   for (let segments = Math.max(3, Math.floor(side * 0.8)); segments <= Math.ceil(side * 1.3); segments++) {
     const rings = Math.max(2, Math.floor(polygons / (2 * segments)) + 1)
     const triangles = 2 * segments * (rings - 1)
-    if (triangles <= polygons && triangles > best.triangles) best = { segments, rings, triangles }
+    const score = triangles / polygons - 0.01 * Math.abs(Math.log(segments / rings / 2))
+    if (triangles <= polygons && score > best.score) best = { segments, rings, score }
   }
   return { segments: best.segments, rings: best.rings }
 }
