@@ -3,8 +3,8 @@ import Type from 'typebox'
 import type { Context, Route } from '../http/context.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { JsonObject } from '../spec/task.ts'
+import { type OutputItem, shown } from './dialects/responses-items.ts'
 import { ResponsesAnswer } from './dialects/responses-schema.ts'
-import { type OutputItem, shown } from './dialects/responses-stream.ts'
 import type { KeptResponses } from './responses-kept.ts'
 
 const Deleted = Type.Object(

@@ -5,6 +5,7 @@ import type { Json, JsonObject } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import type { ResponseStore, StoredResponse } from '../store/store.ts'
 import { notKept } from './dialects/responses-history.ts'
+import { ITEM_KINDS } from './dialects/responses-items.ts'
 import type { InputItem } from './dialects/responses-schema.ts'
 
 /** What was said before a request, and in which responses. */
@@ -121,8 +122,8 @@ const outputOf = ({ response: { output } }: StoredResponse): JsonObject[] =>
   Array.isArray(output) ? output.filter(isItem) : []
 const saidIn = (turn: StoredResponse): JsonObject[] => [...turn.input, ...outputOf(turn)]
 
-const KINDS: Record<string, string> = { function_call: 'fc', function_call_output: 'fco', reasoning: 'rs' }
-const kindOf = ({ type = 'message' }: InputItem): string => KINDS[type] ?? 'msg'
+const kindOf = ({ type = 'message' }: InputItem): string => (type in ITEM_KINDS ? ITEM_KINDS[type as Kind] : 'msg')
+type Kind = keyof typeof ITEM_KINDS
 
 const notFound = (response_id: string) =>
   new GatewayError('response_not_found', `Response with id '${response_id.slice(0, 80)}' not found.`)

@@ -1,7 +1,8 @@
 /** The responses dialect, inwards: a conversation of items as the house's messages. */
 import { GatewayError } from '../../spec/error.ts'
-import type { ContentPart, Message, Opaque, Reasoning } from '../../spec/message.ts'
+import type { ContentPart, MadeImage, Message, Opaque, Reasoning } from '../../spec/message.ts'
 import { uncarry } from './responses-carry.ts'
+import { argumentsOf } from './responses-custom.ts'
 import type { InputItem, InputPart } from './responses-schema.ts'
 
 /** Where in the client's body a message, a part or a tool comes from, for errors that name it. */
@@ -13,19 +14,26 @@ export type PlacedItem = { item: InputItem; at: string }
 type Item<T extends string> = Extract<InputItem, { type: T }>
 type MessageItem = Extract<InputItem, { role: string }>
 type ToolCalls = NonNullable<Message['tool_calls']>
-/** An answer of the past under way: the house has reasoning, then words, then calls in one message. */
-type Draft = { at: string; reasoning: Reasoning[]; texts: string[]; refusals: string[]; calls: ToolCalls }
+/** An answer of the past under way: the house has reasoning, words, calls and images in one message. */
+type Draft = {
+  at: string
+  reasoning: Reasoning[]
+  texts: string[]
+  refusals: string[]
+  calls: ToolCalls
+  images: (MadeImage & { id?: string | undefined })[]
+}
 
 export const isMessage = (item: InputItem): item is MessageItem => 'role' in item
 
 /** All items as messages. What is no part of the conversation (a vendor's own tools at work) is passed over. */
 export function historyOf(items: PlacedItem[], places: Places): Message[] {
   const made: Message[] = []
-  /** Values of calls, which travel in reasoning items of their own. */
+  /** Values of calls and images, which travel in reasoning items of their own. */
   const signed = new Map<string, Opaque>()
   let draft: Draft | undefined
   const flush = () => {
-    if (draft) add(messageOf(draft), draft.at)
+    if (draft) add(messageOf(draft, signed), draft.at)
     draft = undefined
   }
   const add = (message: Message, at: string) => {
@@ -33,7 +41,7 @@ export function historyOf(items: PlacedItem[], places: Places): Message[] {
     made.push(message)
   }
   const answering = (at: string): Draft => {
-    draft ??= { at, reasoning: [], texts: [], refusals: [], calls: [] }
+    draft ??= { at, reasoning: [], texts: [], refusals: [], calls: [], images: [] }
     return draft
   }
   for (const { item, at } of items) {
@@ -45,9 +53,9 @@ export function historyOf(items: PlacedItem[], places: Places): Message[] {
         add({ role: item.role, content }, at)
       }
     } else if (item.type === 'reasoning') {
-      const { piece, call } = reasoningOf(item)
-      if (call !== undefined) {
-        if (piece.opaque) signed.set(call, piece.opaque)
+      const { piece, owner } = reasoningOf(item)
+      if (owner !== undefined) {
+        if (piece.opaque) signed.set(owner, piece.opaque)
         continue
       }
       // Reasoning that comes after words begins another message; after a call nothing may come between it and its result.
@@ -56,19 +64,20 @@ export function historyOf(items: PlacedItem[], places: Places): Message[] {
     } else if (item.type === 'function_call') {
       const { call_id, name, arguments: text } = item
       answering(at).calls.push({ id: call_id, type: 'function', function: { name, arguments: text } })
-    } else if (item.type === 'function_call_output') {
+    } else if (item.type === 'custom_tool_call') {
+      const { call_id, name, input } = item
+      answering(at).calls.push({ id: call_id, type: 'function', function: { name, arguments: argumentsOf(input) } })
+    } else if (item.type === 'image_generation_call') {
+      const { id, result, output_format = 'png' } = item
+      const url = `data:image/${output_format};base64,${result}`
+      if (result) answering(at).images.push({ type: 'image_url', image_url: { url }, id })
+    } else if (item.type === 'function_call_output' || item.type === 'custom_tool_call_output') {
       flush()
       const content = contentOf(item.output, `${at}.output`, places)
       add({ role: 'tool', tool_call_id: item.call_id, content }, at)
     } else if (item.type === undefined || item.type === 'item_reference') throw notKept(at, item.id)
   }
   flush()
-  for (const { tool_calls = [] } of made) {
-    for (const call of tool_calls) {
-      const opaque = signed.get(call.id)
-      if (opaque) call.opaque = opaque
-    }
-  }
   return made
 }
 
@@ -143,18 +152,19 @@ function fileRefused(param: string, instead: string): GatewayError {
 /** One piece: what was told of it, and what its vendor wants back. */
 function reasoningOf({ id, summary = [], content = [], encrypted_content }: Item<'reasoning'>): {
   piece: Reasoning
-  call?: string | undefined
+  owner?: string | undefined
 } {
   const told = [...summary, ...content]
   const text = told.length === 0 ? {} : { text: told.map((part) => part.text).join('\n\n') }
   if (encrypted_content === undefined || encrypted_content === '') return { piece: text }
-  const { opaque, call } = uncarry(encrypted_content, id)
-  return { piece: { ...text, opaque }, call }
+  const { opaque, owner } = uncarry(encrypted_content, id)
+  return { piece: { ...text, ...(opaque ? { opaque } : {}) }, owner }
 }
 
-function messageOf({ reasoning, texts, refusals, calls }: Draft): Message {
+/** `signed`: what the vendor wants back of calls and images, by their ids. */
+function messageOf({ reasoning, texts, refusals, calls, images }: Draft, signed: Map<string, Opaque>): Message {
   const words = texts.join('')
-  const isSilent = words === '' && reasoning.length + calls.length + refusals.length > 0
+  const isSilent = words === '' && reasoning.length + calls.length + refusals.length + images.length > 0
   const message: Message = { role: 'assistant', content: isSilent ? null : words }
   const pieces = reasoning.filter(({ text, opaque }) => text !== undefined || opaque !== undefined)
   const plain = pieces.map(({ text = '' }) => text).join('')
@@ -162,6 +172,10 @@ function messageOf({ reasoning, texts, refusals, calls }: Draft): Message {
   // Plain words alone are wanted back by some vendors; what was signed is for its own vendor only.
   if (pieces.some(({ opaque }) => opaque)) message.reasoning_details = pieces
   if (refusals.length > 0) message.refusal = refusals.join('')
-  if (calls.length > 0) message.tool_calls = calls
+  if (calls.length > 0) message.tool_calls = calls.map((call) => withOpaque(call, signed.get(call.id)))
+  if (images.length > 0) message.images = images.map(({ id = '', ...image }) => withOpaque(image, signed.get(id)))
   return message
 }
+
+const withOpaque = <T extends object>(thing: T, opaque: Opaque | undefined): T =>
+  opaque ? { ...thing, opaque } : thing

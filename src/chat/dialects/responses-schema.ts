@@ -49,6 +49,25 @@ const CallOutputItem = Type.Object({
   call_id: Type.String({ minLength: 1 }),
   output: Type.Union([Type.String(), Type.Array(InputPart)]),
 })
+const CustomCallItem = Type.Object({
+  type: Type.Literal('custom_tool_call'),
+  id,
+  call_id: Type.String({ minLength: 1 }),
+  name: Type.String({ minLength: 1 }),
+  input: Type.String(),
+})
+const CustomCallOutputItem = Type.Object({
+  type: Type.Literal('custom_tool_call_output'),
+  id,
+  call_id: Type.String({ minLength: 1 }),
+  output: Type.Union([Type.String(), Type.Array(InputPart)]),
+})
+const ImageCallItem = Type.Object({
+  type: Type.Literal('image_generation_call'),
+  id,
+  result: optional(Type.String()),
+  output_format: optional(Type.String({ pattern: '^[a-z.+-]{1,20}$' })), // becomes part of a media type
+})
 const ReasoningItem = Type.Object({
   type: Type.Literal('reasoning'),
   id,
@@ -68,9 +87,28 @@ export const PASSED_OVER = [
 ] as const
 const OwnToolItem = Type.Object({ type: Type.Enum([...PASSED_OVER]) })
 
-export const InputItem = Type.Union([MessageItem, CallItem, CallOutputItem, ReasoningItem, ReferenceItem, OwnToolItem])
+export const InputItem = Type.Union([
+  MessageItem,
+  CallItem,
+  CallOutputItem,
+  CustomCallItem,
+  CustomCallOutputItem,
+  ImageCallItem,
+  ReasoningItem,
+  ReferenceItem,
+  OwnToolItem,
+])
 export type InputItem = Type.Static<typeof InputItem>
-export const ITEM_TYPES = ['message', 'function_call', 'function_call_output', 'reasoning', 'item_reference'] as const
+export const ITEM_TYPES = [
+  'message',
+  'function_call',
+  'function_call_output',
+  'custom_tool_call',
+  'custom_tool_call_output',
+  'image_generation_call',
+  'reasoning',
+  'item_reference',
+] as const
 
 /** A function of the client's, or by its `type` a tool of the vendor's. */
 const ClientTool = Type.Object({
@@ -79,6 +117,13 @@ const ClientTool = Type.Object({
   description: optional(Type.String()),
   parameters: optional(Type.Record(Type.String(), Type.Unknown())),
   strict: optional(Type.Boolean()),
+  format: optional(
+    Type.Object({
+      type: Type.Enum(['text', 'grammar']),
+      syntax: optional(Type.String()),
+      definition: optional(Type.String()),
+    }),
+  ),
   search_context_size: optional(Type.String()),
   user_location: optional(Type.Record(Type.String(), Type.Unknown())),
   filters: optional(Type.Record(Type.String(), Type.Unknown())),
@@ -133,7 +178,7 @@ export const ResponsesRequest = Type.Object(
       Type.Array(Type.String(), { description: '`reasoning.encrypted_content`, `message.output_text.logprobs`.' }),
     ),
     top_logprobs: bounds.top_logprobs,
-    truncation: optional(Type.String()),
+    truncation: optional(Type.Enum(['auto', 'disabled'])),
     metadata: bounds.metadata,
     user: bounds.user,
     safety_identifier: bounds.safety_identifier,

@@ -1,35 +1,20 @@
 /** The items of a streamed response, and the events that build them, whatever order the vendor speaks in. */
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { Annotation, Delta, ToolCall } from '../../spec/chat-completion.ts'
-import type { Opaque, Reasoning } from '../../spec/message.ts'
+import type { MadeImage, Opaque, Reasoning } from '../../spec/message.ts'
+import { createCallStream } from './responses-calls.ts'
 import { carry } from './responses-carry.ts'
-
-export type TextPart = { type: 'output_text'; text: string; annotations: object[]; logprobs: unknown[] }
-export type RefusalPart = { type: 'refusal'; refusal: string }
-type Status = 'in_progress' | 'completed' | 'incomplete'
-export type MessageItem = {
-  type: 'message'
-  id: string
-  role: 'assistant'
-  status: Status
-  content: (TextPart | RefusalPart)[]
-}
-export type CallItem = {
-  type: 'function_call'
-  id: string
-  call_id: string
-  name: string
-  arguments: string
-  status: Status
-}
-export type ReasoningItem = {
-  type: 'reasoning'
-  id: string
-  summary: { type: 'summary_text'; text: string }[]
-  encrypted_content?: string
-  status: Status
-}
-export type OutputItem = MessageItem | CallItem | ReasoningItem
+import {
+  createDesk,
+  type DeskParts,
+  type MessageItem,
+  type Open,
+  type OutputItem,
+  type ReasoningItem,
+  type RefusalPart,
+  type Status,
+  type TextPart,
+} from './responses-items.ts'
 
 export type ItemStream = {
   /** The events that one delta makes. `logprobs` are those of its words. */
@@ -40,39 +25,19 @@ export type ItemStream = {
   output: OutputItem[]
 }
 
-type StreamParts = {
-  /** The id of the next item: of which kind, and what its vendor calls it where that is known. */
-  newId(kind: 'msg' | 'fc' | 'rs', index: number, vendors?: string): string
-  /** One event, numbered. `fields` is JSON text without its braces. */
-  event(type: string, fields: string): string
-  /** Whether the client wants what the vendor wants back. */
-  tells_encrypted: boolean
-}
-
-/** `place`: where an event stands, as JSON text. */
-type Open<T extends OutputItem> = { item: T; index: number; place: string }
+/** `customs`: the names of tools that take free text. */
+type StreamParts = DeskParts & { customs: Set<string> }
 
 /** Calls may be open side by side, each named by its place in the output; everything else is told one after the other. */
-export function createItemStream({ newId, event, tells_encrypted }: StreamParts): ItemStream {
-  const output: OutputItem[] = []
-  const calls = new Map<number, Open<CallItem>>()
-  /** Calls that were told to their end. */
-  const told = new Set<number>()
+export function createItemStream({ customs, ...parts }: StreamParts): ItemStream {
+  const desk = createDesk(parts)
+  const { event, added, done, newId, output, tells_encrypted } = desk
+  const calls = createCallStream(desk, customs)
   let message: Open<MessageItem> | undefined
   let reasoning: Open<ReasoningItem> | undefined
   /** How much of the answer's text stands before the open text part: citations count from the answer's beginning. */
   let before = 0
   let said = 0
-
-  function open<T extends OutputItem>(item: T): Open<T> {
-    const index = output.length
-    output.push(item)
-    return { item, index, place: `"item_id":${JSON.stringify(item.id)},"output_index":${index}` }
-  }
-  const added = ({ item, index }: Open<OutputItem>, start: object): string =>
-    event('response.output_item.added', `"output_index":${index},"item":${JSON.stringify({ ...item, ...start })}`)
-  const done = ({ item, index }: Open<OutputItem>): string =>
-    event('response.output_item.done', `"output_index":${index},"item":${JSON.stringify(shown(item, tells_encrypted))}`)
 
   function partEvent(at: Open<MessageItem>, type: 'added' | 'done'): string {
     const content_index = at.item.content.length - 1
@@ -106,11 +71,11 @@ export function createItemStream({ newId, event, tells_encrypted }: StreamParts)
 
   /** The open part of this type in the open message, begun where there is none. */
   function openPart(part: TextPart | RefusalPart): string {
-    let events = closeReasoning() + closeCompleteCalls()
+    let events = closeReasoning() + calls.closeComplete()
     if (!message) {
-      const id = newId('msg', output.length)
-      message = open<MessageItem>({ type: 'message', id, role: 'assistant', status: 'in_progress', content: [] })
-      events += added(message, {})
+      const id = newId('message', output.length)
+      message = desk.open<MessageItem>({ type: 'message', id, role: 'assistant', status: 'in_progress', content: [] })
+      events += added(message, { content: [] })
     }
     const last = message.item.content.at(-1)
     if (last?.type === part.type) return events
@@ -163,10 +128,10 @@ export function createItemStream({ newId, event, tells_encrypted }: StreamParts)
   }
 
   function openReasoning(opaque?: Opaque): string {
-    const events = closeMessage() + closeReasoning() + closeCompleteCalls()
-    const id = newId('rs', output.length, opaque?.id)
-    reasoning = open<ReasoningItem>({ type: 'reasoning', id, summary: [], status: 'in_progress' })
-    return events + added(reasoning, {})
+    const events = closeMessage() + closeReasoning() + calls.closeComplete()
+    const id = newId('reasoning', output.length, opaque?.id)
+    reasoning = desk.open<ReasoningItem>({ type: 'reasoning', id, summary: [], status: 'in_progress' })
+    return events + added(reasoning)
   }
 
   function takeThought(delta: string): string {
@@ -188,6 +153,7 @@ export function createItemStream({ newId, event, tells_encrypted }: StreamParts)
     const at = reasoning
     reasoning = undefined
     at.item.status = status
+    if (tells_encrypted) at.item.encrypted_content ??= carry({}, at.item.id)
     const [part] = at.item.summary
     if (!part) return done(at)
     const place = `${at.place},"summary_index":0`
@@ -197,60 +163,45 @@ export function createItemStream({ newId, event, tells_encrypted }: StreamParts)
   }
 
   /** The end of one piece: of the one whose words were told, else of one that comes whole. */
-  function endThought({ text, opaque }: Reasoning, call?: string): string {
+  function endThought({ text, opaque }: Reasoning, owner?: string): string {
     let events = ''
     if (!reasoning) {
       if (text === undefined && !opaque) return ''
       events += openReasoning(opaque)
       if (text) events += takeThought(text)
     }
-    if (reasoning && opaque) reasoning.item.encrypted_content = carry({ opaque, call }, reasoning.item.id)
+    if (reasoning && opaque) reasoning.item.encrypted_content = carry({ opaque, owner }, reasoning.item.id)
     return events + closeReasoning()
   }
 
   function takeCall({ index = 0, id, function: part, opaque }: ToolCall): string {
-    if (told.has(index)) return ''
-    let at = calls.get(index)
+    if (calls.isTold(index)) return ''
     let events = ''
-    if (!at) {
+    if (!calls.isOpen(index)) {
       const call_id = id ?? `call_${randomAlphanumerics(24)}`
-      events += closeMessage() + closeReasoning() + closeCompleteCalls()
+      events += closeMessage() + closeReasoning() + calls.closeComplete()
       if (opaque) events += endThought({ opaque }, call_id)
-      const made = { call_id, name: part.name ?? '', arguments: '', status: 'in_progress' } as const
-      at = open<CallItem>({ type: 'function_call', id: newId('fc', output.length), ...made })
-      calls.set(index, at)
-      events += added(at, {})
-    } else if (opaque) events += endThought({ opaque }, at.item.call_id)
-    return events + takeArguments(at, part.arguments)
+      events += calls.open(index, call_id, part.name ?? '')
+    } else if (opaque) events += endThought({ opaque }, calls.callId(index))
+    return events + calls.add(index, part.arguments)
   }
 
-  function takeArguments(at: Open<CallItem>, delta: string): string {
-    if (delta === '') return ''
-    at.item.arguments += delta
-    return event('response.function_call_arguments.delta', `${at.place},"delta":${JSON.stringify(delta)}`)
-  }
-
-  function closeCall(index: number, at: Open<CallItem>, status: Status): string {
-    calls.delete(index)
-    told.add(index)
-    at.item.status = status
-    // Clients parse the text in any case.
-    const filled = at.item.arguments.trim() === '' ? takeArguments(at, '{}') : ''
-    const text = `"arguments":${JSON.stringify(at.item.arguments)}`
-    const fields = `${at.place},"name":${JSON.stringify(at.item.name)},${text}`
-    return filled + event('response.function_call_arguments.done', fields) + done(at)
-  }
-
-  /** A client can run these now: their arguments are whole. */
-  function closeCompleteCalls(): string {
-    let events = ''
-    for (const [index, at] of calls) if (isComplete(at.item)) events += closeCall(index, at, 'completed')
-    return events
+  function takeImage({ image_url: { url }, opaque }: MadeImage): string {
+    const [, format, result] = IMAGE.exec(url) ?? []
+    if (format === undefined || result === undefined) return ''
+    let events = closeMessage() + closeReasoning() + calls.closeComplete()
+    // What its vendor wants back stands in an item before it, and names it.
+    const id = newId('image_generation_call', output.length + (opaque ? 1 : 0))
+    if (opaque) events += endThought({ opaque }, id)
+    const made = { id, status: 'completed', result, output_format: format } as const
+    const at = desk.open({ type: 'image_generation_call', ...made })
+    events += added(at, { status: 'in_progress', result: null })
+    return events + event('response.image_generation_call.completed', at.place) + done(at)
   }
 
   return {
     output,
-    take({ content, refusal, reasoning_content, reasoning_details = [], tool_calls, annotations }, logprobs) {
+    take({ content, refusal, reasoning_content, reasoning_details = [], ...delta }, logprobs) {
       let events = ''
       // Pieces that come whole say the same again as plain text.
       const isTwice = !reasoning && reasoning_details.some((piece) => piece.text !== undefined)
@@ -258,31 +209,16 @@ export function createItemStream({ newId, event, tells_encrypted }: StreamParts)
       for (const piece of reasoning_details) events += endThought(piece)
       if (content) events += takeText(content, logprobs)
       if (refusal) events += takeRefusal(refusal)
-      for (const annotation of annotations ?? []) events += takeCitation(annotation)
-      for (const call of tool_calls ?? []) events += takeCall(call)
+      for (const annotation of delta.annotations ?? []) events += takeCitation(annotation)
+      for (const call of delta.tool_calls ?? []) events += takeCall(call)
+      for (const image of delta.images ?? []) events += takeImage(image)
       return events
     },
     end(status) {
-      let events = closeReasoning(status) + closeMessage(status)
-      for (const [index, at] of calls) events += closeCall(index, at, isComplete(at.item) ? 'completed' : status)
-      return events
+      return closeReasoning(status) + closeMessage(status) + calls.closeAll(status)
     },
   }
 }
 
-/** An item as the client sees it: without what it did not ask for. */
-export function shown(item: OutputItem, tells_encrypted: boolean): object {
-  if (item.type !== 'reasoning' || tells_encrypted) return item
-  const { encrypted_content: _, ...rest } = item
-  return rest
-}
-
-function isComplete({ arguments: text }: CallItem): boolean {
-  if (!text.trimEnd().endsWith('}')) return false
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
+/** An image as models hand it over: its kind, and its bytes. */
+const IMAGE = /^data:image\/([\w.+-]+);base64,(.+)$/s

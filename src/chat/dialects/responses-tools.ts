@@ -1,6 +1,7 @@
 /** The responses dialect, inwards: tools and how they are to be used, in the house's words. */
 import type { ChatRequest, FunctionTool } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { customFunction } from './responses-custom.ts'
 import type { Places } from './responses-history.ts'
 import type { ClientTool, ResponsesRequest } from './responses-schema.ts'
 
@@ -8,6 +9,9 @@ type Tools = Pick<ChatRequest, 'tools' | 'tool_choice' | 'web_search_options'>
 
 /** `web_search`, `web_search_preview`, and either with a date behind it. */
 const isSearch = (type: unknown): boolean => typeof type === 'string' && /^web_search(_preview)?(_[\d_]+)?$/.test(type)
+
+/** A tool that the client runs itself. */
+const isOwn = (type: unknown): boolean => type === 'function' || type === 'custom'
 
 export function toolsOf({ tools = [], tool_choice }: ResponsesRequest, places: Places): Tools {
   const asked: Tools = {}
@@ -25,8 +29,9 @@ export function toolsOf({ tools = [], tool_choice }: ResponsesRequest, places: P
   return asked
 }
 
-function functionOf({ type, name, description, parameters, strict }: ClientTool, at: string): FunctionTool {
-  if (type !== 'function') {
+function functionOf(tool: ClientTool, at: string): FunctionTool {
+  const { type, name, description, parameters, strict } = tool
+  if (type !== 'function' && type !== 'custom') {
     const param = `${at}.type`
     throw new GatewayError(
       'unsupported_parameter',
@@ -37,6 +42,7 @@ function functionOf({ type, name, description, parameters, strict }: ClientTool,
   if (name === undefined) {
     throw new GatewayError('missing_required_parameter', `"${at}.name" is required.`, { param: `${at}.name` })
   }
+  if (type === 'custom') return customFunction(tool)
   return {
     type: 'function',
     function: {
@@ -61,21 +67,19 @@ function searchOf({ search_context_size, user_location, filters }: ClientTool): 
 function choiceOf(choice: NonNullable<ResponsesRequest['tool_choice']>): NonNullable<ChatRequest['tool_choice']> {
   if (typeof choice === 'string') return choice
   const { type, name, mode = 'auto', tools = [] } = choice
-  if (type === 'function') {
-    if (name !== undefined) return { type, function: { name } }
+  if (isOwn(type)) {
+    if (name !== undefined) return { type: 'function', function: { name } }
     throw new GatewayError('missing_required_parameter', '"tool_choice.name" is required.', {
       param: 'tool_choice.name',
     })
   }
   if (type === 'allowed_tools') {
-    const named = tools.map((tool) =>
-      tool.type === 'function' ? { type: tool.type, function: { name: tool.name } } : tool,
-    )
+    const named = tools.map((tool) => (isOwn(tool.type) ? { type: 'function', function: { name: tool.name } } : tool))
     return { type, allowed_tools: { mode, tools: named } }
   }
   throw new GatewayError(
     'unsupported_parameter',
-    `"tool_choice.type" must be "function" or "allowed_tools", not "${type.slice(0, 60)}": that tool is its own vendor's.`,
+    `"tool_choice.type" must be "function", "custom" or "allowed_tools", not "${type.slice(0, 60)}": that tool is its own vendor's.`,
     { param: 'tool_choice.type' },
   )
 }

@@ -7,9 +7,11 @@ import type { Usage } from '../../spec/usage.ts'
 import { itemId, type Keep } from '../responses-kept.ts'
 import { inOneLine } from './chatcompat-writer.ts'
 import type { AnswerHead, AnswerWriter } from './dialect.ts'
+import { customNames } from './responses-custom.ts'
 import { failureOf } from './responses-error.ts'
+import { ITEM_KINDS, type OutputItem, shown } from './responses-items.ts'
 import type { ResponsesRequest } from './responses-schema.ts'
-import { createItemStream, type OutputItem, shown } from './responses-stream.ts'
+import { createItemStream } from './responses-stream.ts'
 
 type WriterParts = {
   head: AnswerHead
@@ -35,9 +37,10 @@ export function createResponsesWriter({ head, asked, request, keep, clock }: Wri
     `event: ${type}\ndata: {"type":"${type}","sequence_number":${sequence++},${fields}}\n\n`
   const items = createItemStream({
     // What is kept is found again by our ids; what is not goes back to its vendor under the vendor's own.
-    newId: (kind, index, vendors) => (keep === undefined && vendors) || itemId(head.id, kind, index),
+    newId: (type, index, vendors) => (keep === undefined && vendors) || itemId(head.id, ITEM_KINDS[type], index),
     event,
     tells_encrypted,
+    customs: customNames(asked),
   })
 
   function responseOf(state: State, output: OutputItem[], usage?: Usage) {
@@ -85,11 +88,12 @@ export function createResponsesWriter({ head, asked, request, keep, clock }: Wri
       finish = choice?.finish_reason ?? null
       if (choice) {
         const { message, logprobs } = choice
-        const { content, refusal, annotations, tool_calls = [], reasoning_content, reasoning_details } = message
+        const { content, refusal, annotations, tool_calls = [], images = [] } = message
+        const { reasoning_content, reasoning_details } = message
         const thought = reasoning_details ? { reasoning_details } : { reasoning_content: reasoning_content ?? '' }
         items.take(thought)
         items.take({ content, refusal: refusal ?? null, annotations: annotations ?? [] }, oddsOf(logprobs))
-        items.take({ tool_calls: tool_calls.map((call, index) => ({ ...call, index })) })
+        items.take({ tool_calls: tool_calls.map((call, index) => ({ ...call, index })), images })
       }
       items.end(statusAt(finish))
       return shownOf(finished(usage))
@@ -118,14 +122,14 @@ export function createResponsesWriter({ head, asked, request, keep, clock }: Wri
       const { code, message } = failureOf(error)
       const param = error.detail.param ?? null
       // Some clients stop with an error at this event, others at the state of the response: they get both.
+      const begun = hasBegun ? '' : begin()
       const events = event(
         'error',
         `"code":${JSON.stringify(code)},"message":${JSON.stringify(message)},"param":${JSON.stringify(param)}`,
       )
-      if (!hasBegun) return inOneLine(events)
       const failed = { status: 'failed', error: { code, message } }
       const output = items.output.map((item) => (item.status === 'in_progress' ? { ...item, status: BROKEN } : item))
-      return inOneLine(events + told('response.failed', responseOf(failed, output)))
+      return inOneLine(begun + events + told('response.failed', responseOf(failed, output)))
     },
     ...(keep
       ? {
@@ -190,7 +194,7 @@ function echoOf(asked: ResponsesRequest, request: ChatRequest) {
     ),
     top_logprobs: asked.top_logprobs ?? 0,
     top_p: request.top_p ?? null,
-    truncation: asked.truncation ?? 'disabled',
+    truncation: 'disabled',
     ...(asked.user === undefined ? {} : { user: asked.user }),
   }
 }

@@ -1,0 +1,103 @@
+/** The items of a response's output, and the desk at which events about them are written. */
+export type TextPart = { type: 'output_text'; text: string; annotations: object[]; logprobs: unknown[] }
+export type RefusalPart = { type: 'refusal'; refusal: string }
+export type Status = 'in_progress' | 'completed' | 'incomplete'
+export type MessageItem = {
+  type: 'message'
+  id: string
+  role: 'assistant'
+  status: Status
+  content: (TextPart | RefusalPart)[]
+}
+export type CallItem = {
+  type: 'function_call'
+  id: string
+  call_id: string
+  name: string
+  arguments: string
+  status: Status
+}
+/** A call of a tool that takes free text. */
+export type CustomCallItem = {
+  type: 'custom_tool_call'
+  id: string
+  call_id: string
+  name: string
+  input: string
+  status: Status
+}
+export type ReasoningItem = {
+  type: 'reasoning'
+  id: string
+  summary: { type: 'summary_text'; text: string }[]
+  encrypted_content?: string
+  status: Status
+}
+export type ImageItem = {
+  type: 'image_generation_call'
+  id: string
+  status: Status
+  result: string | null
+  output_format?: string
+}
+export type OutputItem = MessageItem | CallItem | CustomCallItem | ReasoningItem | ImageItem
+
+/** Before an item's id. */
+export const ITEM_KINDS = {
+  message: 'msg',
+  function_call: 'fc',
+  function_call_output: 'fco',
+  custom_tool_call: 'ctc',
+  custom_tool_call_output: 'ctco',
+  reasoning: 'rs',
+  image_generation_call: 'ig',
+} as const
+
+/** An item under way. `place`: where an event about it stands, as JSON text. */
+export type Open<T extends OutputItem> = { item: T; index: number; place: string }
+
+export type DeskParts = {
+  /** The id of the item at `index`: by its type, and by what its vendor calls it where that is known. */
+  newId(type: OutputItem['type'], index: number, vendors?: string): string
+  /** One event, numbered. `fields` is JSON text without its braces. */
+  event(type: string, fields: string): string
+  /** Whether the client wants what the vendor wants back. */
+  tells_encrypted: boolean
+}
+
+export type Desk = DeskParts & {
+  /** All items so far, in order. */
+  output: OutputItem[]
+  open<T extends OutputItem>(item: T): Open<T>
+  /** The event that an item has begun; `start` is what it has not yet. */
+  added(at: Open<OutputItem>, start?: object): string
+  done(at: Open<OutputItem>): string
+}
+
+export function createDesk(parts: DeskParts): Desk {
+  const { event, tells_encrypted } = parts
+  const output: OutputItem[] = []
+  return {
+    ...parts,
+    output,
+    open(item) {
+      const index = output.length
+      output.push(item)
+      return { item, index, place: `"item_id":${JSON.stringify(item.id)},"output_index":${index}` }
+    },
+    added: ({ item, index }, start = {}) =>
+      event('response.output_item.added', `"output_index":${index},"item":${JSON.stringify({ ...item, ...start })}`),
+    done: ({ item, index }) =>
+      event(
+        'response.output_item.done',
+        `"output_index":${index},"item":${JSON.stringify(shown(item, tells_encrypted))}`,
+      ),
+  }
+}
+
+/** An item as the client sees it: without what it did not ask for. */
+export function shown(item: OutputItem, tells_encrypted: boolean): object {
+  if (item.type !== 'reasoning' || tells_encrypted) return item
+  const { encrypted_content: _, ...rest } = item
+  return rest
+}
