@@ -75,6 +75,10 @@ export type Lack = 'reasoning' | 'stop' | 'stop_sequence' | 'parallel'
 export type Row = {
   /** The package and the way it is used, as the manual names it. */
   name: string
+  /** As they are called in our own list of packages, which has their versions. */
+  packages: readonly string[]
+  /** What follows the gateway's address in the base address that the client is given. */
+  base: '' | '/v1' | '/v1beta'
   /** The dialect that it speaks. */
   dialect: 'chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat'
   lacks: readonly Lack[]

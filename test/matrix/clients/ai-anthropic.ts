@@ -5,6 +5,8 @@ import { ai } from './ai.ts'
 
 export const aiAnthropic: Row = {
   name: '`ai` 7, `@ai-sdk/anthropic`',
+  packages: ['ai', '@ai-sdk/anthropic'],
+  base: '/v1',
   dialect: 'messages-compat',
   // It tells both ends as `stop`.
   lacks: ['stop_sequence'],

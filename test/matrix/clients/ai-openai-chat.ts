@@ -5,6 +5,8 @@ import { ai } from './ai.ts'
 
 export const aiOpenaiChat: Row = {
   name: '`ai` 7, `@ai-sdk/openai`, chat',
+  packages: ['ai', '@ai-sdk/openai'],
+  base: '/v1',
   dialect: 'chatcompat',
   // It reads no reasoning from chat completions.
   lacks: ['stop_sequence', 'reasoning'],

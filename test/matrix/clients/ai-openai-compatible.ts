@@ -5,6 +5,8 @@ import { ai } from './ai.ts'
 
 export const aiOpenaiCompatible: Row = {
   name: '`ai` 7, `@ai-sdk/openai-compatible`',
+  packages: ['ai', '@ai-sdk/openai-compatible'],
+  base: '/v1',
   dialect: 'chatcompat',
   lacks: ['stop_sequence'],
   connect({ origin, token }) {

@@ -5,6 +5,8 @@ import { ai } from './ai.ts'
 
 export const aiOpenaiResponses: Row = {
   name: '`ai` 7, `@ai-sdk/openai`, responses',
+  packages: ['ai', '@ai-sdk/openai'],
+  base: '/v1',
   dialect: 'chatcompat-response',
   lacks: ['stop', 'stop_sequence'],
   connect({ origin, token }) {

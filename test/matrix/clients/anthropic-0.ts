@@ -6,6 +6,8 @@ import { anthropic } from './anthropic.ts'
 
 export const anthropic0: Row = {
   name: '`@anthropic-ai/sdk` 0',
+  packages: ['anthropic-sdk-0'],
+  base: '',
   dialect: 'messages-compat',
   lacks: [],
   // What is used here has the same types in both majors, which TypeScript cannot know.

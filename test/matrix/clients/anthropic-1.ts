@@ -5,6 +5,8 @@ import { anthropic } from './anthropic.ts'
 
 export const anthropic1: Row = {
   name: '`@anthropic-ai/sdk` 1',
+  packages: ['@anthropic-ai/sdk'],
+  base: '',
   dialect: 'messages-compat',
   lacks: [],
   connect: (gateway) => anthropic(Anthropic, gateway),

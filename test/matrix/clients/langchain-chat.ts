@@ -4,6 +4,8 @@ import { langchain } from './langchain.ts'
 
 export const langchainChat: Row = {
   name: '`@langchain/openai`, chat',
+  packages: ['@langchain/openai'],
+  base: '/v1',
   dialect: 'chatcompat',
   lacks: ['stop_sequence'],
   connect: langchain,

@@ -6,6 +6,8 @@ import { openaiResponses } from './openai-responses.ts'
 
 export const openai6Responses: Row = {
   name: '`openai` 6, responses',
+  packages: ['openai-6'],
+  base: '/v1',
   dialect: 'chatcompat-response',
   lacks: ['stop', 'stop_sequence'],
   // What is used here has the same types in both majors, which TypeScript cannot know.

@@ -6,6 +6,8 @@ import { openaiChat } from './openai-chat.ts'
 
 export const openai6: Row = {
   name: '`openai` 6, chat',
+  packages: ['openai-6'],
+  base: '/v1',
   dialect: 'chatcompat',
   lacks: ['stop_sequence'],
   // What is used here has the same types in both majors, which TypeScript cannot know.

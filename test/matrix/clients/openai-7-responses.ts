@@ -5,6 +5,8 @@ import { openaiResponses } from './openai-responses.ts'
 
 export const openai7Responses: Row = {
   name: '`openai` 7, responses',
+  packages: ['openai'],
+  base: '/v1',
   dialect: 'chatcompat-response',
   lacks: ['stop', 'stop_sequence'],
   connect: (gateway) => openaiResponses(OpenAI, gateway),

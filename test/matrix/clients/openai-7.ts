@@ -5,6 +5,8 @@ import { openaiChat } from './openai-chat.ts'
 
 export const openai7: Row = {
   name: '`openai` 7, chat',
+  packages: ['openai'],
+  base: '/v1',
   dialect: 'chatcompat',
   lacks: ['stop_sequence'],
   connect: (gateway) => openaiChat(OpenAI, gateway),
