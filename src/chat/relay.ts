@@ -96,9 +96,11 @@ async function* passing(answer: RelayAnswer, stream: RelayStream, meter: Meter):
   }
 }
 
-function* told({ events, chunks, said, failure }: RelayStep, meter: Meter): Generator<Uint8Array> {
-  if (said !== '') meter.countRaw(said)
-  if (chunks.length > 0) meter.count(chunks)
+function* told({ events, heard, failure }: RelayStep, meter: Meter): Generator<Uint8Array> {
+  for (const one of heard) {
+    if (typeof one === 'string') meter.countRaw(one)
+    else meter.count([one])
+  }
   if (events !== '') yield Buffer.from(events, 'latin1')
   if (failure) throw failure
 }

@@ -10,7 +10,7 @@ import type { ChatChunk, ChunkChoice } from '../../spec/chat-completion.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import { createChunkWriter, isHollow } from './chatcompat-writer.ts'
 import type { AnswerHead, DialectRelay, RelayParts, RelayStep, RelayStream } from './dialect.ts'
-import { escapeLineEnds, fromBytes, pushed, toBytes } from './relay-bytes.ts'
+import { escapeLineEnds, fromBytes, hear, nothingYet, pushed, toBytes } from './relay-bytes.ts'
 import { createTemplates } from './relay-template.ts'
 
 export const chatcompatRelay: DialectRelay = {
@@ -91,7 +91,7 @@ function createChatcompatStream({ head, request, faults }: RelayParts): RelayStr
     const { text, chunk } = rewrite(data, payload as JsonRecord)
     step.events += text
     if (!chunk) return
-    step.chunks.push(chunk)
+    step.heard.push(chunk)
     if (said.isPlain && text !== '') learn(block, chunk)
   }
 
@@ -122,7 +122,7 @@ function createChatcompatStream({ head, request, faults }: RelayParts): RelayStr
   }
 
   function take(text: string, atEnd: boolean): RelayStep {
-    const step: RelayStep = { events: '', chunks: [], said: '', isDone: false }
+    const step: RelayStep = nothingYet()
     const said: string[] = []
     let at = 0
     while (at < text.length && !isDone && !step.failure) {
@@ -134,11 +134,12 @@ function createChatcompatStream({ head, request, faults }: RelayParts): RelayStr
         continue
       }
       const end = text.indexOf('\n\n', at) + 2
+      hear(step, said)
       read(text.slice(at, end - 2), step, atEnd)
       at = end
     }
     step.events = escapeLineEnds(step.events)
-    step.said = said.join('')
+    hear(step, said)
     step.isDone = isDone
     return step
   }
@@ -146,12 +147,12 @@ function createChatcompatStream({ head, request, faults }: RelayParts): RelayStr
   return {
     push: (bytes) => take(pushed(blocks, bytes, faults), false),
     close() {
-      const step = isDone ? { events: '', chunks: [], said: '', isDone } : take(blocks.end(), true)
+      const step = isDone ? { ...nothingYet(), isDone } : take(blocks.end(), true)
       if (normaliser.isFinished() || step.failure) return step
       if (!isDone) return { ...step, failure: faults.cut() }
       const forgotten = normaliser.missingFinish()
       if (!forgotten) return { ...step, failure: faults.notUnderstood('answered with a stream that says nothing') }
-      step.chunks.push(forgotten)
+      step.heard.push(forgotten)
       step.events += toBytes(writer.write([{ ...forgotten }]))
       return step
     },

@@ -38,10 +38,11 @@ export type RelayParts = { head: AnswerHead; request: ChatRequest; writer: Answe
 export type RelayStep = {
   /** For the client: whole events, one sign a byte (latin1). */
   events: string
-  /** What the meter has to know: of events that were read, their chunks. */
-  chunks: ChatChunk[]
-  /** Of events that were not read: the text in them, as it stands within the quotes of JSON, one sign a byte. */
-  said: string
+  /**
+   * What the meter has to know, in its order: of events that were read, their chunks; of those that were not, the text in
+   * them as it stands within the quotes of JSON, one sign a byte.
+   */
+  heard: (ChatChunk | string)[]
   /** The vendor failed after these events. */
   failure?: GatewayError | undefined
   /** The vendor has said that nothing more comes. */

@@ -8,7 +8,7 @@ import { createEventReader } from '../../providers/messages-compat/events.ts'
 import type { DialectRelay, RelayParts, RelayStep, RelayStream } from './dialect.ts'
 import { outlineOf, relayedBody } from './messages-compat-outline.ts'
 import { usageOf } from './messages-compat-writer.ts'
-import { escapeLineEnds, fromBytes, pushed, toBytes } from './relay-bytes.ts'
+import { escapeLineEnds, fromBytes, hear, nothingYet, pushed, toBytes } from './relay-bytes.ts'
 
 export const messagesRelay: DialectRelay = {
   headers: ['anthropic-beta', 'anthropic-version'],
@@ -67,8 +67,9 @@ function createMessagesStream({ head, faults }: RelayParts): RelayStream {
     }
     const type = typeof payload.type === 'string' ? payload.type : said.event
     const chunk = reader.take({ ...payload, type })
-    if (chunk) step.chunks.push(chunk)
-    known = type === 'content_block_delta' && said.isPlain ? beginningOf(event, payload) : ''
+    if (chunk) step.heard.push(chunk)
+    // Only what the reader counts as text may pass it by from here on.
+    known = chunk && type === 'content_block_delta' && said.isPlain ? beginningOf(event, payload) : ''
     const data = withWhatIsMissing(said.data, payload, type)
     if (data === said.data && said.isPlain && said.event === type) return event
     return `event: ${toBytes(type)}\ndata: ${data}\n\n`
@@ -92,7 +93,7 @@ function createMessagesStream({ head, faults }: RelayParts): RelayStream {
   }
 
   function take(text: string, atEnd: boolean): RelayStep {
-    const step: RelayStep = { events: '', chunks: [], said: '', isDone: false }
+    const step: RelayStep = nothingYet()
     const said: string[] = []
     let passing = 0
     let at = 0
@@ -106,6 +107,7 @@ function createMessagesStream({ head, faults }: RelayParts): RelayStream {
       }
       const end = text.indexOf('\n\n', at) + 2
       const event = text.slice(at, end)
+      hear(step, said)
       const told = read(event, step, atEnd)
       if (told !== event) {
         step.events += text.slice(passing, at) + told
@@ -116,7 +118,7 @@ function createMessagesStream({ head, faults }: RelayParts): RelayStream {
     }
     step.events += text.slice(passing, at)
     step.events = escapeLineEnds(step.events)
-    step.said = said.join('')
+    hear(step, said)
     if (reader.isFinished()) step.failure = undefined
     return step
   }
@@ -124,9 +126,7 @@ function createMessagesStream({ head, faults }: RelayParts): RelayStream {
   return {
     push: (bytes) => take(pushed(blocks, bytes, faults), false),
     close() {
-      const step: RelayStep = reader.isDone()
-        ? { events: '', chunks: [], said: '', isDone: true }
-        : take(blocks.end(), true)
+      const step: RelayStep = reader.isDone() ? { ...nothingYet(), isDone: true } : take(blocks.end(), true)
       if (!reader.isFinished()) step.failure ??= faults.cut()
       // The vendor said why it ended, and then not that it did: clients wait for that.
       else if (!reader.isDone()) step.events += 'event: message_stop\ndata: {"type":"message_stop"}\n\n'

@@ -1,6 +1,7 @@
 /** What passes unread is kept as text of one sign a byte (latin1): searched as text, and every byte comes out as it went in. */
 import { type createSseBlocks, SseTooLong } from '../../kit/sse.ts'
 import type { RelayFaults } from '../../providers/provider.ts'
+import type { RelayStep } from './dialect.ts'
 
 /** Such text as what it says. */
 export const fromBytes = (bytes: string): string => Buffer.from(bytes, 'latin1').toString()
@@ -32,4 +33,14 @@ export function pushed(blocks: ReturnType<typeof createSseBlocks>, bytes: Uint8A
     if (thrown instanceof SseTooLong) throw faults.notUnderstood(`sent ${thrown.message}`)
     throw thrown
   }
+}
+
+export const nothingYet = (): RelayStep => ({ events: '', heard: [], isDone: false })
+
+/** Takes note of the texts of events that passed unread, and empties their list. */
+export function hear(step: RelayStep, said: string[]): void {
+  if (said.length === 0) return
+  // Joined, they are a text of their own, and not a part of a larger one that stays in memory for it.
+  step.heard.push(said.join(''))
+  said.length = 0
 }

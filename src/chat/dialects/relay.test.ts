@@ -37,10 +37,12 @@ function relayed(relay: DialectRelay, pieces: Uint8Array[], request = ask()): To
       : createMessagesWriter(head, request, 'req_1')
   const stream = relay.stream({ head, request, writer, faults })
   const told: Told = { text: '', chunks: [], said: '', failure: undefined }
-  const take = ({ events, chunks, said, failure }: ReturnType<typeof stream.push>) => {
+  const take = ({ events, heard, failure }: ReturnType<typeof stream.push>) => {
     told.text += events
-    told.chunks.push(...chunks)
-    told.said += said
+    for (const one of heard) {
+      if (typeof one === 'string') told.said += one
+      else told.chunks.push(one)
+    }
     told.failure ??= failure
   }
   for (const piece of pieces) {
