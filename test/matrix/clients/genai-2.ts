@@ -1,0 +1,16 @@
+/** `@google/genai` 2. */
+import { ApiError, GoogleGenAI } from 'google-genai-2'
+import type { Row } from '../words.ts'
+import { genai, type Package } from './genai.ts'
+
+// What is used here has the same types in both majors, which TypeScript cannot know.
+const GENAI_2 = { GoogleGenAI, ApiError } as unknown as Package
+
+export const genai2: Row = {
+  name: '`@google/genai` 2',
+  packages: ['google-genai-2'],
+  base: '',
+  dialect: 'contentgen-compat',
+  lacks: ['stop_sequence'],
+  connect: (gateway) => genai(GENAI_2, gateway),
+}
