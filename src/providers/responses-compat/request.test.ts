@@ -40,7 +40,13 @@ test('a plain question is asked plainly, and not kept by the vendor', () => {
     input: [{ type: 'message', role: 'user', content: 'Hello' }],
     store: false,
   })
-  expect(JSON.parse(writerOf().answer(callOf({}, 'gpt-4.1'), true)).stream).toBe(true)
+})
+
+test('a stream is asked for as one', () => {
+  const streamed = (asked: Asked) => JSON.parse(writerOf().answer(callOf(asked, 'gpt-4.1'), true))
+  expect(streamed({ stream: true, stream_options: { include_usage: true } })).toEqual({ ...bodyOf({}), stream: true })
+  const stream_options = { include_usage: true, include_obfuscation: false }
+  expect(streamed({ stream_options }).stream_options).toEqual({ include_obfuscation: false })
 })
 
 describe('a conversation', () => {
@@ -316,6 +322,9 @@ describe('reasoning', () => {
   test.each<[string, Asked, [effort: string | undefined, encrypted: boolean, sampled: boolean]]>([
     ['gpt-4.1', { reasoning_effort: 'high' }, [undefined, false, true]],
     ['gpt-5-chat-latest', { reasoning_effort: 'high' }, [undefined, false, true]],
+    ['gpt-5.1-chat-latest', { reasoning_effort: 'none' }, ['medium', true, false]],
+    ['gpt-5-mini', { reasoning_effort: 'none' }, ['minimal', true, false]],
+    ['gpt-5-mini', { reasoning_effort: 'max' }, ['high', true, false]],
     ['gpt-5-mini', {}, [undefined, true, false]],
     ['gpt-5-mini', { reasoning_effort: 'high' }, ['high', true, false]],
     ['gpt-5-mini', { thinking_enabled: false }, ['minimal', true, false]],
@@ -331,8 +340,18 @@ describe('reasoning', () => {
     ['gpt-5.1', { thinking_enabled: false }, ['none', true, true]],
     ['gpt-5.1', { thinking_enabled: true }, ['medium', true, false]],
     ['gpt-5.1', { reasoning_budget: -1, thinking_enabled: false }, ['medium', true, false]],
+    ['gpt-5.1', { reasoning_effort: 'minimal' }, ['low', true, false]],
+    ['gpt-5.1-codex-max', { reasoning_effort: 'xhigh' }, ['xhigh', true, false]],
+    ['gpt-5.1-codex', { reasoning_effort: 'xhigh' }, ['high', true, false]],
+    ['gpt-5.4-mini', { reasoning_effort: 'max' }, ['xhigh', true, false]],
+    ['gpt-5.6-sol', { reasoning_effort: 'max' }, ['max', true, false]],
+    ['gpt-6-sol', { reasoning_effort: 'none' }, ['none', true, false]],
+    ['gpt-6-astra', { reasoning_effort: 'none' }, ['low', true, false]],
+    ['o3-deep-research', { reasoning_effort: 'low' }, ['medium', true, false]],
+    ['gpt-5.2-pro', { thinking_enabled: false }, ['medium', true, false]],
     ['openai/gpt-6-astra', { reasoning_effort: 'max' }, ['max', true, false]],
-    ['grok-4', {}, [undefined, true, true]],
+    ['grok-4', { thinking_enabled: true }, [undefined, true, true]],
+    ['grok-4.3', { reasoning_effort: 'minimal' }, ['minimal', true, true]],
     ['grok-4-fast-non-reasoning', {}, [undefined, false, true]],
     ['gpt-oss-120b', { reasoning_effort: 'low' }, ['low', false, true]],
     ['somebody-else', { reasoning_effort: 'low' }, ['low', false, true]],
@@ -487,7 +506,6 @@ describe('what no vendor of this API can do is refused by name', () => {
       logit_bias: { 1: 1 },
       seed: 1,
       prediction: {},
-      stream_options: { include_usage: true },
     }
     const rows = Object.entries(FIELD_FATES).flatMap(([field, fate]) => ('dropped' in fate ? [field] : []))
     expect(rows.sort()).toEqual(Object.keys(asked).sort())

@@ -3,7 +3,7 @@ import { ChatRequest, type ChatRequestField } from '../../spec/chat-request.ts'
 import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
 import type { ChatCall } from '../provider.ts'
 import { type Item, inputOf } from './input.ts'
-import { type Effort, type ModelRule, ruleOf } from './model-rules.ts'
+import { COMMON_EFFORTS, type Effort, type ModelRule, ruleOf } from './model-rules.ts'
 import { refused } from './parts.ts'
 import { effortOf, reasoningOf, takesSampling } from './reasoning.ts'
 import { FIELD_FATES } from './request-fields.ts'
@@ -68,7 +68,7 @@ export function createBodyWriter(settings: ResponsesSettings): BodyWriter {
 
   function bodyOf({ model, request: given }: ChatCall): JsonRecord {
     const request = askedOf(given)
-    const rule = { ...ruleOf(model), ...settings.rule }
+    const rule = ruleFor(model, settings)
     const effort = effortOf(request, rule)
     const input = inputOf(request.messages, settings)
     const body: JsonRecord = {
@@ -98,12 +98,18 @@ export function createBodyWriter(settings: ResponsesSettings): BodyWriter {
   }
 
   return {
-    answer: (call, stream) => JSON.stringify({ ...bodyOf(call), ...(stream ? { stream } : {}) }),
+    answer: (call, stream) => JSON.stringify({ ...bodyOf(call), ...(stream ? streamOf(call.request) : {}) }),
     count(call) {
       const body = bodyOf(call)
       return JSON.stringify(Object.fromEntries(COUNTED.map((field) => [field, body[field]])))
     },
   }
+}
+
+/** The model's row, and what the operator knows better. Of a model without a row, the efforts are those that all know. */
+function ruleFor(model: string, { rule }: ResponsesSettings): ModelRule {
+  const known = ruleOf(model)
+  return rule.reasons ? { efforts: COMMON_EFFORTS, ...known, ...rule } : { ...known, ...rule }
 }
 
 const isHouseField = (field: string) => Object.hasOwn(ChatRequest.properties, field)
@@ -123,6 +129,15 @@ function refuseWhatCannotBe(request: ChatRequest, { fields, tools, json_schema }
       'response_format',
       `must not be "json_schema" for the model "${request.model}"; "json_object" may work`,
     )
+  }
+}
+
+/** The vendor pads its events, unless it is told that nobody can count their bytes. */
+function streamOf({ stream_options }: ChatRequest): JsonRecord {
+  const { include_obfuscation } = stream_options ?? {}
+  return {
+    stream: true,
+    ...(typeof include_obfuscation === 'boolean' ? { stream_options: { include_obfuscation } } : {}),
   }
 }
 
