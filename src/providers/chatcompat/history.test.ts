@@ -29,6 +29,11 @@ test('what another family of vendors has signed is left out, with the reasoning 
   expect(messages[0]).toHaveProperty('reasoning_details') // the request itself is left as it was
 })
 
+test('images that a model of another kind made are left out', () => {
+  const messages: Message[] = [{ role: 'assistant', content: 'Here.', images: [IMAGE] }]
+  expect(plainHistory(messages)).toEqual([{ role: 'assistant', content: 'Here.' }])
+})
+
 test("images of tools' results follow in the user's name, after the results of all parallel calls", () => {
   const messages: Message[] = [
     { role: 'assistant', content: null, tool_calls: [call('a'), call('b')] },

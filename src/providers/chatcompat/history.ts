@@ -25,6 +25,7 @@ export function plainHistory(messages: Message[]): Message[] {
 const isForeign = (message: Message): boolean =>
   message.reasoning_details !== undefined ||
   message.is_error !== undefined ||
+  message.images !== undefined ||
   (message.tool_calls?.some(({ opaque }) => opaque !== undefined) ?? false) ||
   (Array.isArray(message.content) && (message.role === 'tool' || message.content.some(isAddressedFile)))
 
@@ -32,7 +33,7 @@ const isAddressedFile = (part: ContentPart): boolean => part.type === 'file' && 
 
 /** Reasoning that another vendor has signed means nothing to this one, and neither does its text. */
 function plain(message: Message): Message {
-  const { reasoning_details, is_error: _, ...kept } = message
+  const { reasoning_details, is_error: _, images: _images, ...kept } = message
   const copy: Message = kept
   if (reasoning_details) delete copy.reasoning_content
   if (copy.tool_calls) copy.tool_calls = copy.tool_calls.map(({ opaque: _opaque, ...call }) => call)
