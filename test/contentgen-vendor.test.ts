@@ -185,6 +185,15 @@ describe('a vendor on loopback', () => {
     await expect(provider.chat?.countTokens?.(CALL, NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
   })
 
+  test('a connection that breaks after the finish is an end like another, before it none', async () => {
+    const events = fixture('stream.sse').split(/(?<=\r\n\r\n)/)
+    for (const how of ['resetAfter', 'cutAfter']) {
+      vendor.answer(stream(events, { [how]: events.length, done: false }), stream(events, { [how]: 3, done: false }))
+      expect((await chunksFrom()).at(-1)?.choices[0]?.finish_reason).toBe('stop')
+      await expect(chunksFrom()).rejects.toMatchObject({ code: 'upstream_cut' })
+    }
+  })
+
   test('a client that leaves closes the connection', async () => {
     vendor.answer(hang())
     const control = new AbortController()

@@ -333,6 +333,11 @@ describe('whole answers', () => {
       )
     expect(await spans({ groundingChunks: [{ web }], groundingSupports: [off] })).toEqual([[5, 8]])
     expect(await spans({ groundingChunks: [{ web }, { web: { uri: 'javascript:x' } }] })).toEqual([[0, 8]])
+    // The first letter has two bytes.
+    const counted = { segment: { startIndex: 6, endIndex: 9 }, groundingChunkIndices: [0] }
+    expect(await spans({ groundingChunks: [{ web }], groundingSupports: [counted] })).toEqual([[5, 8]])
+    const beyond = { segment: { startIndex: 6, endIndex: 999 }, groundingChunkIndices: [0] }
+    expect(await spans({ groundingChunks: [{ web }], groundingSupports: [beyond] })).toEqual([[5, 8]])
     expect(await spans({ webSearchQueries: ['x'] })).toBeUndefined()
   })
 
@@ -395,6 +400,35 @@ describe('whole answers', () => {
     expect((await wholeFrom(JSON.stringify(body)))?.choices[0]?.logprobs).toEqual(told)
     const { chunks } = await read([Buffer.from(`data: ${JSON.stringify(body)}\n\n`)])
     expect(chunks.flatMap(({ choices }) => choices).flatMap(({ logprobs }) => logprobs ?? [])).toEqual([told])
+  })
+
+  test('places may be counted from the part that they stand in', async () => {
+    const parts = [{ text: 'Ähm. ' }, { text: 'Gut.' }]
+    const support = { segment: { partIndex: 1, endIndex: 4 }, groundingChunkIndices: [0] }
+    const groundingMetadata = {
+      groundingChunks: [{ web: { uri: 'https://a.example/' } }],
+      groundingSupports: [support],
+    }
+    const answer = await wholeFrom(JSON.stringify({ candidates: [{ content: { parts }, groundingMetadata }] }))
+    const url_citation = { start_index: 5, end_index: 9, url: 'https://a.example/', title: 'https://a.example/' }
+    expect(answer?.choices[0]?.message.annotations).toEqual([{ type: 'url_citation', url_citation }])
+  })
+
+  test('a limit that was met while calls were made is told as a limit', async () => {
+    const parts = [{ functionCall: { name: 'f' } }]
+    const answer = await wholeFrom(JSON.stringify({ candidates: [{ content: { parts }, finishReason: 'MAX_TOKENS' }] }))
+    expect(answer?.choices[0]).toMatchObject({
+      finish_reason: 'length',
+      message: { tool_calls: [{ type: 'function' }] },
+    })
+  })
+
+  test('of counts that come in parts, the later ones are added to the earlier', async () => {
+    const event = (usageMetadata: object, more: object = {}) =>
+      `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ text: 'x' }] }, ...more }], usageMetadata })}\n\n`
+    const first = event({ promptTokenCount: 5, candidatesTokenCount: 1 })
+    const { chunks } = await read([Buffer.from(first + event({ candidatesTokenCount: 3 }, { finishReason: 'STOP' }))])
+    expect(heard(chunks).usage).toEqual([5, 0, 3])
   })
 
   test.each([
