@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { createChat } from './chat/chat.ts'
 import { messagesCountRoute } from './chat/count-tokens-messages.ts'
+import { responsesCountRoute } from './chat/count-tokens-responses.ts'
 import { chatcompatDialect } from './chat/dialects/chatcompat.ts'
 import { messagesDialect } from './chat/dialects/messages-compat.ts'
 import { writeMessagesError } from './chat/dialects/messages-compat-error.ts'
@@ -161,6 +162,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         chatRoute({ chat, dialect: chatcompatDialect(settings), settings, clock, log }),
         chatRoute({ chat, dialect: responsesDialect({ kept: keptResponses, clock }), settings, clock, log }),
         ...responseRoutes({ kept: keptResponses }),
+        responsesCountRoute({ catalogue, tokenizer, settings, clock, kept: keptResponses }),
         chatRoute({ chat, dialect: messagesDialect(), settings, clock, log }),
         messagesCountRoute({ catalogue, tokenizer, settings, clock }),
       ],

@@ -79,9 +79,10 @@ function mediaTokens(part: ContentPart): number {
 export type CountFace = Pick<Dialect, 'writeError'> & {
   family: EndpointFamily
   path: string
-  operation: Omit<Operation, 'errors'>
+  /** `errors` are those beside what every count may answer. */
+  operation: Operation
   /** The request as for an answer, of which only the prompt is looked at. */
-  parse(body: unknown, context: Context): ChatRequest
+  parse(body: unknown, context: Context): ChatRequest | Promise<ChatRequest>
   write(tokens: number): unknown
 }
 
@@ -91,11 +92,11 @@ export function countTokensRoute(face: CountFace, { catalogue, tokenizer, settin
   return {
     method: 'POST',
     path: face.path,
-    operation: { ...face.operation, errors: COUNT_ERRORS },
+    operation: { ...face.operation, errors: [...COUNT_ERRORS, ...(face.operation.errors ?? [])] },
     ...(face.writeError ? { writeError: face.writeError } : {}),
     async handle(context) {
       const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
-      const asked = face.parse(await readJson(context.request, limits), context)
+      const asked = await face.parse(await readJson(context.request, limits), context)
       const { model, requested } = catalogue.require(asked.model, face.family, context.caller)
       context.note.model = model.id
       const request = { ...asked, model: model.id }

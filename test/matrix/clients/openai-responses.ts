@@ -25,6 +25,8 @@ export function openaiResponses(Sdk: Sdk, { origin, token }: { origin: string; t
       const gone = await responses.retrieve(second.id).catch((error: unknown) => error)
       return { told: toldOf(second), found: toldOf(found), asked: asked.length, gone }
     },
+    count: async ({ model, turns }) =>
+      (await responses.inputTokens.count({ model, input: turns.flatMap(itemsOf) })).input_tokens,
     list: () => openaiModels(client),
     retrieve: async (model) => (await client.models.retrieve(model)).id,
     fault: (error, status) => openaiFault(Sdk, error, status),
