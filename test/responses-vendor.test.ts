@@ -289,10 +289,12 @@ describe('what a vendor answered is shown to it again as it was', () => {
             })),
           },
         ],
-        { developer_role: true, audio: false },
+        { developer_role: true, audio: false, reasoning: true },
       )
       const plain = text === null ? [] : [{ type: 'message', role: 'assistant', content: text }]
-      expect(again as unknown).toEqual([...reasoning, ...plain, ...functions])
+      // Reasoning alone is what is left of an answer that was cut.
+      const rest = [...plain, ...functions]
+      expect(again as unknown).toEqual(rest.length === 0 ? [] : [...reasoning, ...rest])
     })
     fc.assert(property, { numRuns: 300 })
   })

@@ -7,7 +7,12 @@ import { type Part, partOf, refused } from './parts.ts'
 export type Item = { type: string } & JsonRecord
 
 type CallIds = (id: string) => string
-type Takes = { developer_role: boolean; audio: boolean }
+export type Takes = {
+  developer_role: boolean
+  audio: boolean
+  /** Its own reasoning, shown to it again. */
+  reasoning: boolean
+}
 type Place = Takes & { at: string; callId: CallIds }
 
 /** One item a message; an answer of the past is its reasoning, its words and its calls. */
@@ -37,15 +42,17 @@ function resultOf(message: Message, place: Place): Item {
   return { type: 'function_call_output', call_id: place.callId(tool_call_id), output: contentOf(message, place) }
 }
 
-function answerOf(message: Message, { at, callId }: Place): Item[] {
+function answerOf(message: Message, { at, callId, reasoning }: Place): Item[] {
   if (message.function_call) throw refused(`${at}.function_call`, 'is not known to the vendor; use "tool_calls"')
-  const items = (message.reasoning_details ?? []).flatMap(thoughtOf)
+  const items: Item[] = []
   const content = wordsOf(message, at)
   if (content !== '') items.push({ type: 'message', role: 'assistant', content })
   for (const { id, function: called } of message.tool_calls ?? []) {
     items.push({ type: 'function_call', call_id: callId(id), name: called.name, arguments: called.arguments })
   }
-  return items
+  // The vendor refuses reasoning after which nothing came: that of an answer which was cut by its limit.
+  if (!reasoning || items.length === 0) return items
+  return [...(message.reasoning_details ?? []).flatMap(thoughtOf), ...items]
 }
 
 /** Plain words are sent as text, which every imitator understands. */

@@ -121,13 +121,22 @@ describe('a conversation', () => {
         ],
       },
     ]
-    expect(inputOf(messages).slice(1)).toEqual([
+    const shown = bodyOf({ messages }, { model: 'o3' }).input
+    expect(shown.slice(1)).toEqual([
       { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'Hm.' }], encrypted_content: 'ENC' },
       { type: 'reasoning', summary: [], encrypted_content: 'HID' },
       { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
     ])
+    // A model that does not reason would refuse it.
+    expect(inputOf(messages)).toHaveLength(2)
     // A model that has encrypted its reasoning does so again, whatever its name.
     expect(bodyOf({ messages }, { model: 'mine' }).include).toEqual(['reasoning.encrypted_content'])
+  })
+
+  test('leaves out reasoning after which nothing came', () => {
+    const reasoning_details = [{ opaque: { origin: 'chatcompat-response' as const, value: 'E', id: 'rs_1' } }]
+    const messages: Message[] = [...HELLO, { role: 'assistant', content: '', reasoning_details }, ...HELLO]
+    expect(bodyOf({ messages }, { model: 'o3' }).input).toHaveLength(2)
   })
 
   test('tells a refusal of the past as one', () => {

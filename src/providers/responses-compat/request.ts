@@ -70,7 +70,7 @@ export function createBodyWriter(settings: ResponsesSettings): BodyWriter {
     const request = askedOf(given)
     const rule = ruleFor(model, settings)
     const effort = effortOf(request, rule)
-    const input = inputOf(request.messages, settings)
+    const input = inputOf(request.messages, { ...settings, reasoning: rule.reasons !== false })
     const body: JsonRecord = {
       model,
       input,
