@@ -84,6 +84,7 @@ export const PROVIDER_KINDS = [
   'responses-compat',
   'runway',
   'togetherai',
+  'voyage',
   'xai',
 ] as const
 export type ProviderKind = (typeof PROVIDER_KINDS)[number]

@@ -1,6 +1,7 @@
 /** Known vendors and local runtimes, as rows of data. What an operator writes wins over any of it. */
 import type { Quirks } from '../config/quirks.ts'
 import type { ProviderConfig, ProviderKind } from '../config/schema.ts'
+import type { InputTypeWords } from './input-type.ts'
 
 export type Preset = {
   /** How it is spoken to. Default: chatcompat. */
@@ -14,6 +15,8 @@ export type Preset = {
   found_by_key?: false
   quirks?: Quirks
   fields?: NonNullable<ProviderConfig['fields']>
+  /** It is told what a text to embed is, in these words. */
+  input_types?: InputTypeWords
   /** `{key}` stands for the key. */
   headers?: Record<string, string>
   /** Globs over the vendor's model names in lower case: which of those it lists are chat models. */
@@ -131,6 +134,7 @@ export const PRESETS: Record<string, Preset> = {
   nvidia: {
     base_url: 'https://integrate.api.nvidia.com/v1',
     key_env: ['NVIDIA_API_KEY'],
+    input_types: { query: 'query', document: 'passage' },
     fields: { drop: [...TUNING, ...OWN_EXTRAS, 'messages.reasoning_content'] },
     chat_models: { exclude: ['*nv-*', '*guard*', '*reward*', '*clip*', '*bge-*'] },
   },
@@ -170,7 +174,10 @@ export const PRESETS: Record<string, Preset> = {
     found_by_key: false,
     quirks: { embedding_inputs: 512, embedding_tokens: false, rerank: true },
     fields: { rename: { input_type: 'task' }, drop: ['user', 'max_tokens_per_doc'] },
+    input_types: { query: 'retrieval.query', document: 'retrieval.passage' },
   },
+
+  voyage: { kind: 'voyage', base_url: 'https://api.voyageai.com/v1', key_env: ['VOYAGE_API_KEY'], found_by_key: false },
 
   // Vendors of videos. They list no models, so a key alone would bring a provider that serves nothing.
   fal: { kind: 'fal', base_url: 'https://queue.fal.run', key_env: ['FAL_KEY', 'FAL_API_KEY'], found_by_key: false },
@@ -221,5 +228,6 @@ export const PRESETS: Record<string, Preset> = {
     base_url: 'http://127.0.0.1:8787/v1',
     key_env: [],
     quirks: { developer_role: true, embedding_base64: true, rerank: true },
+    input_types: { query: 'query', document: 'document' },
   },
 }

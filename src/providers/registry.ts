@@ -7,6 +7,7 @@ import { settingsOf } from './chatcompat/settings.ts'
 import { createRerankCompat, textMembers } from './chatcompat/texts.ts'
 import { createChatcompatVideo } from './chatcompat-video.ts'
 import { createContentgenCompat } from './contentgen-compat/contentgen-compat.ts'
+import { createContentgenEmbeddings } from './contentgen-compat/embeddings.ts'
 import { contentgenSettings } from './contentgen-compat/settings.ts'
 import { createKling } from './kling.ts'
 import { createLuma } from './luma.ts'
@@ -34,7 +35,11 @@ const KINDS: { [kind in ProviderKind]: (parts: ProviderParts) => Provider } = {
   },
   ark: createArk,
   'chatcompat-video': createChatcompatVideo,
-  'contentgen-compat': (parts) => createContentgenCompat({ ...parts, settings: contentgenSettings(parts) }),
+  'contentgen-compat'(parts) {
+    const settings = contentgenSettings(parts)
+    const embeddings = createContentgenEmbeddings({ ...parts, settings })
+    return { ...createContentgenCompat({ ...parts, settings }), embeddings }
+  },
   kling: createKling,
   luma: createLuma,
   'messages-compat': (parts) => createMessagesCompat({ ...parts, settings: messagesSettings(parts) }),

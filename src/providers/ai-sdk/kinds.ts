@@ -15,28 +15,46 @@ import { GOOGLE } from './google.ts'
 import { googleVertex } from './google-vertex.ts'
 import { MINIMAX } from './minimax.ts'
 import { REPLICATE } from './replicate.ts'
+import { aiSdkTexts } from './texts/ai-sdk-texts.ts'
+import {
+  ALIBABA_TEXTS,
+  amazonBedrockTexts,
+  azureTexts,
+  COHERE_TEXTS,
+  FIREWORKS_TEXTS,
+  GOOGLE_TEXTS,
+  googleVertexTexts,
+  MISTRAL_TEXTS,
+  TOGETHERAI_TEXTS,
+  VOYAGE,
+} from './texts/vendors.ts'
 import type { AiSdkParts } from './vendor.ts'
 import { XAI } from './xai.ts'
 
 export const AI_SDK_KINDS = {
-  alibaba: (parts) => ({ ...createAiSdkChat(parts, ALIBABA_CHAT), ...createAiSdkVideo(parts, ALIBABA) }),
-  'amazon-bedrock': createAmazonBedrockChat,
-  azure: (parts) => createAiSdkChat(parts, azure(parts)),
+  alibaba: (parts) => ({
+    ...createAiSdkChat(parts, ALIBABA_CHAT),
+    ...createAiSdkVideo(parts, ALIBABA),
+    ...aiSdkTexts(parts, ALIBABA_TEXTS),
+  }),
+  'amazon-bedrock': (parts) => ({ ...createAmazonBedrockChat(parts), ...amazonBedrockTexts(parts) }),
+  azure: (parts) => ({ ...createAiSdkChat(parts, azure(parts)), ...azureTexts(parts) }),
   'black-forest-labs': (parts) => createAiSdkVideo(parts, BLACK_FOREST_LABS),
-  cohere: (parts) => createAiSdkChat(parts, COHERE),
+  cohere: (parts) => ({ ...createAiSdkChat(parts, COHERE), ...aiSdkTexts(parts, COHERE_TEXTS) }),
   deepinfra: (parts) => createAiSdkChat(parts, DEEPINFRA),
   deepseek: (parts) => createAiSdkChat(parts, DEEPSEEK),
   fal: (parts) => createAiSdkVideo(parts, FAL),
-  fireworks: (parts) => createAiSdkChat(parts, FIREWORKS),
-  google: (parts) => createAiSdkVideo(parts, GOOGLE),
+  fireworks: (parts) => ({ ...createAiSdkChat(parts, FIREWORKS), ...aiSdkTexts(parts, FIREWORKS_TEXTS) }),
+  google: (parts) => ({ ...createAiSdkVideo(parts, GOOGLE), ...aiSdkTexts(parts, GOOGLE_TEXTS) }),
   'google-vertex': (parts) => ({
     ...createAiSdkChat(parts, googleVertexChat(parts)),
     ...createAiSdkVideo(parts, googleVertex(parts)),
+    ...googleVertexTexts(parts),
   }),
   groq: (parts) => createAiSdkChat(parts, GROQ),
   huggingface: (parts) => createAiSdkChat(parts, HUGGINGFACE),
   minimax: (parts) => createAiSdkVideo(parts, MINIMAX),
-  mistral: (parts) => createAiSdkChat(parts, MISTRAL),
+  mistral: (parts) => ({ ...createAiSdkChat(parts, MISTRAL), ...aiSdkTexts(parts, MISTRAL_TEXTS) }),
   moonshotai: plain({
     kind: 'moonshotai',
     home: 'https://api.moonshot.ai/v1',
@@ -45,6 +63,7 @@ export const AI_SDK_KINDS = {
   }),
   perplexity: (parts) => createAiSdkChat(parts, PERPLEXITY),
   replicate: (parts) => createAiSdkVideo(parts, REPLICATE),
-  togetherai: (parts) => createAiSdkChat(parts, TOGETHERAI),
+  togetherai: (parts) => ({ ...createAiSdkChat(parts, TOGETHERAI), ...aiSdkTexts(parts, TOGETHERAI_TEXTS) }),
+  voyage: (parts) => ({ id: parts.id, kind: 'voyage', ...aiSdkTexts(parts, VOYAGE) }),
   xai: (parts) => ({ ...createAiSdkChat(parts, XAI_CHAT), ...createAiSdkVideo(parts, XAI) }),
 } satisfies { [kind in ProviderKind]?: (parts: AiSdkParts) => Provider }

@@ -1,22 +1,34 @@
 /** Embeddings of any OpenAI-shaped vendor: `POST /embeddings`, vectors as numbers or as base64. */
 import { floatsOfBase64 } from '../../kit/float32.ts'
+import { vendorInputType } from '../input-type.ts'
 import type { EmbeddingProvider } from '../provider.ts'
 import { isRecord } from './json.ts'
 import { createPost, type PostParts } from './post.ts'
 import type { ChatcompatSettings } from './settings.ts'
 
-type CompatParts = PostParts & { settings: Pick<ChatcompatSettings, 'quirks'> }
+type CompatParts = PostParts & { settings: Pick<ChatcompatSettings, 'quirks' | 'input_types'> }
 
 export function createCompatEmbeddings(parts: CompatParts): EmbeddingProvider {
   const { embedding_base64, embedding_inputs, embedding_tokens } = parts.settings.quirks
+  const { input_types, fields } = parts.settings
   const post = createPost(parts)
+
+  /** OpenAI refuses a request with a field that it does not know. */
+  function typed(input_type: string | undefined): { input_type?: string } {
+    if (input_type === undefined) return {}
+    if (input_types) return { input_type: vendorInputType(input_type, input_types) }
+    const isAllowed = fields.allow.includes('input_type') || fields.rename.input_type !== undefined
+    return isAllowed ? { input_type } : {}
+  }
+
   return {
     most_inputs: () => embedding_inputs,
     takes_tokens: embedding_tokens,
     async embed({ model, inputs, request, request_id }, signal) {
       // Left out where base64 is not known: some refuse the field by its name, and numbers are what all give without it.
       const format = embedding_base64 ? { encoding_format: 'base64' } : {}
-      const body = { model, input: inputs, ...format, ...request }
+      const { input_type, ...rest } = request
+      const body = { model, input: inputs, ...format, ...rest, ...typed(input_type) }
       const payload = await post.ask({ path: '/embeddings', model, body, request_id, signal })
       const list = Array.isArray(payload) ? payload : isRecord(payload) ? payload.data : undefined
       if (!Array.isArray(list)) throw post.notUnderstood('no list of embeddings')
@@ -50,8 +62,11 @@ function vectorOf(item: unknown): number[] | undefined {
 
 /** What vendors count of texts that only go in. */
 export function tokensOf(payload: unknown): number | undefined {
-  const usage = isRecord(payload) && isRecord(payload.usage) ? payload.usage : {}
-  return [usage.prompt_tokens, usage.total_tokens, usage.input_tokens].find(isCount)
+  if (!isRecord(payload)) return undefined
+  const usage = isRecord(payload.usage) ? payload.usage : {}
+  const google = isRecord(payload.usageMetadata) ? payload.usageMetadata : {}
+  const counts = [usage.prompt_tokens, usage.total_tokens, usage.input_tokens, google.promptTokenCount]
+  return counts.find(isCount)
 }
 
 export const isCount = (value: unknown): value is number =>

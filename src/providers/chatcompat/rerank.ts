@@ -21,12 +21,13 @@ export function createCompatRerank(parts: PostParts): RerankProvider {
         }
         return { index, relevance_score: score }
       })
-      return { results, ...billed(payload) }
+      return { results, ...billedIn(payload) }
     },
   }
 }
 
-function billed(payload: unknown): { prompt_tokens?: number; search_units?: number } {
+/** What was counted, wherever vendors of this shape say it. */
+export function billedIn(payload: unknown): { prompt_tokens?: number; search_units?: number } {
   const meta = isRecord(payload) && isRecord(payload.meta) ? payload.meta : {}
   const units = isRecord(meta.billed_units) ? meta.billed_units : {}
   const counted = isRecord(meta.tokens) ? meta.tokens : {}

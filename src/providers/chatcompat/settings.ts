@@ -1,6 +1,7 @@
 /** One OpenAI-shaped provider as it is spoken to: the operator's configuration on top of a preset, nothing left open. */
 import type { Quirks } from '../../config/quirks.ts'
 import type { ProviderConfig, Timeouts } from '../../config/schema.ts'
+import type { InputTypeWords } from '../input-type.ts'
 import { PRESETS, type Preset } from '../presets.ts'
 import type { OtherFamily } from './models.ts'
 
@@ -16,6 +17,8 @@ export type ChatcompatSettings = {
   timeouts: Required<Timeouts>
   /** Globs over the vendor's model names: which of those it lists are chat models; and what else it serves. */
   chat_models: { include: string[]; exclude: string[]; others?: OtherFamily[] }
+  /** What a text to embed is, in the vendor's words; undefined: it knows no such field. */
+  input_types?: InputTypeWords
   /** What must never be seen in an error. */
   secrets: string[]
 }
@@ -101,6 +104,7 @@ export function settingsOf({ id, config, timeouts, environment }: SettingsParts)
       exclude: [...NOT_CHAT, ...(preset?.chat_models?.exclude ?? [])],
       others: quirks.rerank ? ['embeddings', 'rerank'] : ['embeddings'],
     },
+    ...(preset?.input_types ? { input_types: preset.input_types } : {}),
     secrets: [...secrets, ...(key ? [key] : []), ...Object.values(resolved.headers ?? {})].filter(isSecretSized),
   }
 }

@@ -18,7 +18,9 @@ export function readModelPage(payload: unknown): ModelPage | undefined {
   const models = list.filter(isRecord).flatMap(({ name, supportedGenerationMethods: methods }) => {
     const model = namedText(name)?.replace(/^models\//, '') // its place there, which is added again for a question
     const answers = !Array.isArray(methods) || methods.includes('generateContent')
-    return model !== undefined && answers ? [{ model }] : []
+    const embeds = Array.isArray(methods) && methods.includes('embedContent')
+    if (model === undefined || !(answers || embeds)) return []
+    return [answers ? { model } : { model, families: ['embeddings' as const] }]
   })
   return { models, next: namedText(payload.nextPageToken) }
 }
@@ -31,6 +33,6 @@ export function wantedModels(
   const byName = new Map(models.map((one) => [one.model, one]))
   const fits = (globs: string[], name: string) => globs.some((glob) => matchesGlob(glob, name.toLowerCase()))
   return [...byName.values()]
-    .filter(({ model }) => fits(include, model) && !fits(exclude, model))
+    .filter(({ model, families }) => families || (fits(include, model) && !fits(exclude, model)))
     .sort((left, right) => (left.model < right.model ? -1 : 1))
 }

@@ -1,5 +1,7 @@
 /** Amazon Bedrock, by its Converse API: a key of its own, or requests signed with an access key. */
+import type { AmazonBedrockProvider } from '@ai-sdk/amazon-bedrock'
 import type { Provider } from '../../provider.ts'
+import type { PackageFetch } from '../../transport-fetch.ts'
 import type { AiSdkParts } from '../vendor.ts'
 import { createAiSdkChat } from './ai-sdk-chat.ts'
 import type { ChatVendor } from './vendor.ts'
@@ -21,7 +23,17 @@ export function createAmazonBedrockChat(parts: AiSdkParts): Provider {
   return createAiSdkChat({ ...parts, config: { ...parts.config, ...(key ? { key } : {}) } }, vendor)
 }
 
-function rowOf({ id, config, environment = {} }: AiSdkParts): { vendor: ChatVendor; key: string | undefined } {
+type Row = {
+  vendor: ChatVendor
+  key: string | undefined
+  /** The package's provider for the models at an address. */
+  open(at: { key: string; fetch: PackageFetch }, baseURL: string): Promise<AmazonBedrockProvider>
+  /** Where rerankers are. */
+  agentHome: string
+}
+
+/** Throws an Error that names the provider and says what would be right. */
+export function rowOf({ id, config, environment = {} }: AiSdkParts): Row {
   const given = config.options ?? {}
   for (const name of Object.keys(given)) {
     if (!OPTIONS.some((known) => known === name)) {
@@ -52,6 +64,12 @@ function rowOf({ id, config, environment = {} }: AiSdkParts): { vendor: ChatVend
   // A signature names the host, so the package must know the address that is truly asked.
   const home = (config.base_url ?? homeOf(region)).replace(/\/+$/, '')
   const signed = credentials?.signing
+  const open: Row['open'] = async ({ key: own, fetch }, baseURL) => {
+    const { createAmazonBedrock } = await import('@ai-sdk/amazon-bedrock')
+    // An empty key keeps the package from looking for one in the process's environment.
+    const access = key || !signed ? { apiKey: own } : { apiKey: ' ', ...signed }
+    return createAmazonBedrock({ region, baseURL, fetch, ...access })
+  }
   const vendor: ChatVendor = {
     kind: 'amazon-bedrock',
     home,
@@ -59,12 +77,7 @@ function rowOf({ id, config, environment = {} }: AiSdkParts): { vendor: ChatVend
     needsNoKey: true,
     secrets: signed ? [signed.secretAccessKey, ...(signed.sessionToken ? [signed.sessionToken] : [])] : [],
     namespace: 'amazonBedrock',
-    async load({ key: own, fetch }) {
-      const { createAmazonBedrock } = await import('@ai-sdk/amazon-bedrock')
-      // An empty key keeps the package from looking for one in the process's environment.
-      const access = key || !signed ? { apiKey: own } : { apiKey: ' ', ...signed }
-      return createAmazonBedrock({ region, baseURL: home, fetch, ...access })
-    },
+    load: (at) => open(at, home),
     options: { service_tier: 'serviceTier' },
     thinking: ({ budget, enabled }) => ({
       reasoningConfig: !enabled
@@ -86,7 +99,7 @@ function rowOf({ id, config, environment = {} }: AiSdkParts): { vendor: ChatVend
     systemInFront: true,
     media: 'bytes',
   }
-  return { vendor, key }
+  return { vendor, key, open, agentHome: config.base_url ? home : homeOf(region, 'bedrock-agent-runtime') }
 }
 
 type Signing = { accessKeyId: string; secretAccessKey: string; sessionToken?: string }
@@ -112,7 +125,7 @@ const SUFFIXES: [prefix: string, suffix: string][] = [
   ['eusc-', 'amazonaws.eu'],
 ]
 
-function homeOf(region: string): string {
+function homeOf(region: string, service = 'bedrock-runtime'): string {
   const suffix = SUFFIXES.find(([prefix]) => region.startsWith(prefix))?.[1] ?? 'amazonaws.com'
-  return `https://bedrock-runtime.${region}.${suffix}`
+  return `https://${service}.${region}.${suffix}`
 }

@@ -1,0 +1,43 @@
+/** Embeddings by Gemini's own API: one text by `embedContent`, several by `batchEmbedContents`. */
+
+import { tokensOf } from '../chatcompat/embeddings.ts'
+import { isRecord } from '../chatcompat/json.ts'
+import { createPost, type PostParts } from '../chatcompat/post.ts'
+import { vendorInputType } from '../input-type.ts'
+import type { EmbeddingProvider } from '../provider.ts'
+
+/** The vendor's limit for one batch. */
+const MOST_INPUTS = 100
+const TYPES = { query: 'RETRIEVAL_QUERY', document: 'RETRIEVAL_DOCUMENT' }
+
+export function createContentgenEmbeddings(parts: PostParts): EmbeddingProvider {
+  const post = createPost(parts)
+  return {
+    most_inputs: () => MOST_INPUTS,
+    takes_tokens: false,
+    async embed({ model, inputs, request, request_id }, signal) {
+      const { dimensions, input_type } = request
+      const one = (input: string | number[]) => ({
+        model: `models/${model}`,
+        content: { parts: [{ text: input }] },
+        ...(dimensions === undefined ? {} : { outputDimensionality: dimensions }),
+        ...(input_type === undefined ? {} : { taskType: vendorInputType(input_type, TYPES) }),
+      })
+      const [first] = inputs
+      const isSingle = first !== undefined && inputs.length === 1
+      const path = `/models/${encodeURIComponent(model)}:${isSingle ? 'embedContent' : 'batchEmbedContents'}`
+      const body = isSingle ? one(first) : { requests: inputs.map(one) }
+      const payload = await post.ask({ path, model, body, request_id, signal })
+      const told = isRecord(payload) ? payload : {}
+      const list = isSingle ? [told.embedding] : told.embeddings
+      if (!Array.isArray(list)) throw post.notUnderstood('no list of embeddings')
+      const embeddings = list.flatMap((item) => {
+        const values = isRecord(item) ? item.values : undefined
+        return Array.isArray(values) && values.every((value) => typeof value === 'number') ? [values] : []
+      })
+      if (embeddings.length < list.length) throw post.notUnderstood('an embedding that is no vector')
+      const tokens = tokensOf(payload)
+      return { embeddings, ...(tokens === undefined ? {} : { prompt_tokens: tokens }) }
+    },
+  }
+}
