@@ -15,6 +15,9 @@ import type { Config } from './config/config.ts'
 import { createEmbeddings } from './embeddings/embeddings.ts'
 import { embeddingsRoute } from './embeddings/http.ts'
 import { createApp, type Peer } from './http/app.ts'
+import { createImageFetch } from './images/fetch-image.ts'
+import { imageRoutes } from './images/http.ts'
+import { createImages } from './images/images.ts'
 import { type Clock, systemClock } from './kit/clock.ts'
 import { createGuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
@@ -38,7 +41,10 @@ import type { UsageStore } from './store/store.ts'
 import { createSupply, type Found } from './supply.ts'
 import { type Callbacks, createCallbacks } from './tasks/callbacks.ts'
 import { callbackMaster } from './tasks/callbacks-signature.ts'
+import { FAMILY as TASK_ERRORS } from './tasks/face.ts'
 import { taskRoutes } from './tasks/http.ts'
+import { imageOrders } from './tasks/images-http.ts'
+import { createMadeKeeper } from './tasks/keep-made.ts'
 import type { At } from './tasks/points.ts'
 import { taskData } from './tasks/task-writer.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
@@ -133,6 +139,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock,
     log,
   })
+  const taskSettings = () => ({ ...live.tasks, keep_days: live.outputs.keep_days })
   const tasks = createTasks({
     store,
     catalogue,
@@ -140,11 +147,17 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     providerOf: (id) => supply.find(id)?.provider,
     providerSettings: (id) => supply.find(id)?.config,
     inputs: { checkInputs: media.check },
-    settings: () => ({ ...live.tasks, keep_days: live.outputs.keep_days }),
+    settings: taskSettings,
     clock,
     log,
     ...(parts.at === undefined ? {} : { at: parts.at }),
   })
+  const images = createImages({
+    catalogue,
+    fetchImage: createImageFetch({ guardedFetch, providerSettings: (id) => supply.find(id)?.config }),
+    record: (caller, model, use) => recordTexts(caller, model)(use),
+  })
+  const keepMade = createMadeKeeper({ store, outputs, settings, clock, task_settings: taskSettings })
   const callbacks = createCallbacks({
     store,
     guardedFetch,
@@ -167,6 +180,20 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         messagesCountRoute({ catalogue, tokenizer, settings, clock }),
       ],
       texts: [embeddingsRoute({ embeddings, settings, clock }), ...rerankRoutes({ rerank, settings, clock })],
+      images: imageRoutes({
+        images,
+        keep: ({ asked: { model, order }, done, operation }, context) => {
+          const { prompt, size } = order
+          const request = { model: model.id, prompt, operation, n: order.n, ...(size === undefined ? {} : { size }) }
+          const { id, keep_days } = model
+          return keepMade({ family: 'image-generation', model: id, keep_days, request, ...done }, context)
+        },
+        order: imageOrders({ tasks, outputs, settings, clock }),
+        errors: TASK_ERRORS,
+        settings,
+        clock,
+        log,
+      }),
       tasks: taskRoutes({ tasks, outputs, settings, clock }),
       ready: () => store.ping(),
       health: () => tasks.health(),

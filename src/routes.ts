@@ -8,17 +8,19 @@ type RouteParts = {
   chat: Route[]
   /** Embeddings and rerank. */
   texts: Route[]
+  images: Route[]
   tasks: Route[]
   ready: () => Promise<void>
   health: PageParts['tasks']
   version: string
 }
 
-export function routeTable({ models, chat, texts, tasks, ready, health, version }: RouteParts): Route[] {
+export function routeTable({ models, chat, texts, images, tasks, ready, health, version }: RouteParts): Route[] {
   const routes: Route[] = [
     ...models,
     ...chat,
     ...texts,
+    ...images,
     ...tasks,
     ...pageRoutes({
       version,

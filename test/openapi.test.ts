@@ -36,6 +36,13 @@ async function finishedVideo(): Promise<string> {
   throw new Error('The video was not ready in time.')
 }
 
+/** A task of images, which are there at once where links to them are asked for. */
+async function finishedImage(): Promise<string> {
+  const json = { model: 'sandbox/image', prompt: 'A boat', size: '256x256', response_format: 'url' }
+  const answer = (await (await house.call('/v1/images/generations', { json })).json()) as { data: { url: string }[] }
+  return answer.data[0]?.url.split('/').at(-2) ?? ''
+}
+
 const schemaOf = (name: string, status: number): Json =>
   operations.find((operation) => operation.name === name)?.operation.responses[status]?.content?.['application/json']
     ?.schema ?? {}
@@ -51,6 +58,9 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
     'GET /healthz',
     'GET /openapi.json',
     'GET /readyz',
+    'GET /v1/images/generations',
+    'GET /v1/images/generations/{task_id}',
+    'GET /v1/images/generations/{task_id}/content',
     'GET /v1/models',
     'GET /v1/models/{model}',
     'GET /v1/responses/{response_id}',
@@ -62,6 +72,10 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
     'GET /v1/videos/{video_id}/content',
     'POST /v1/chat/completions',
     'POST /v1/embeddings',
+    'POST /v1/images/edits',
+    'POST /v1/images/generations',
+    'POST /v1/images/generations/{task_id}/cancel',
+    'POST /v1/images/variations',
     'POST /v1/messages',
     'POST /v1/messages/count_tokens',
     'POST /v1/responses',
@@ -168,6 +182,7 @@ test('the page of the manual on errors has a row for every code, as the sheet ha
 
 test('what is in the document is there, for HEAD too; what needs no token says so and needs none', async () => {
   const video = await finishedVideo()
+  const image = await finishedImage()
   const kept = await house.call('/v1/responses', { json: { model: 'sandbox/general', input: 'Hi' } })
   const { id: response } = (await kept.json()) as { id: string }
   const last = ({ method }: { method: string }) => (method === 'DELETE' ? 1 : 0)
@@ -175,6 +190,7 @@ test('what is in the document is there, for HEAD too; what needs no token says s
     const url = path
       .replace('{model}', 'sandbox%2Fgeneral')
       .replace('{response_id}', response)
+      .replace(/(?<=^\/v1\/images\/.*)\{task_id\}/, image)
       .replace(/\{(task|video)_id\}/, video)
     const isOpen = !needsToken(operation)
     const given = isOpen ? { authorization: '' } : {}

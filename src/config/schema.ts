@@ -3,6 +3,7 @@ import Type, { type TSchema } from 'typebox'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { MODEL_STATUSES } from '../spec/model.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
+import { ImageLimits } from './image-schema.ts'
 import { Quirks } from './quirks.ts'
 import { OutputsConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 
@@ -238,6 +239,7 @@ export const ModelConfig = Type.Object(
     embeddings: optional(EmbeddingLimits),
     video: optional(VideoLimits),
     three_d: optional(ThreeDLimits),
+    images: optional(ImageLimits),
     keep_days: optional(
       Type.Number({
         exclusiveMinimum: 0,

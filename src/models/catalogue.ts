@@ -1,6 +1,7 @@
 /** Which models exist, for whom, in which state of life, and who serves them. */
 import type { RetiredPolicy } from '../config/config.ts'
 import type { EmbeddingLimits } from '../config/embedding-schema.ts'
+import type { ImageLimits } from '../config/image-schema.ts'
 import type { Capabilities, Limits, ModelConfig } from '../config/schema.ts'
 import type { ThreeDLimits, VideoLimits } from '../config/task-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
@@ -32,6 +33,8 @@ export type CatalogueModel = Life & {
   video: VideoLimits
   /** What its 3D models may be. */
   three_d: ThreeDLimits
+  /** What its images may be. */
+  images: ImageLimits
   /** How long its files are kept; undefined: as all. */
   keep_days: number | undefined
   when_retired: RetiredPolicy
@@ -61,6 +64,7 @@ const SERVED_BY: Partial<Record<EndpointFamily, (provider: Provider) => boolean>
   'messages-compat': chats,
   embeddings: (provider) => provider.embeddings !== undefined,
   rerank: (provider) => provider.rerank !== undefined,
+  'image-generation': (provider) => provider.images !== undefined,
   'video-generation': (provider) => provider.video !== undefined,
   'chatcompat-video': (provider) => provider.video !== undefined,
   '3d-generation': (provider) => provider.threeD !== undefined,
@@ -89,6 +93,7 @@ export function catalogueModel({ id, config, targets, created, when_retired }: R
     embeddings: config.embeddings ?? {},
     video: config.video ?? {},
     three_d: config.three_d ?? {},
+    images: config.images ?? {},
     keep_days: config.keep_days,
     status: config.status,
     deprecated_at: config.deprecated_at,

@@ -46,7 +46,7 @@ const KINDS: { [kind in ProviderKind]: (parts: ProviderParts) => Provider } = {
   'rerank-compat': (parts) => createRerankCompat({ ...parts, settings: settingsOf(parts) }),
   'responses-compat': (parts) => createResponsesCompat({ ...parts, settings: responsesSettings(parts) }),
   runway: createRunway,
-  sandbox: ({ id, clock, manual }) => createSandbox({ id, clock, manual }),
+  sandbox: ({ id, clock, manual, media }) => createSandbox({ id, clock, manual, media }),
 }
 
 /** The provider that a configuration describes. Throws an Error that names it and says what would be right. */

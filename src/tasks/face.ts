@@ -44,15 +44,27 @@ export const FAMILY: Pick<Route, 'writeError' | 'errorSchema'> = {
 /** A task's words change, and are for one client only. */
 const UNSTORED = { 'cache-control': 'no-store' }
 
-/** Reads the order, and has it written down; the headers tell of its model, and whether it is an old one. */
+/** Reads the order, and has it written down. */
 export async function takeOrder(
-  { tasks, settings, clock }: FaceParts,
+  parts: FaceParts,
   context: Context,
   read: (posted: Posted) => FamilyRequest,
-): Promise<{ task: Task; headers: Record<string, string> }> {
-  const idempotency_key = idempotencyKeyOf(context.request)
+): Promise<Taken> {
+  const { settings, clock } = parts
   const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
-  const asked = read(await readJsonOrForm(context.request, limits))
+  return placeOrder(parts, context, read(await readJsonOrForm(context.request, limits)))
+}
+
+/** The headers tell of its model, and whether it is an old one. */
+export type Taken = { task: Task; headers: Record<string, string> }
+
+/** Has an order written down that was read already. */
+export async function placeOrder(
+  { tasks, settings, clock }: FaceParts,
+  context: Context,
+  asked: FamilyRequest,
+): Promise<Taken> {
+  const idempotency_key = idempotencyKeyOf(context.request)
   const { caller } = context
   const base_url = baseUrlOf(context.request, settings)
   const order: Order = {

@@ -1,8 +1,9 @@
-/** Tasks over HTTP: videos in the specification's words and in the chat-compatible style, and 3D models. */
+/** Tasks over HTTP: videos in the specification's words and in the chat-compatible style, images and 3D models. */
 import type { Route } from '../http/context.ts'
 import { contentRoute } from './content-http.ts'
 import type { FaceParts } from './face.ts'
 import { generationRoutes } from './generations-http.ts'
+import { imageTaskRoutes } from './images-http.ts'
 import { threeDRoutes } from './three-d-http.ts'
 import { VIDEOS, videosRoutes } from './videos-http.ts'
 
@@ -11,4 +12,5 @@ export const taskRoutes = (parts: FaceParts): Route[] => [
   ...videosRoutes(parts),
   contentRoute(parts, { ...VIDEOS, variants: ['video'], media: ['video/mp4'] }),
   ...threeDRoutes(parts),
+  ...imageTaskRoutes(parts),
 ]

@@ -1,18 +1,24 @@
 /** What takes minutes, as a row a family: who makes it, what its model takes, which of its fields are media. */
 import type { CatalogueModel } from '../models/catalogue.ts'
+import { applyImageLimits } from '../models/image-limits.ts'
 import { applyThreeDLimits } from '../models/three-d-limits.ts'
 import { applyVideoLimits } from '../models/video-limits.ts'
 import type { OrderProvider, Provider } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { ImageOperation, ImageRequest } from '../spec/image-request.ts'
 import { THREE_D_MEDIA_FIELDS, type ThreeDRequest } from '../spec/three-d-request.ts'
 import { MEDIA_FIELDS, type VideoRequest } from '../spec/video-request.ts'
+import { imagesAtOnce } from './images-at-once.ts'
 
 /** The request of each family that becomes a task. */
 type Requests = {
   'video-generation': VideoRequest
   'chatcompat-video': VideoRequest
   '3d-generation': ThreeDRequest
+  'image-generation': ImageTaskRequest
 }
+/** Which of the three the client asked for is part of what is ordered. */
+export type ImageTaskRequest = ImageRequest & { operation: ImageOperation }
 export type TaskFamily = keyof Requests
 export type TaskRequest = Requests[TaskFamily]
 /** A request with the face by which it came: the model must declare that family. */
@@ -54,10 +60,19 @@ const KINDS: { [family in TaskFamily]: OrderKind<Requests[family]> } = {
     content_type: 'model/gltf-binary',
     content_path: '/v1/3d/generations',
   },
+  'image-generation': {
+    vendorOf: ({ images }) => images && imagesAtOnce(images),
+    applyLimits: (model, { operation, ...request }) => applyImageLimits(model, request, operation),
+    media: ['images', 'mask'],
+    content_type: 'image/png',
+    content_path: '/v1/images/generations',
+    order_seconds: 300,
+  },
 }
 
 /** Videos have two faces, and each shows the tasks of both. */
 export const VIDEO_FAMILIES = ['video-generation', 'chatcompat-video'] as const satisfies TaskFamily[]
+export const IMAGE_FAMILIES = ['image-generation'] as const satisfies TaskFamily[]
 export const THREE_D_FAMILIES = ['3d-generation'] as const satisfies TaskFamily[]
 
 /** Of a task's family; a task of any other cannot have been taken on. */

@@ -41,7 +41,8 @@ export async function submit(parts: SubmitParts, order: Order): Promise<Submitte
   const wanted = kind.applyLimits(model, order.request)
   const callback = callbackOf(order.request)
   const { inputs, request } = apart(wanted, kind.media)
-  const task = newTask(parts, { order, model: model.id, request })
+  const { family, caller, base_url } = order
+  const task = newTask(parts, { family, caller, base_url, model: model.id, request })
   const row: NewTask = { task }
   if (inputs) row.inputs = inputs
   if (callback) row.callback = callback
@@ -66,15 +67,18 @@ async function earlierTask({ store, clock }: SubmitParts, { caller }: Order, { k
   return earlier?.body_hash === body_hash ? earlier.task : undefined
 }
 
-type Parts = { order: Order; model: string; request: JsonObject }
+type Beginning = Pick<Order, 'family' | 'caller' | 'base_url'> & { model: string; request: JsonObject }
 
-function newTask({ clock, settings }: SubmitParts, { order, model, request }: Parts): Task {
+/** A task with which nothing has happened yet. */
+export function newTask(
+  { clock, settings }: Pick<SubmitParts, 'clock' | 'settings'>,
+  { caller, ...rest }: Beginning,
+): Task {
   const now = unixSeconds(clock)
   return {
     task_id: `task_${randomAlphanumerics(32)}`,
-    token_id: order.caller.token_id,
-    family: order.family,
-    model,
+    ...rest,
+    token_id: caller.token_id,
     status: 'NOT_START',
     progress: 0,
     submit_time: now,
@@ -82,8 +86,6 @@ function newTask({ clock, settings }: SubmitParts, { order, model, request }: Pa
     finish_time: 0,
     fail_code: '',
     fail_reason: '',
-    request,
-    base_url: order.base_url,
     provider: '',
     upstream_model: '',
     tried: [],

@@ -1,5 +1,6 @@
 /** A client's video request into the house's words, refused with the place and the rule (specification 2.5). */
 
+import { fieldsOfForm } from '../http/form-fields.ts'
 import type { Posted } from '../http/multipart.ts'
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
@@ -7,13 +8,13 @@ import { refusalOf } from '../models/refusal.ts'
 import { GatewayError } from '../spec/error.ts'
 import { VideoCreate } from '../spec/video-create.ts'
 import type { VideoRequest } from '../spec/video-request.ts'
-import { fieldsOfForm } from './form-fields.ts'
+import { ORDER_WORDS } from './form-words.ts'
 
 const check = checker(VideoCreate)
 const KNOWN = new Set(Object.keys(VideoCreate.properties))
 
 export const parsePosted = (posted: Posted): VideoRequest =>
-  parseVideoRequest(posted.kind === 'json' ? posted.value : fieldsOfForm(posted.parts))
+  parseVideoRequest(posted.kind === 'json' ? posted.value : fieldsOfForm(posted.parts, ORDER_WORDS))
 
 /** `null` is absent; unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
 export function parseVideoRequest(body: unknown): VideoRequest {

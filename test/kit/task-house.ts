@@ -126,7 +126,7 @@ export type TaskHouse = {
   setTargets(ids: string[]): void
   submit(
     request?: Partial<VideoRequest>,
-    options?: { caller?: Caller; key?: string; family?: Order['family'] },
+    options?: { caller?: Caller; key?: string; family?: Exclude<Order['family'], 'image-generation'> },
   ): Promise<string>
   read(task_id: string): Promise<Task>
   /** Moves time on in small paces, and lets every step that falls due be taken to its end. */

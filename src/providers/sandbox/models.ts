@@ -3,6 +3,7 @@
 import type { Limits, ModelConfig } from '../../config/schema.ts'
 import { DEFAULT_DIMENSIONS, MOST_DIMENSIONS } from './embed.ts'
 import { MOST_INPUT_TOKENS } from './embeddings.ts'
+import { IMAGE_SIZES } from './images.ts'
 import { MODEL_FORMATS, POLYGONS } from './render/model-plan.ts'
 import { ASPECT_RATIOS, DURATIONS, SIZES } from './render/plan.ts'
 
@@ -76,6 +77,17 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
     },
   }),
   'sandbox/rerank': row('rerank', { families: ['rerank'] }),
+  'sandbox/image': row('image', {
+    families: ['image-generation'],
+    images: {
+      size: { values: [...IMAGE_SIZES], default: '1024x1024' },
+      output_format: { values: ['png', 'jpeg', 'webp'], default: 'png' },
+      n: 10,
+      images: 1,
+      // It would be taken and then not heeded.
+      negative_prompt: false,
+    },
+  }),
   'sandbox/text-to-video': row('text-to-video', {
     families: ['video-generation', 'chatcompat-video'],
     video: {

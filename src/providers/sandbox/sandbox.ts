@@ -2,17 +2,19 @@
 import { type Clock, pause, unixSeconds } from '../../kit/clock.ts'
 import { usageFrom } from '../../spec/usage.ts'
 import { refusalToError } from '../chatcompat/error.ts'
+import type { Media } from '../media.ts'
 import type { ChatCall, Provider } from '../provider.ts'
 import { answerChoice } from './answer.ts'
 import { createSandboxEmbeddings } from './embeddings.ts'
+import { createSandboxImages } from './images.ts'
 import { createManual, type Manual, type ManualPage } from './manual-search.ts'
 import { paced } from './pace.ts'
 import { type Prompt, readPrompt } from './prompt.ts'
 import { createRandom } from './random.ts'
 import { createCrew } from './render/crew.ts'
 import { createSandboxRerank } from './rerank.ts'
-import { countPrompt } from './tokens.ts'
 import { createSandboxThreeD } from './three-d.ts'
+import { countPrompt } from './tokens.ts'
 import { createSandboxVideo } from './video.ts'
 import { type Answer, chunksOf, completionOf, outputOf } from './wire-shapes.ts'
 
@@ -21,9 +23,11 @@ export type SandboxParts = {
   clock: Clock
   /** The pages of the project's manual, asked for once, when a question first needs them. */
   manual: () => Promise<ManualPage[]>
+  /** Reads the images of a request; without it no images are made. */
+  media?: Pick<Media, 'read'> | undefined
 }
 
-export function createSandbox({ id, clock, manual }: SandboxParts): Provider {
+export function createSandbox({ id, clock, manual, media }: SandboxParts): Provider {
   let index: Promise<Manual> | undefined
   const openManual = () => {
     index ??= manual().then(createManual)
@@ -88,6 +92,7 @@ export function createSandbox({ id, clock, manual }: SandboxParts): Provider {
     threeD,
     embeddings: createSandboxEmbeddings({ id, clock }),
     rerank: createSandboxRerank({ id, clock }),
+    ...(media ? { images: createSandboxImages({ id, clock, media }) } : {}),
     close,
     chat: {
       async whole(call, signal) {

@@ -29,23 +29,37 @@ export type Pen = { context: SKRSContext2D; fontOf: FontOf }
 
 /** The function that draws one frame, by its number. */
 export function createPicture(pen: Pen, plan: RenderPlan): (frame: number) => void {
-  const { context, fontOf } = pen
   const palette = paletteOf(plan.seed)
   const { width, height, frames, rate } = plan
   const unit = Math.min(width, height)
-  const box = { width: width * 0.82, height: height * 0.6, largest: unit / 9, smallest: Math.max(1, unit / 32) }
-  const setting = setText(plan.text, { ...box, largest: Math.max(box.largest, 2) }, (text, pixels) => {
-    context.font = fontOf(pixels, 700)
-    return context.measureText(text).width
-  })
+  const setting = settingOf(pen, plan)
   return (frame) => {
     const seconds = frame / rate
-    drawBackground(context, plan, { palette, seconds })
+    drawBackground(pen.context, plan, { palette, seconds })
     drawPrompt(pen, plan, setting)
     drawMargin(pen, plan, `${timeCode(seconds)} / ${timeCode(frames / rate)}`)
-    context.fillStyle = 'rgba(255, 255, 255, 0.85)'
-    context.fillRect(0, height - unit / 90, (width * (frame + 1)) / frames, unit / 90)
+    pen.context.fillStyle = 'rgba(255, 255, 255, 0.85)'
+    pen.context.fillRect(0, height - unit / 90, (width * (frame + 1)) / frames, unit / 90)
   }
+}
+
+/** What a picture that stands still depends on. */
+export type Still = Pick<RenderPlan, 'seed' | 'text' | 'width' | 'height'>
+
+/** Draws one picture that stands still; `note` is in its corner. Without a ground it is drawn over what is there. */
+export function drawStill(pen: Pen, still: Still, { note, ground = true }: { note: string; ground?: boolean }): void {
+  if (ground) drawBackground(pen.context, still, { palette: paletteOf(still.seed), seconds: 0 })
+  drawPrompt(pen, still, settingOf(pen, still))
+  drawMargin(pen, still, note)
+}
+
+function settingOf({ context, fontOf }: Pen, { width, height, text }: Still): Setting {
+  const unit = Math.min(width, height)
+  const box = { width: width * 0.82, height: height * 0.6, largest: unit / 9, smallest: Math.max(1, unit / 32) }
+  return setText(text, { ...box, largest: Math.max(box.largest, 2) }, (line, pixels) => {
+    context.font = fontOf(pixels, 700)
+    return context.measureText(line).width
+  })
 }
 
 function paletteOf(seed: string): Palette {
@@ -66,7 +80,7 @@ function paletteOf(seed: string): Palette {
 
 function drawBackground(
   context: SKRSContext2D,
-  { width, height }: RenderPlan,
+  { width, height }: Still,
   { palette, seconds }: { palette: Palette; seconds: number },
 ): void {
   const turn = seconds * 0.25
@@ -102,7 +116,7 @@ function drawLight(
   context.fill()
 }
 
-function drawPrompt(pen: Pen, { width, height }: RenderPlan, { pixels, lines }: Setting): void {
+function drawPrompt(pen: Pen, { width, height }: Still, { pixels, lines }: Setting): void {
   const top = height / 2 - ((lines.length - 1) * pixels * LEADING) / 2
   lines.forEach((line, index) => {
     drawText(pen, line, { x: width / 2, y: top + index * pixels * LEADING, pixels, weight: 700, align: 'center' })
@@ -110,7 +124,7 @@ function drawPrompt(pen: Pen, { width, height }: RenderPlan, { pixels, lines }: 
 }
 
 /** The mark and the time, in opposite corners. */
-function drawMargin(pen: Pen, { width, height }: RenderPlan, time: string): void {
+function drawMargin(pen: Pen, { width, height }: Still, time: string): void {
   const unit = Math.min(width, height)
   const pixels = unit / 28
   const edge = unit / 24

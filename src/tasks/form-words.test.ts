@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
+import { fieldsOfForm } from '../http/form-fields.ts'
 import type { FormPart } from '../http/multipart.ts'
 import { GatewayError } from '../spec/error.ts'
-import { fieldsOfForm } from './form-fields.ts'
+import { ORDER_WORDS } from './form-words.ts'
 import { parsePosted } from './video-parse.ts'
 
 const text = (...fields: [string, string][]): FormPart[] => fields.map(([name, value]) => ({ name, value }))
@@ -10,7 +11,7 @@ const file = (name: string, bytes: number[], content_type = ''): FormPart => ({
   value: { bytes: new Uint8Array(bytes), content_type, filename: 'a' },
 })
 /** As plain objects, whatever their prototype. */
-const fieldsOf = (parts: FormPart[]) => JSON.parse(JSON.stringify(fieldsOfForm(parts)))
+const fieldsOf = (parts: FormPart[]) => JSON.parse(JSON.stringify(fieldsOfForm(parts, ORDER_WORDS)))
 
 const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
 
@@ -67,7 +68,10 @@ test('objects come as JSON, or field by field', () => {
 })
 
 test('a name cannot reach into the prototype', () => {
-  fieldsOfForm(text(['metadata[__proto__][polluted]', '1'], ['__proto__[polluted]', '1'], ['constructor[x]', '1']))
+  fieldsOfForm(
+    text(['metadata[__proto__][polluted]', '1'], ['__proto__[polluted]', '1'], ['constructor[x]', '1']),
+    ORDER_WORDS,
+  )
   expect(({} as { polluted?: string }).polluted).toBeUndefined()
 })
 

@@ -1,14 +1,20 @@
 /** The parts of a form as the fields of a JSON body: text into numbers and objects, files into data URIs. */
-import type { FormFile, FormPart } from '../http/multipart.ts'
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
+import type { FormFile, FormPart } from './multipart.ts'
 
-/** In a form everything is text: these are read as what they are in JSON. What cannot be read so is left, to be refused. */
-const NUMBERS = new Set(['duration', 'n', 'seed', 'target_polycount'])
-const BOOLEANS = new Set(['audio_enable', 'texture', 'pbr'])
-const OBJECTS = new Set(['metadata'])
-const LISTS = new Set(['images'])
-const FILES = new Set(['image', 'last_image', 'images', 'video', 'input_reference'])
+/**
+ * In a form everything is text: the fields of these names are read as what they are in JSON. What cannot be read so is
+ * left, to be refused.
+ */
+export type FormWords = {
+  numbers?: readonly string[]
+  booleans?: readonly string[]
+  objects?: readonly string[]
+  /** May stand more than once. */
+  lists?: readonly string[]
+  files?: readonly string[]
+}
 
 /** `metadata[fal][loop]`, `images[]`: how client libraries write what lies deeper. */
 const NAME = /^([^[\]]+)((?:\[[^[\]]*\])*)$/
@@ -18,15 +24,15 @@ const DEEPEST = 8
 type Fields = { [name: string]: unknown }
 
 /** Throws GatewayError for a field that stands twice, is a file where none may be, or contradicts itself. */
-export function fieldsOfForm(parts: FormPart[]): Fields {
+export function fieldsOfForm(parts: FormPart[], words: FormWords): Fields {
   // Without a prototype: names come from the client.
   const fields: Fields = Object.create(null)
   for (const part of parts) {
     const [, name, inner = ''] = NAME.exec(part.name) ?? []
     if (name === undefined || isEmpty(part)) continue
     const steps = inner === '' ? [] : inner.slice(1, -1).split('][')
-    const value = readPart(name, part)
-    if (LISTS.has(name)) fields[name] = [...((fields[name] as unknown[] | undefined) ?? []), value]
+    const value = readPart(name, part, words)
+    if (words.lists?.includes(name)) fields[name] = [...((fields[name] as unknown[] | undefined) ?? []), value]
     else if (steps.length === 0) put(fields, name, { value, at: name })
     else putDeep(fields, [name, ...steps], value)
   }
@@ -55,16 +61,16 @@ function putDeep(fields: Fields, path: string[], value: unknown): void {
   put(into, path.at(-1) ?? '', { value, at })
 }
 
-function readPart(name: string, { value, name: at }: FormPart): unknown {
+function readPart(name: string, { value, name: at }: FormPart, words: FormWords): unknown {
   if (typeof value !== 'string') {
-    if (FILES.has(name)) return dataUri(value)
+    if (words.files?.includes(name)) return dataUri(value)
     throw new GatewayError('invalid_type', `"${at}" must be text, not a file.`, { param: at })
   }
-  if (at !== name && !OBJECTS.has(name)) return value
+  if (at !== name && !words.objects?.includes(name)) return value
   // Decimals as JSON writes them: `Number` alone would take "", " 8 " and "0x8" too.
-  if (NUMBERS.has(name) && /^-?\d+(\.\d+)?$/.test(value)) return Number(value)
-  if (BOOLEANS.has(name) && (value === 'true' || value === 'false')) return value === 'true'
-  if (OBJECTS.has(name) && at === name) return objectIn(value, at)
+  if (words.numbers?.includes(name) && /^-?\d+(\.\d+)?$/.test(value)) return Number(value)
+  if (words.booleans?.includes(name) && (value === 'true' || value === 'false')) return value === 'true'
+  if (words.objects?.includes(name) && at === name) return objectIn(value, at)
   return value
 }
 

@@ -1,0 +1,53 @@
+/** A client's image request into the house's words, refused with the place and the rule. */
+import { type FormWords, fieldsOfForm } from '../http/form-fields.ts'
+import type { Posted } from '../http/multipart.ts'
+import { checker } from '../kit/checker.ts'
+import { diagnose, foundText } from '../kit/diagnose.ts'
+import { refusalOf } from '../models/refusal.ts'
+import { GatewayError } from '../spec/error.ts'
+import { ImageRequest } from '../spec/image-request.ts'
+
+const check = checker(ImageRequest)
+
+/** What the fields are in a form. */
+const WORDS: FormWords = {
+  numbers: ['n', 'seed', 'partial_images', 'output_compression'],
+  booleans: ['stream', 'async'],
+  objects: ['metadata'],
+  lists: ['image'],
+  files: ['image', 'mask'],
+}
+
+/** `null` is absent; unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
+export function parseImageRequest(posted: Posted): ImageRequest {
+  const body = posted.kind === 'json' ? posted.value : fieldsOfForm(posted.parts, WORDS)
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  }
+  const known = Object.entries(body).filter(([name, value]) => value !== null && name in ImageRequest.properties)
+  const fields: unknown = Object.fromEntries(known)
+  if (!check.Check(fields)) throw refusalOf(diagnose(ImageRequest, fields))
+  checkCompanions(fields)
+  return fields
+}
+
+/** Fields that mean something only beside another one. */
+function checkCompanions({ async: isAsync, stream, callback_url, partial_images }: ImageRequest): void {
+  if (isAsync && stream) {
+    throw new GatewayError(
+      'invalid_value',
+      '"stream" and "async" cannot both be true: a task is asked for its state.',
+      {
+        param: 'stream',
+      },
+    )
+  }
+  if (callback_url !== undefined && !isAsync) {
+    throw new GatewayError('invalid_value', '"callback_url" needs "async": true; other answers are told at once.', {
+      param: 'callback_url',
+    })
+  }
+  if (partial_images !== undefined && partial_images > 0 && !stream) {
+    throw new GatewayError('invalid_value', '"partial_images" needs "stream": true.', { param: 'partial_images' })
+  }
+}

@@ -1,0 +1,120 @@
+/** What one image model takes, as catalogue data: operations, sizes, counts, qualities, pictures to change. */
+import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import type { ImageOperation, ImageOrder, ImageRequest } from '../spec/image-request.ts'
+import type { CatalogueModel } from './catalogue.ts'
+import { checkMedium } from './medium.ts'
+
+const LONGEST_PROMPT = 32_000
+const MOST_IMAGES = 16
+/** As many as the vendor of this request's shape makes at a time. */
+const MOST_MADE = 10
+/** Of one side, in pixels; no vendor draws as much. */
+const LONGEST_SIDE = 16_384
+
+/**
+ * The request as this model takes it: defaults filled in. Throws for whatever the model does not take, naming the field
+ * and what it may be; nothing is rounded.
+ */
+export function applyImageLimits(model: CatalogueModel, request: ImageRequest, operation: ImageOperation): ImageOrder {
+  const { image, stream: _, async: __, callback_url: ___, response_format: ____, mask, ...rest } = request
+  checkOperation(model, operation)
+  const prompt = promptOf(model, request, operation)
+  checkText(model, 'negative_prompt', request.negative_prompt)
+  if (request.negative_prompt && model.images.negative_prompt === false) throw unsupported(model, 'negative_prompt')
+  if (request.seed !== undefined && model.images.seed === false) throw unsupported(model, 'seed')
+  const images = imagesOf(model, image, operation)
+  checkMask(model, mask, operation)
+  const order: ImageOrder = { ...rest, model: model.id, operation, prompt, n: countOf(model, request) }
+  for (const field of CHOICES) {
+    const value = choiceOf(model, request, field)
+    if (value !== undefined) Object.assign(order, { [field]: value })
+  }
+  if (images.length > 0) order.images = images
+  if (mask !== undefined) order.mask = mask
+  return order
+}
+
+const CHOICES = ['size', 'aspect_ratio', 'quality', 'style', 'output_format'] as const
+
+const refuse = (code: ErrorCode, param: string, message: string) => new GatewayError(code, message, { param })
+
+const unsupported = ({ id }: CatalogueModel, param: string) =>
+  refuse('unsupported_parameter', param, `The model "${id}" takes no "${param}".`)
+
+function checkOperation({ id, images, targets }: CatalogueModel, operation: ImageOperation): void {
+  const can = images.operations ?? targets.flatMap(({ provider }) => provider.images?.operations ?? [])
+  if (can.includes(operation)) return
+  const named = [...new Set(can)].join(', ')
+  throw refuse('unsupported_endpoint', 'model', `The model "${id}" has no operation "${operation}"; it has: ${named}.`)
+}
+
+function promptOf(model: CatalogueModel, { prompt = '' }: ImageRequest, operation: ImageOperation): string {
+  checkText(model, 'prompt', prompt)
+  if (prompt.trim() === '' && operation !== 'variation') {
+    throw refuse('missing_required_parameter', 'prompt', '"prompt" is required.')
+  }
+  return prompt
+}
+
+/** In characters as people count them, not in halves of surrogate pairs; which are counted only where it matters. */
+function checkText({ id, images }: CatalogueModel, param: string, text = ''): void {
+  const { prompt_characters: most = LONGEST_PROMPT } = images
+  const length = text.length <= most || text.length > 2 * most ? text.length : [...text].length
+  if (length <= most) return
+  throw refuse('invalid_value', param, `"${param}" may have at most ${most} characters for the model "${id}".`)
+}
+
+function countOf({ id, images }: CatalogueModel, { n = 1 }: ImageRequest): number {
+  const { n: most = MOST_MADE } = images
+  if (n <= most) return n
+  const allowed = most === 1 ? '1' : `an integer from 1 to ${most}`
+  throw refuse('invalid_value', 'n', `"n" must be ${allowed} for the model "${id}", not ${n}.`)
+}
+
+function imagesOf(model: CatalogueModel, image: ImageRequest['image'], operation: ImageOperation): string[] {
+  const given = image === undefined ? [] : Array.isArray(image) ? image : [image]
+  if (operation === 'generate') {
+    if (given.length === 0) return []
+    throw refuse('unsupported_parameter', 'image', '"image" is for POST /v1/images/edits.')
+  }
+  if (given.length === 0) throw refuse('missing_required_parameter', 'image', '"image" is required.')
+  const most = operation === 'variation' ? 1 : (model.images.images ?? MOST_IMAGES)
+  if (given.length > most) {
+    const message = `"image" may be at most ${most} for the model "${model.id}", not ${given.length}.`
+    throw refuse('invalid_value', 'image', message)
+  }
+  for (const [index, one] of given.entries()) checkMedium(Array.isArray(image) ? `image[${index}]` : 'image', one)
+  return given
+}
+
+function checkMask(model: CatalogueModel, mask: string | undefined, operation: ImageOperation): void {
+  if (mask === undefined) return
+  if (operation !== 'edit') throw refuse('unsupported_parameter', 'mask', '"mask" is for POST /v1/images/edits.')
+  if (model.images.mask === false) throw unsupported(model, 'mask')
+  checkMedium('mask', mask)
+}
+
+function choiceOf({ id, images }: CatalogueModel, request: ImageRequest, field: (typeof CHOICES)[number]) {
+  const { values, default: written } = images[field] ?? {}
+  const asked = request[field]
+  if (asked === undefined) return written
+  if (values && !values.includes(asked)) {
+    const allowed =
+      values.length === 1 ? `"${values[0]}"` : `one of ${values.map((one) => JSON.stringify(one)).join(', ')}`
+    const shown = JSON.stringify(asked.slice(0, 60))
+    throw refuse('invalid_value', field, `"${field}" must be ${allowed} for the model "${id}", not ${shown}.`)
+  }
+  if (field === 'size' && !isSize(asked)) {
+    throw refuse('invalid_value', 'size', `"size" must be "auto", or width x height such as "1024x1024".`)
+  }
+  if (field === 'aspect_ratio' && !/^[1-9]\d{0,3}:[1-9]\d{0,3}$/.test(asked)) {
+    throw refuse('invalid_value', 'aspect_ratio', '"aspect_ratio" must be width:height, such as "16:9".')
+  }
+  return asked
+}
+
+function isSize(text: string): boolean {
+  if (text === 'auto') return true
+  const [, width, height] = /^([1-9]\d{0,4})x([1-9]\d{0,4})$/.exec(text) ?? []
+  return width !== undefined && Number(width) <= LONGEST_SIDE && Number(height) <= LONGEST_SIDE
+}

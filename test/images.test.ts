@@ -1,0 +1,294 @@
+/** Images: at once, as a stream, as a task; by the clients that people use, against the sandbox. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { createCanvas, loadImage } from '@napi-rs/canvas'
+import { generateImage } from 'ai'
+import OpenAI, { toFile } from 'openai'
+import OldOpenAI from 'openai-6'
+import { sniff } from '../src/kit/sniff.ts'
+import { openPort } from './kit/served.ts'
+
+const port = await openPort()
+afterAll(() => port.close())
+const client = new OpenAI({ apiKey: port.token, baseURL: port.url, maxRetries: 0 })
+const MODEL = 'sandbox/image'
+
+const bytesOf = (base64 = '') => new Uint8Array(Buffer.from(base64, 'base64'))
+const sizeOf = async (bytes: Uint8Array) => {
+  const { width, height } = await loadImage(Buffer.from(bytes))
+  return `${width}x${height}`
+}
+const post = (path: string, json: object) => port.house.call(path, { json })
+
+/** A square of one colour. */
+async function square(colour: string): Promise<Uint8Array<ArrayBuffer>> {
+  const canvas = createCanvas(64, 64)
+  const context = canvas.getContext('2d')
+  context.fillStyle = colour
+  context.fillRect(0, 0, 64, 64)
+  return new Uint8Array(await canvas.encode('png'))
+}
+
+/** The colour at a place, in parts of the width and height. */
+async function colourAt(bytes: Uint8Array, x: number, y: number): Promise<number[]> {
+  const image = await loadImage(Buffer.from(bytes))
+  const canvas = createCanvas(image.width, image.height)
+  const context = canvas.getContext('2d')
+  context.drawImage(image, 0, 0)
+  return [...context.getImageData(Math.floor(x * image.width), Math.floor(y * image.height), 1, 1).data]
+}
+
+describe('an image at once', () => {
+  for (const [name, Client] of [
+    ['openai 7', OpenAI],
+    ['openai 6', OldOpenAI],
+  ] as const) {
+    test(`${name} gets its bytes, in the size and the format that were asked for`, async () => {
+      // Of the two versions only one is typed here: they are called alike.
+      const { images } = new Client({ apiKey: port.token, baseURL: port.url, maxRetries: 0 }) as OpenAI
+      for (const [output_format, type] of [
+        ['png', 'image/png'],
+        ['jpeg', 'image/jpeg'],
+        ['webp', 'image/webp'],
+      ] as const) {
+        const answer = await images.generate({ model: MODEL, prompt: 'A kite', size: '512x512', output_format })
+        const bytes = bytesOf(answer.data?.[0]?.b64_json)
+        expect([sniff(bytes), await sizeOf(bytes)]).toEqual([type, '512x512'])
+        expect(answer.output_format).toBe(output_format)
+        expect(answer.usage?.output_tokens).toBe(256)
+      }
+    })
+  }
+
+  test('the AI SDK generates several, all different', async () => {
+    const provider = createOpenAICompatible({ name: 'gatehouse', apiKey: port.token, baseURL: port.url })
+    const { images } = await generateImage({
+      model: provider.imageModel(MODEL),
+      prompt: 'A kite',
+      n: 2,
+      size: '256x256',
+    })
+    expect(images.map(({ mediaType }) => mediaType)).toEqual(['image/png', 'image/png'])
+    expect(images[0]?.base64).not.toBe(images[1]?.base64)
+  })
+
+  test('the same prompt and seed give the same image, another prompt another', async () => {
+    const imageOf = async (prompt: string, seed: number) => {
+      const answer = await post('/v1/images/generations', { model: MODEL, prompt, seed, size: '256x256' })
+      return (await answer.json()).data[0].b64_json as string
+    }
+    const [one, same, other, seeded] = await Promise.all([
+      imageOf('A kite', 1),
+      imageOf('A kite', 1),
+      imageOf('A kiln', 1),
+      imageOf('A kite', 2),
+    ])
+    expect(same).toBe(one)
+    expect(other).not.toBe(one)
+    expect(seeded).not.toBe(one)
+  })
+
+  test('by link: it is kept, and had without a token until the link is over', async () => {
+    const answer = await client.images.generate({ model: MODEL, prompt: 'A kite', n: 2, response_format: 'url' })
+    const urls = answer.data?.map(({ url = '' }) => url) ?? []
+    expect(urls).toHaveLength(2)
+    for (const url of urls) {
+      const { pathname, search } = new URL(url)
+      const file = await port.house.call(`${pathname}${search}`, { headers: { authorization: '' } })
+      expect([file.status, file.headers.get('content-type')]).toEqual([200, 'image/png'])
+      expect(await sizeOf(await file.bytes())).toBe('1024x1024')
+      const forged = await port.house.call(`${pathname}${search}x`, { headers: { authorization: '' } })
+      expect(forged.status).toBe(403)
+    }
+    const { data } = await (await port.house.call('/v1/images/generations')).json()
+    expect(data.tasks[0]).toMatchObject({ status: 'SUCCESS', progress: '100%' })
+    expect(data.tasks[0].outputs).toHaveLength(2)
+  })
+})
+
+describe('an edit', () => {
+  test('is drawn over the image, and with a mask only where that is transparent', async () => {
+    const image = await toFile(await square('#ff0000'), 'a.png', { type: 'image/png' })
+    const answer = await client.images.edit({ model: MODEL, image, prompt: 'A kite', size: '256x256' })
+    expect(await colourAt(bytesOf(answer.data?.[0]?.b64_json), 0.02, 0.5)).toEqual([255, 0, 0, 255])
+    const canvas = createCanvas(64, 64)
+    canvas.getContext('2d').fillRect(0, 0, 32, 64)
+    const mask = await toFile(await canvas.encode('png'), 'mask.png', { type: 'image/png' })
+    const masked = await client.images.edit({ model: MODEL, image, mask, prompt: 'A kite', size: '256x256' })
+    const bytes = bytesOf(masked.data?.[0]?.b64_json)
+    expect(await colourAt(bytes, 0.02, 0.5)).toEqual([255, 0, 0, 255])
+    expect(await colourAt(bytes, 0.98, 0.5)).not.toEqual([255, 0, 0, 255])
+  })
+
+  test('takes the image as a data URI too, and its field as a list', async () => {
+    const uri = `data:image/png;base64,${Buffer.from(await square('#00ff00')).toString('base64')}`
+    for (const image of [uri, [uri]]) {
+      expect((await post('/v1/images/edits', { model: MODEL, prompt: 'x', image, size: '256x256' })).status).toBe(200)
+    }
+    const form = new FormData()
+    form.set('model', MODEL)
+    form.set('prompt', 'x')
+    form.set('size', '256x256')
+    form.append('image[]', new Blob([await square('#00ff00')], { type: 'image/png' }), 'a.png')
+    const request = new Request('http://gate.test/v1/images/edits', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${port.token}` },
+      body: form,
+    })
+    expect((await port.house.gateway.fetch(request)).status).toBe(200)
+  })
+
+  test('of something that is no image is refused by name', async () => {
+    const refused = await post('/v1/images/edits', { model: MODEL, prompt: 'x', image: 'AAAA' })
+    const { error } = await refused.json()
+    expect([refused.status, error.param]).toEqual([400, 'image'])
+  })
+
+  test('without an image, a generation with one, and a variation of two are refused', async () => {
+    const uri = `data:image/png;base64,${Buffer.from(await square('#00ff00')).toString('base64')}`
+    const cases: [string, object, string][] = [
+      ['edits', { prompt: 'x' }, 'image'],
+      ['generations', { prompt: 'x', image: uri }, 'image'],
+      ['generations', { prompt: 'x', mask: uri }, 'mask'],
+      ['edits', { image: uri }, 'prompt'],
+      ['variations', { image: [uri, uri] }, 'image'],
+    ]
+    for (const [path, body, param] of cases) {
+      const response = await post(`/v1/images/${path}`, { model: MODEL, ...body })
+      const { error } = await response.json()
+      expect([path, response.status, error.param]).toEqual([path, 400, param])
+    }
+    const varied = await client.images.createVariation({
+      model: MODEL,
+      image: await toFile(await square('#0000ff'), 'a.png', { type: 'image/png' }),
+      size: '256x256',
+    })
+    expect(await sizeOf(bytesOf(varied.data?.[0]?.b64_json))).toBe('256x256')
+  })
+})
+
+describe('a stream', () => {
+  test('has partial images, then the complete one with its usage', async () => {
+    const stream = await client.images.generate({
+      model: MODEL,
+      prompt: 'A kite',
+      size: '256x256',
+      stream: true,
+      partial_images: 2,
+    })
+    const seen: string[] = []
+    for await (const event of stream) {
+      seen.push(event.type)
+      expect(await sizeOf(bytesOf(event.b64_json))).toBe('256x256')
+      if (event.type === 'image_generation.partial_image') expect(event.partial_image_index).toBe(seen.length - 1)
+      else expect(event.usage.total_tokens).toBeGreaterThan(0)
+    }
+    expect(seen).toEqual([
+      'image_generation.partial_image',
+      'image_generation.partial_image',
+      'image_generation.completed',
+    ])
+  })
+
+  test('of an edit names its events so', async () => {
+    const image = await toFile(await square('#ff0000'), 'a.png', { type: 'image/png' })
+    const stream = await client.images.edit({ model: MODEL, image, prompt: 'A kite', size: '256x256', stream: true })
+    const seen: string[] = []
+    for await (const event of stream) seen.push(event.type)
+    expect(seen).toEqual(['image_edit.completed'])
+  })
+
+  test('that is refused before its first event is an error with its status', async () => {
+    const body = { model: MODEL, prompt: '@sandbox status=429 retry_after=7', stream: true }
+    const response = await post('/v1/images/generations', body)
+    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7'])
+  })
+})
+
+describe('a task', () => {
+  test('is answered at once, and has its links in the end', async () => {
+    const created = await (
+      await post('/v1/images/generations', { model: MODEL, prompt: 'A kite', size: '256x256', n: 2, async: true })
+    ).json()
+    expect(created).toMatchObject({ code: 'success', message: '', fail_code: '' })
+    const path = `/v1/images/generations/${created.data.task_id}`
+    let task = (await (await port.house.call(`${path}?wait=30`)).json()).data
+    while (task.status !== 'SUCCESS') {
+      expect(task.status).not.toBe('FAILURE')
+      task = (await (await port.house.call(`${path}?wait=30`)).json()).data
+    }
+    expect(task.outputs).toHaveLength(2)
+    for (const url of task.outputs) {
+      const { pathname, search } = new URL(url)
+      const file = await port.house.call(`${pathname}${search}`, { headers: { authorization: '' } })
+      expect(await sizeOf(await file.bytes())).toBe('256x256')
+    }
+    expect((await port.house.call(`/v1/video/generations/${created.data.task_id}`)).status).toBe(404)
+  })
+
+  test('with the same Idempotency-Key is the same task', async () => {
+    const json = { model: MODEL, prompt: 'Once', size: '256x256', async: true }
+    const headers = { 'idempotency-key': 'image-1' }
+    const idOf = async () => {
+      const answer = await port.house.call('/v1/images/generations', { json, headers })
+      return (await answer.json()).data.task_id as string
+    }
+    expect(await idOf()).toBe(await idOf())
+  })
+
+  test('that the vendor refuses is a task that failed', async () => {
+    const body = { model: MODEL, prompt: '@sandbox status=400', async: true }
+    const { data } = await (await post('/v1/images/generations', body)).json()
+    const path = `/v1/images/generations/${data.task_id}?wait=30`
+    let task = (await (await port.house.call(path)).json()).data
+    while (task.status !== 'FAILURE') task = (await (await port.house.call(path)).json()).data
+    expect(task.fail_code).toBe('invalid_input')
+  })
+})
+
+describe('a refusal', () => {
+  const refusals: [string, object, string, string][] = [
+    ['a size that the model does not draw', { size: '333x333' }, 'invalid_value', 'size'],
+    ['more images than it makes', { n: 11 }, 'invalid_value', 'n'],
+    ['no image', { n: 0 }, 'invalid_value', 'n'],
+    ['an unknown format', { output_format: 'gif' }, 'invalid_value', 'output_format'],
+    ['no prompt', { prompt: ' ' }, 'missing_required_parameter', 'prompt'],
+    ['a prompt too long', { prompt: 'x'.repeat(32_001) }, 'invalid_value', 'prompt'],
+    ['partial images without a stream', { partial_images: 1 }, 'invalid_value', 'partial_images'],
+    ['too many partial images', { stream: true, partial_images: 4 }, 'invalid_value', 'partial_images'],
+    ['a stream of a task', { stream: true, async: true }, 'invalid_value', 'stream'],
+    ['a callback without a task', { callback_url: 'https://example.com' }, 'invalid_value', 'callback_url'],
+    ['a number as text', { n: '2' }, 'invalid_type', 'n'],
+    ['what would not be heeded', { negative_prompt: 'rain' }, 'unsupported_parameter', 'negative_prompt'],
+  ]
+  for (const [what, body, code, param] of refusals) {
+    test(`of ${what} names the field`, async () => {
+      const response = await post('/v1/images/generations', { model: MODEL, prompt: 'A kite', ...body })
+      const { error, ...told } = await response.json()
+      expect([response.status, error.code, error.param]).toEqual([400, code, param])
+      expect(told).toMatchObject({ code, message: error.message, data: null })
+    })
+  }
+
+  test('and on the other side of each bound it is made', async () => {
+    for (const body of [
+      { n: 10, size: '256x256' },
+      { prompt: 'x'.repeat(32_000), size: '256x256' },
+    ]) {
+      expect((await post('/v1/images/generations', { model: MODEL, prompt: 'A kite', ...body })).status).toBe(200)
+    }
+    const stream = await post('/v1/images/generations', {
+      model: MODEL,
+      prompt: 'A kite',
+      size: '256x256',
+      stream: true,
+      partial_images: 3,
+    })
+    expect((await stream.text()).split('\n\n').filter(Boolean)).toHaveLength(4)
+  })
+
+  test('of a model of another family says which it answers', async () => {
+    const response = await post('/v1/images/generations', { model: 'sandbox/general', prompt: 'A kite' })
+    expect((await response.json()).error.code).toBe('unsupported_endpoint')
+  })
+})
