@@ -453,6 +453,12 @@ test('every numbered point is come by on the ways of a task, so that a process c
   await way(scriptedVendor({ resubmit: 'safe', start: saying<{ operation: string }>(broken(), { operation: 'op' }) }))
   await way(scriptedVendor({ status: saying<TaskProgress>(working()), cancel: async () => {} }), {}, true)
   await way(scriptedVendor({ status: saying<TaskProgress>(working()) }), { settings: { deadline_minutes: 1 } })
+  await way(
+    scriptedVendor({
+      status: saying<TaskProgress>({ status: 'PROCEED' }, success()),
+      proceed: async () => ({ operation: 'second' }),
+    }),
+  )
   expect([...met].toSorted()).toEqual([...POINTS].toSorted())
 })
 

@@ -60,6 +60,8 @@ export type RemoteOutput =
 export type TaskProgress =
   /** Still at it. `status` is absent where the vendor's word is not known; `progress` is a percentage. */
   | { status?: 'QUEUED' | 'IN_PROGRESS'; progress?: number; retry_after_seconds?: number }
+  /** The order is done, and another one has to follow, which `proceed` sends. */
+  | { status: 'PROCEED' }
   | { status: 'SUCCESS'; outputs: RemoteOutput[] }
   /** `fail_reason` is for the client and holds no secret. */
   | { status: 'FAILURE'; fail_code: FailCode; fail_reason: string }
@@ -77,6 +79,15 @@ export type OrderProvider<Order> = {
   start(call: OrderCall<Order>, signal: AbortSignal): Promise<{ operation: Json; made?: RemoteOutput[] }>
   /** Asks for the progress. An error says nothing of the task: it is asked again later. */
   status(operation: Json, signal: AbortSignal): Promise<TaskProgress>
+  /**
+   * Sends the order that follows on one whose status is PROCEED, by the same rules as `start`. All that it needs is in
+   * the operation. Absent where one order is enough.
+   */
+  proceed?(
+    operation: Json,
+    call: Pick<OrderCall<Order>, 'task_id' | 'idempotency_key'>,
+    signal: AbortSignal,
+  ): Promise<{ operation: Json }>
   /** Tells the vendor to stop; absent where it cannot be told. Resolves when the vendor has agreed. */
   cancel?(operation: Json, signal: AbortSignal): Promise<void>
   /** Headers with which a file of this vendor is fetched (its key, for an address of its own); absent: none. */

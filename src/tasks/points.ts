@@ -13,6 +13,8 @@ export const POINTS = [
   'refused: before the write',
   'refused: after the write',
   'doubt: before the order',
+  'proceed: before the mark',
+  'proceed: after the mark',
   'poll: before the write',
   'poll: after the write',
   'made: before the write',

@@ -6,6 +6,7 @@ import { giveUp, watchLate } from './steps/deadline.ts'
 import type { Held } from './steps/held.ts'
 import { poll } from './steps/poll.ts'
 import { prepare } from './steps/prepare.ts'
+import { isProceeding, proceedInDoubt } from './steps/proceed.ts'
 import { doubt, send } from './steps/send.ts'
 
 export async function takeStep(held: Held): Promise<void> {
@@ -16,6 +17,7 @@ export async function takeStep(held: Held): Promise<void> {
   if (task.status === 'NOT_START') return prepare(held)
   if (task.sent_at === null) return send(held)
   if (task.operation === null) return doubt(held)
+  if (isProceeding(task.operation)) return proceedInDoubt(held)
   if (task.made) return copy(held, task.made)
   return poll(held)
 }

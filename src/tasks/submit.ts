@@ -6,6 +6,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject, Task } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import type { NewTask, TaskStore } from '../store/store.ts'
+import { canonicalJson } from './canonical-json.ts'
 import { type FamilyRequest, kindOf } from './order-kinds.ts'
 import type { At } from './points.ts'
 
@@ -131,13 +132,4 @@ function callbackOf({ callback_url }: Order['request']): NewTask['callback'] {
 function idempotencyOf({ request, family, idempotency_key: key }: Order, now: number): Idempotency | undefined {
   if (key === undefined) return undefined
   return { key, body_hash: sha256(`${family}\n${canonicalJson(request)}`), expires_at: now + KEY_SECONDS }
-}
-
-export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
-  const fields = Object.entries(value)
-    .filter(([, field]) => field !== undefined)
-    .sort(([left], [right]) => (left < right ? -1 : 1))
-  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`).join(',')}}`
 }

@@ -2,8 +2,8 @@
 import { createLog } from '../../src/kit/log.ts'
 import { type CatalogueModel, catalogueModel, createCatalogue } from '../../src/models/catalogue.ts'
 import type { Copied, CopySource, Outputs } from '../../src/outputs/outputs.ts'
-import type { Provider, TaskProgress, VideoCall, VideoProvider } from '../../src/providers/provider.ts'
-import type { Task } from '../../src/spec/task.ts'
+import type { Provider, TaskProgress, ThreeDProvider, VideoCall, VideoProvider } from '../../src/providers/provider.ts'
+import type { Json, Task } from '../../src/spec/task.ts'
 import type { Caller } from '../../src/spec/token.ts'
 import type { VideoRequest } from '../../src/spec/video-request.ts'
 import { openStore } from '../../src/store/open-store.ts'
@@ -17,14 +17,15 @@ export const FILE = { content_type: 'video/mp4', bytes: 24 }
 export const MODEL = 'acme/film'
 
 /** A vendor that takes every order and has one video at the first question, unless the test says otherwise. */
-export type ScriptedVendor = VideoProvider & { calls: VideoCall[]; questions: number; canceled: number }
+export type ScriptedVendor = VideoProvider & { calls: VideoCall[]; questions: number; canceled: number; next: Json[] }
 
 export function scriptedVendor(script: Partial<VideoProvider> = {}): ScriptedVendor {
-  const { cancel } = script
+  const { cancel, proceed } = script
   const vendor: ScriptedVendor = {
     calls: [],
     questions: 0,
     canceled: 0,
+    next: [],
     resubmit: 'unsafe',
     ...script,
     async start(call, signal) {
@@ -40,6 +41,12 @@ export function scriptedVendor(script: Partial<VideoProvider> = {}): ScriptedVen
     vendor.cancel = (operation, signal) => {
       vendor.canceled++
       return cancel(operation, signal)
+    }
+  }
+  if (proceed) {
+    vendor.proceed = (operation, call, signal) => {
+      vendor.next.push(operation)
+      return proceed(operation, call, signal)
     }
   }
   return vendor
@@ -68,6 +75,7 @@ export type Files = Outputs & {
 type CopyScript = (key: string, source: CopySource) => Promise<Copied | undefined>
 
 export function memoryFiles(script: { copy?: CopyScript } = {}): Files {
+  const types = new Map<string, string>()
   const files: Files = {
     copied: [],
     kept: new Map(),
@@ -81,9 +89,15 @@ export function memoryFiles(script: { copy?: CopyScript } = {}): Files {
     async keep(key, { content_type, body }) {
       const bytes = (await new Response(body).arrayBuffer()).byteLength
       files.kept.set(key, bytes)
+      types.set(key, content_type)
       return { key, content_type, bytes }
     },
-    open: async () => undefined,
+    async open(key) {
+      const bytes = files.kept.get(key)
+      if (bytes === undefined) return undefined
+      const content_type = types.get(key) ?? FILE.content_type
+      return { content_type, bytes, version: key, body: () => new Response(new Uint8Array(bytes)).body ?? never() }
+    },
     async remove(key) {
       files.kept.delete(key)
     },
@@ -91,6 +105,10 @@ export function memoryFiles(script: { copy?: CopyScript } = {}): Files {
     verify: () => 'valid',
   }
   return files
+}
+
+const never = (): never => {
+  throw new Error('no body')
 }
 
 export const callerOf = (token_id: string): Caller => ({
@@ -142,7 +160,12 @@ export async function taskHouse(options: HouseOptions = {}): Promise<TaskHouse> 
   const store = options.store ?? (await openStore({ url: 'sqlite::memory:' }))
   const files = options.files ?? memoryFiles()
   const vendors = options.vendors ?? { acme: scriptedVendor() }
-  const providers = new Map(Object.entries(vendors).map(([id, video]) => [id, { id, kind: 'scripted', video }]))
+  const providers = new Map(
+    Object.entries(vendors).map(([id, video]) => [
+      id,
+      { id, kind: 'scripted', video, threeD: video as unknown as ThreeDProvider },
+    ]),
+  )
   const settings = { deadline_minutes: 60, poll_seconds: 4, slow_poll_seconds: 15, hands: 32, keep_days: 30 }
   Object.assign(settings, options.settings)
   let lines = ''
@@ -224,7 +247,7 @@ function modelRow(ids: string[], providers: Map<string, Provider>, { keep_days }
     return provider ? [{ provider, model: 'film-1' }] : []
   })
   const config = {
-    families: ['video-generation' as const, 'chatcompat-video' as const],
+    families: ['video-generation' as const, 'chatcompat-video' as const, '3d-generation' as const],
     ...(keep_days !== undefined && { keep_days }),
   }
   return catalogueModel({ id: MODEL, config, targets, created: 0, when_retired: 'refuse' })

@@ -2,6 +2,7 @@
 import { nextLateLook } from '../cadence.ts'
 import type { TaskVendor } from '../order-kinds.ts'
 import { asGatewayError, fail, type Held, vendorOf, within } from './held.ts'
+import { operationOf } from './proceed.ts'
 
 /** A vendor that refuses to stop is asked this often (by this process); then its task is followed to its end. */
 const TRIES = 3
@@ -27,7 +28,7 @@ async function tell(held: Held, vendor: TaskVendor): Promise<boolean> {
   if (before >= TRIES) return false
   held.at('cancel: before the vendor')
   try {
-    await within(signal, vendor.cancel?.(task.operation, signal) ?? Promise.resolve())
+    await within(signal, vendor.cancel?.(operationOf(task), signal) ?? Promise.resolve())
   } catch (error) {
     if (held.stopping()) throw error
     refusals.set(task.task_id, before + 1)

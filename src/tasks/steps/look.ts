@@ -4,6 +4,7 @@ import type { GatewayError } from '../../spec/error.ts'
 import type { MadeOutput } from '../../spec/task.ts'
 import type { TaskVendor } from '../order-kinds.ts'
 import { asGatewayError, type Held, within } from './held.ts'
+import { operationOf } from './proceed.ts'
 
 export type Seen = { progress: TaskProgress } | { error: GatewayError }
 
@@ -11,7 +12,7 @@ export type Seen = { progress: TaskProgress } | { error: GatewayError }
 export async function look(held: Held, vendor: TaskVendor): Promise<Seen> {
   const { task, signal, log } = held
   try {
-    return { progress: readable(await within(signal, vendor.status(task.operation, signal))) }
+    return { progress: readable(await within(signal, vendor.status(operationOf(task), signal))) }
   } catch (error) {
     if (held.stopping()) throw error
     const known = asGatewayError(error)

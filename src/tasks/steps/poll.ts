@@ -8,6 +8,7 @@ import { reasonFrom } from './fail-code.ts'
 import { COPY_SECONDS, keepBytes, NOTHING, passedThrough, succeed } from './finish.ts'
 import { fail, type Held, vendorOf, write } from './held.ts'
 import { linksOf, look } from './look.ts'
+import { proceed } from './proceed.ts'
 
 /** It only keeps clients from hastening; what others ended meanwhile is not worth keeping for ever. */
 const MOST_UNHURRIED = 10_000
@@ -17,11 +18,12 @@ export async function poll(held: Held): Promise<void> {
   if (!vendor) return again(held)
   const seen = await look(held, vendor)
   if ('error' in seen) return again(held, seen.error.detail.retry_after)
+  if (seen.progress.status === 'PROCEED') return proceed(held, vendor)
   await heard(held, seen.progress)
 }
 
 /** What the vendor says, taken for true. */
-export async function heard(held: Held, progress: TaskProgress): Promise<void> {
+export async function heard(held: Held, progress: Exclude<TaskProgress, { status: 'PROCEED' }>): Promise<void> {
   if (progress.status === 'SUCCESS') return made(held, progress.outputs)
   if (progress.status !== 'FAILURE') return underWay(held, progress)
   await fail(held, knownCode(progress.fail_code), reasonFrom(progress.fail_reason) || 'The upstream gave no reason.')
@@ -37,7 +39,7 @@ async function again(held: Held, retry_after?: number): Promise<void> {
   await write(held, 'poll', { failures, due_ms })
 }
 
-type UnderWay = Exclude<TaskProgress, { status: 'SUCCESS' | 'FAILURE' }>
+type UnderWay = Exclude<TaskProgress, { status: 'SUCCESS' | 'FAILURE' | 'PROCEED' }>
 
 /** A status that is absent or unknown keeps the task where it is; the vendor has it, so that is QUEUED at least. */
 async function underWay(held: Held, { status, progress, retry_after_seconds }: UnderWay): Promise<void> {

@@ -76,7 +76,7 @@ async function order(held: Held, vendor: TaskVendor, call: OrderCall<object>): P
 }
 
 /** Paid for: a store that is away for some seconds must not lose it. */
-async function keepOperation(held: Held, { operation, made }: Taken): Promise<void> {
+export async function keepOperation(held: Held, { operation, made }: Taken): Promise<void> {
   const { task, store, clock, log } = held
   held.at('send: before the operation')
   const due_ms = nextPoll(task, held.settings(), { now_ms: clock.now() })

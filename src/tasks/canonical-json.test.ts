@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { canonicalJson } from './submit.ts'
+import { canonicalJson } from './canonical-json.ts'
 
 test('two bodies are the same text when they say the same, in whatever order', () => {
   expect(canonicalJson({ b: [1, { d: null, c: 'x' }], a: true })).toBe('{"a":true,"b":[1,{"c":"x","d":null}]}')

@@ -1,0 +1,88 @@
+/** The order that follows on one that is done: sent by the same rules as the first, which is its input. */
+import { sha256 } from '../../kit/secret.ts'
+import type { GatewayError } from '../../spec/error.ts'
+import type { Json, Task } from '../../spec/task.ts'
+import { nextAttempt } from '../cadence.ts'
+import { canonicalJson } from '../canonical-json.ts'
+import type { TaskVendor } from '../order-kinds.ts'
+import { reasonFrom, verdictOf } from './fail-code.ts'
+import { asGatewayError, fail, type Held, vendorOf, within, write } from './held.ts'
+import { keepOperation } from './send.ts'
+
+/** While every answer is a refusal for the time being: 2 + 4 + 8 + 16 + 32 + 60 + 60 seconds. */
+const TRIES = 8
+
+/** Stands in the place of the operation while the next order is sent: until then its outcome is in doubt. */
+type Proceeding = { $proceeding: Json }
+
+export const isProceeding = (operation: Json): operation is Proceeding =>
+  typeof operation === 'object' && operation !== null && '$proceeding' in operation
+
+/** What the vendor is asked about, and told to stop: of an order that is just being sent, the one before it. */
+export const operationOf = ({ operation }: Pick<Task, 'operation'>): Json =>
+  isProceeding(operation) ? operation.$proceeding : operation
+
+/** The vendor has done its part. Marks that the next order is about to be sent, and sends it. */
+export async function proceed(held: Held, vendor: TaskVendor): Promise<void> {
+  const { task, store } = held
+  const from = task.operation
+  held.at('proceed: before the mark')
+  if (!(await store.tasks.save(task, { operation: { $proceeding: from }, keep_lease: true }))) return
+  held.at('proceed: after the mark')
+  await sendNext(held, vendor, from)
+}
+
+/** Marked, and no answer is known: as with a first order, nobody sends it again where that could cost twice. */
+export async function proceedInDoubt(held: Held): Promise<void> {
+  const vendor = vendorOf(held)
+  if (!vendor) return later(held, {})
+  if (vendor.resubmit === 'unsafe') return fail(held, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
+  held.at('doubt: before the order')
+  await sendNext(held, vendor, operationOf(held.task))
+}
+
+async function sendNext(held: Held, vendor: TaskVendor, from: Json): Promise<void> {
+  const { task, signal } = held
+  let operation: Json
+  try {
+    if (!vendor.proceed) throw new TypeError('A vendor that says PROCEED cannot.')
+    ;({ operation } = await within(signal, vendor.proceed(from, keyOf(task, from), signal)))
+  } catch (error) {
+    return refused(held, { vendor, from, error: asGatewayError(error) })
+  }
+  await keepOperation(held, { operation })
+}
+
+/** The same for every attempt at this order, and another one than that of the order before it. */
+const keyOf = ({ task_id }: Task, from: Json) => ({
+  task_id,
+  idempotency_key: `${task_id}-${sha256(canonicalJson(from)).slice(0, 16)}`,
+})
+
+type Refused = { vendor: TaskVendor; from: Json; error: GatewayError }
+
+/** What the first order has made lies at this vendor, so no other target can go on from there. */
+async function refused(held: Held, { vendor, from, error }: Refused): Promise<void> {
+  const { task, log, clock } = held
+  const { refusal, fail_code } = verdictOf(error)
+  const { retry_after, taken } = error.detail
+  if (taken === 'no') {
+    if (held.stopping()) return write(held, 'refused', { operation: from, due_ms: clock.now() }).then(() => {})
+    log.warn('order refused', { task_id: task.task_id, provider: task.provider, code: error.code })
+    const is_last = refusal !== 'passing' || task.failures + 1 >= TRIES
+    return is_last ? fail(held, fail_code, reasonFrom(error.message)) : later(held, { operation: from, retry_after })
+  }
+  if (held.stopping()) throw error // the row says all: it was sent, and no answer is known
+  log.error('order in doubt', { task_id: task.task_id, provider: task.provider, resubmit: vendor.resubmit }, error)
+  if (vendor.resubmit === 'unsafe') return fail(held, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
+  await later(held, { retry_after })
+}
+
+async function later(held: Held, { operation, retry_after }: { operation?: Json; retry_after?: number | undefined }) {
+  const failures = held.task.failures + 1
+  const due_ms = nextAttempt(held.task, failures, { now_ms: held.clock.now(), retry_after })
+  await write(held, 'refused', { ...(operation !== undefined && { operation }), failures, due_ms })
+}
+
+const UNKNOWN_OUTCOME =
+  'The upstream made the first part. The order for the second was sent, and the connection broke before the upstream answered: it may have taken it, and charge for it. It was not sent again.'

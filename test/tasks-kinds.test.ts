@@ -1,0 +1,327 @@
+/** What the engine does for vendors that answer at once, for orders in two parts, and for families other than videos. */
+import { describe, expect, test } from 'bun:test'
+import type { RemoteOutput, TaskProgress } from '../src/providers/provider.ts'
+import { GatewayError } from '../src/spec/error.ts'
+import type { Json, Task } from '../src/spec/task.ts'
+import type { Store } from '../src/store/store.ts'
+import type { Point } from '../src/tasks/points.ts'
+import {
+  CALLER,
+  type HouseOptions,
+  memoryFiles,
+  type ScriptedVendor,
+  saying,
+  scriptedVendor,
+  success,
+  type TaskHouse,
+  taskHouse,
+} from './kit/task-house.ts'
+
+const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
+const refusal = (code: 'rate_limit_exceeded' | 'upstream_invalid_request' | 'insufficient_quota') =>
+  new GatewayError(code, 'The vendor does not want to.', { taken: 'no' })
+const endOf = ({ status, fail_code }: Task) => `${status} ${fail_code}`.trim()
+
+const bytes = (text: string, content_type = 'image/png'): RemoteOutput => ({
+  content_type,
+  open: async () => new Blob([text]).stream(),
+})
+const link = (url: string): RemoteOutput => ({ url, content_type: 'image/png' })
+
+/**
+ * A house whose process ends at the how-manieth time that a point is come by, and another on the same store that goes
+ * on when the leases of the first are over.
+ */
+async function diesAt(point: Point, nth: number, options: HouseOptions): Promise<{ next: TaskHouse; id: string }> {
+  let passed = 0
+  let is_dead = false
+  const house = await taskHouse({
+    ...options,
+    at(passing) {
+      if (is_dead || (passing === point && ++passed === nth)) {
+        is_dead = true
+        throw new Error('the process has ended')
+      }
+    },
+    around: (store): Store => ({
+      ...store,
+      tasks: {
+        ...store.tasks,
+        claim: (claim) => (is_dead ? Promise.resolve([]) : store.tasks.claim(claim)),
+        save: (task, change) => (is_dead ? new Promise(() => {}) : store.tasks.save(task, change)),
+      },
+    }),
+  })
+  const id = await house.submit()
+  await house.drift(20)
+  if (!is_dead) throw new Error(`"${point}" was not come by ${nth} times`)
+  const { vendors, files } = options
+  const next = await taskHouse({
+    ...(vendors && { vendors }),
+    ...(files && { files }),
+    store: house.store,
+    clock: house.clock,
+  })
+  await next.run(200)
+  return { next, id }
+}
+
+describe('a vendor that answers at once', () => {
+  const atOnce = (made: RemoteOutput[], more: Partial<ScriptedVendor> = {}) =>
+    scriptedVendor({ start: async () => ({ operation: { id: 'now' }, made }), ...more })
+
+  test('is not asked again: bytes are kept, links are copied, in the order in which they came', async () => {
+    const acme = atOnce([bytes('one'), link('https://files.acme.test/two.png'), bytes('three', 'image/webp')])
+    const files = memoryFiles()
+    await using house = await taskHouse({ vendors: { acme }, files })
+    const id = await house.submit()
+    await house.run(2)
+    const task = await house.read(id)
+    expect(endOf(task)).toBe('SUCCESS')
+    expect(acme.questions).toBe(0)
+    expect(task.outputs.map(({ key }) => key)).toEqual([`${id}/0.png`, `${id}/1.png`, `${id}/2.webp`])
+    expect(task.outputs.map(({ content_type }) => content_type)).toEqual(['image/png', 'video/mp4', 'image/webp'])
+    expect(files.copied.map(({ source }) => source.url)).toEqual(['https://files.acme.test/two.png'])
+    expect(await house.store.tasks.inputs(id)).toBeUndefined()
+    expect(task.start_time).toBeGreaterThan(0)
+  })
+
+  test('that made nothing has failed', async () => {
+    await using house = await taskHouse({ vendors: { acme: atOnce([]) } })
+    const id = await house.submit()
+    await house.run(2)
+    expect(endOf(await house.read(id))).toBe('FAILURE no_output')
+  })
+
+  test('of a provider whose files stay where they are: its links are the outputs, its bytes are kept', async () => {
+    const acme = atOnce([link('https://files.acme.test/one.png'), bytes('two')])
+    const files = memoryFiles()
+    const providers = { acme: { outputs: 'passthrough' as const } }
+    await using house = await taskHouse({ vendors: { acme }, files, providers })
+    const id = await house.submit()
+    await house.run(2)
+    const task = await house.read(id)
+    expect(task.outputs).toEqual([
+      { url: 'https://files.acme.test/one.png', content_type: 'image/png' },
+      { key: `${id}/1.png`, content_type: 'image/png', bytes: 3 },
+    ])
+    expect(files.copied).toEqual([])
+  })
+
+  test.each([
+    ['send: before the operation', 'unsafe', 'FAILURE submit_outcome_unknown', 1],
+    ['send: before the operation', 'safe', 'SUCCESS', 2],
+    // Taken, and the row says so; the bytes were in the process that has ended.
+    ['send: after the operation', 'unsafe', 'FAILURE output_expired', 1],
+    ['send: after the operation', 'safe', 'SUCCESS', 2],
+    ['copy: before the first byte', 'unsafe', 'FAILURE output_expired', 1],
+    ['copy: in the middle', 'safe', 'SUCCESS', 2],
+    // Kept: nothing is lost any more.
+    ['copy: after the last byte', 'unsafe', 'SUCCESS', 1],
+    ['made: before the write', 'unsafe', 'SUCCESS', 1],
+    ['made: after the write', 'unsafe', 'SUCCESS', 1],
+    ['end: before the write', 'unsafe', 'SUCCESS', 1],
+  ] as const)('whose process ends at "%s" (%s): %s, after %d orders', async (point, resubmit, end, calls) => {
+    const acme = atOnce([bytes('one')], { resubmit })
+    const { next, id } = await diesAt(point, 1, { vendors: { acme }, files: memoryFiles() })
+    await using house = next
+    expect(endOf(await house.read(id))).toBe(end)
+    expect(acme.calls).toHaveLength(calls)
+    expect(new Set(acme.calls.map(({ idempotency_key }) => idempotency_key)).size).toBe(1)
+  })
+
+  test('when one of two files was kept before the process ended, that one is not asked for again of an unsafe one', async () => {
+    const acme = atOnce([bytes('one'), bytes('two')])
+    const { next, id } = await diesAt('copy: before the first byte', 2, { vendors: { acme }, files: memoryFiles() })
+    await using house = next
+    expect(endOf(await house.read(id))).toBe('FAILURE output_expired')
+    // What was kept is nobody's, and goes.
+    const gone = await house.store.tasks.outputsToRemove(Math.floor(house.clock.now() / 1000), 9)
+    expect(gone.flatMap(({ outputs }) => outputs.map(({ key }) => key))).toEqual([`${id}/0.png`])
+  })
+
+  test('and a place for files that is away for a moment: the bytes are tried again', async () => {
+    const files = memoryFiles()
+    const { keep } = files
+    let tries = 0
+    files.keep = async (...file) => {
+      if (++tries < 3) throw new Error('the bucket is away')
+      return keep(...file)
+    }
+    await using house = await taskHouse({ vendors: { acme: atOnce([bytes('one')]) }, files })
+    const id = await house.submit()
+    await house.drift(20)
+    expect(endOf(await house.read(id))).toBe('SUCCESS')
+    expect(tries).toBe(3)
+  })
+
+  test('a file that may not be kept ends the task', async () => {
+    const files = memoryFiles()
+    files.keep = () => Promise.reject(new GatewayError('output_refused', 'Too large.'))
+    await using house = await taskHouse({ vendors: { acme: atOnce([bytes('one')]) }, files })
+    const id = await house.submit()
+    await house.run(5)
+    expect(await house.read(id)).toMatchObject({
+      status: 'FAILURE',
+      fail_code: 'output_expired',
+      fail_reason: 'Too large.',
+    })
+  })
+})
+
+describe('an order in two parts', () => {
+  const proceedable: TaskProgress = { status: 'PROCEED' }
+  /** The first part is done at once, then the second. */
+  const inTwo = (script: Partial<ScriptedVendor> = {}) =>
+    scriptedVendor({
+      start: async () => ({ operation: { part: 1 } }),
+      status: async (operation) => ((operation as { part: number }).part === 1 ? proceedable : success()),
+      proceed: async () => ({ operation: { part: 2 } }),
+      ...script,
+    })
+
+  test('goes on from what the first has made, with a key of its own', async () => {
+    const keys: string[] = []
+    const acme = inTwo({
+      proceed: async (_, { idempotency_key }) => {
+        keys.push(idempotency_key)
+        return { operation: { part: 2 } }
+      },
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(15)
+    expect(endOf(await house.read(id))).toBe('SUCCESS')
+    expect(acme.next).toEqual([{ part: 1 }])
+    expect(keys[0]).toStartWith(id)
+    expect(keys[0]).not.toBe(acme.calls[0]?.idempotency_key)
+  })
+
+  test('that is refused for the time being is sent again, from the same place', async () => {
+    const acme = inTwo({
+      proceed: saying<{ operation: Json }>(refusal('rate_limit_exceeded'), { operation: { part: 2 } }),
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(25)
+    expect(endOf(await house.read(id))).toBe('SUCCESS')
+    expect(acme.next).toEqual([{ part: 1 }, { part: 1 }])
+    expect(acme.calls).toHaveLength(1)
+  })
+
+  test('that is always refused for the time being ends, and no other target is asked', async () => {
+    const acme = inTwo({ proceed: saying<never>(refusal('rate_limit_exceeded')) })
+    const zenith = scriptedVendor()
+    await using house = await taskHouse({ vendors: { acme, zenith } })
+    const id = await house.submit()
+    await house.run(600)
+    expect(endOf(await house.read(id))).toBe('FAILURE upstream_rate_limited')
+    expect([acme.next.length, zenith.calls.length]).toEqual([8, 0])
+  })
+
+  test.each([
+    ['upstream_invalid_request', 'invalid_input'],
+    ['insufficient_quota', 'insufficient_quota'],
+  ] as const)('that is refused for good with %s ends as %s', async (code, fail_code) => {
+    const acme = inTwo({ proceed: saying<never>(refusal(code)) })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(10)
+    expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code })
+    expect(acme.next).toHaveLength(1)
+  })
+
+  test.each([
+    ['unsafe', 'FAILURE submit_outcome_unknown', 1],
+    ['safe', 'SUCCESS', 2],
+  ] as const)('whose connection breaks (%s): %s, sent %d times', async (resubmit, end, times) => {
+    const acme = inTwo({ resubmit, proceed: saying<{ operation: Json }>(broken(), { operation: { part: 2 } }) })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(25)
+    expect(endOf(await house.read(id))).toBe(end)
+    expect(acme.next).toHaveLength(times)
+  })
+
+  test.each([
+    ['proceed: before the mark', 1, 'unsafe', 'SUCCESS', 1],
+    ['proceed: after the mark', 1, 'unsafe', 'FAILURE submit_outcome_unknown', 0],
+    ['proceed: after the mark', 1, 'safe', 'SUCCESS', 1],
+    ['send: before the operation', 2, 'unsafe', 'FAILURE submit_outcome_unknown', 1],
+    ['send: before the operation', 2, 'safe', 'SUCCESS', 2],
+    ['send: after the operation', 2, 'unsafe', 'SUCCESS', 1],
+  ] as const)(
+    'whose process ends at "%s" (time %d, %s): %s, sent %d times',
+    async (point, nth, resubmit, end, times) => {
+      const acme = inTwo({ resubmit })
+      const { next, id } = await diesAt(point, nth, { vendors: { acme } })
+      await using house = next
+      expect(endOf(await house.read(id))).toBe(end)
+      expect(acme.next).toHaveLength(times)
+      expect(acme.calls).toHaveLength(1)
+    },
+  )
+
+  test('can be told to stop between its parts, and then the second is never sent', async () => {
+    const told: Json[] = []
+    const acme = inTwo({
+      status: async () => ({ status: 'IN_PROGRESS' }),
+      cancel: async (operation) => void told.push(operation),
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(6)
+    await house.tasks.cancel(id, CALLER)
+    await house.run(6)
+    expect(endOf(await house.read(id))).toBe('FAILURE canceled')
+    expect([told, acme.next]).toEqual([[{ part: 1 }], []])
+  })
+})
+
+describe('a task of another family', () => {
+  test('is made by its own part of the provider, under its own limits, and its file has its own ending', async () => {
+    const acme = scriptedVendor()
+    const files = memoryFiles()
+    await using house = await taskHouse({ vendors: { acme }, files })
+    const id = await house.submit({ images: ['aGk='] }, { family: '3d-generation' })
+    expect(await house.store.tasks.inputs(id)).toEqual({ images: ['aGk='] })
+    await house.run(10)
+    expect(await house.read(id)).toMatchObject({
+      status: 'SUCCESS',
+      family: '3d-generation',
+      request: { format: 'glb' },
+    })
+    expect(acme.calls[0]?.request).toMatchObject({ format: 'glb', images: ['aGk='] } as never)
+    expect(files.copied.map(({ key }) => key)).toEqual([`${id}/0.glb`])
+  })
+
+  test('is seen under its own face only', async () => {
+    await using house = await taskHouse()
+    const video = await house.submit()
+    const solid = await house.submit({}, { family: '3d-generation' })
+    const { tasks } = house
+    const codeOf = (work: Promise<unknown>) =>
+      work.then(
+        () => 'found',
+        (error: GatewayError) => error.code,
+      )
+    for (const families of [['video-generation', 'chatcompat-video'] as const, ['3d-generation'] as const]) {
+      const [mine, other] = families.length === 2 ? [video, solid] : [solid, video]
+      expect((await tasks.list(CALLER, { families, limit: 9 })).tasks.map(({ task_id }) => task_id)).toEqual([mine])
+      expect(await codeOf(tasks.find(mine, CALLER, families))).toBe('found')
+      expect(await tasks.findAny(other, families)).toBeUndefined()
+      expect((await tasks.findAny(mine, families))?.task_id).toBe(mine)
+      for (const work of [tasks.find, tasks.cancel, tasks.remove]) {
+        expect(await codeOf(work(other, CALLER, families))).toBe('task_not_exist')
+      }
+    }
+  })
+
+  test('a model that is not of its family is refused', async () => {
+    await using house = await taskHouse()
+    house.providers.set('flat', { id: 'flat', kind: 'scripted', video: scriptedVendor() })
+    house.setTargets(['flat'])
+    const error = await house.submit({}, { family: '3d-generation' }).catch((reason: GatewayError) => reason.code)
+    expect(error).toBe('unsupported_endpoint')
+  })
+})
