@@ -76,6 +76,34 @@ export function encode(text: string): Uint8Array {
   return new TextEncoder().encode(text)
 }
 
+/** A chat-completions stream without HTTP's framing, an event each. */
+export function chatEvents(count: number): string[] {
+  const { events, usage, end } = streamParts(count)
+  return [...events, usage, end.replace(LAST_CHUNK, '')].map((framed) => framed.slice(framed.indexOf('\r\n') + 2, -2))
+}
+
+/** A messages stream of as many events, without HTTP's framing. */
+export function messagesEvents(count: number): string[] {
+  const words = WORDS.split(' ')
+  const named = (type: string, more: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`
+  const usage = { input_tokens: 42, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 1 }
+  const head = { id: 'msg_benchmark0001', type: 'message', role: 'assistant', model: HEAD.model, content: [] }
+  const ends = { stop_reason: null, stop_sequence: null }
+  return [
+    named('message_start', { message: { ...head, ...ends, usage } }),
+    named('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
+    ...Array.from({ length: count - 5 }, (_, index) =>
+      named('content_block_delta', {
+        index: 0,
+        delta: { type: 'text_delta', text: `${words[index % words.length]} ` },
+      }),
+    ),
+    named('content_block_stop', { index: 0 }),
+    named('message_delta', { delta: { ...ends, stop_reason: 'end_turn' }, usage: { output_tokens: count } }),
+    named('message_stop', {}),
+  ]
+}
+
 function event(delta: Record<string, string>, finishReason: string | null = null): string {
   const choices = [{ index: 0, delta, logprobs: null, finish_reason: finishReason }]
   return httpChunk(`data: ${JSON.stringify({ ...chunkHead(), choices })}\n\n`)

@@ -77,18 +77,33 @@ export async function relayStream({ lane, sent, call, teller, context, meter }: 
 
 const isBytes = (answer: RelayAnswer | AsyncIterable<ChatChunk[]>): answer is RelayAnswer => 'faults' in answer
 
-/** What the client gets, one piece a read of the vendor's bytes. */
+/**
+ * What the client gets, one piece a read of the vendor's bytes. Once the answer is complete, a connection that breaks or
+ * goes silent is an end like another.
+ */
 async function* passing(answer: RelayAnswer, stream: RelayStream, meter: Meter): AsyncGenerator<Uint8Array> {
+  let isClosed = false
   let isComplete = false
   try {
-    let bytes = await readOn(answer, stream)
-    while (bytes) {
-      const step = stream.push(bytes)
-      yield* told(step, meter)
-      if (step.isDone) break
-      bytes = await readOn(answer, stream)
+    while (!isClosed) {
+      let bytes: Uint8Array | undefined
+      try {
+        bytes = await answer.read()
+      } catch (error) {
+        if (!isLost(error) || !stream.isFinished()) throw error
+      }
+      const step = bytes ? stream.push(bytes) : stream.close()
+      const told = tell(step, meter)
+      if (told) yield told
+      if (step.failure) throw step.failure
+      if (bytes && step.isDone) {
+        const last = stream.close()
+        const end = tell(last, meter)
+        if (end) yield end
+        if (last.failure) throw last.failure
+      }
+      isClosed = !bytes || step.isDone
     }
-    yield* told(stream.close(), meter)
     isComplete = true
   } finally {
     if (isComplete) answer.release()
@@ -96,22 +111,13 @@ async function* passing(answer: RelayAnswer, stream: RelayStream, meter: Meter):
   }
 }
 
-function* told({ events, heard, failure }: RelayStep, meter: Meter): Generator<Uint8Array> {
+function tell({ events, heard }: RelayStep, meter: Meter): Uint8Array | undefined {
   for (const one of heard) {
     if (typeof one === 'string') meter.countRaw(one)
     else meter.count([one])
   }
-  if (events !== '') yield Buffer.from(events, 'latin1')
-  if (failure) throw failure
+  return events === '' ? undefined : Buffer.from(events, 'latin1')
 }
 
-/** The next bytes. Once the answer is complete, a connection that breaks or goes silent is an end like another. */
-async function readOn(answer: RelayAnswer, { isFinished }: RelayStream): Promise<Uint8Array | undefined> {
-  try {
-    return await answer.read()
-  } catch (error) {
-    const isLost = error instanceof GatewayError && (error.code === 'upstream_cut' || error.code === 'upstream_timeout')
-    if (isLost && isFinished()) return undefined
-    throw error
-  }
-}
+const isLost = (error: unknown): boolean =>
+  error instanceof GatewayError && (error.code === 'upstream_cut' || error.code === 'upstream_timeout')

@@ -10,17 +10,21 @@ export const fromBytes = (bytes: string): string => Buffer.from(bytes, 'latin1')
 export const toBytes = (text: string): string => Buffer.from(text).toString('latin1')
 
 /** U+0085, U+2028 and U+2029 as they stand in UTF-8: JSON leaves them as they are, and some clients end a line there. */
-const LINE_ENDS = [
-  { first: '\u00c2', bytes: '\u00c2\u0085', escaped: '\\u0085' },
-  { first: '\u00e2', bytes: '\u00e2\u0080\u00a8', escaped: '\\u2028' },
-  { first: '\u00e2', bytes: '\u00e2\u0080\u00a9', escaped: '\\u2029' },
-]
+const LINE_ENDS: Record<string, [bytes: string, escaped: string][]> = {
+  '\u00c2': [['\u00c2\u0085', '\\u0085']],
+  '\u00e2': [
+    ['\u00e2\u0080\u00a8', '\\u2028'],
+    ['\u00e2\u0080\u00a9', '\\u2029'],
+  ],
+}
+const FIRST_BYTES = Object.entries(LINE_ENDS)
 
 /** The same events with no line end in them that only some see. The first byte is looked for first: that is quick. */
 export function escapeLineEnds(events: string): string {
   let text = events
-  for (const { first, bytes, escaped } of LINE_ENDS) {
-    if (text.includes(first) && text.includes(bytes)) text = text.replaceAll(bytes, escaped)
+  for (const [first, ends] of FIRST_BYTES) {
+    if (!events.includes(first)) continue
+    for (const [bytes, escaped] of ends) if (text.includes(bytes)) text = text.replaceAll(bytes, escaped)
   }
   return text
 }

@@ -8,7 +8,7 @@ import { readSseBlock } from '../../kit/sse.ts'
 export type Passed = { text: string; said: string; end: number }
 
 export type Templates = {
-  /** The event that begins here, if it is like one that was learned. */
+  /** The events that begin here, as far as they are like one that was learned. */
   match(text: string, at: number): Passed | undefined
   /** `rewrite`: what is told the client for an event with this data. Learns nothing where it cannot be sure. */
   learn(block: string, rewrite: (data: string) => string): void
@@ -16,12 +16,14 @@ export type Templates = {
 }
 
 /** What stands around the pieces of text, as it came and as it is told. `padding`: of no meaning, and of any length. */
-type Template = {
+type Frame = {
   before: string
   after: string
+  /** From one piece of text to that of the next event. */
+  between: string
   last: string | undefined
-  told: { before: string; after: string; last: string | undefined }
 }
+type Template = Frame & { told: Frame }
 
 const SLOT = /"(?:content|reasoning_content|reasoning|arguments)": ?"/g
 /** Against guessing a text by the lengths of its events. */
@@ -62,15 +64,34 @@ export function createTemplates(): Templates {
   }
 }
 
-function apply({ before, after, last, told }: Template, text: string, at: number): Passed | undefined {
+/** As many such events as follow each other. */
+function apply(template: Template, text: string, at: number): Passed | undefined {
+  const { before, after, between, last, told } = template
   if (!text.startsWith(before, at)) return undefined
+  if (last !== undefined) return applyPadded(template, text, at)
+  const said: string[] = []
+  let from = at + before.length
+  let end = at
+  for (;;) {
+    const quote = closingQuote(text, from)
+    // An empty piece may be told otherwise than a full one.
+    if (quote === from || !text.startsWith(after, quote)) break
+    said.push(text.slice(from, quote))
+    end = quote + after.length
+    if (!text.startsWith(between, quote)) break
+    from = quote + between.length
+  }
+  if (said.length === 0) return undefined
+  return { text: told.before + said.join(told.between) + told.after, said: said.join(''), end }
+}
+
+/** One event with padding after its piece of text. */
+function applyPadded({ before, after, last = '', told }: Template, text: string, at: number): Passed | undefined {
   const from = at + before.length
   const quote = closingQuote(text, from)
-  // An empty piece may be told otherwise than a full one.
   if (quote === from || !text.startsWith(after, quote)) return undefined
   const said = text.slice(from, quote)
   const end = quote + after.length
-  if (last === undefined) return { text: told.before + said + told.after, said, end }
   const close = closingQuote(text, end)
   if (close === -1 || !text.startsWith(last, close)) return undefined
   const padding = told.last === undefined ? '' : text.slice(end, close) + told.last
@@ -92,7 +113,14 @@ function templateOf(event: string, rewrite: (data: string) => string): Template 
   const [tellBefore = '', told, more] = rewrite(data).split(TEXT)
   if (told === undefined || more !== undefined) return undefined
   const [tellAfter = '', tellLast] = told.split(PAD)
-  return { before, after, last, told: { before: tellBefore, after: tellAfter, last: tellLast } }
+  return { ...frame(before, after, last), told: frame(tellBefore, tellAfter, tellLast) }
 }
+
+const frame = (before: string, after: string, last: string | undefined): Frame => ({
+  before,
+  after,
+  between: after + before,
+  last,
+})
 
 const endOf = (match: RegExpExecArray | RegExpMatchArray): number => (match.index ?? 0) + match[0].length

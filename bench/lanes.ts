@@ -1,0 +1,130 @@
+/** `npm run bench:lanes`: one streamed answer through either lane, without HTTP around it: processor time an event. */
+import { chatcompatDialect } from '../src/chat/dialects/chatcompat.ts'
+import type { Dialect } from '../src/chat/dialects/dialect.ts'
+import { messagesDialect } from '../src/chat/dialects/messages-compat.ts'
+import { createMeter, type Meter } from '../src/chat/meter.ts'
+import { relayStream, sentBy } from '../src/chat/relay.ts'
+import { type Speech, translated } from '../src/chat/speech.ts'
+import type { Context } from '../src/http/context.ts'
+import { readStream } from '../src/providers/chatcompat/reading.ts'
+import { readEvents } from '../src/providers/event-stream.ts'
+import { createEventReader } from '../src/providers/messages-compat/events.ts'
+import type { RelayFaults, RelayProvider } from '../src/providers/provider.ts'
+import type { UpstreamAnswer } from '../src/providers/transport-answer.ts'
+import type { ChatChunk } from '../src/spec/chat-completion.ts'
+import type { ChatRequest } from '../src/spec/chat-request.ts'
+import { GatewayError } from '../src/spec/error.ts'
+import { median, show } from './figures.ts'
+import { chatEvents, EVENTS_A_STREAM, messagesEvents } from './vendor-answers.ts'
+
+const RUNS = 2
+/** Each run is as long as this many seconds of processor time, after one that warms up. */
+const SECONDS = 1
+/** What one read of a fast vendor brings, and one of a slow one. */
+const READS = { '16 KiB a read': 16 * 1024, 'one event a read': 0 }
+
+const head = { id: 'chatcmpl-ours', created: 1_800_000_000, model: 'house/model' }
+const broken = () => new GatewayError('bad_upstream_response', 'The stream of the benchmark was not understood.')
+const faults: RelayFaults = { inAnswer: broken, notUnderstood: broken, cut: broken }
+const request: ChatRequest = { model: head.model, messages: [{ role: 'user', content: 'Hello' }], stream: true }
+const context = { signal: new AbortController().signal } as Context
+const newMeter = (): Meter =>
+  createMeter({ request, tokenizer: { count: async () => [0], close() {} }, note: {}, record() {} })
+
+/** The stream's bytes as reads bring them. */
+function readsOf(events: string[], size: number): Uint8Array[] {
+  const encoder = new TextEncoder()
+  if (size === 0) return events.map((event) => encoder.encode(event))
+  const all = encoder.encode(events.join(''))
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.slice(at * size, (at + 1) * size))
+}
+
+const answerOf = (reads: Uint8Array[]) => {
+  let at = 0
+  return {
+    headers: new Headers(),
+    read: async () => reads[at++],
+    release() {},
+    drop() {},
+  } as unknown as UpstreamAnswer
+}
+
+type Case = { dialect: Dialect; events: string[]; read(answer: UpstreamAnswer): AsyncIterable<ChatChunk[]> }
+
+const CASES: Record<string, Case> = {
+  'chat completions': {
+    dialect: chatcompatDialect({ delta_mirror: true }),
+    events: chatEvents(EVENTS_A_STREAM),
+    read: (answer) => readStream(answer, head, faults),
+  },
+  messages: {
+    dialect: messagesDialect(),
+    events: messagesEvents(EVENTS_A_STREAM),
+    read: (answer) => readEvents(answer, createEventReader(head), faults),
+  },
+}
+
+const LANES = {
+  relayed({ dialect }: Case, reads: Uint8Array[], meter: Meter): Promise<Speech> {
+    const lane: RelayProvider = { dialect: 'chatcompat', send: async () => ({ ...answerOf(reads), faults }) }
+    const body = { model: head.model, messages: [] }
+    const sent = sentBy(dialect.relay, {
+      family: dialect.family,
+      body,
+      request: new Request('http://x'),
+      refusal: undefined,
+    })
+    if (!sent) throw new Error('The dialect has no relay lane.')
+    const call = { model: 'bench-model', request, request_id: 'req' }
+    const teller = { head, writer: dialect.writer(head, request, 'req') }
+    return relayStream({ lane, sent, call, teller, meter, context })
+  },
+  translated({ dialect, read }: Case, reads: Uint8Array[], meter: Meter): Promise<Speech> {
+    return translated(read(answerOf(reads)), dialect.writer(head, request, 'req'), meter)
+  },
+}
+
+/** One answer from its first byte to its last, encoded for the wire. Resolves with its size. */
+async function answer(lane: (typeof LANES)['relayed'], of: Case, reads: Uint8Array[]): Promise<number> {
+  const encoder = new TextEncoder()
+  const meter = newMeter()
+  const speech = await lane(of, reads, meter)
+  let size = 0
+  for await (const piece of speech.batches) {
+    size += (typeof piece === 'string' ? encoder.encode(piece) : piece).length
+  }
+  await meter.settle({ error: false })
+  return size
+}
+
+/** Processor nanoseconds an event. */
+async function measure(lane: (typeof LANES)['relayed'], of: Case, reads: Uint8Array[]): Promise<number> {
+  const before = process.cpuUsage()
+  let answers = 0
+  let used = 0
+  while (used < SECONDS * 1e6) {
+    for (let count = 0; count < 20; count++) await answer(lane, of, reads)
+    answers += 20
+    const { user, system } = process.cpuUsage(before)
+    used = user + system
+  }
+  return (used * 1000) / (answers * of.events.length)
+}
+
+const write = (text: string) => process.stdout.write(`${text}\n`)
+write('| | relayed, ns | translated, ns | translated ÷ relayed |')
+write('| --- | ---: | ---: | ---: |')
+for (const [name, of] of Object.entries(CASES)) {
+  for (const [how, size] of Object.entries(READS)) {
+    const reads = readsOf(of.events, size)
+    const figures = { relayed: [] as number[], translated: [] as number[] }
+    for (let run = 0; run <= RUNS; run++) {
+      for (const lane of ['relayed', 'translated'] as const) {
+        const figure = await measure(LANES[lane], of, reads)
+        if (run > 0) figures[lane].push(figure)
+      }
+    }
+    const [relayed, other] = [median(figures.relayed), median(figures.translated)]
+    write(`| ${name}, ${how} | ${show(relayed)} | ${show(other)} | ${show(other / relayed)} × |`)
+  }
+}
