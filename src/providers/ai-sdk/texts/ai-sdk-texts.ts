@@ -69,14 +69,13 @@ export function aiSdkTexts(parts: AiSdkParts, vendor: TextVendor): Pick<Provider
       takes_tokens: takesTokens === true,
       async embed({ model, inputs, request, request_id }, signal) {
         const said = words(model)
-        const { dimensions, options } = spoken(request, { id, model, words: said })
+        const options = spoken(request, { id, model, words: said })
         const { answer, payload } = await call({ model, request_id }, signal, {
           words: said,
           ask: async (at) =>
             (await load(at))(model).doEmbed({
               // Packages hand on what they are given, token numbers too.
               values: inputs as string[],
-              ...(dimensions === undefined ? {} : { dimensions }),
               abortSignal: signal,
               providerOptions: { [vendor.namespace]: options },
             }),
@@ -129,13 +128,12 @@ function spoken({ dimensions, input_type, user }: EmbeddingCall['request'], { id
       { param: 'dimensions' },
     )
   }
-  const isShared = words.dimensions === 'shared'
-  if (dimensions !== undefined && words.dimensions && !isShared) options[words.dimensions] = dimensions
+  if (dimensions !== undefined && words.dimensions) options[words.dimensions] = dimensions
   const type = words.input_type
   const told = input_type ?? type?.default
   if (type && told !== undefined) options[type.option] = vendorInputType(told, type.words)
   if (words.user && user !== undefined) options[words.user] = user
-  return { dimensions: isShared ? dimensions : undefined, options }
+  return options
 }
 
 const presented = (headers: Record<string, string>) =>

@@ -10,7 +10,7 @@ type CallParts = { abortSignal: AbortSignal; providerOptions: Record<string, Own
 
 /** What is used of a package's model; the packages bring several versions of its full type. */
 export type EmbeddingModel = {
-  doEmbed(options: CallParts & { values: string[]; dimensions?: number }): PromiseLike<{
+  doEmbed(options: CallParts & { values: string[] }): PromiseLike<{
     embeddings: number[][]
     usage?: { tokens: number } | undefined
   }>
@@ -23,7 +23,7 @@ export type RerankingModel = {
 
 /** How one model takes what a request may say; a word that is absent cannot be said. */
 export type EmbeddingWords = {
-  /** `shared`: as every package should; else the name of an option of its own. */
+  /** The package's option for the length of the vectors. */
   dimensions?: string
   input_type?: {
     option: string

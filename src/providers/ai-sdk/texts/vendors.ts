@@ -29,11 +29,15 @@ function known({ kind, home, key_env, needsNoKey, secrets, hosts, authorize, sen
 }
 
 const always = (words: EmbeddingWords) => () => words
-const OPENAI_WORDS = always({ dimensions: 'shared', user: 'user' })
+const OPENAI_WORDS = always({ dimensions: 'dimensions', user: 'user' })
 /** What OpenAI's API takes, and the packages for its imitators. */
 const OPENAI_INPUTS = () => 2048
 const COHERE_TYPES = { query: 'search_query', document: 'search_document' }
 const GOOGLE_TYPES = { query: 'RETRIEVAL_QUERY', document: 'RETRIEVAL_DOCUMENT' }
+const GOOGLE_WORDS = always({
+  dimensions: 'outputDimensionality',
+  input_type: { option: 'taskType', words: GOOGLE_TYPES },
+})
 const PLAIN_TYPES = { query: 'query', document: 'document' }
 
 export const GOOGLE_TEXTS: TextVendor = {
@@ -45,7 +49,7 @@ export const GOOGLE_TEXTS: TextVendor = {
       return createGoogle({ apiKey: key, baseURL: GOOGLE.home, fetch }).embedding
     },
     most_inputs: () => 100,
-    words: always({ dimensions: 'shared', input_type: { option: 'taskType', words: GOOGLE_TYPES } }),
+    words: GOOGLE_WORDS,
   },
 }
 
@@ -62,7 +66,7 @@ export function googleVertexTexts(parts: AiSdkParts): Texts {
       },
       // The Gemini models take one text a call there.
       most_inputs: (model) => (/^gemini-embedding/.test(model) ? 1 : 250),
-      words: always({ dimensions: 'shared', input_type: { option: 'taskType', words: GOOGLE_TYPES } }),
+      words: GOOGLE_WORDS,
     },
   })
 }
@@ -73,7 +77,7 @@ export const MISTRAL_TEXTS: TextVendor = {
   embedding: {
     load: async ({ key, fetch }) => (await import('@ai-sdk/mistral')).createMistral({ apiKey: key, fetch }).embedding,
     most_inputs: () => 32,
-    words: always({ dimensions: 'shared' }),
+    words: always({ dimensions: 'outputDimension' }),
   },
 }
 

@@ -1,0 +1,259 @@
+/** The vendors of rerankers, each against a loopback vendor that answers in the vendor's own shapes. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
+import { startGateway, type TestGateway } from './kit/gateway.ts'
+import { type Answer, startVendor, type Vendor, whole } from './kit/vendor.ts'
+
+const KEY = 'sk-secret-key-of-ours'
+const QUERY = 'When does the snow melt?'
+const DOCUMENTS = ['Boats leave at noon.', 'The snow melts in April.', 'Snow fell.']
+
+type Json = Record<string, unknown>
+type Scored = { index: number; score: number }
+type Case = {
+  name: string
+  kind: ProviderKind
+  model: string
+  base: string
+  path: string
+  /** The body for the best two of DOCUMENTS. */
+  body: Json
+  answer(scored: Scored[]): unknown
+  usage?: { tokens: number }
+  units?: number
+  invalid: Json
+  forbidden?: number
+  config?: Partial<ProviderConfig>
+}
+
+const results = (scored: Scored[]) =>
+  scored.map(({ index, score }) => ({ index, relevance_score: score, document: { text: 'unasked' }, unseen: 1 }))
+const COMMON = { query: QUERY, documents: DOCUMENTS, top_n: 2, return_documents: false }
+const openaiError = { error: { message: 'Unrecognized thing', type: 'invalid_request_error', param: null, code: null } }
+
+const CASES: Case[] = [
+  {
+    name: 'rerank-compat, as Jina answers',
+    kind: 'rerank-compat',
+    model: 'jina-reranker-v3',
+    base: '/v1',
+    path: '/v1/rerank',
+    body: { model: 'jina-reranker-v3', ...COMMON },
+    answer: (scored) => ({
+      model: 'jina-reranker-v3',
+      object: 'list',
+      usage: { total_tokens: 15 },
+      results: results(scored),
+    }),
+    usage: { tokens: 15 },
+    invalid: { detail: 'Unrecognized thing' },
+  },
+  {
+    name: 'rerank-compat, as vLLM answers',
+    kind: 'rerank-compat',
+    model: 'BAAI/bge-reranker-v2-m3',
+    base: '',
+    path: '/rerank',
+    body: { model: 'BAAI/bge-reranker-v2-m3', ...COMMON },
+    answer: (scored) => ({ id: 'rerank-1', model: 'm', usage: { total_tokens: 56 }, results: results(scored) }),
+    usage: { tokens: 56 },
+    invalid: { object: 'error', message: 'Unrecognized thing', type: 'BadRequestError', code: 400 },
+  },
+  {
+    name: 'rerank-compat, with scores in a bare list',
+    kind: 'rerank-compat',
+    model: 'm',
+    base: '',
+    path: '/rerank',
+    body: { model: 'm', ...COMMON },
+    answer: (scored) => scored.map(({ index, score }) => ({ index, score, text: null })),
+    invalid: { error: 'Unrecognized thing', error_type: 'Validation' },
+  },
+  {
+    name: 'an OpenAI-shaped vendor that reranks too',
+    kind: 'chatcompat',
+    model: 'm',
+    base: '/v1',
+    path: '/v1/rerank',
+    body: { model: 'm', ...COMMON },
+    answer: (scored) => ({ object: 'list', data: results(scored), usage: { prompt_tokens: 5, total_tokens: 5 } }),
+    usage: { tokens: 5 },
+    invalid: openaiError,
+    config: { quirks: { rerank: true } },
+  },
+  {
+    name: 'cohere',
+    kind: 'cohere',
+    model: 'rerank-v4.0',
+    base: '/v2',
+    path: '/v2/rerank',
+    body: { model: 'rerank-v4.0', query: QUERY, documents: DOCUMENTS, top_n: 2 },
+    answer: (scored) => ({
+      id: 'x',
+      results: results(scored),
+      meta: { api_version: { version: '2' }, billed_units: { search_units: 3 } },
+    }),
+    units: 3,
+    invalid: { id: 'x', message: 'Unrecognized thing' },
+  },
+  {
+    name: 'togetherai',
+    kind: 'togetherai',
+    model: 'Salesforce/Llama-Rank-V1',
+    base: '/v1',
+    path: '/v1/rerank',
+    body: { model: 'Salesforce/Llama-Rank-V1', ...COMMON },
+    answer: (scored) => ({
+      object: 'rerank',
+      id: 'x',
+      model: 'Salesforce/Llama-Rank-V1',
+      results: results(scored),
+      usage: { prompt_tokens: 8, completion_tokens: 0, total_tokens: 8 },
+    }),
+    usage: { tokens: 8 },
+    invalid: openaiError,
+  },
+  {
+    name: 'amazon-bedrock',
+    kind: 'amazon-bedrock',
+    model: 'cohere.rerank-v3-5:0',
+    base: '',
+    path: '/rerank',
+    body: {
+      queries: [{ textQuery: { text: QUERY }, type: 'TEXT' }],
+      rerankingConfiguration: {
+        bedrockRerankingConfiguration: {
+          modelConfiguration: { modelArn: 'arn:aws:bedrock:eu-central-1::foundation-model/cohere.rerank-v3-5:0' },
+          numberOfResults: 2,
+        },
+        type: 'BEDROCK_RERANKING_MODEL',
+      },
+      sources: DOCUMENTS.map((text) => ({
+        type: 'INLINE',
+        inlineDocumentSource: { type: 'TEXT', textDocument: { text } },
+      })),
+    },
+    answer: (scored) => ({
+      results: scored.map(({ index, score }) => ({ index, relevanceScore: score, unseen: 1 })),
+    }),
+    invalid: { message: 'Unrecognized thing' },
+    forbidden: 403,
+    config: { options: { region: 'eu-central-1' } },
+  },
+  {
+    name: 'voyage',
+    kind: 'voyage',
+    model: 'rerank-2.5',
+    base: '/v1',
+    path: '/v1/rerank',
+    body: { model: 'rerank-2.5', query: QUERY, documents: DOCUMENTS, top_k: 2 },
+    answer: (scored) => ({ object: 'list', data: results(scored), model: 'rerank-2.5', usage: { total_tokens: 26 } }),
+    usage: { tokens: 26 },
+    invalid: { detail: 'Unrecognized thing' },
+  },
+]
+
+const started: { vendor: Vendor; house: TestGateway }[] = []
+afterEach(async () => {
+  for (const { vendor, house } of started.splice(0)) {
+    await house[Symbol.asyncDispose]()
+    await vendor.stop()
+  }
+})
+
+async function open(given: Case, ...answers: Answer[]) {
+  const vendor = startVendor(...answers)
+  const house = await startGateway({
+    sandbox: false,
+    providers: { v: { kind: given.kind, base_url: vendor.origin + given.base, key: KEY, ...given.config } },
+    models: { 'v/m': { families: ['rerank'], targets: [{ provider: 'v', model: given.model }] } },
+  })
+  started.push({ vendor, house })
+  const rank = async (more: Json = {}) => {
+    const json = { model: 'v/m', query: QUERY, documents: DOCUMENTS, top_n: 2, ...more }
+    const answer = await house.call('/v1/rerank', { json })
+    return { status: answer.status, body: (await answer.json()) as Json, headers: answer.headers }
+  }
+  return { vendor, house, rank }
+}
+
+const BEST: Scored[] = [
+  { index: 1, score: 0.98 },
+  { index: 2, score: 0.25 },
+]
+
+describe.each(CASES.map((given) => [given.name, given] as const))('%s', (_, given) => {
+  test('is asked in its own words, and its answer told in the common shape', async () => {
+    const { vendor, rank } = await open(given, whole(given.answer(BEST)))
+    const { status, body } = await rank()
+    expect([status, body.model]).toEqual([200, 'v/m'])
+    expect(body.results).toEqual(BEST.map(({ index, score }) => ({ index, relevance_score: score })))
+    if (given.usage) {
+      expect(body.usage).toEqual({ prompt_tokens: given.usage.tokens, total_tokens: given.usage.tokens })
+    } else expect(body.usage).toMatchObject({ estimated: true })
+    expect(body.meta).toEqual({ billed_units: { search_units: given.units ?? 1 } })
+    const [request] = vendor.requests
+    expect(request?.path).toBe(given.path)
+    expect(request?.headers.authorization).toBe(`Bearer ${KEY}`)
+    expect(request?.json()).toEqual(given.body)
+  })
+
+  test('results that come unsorted, or more of them than were asked for, are put in order', async () => {
+    const { rank } = await open(
+      given,
+      whole(given.answer([{ index: 2, score: 0.25 }, { index: 0, score: 0.01 }, BEST[0] ?? { index: 0, score: 0 }])),
+    )
+    const { body } = await rank()
+    expect((body.results as { index: number }[]).map(({ index }) => index)).toEqual([1, 2])
+  })
+
+  test.each([
+    [400, 'upstream_invalid_request', 400],
+    [429, 'rate_limit_exceeded', 429],
+    [500, 'bad_upstream_response', 502],
+    [503, 'server_is_overloaded', 503],
+  ] as const)('its %d is told as %s', async (status, code, ours) => {
+    const { rank, house } = await open(given, whole(given.invalid, { status, headers: { 'retry-after': '7' } }))
+    const answer = await rank()
+    expect([answer.status, (answer.body.error as Json).code]).toEqual([ours, code])
+    if (status === 400) expect((answer.body.error as Json).message).toBe('Unrecognized thing')
+    if (status === 429) expect(answer.headers.get('retry-after')).toBe('7')
+    expect(JSON.stringify(answer.body) + house.logged()).not.toContain(KEY)
+  })
+
+  test('a key that it refuses is the operator’s matter', async () => {
+    const { rank } = await open(given, whole(given.invalid, { status: given.forbidden ?? 401 }))
+    const answer = await rank()
+    expect([answer.status, (answer.body.error as Json).code]).toEqual([502, 'upstream_auth'])
+  })
+
+  test.each([
+    ['too few results', [{ index: 1, score: 0.5 }]],
+    ['the same document twice', [BEST[0], BEST[0]]],
+    ['a document that was not sent', [BEST[0], { index: 3, score: 0.1 }]],
+    ['a document before the first', [BEST[0], { index: -1, score: 0.1 }]],
+  ] as [string, Scored[]][])('%s: not understood', async (_, scored) => {
+    const { rank } = await open(given, whole(given.answer(scored)))
+    const answer = await rank()
+    expect([answer.status, (answer.body.error as Json).code]).toEqual([502, 'bad_upstream_response'])
+  })
+
+  test.each([
+    ['something that is no JSON', '<html>'],
+    ['an object without results', {}],
+  ])('%s: not understood', async (_, body) => {
+    const { rank } = await open(given, whole(body))
+    const answer = await rank()
+    expect([answer.status, (answer.body.error as Json).code]).toEqual([502, 'bad_upstream_response'])
+  })
+})
+
+test('how much is read of a document is told to Cohere and to vendors of the common shape', async () => {
+  for (const kind of ['cohere', 'rerank-compat']) {
+    const given = CASES.find((one) => one.kind === kind)
+    if (!given) throw new Error(`There is no case of ${kind}.`)
+    const { vendor, rank } = await open(given, whole(given.answer(BEST)))
+    await rank({ max_tokens_per_doc: 512 })
+    expect(vendor.requests[0]?.json().max_tokens_per_doc).toBe(512)
+  }
+})
