@@ -21,6 +21,12 @@ const TYPE_OF_CODE: { [code in ErrorCode]?: string } = { insufficient_quota: 'bi
 const typeOf = ({ code, status }: GatewayError): string =>
   TYPE_OF_CODE[code] ?? TYPE_OF_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
 
+/** Agents that make room by themselves know a prompt that is too long by these words of the vendor's. */
+const TOO_LONG = 'prompt is too long'
+
+const inKnownWords = ({ code, message }: GatewayError): string =>
+  code !== 'context_length_exceeded' || message.toLowerCase().includes(TOO_LONG) ? message : `${TOO_LONG}: ${message}`
+
 /** The body of an error, and the data of one in mid-stream. Its `details` hold what this shape has no other place for. */
 export function writeMessagesError(error: GatewayError, request_id?: string) {
   const { param, replaced_by } = error.detail
@@ -28,7 +34,7 @@ export function writeMessagesError(error: GatewayError, request_id?: string) {
     type: 'error',
     error: {
       type: typeOf(error),
-      message: error.message,
+      message: inKnownWords(error),
       details: {
         error_code: error.code,
         ...(param === undefined ? {} : { param }),

@@ -1,0 +1,357 @@
+/** Coding agents as they work: the messages dialect before a chat-completions vendor, responses before a messages vendor. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import Anthropic0 from 'anthropic-sdk-0'
+import OpenAI from 'openai'
+import * as messages from './fixtures/agents/messages-agent.ts'
+import * as responses from './fixtures/agents/responses-agent.ts'
+import { openPort, type Port, watchUnhandled } from './kit/served.ts'
+import { chunk, chunks, failure, stream, usageChunk } from './kit/vendor.ts'
+import { PIXEL } from './matrix/asks.ts'
+import { THOUGHT } from './matrix/mind.ts'
+import { chatcompatWire } from './matrix/vendors/chatcompat.ts'
+import { messagesWire } from './matrix/vendors/messages-compat.ts'
+import { type Played, playVendor } from './matrix/vendors/play.ts'
+
+let plain: Played
+let thinking: Played
+let port: Port
+let unhandled: ReturnType<typeof watchUnhandled>
+beforeAll(async () => {
+  unhandled = watchUnhandled()
+  plain = playVendor(chatcompatWire)
+  thinking = playVendor(messagesWire)
+  port = await openPort({
+    providers: {
+      plain: { base_url: plain.url, key: 'vendor-key' },
+      thinking: { kind: 'messages-compat', base_url: thinking.url, key: 'vendor-key' },
+    },
+    models: {
+      'plain/m': { context_tokens: 200_000, limits: { max_tokens: { maximum: 32_000 } } },
+      'thinking/m': { targets: [{ provider: 'thinking', model: 'claude-sonnet-4-6' }] },
+    },
+  })
+})
+beforeEach(() => {
+  plain.requests.length = 0
+  thinking.requests.length = 0
+})
+afterAll(async () => {
+  await port.close()
+  await Promise.all([plain.stop(), thinking.stop()])
+  expect(unhandled.stop()).toEqual([])
+})
+
+const origin = () => port.url.replace(/\/v1$/, '')
+
+async function errorOf(answer: PromiseLike<unknown>): Promise<unknown> {
+  try {
+    await answer
+  } catch (error) {
+    return error
+  }
+  throw new Error('It was answered.')
+}
+
+describe('an agent of the messages dialect, before a vendor of chat completions', () => {
+  const client = () => new Anthropic0({ authToken: port.token, apiKey: null, baseURL: origin(), maxRetries: 0 })
+  const say = (params: Anthropic0.Beta.MessageCreateParamsNonStreaming) =>
+    client().beta.messages.stream(params).finalMessage()
+  type Sent = { messages: Record<string, unknown>[]; tools: unknown[] } & Record<string, unknown>
+  const sent = (at = -1) => plain.requests.at(at)?.json() as unknown as Sent
+
+  test('finds its model by name, however the slash is written, and is told in JSON when there is none', async () => {
+    const found = await client().models.retrieve('plain/m')
+    expect(found).toMatchObject({ type: 'model', id: 'plain/m', display_name: expect.any(String) })
+    expect([found.max_input_tokens, found.max_tokens]).toEqual([200_000, 32_000])
+    const headers = { authorization: `Bearer ${port.token}`, 'anthropic-version': '2023-06-01' }
+    const raw = await fetch(`${port.url}/models/plain/m?beta=true`, { headers })
+    expect([raw.status, ((await raw.json()) as { id: string }).id]).toEqual([200, 'plain/m'])
+    const none = await fetch(`${port.url}/models/claude-none`, { headers })
+    expect(none.headers.get('content-type')).toContain('application/json')
+    expect([none.status, await none.json()]).toMatchObject([404, { type: 'error', error: { type: 'not_found_error' } }])
+  })
+
+  test('asks whether there is quota, with one token', async () => {
+    const { stop_reason, usage } = await client().beta.messages.create(messages.quota('plain/m'))
+    expect([stop_reason, usage.output_tokens]).toEqual(['max_tokens', 1])
+    expect(sent()).toMatchObject({ max_tokens: 1, messages: [{ role: 'user', content: 'quota' }] })
+  })
+
+  test('counts its prompt before it asks, pictures and tools among it', async () => {
+    const { max_tokens: _, metadata: __, ...prompt } = messages.asked('plain/m', [messages.FIRST])
+    const few = await client().beta.messages.countTokens(prompt)
+    const many = await client().beta.messages.countTokens({
+      ...prompt,
+      messages: messages.longHistory(5, PIXEL.data),
+    })
+    expect(few.input_tokens).toBeGreaterThan(60)
+    expect(many.input_tokens).toBeGreaterThan(few.input_tokens + 5 * 1000)
+    expect(plain.requests).toEqual([])
+  })
+
+  test('is asked by the vendor for two files at once, after thoughts and words, and hears it as blocks', async () => {
+    plain.answer(stream(manyThings()))
+    const events: string[] = []
+    const running = client().beta.messages.stream(messages.asked('plain/m', [messages.FIRST]))
+    running.on('streamEvent', (event) => events.push(event.type))
+    const message = await running.finalMessage()
+    expect(message.content).toMatchObject([
+      { type: 'thinking', thinking: 'Two things.' },
+      { type: 'text', text: 'Let me look.' },
+      { type: 'tool_use', id: 'call_a', name: 'Read', input: { file_path: '/src/main.ts' } },
+      { type: 'tool_use', id: 'call_b', name: 'Bash', input: { command: 'ls -la' } },
+    ])
+    expect([message.stop_reason, message.usage.input_tokens, message.usage.output_tokens]).toEqual(['tool_use', 9, 3])
+    expect(events.filter((type) => type === 'content_block_start').length).toBe(4)
+    expect([events[0], ...events.slice(-2)]).toEqual(['message_start', 'message_delta', 'message_stop'])
+  })
+
+  test('has all of its request told to the vendor, and nothing that the vendor does not know', async () => {
+    await say(messages.asked('plain/m', [messages.FIRST]))
+    const { tools, ...body } = sent()
+    expect(body).toEqual({
+      model: 'm',
+      max_tokens: 8000,
+      stream: true,
+      stream_options: { include_usage: true },
+      user: messages.USER_ID,
+      messages: [
+        { role: 'system', content: messages.SYSTEM.map(({ text }) => text).join('\n\n') },
+        {
+          role: 'user',
+          content:
+            '<system-reminder>\nThe list of tasks is empty.\n</system-reminder>\nPlease use Read and Bash to look around.',
+        },
+      ],
+    })
+    expect(tools).toEqual(
+      messages.TOOLS.map(({ name, description, input_schema: parameters }) => ({
+        type: 'function',
+        function: { name, description, parameters },
+      })),
+    )
+    expect(plain.requests[0]?.headers).not.toHaveProperty('anthropic-beta')
+  })
+
+  test.each(['plain/m', 'sandbox/general'])('works with %s until it has its answer', async (model) => {
+    const first = await say(messages.asked(model, [messages.FIRST]))
+    const uses = first.content.filter((block) => block.type === 'tool_use')
+    expect(uses.map(({ name, input }) => [name, input])).toMatchObject([
+      ['Read', { file_path: '/src/main.ts' }],
+      ['Bash', { command: 'ls -la' }],
+    ])
+    const history: Anthropic0.Beta.BetaMessageParam[] = [
+      messages.FIRST,
+      { role: 'assistant', content: first.content },
+      messages.results(uses, PIXEL.data),
+    ]
+    const second = await say({ ...messages.asked(model, history), tool_choice: { type: 'none' } })
+    expect([second.stop_reason, second.content.at(-1)?.type]).toEqual(['end_turn', 'text'])
+    if (model !== 'plain/m') return
+    expect(sent().messages.slice(2)).toEqual([
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: uses.map(({ id, name, input }) => ({
+          id,
+          type: 'function',
+          function: { name, arguments: JSON.stringify(input) },
+        })),
+      },
+      { role: 'tool', tool_call_id: uses[0]?.id, content: 'A picture of 1 x 1:' },
+      { role: 'tool', tool_call_id: uses[1]?.id, content: 'ls: cannot access /src: Permission denied' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: `What the tool call ${uses[0]?.id} gave beside its text:` },
+          { type: 'image_url', image_url: { url: `data:image/png;base64,${PIXEL.data}` } },
+        ],
+      },
+      { role: 'user', content: '<system-reminder>\nA file was changed.\n</system-reminder>' },
+    ])
+  })
+
+  test('goes on after a long history with pictures; thoughts of others are left out, all else is in its place', async () => {
+    const turns = 60
+    const large = Buffer.alloc(60_000, 7).toString('base64')
+    const message = await say(messages.asked('plain/m', messages.longHistory(turns, large)))
+    expect(message.content).toMatchObject([{ type: 'text', text: expect.stringContaining('Now say it in a word.') }])
+    const said = sent().messages
+    expect(said.length).toBe(2 + turns * 4 + 2)
+    for (let turn = 0; turn < turns; turn++) {
+      const [answer, ...after] = said.slice(2 + turn * 4, 6 + turn * 4)
+      const ids = [`toolu_${turn}_a`, `toolu_${turn}_b`]
+      expect(answer).toMatchObject({ content: `Part ${turn}.`, tool_calls: ids.map((id) => ({ id })) })
+      expect(after.slice(0, 2)).toEqual([
+        { role: 'tool', tool_call_id: ids[0], content: '' },
+        { role: 'tool', tool_call_id: ids[1], content: `${turn} lines` },
+      ])
+      expect(JSON.stringify(after[2])).toContain(large)
+    }
+    expect(JSON.stringify(said)).not.toMatch(/elsewhere|cache_control|I look at part|signature/)
+  })
+
+  test('knows each failure by its type', async () => {
+    const kinds: [number, string][] = [
+      [503, 'overloaded_error'],
+      [429, 'rate_limit_error'],
+      [401, 'api_error'],
+      [500, 'api_error'],
+    ]
+    for (const [status, type] of kinds) {
+      plain.answer(failure(status))
+      const error = await errorOf(say(messages.asked('plain/m', [messages.FIRST])))
+      expect(error).toMatchObject({ error: { type: 'error', error: { type } }, requestID: expect.any(String) })
+    }
+  })
+
+  test('knows by its words that a prompt is too long, whatever the vendor calls that', async () => {
+    plain.answer(
+      failure(400, { code: 'context_length_exceeded', message: "This model's maximum context length is 8192 tokens." }),
+    )
+    const error = await errorOf(say(messages.asked('plain/m', [messages.FIRST])))
+    expect(error).toMatchObject({ status: 400, error: { error: { type: 'invalid_request_error' } } })
+    expect(String(error)).toContain('prompt is too long')
+    expect(String(error)).toContain('8192')
+  })
+
+  test('is told of a stream that breaks, and reaches the vendor when it leaves', async () => {
+    plain.answer(stream(chunks('Hel', 'lo'), { cutAfter: 3 }))
+    expect(await errorOf(say(messages.asked('plain/m', [messages.FIRST])))).toBeInstanceOf(Error)
+    plain.answer(stream(chunks('Hel', 'lo'), { hangAfter: 3 }))
+    const coming = plain.request(2)
+    const running = client().beta.messages.stream(messages.asked('plain/m', [messages.FIRST]))
+    running.on('text', () => running.abort())
+    expect(await errorOf(running.finalMessage())).toBeInstanceOf(Anthropic0.APIUserAbortError)
+    await (await coming).gone
+  })
+
+  function manyThings() {
+    const call = (index: number, more: object) => chunk({ tool_calls: [{ index, ...more }] })
+    const named = (id: string, name: string) => ({ id, type: 'function', function: { name, arguments: '' } })
+    const says = (text: string) => ({ function: { arguments: text } })
+    return [
+      chunk({ role: 'assistant', content: '' }),
+      chunk({ reasoning_content: 'Two ' }),
+      chunk({ reasoning_content: 'things.' }),
+      chunk({ content: 'Let me ' }),
+      chunk({ content: 'look.' }),
+      call(0, named('call_a', 'Read')),
+      call(1, named('call_b', 'Bash')),
+      call(0, says('{"file_path":')),
+      call(1, says('{"command":"ls')),
+      call(0, says('"/src/main.ts"}')),
+      call(1, says(' -la"}')),
+      chunk({}, 'tool_calls'),
+      usageChunk(),
+    ]
+  }
+})
+
+describe('an agent of the responses dialect, before a vendor of messages', () => {
+  const client = () => new OpenAI({ apiKey: port.token, baseURL: port.url, maxRetries: 0, logLevel: 'off' })
+  const say = (params: OpenAI.Responses.ResponseCreateParamsNonStreaming) =>
+    client()
+      .responses.stream({ ...params, stream: true })
+      .finalResponse()
+  type Turn = { role: string; content: Record<string, unknown>[] }
+  const sent = () => thinking.requests.at(-1)?.json() as { messages: Turn[] } & Record<string, unknown>
+  const callsOf = ({ output }: OpenAI.Responses.Response) => output.filter((item) => item.type === 'function_call')
+
+  test.each(['thinking/m', 'sandbox/vision'])('works with %s until it has its answer', async (model) => {
+    const first = await say(responses.asked(model, responses.FIRST))
+    const calls = callsOf(first)
+    expect(calls.map(({ name, arguments: said }) => [name, JSON.parse(said)])).toEqual([
+      ['shell', { command: 'ls', workdir: '/src' }],
+      ['view_image', { path: '/src/a.png' }],
+    ])
+    const history = [
+      ...responses.FIRST,
+      ...(first.output as OpenAI.Responses.ResponseInputItem[]),
+      ...responses.results(calls, PIXEL.data),
+    ]
+    const second = await say(responses.asked(model, history))
+    expect([second.status, second.output.at(-1)?.type]).toEqual(['completed', 'message'])
+    expect(second.output_text).toContain('a.png main.ts')
+  })
+
+  test('has its thoughts signed by the vendor, and brings them back to it', async () => {
+    const first = await say(responses.asked('thinking/m', responses.FIRST))
+    const [thought] = first.output
+    if (thought?.type !== 'reasoning') throw new Error('There is no thought.')
+    expect([thought.summary.map(({ text }) => text).join(''), typeof thought.encrypted_content]).toEqual([
+      THOUGHT,
+      'string',
+    ])
+    const calls = callsOf(first)
+    const input = [
+      ...responses.FIRST,
+      ...(first.output as OpenAI.Responses.ResponseInputItem[]),
+      ...responses.results(calls, PIXEL.data),
+    ]
+    // The vendor refuses a turn of calls whose thought or signature is lost.
+    expect((await say(responses.asked('thinking/m', input))).status).toBe('completed')
+    const { messages: said, ...body } = sent()
+    expect(said.map(({ role, content }) => [role, ...content.map(({ type }) => type)])).toEqual([
+      ['user', 'text', 'text'],
+      ['assistant', 'thinking', 'tool_use', 'tool_use'],
+      ['user', 'tool_result', 'tool_result'],
+    ])
+    expect(said[2]?.content).toMatchObject([
+      { tool_use_id: calls[0]?.call_id, content: 'Exit code: 0\nOutput:\na.png main.ts' },
+      { tool_use_id: calls[1]?.call_id, content: [{ type: 'image', source: { data: PIXEL.data } }] },
+    ])
+    expect(body).toMatchObject({
+      stream: true,
+      system: [
+        { text: responses.INSTRUCTIONS },
+        { text: '<permissions>Files may be written below /src.</permissions>' },
+      ],
+      tool_choice: { type: 'auto', disable_parallel_tool_use: false },
+    })
+    expect(body.thinking).toMatchObject({ type: expect.stringMatching(/adaptive|enabled/) })
+    expect(Object.keys(body)).not.toContain('prompt_cache_key')
+  })
+
+  test('sees its tool of free text as a function at the vendor, and a patch of an earlier session as a call', async () => {
+    const input = [...responses.FIRST.slice(0, 2), ...responses.PATCHED, ...responses.FIRST.slice(2)]
+    const { status } = await say(responses.asked('thinking/m', input))
+    expect(status).toBe('completed')
+    const { messages: said, tools } = sent()
+    expect((tools as { name: string }[]).map(({ name }) => name)).toEqual(['shell', 'view_image', 'apply_patch'])
+    const blocks = said.flatMap(({ content }) => content)
+    const use = blocks.find(({ type, name }) => type === 'tool_use' && name === 'apply_patch')
+    expect(JSON.stringify(use?.input)).toContain('*** Add File: b.ts')
+    expect(blocks).toContainEqual(expect.objectContaining({ type: 'tool_result', content: 'Done: A b.ts' }))
+    expect(JSON.stringify(said)).not.toContain('of_another_vendor')
+  })
+
+  test('gets a patch as free text, streamed', async () => {
+    const ask = 'Please call apply_patch.'
+    const running = client().responses.stream({
+      ...responses.asked('thinking/m', [{ role: 'user', content: ask }]),
+      stream: true,
+    })
+    let text = ''
+    for await (const event of running) if (event.type === 'response.custom_tool_call_input.delta') text += event.delta
+    const { output } = await running.finalResponse()
+    const call = output.find((item) => item.type === 'custom_tool_call')
+    expect([call?.name, call?.input, text]).toEqual(['apply_patch', 'Paris', 'Paris'])
+  })
+
+  test('is told of a failure before the stream by its status, and within it by its last event', async () => {
+    const failing = (words: string) => responses.asked('thinking/m', [{ role: 'user', content: words }])
+    expect(await errorOf(say(failing('x\n@sandbox status=429')))).toBeInstanceOf(OpenAI.RateLimitError)
+    const events = await client().responses.create({ ...failing('x\n@sandbox tokens=9 error_after=5'), stream: true })
+    const types: string[] = []
+    const reading = (async () => {
+      for await (const event of events) {
+        types.push(event.type)
+        if (event.type.endsWith('.delta')) thinking.letBreak()
+      }
+    })()
+    const ended = await reading.catch((error: unknown) => error)
+    expect(ended instanceof Error || types.at(-1) === 'response.failed').toBe(true)
+    expect(types).not.toContain('response.completed')
+  })
+})
