@@ -70,5 +70,7 @@ function clientPlace(param: string, { messages, tools = [] }: ChatRequest, place
   const found = part === undefined ? message : content[Number(part)]
   const place = found && places.get(found)
   if (place === undefined) return param
+  // What is one text has nothing within it.
+  if (!place.endsWith(']')) return place
   return `${place}${part !== undefined || rest === '.content' ? rest : ''}`
 }

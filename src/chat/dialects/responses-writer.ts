@@ -62,13 +62,13 @@ export function createResponsesWriter({ head, asked, request, keep, clock }: Wri
   }
   const shownOf = (response: ReturnType<typeof responseOf>) =>
     tells_encrypted ? response : { ...response, output: response.output.map((item) => shown(item, false)) }
-  const told = (type: string, response: ReturnType<typeof responseOf>): string =>
+  const tell = (type: string, response: ReturnType<typeof responseOf>): string =>
     event(type, `"response":${JSON.stringify(shownOf(response))}`)
 
   function begin(): string {
     hasBegun = true
     const response = responseOf({ status: 'in_progress' }, [])
-    return told('response.created', response) + told('response.in_progress', response)
+    return tell('response.created', response) + tell('response.in_progress', response)
   }
 
   /** The answer at its end, by the vendor's last word. */
@@ -116,20 +116,17 @@ export function createResponsesWriter({ head, asked, request, keep, clock }: Wri
     end(usage) {
       const events = (hasBegun ? '' : begin()) + items.end(statusAt(finish))
       const response = finished(usage)
-      return inOneLine(events + told(`response.${response.status}`, response))
+      return inOneLine(events + tell(`response.${response.status}`, response))
     },
     fail(error) {
       const { code, message } = failureOf(error)
-      const param = error.detail.param ?? null
-      // Some clients stop with an error at this event, others at the state of the response: they get both.
-      const begun = hasBegun ? '' : begin()
-      const events = event(
-        'error',
-        `"code":${JSON.stringify(code)},"message":${JSON.stringify(message)},"param":${JSON.stringify(param)}`,
-      )
+      const told = { code, message, param: error.detail.param ?? null }
+      // Some clients stop at this event, by its own members or by those of its `error`; others at the failed response.
+      const fields = JSON.stringify({ ...told, error: { type: error.type, ...told } }).slice(1, -1)
+      const events = (hasBegun ? '' : begin()) + event('error', fields)
       const failed = { status: 'failed', error: { code, message } }
       const output = items.output.map((item) => (item.status === 'in_progress' ? { ...item, status: BROKEN } : item))
-      return inOneLine(begun + events + told('response.failed', responseOf(failed, output)))
+      return inOneLine(events + tell('response.failed', responseOf(failed, output)))
     },
     ...(keep
       ? {
