@@ -3,7 +3,7 @@ import type { Tools } from './find-tools.ts'
 import { coreBusySeconds, cpuSeconds, GATEWAY_CORE, type Group } from './processes.ts'
 import type { Subject, SubjectName } from './subjects.ts'
 
-export const PARTS = ['unary', 'latency', 'streams', 'slow', 'start', 'rest'] as const
+export const PARTS = ['unary', 'latency', 'streams', 'lanes', 'slow', 'start', 'rest'] as const
 export type Part = (typeof PARTS)[number]
 
 export type Plan = {

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { median, show } from './figures.ts'
 import { findTools, type Tools, versionOf } from './find-tools.ts'
+import { measureLanes } from './measure-lanes.ts'
 import { measureLatency, measureStreams, measureUnary } from './measure-load.ts'
 import { measureRest, measureSlow, measureStart } from './measure-state.ts'
 import { type Bench, FULL, PARTS, type Part, QUICK, type Row } from './plan.ts'
@@ -24,6 +25,7 @@ const MEASURES: Record<Part, { title: string; measure: (bench: Bench) => Promise
   unary: { title: 'whole answers', measure: measureUnary },
   latency: { title: 'added latency at a fixed rate', measure: measureLatency },
   streams: { title: 'streams', measure: measureStreams },
+  lanes: { title: 'streams relayed and translated', measure: measureLanes },
   slow: { title: 'many slow streams', measure: measureSlow },
   start: { title: 'start-up', measure: measureStart },
   rest: { title: 'memory at rest', measure: measureRest },

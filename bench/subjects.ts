@@ -10,10 +10,18 @@ export type SubjectName = (typeof SUBJECTS)[number]
 /** The vendor's kinds of answer: a whole one, a stream at once, a stream event by event, a slow stream. */
 export type Answer = 'whole' | 'stream' | 'single' | 'slow'
 const ANSWERS: Answer[] = ['whole', 'stream', 'single', 'slow']
+const MESSAGES = ['messages', 'messages-single']
+
+/** The ways through Gatehouse: the client's dialect is the vendor's, and its events pass or are translated all the same. */
+export const LANES = ['relayed', 'translated'] as const
+export type Lane = (typeof LANES)[number]
+export type Way = { lane: Lane; dialect: 'chat completions' | 'messages'; answer: 'stream' | 'single' }
 
 export type Subject = {
   name: SubjectName
   target: (answer: Answer) => Target
+  /** Where there are lanes: the target of a way. */
+  way?: (way: Way) => Target
   /** Starts a fresh process; undefined where there is none of its own (direct). */
   start: (() => Group) | undefined
   /** Other ways to start it, whose start-up time is worth knowing. */
@@ -164,11 +172,22 @@ http {
 function gatehouse({ dir, vendorPort, gatehouse: { binary, isOurs } }: SubjectParts): Subject {
   const port = freePort()
   const file = join(dir, 'gatehouse.yaml')
-  const models = ANSWERS.map((name) => `  bench/${name}: { targets: [{ provider: vendor, model: ${name} }] }`)
+  const modelsOf = (names: string[], prefix: string, provider: string) =>
+    names.map((name) => `  ${prefix}/${name}: { targets: [{ provider: ${provider}, model: ${name} }] }`)
+  const models = [
+    ...modelsOf(ANSWERS, 'bench', 'vendor'),
+    ...modelsOf(['stream', 'single'], 'translated', 'translated'),
+    ...modelsOf(MESSAGES, 'messages', 'messages'),
+    ...modelsOf(MESSAGES, 'translated', 'messages-translated'),
+  ]
+  const at = `base_url: "http://127.0.0.1:${vendorPort}/v1", key: "\${BENCH_VENDOR_KEY}"`
   writeFileSync(
     file,
     `providers:
-  vendor: { kind: chatcompat, base_url: "http://127.0.0.1:${vendorPort}/v1", key: "\${BENCH_VENDOR_KEY}" }
+  vendor: { kind: chatcompat, ${at} }
+  translated: { kind: chatcompat, ${at}, quirks: { relay: false } }
+  messages: { kind: messages-compat, ${at} }
+  messages-translated: { kind: messages-compat, ${at}, quirks: { relay: false } }
 models:
 ${models.join('\n')}
 `,
@@ -184,6 +203,21 @@ ${models.join('\n')}
   return {
     name: 'gatehouse',
     target: targets(port, 'bench/', { authorization: `Bearer ${TOKEN}` }),
+    way({ lane, dialect, answer }) {
+      const headers = { 'content-type': 'application/json', authorization: `Bearer ${TOKEN}` }
+      if (dialect === 'chat completions') {
+        const model = `${lane === 'relayed' ? 'bench' : 'translated'}/${answer}`
+        return { url: `http://127.0.0.1:${port}/v1/chat/completions`, headers, body: bodyFor(model, true) }
+      }
+      const model = `${lane === 'relayed' ? 'messages' : 'translated'}/${answer === 'single' ? 'messages-single' : 'messages'}`
+      const { messages, ...body } = JSON.parse(bodyFor(model, true))
+      const [{ content: system }, ...others] = messages
+      return {
+        url: `http://127.0.0.1:${port}/v1/messages`,
+        headers,
+        body: JSON.stringify({ ...body, system, messages: others }),
+      }
+    },
     start: () => startGroup({ ...order, command: [binary, 'serve'] }),
     // `npm start` starts what is in this repository, whatever else is being measured.
     alsoStarts: isOurs ? [{ name: 'npm start', start: () => startGroup({ ...order, command: ['npm', 'start'] }) }] : [],

@@ -1,6 +1,14 @@
 /** The benchmark's vendor: a bare TCP server with pre-rendered OpenAI-shaped answers, so that it is never the limit. */
 import type { Socket } from 'bun'
-import { EVENTS_A_STREAM, encode, SLOW_EVENTS, stampedEvent, streamParts, wholeAnswer } from './vendor-answers.ts'
+import {
+  EVENTS_A_STREAM,
+  encode,
+  messagesParts,
+  SLOW_EVENTS,
+  stampedEvent,
+  streamParts,
+  wholeAnswer,
+} from './vendor-answers.ts'
 
 /** Slow streams are spread over the second in as many steps, so that their events do not come as one volley. */
 const SLOTS = 20
@@ -24,6 +32,9 @@ const streamed = {
 const head = encode(parts.head)
 const single = parts.events.map(encode)
 const end = { plain: encode(parts.end), withUsage: encode(parts.usage + parts.end) }
+const message = messagesParts(EVENTS_A_STREAM)
+const messageAtOnce = encode(message.head + message.events.join('') + message.end)
+const messageSingle = { events: message.events.map(encode), end: encode(message.end) }
 const refused = encode('HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
 
 function send(client: Client, bytes: Uint8Array): void {
@@ -37,20 +48,20 @@ function send(client: Client, bytes: Uint8Array): void {
 
 /** Sends every event in a write of its own: one for each open answer, then the next for each. */
 function createSingles() {
-  const open = new Set<{ client: Client; next: number; end: Uint8Array }>()
+  const open = new Set<{ client: Client; next: number; events: Uint8Array[]; end: Uint8Array }>()
   let running = false
   const turn = () => {
     for (const answer of open) {
-      const event = single[answer.next++]
+      const event = answer.events[answer.next++]
       send(answer.client, event ?? answer.end)
       if (!event) open.delete(answer)
     }
     running = open.size > 0
     if (running) setImmediate(turn)
   }
-  return (client: Client, last: Uint8Array) => {
+  return (client: Client, { events, end }: { events: Uint8Array[]; end: Uint8Array }) => {
     send(client, head)
-    open.add({ client, next: 0, end: last })
+    open.add({ client, next: 0, events, end })
     if (running) return
     running = true
     setImmediate(turn)
@@ -90,7 +101,9 @@ function answer(client: Client, body: string): void {
   const usage = body.includes('"include_usage":true')
   if (model === 'whole') send(client, whole)
   else if (model === 'stream') send(client, usage ? streamed.withUsage : streamed.plain)
-  else if (model === 'single') startSingle(client, usage ? end.withUsage : end.plain)
+  else if (model === 'single') startSingle(client, { events: single, end: usage ? end.withUsage : end.plain })
+  else if (model === 'messages') send(client, messageAtOnce)
+  else if (model === 'messages-single') startSingle(client, messageSingle)
   else if (model === 'slow') startSlow(client)
   else send(client, refused)
 }

@@ -76,6 +76,11 @@ export function encode(text: string): Uint8Array {
   return new TextEncoder().encode(text)
 }
 
+/** A messages stream, each event an HTTP chunk of its own. */
+export function messagesParts(count: number): Omit<StreamParts, 'usage'> {
+  return { head: SSE_HEADERS, events: messagesEvents(count).map(httpChunk), end: LAST_CHUNK }
+}
+
 /** A chat-completions stream without HTTP's framing, an event each. */
 export function chatEvents(count: number): string[] {
   const { events, usage, end } = streamParts(count)
