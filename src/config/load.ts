@@ -1,13 +1,16 @@
 /** The only reader of the configuration: file, environment and flags become one frozen value, or every problem is told. */
 import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 import { checkFile } from './check.ts'
 import { type Config, DEFAULT_OUTPUTS, DEFAULT_SERVER, DEFAULT_TASKS, DEFAULT_TIMEOUTS } from './config.ts'
 import { type Environment, type EnvironmentSettings, type Flags, inspectEnvironment } from './environment.ts'
 import type { KnownVendors } from './meaning.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
-import { readYaml } from './read-yaml.ts'
 import type { FileConfig } from './schema.ts'
+
+/** Loaded where there is a file: a gateway without one need not wait for a parser. */
+const require = createRequire(import.meta.url)
 
 /** The file that is read when none is named. */
 export const DEFAULT_FILE = 'gatehouse.yaml'
@@ -36,6 +39,7 @@ export function loadConfig(parts: LoadParts): Config {
     if (problems.length > 0) throw new ConfigError(problems)
     return settled({ settings, path: undefined, file: {} })
   }
+  const { readYaml } = require('./read-yaml.ts') as typeof import('./read-yaml.ts')
   const { config: file, problems: inFile } = checkFile({
     file: name,
     yaml: readYaml(text, environment),
