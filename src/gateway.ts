@@ -12,6 +12,7 @@ import { createMeter } from './chat/meter.ts'
 import { responseRoutes } from './chat/responses-http.ts'
 import { createKeptResponses } from './chat/responses-kept.ts'
 import type { Config } from './config/config.ts'
+import { contentgenEmbeddingRoutes } from './embeddings/contentgen-http.ts'
 import { createEmbeddings } from './embeddings/embeddings.ts'
 import { embeddingsRoute } from './embeddings/http.ts'
 import { createApp, type Peer } from './http/app.ts'
@@ -179,7 +180,11 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         chatRoute({ chat, dialect: messagesDialect(), settings, clock, log }),
         messagesCountRoute({ catalogue, tokenizer, settings, clock }),
       ],
-      texts: [embeddingsRoute({ embeddings, settings, clock }), ...rerankRoutes({ rerank, settings, clock })],
+      texts: [
+        embeddingsRoute({ embeddings, settings, clock }),
+        ...contentgenEmbeddingRoutes({ embeddings, settings, clock }),
+        ...rerankRoutes({ rerank, settings, clock }),
+      ],
       images: imageRoutes({
         images,
         keep: ({ asked: { model, order }, done, operation }, context) => {

@@ -33,14 +33,15 @@ const TOKEN_ERRORS: ErrorCode[] = ['invalid_api_key', 'rate_limit_exceeded']
 const PARAMETER_ERRORS: ErrorCode[] = ['invalid_value']
 
 /** `/v1/models/:model{.+}` -> `/v1/models/{model}`. */
-export const writtenPath = (path: string): string => path.replaceAll(/:(\w+)(\{[^}]*\})?/g, '{$1}')
+export const writtenPath = ({ path, shown }: Pick<Route, 'path' | 'shown'>): string =>
+  shown ?? path.replaceAll(/:(\w+)(\{[^}]*\})?/g, '{$1}')
 
 export function openApiDocument({ routes: all, version }: OpenApiParts): Json {
   const routes = all.filter(({ hidden }) => !hidden)
   const components = createComponents()
   const paths: Record<string, Json> = {}
   for (const route of routes) {
-    const path = writtenPath(route.path)
+    const path = writtenPath(route)
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, components) }
   }
   return {
@@ -83,8 +84,8 @@ function operationOf(route: Route, components: Components): Json {
 }
 
 /** `GET /v1/models/:model` -> `getModelsModel`. */
-function operationId({ method, path }: Route): string {
-  const words = path.replaceAll(/\{[^}]*\}/g, '').split(/[^A-Za-z0-9]+/)
+function operationId({ method, path, shown }: Route): string {
+  const words = (shown ?? path).replaceAll(shown ? /[{}]/g : /\{[^}]*\}/g, '').split(/[^A-Za-z0-9]+/)
   const named = path === '/' ? ['home'] : words.filter((word) => word !== '' && word !== 'v1')
   return method.toLowerCase() + named.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }

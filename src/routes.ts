@@ -36,4 +36,4 @@ export function routeTable({ models, chat, texts, images, tasks, ready, health, 
 const endpointsOf = (routes: Route[]) =>
   routes
     .filter(({ hidden, path }) => !hidden && path.startsWith('/v1/'))
-    .map(({ method, path, operation }) => ({ method, path: writtenPath(path), summary: operation.summary }))
+    .map((route) => ({ method: route.method, path: writtenPath(route), summary: route.operation.summary }))

@@ -78,12 +78,14 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
     'POST /v1/images/variations',
     'POST /v1/messages',
     'POST /v1/messages/count_tokens',
+    'POST /v1/rerank',
     'POST /v1/responses',
     'POST /v1/responses/input_tokens',
-    'POST /v1/rerank',
     'POST /v1/video/generations',
     'POST /v1/video/generations/{task_id}/cancel',
     'POST /v1/videos',
+    'POST /v1beta/models/{model}:batchEmbedContents',
+    'POST /v1beta/models/{model}:embedContent',
     'POST /v2/rerank',
   ])
   expect(document.components.securitySchemes.token).toMatchObject({ type: 'http', scheme: 'bearer' })

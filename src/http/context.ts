@@ -75,6 +75,8 @@ export type Route = {
   method: 'GET' | 'POST' | 'DELETE'
   /** Hono's path syntax; `:model{.+}` takes raw slashes. */
   path: string
+  /** The path as people write it, where the pattern does not tell: `/v1beta/models/{model}:embedContent`. */
+  shown?: string
   /** No token needed: never, or not for a request that is let in by other means, such as a signed link. */
   public?: true | ((context: Context) => boolean)
   /** Left out of the OpenAPI document. */

@@ -37,10 +37,12 @@ export function embedTokens(tokens: readonly number[], dimensions: number): numb
 function featuresOf(text: string): Map<string, number> {
   const features = new Map<string, number>()
   const words = wordsOf(text, MOST_WORDS)
+  // Of a text that has nothing else, the small words are what it says.
+  const hasMore = words.some((word) => !isFiller(word))
   let before: string | undefined
   for (const word of words) {
     const root = stem(word)
-    if (isFiller(word)) {
+    if (hasMore && isFiller(word)) {
       add(features, `word ${root}`, WEIGHTS.filler)
       continue
     }
