@@ -75,6 +75,7 @@ export const PROVIDER_KINDS = [
   'huggingface',
   'kling',
   'luma',
+  'meshy',
   'messages-compat',
   'minimax',
   'mistral',
@@ -85,6 +86,7 @@ export const PROVIDER_KINDS = [
   'responses-compat',
   'runway',
   'togetherai',
+  'tripo',
   'voyage',
   'xai',
 ] as const

@@ -1,4 +1,4 @@
-/** How a vendor of videos is spoken to that takes and gives JSON: one order, many questions, its refusals in our words. */
+/** How a vendor of orders is spoken to that takes and gives JSON: one order, many questions, its refusals in our words. */
 
 import { GatewayError } from '../spec/error.ts'
 import type { FailCode, Json } from '../spec/task.ts'
@@ -45,8 +45,10 @@ export type OrderJson = {
    * task. When the vendor says when to ask again, that is handed on.
    */
   ask(path: string, signal: AbortSignal, read: (answer: JsonRecord) => TaskProgress): Promise<TaskProgress>
+  /** What the vendor answers, refusals too: for those that say by them how a task has ended. */
+  said(path: string, signal: AbortSignal): Promise<{ status: number; payload: unknown }>
   /** Tells the vendor something of a task; resolves when it has agreed. */
-  tell(method: 'DELETE' | 'POST', path: string, signal: AbortSignal): Promise<void>
+  tell(method: 'DELETE' | 'POST' | 'PUT', path: string, signal: AbortSignal): Promise<void>
   /** The headers that hold the key. */
   headers(): Record<string, string>
 } & Reading
@@ -59,10 +61,9 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
   const headers = () => ({ ...dialect.headers?.(), ...settings.headers })
   const reading = createReading(id, secrets)
 
-  type Sent = { method: 'GET' | 'POST' | 'DELETE'; path: string; signal: AbortSignal; order?: OrderRequest }
+  type Sent = { method: 'GET' | 'POST' | 'PUT' | 'DELETE'; path: string; signal: AbortSignal; order?: OrderRequest }
 
-  /** An answer of status 2xx; everything else is thrown. */
-  async function send({ method, path, signal, order }: Sent) {
+  async function exchange({ method, path, signal, order }: Sent) {
     const form = order && isBytes(order.body) ? order.body : undefined
     const answer = await transport.send({
       provider: id,
@@ -82,11 +83,18 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
     const { status } = answer
     const isGood = status >= 200 && status < 300
     const payload = parseJson(isGood ? await answer.text() : await answer.excerpt())
+    return { status, payload, headers: answer.headers }
+  }
+
+  /** An answer of status 2xx; everything else is thrown. */
+  async function send(sent: Sent) {
+    const said = await exchange(sent)
+    const { status, payload } = said
     const meaning = dialect.judge?.(payload, status)
-    if (isGood && meaning === undefined) return { status, payload, headers: answer.headers }
+    if (status >= 200 && status < 300 && meaning === undefined) return said
     const mayBeTaken = dialect.mayBeTaken?.(payload, status) ?? false
-    const said = { status, payload, headers: answer.headers, meaning, mayBeTaken }
-    const error = refused({ provider: id, model: order?.model, ...said, secrets: secrets(), clock })
+    const model = sent.order?.model
+    const error = refused({ provider: id, model, ...said, meaning, mayBeTaken, secrets: secrets(), clock })
     if (error.status >= 500) log.warn('upstream refused', { provider: id, upstream_status: status, error: error.code })
     throw error
   }
@@ -106,6 +114,10 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
       const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN)
       if (progress.status === 'SUCCESS' || progress.status === 'FAILURE' || !(seconds > 0)) return progress
       return { ...progress, retry_after_seconds: seconds }
+    },
+    async said(path, signal) {
+      const { status, payload } = await exchange({ method: 'GET', path, signal })
+      return { status, payload }
     },
     async tell(method, path, signal) {
       await send({ method, path, signal })

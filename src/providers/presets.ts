@@ -179,7 +179,7 @@ export const PRESETS: Record<string, Preset> = {
 
   voyage: { kind: 'voyage', base_url: 'https://api.voyageai.com/v1', key_env: ['VOYAGE_API_KEY'], found_by_key: false },
 
-  // Vendors of videos. They list no models, so a key alone would bring a provider that serves nothing.
+  // Vendors of videos and 3D models. They list no models, so a key alone would bring a provider that serves nothing.
   fal: { kind: 'fal', base_url: 'https://queue.fal.run', key_env: ['FAL_KEY', 'FAL_API_KEY'], found_by_key: false },
   replicate: {
     kind: 'replicate',
@@ -197,6 +197,18 @@ export const PRESETS: Record<string, Preset> = {
     kind: 'black-forest-labs',
     base_url: 'https://api.bfl.ai/v1',
     key_env: ['BFL_API_KEY'],
+    found_by_key: false,
+  },
+  meshy: {
+    kind: 'meshy',
+    base_url: 'https://api.meshy.ai/openapi',
+    key_env: ['MESHY_API_KEY'],
+    found_by_key: false,
+  },
+  tripo: {
+    kind: 'tripo',
+    base_url: 'https://api.tripo3d.ai/v2/openapi',
+    key_env: ['TRIPO_API_KEY'],
     found_by_key: false,
   },
 

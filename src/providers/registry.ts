@@ -11,6 +11,7 @@ import { createContentgenEmbeddings } from './contentgen-compat/embeddings.ts'
 import { contentgenSettings } from './contentgen-compat/settings.ts'
 import { createKling } from './kling.ts'
 import { createLuma } from './luma.ts'
+import { createMeshy } from './meshy.ts'
 import { createMessagesCompat } from './messages-compat/messages-compat.ts'
 import { messagesSettings } from './messages-compat/settings.ts'
 import { PRESETS, type Preset } from './presets.ts'
@@ -19,6 +20,7 @@ import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/settings.ts'
 import { createRunway } from './runway.ts'
 import { createSandbox } from './sandbox/sandbox.ts'
+import { createTripo } from './tripo.ts'
 import type { VendorParts } from './vendor-parts.ts'
 
 export type ProviderParts = VendorParts & {
@@ -42,10 +44,12 @@ const KINDS: { [kind in ProviderKind]: (parts: ProviderParts) => Provider } = {
   },
   kling: createKling,
   luma: createLuma,
+  meshy: createMeshy,
   'messages-compat': (parts) => createMessagesCompat({ ...parts, settings: messagesSettings(parts) }),
   'rerank-compat': (parts) => createRerankCompat({ ...parts, settings: settingsOf(parts) }),
   'responses-compat': (parts) => createResponsesCompat({ ...parts, settings: responsesSettings(parts) }),
   runway: createRunway,
+  tripo: createTripo,
   sandbox: ({ id, clock, manual, media }) => createSandbox({ id, clock, manual, media }),
 }
 

@@ -78,7 +78,7 @@ function read(payload: unknown, status: number): Said | undefined {
 }
 
 /** Errors with a list of typed details are the model's own, and final; others are the queue's, and pass. */
-function readFault(payload: unknown, status: number, reason: string): Said | undefined {
+export function readFault(payload: unknown, status: number, reason: string): Said | undefined {
   const types = typesIn(payload)
   if (types.includes('content_policy_violation')) {
     return { failure: { fail_code: 'content_policy_violation', reason } }

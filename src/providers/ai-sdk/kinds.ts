@@ -1,5 +1,6 @@
 /** The kinds of providers that an AI SDK package serves, one line each. */
 import type { ProviderKind } from '../../config/schema.ts'
+import { createFalThreeD } from '../fal-3d.ts'
 import type { Provider } from '../provider.ts'
 import { createAiSdkVideo } from './ai-sdk-video.ts'
 import { ALIBABA } from './alibaba.ts'
@@ -43,7 +44,7 @@ export const AI_SDK_KINDS = {
   cohere: (parts) => ({ ...createAiSdkChat(parts, COHERE), ...aiSdkTexts(parts, COHERE_TEXTS) }),
   deepinfra: (parts) => createAiSdkChat(parts, DEEPINFRA),
   deepseek: (parts) => createAiSdkChat(parts, DEEPSEEK),
-  fal: (parts) => createAiSdkVideo(parts, FAL),
+  fal: (parts) => ({ ...createAiSdkVideo(parts, FAL), threeD: createFalThreeD(parts) }),
   fireworks: (parts) => ({ ...createAiSdkChat(parts, FIREWORKS), ...aiSdkTexts(parts, FIREWORKS_TEXTS) }),
   google: (parts) => ({ ...createAiSdkVideo(parts, GOOGLE), ...aiSdkTexts(parts, GOOGLE_TEXTS) }),
   'google-vertex': (parts) => ({
