@@ -1,10 +1,12 @@
 /** What clients of the responses dialect send, in the house's words, or refused with their own place and the rule. */
 import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { GatewayError } from '../../spec/error.ts'
 import { checkedRequest, requestOf } from './responses.ts'
 import { carry, PLAIN, uncarry } from './responses-carry.ts'
 import { inClientWords } from './responses-error.ts'
 import type { Places } from './responses-history.ts'
+import { ITEM_TYPES, PASSED_OVER, ResponsesRequest } from './responses-schema.ts'
 
 const parse = (more: object, places?: Places) =>
   requestOf(checkedRequest({ model: 'a/b', input: 'Hello', ...more }), { items: [], ids: [] }, places)
@@ -318,4 +320,21 @@ test('what the house says of a message is said of the client`s item', () => {
   expect(told('tools[0].function.name')[0]).toBe('tools[1].name')
   expect(told('max_tokens')[0]).toBe('max_output_tokens')
   expect(told('seed')[0]).toBe('seed')
+})
+
+describe('the manual', () => {
+  const page = readFileSync(new URL('../../../docs/manual/responses.md', import.meta.url), 'utf8')
+  /** What the first column of the tables names. */
+  const named = new Set(
+    [...page.matchAll(/^\| (.*?) \|/gm)].flatMap(([, first = '']) =>
+      [...first.matchAll(/`(\w+)`/g)].map(([, name]) => name),
+    ),
+  )
+
+  test('tells of every field that is looked at', () => {
+    expect(Object.keys(ResponsesRequest.properties).filter((field) => !named.has(field))).toEqual([])
+  })
+  test('tells of every item', () => {
+    expect([...ITEM_TYPES, ...PASSED_OVER].filter((type) => !named.has(type))).toEqual([])
+  })
 })
