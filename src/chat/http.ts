@@ -32,7 +32,9 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     const sent = (refusal?: GatewayError) =>
       sentBy(dialect.relay, { family: dialect.family, body, request: context.request, refusal })
     try {
-      return { ...(await readWords(body, context)), sent: sent() }
+      const words = await readWords(body, context)
+      // The vendor's bytes are server-sent events.
+      return { ...words, sent: words.framing ? undefined : sent() }
     } catch (thrown) {
       if (!(thrown instanceof GatewayError) || !dialect.relay?.outline) throw thrown
       const untranslated = sent(thrown)

@@ -39,3 +39,15 @@ test('of a text that is too long the beginning stands for the rest, on both side
   for (let added = 0; added < 10 * KEPT_CHARACTERS; added += 1000) sample.add('word '.repeat(200))
   expect(await sample.tokens(letters())).toBe(10 * KEPT_CHARACTERS)
 })
+
+test('text as it stands in JSON is counted as what it says, in its place among the rest', async () => {
+  const all = letters()
+  const sample = createSample()
+  const words = ['Grüße ', '"', '\\', '\n', '世', '\ud83d\ude80']
+  sample.add('<')
+  for (const word of words) sample.addRaw(Buffer.from(JSON.stringify(word).slice(1, -1)).toString('latin1'))
+  sample.add('>')
+  for (let count = 0; count < 200; count++) sample.addRaw('a')
+  await sample.tokens(all)
+  expect(all.asked).toEqual([[`<${words.join('')}>${'a'.repeat(200)}`]])
+})

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createSseParser, type SseEvent, SseTooLong } from './sse.ts'
+import { createSseBlocks, createSseParser, readSseBlock, type SseEvent, SseTooLong } from './sse.ts'
 
 const encode = (text: string) => new TextEncoder().encode(text)
 
@@ -126,5 +126,49 @@ describe('the size of an event', () => {
 
   test('many events, each within the limit, are no trouble', () => {
     expect(read([encode('data: 45678\n\n'.repeat(100))], LIMIT)).toHaveLength(100)
+  })
+})
+
+describe('events kept as they came', () => {
+  /** The text of all events of a body that arrives in these pieces. */
+  function keep(pieces: Uint8Array[], limit?: number): string {
+    const blocks = createSseBlocks(limit)
+    const text = pieces.map((piece) => blocks.push(piece)).join('') + blocks.end()
+    return Buffer.from(text, 'latin1').toString()
+  }
+  const eventsIn = (text: string) =>
+    text
+      .split('\n\n')
+      .map(readSseBlock)
+      .filter((block) => block !== undefined)
+      .map(({ event, data }): SseEvent => ({ event, data }))
+  const KEPT = BODY.slice(1).replaceAll('\r\n', '\n').replaceAll('\r', '\n')
+
+  test('are the bytes that came, with one kind of line end and without a mark', () => {
+    expect(keep([encode(BODY)])).toBe(KEPT)
+    expect(eventsIn(KEPT)).toEqual(SAID)
+  })
+
+  test('are the same however they are cut, and come no later than their end', () => {
+    const bytes = encode(BODY)
+    expect(keep(Array.from(bytes, (byte) => new Uint8Array([byte])))).toBe(KEPT)
+    for (let at = 0; at <= bytes.length; at++) expect(keep([bytes.slice(0, at), bytes.slice(at)])).toBe(KEPT)
+    expect(createSseBlocks().push(encode('data: a\n\ndata: b'))).toBe('data: a\n\n')
+  })
+
+  test('bytes that are no UTF-8 come out as they went in', () => {
+    const bytes = new Uint8Array([...encode('data: '), 0xff, 0xfe, 0x80, ...encode('\n\n')])
+    expect(Buffer.from(createSseBlocks().push(bytes), 'latin1')).toEqual(Buffer.from(bytes))
+  })
+
+  test('an event that the end of the body closes is whole', () => {
+    expect(keep([encode('data: a')])).toBe('data: a\n\n')
+    expect(keep([encode('data: a\n')])).toBe('data: a\n\n')
+    expect(keep([encode('\n\n\n')])).toBe('\n\n\n')
+  })
+
+  test('one that grows past the limit is refused, and one at the limit is not', () => {
+    expect(keep([encode('data: 34567'), encode('\n\n')], 11)).toBe('data: 34567\n\n')
+    expect(() => keep([encode('data: 345'), encode('678')], 11)).toThrow(SseTooLong)
   })
 })

@@ -165,7 +165,10 @@ export function readSseBlock(block: string): { event: string; data: string; isPl
       isPlain &&= data === undefined
       data = data === undefined ? value : `${data}\n${value}`
     } else if (line.startsWith('event:')) event = line.slice(line.charCodeAt(6) === 32 ? 7 : 6)
-    else if (line !== '') isPlain = false
+    else if (line !== '') {
+      isPlain = false
+      if (line === 'data') data = data === undefined ? '' : `${data}\n`
+    }
   }
   return data === undefined ? undefined : { event, data, isPlain }
 }

@@ -42,8 +42,8 @@ function createMessagesStream({ head, faults }: RelayParts): RelayStream {
   const blocks = createSseBlocks()
   const reader = createEventReader(head)
   const model = toBytes(JSON.stringify(head.model))
-  /** How an event begins that adds a piece of text to the block of which the last one did. */
-  let known = ''
+  /** What stands around the piece of text that an event adds to the block to which the last one did. */
+  let known: Around | undefined
 
   /** What the client gets for an event, given how it came. */
   function read(event: string, step: RelayStep, atEnd: boolean): string {
@@ -69,7 +69,7 @@ function createMessagesStream({ head, faults }: RelayParts): RelayStream {
     const chunk = reader.take({ ...payload, type })
     if (chunk) step.heard.push(chunk)
     // Only what the reader counts as text may pass it by from here on.
-    known = chunk && type === 'content_block_delta' && said.isPlain ? beginningOf(event, payload) : ''
+    known = chunk && type === 'content_block_delta' && said.isPlain ? aroundText(event, payload) : undefined
     const data = withWhatIsMissing(said.data, payload, type)
     if (data === said.data && said.isPlain && said.event === type) return event
     return `event: ${toBytes(type)}\ndata: ${data}\n\n`
@@ -98,12 +98,14 @@ function createMessagesStream({ head, faults }: RelayParts): RelayStream {
     let passing = 0
     let at = 0
     while (at < text.length && !step.isDone && !step.failure) {
-      if (known !== '' && text.startsWith(known, at)) {
-        const from = at + known.length
+      if (known && text.startsWith(known.before, at)) {
+        const from = at + known.before.length
         const quote = closingQuote(text, from)
-        said.push(text.slice(from, quote))
-        at = text.indexOf('\n\n', quote) + 2
-        continue
+        if (quote !== -1 && text.startsWith(known.after, quote)) {
+          said.push(text.slice(from, quote))
+          at = quote + known.after.length
+          continue
+        }
       }
       const end = text.indexOf('\n\n', at) + 2
       const event = text.slice(at, end)
@@ -138,16 +140,18 @@ function createMessagesStream({ head, faults }: RelayParts): RelayStream {
   }
 }
 
-/** How this event begins, up to its piece of text; '' where that is not certain. */
-function beginningOf(event: string, { delta }: JsonRecord): string {
+type Around = { before: string; after: string }
+
+/** undefined where it is not certain. */
+function aroundText(event: string, { delta }: JsonRecord): Around | undefined {
   const member = isRecord(delta) && typeof delta.type === 'string' ? TEXT_OF[delta.type] : undefined
-  if (member === undefined) return ''
+  if (member === undefined) return undefined
   const found = new RegExp(`"${member}": ?"`).exec(event) // with and without a space after the colon
-  if (!found) return ''
-  const beginning = event.slice(0, found.index + found[0].length)
-  const tried = readSseBlock(beginning + TRIAL + event.slice(closingQuote(event, beginning.length)))
-  const payload = parseJson(tried?.data ?? '')
-  return isRecord(payload) && isRecord(payload.delta) && payload.delta[member] === TRIAL ? beginning : ''
+  if (!found) return undefined
+  const from = found.index + found[0].length
+  const [before, after] = [event.slice(0, from), event.slice(closingQuote(event, from))]
+  const payload = parseJson(readSseBlock(before + TRIAL + after)?.data ?? '')
+  return isRecord(payload) && isRecord(payload.delta) && payload.delta[member] === TRIAL ? { before, after } : undefined
 }
 
 const TRIAL = 'gatehouse-text'

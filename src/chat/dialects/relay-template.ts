@@ -75,7 +75,7 @@ function apply(template: Template, text: string, at: number): Passed | undefined
   for (;;) {
     const quote = closingQuote(text, from)
     // An empty piece may be told otherwise than a full one.
-    if (quote === from || !text.startsWith(after, quote)) break
+    if (quote === from || quote === -1 || !text.startsWith(after, quote)) break
     said.push(text.slice(from, quote))
     end = quote + after.length
     if (!text.startsWith(between, quote)) break
@@ -89,7 +89,7 @@ function apply(template: Template, text: string, at: number): Passed | undefined
 function applyPadded({ before, after, last = '', told }: Template, text: string, at: number): Passed | undefined {
   const from = at + before.length
   const quote = closingQuote(text, from)
-  if (quote === from || !text.startsWith(after, quote)) return undefined
+  if (quote === from || quote === -1 || !text.startsWith(after, quote)) return undefined
   const said = text.slice(from, quote)
   const end = quote + after.length
   const close = closingQuote(text, end)

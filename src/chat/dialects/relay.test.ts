@@ -157,6 +157,18 @@ describe('messages', () => {
     expect(text).toBe(put(came))
   })
 
+  test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
+    const good = delta({ type: 'text_delta', text: 'a' })
+    for (const bad of [
+      good.replace('"a"}}', '"a'),
+      good.replace('"a"}}', '"a"} }]'),
+      good.replace('"a"}}', '"a\\"}}'),
+    ]) {
+      const { text, failure } = relayed(messagesRelay, [bytes(start + good + good + bad + stop)])
+      expect([failure?.code, text]).toEqual(['bad_upstream_response', put(start + good + good)])
+    }
+  })
+
   test('cut after any byte, it is an error or it is complete', () => {
     const all = bytes(start + delta({ type: 'text_delta', text: 'Hi' }) + stop)
     const complete = new TextDecoder().decode(all).indexOf('event: message_stop')
@@ -347,6 +359,14 @@ describe('chat completions', () => {
       const { text, failure } = relayed(chatcompatRelay, [all.slice(0, end)])
       expect([end, failure?.code]).toEqual([end, end < came.length - 2 ? 'upstream_cut' : undefined])
       if (!failure) expect(text).toBe(put(came) + DONE)
+    }
+  })
+
+  test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
+    const good = event({ content: 'a' })
+    for (const bad of [good.replace('"a"}', '"a'), good.replace('"a"}', '"a"}}'), good.replace('"a"}', '"a\\"}')]) {
+      const { text, failure } = relayed(chatcompatRelay, [bytes(role + good + good + bad + event({}, 'stop') + DONE)])
+      expect([failure?.code, text]).toEqual(['bad_upstream_response', put(role + good + good)])
     }
   })
 
