@@ -1,0 +1,294 @@
+/** What is known to break real clients, each in a test of its own; what is not here is with the client's own tests. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { createAnthropic } from '@ai-sdk/anthropic'
+import Anthropic from '@anthropic-ai/sdk'
+import { ChatOpenAI, customTool, OpenAIEmbeddings } from '@langchain/openai'
+import { generateText } from 'ai'
+import Anthropic0 from 'anthropic-sdk-0'
+import OpenAI from 'openai'
+import OpenAI6 from 'openai-6'
+import { startGateway } from './kit/gateway.ts'
+import { openPort, type Port } from './kit/served.ts'
+import { chunk, chunks, startVendor, stream, usageChunk, type Vendor } from './kit/vendor.ts'
+
+let vendor: Vendor
+let port: Port
+beforeAll(async () => {
+  Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })
+  vendor = startVendor()
+  port = await openPort({ providers: { v: { base_url: vendor.url, key: 'k' } }, models: { 'v/m': {} } })
+})
+afterAll(async () => {
+  await port.close()
+  await vendor.stop()
+})
+
+const origin = () => port.url.replace(/\/v1$/, '')
+
+/** The dialects as they stand on the wire: where a stream is asked for, and what its events must be. */
+type Face = {
+  path: string
+  body: Record<string, unknown>
+  /** Whether events have names, which then are those in their data. */
+  isNamed: boolean
+  /** The end that clients wait for. */
+  end: RegExp
+  /** How a failure in mid-stream begins. */
+  failure: RegExp
+}
+const FACES: Record<string, Face> = {
+  chatcompat: {
+    path: '/v1/chat/completions',
+    body: { messages: [{ role: 'user', content: 'Hello' }], stream: true },
+    isNamed: false,
+    end: /data: \[DONE\]\n\n$/,
+    failure: /^data: \{"error":\{"message":"/,
+  },
+  'messages-compat': {
+    path: '/v1/messages',
+    body: { max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }], stream: true },
+    isNamed: true,
+    end: /event: message_stop\ndata: \{"type":"message_stop"\}\n\n$/,
+    failure: /^event: error\ndata: \{"type":"error","error":\{"type":"\w+","message":"/,
+  },
+  'chatcompat-response': {
+    path: '/v1/responses',
+    body: { input: 'Hello', stream: true, store: false },
+    isNamed: true,
+    end: /event: response\.completed\ndata: [^\n]+\n\n$/,
+    failure: /^event: response\.failed\ndata: \{"type":"response\.failed","sequence_number":\d+,"response":\{/,
+  },
+}
+const NAMES = Object.keys(FACES)
+const faceOf = (name: string): Face => {
+  const face = FACES[name]
+  if (!face) throw new Error(`There is no dialect ${name}.`)
+  return face
+}
+const ask = (name: string, more: object = {}) => {
+  const { path, body } = faceOf(name)
+  return port.house.call(path, { json: { model: 'v/m', ...body, ...more } })
+}
+const blocksOf = (text: string): string[] => text.split('\n\n').filter(Boolean)
+const dataOf = (block: string): string => /^data: (.*)$/m.exec(block)?.[1] ?? ''
+
+describe.each(NAMES)('a stream of the dialect %s', (name) => {
+  const { isNamed, end, failure } = faceOf(name)
+
+  test('is of whole events: at most a name, and one line of JSON; no id and no retry', async () => {
+    vendor.answer(stream([': comment\n\nid: 7\nretry: 5\n', ...chunks('Hel', 'lo\n\nyou', '')]))
+    const response = await ask(name)
+    expect(response.headers.get('content-type')).toStartWith('text/event-stream')
+    const blocks = blocksOf(await response.text()).filter((block) => block !== 'data: [DONE]')
+    expect(blocks.length).toBeGreaterThan(3)
+    for (const block of blocks) {
+      expect(block).toMatch(isNamed ? /^event: [\w.]+\ndata: \{[^\n]*\}$/ : /^data: \{[^\n]*\}$/)
+      const { type, error } = JSON.parse(dataOf(block)) as { type?: string; error?: unknown }
+      if (isNamed) expect(block).toStartWith(`event: ${type}\n`)
+      // The Python client takes any event for a failure whose `error` is true to it.
+      expect(error ?? null).toBeNull()
+    }
+  })
+
+  test(`says [DONE] ${name === 'chatcompat' ? 'at its end' : 'nowhere: its clients read it as JSON'}`, async () => {
+    const text = await (await ask(name)).text()
+    expect(text).toMatch(end)
+    expect(text.split('[DONE]').length - 1).toBe(name === 'chatcompat' ? 1 : 0)
+  })
+
+  test('that fails in its middle says so in the form that its clients know, and has no good end', async () => {
+    vendor.answer(stream([chunk({ role: 'assistant', content: 'Hel' }), { error: { message: 'broken' } }]))
+    const blocks = blocksOf(await (await ask(name)).text())
+    expect(blocks.at(-1)).toMatch(failure)
+    expect(blocks.join('\n\n')).not.toMatch(/\[DONE\]|message_stop|response\.completed/)
+  })
+
+  test('is kept open by comments that are blocks of their own, before its first event and after it', async () => {
+    const opened = Promise.withResolvers<void>()
+    const closed = Promise.withResolvers<void>()
+    const [first, ...rest] = chunks('Hello')
+    const slow = startVendor(stream([opened.promise, first ?? {}, closed.promise, ...rest]))
+    const house = await startGateway({ providers: { v: { base_url: slow.url } }, models: { 'v/m': {} } })
+    const { path, body } = faceOf(name)
+    const coming = house.call(path, { json: { model: 'v/m', ...body } })
+    await slow.request()
+    house.clock.advance(15_000)
+    const reader = ((await coming).body as ReadableStream<Uint8Array>).getReader()
+    const decoder = new TextDecoder()
+    const next = async () => decoder.decode((await reader.read()).value)
+    const waiting = next()
+    house.clock.advance(15_000)
+    expect(await waiting).toBe(': keep-alive\n\n')
+    opened.resolve()
+    expect(await next()).toMatch(/^(event|data): /)
+    const silent = next()
+    house.clock.advance(15_000)
+    expect(await silent).toBe(': keep-alive\n\n')
+    closed.resolve()
+    let text = ''
+    for (let piece = await next(); piece !== ''; piece = await next()) text += piece
+    expect(text).toMatch(end)
+    await house[Symbol.asyncDispose]()
+    await slow.stop()
+  })
+})
+
+test('a client of chat completions that asked for no usage gets no chunk of it, whatever the vendor sends', async () => {
+  vendor.answer(stream([chunk({ role: 'assistant', content: 'Hi' }), chunk({}, 'stop'), usageChunk()]))
+  expect(await (await ask('chatcompat')).text()).not.toContain('"usage":{')
+  vendor.answer(stream([chunk({ role: 'assistant', content: 'Hi' }), chunk({}, 'stop'), usageChunk()]))
+  const text = await (await ask('chatcompat', { stream_options: { include_usage: true } })).text()
+  expect(text.split('"usage":{').length - 1).toBe(1)
+})
+
+/** Every family's own path, and a body that it refuses. */
+const FAMILIES: [path: string, body: object][] = [
+  ['/v1/chat/completions', {}],
+  ['/v1/responses', {}],
+  ['/v1/messages', {}],
+  ['/v1/messages/count_tokens', {}],
+  ['/v1/responses/input_tokens', {}],
+  ['/v1/embeddings', {}],
+  ['/v1/rerank', {}],
+  ['/v1/images/generations', {}],
+  ['/v1/3d/generations', {}],
+  ['/v1/video/generations', {}],
+  ['/v1/videos', {}],
+]
+test.each(FAMILIES)(
+  '%s tells a refusal in an object "error" with a message, and so a wrong token',
+  async (path, json) => {
+    for (const [status, headers] of [
+      [400, {}],
+      [401, { authorization: 'Bearer sk-wrong' }],
+    ] as const) {
+      const response = await port.house.call(path, { json, headers })
+      const { error } = (await response.json()) as { error: { message: string } }
+      expect([response.status, typeof error.message, error.message.length > 10]).toEqual([status, 'string', true])
+      expect(response.headers.get('x-request-id')).toMatch(/^req_/)
+    }
+  },
+)
+
+describe('the packages of the messages dialect', () => {
+  const MAJORS = [
+    ['1', Anthropic, { authorization: 'Bearer', 'anthropic-version': '2026-10-21' }],
+    ['0', Anthropic0 as unknown as typeof Anthropic, { 'x-api-key': 'sk-', 'anthropic-version': '2023-06-01' }],
+  ] as const
+
+  test.each(MAJORS)(
+    'major %s brings its key and its version in its own way, and reads its request id',
+    async (_, Sdk, says) => {
+      port.requests.length = 0
+      const client = new Sdk({ apiKey: port.token, baseURL: origin(), maxRetries: 0 })
+      const message = { model: 'v/m', max_tokens: 9, messages: [{ role: 'user' as const, content: 'Hello' }] }
+      const { data, request_id } = await client.messages.create(message).withResponse()
+      expect([data.content[0]?.type, request_id]).toEqual(['text', expect.stringMatching(/^req_/)])
+      await client.beta.messages.create(message)
+      expect(port.requests.map(({ path }) => path)).toEqual(['/v1/messages', '/v1/messages'])
+      for (const { headers } of port.requests) {
+        for (const [name, value] of Object.entries(says)) expect(headers.get(name)).toStartWith(value)
+      }
+    },
+  )
+
+  test('of which @ai-sdk/anthropic asks a model that it does not know for 4096 tokens: the vendor gets that limit', async () => {
+    const provider = createAnthropic({ baseURL: port.url, apiKey: port.token })
+    const count = vendor.requests.length
+    await generateText({ model: provider('v/m'), prompt: 'Hello', maxRetries: 0 })
+    expect(vendor.requests[count]?.json()).toMatchObject({ max_tokens: 4096 })
+  })
+})
+
+test('@langchain/openai goes to responses by itself for a tool of free text, and is answered there', async () => {
+  port.requests.length = 0
+  const model = new ChatOpenAI({
+    model: 'sandbox/general',
+    apiKey: port.token,
+    configuration: { baseURL: port.url },
+    maxRetries: 0,
+  })
+  const tool = customTool(async () => 'noted', { name: 'note', description: 'Takes a note.' })
+  const { tool_calls } = await model.bindTools([tool]).invoke('Please call note with a word.')
+  expect(port.requests.map(({ path }) => path)).toEqual(['/v1/responses'])
+  expect(tool_calls?.map(({ name }) => name)).toEqual(['note'])
+})
+
+describe('embeddings, which the packages ask for in base64 unless they are told otherwise', () => {
+  const TEXTS = ['a gate', 'a house of five floors']
+  const MAJORS = [
+    ['7', OpenAI],
+    ['6', OpenAI6 as unknown as typeof OpenAI],
+  ] as const
+  const wanted = async () => {
+    const response = await port.house.call('/v1/embeddings', {
+      json: { model: 'sandbox/embedding', input: TEXTS, encoding_format: 'float' },
+    })
+    const { data } = (await response.json()) as { data: { embedding: number[] }[] }
+    return data.map(({ embedding }) => [...new Float32Array(embedding)])
+  }
+
+  test.each(MAJORS)('openai %s reads the numbers that were meant', async (_, Sdk) => {
+    const client = new Sdk({ baseURL: port.url, apiKey: port.token, maxRetries: 0 })
+    const { data } = await client.embeddings.create({ model: 'sandbox/embedding', input: TEXTS })
+    expect(data[0]?.embedding.length).toBeGreaterThan(10)
+    expect(data.map(({ embedding }) => [...embedding])).toEqual(await wanted())
+  })
+
+  test('@langchain/openai does so too', async () => {
+    const embeddings = new OpenAIEmbeddings({
+      model: 'sandbox/embedding',
+      apiKey: port.token,
+      configuration: { baseURL: port.url },
+      maxRetries: 0,
+    })
+    expect(await embeddings.embedDocuments(TEXTS)).toEqual(await wanted())
+  })
+
+  test('the bytes are those of little-endian numbers of 32 bits', async () => {
+    const response = await port.house.call('/v1/embeddings', {
+      json: { model: 'sandbox/embedding', input: TEXTS[0], encoding_format: 'base64' },
+    })
+    const { data } = (await response.json()) as { data: { embedding: string }[] }
+    const bytes = Buffer.from(data[0]?.embedding ?? '', 'base64')
+    const [first] = await wanted()
+    expect(first?.map((_, index) => bytes.readFloatLE(index * 4))).toEqual(first)
+  })
+})
+
+test('a task that fails for want of quota is a FAILURE told with 200, never a 402 or 429 to who asks about it', async () => {
+  const order = { model: 'sandbox/text-to-video', prompt: 'A boat.\n@sandbox fail=insufficient_quota queue_ms=0 render_ms=1' }
+  const submitted = await port.house.call('/v1/video/generations', { json: order })
+  const { task_id } = ((await submitted.json()) as { data: { task_id: string } }).data
+  const statuses = new Set<number>()
+  let task: { status: string; fail_code?: string } = { status: '' }
+  while (task.status !== 'FAILURE' && task.status !== 'SUCCESS') {
+    const response = await port.house.call(`/v1/video/generations/${task_id}?wait=20`)
+    statuses.add(response.status)
+    task = ((await response.json()) as { data: typeof task }).data
+  }
+  expect([task.status, task.fail_code, [...statuses]]).toEqual(['FAILURE', 'insufficient_quota', [200]])
+})
+
+test('a short wait for a vendor that limits requests is told in whole seconds, which every client waits', async () => {
+  const answers = await Promise.all(
+    ['7', '1.2', '0'].map(async (seconds) => {
+      const limited = startVendor()
+      limited.otherwise(async (wire) => {
+        const body = '{"error":{"message":"slow"}}'
+        await wire.write(
+          `HTTP/1.1 429 Too Many\r\nretry-after: ${seconds}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+        )
+      })
+      const house = await startGateway({ providers: { v: { base_url: limited.url } }, models: { 'v/m': {} } })
+      const response = await house.chat({ model: 'v/m', messages: [{ role: 'user', content: 'x' }] })
+      await house[Symbol.asyncDispose]()
+      await limited.stop()
+      return [response.status, response.headers.get('retry-after')]
+    }),
+  )
+  for (const [status, seconds] of answers) {
+    expect(status).toBe(429)
+    expect(seconds).toMatch(/^\d+$/)
+  }
+})
