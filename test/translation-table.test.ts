@@ -1,0 +1,206 @@
+/**
+ * What becomes of each field of a chat request before each kind of vendor: sent, left out, or refused by name. Seen, not
+ * said: each field is sent through the whole gateway, and what the vendor was asked is compared with what it is asked
+ * without the field. The manual's table is what was seen; GATEHOUSE_WRITE_TABLES=1 writes it anew.
+ */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { ProviderKind } from '../src/config/schema.ts'
+import { ChatRequest } from '../src/spec/chat-request.ts'
+import { startGateway, type TestGateway } from './kit/gateway.ts'
+import { failure, startVendor, type Vendor } from './kit/vendor.ts'
+
+type Column = { kind: ProviderKind; model: string; base: string; group: 'native' | 'package' }
+
+/** Models of names that each kind knows as one of today's. */
+const COLUMNS: Column[] = [
+  { kind: 'chatcompat', model: 'some-model', base: '/v1', group: 'native' },
+  { kind: 'messages-compat', model: 'claude-opus-5', base: '', group: 'native' },
+  { kind: 'responses-compat', model: 'gpt-6-sol', base: '/v1', group: 'native' },
+  { kind: 'contentgen-compat', model: 'gemini-3-flash', base: '/v1beta', group: 'native' },
+  { kind: 'amazon-bedrock', model: 'eu.anthropic.claude-sonnet-4-20250514-v1:0', base: '', group: 'package' },
+  { kind: 'google-vertex', model: 'gemini-3-flash', base: '/v1/publishers/google', group: 'package' },
+  { kind: 'azure', model: 'my-deployment', base: '/openai', group: 'package' },
+  { kind: 'mistral', model: 'mistral-large-latest', base: '/v1', group: 'package' },
+  { kind: 'cohere', model: 'command-a-reasoning-08-2025', base: '/v2', group: 'package' },
+  { kind: 'xai', model: 'grok-4-1', base: '/v1', group: 'package' },
+  { kind: 'groq', model: 'openai/gpt-oss-120b', base: '/openai/v1', group: 'package' },
+  { kind: 'deepseek', model: 'deepseek-v4-pro', base: '/v1', group: 'package' },
+]
+
+const TOOL = {
+  type: 'function',
+  function: {
+    name: 'look',
+    description: 'Looks.',
+    parameters: { type: 'object', properties: { what: { type: 'string' } } },
+  },
+}
+const SCHEMA = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'], additionalProperties: false }
+const PIXEL =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const PDF = `data:application/pdf;base64,${Buffer.from('%PDF-1.4 x').toString('base64')}`
+const WAV = Buffer.from('RIFF0000WAVEfmt ').toString('base64')
+
+type Probe = {
+  what: string
+  /** The fields of the request that it is about. */
+  fields: (keyof typeof ChatRequest.properties)[]
+  body: Record<string, unknown>
+  /** What the comparison has as well. */
+  beside?: Record<string, unknown>
+}
+
+const said = (content: unknown) => ({ messages: [{ role: 'user', content }] })
+const withPart = (part: object) => said([{ type: 'text', text: 'Hello' }, part])
+const field = (
+  name: keyof typeof ChatRequest.properties,
+  value: unknown,
+  beside: Record<string, unknown> = {},
+): Probe => ({
+  what: `\`${name}\``,
+  fields: [name],
+  body: { [name]: value },
+  beside,
+})
+const tools = { tools: [TOOL] }
+
+const PROBES: Probe[] = [
+  { what: 'images', fields: ['messages'], body: withPart({ type: 'image_url', image_url: { url: PIXEL } }) },
+  {
+    what: 'sound',
+    fields: ['messages'],
+    body: withPart({ type: 'input_audio', input_audio: { data: WAV, format: 'wav' } }),
+  },
+  {
+    what: 'files (PDF)',
+    fields: ['messages'],
+    body: withPart({ type: 'file', file: { file_data: PDF, filename: 'a.pdf' } }),
+  },
+  field('tools', [TOOL]),
+  { ...field('tool_choice', 'required', tools), what: '`tool_choice: required`' },
+  {
+    ...field('tool_choice', { type: 'function', function: { name: 'look' } }, tools),
+    what: '`tool_choice` of one function',
+  },
+  field('parallel_tool_calls', false, tools),
+  {
+    what: '`functions`, `function_call`',
+    fields: ['functions', 'function_call'],
+    body: { functions: [TOOL.function] },
+  },
+  { ...field('response_format', { type: 'json_object' }), what: '`response_format: json_object`' },
+  {
+    ...field('response_format', { type: 'json_schema', json_schema: { name: 'a', schema: SCHEMA, strict: true } }),
+    what: '`response_format: json_schema`',
+  },
+  field('max_tokens', 77),
+  field('max_completion_tokens', 77),
+  field('temperature', 0.3),
+  field('top_p', 0.3),
+  field('top_k', 7),
+  field('frequency_penalty', 0.3),
+  field('presence_penalty', 0.3),
+  field('repetition_penalty', 1.2),
+  field('seed', 7),
+  field('stop', ['END']),
+  { ...field('n', 2), what: '`n` above 1' },
+  field('logprobs', true),
+  field('top_logprobs', 3, { logprobs: true }),
+  field('logit_bias', { 50256: -100 }),
+  field('reasoning_effort', 'low'),
+  field('reasoning_budget', 2048),
+  field('reasoning_summary', 'detailed'),
+  field('thinking_enabled', true),
+  field('web_search', { enable: true }),
+  field('web_search_options', {}),
+  field('verbosity', 'low'),
+  field('user', 'u-1'),
+  field('safety_identifier', 's-1'),
+  field('metadata', { a: 'b' }),
+  field('store', true),
+  field('service_tier', 'flex'),
+  field('prediction', { type: 'content', content: 'x' }),
+  field('prompt_cache_key', 'k'),
+  field('prompt_cache_options', { ttl: '24h' }),
+  field('modalities', ['text', 'audio'], {}),
+  field('audio', { voice: 'alloy', format: 'mp3' }, { modalities: ['text', 'audio'] }),
+]
+
+/** What every request has, or what only says how it is answered, or what is explained in words. */
+const NOT_PROBED = ['model', 'messages', 'stream', 'stream_options', 'provider_options', 'function_call']
+
+let vendor: Vendor
+let house: TestGateway
+beforeAll(async () => {
+  vendor = startVendor()
+  vendor.otherwise(failure(500))
+  const providers = COLUMNS.map(({ kind, base }) => [kind, { kind, base_url: vendor.origin + base, key: 'k' }])
+  const models = COLUMNS.map(({ kind, model }) => [
+    `${kind}/m`,
+    { targets: [{ provider: kind, model }], fields: ['repetition_penalty', 'thinking_enabled', 'web_search'] },
+  ])
+  house = await startGateway({
+    sandbox: false,
+    providers: Object.fromEntries(providers),
+    models: Object.fromEntries(models),
+  })
+})
+afterAll(async () => {
+  await house[Symbol.asyncDispose]()
+  await vendor.stop()
+})
+
+type Fate = 'sent' | 'left out' | 'refused'
+
+/** What the vendor is asked, without what differs from request to request; undefined: nothing, it was refused. */
+async function askedOf({ kind }: Column, body: Record<string, unknown>): Promise<string | undefined> {
+  const first = vendor.requests.length
+  const json = { model: `${kind}/m`, ...said('Hello'), ...body }
+  const response = await house.chat(json)
+  const { error } = (await response.json()) as { error: { code: string; message: string; param: string | null } }
+  const request = vendor.requests[first]
+  if (request) return request.body
+  expect([kind, error.code]).toEqual([kind, expect.stringMatching(/^unsupported_(parameter|value)$/)])
+  expect([kind, error.param]).not.toEqual([kind, null])
+  return undefined
+}
+
+async function fateOf(column: Column, { body, beside = {} }: Probe): Promise<Fate> {
+  const without = await askedOf(column, beside)
+  const asked = await askedOf(column, { ...beside, ...body })
+  if (asked === undefined) return 'refused'
+  return asked === without ? 'left out' : 'sent'
+}
+
+test('every field of a chat request is looked at', () => {
+  const looked = new Set([...NOT_PROBED, ...PROBES.flatMap(({ fields }) => fields)])
+  expect(Object.keys(ChatRequest.properties).filter((name) => !looked.has(name))).toEqual([])
+})
+
+test('the tables of the manual are what was seen', async () => {
+  const tables: string[] = []
+  for (const group of ['native', 'package'] as const) {
+    const columns = COLUMNS.filter((column) => column.group === group)
+    const rows = [
+      ['', ...columns.map(({ kind }) => `\`${kind}\``)],
+      ['---', ...columns.map(() => '---')],
+    ]
+    for (const probe of PROBES) {
+      const row = [probe.what]
+      for (const column of columns) row.push(await fateOf(column, probe))
+      rows.push(row)
+    }
+    tables.push(rows.map((row) => `| ${row.join(' | ')} |`).join('\n'))
+  }
+  const [native, packages] = tables
+  const made = `${START}\n\n${native}\n\n### Kinds of the AI SDK's packages\n\n${packages}\n\n${END}`
+  const page = readFileSync(PAGE, 'utf8')
+  const [head, tail] = [page.slice(0, page.indexOf(START)), page.slice(page.indexOf(END) + END.length)]
+  if (process.env.GATEHOUSE_WRITE_TABLES) writeFileSync(PAGE, head + made + tail)
+  expect(readFileSync(PAGE, 'utf8')).toBe(head + made + tail)
+}, 60_000)
+
+const PAGE = new URL('../docs/manual/translation.md', import.meta.url)
+const START = '<!-- Made by test/translation-table.test.ts; see there. -->'
+const END = '<!-- End of what is made. -->'
