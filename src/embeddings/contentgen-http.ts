@@ -6,7 +6,9 @@ import type { Context, Operation, Route } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.ts'
-import { BatchEmbedRequest, EmbedContentRequest, parseContents } from './contentgen-parse.ts'
+import type { EmbeddingRequest } from '../spec/embedding-request.ts'
+import { GatewayError } from '../spec/error.ts'
+import { BatchEmbedRequest, EmbedContentRequest, inClientWords, parseContents } from './contentgen-parse.ts'
 import type { Embeddings } from './embeddings.ts'
 import { EMBEDDING_ERRORS } from './http.ts'
 
@@ -45,6 +47,14 @@ const OPERATIONS: Record<Method, Operation> = {
 
 /** Under every version that clients ask for, and without `models/`, which some leave out before a name with a slash. */
 export function contentgenEmbeddingRoutes({ embeddings, settings, clock }: RouteParts): Route[] {
+  async function asked(request: EmbeddingRequest, { context, isBatch }: { context: Context; isBatch: boolean }) {
+    try {
+      return await embeddings.embed(request, context)
+    } catch (thrown) {
+      throw thrown instanceof GatewayError ? inClientWords(thrown, isBatch) : thrown
+    }
+  }
+
   async function handle(context: Context): Promise<Response> {
     const target = context.params.target ?? ''
     const colon = target.lastIndexOf(':')
@@ -52,7 +62,7 @@ export function contentgenEmbeddingRoutes({ embeddings, settings, clock }: Route
     const model = target.slice(0, colon).replace(/^models\//, '')
     const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
     const request = parseContents(await readJson(context.request, limits), { model, isBatch })
-    const { embeddings: vectors, usage, ...chosen } = await embeddings.embed(request, context)
+    const { embeddings: vectors, usage, ...chosen } = await asked(request, { context, isBatch })
     const values = vectors.map((vector) => ({ values: vector }))
     const counts = { promptTokenCount: usage.prompt_tokens, totalTokenCount: usage.total_tokens }
     return Response.json(

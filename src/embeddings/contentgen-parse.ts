@@ -97,3 +97,21 @@ function shared<Field extends 'outputDimensionality' | 'taskType'>(
   const param = place(other, field)
   throw new GatewayError('unsupported_value', `"${param}" must be the same in all "requests" of one batch.`, { param })
 }
+
+const CLIENT_NAMES: Record<string, string> = { dimensions: 'outputDimensionality', input_type: 'taskType' }
+
+/** What the house says of a field, said of the client's. */
+export function inClientWords(error: GatewayError, isBatch: boolean): GatewayError {
+  const { param } = error.detail
+  if (param === undefined) return error
+  const [, index] = /^input\[(\d+)\]/.exec(param) ?? []
+  const inBatch = isBatch ? 'requests[0].' : ''
+  const named = CLIENT_NAMES[param] ? inBatch + CLIENT_NAMES[param] : undefined
+  const content = index === undefined ? undefined : isBatch ? `requests[${index}].content` : 'content'
+  const field = named ?? content
+  if (field === undefined) return error
+  return new GatewayError(error.code, error.message.replaceAll(`"${param}"`, `"${field}"`), {
+    ...error.detail,
+    param: field,
+  })
+}

@@ -88,7 +88,7 @@ async function allOf(one: Target, { model, order, context }: Work): Promise<Answ
   const parts = split(order.inputs, most)
   const failed = new AbortController()
   const signal = AbortSignal.any([context.signal, failed.signal])
-  const answers = await inTurns(parts, async (inputs) => {
+  const answers = await inTurns(parts, async ({ inputs, first }) => {
     const call = { model: target.model, inputs, request: order.request, request_id: context.request_id }
     try {
       const answer = await provider.embed(call, signal)
@@ -97,7 +97,7 @@ async function allOf(one: Target, { model, order, context }: Work): Promise<Answ
       return answer
     } catch (thrown) {
       failed.abort()
-      throw thrown
+      throw placed(thrown, order.isList ? first : undefined)
     }
   })
   const embeddings = answers.flatMap((answer) => answer.embeddings)
@@ -110,11 +110,26 @@ async function allOf(one: Target, { model, order, context }: Work): Promise<Answ
   return { embeddings, ...(sum === undefined ? {} : { prompt_tokens: sum }) }
 }
 
-function split(inputs: EmbeddingInput[], most: number): EmbeddingInput[][] {
-  if (inputs.length <= most) return [inputs]
-  const parts: EmbeddingInput[][] = []
-  for (let at = 0; at < inputs.length; at += most) parts.push(inputs.slice(at, at + most))
+type Part = { inputs: EmbeddingInput[]; first: number }
+
+function split(inputs: EmbeddingInput[], most: number): Part[] {
+  if (inputs.length <= most) return [{ inputs, first: 0 }]
+  const parts: Part[] = []
+  for (let first = 0; first < inputs.length; first += most) {
+    parts.push({ inputs: inputs.slice(first, first + most), first })
+  }
   return parts
+}
+
+/** An error that names an input by its place in a part, with its place in the whole; `first` undefined: no list came. */
+function placed(thrown: unknown, first: number | undefined): unknown {
+  if (!(thrown instanceof GatewayError)) return thrown
+  const { param = '' } = thrown.detail
+  const [head, index] = /^input\[(\d+)\]/.exec(param) ?? []
+  if (head === undefined) return thrown
+  const there = (first === undefined ? 'input' : `input[${first + Number(index)}]`) + param.slice(head.length)
+  const message = thrown.message.replaceAll(`"${param}"`, `"${there}"`)
+  return new GatewayError(thrown.code, message, { ...thrown.detail, param: there })
 }
 
 /** A few at a time, answers in the order of the parts. Throws the first failure, after which none is begun. */

@@ -6,6 +6,8 @@ import type { CatalogueModel } from './catalogue.ts'
 
 export type EmbeddingOrder = {
   inputs: EmbeddingInput[]
+  /** Whether they came as a list, so that errors name one by its place. */
+  isList: boolean
   request: Pick<EmbeddingRequest, 'dimensions' | 'input_type' | 'user'>
 }
 
@@ -15,11 +17,13 @@ export type EmbeddingOrder = {
  */
 export function applyEmbeddingLimits(model: CatalogueModel, request: EmbeddingRequest): EmbeddingOrder {
   const inputs = inputsOf(request.input)
-  checkTokens(model, inputs, Array.isArray(request.input) && typeof request.input[0] !== 'number')
+  const isList = Array.isArray(request.input) && typeof request.input[0] !== 'number'
+  checkTokens(model, inputs, isList)
   const dimensions = dimensionsOf(model, request)
   const { input_type, user } = request
   return {
     inputs,
+    isList,
     request: {
       ...(dimensions === undefined ? {} : { dimensions }),
       ...(input_type === undefined ? {} : { input_type }),

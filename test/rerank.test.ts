@@ -1,0 +1,212 @@
+/** Rerank through the whole house: what is asked, in which order it is answered, what is counted. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import type { RerankAnswer } from '../src/spec/rerank-request.ts'
+import { startGateway, type TestGateway } from './kit/gateway.ts'
+import { type Answer, failure, startVendor, type Vendor, whole } from './kit/vendor.ts'
+
+type Json = Record<string, unknown>
+type Settings = Parameters<typeof startGateway>[0]
+
+const started: { stop(): Promise<unknown> }[] = []
+afterEach(async () => {
+  for (const one of started.splice(0)) await one.stop()
+})
+
+async function open(settings: Settings = {}): Promise<TestGateway> {
+  const house = await startGateway(settings)
+  started.push({ stop: () => house[Symbol.asyncDispose]() })
+  return house
+}
+
+function vendorWith(...answers: Answer[]): Vendor {
+  const vendor = startVendor(...answers)
+  started.push(vendor)
+  return vendor
+}
+
+const QUERY = 'When does the snow melt?'
+const DOCUMENTS = [
+  'Boats leave the harbour at noon.',
+  'The snow melts in April, and the river rises.',
+  'Snow fell all night.',
+]
+
+async function rank(house: TestGateway, more: Json = {}, path = '/v1/rerank') {
+  const json = { model: 'sandbox/rerank', query: QUERY, documents: DOCUMENTS, ...more }
+  const answer = await house.call(path, { json })
+  return {
+    status: answer.status,
+    body: (await answer.json()) as RerankAnswer & { error: Json },
+    headers: answer.headers,
+  }
+}
+const orderOf = ({ results }: RerankAnswer) => results.map(({ index }) => index)
+
+describe('the answer', () => {
+  test.each(['/v1/rerank', '/v2/rerank'])('%s: the best first, with the counts of both clients', async (path) => {
+    const { status, body } = await rank(await open(), {}, path)
+    expect([status, body.model]).toEqual([200, 'sandbox/rerank'])
+    expect(orderOf(body)).toEqual([1, 2, 0])
+    const scores = body.results.map(({ relevance_score }) => relevance_score)
+    expect(scores).toEqual([...scores].sort((one, other) => other - one))
+    for (const score of scores) expect(score >= 0 && score <= 1).toBe(true)
+    expect(body.usage.prompt_tokens).toBeGreaterThan(20)
+    expect(body.usage.total_tokens).toBe(body.usage.prompt_tokens)
+    expect(body.meta.billed_units.search_units).toBe(1)
+    expect(body.results[0]).not.toHaveProperty('document')
+  })
+
+  test('of equal documents the earlier comes first', async () => {
+    const same = Array(20).fill('Snow')
+    const { body } = await rank(await open(), { documents: same })
+    expect(orderOf(body)).toEqual(same.map((_, index) => index))
+  })
+
+  test('top_n keeps the best, and may be more than there are', async () => {
+    const house = await open()
+    expect(orderOf((await rank(house, { top_n: 1 })).body)).toEqual([1])
+    expect(orderOf((await rank(house, { top_n: 3 })).body)).toEqual([1, 2, 0])
+    expect(orderOf((await rank(house, { top_n: 100 })).body)).toEqual([1, 2, 0])
+    expect(orderOf((await rank(house, { top_n: null })).body)).toEqual([1, 2, 0])
+  })
+
+  test('documents are repeated where they are asked for: a text as an object with `text`, an object as it came', async () => {
+    const object = { text: 'The snow melts in April.', page: 7 }
+    const { body } = await rank(await open(), { documents: ['Boats', object], return_documents: true })
+    expect(body.results.map(({ document }) => document)).toEqual([object, { text: 'Boats' }])
+  })
+
+  test('a hundred documents are one search unit, one more are two', async () => {
+    const house = await open()
+    const units = async (count: number) =>
+      (await rank(house, { documents: Array(count).fill('Snow') })).body.meta.billed_units.search_units
+    expect(await units(100)).toBe(1)
+    expect(await units(101)).toBe(2)
+  })
+})
+
+describe('objects', () => {
+  const documents = [
+    { title: 'Boats', body: 'They leave at noon.' },
+    { title: 'Spring', body: 'The snow melts.', text: 'nothing' },
+  ]
+
+  test('rank_fields says what is read, in which order', async () => {
+    const house = await open()
+    expect(orderOf((await rank(house, { documents, rank_fields: ['title', 'body'] })).body)).toEqual([1, 0])
+    const vendor = vendorWith(whole({ results: [0, 1].map((index) => ({ index, relevance_score: 1 })) }))
+    const asked = await open({
+      providers: { v: { kind: 'rerank-compat', base_url: vendor.url, key: 'k' } },
+      models: { 'v/rerank': {} },
+    })
+    await rank(asked, { model: 'v/rerank', documents, rank_fields: ['body', 'title', 'pages'] })
+    expect(vendor.requests[0]?.json().documents).toEqual(['They leave at noon.\nBoats', 'The snow melts.\nSpring'])
+  })
+
+  test('what is no text is read as JSON', async () => {
+    const house = await open()
+    const { body } = await rank(house, { documents: [{ text: 5 }, { text: ['snow', 'melts'] }] })
+    expect(orderOf(body)).toEqual([1, 0])
+  })
+
+  test('one that has none of the fields is named', async () => {
+    const house = await open()
+    const plain = await rank(house, { documents: ['x', { title: 'x' }] })
+    expect([plain.status, plain.body.error.param]).toEqual([400, 'documents[1].text'])
+    const other = await rank(house, { documents: [{ text: 'x' }], rank_fields: ['title', 'body'] })
+    expect([other.status, other.body.error.param]).toEqual([400, 'documents[0].title'])
+  })
+})
+
+describe('limits, on both sides', () => {
+  const many = (count: number) => Array(count).fill('x')
+  test.each([
+    ['no documents', { documents: [] }, 'documents'],
+    ['a document that is a number', { documents: ['x', 5] }, 'documents[1]'],
+    ['a document that is a list', { documents: [['x']] }, 'documents[0]'],
+    ['10,000 documents', { documents: many(10_000), top_n: 1 }, 200],
+    ['10,001 documents', { documents: many(10_001) }, 'documents'],
+    ['an empty query', { query: '' }, 'query'],
+    ['no query', { query: null }, 'query'],
+    ['top_n 1', { top_n: 1 }, 200],
+    ['top_n 0', { top_n: 0 }, 'top_n'],
+    ['top_n 1.5', { top_n: 1.5 }, 'top_n'],
+    ['max_tokens_per_doc 1', { max_tokens_per_doc: 1 }, 200],
+    ['max_tokens_per_doc 0', { max_tokens_per_doc: 0 }, 'max_tokens_per_doc'],
+    ['return_documents as a text', { return_documents: 'yes' }, 'return_documents'],
+  ] as [string, Json, number | string][])('%s', async (_, asked, expected) => {
+    const { status, body } = await rank(await open(), asked)
+    if (typeof expected === 'number') expect(status).toBe(expected)
+    else expect([status, body.error.param]).toEqual([400, expected])
+  })
+
+  test('a document is read up to max_tokens_per_doc', async () => {
+    const documents = ['Boats and more boats, then snow melts', 'snow']
+    const house = await open()
+    expect(orderOf((await rank(house, { documents, query: 'snow melts' })).body)[0]).toBe(0)
+    expect(orderOf((await rank(house, { documents, query: 'snow melts', max_tokens_per_doc: 3 })).body)[0]).toBe(1)
+  })
+
+  test('a model of chat ranks nothing', async () => {
+    const { status, body } = await rank(await open(), { model: 'sandbox/general' })
+    expect([status, body.error.code]).toEqual([400, 'unsupported_endpoint'])
+  })
+})
+
+describe('targets and counts', () => {
+  const results = [0, 1, 2].map((index) => ({ index, relevance_score: index / 10 }))
+
+  test('the next target answers when the first is broken; its answer without counts is estimated', async () => {
+    const [one, other] = [vendorWith(failure(503)), vendorWith(whole({ results }))]
+    const kind = 'rerank-compat' as const
+    const house = await open({
+      providers: { a: { kind, base_url: one.url, key: 'k' }, b: { kind, base_url: other.url, key: 'k' } },
+      models: {
+        m: {
+          families: ['rerank'],
+          targets: [
+            { provider: 'a', model: 'x' },
+            { provider: 'b', model: 'y' },
+          ],
+        },
+      },
+    })
+    const { body } = await rank(house, { model: 'm' })
+    expect(orderOf(body)).toEqual([2, 1, 0])
+    expect(body.usage.estimated).toBe(true)
+    expect(house.logged()).toContain('"target":"b/y"')
+    await house.gateway.drain({ deadline_ms: 60_000 })
+    house.clock.advance(2_000)
+    expect(await house.gateway.usage({ limit: 10 })).toMatchObject([
+      { model: 'm', requests: 1, errors: 0, input_tokens: body.usage.prompt_tokens, output_tokens: 0, estimated: 1 },
+    ])
+  })
+
+  test('a refusal is counted as one, and costs nothing', async () => {
+    const vendor = vendorWith(failure(400, { message: 'No' }))
+    const house = await open({
+      providers: { v: { kind: 'rerank-compat', base_url: vendor.url, key: 'k' } },
+      models: { 'v/reranker': {} },
+    })
+    expect((await rank(house, { model: 'v/reranker' })).status).toBe(400)
+    await house.gateway.drain({ deadline_ms: 60_000 })
+    house.clock.advance(2_000)
+    expect(await house.gateway.usage({ limit: 10 })).toMatchObject([{ requests: 1, errors: 1, input_tokens: 0 }])
+  })
+})
+
+describe('the sandbox misbehaves as told', () => {
+  test.each([
+    ['status=503 retry_after=9', 503, 'server_is_overloaded'],
+    ['status=404', 502, 'bad_upstream_response'],
+    ['nonsense', 400, 'upstream_invalid_request'],
+  ])('@sandbox %s', async (line, status, code) => {
+    const { status: got, body, headers } = await rank(await open(), { query: `snow\n@sandbox ${line}` })
+    expect([got, body.error.code]).toEqual([status, code])
+    if (status === 503) expect(headers.get('retry-after')).toBe('9')
+  })
+
+  test('@sandbox usage=none', async () => {
+    expect((await rank(await open(), { query: 'snow\n@sandbox usage=none' })).body.usage.estimated).toBe(true)
+  })
+})
