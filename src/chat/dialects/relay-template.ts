@@ -69,19 +69,22 @@ function apply(template: Template, text: string, at: number): Passed | undefined
   const { before, after, between, last, told } = template
   if (!text.startsWith(before, at)) return undefined
   if (last !== undefined) return applyPadded(template, text, at)
-  const said: string[] = []
   let from = at + before.length
-  let end = at
-  for (;;) {
-    const quote = closingQuote(text, from)
-    // An empty piece may be told otherwise than a full one.
+  let quote = closingQuote(text, from)
+  // An empty piece may be told otherwise than a full one.
+  if (quote === from || quote === -1 || !text.startsWith(after, quote)) return undefined
+  let end = quote + after.length
+  const first = text.slice(from, quote)
+  // A slow vendor's events come one by one.
+  if (end === text.length) return { text: told.before + first + told.after, said: first, end }
+  const said = [first]
+  while (text.startsWith(between, quote)) {
+    from = quote + between.length
+    quote = closingQuote(text, from)
     if (quote === from || quote === -1 || !text.startsWith(after, quote)) break
     said.push(text.slice(from, quote))
     end = quote + after.length
-    if (!text.startsWith(between, quote)) break
-    from = quote + between.length
   }
-  if (said.length === 0) return undefined
   return { text: told.before + said.join(told.between) + told.after, said: said.join(''), end }
 }
 
