@@ -67,9 +67,9 @@ function writeOrder({ model, request }: ThreeDCall, upstream: string): JsonRecor
  * kept, so that the key goes nowhere but to the vendor's own address.
  */
 function pathOf(answer: JsonRecord, model: string, request_id: string): string {
-  const told = typeof answer.response_url === 'string' ? URL.parse(answer.response_url)?.pathname : undefined
-  if (told?.endsWith(`/requests/${request_id}`) && !told.includes('..')) return told
   const [owner = '', app = ''] = model.split('/')
+  const told = typeof answer.response_url === 'string' ? URL.parse(answer.response_url)?.pathname : undefined
+  if (told?.startsWith(`/${owner}/`) && told.endsWith(`/requests/${request_id}`)) return told
   return `/${owner}/${app}/requests/${encodeURIComponent(request_id)}`
 }
 
