@@ -1,0 +1,33 @@
+/** Every example of the documentation runs as it is shown, and is answered as described. */
+import { afterAll, expect, test } from 'bun:test'
+import { loadManual } from '../src/config/manual.ts'
+import { systemClock } from '../src/kit/clock.ts'
+import { type Json, readDocument } from './kit/document.ts'
+import { startGateway } from './kit/gateway.ts'
+
+const house = await startGateway({}, { clock: systemClock, manual: loadManual })
+afterAll(() => house[Symbol.asyncDispose]())
+const { document, fits } = await readDocument(house)
+
+const taking = Object.entries(document.paths).flatMap(([path, methods]) => {
+  const body = methods.post?.requestBody?.content['application/json']
+  const answer = methods.post?.responses[200]?.content?.['application/json']
+  return body ? [{ path, schema: body.schema ?? {}, example: body.example, answer: answer?.schema ?? {} }] : []
+})
+
+test('there is something to show of every family', () => {
+  const families = ['chat/completions', 'responses', 'messages', 'embeddings', 'rerank', 'images', '3d', 'video']
+  for (const family of families) expect(taking.map(({ path }) => path).join(' ')).toContain(`/v1/${family}`)
+})
+
+test.each(taking)('POST $path', async ({ path, schema, example, answer }) => {
+  expect(example).toBeDefined()
+  expect(fits(schema, example)).toBe(true)
+  // The model stands in the path only where the family is told by what follows it.
+  const model = path.includes('mbedContent') ? 'sandbox%2Fembedding' : 'sandbox%2Fgeneral'
+  const url = path.replace('{model}', model)
+  const response = await house.call(url, { json: example as Json })
+  const body = await response.json()
+  expect([response.status, body.error ?? null]).toEqual([200, null])
+  expect(fits(answer, body)).toBe(true)
+})
