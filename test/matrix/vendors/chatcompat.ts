@@ -1,7 +1,7 @@
 /** A vendor that speaks chat completions, as the most of them do: the last chunk with the usage, `[DONE]` at the end. */
 import type { Heard, Said } from '../mind.ts'
 import type { JsonSchema, Picture, Result } from '../words.ts'
-import type { Wire } from './play.ts'
+import { strangerIn, type Wire } from './play.ts'
 
 type Part = { type: string; text?: string; image_url?: { url: string } }
 type Message = {
@@ -32,7 +32,28 @@ function picturesOf({ content }: Message): Picture[] {
   })
 }
 
+const MESSAGE = ['role', 'content', 'name', 'refusal', 'tool_calls', 'tool_call_id', 'reasoning_content', 'annotations']
+const CALL = ['id', 'type', 'function']
+
+/** What strict vendors say no to. */
+function refusalOf({ messages }: Body): string | undefined {
+  for (const [at, message] of messages.entries()) {
+    const stranger = strangerIn(message, MESSAGE)
+    if (stranger) return `messages.${at}.${stranger}: Extra inputs are not permitted`
+    const { role, content, tool_calls = [] } = message
+    const strange = tool_calls.map((call) => strangerIn(call, CALL)).find(Boolean)
+    if (strange) return `messages.${at}.tool_calls.${strange}: Extra inputs are not permitted`
+    if (role === 'tool' && typeof content !== 'string') return `messages.${at}.content: Input should be a valid string`
+    const answered = messages.slice(at + 1, at + 1 + tool_calls.length).map(({ tool_call_id }) => tool_call_id)
+    if (tool_calls.some(({ id }) => !answered.includes(id)))
+      return "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."
+  }
+  return undefined
+}
+
 function hear(body: Body): Heard | string {
+  const refusal = refusalOf(body)
+  if (refusal) return refusal
   const { messages, tools = [], tool_choice, response_format, reasoning_effort, stop = [] } = body
   const at = messages.findLastIndex(({ role }) => role === 'user')
   const last = messages[at]

@@ -1,7 +1,7 @@
 /** A vendor that speaks generate content: calls come whole, ends are `STOP` whatever ended, thoughts are signed. */
 import type { Heard, Said } from '../mind.ts'
 import type { JsonSchema, Picture, Result } from '../words.ts'
-import type { Wire } from './play.ts'
+import { strangerIn, type Wire } from './play.ts'
 
 type Part = {
   text?: string
@@ -30,8 +30,17 @@ const SIGNATURES = ['bWF0cml4IHNpZ25hdHVyZQ==', 'skip_thought_signature_validato
 
 const textOf = (parts: Part[] = []) => parts.flatMap(({ text, thought }) => (text && !thought ? [text] : [])).join('\n')
 
+const FIELDS = ['contents', 'systemInstruction', 'tools', 'toolConfig', 'generationConfig', 'safetySettings']
+const CONFIG = [
+  ...['temperature', 'topP', 'topK', 'candidateCount', 'maxOutputTokens', 'stopSequences', 'seed', 'thinkingConfig'],
+  ...['responseMimeType', 'responseJsonSchema'],
+]
+
 /** What the true vendor says no to. */
-function refusalOf({ contents }: Body): string | undefined {
+function refusalOf(body: Body): string | undefined {
+  const { contents, generationConfig = {} } = body
+  const stranger = strangerIn(body, FIELDS) ?? strangerIn(generationConfig, CONFIG)
+  if (stranger) return `Invalid JSON payload received. Unknown name "${stranger}": Cannot find field.`
   if (contents.length === 0) return 'contents is not specified'
   for (const [at, { role, parts }] of contents.entries()) {
     if (role !== 'user' && role !== 'model') return 'Please use a valid role: user, model.'

@@ -1,7 +1,7 @@
 /** A vendor that speaks messages, and refuses what the true one refuses: wrong turns, unanswered calls, lost thoughts. */
 import type { Heard, Said } from '../mind.ts'
 import type { JsonSchema, Picture, Result } from '../words.ts'
-import { sse, type Wire } from './play.ts'
+import { sse, strangerIn, type Wire } from './play.ts'
 
 type Block = {
   type: string
@@ -35,8 +35,16 @@ const blocksOf = (content: Message['content'] | undefined): Block[] =>
 const textOf = (blocks: Block[]): string => blocks.flatMap(({ text }) => (text === undefined ? [] : [text])).join('\n')
 const picturesOf = (blocks: Block[]): Picture[] => blocks.flatMap(({ source }) => (source ? [source] : []))
 
+const FIELDS = [
+  ...['model', 'max_tokens', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config', 'stream'],
+  ...['stop_sequences', 'temperature', 'top_p', 'top_k', 'metadata', 'service_tier', 'context_management'],
+]
+
 /** What the true vendor says no to. */
-function refusalOf({ max_tokens, messages, thinking, tool_choice }: Body): string | undefined {
+function refusalOf(body: Body): string | undefined {
+  const { max_tokens, messages, thinking, tool_choice } = body
+  const stranger = strangerIn(body, FIELDS)
+  if (stranger) return `${stranger}: Extra inputs are not permitted`
   if (!max_tokens) return 'max_tokens: Field required'
   if (messages[0]?.role !== 'user') return 'messages: first message must use the "user" role'
   if (thinking?.type === 'enabled' && (thinking.budget_tokens ?? 0) >= max_tokens)

@@ -62,3 +62,7 @@ function answerTo(wire: Wire, request: VendorRequest, broken: Promise<void>): An
 }
 
 export const sse = (event: string, data: object): string => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+
+/** The first member of something that a strict vendor does not know. */
+export const strangerIn = (value: object, known: readonly string[]): string | undefined =>
+  Object.keys(value).find((name) => !known.includes(name))

@@ -1,7 +1,7 @@
 /** A vendor that speaks responses and keeps nothing: reasoning must come back encrypted, and calls before their results. */
 import type { Heard, Said } from '../mind.ts'
 import type { JsonSchema, Picture, Result } from '../words.ts'
-import { sse, type Wire } from './play.ts'
+import { sse, strangerIn, type Wire } from './play.ts'
 
 type Part = { type: string; text?: string; image_url?: string }
 type Item = {
@@ -23,7 +23,6 @@ type Body = {
   include?: string[]
   max_output_tokens?: number
   temperature?: number
-  stop?: unknown
 }
 
 const ENCRYPTED = 'gAAAAABo_of_the_matrix'
@@ -33,9 +32,15 @@ const textOf = (content: string | Part[] | undefined): string =>
 
 const isThinking = ({ reasoning }: Body) => (reasoning?.effort ?? 'none') !== 'none'
 
+const FIELDS = [
+  ...['model', 'input', 'instructions', 'tools', 'tool_choice', 'parallel_tool_calls', 'text', 'reasoning', 'include'],
+  ...['max_output_tokens', 'temperature', 'top_p', 'store', 'stream', 'metadata', 'user', 'prompt_cache_key'],
+]
+
 /** What the true vendor says no to. */
 function refusalOf(body: Body, items: Item[]): string | undefined {
-  if (body.stop !== undefined) return "Unknown parameter: 'stop'."
+  const stranger = strangerIn(body, FIELDS)
+  if (stranger) return `Unknown parameter: '${stranger}'.`
   if ((body.max_output_tokens ?? 16) < 16) return "Invalid 'max_output_tokens': integer below minimum value."
   if (isThinking(body) && body.temperature !== undefined) return "Unsupported parameter: 'temperature'."
   for (const [at, item] of items.entries()) {
