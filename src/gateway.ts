@@ -1,6 +1,7 @@
 /** Builds every part of the house once, joins them, and hands back the whole. */
 import { join } from 'node:path'
 import { createChat } from './chat/chat.ts'
+import { contentgenRoutes } from './chat/contentgen-http.ts'
 import { messagesCountRoute } from './chat/count-tokens-messages.ts'
 import { responsesCountRoute } from './chat/count-tokens-responses.ts'
 import { chatcompatDialect } from './chat/dialects/chatcompat.ts'
@@ -179,6 +180,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         responsesCountRoute({ catalogue, tokenizer, settings, clock, kept: keptResponses }),
         chatRoute({ chat, dialect: messagesDialect(), settings, clock, log }),
         messagesCountRoute({ catalogue, tokenizer, settings, clock }),
+        ...contentgenRoutes({ chat, catalogue, tokenizer, settings, clock, log }),
       ],
       texts: [
         embeddingsRoute({ embeddings, settings, clock }),

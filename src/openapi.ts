@@ -139,7 +139,7 @@ function success({ response, stream, media = [], tells = {} }: Operation, compon
       schema: {
         type: 'string',
         description:
-          'Events of the form `data: <ChatChunk>`, each followed by an empty line; the last is `data: [DONE]`.',
+          'Events whose data is such an object, each followed by an empty line; chat completions end with `data: [DONE]`.',
         contentMediaType: 'application/json',
         contentSchema: components.use(stream),
       },

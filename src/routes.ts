@@ -1,5 +1,6 @@
 /** The specification's section 4 as a table: one line an endpoint. */
 import type { Route } from './http/context.ts'
+import { unknownMethodRoutes } from './http/model-methods.ts'
 import { type PageParts, pageRoutes } from './http/pages.ts'
 import { openApiDocument, writtenPath } from './openapi.ts'
 
@@ -22,6 +23,7 @@ export function routeTable({ models, chat, texts, images, tasks, ready, health, 
     ...texts,
     ...images,
     ...tasks,
+    ...unknownMethodRoutes([...chat, ...texts]),
     ...pageRoutes({
       version,
       ready,

@@ -85,7 +85,10 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
     'POST /v1/video/generations/{task_id}/cancel',
     'POST /v1/videos',
     'POST /v1beta/models/{model}:batchEmbedContents',
+    'POST /v1beta/models/{model}:countTokens',
     'POST /v1beta/models/{model}:embedContent',
+    'POST /v1beta/models/{model}:generateContent',
+    'POST /v1beta/models/{model}:streamGenerateContent',
     'POST /v2/rerank',
   ])
   expect(document.components.securitySchemes.token).toMatchObject({ type: 'http', scheme: 'bearer' })

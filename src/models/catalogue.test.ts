@@ -46,7 +46,7 @@ describe('a model as clients see it (2.1)', () => {
       object: 'model',
       created: 7,
       owned_by: 'p',
-      supported_endpoint_types: ['chatcompat', 'chatcompat-response', 'messages-compat'],
+      supported_endpoint_types: ['chatcompat', 'chatcompat-response', 'messages-compat', 'contentgen-compat'],
       status: 'active',
     })
   })

@@ -62,6 +62,7 @@ const SERVED_BY: Partial<Record<EndpointFamily, (provider: Provider) => boolean>
   chatcompat: chats,
   'chatcompat-response': chats,
   'messages-compat': chats,
+  'contentgen-compat': chats,
   embeddings: (provider) => provider.embeddings !== undefined,
   rerank: (provider) => provider.rerank !== undefined,
   'image-generation': (provider) => provider.images !== undefined,

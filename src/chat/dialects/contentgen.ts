@@ -1,0 +1,117 @@
+/** The contentgen dialect: a client's JSON into the house's words, refused with the place and the rule. */
+import type { TSchema } from 'typebox'
+import { checker } from '../../kit/checker.ts'
+import { diagnose, foundText } from '../../kit/diagnose.ts'
+import { refusalOf } from '../../models/refusal.ts'
+import type { ChatRequest } from '../../spec/chat-request.ts'
+import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { inClientWords } from './contentgen-error.ts'
+import { fieldsOf } from './contentgen-fields.ts'
+import { historyOf, type Places, systemText } from './contentgen-history.ts'
+import { inOneSpelling } from './contentgen-names.ts'
+import { ContentgenAnswer, ContentgenRequest, CountTokensRequest } from './contentgen-schema.ts'
+import { toolsOf } from './contentgen-tools.ts'
+import { createContentgenWriter } from './contentgen-writer.ts'
+import type { Dialect } from './dialect.ts'
+
+const checkRequest = checker(ContentgenRequest)
+const checkCount = checker(CountTokensRequest)
+
+export type ContentgenMethod = 'generateContent' | 'streamGenerateContent'
+
+/** Of a stream as one array: white space says nothing between its items. */
+const ARRAY = { content_type: 'application/json; charset=utf-8', keep_alive: '\n' }
+
+const EXAMPLE = { contents: [{ role: 'user', parts: [{ text: 'What is Gatehouse?' }] }] }
+export const MODEL_PARAMETER = {
+  model: 'Model id, with or without the provider prefix; its slash may be raw or `%2F`.',
+}
+
+/** Whether an answer comes whole or as a stream is said by the path, and so is the model. */
+export function contentgenDialect(method: ContentgenMethod): Dialect {
+  const places: Places = new WeakMap()
+  const isStream = method === 'streamGenerateContent'
+  return {
+    family: 'contentgen-compat',
+    id_prefix: '',
+    path: `/v1beta/models/{model}:${method}`,
+    operation: {
+      summary: isStream ? 'Generate content as a stream' : 'Generate content',
+      description: isStream
+        ? 'With `?alt=sse` as server-sent events, each a piece of the answer; the last has `finishReason` and `usageMetadata`. Otherwise the pieces are the items of one JSON array.'
+        : 'In the style of Gemini. Also without `models/`, and under `/v1` and `/v1alpha`.',
+      tag: 'Chat',
+      params: MODEL_PARAMETER,
+      request: ContentgenRequest,
+      response: isStream ? ({ type: 'array', items: ContentgenAnswer } as TSchema) : ContentgenAnswer,
+      ...(isStream ? { stream: ContentgenAnswer, query: { alt: ALT } } : {}),
+      example: EXAMPLE,
+    },
+    parse: (body) => parseContentgen(body, { model: '', places }),
+    read(body, { params, request }) {
+      const asked = checkedRequest(body)
+      const made = requestOf(asked, { model: params.model ?? '', places })
+      const form = isStream && !isSse(request) ? 'array' : 'events'
+      // The house has no word for it, since it only says what is told.
+      const shows_thoughts = asked.generationConfig?.thinkingConfig?.includeThoughts === true
+      return {
+        request: isStream ? { ...made, stream: true } : made,
+        writer: (head) => createContentgenWriter({ head, shows_thoughts, form }),
+        ...(form === 'array' ? { framing: ARRAY } : {}),
+      }
+    },
+    writer: (head) => createContentgenWriter({ head, shows_thoughts: false, form: 'events' }),
+    writeError: contentgenErrorBody,
+    errorSchema: ContentgenError,
+    inClientWords: (error, request) => inClientWords(error, request, places),
+  }
+}
+
+const ALT = {
+  description: '`sse` for server-sent events.',
+  schema: { type: 'string', enum: ['sse', 'json'] } as TSchema,
+}
+
+/** The vendor takes `alt` with or without a `$`. */
+export function isSse({ url }: Request): boolean {
+  const { searchParams } = new URL(url)
+  return (searchParams.get('alt') ?? searchParams.get('$alt')) === 'sse'
+}
+
+type ParseOptions = { model: string; places?: Places }
+
+/** `null` is absent, and unknown fields are not looked at. Throws GatewayError naming the client's field and what it may be. */
+export function parseContentgen(body: unknown, options: ParseOptions): ChatRequest {
+  return requestOf(checkedRequest(body), options)
+}
+
+const checkedRequest = (body: unknown) => checked(body, ContentgenRequest, checkRequest) as ContentgenRequest
+
+/** Of a question how many tokens a prompt has: the contents, or all of a request. */
+export function parseCount(body: unknown, options: ParseOptions): ChatRequest {
+  const { generateContentRequest, contents, ...asked } = checked(body, CountTokensRequest, checkCount)
+  if (isRecord(generateContentRequest)) return requestOf(generateContentRequest as ContentgenRequest, options)
+  if (contents !== undefined) return requestOf({ ...asked, contents } as ContentgenRequest, options)
+  throw new GatewayError('missing_required_parameter', '"contents" is required.', { param: 'contents' })
+}
+
+function checked(body: unknown, schema: TSchema, check: { Check(value: unknown): boolean }): Record<string, unknown> {
+  const asked = inOneSpelling(body)
+  if (!isRecord(asked))
+    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  if (!check.Check(asked)) throw refusalOf(diagnose(schema, asked))
+  return asked
+}
+
+function requestOf(asked: ContentgenRequest, { model, places = new WeakMap() }: ParseOptions): ChatRequest {
+  const { contents, systemInstruction } = asked
+  const system = systemInstruction ? systemText(systemInstruction) : ''
+  const before = system === '' ? [] : [{ role: 'system' as const, content: system }]
+  for (const message of before) places.set(message, 'systemInstruction')
+  const messages = [...before, ...historyOf(contents, places)]
+  return { model, messages, ...toolsOf(asked, places), ...fieldsOf(asked) }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

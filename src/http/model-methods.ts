@@ -1,0 +1,48 @@
+/** Paths that end in a method, as the contentgen style has them: `/v1beta/models/{model}:generateContent`. */
+import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Route } from './context.ts'
+
+/** A route whose paths are made here. Its `params.model` is the model's name alone. */
+export type MethodRoute = Omit<Route, 'method' | 'path' | 'shown' | 'hidden'>
+
+/** Where clients look for methods: their packages differ in the version, and only some of them say `models/`. */
+const PLACES = ['/v1beta/models', '/v1beta', '/v1', '/v1alpha']
+
+/** The routes of each method, by its name. The first place is the documented one. */
+export function modelMethodRoutes(methods: Record<string, MethodRoute>): Route[] {
+  return Object.entries(methods).flatMap(([name, route]) =>
+    PLACES.map((place, index): Route => {
+      const handle: Route['handle'] = (context) => {
+        context.params = { model: modelOf(context.params.model ?? '', name) }
+        return route.handle(context)
+      }
+      const told = index === 0 ? { shown: `${place}/{model}:${name}` } : { hidden: true as const }
+      return { ...route, ...told, method: 'POST', path: `${place}/:model{.+:${name}}`, handle }
+    }),
+  )
+}
+
+/** `models/a/b:generateContent` -> `a/b`. */
+const modelOf = (place: string, method: string): string => place.slice(0, -method.length - 1).replace(/^models\//, '')
+
+/** An answer for methods that none of the routes has; they must be asked before it. */
+export function unknownMethodRoutes(routes: Route[]): Route[] {
+  const names = routes.flatMap(({ shown }) => /\{model\}:(\w+)$/.exec(shown ?? '')?.[1] ?? [])
+  // Below /v1 there are other paths with a colon in them.
+  return ['/v1/models', '/v1beta', '/v1alpha'].map((place) => ({
+    method: 'POST',
+    path: `${place}/:model{.+:[^/:]+}`,
+    hidden: true,
+    operation: { summary: 'A method that models do not have', tag: 'Chat' },
+    writeError: contentgenErrorBody,
+    errorSchema: ContentgenError,
+    handle({ params: { model = '' } }) {
+      const name = model.slice(model.lastIndexOf(':') + 1).slice(0, 60)
+      throw new GatewayError(
+        'unknown_url',
+        `Models have no method ${JSON.stringify(name)}; they have ${names.join(', ')}.`,
+      )
+    },
+  }))
+}
