@@ -36,6 +36,20 @@ async function finishedVideo(): Promise<string> {
   throw new Error('The video was not ready in time.')
 }
 
+/** A task of a 3D model, small and quickly made. */
+async function finishedSolid(): Promise<string> {
+  const json = { model: 'sandbox/text-to-3d', prompt: '@sandbox quick=1\nA boat' }
+  const { data } = (await (await house.call('/v1/3d/generations', { json })).json()) as { data: { task_id: string } }
+  for (let turn = 0; turn < 100; turn++) {
+    await house.gateway.tasks.idle()
+    const answer = await house.call(`/v1/3d/generations/${data.task_id}`)
+    const { status } = ((await answer.json()) as { data: { status: string } }).data
+    if (status === 'SUCCESS') return data.task_id
+    house.clock.advance(1_000)
+  }
+  throw new Error('The 3D model was not ready in time.')
+}
+
 /** A task of images, which are there at once where links to them are asked for. */
 async function finishedImage(): Promise<string> {
   const json = { model: 'sandbox/image', prompt: 'A boat', size: '256x256', response_format: 'url' }
@@ -58,6 +72,9 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
     'GET /healthz',
     'GET /openapi.json',
     'GET /readyz',
+    'GET /v1/3d/generations',
+    'GET /v1/3d/generations/{task_id}',
+    'GET /v1/3d/generations/{task_id}/content',
     'GET /v1/images/generations',
     'GET /v1/images/generations/{task_id}',
     'GET /v1/images/generations/{task_id}/content',
@@ -70,6 +87,8 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
     'GET /v1/videos',
     'GET /v1/videos/{video_id}',
     'GET /v1/videos/{video_id}/content',
+    'POST /v1/3d/generations',
+    'POST /v1/3d/generations/{task_id}/cancel',
     'POST /v1/chat/completions',
     'POST /v1/embeddings',
     'POST /v1/images/edits',
@@ -188,6 +207,7 @@ test('the page of the manual on errors has a row for every code, as the sheet ha
 test('what is in the document is there, for HEAD too; what needs no token says so and needs none', async () => {
   const video = await finishedVideo()
   const image = await finishedImage()
+  const solid = await finishedSolid()
   const kept = await house.call('/v1/responses', { json: { model: 'sandbox/general', input: 'Hi' } })
   const { id: response } = (await kept.json()) as { id: string }
   const last = ({ method }: { method: string }) => (method === 'DELETE' ? 1 : 0)
@@ -196,6 +216,7 @@ test('what is in the document is there, for HEAD too; what needs no token says s
       .replace('{model}', 'sandbox%2Fgeneral')
       .replace('{response_id}', response)
       .replace(/(?<=^\/v1\/images\/.*)\{task_id\}/, image)
+      .replace(/(?<=^\/v1\/3d\/.*)\{task_id\}/, solid)
       .replace(/\{(task|video)_id\}/, video)
     const isOpen = !needsToken(operation)
     const given = isOpen ? { authorization: '' } : {}
@@ -276,7 +297,7 @@ test('the example of a request is a good one, and is answered as described, whol
   for (const chunk of chunks) expect(fits(chunkSchema, JSON.parse(chunk.slice(6)))).toBe(true)
 })
 
-test.each(['/v1/video/generations', '/v1/videos'])(
+test.each(['/v1/video/generations', '/v1/videos', '/v1/3d/generations'])(
   'the example of %s is a good one, and is answered as described',
   async (path) => {
     const { schema = {}, example } = document.paths[path]?.post?.requestBody?.content['application/json'] ?? {}
@@ -284,7 +305,7 @@ test.each(['/v1/video/generations', '/v1/videos'])(
     const answer = await house.call(path, { json: example })
     expect(answer.status).toBe(200)
     expect(fits(schemaOf(`POST ${path}`, 200), await answer.json())).toBe(true)
-    const refused = await house.call(path, { json: { ...(example as Json), size: '1p' } })
+    const refused = await house.call(path, { json: { ...(example as Json), size: '1p', format: 'step' } })
     expect(fits(schemaOf(`POST ${path}`, 400), await refused.json())).toBe(true)
     expect(
       fits(schemaOf(`POST ${path}`, 400), { error: { message: 'x', type: 'x', param: null, code: 'x' } }),

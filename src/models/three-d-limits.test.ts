@@ -1,0 +1,232 @@
+import { describe, expect, test } from 'bun:test'
+import type { ThreeDLimits } from '../config/task-schema.ts'
+import type { Provider } from '../providers/provider.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { ThreeDRequest } from '../spec/three-d-request.ts'
+import { catalogueModel } from './catalogue.ts'
+import { applyThreeDLimits } from './three-d-limits.ts'
+
+const provider = { id: 'p', kind: 'test', threeD: {} } as Provider
+const modelOf = (three_d: ThreeDLimits) =>
+  catalogueModel({
+    id: 'p/m',
+    config: { families: ['3d-generation'], three_d },
+    targets: [{ provider, model: 'm' }],
+    created: 0,
+    when_retired: 'refuse',
+  })
+
+const orderOf = (limits: ThreeDLimits, request: Partial<ThreeDRequest> = { prompt: 'a cat' }) =>
+  applyThreeDLimits(modelOf(limits), { model: 'm', ...request })
+
+function refusalOf(limits: ThreeDLimits, request: Partial<ThreeDRequest>) {
+  try {
+    orderOf(limits, request)
+  } catch (error) {
+    if (error instanceof GatewayError) return { code: error.code, param: error.detail.param, message: error.message }
+    throw error
+  }
+  return undefined
+}
+
+const URL_A = 'https://files.example/a.png'
+
+describe('defaults', () => {
+  test('a model that says nothing makes GLB, and leaves the rest to its vendor', () => {
+    expect(orderOf({})).toEqual({ model: 'p/m', prompt: 'a cat', format: 'glb' })
+  })
+
+  test('the format is GLB where there is one, else the first, else what the operator says', () => {
+    const formatOf = (format: NonNullable<ThreeDLimits['format']>) => orderOf({ format }).format
+    expect(formatOf({ values: ['obj', 'glb'] })).toBe('glb')
+    expect(formatOf({ values: ['stl', 'obj'] })).toBe('stl')
+    expect(formatOf({ values: ['obj', 'glb'], default: 'obj' })).toBe('obj')
+  })
+
+  test("the operator's own come first, and an only value is one", () => {
+    const limits: ThreeDLimits = {
+      texture: { default: true },
+      pbr: { values: [false] },
+      target_polycount: { minimum: 100, default: 900 },
+    }
+    expect(orderOf(limits)).toMatchObject({ texture: true, pbr: false, target_polycount: 900 })
+  })
+
+  test('what the client asks for is passed on, but for where it wants to be told', () => {
+    const asked = {
+      prompt: 'a',
+      seed: 3,
+      negative_prompt: 'b',
+      metadata: { meshy: { topology: 'quad' } },
+      texture: true,
+    }
+    expect(orderOf({}, { ...asked, callback_url: 'https://a.example' })).toEqual({
+      ...asked,
+      model: 'p/m',
+      format: 'glb',
+    })
+  })
+})
+
+describe('of what it is made', () => {
+  test('one of prompt, image and images is required', () => {
+    for (const request of [{}, { prompt: ' ' }, { images: [] }, { texture: true }]) {
+      expect(refusalOf({}, request)).toEqual({
+        code: 'missing_required_parameter',
+        param: 'prompt',
+        message: 'One of "prompt", "image", "images" is required by the model "p/m".',
+      })
+    }
+    for (const request of [{ prompt: 'a' }, { image: URL_A }, { images: [URL_A] }]) {
+      expect(refusalOf({}, request)).toBeUndefined()
+    }
+  })
+
+  test('only what the model takes is named as missing', () => {
+    expect(refusalOf({ image: 'no', images: 0 }, {})?.message).toBe('"prompt" is required by the model "p/m".')
+    expect(refusalOf({ prompt: 'no', images: 0 }, {})).toMatchObject({
+      param: 'image',
+      message: '"image" is required by the model "p/m".',
+    })
+  })
+
+  test('a prompt may be required, optional or none', () => {
+    expect(refusalOf({ prompt: 'required' }, { image: URL_A })).toMatchObject({
+      code: 'missing_required_parameter',
+      param: 'prompt',
+    })
+    expect(refusalOf({ prompt: 'required' }, { image: URL_A, prompt: 'a' })).toBeUndefined()
+    expect(refusalOf({ prompt: 'no' }, { prompt: 'a' })).toMatchObject({
+      code: 'unsupported_parameter',
+      param: 'prompt',
+    })
+    expect(orderOf({ prompt: 'no' }, { prompt: '', image: URL_A })).toEqual({
+      model: 'p/m',
+      format: 'glb',
+      image: URL_A,
+    })
+  })
+
+  test('an image may be required, optional or none; several are one too', () => {
+    expect(refusalOf({ image: 'required' }, { prompt: 'a' })).toMatchObject({ param: 'image' })
+    expect(refusalOf({ image: 'required' }, { images: [URL_A] })).toBeUndefined()
+    expect(refusalOf({ image: 'no' }, { image: URL_A })).toMatchObject({
+      code: 'unsupported_parameter',
+      param: 'image',
+    })
+  })
+
+  test('image and images are the same question, asked once', () => {
+    expect(refusalOf({}, { image: URL_A, images: [URL_A] })).toMatchObject({ code: 'invalid_value', param: 'images' })
+  })
+
+  test('images may be as many as the model takes', () => {
+    expect(refusalOf({ images: 2 }, { images: [URL_A, URL_A] })).toBeUndefined()
+    expect(refusalOf({ images: 2 }, { images: [URL_A, URL_A, URL_A] })).toMatchObject({
+      code: 'invalid_value',
+      param: 'images',
+      message: '"images" may have at most 2 items for the model "p/m", not 3.',
+    })
+    expect(refusalOf({ images: 0 }, { images: [URL_A] })).toMatchObject({
+      code: 'unsupported_parameter',
+      param: 'images',
+    })
+    expect(refusalOf({}, { images: Array(16).fill(URL_A) })).toBeUndefined()
+    expect(refusalOf({}, { images: Array(17).fill(URL_A) })).toMatchObject({ param: 'images' })
+  })
+
+  test.each(['ftp://a', 'data:image/png;base64,a', 'not base64!', 'http://['])(
+    'a medium is an address, a data URI or base64, not %p',
+    (value) => {
+      expect(refusalOf({}, { image: value })).toMatchObject({ code: 'invalid_value', param: 'image' })
+      expect(refusalOf({}, { images: [URL_A, value] })).toMatchObject({ code: 'invalid_value', param: 'images[1]' })
+    },
+  )
+
+  test('texts are counted in characters', () => {
+    for (const field of ['prompt', 'negative_prompt'] as const) {
+      const request = (text: string) => ({ prompt: 'a', [field]: text })
+      expect(refusalOf({ prompt_characters: 3 }, request('😀😀😀'))).toBeUndefined()
+      expect(refusalOf({ prompt_characters: 3 }, request('😀😀😀😀'))).toMatchObject({
+        code: 'invalid_value',
+        param: field,
+      })
+      expect(refusalOf({}, request('a'.repeat(32_000)))).toBeUndefined()
+      expect(refusalOf({}, request('a'.repeat(32_001)))).toMatchObject({ param: field })
+    }
+  })
+})
+
+describe('what it shall be', () => {
+  test('a format that the model makes', () => {
+    expect(orderOf({ format: { values: ['glb', 'fbx'] } }, { prompt: 'a', format: 'fbx' }).format).toBe('fbx')
+    expect(refusalOf({ format: { values: ['glb', 'fbx'] } }, { prompt: 'a', format: 'obj' })).toEqual({
+      code: 'invalid_value',
+      param: 'format',
+      message: '"format" must be one of "glb", "fbx" for the model "p/m", not "obj".',
+    })
+    expect(refusalOf({}, { prompt: 'a', format: 'obj' })?.message).toBe(
+      '"format" must be "glb" for the model "p/m", not "obj".',
+    )
+  })
+
+  test.each(['texture', 'pbr'] as const)('%s as the model has it', (field) => {
+    expect(refusalOf({ [field]: { values: [false] } }, { prompt: 'a', [field]: true })).toMatchObject({
+      code: 'invalid_value',
+      param: field,
+    })
+    expect(orderOf({ [field]: { values: [true] } }, { prompt: 'a', [field]: true })[field]).toBe(true)
+    expect(orderOf({}, { prompt: 'a', [field]: false })[field]).toBe(false)
+  })
+
+  test('maps need a texture; a default of theirs gives way', () => {
+    expect(refusalOf({}, { prompt: 'a', texture: false, pbr: true })).toMatchObject({
+      code: 'invalid_value',
+      param: 'pbr',
+    })
+    expect(orderOf({ pbr: { default: true } }, { prompt: 'a', texture: false }).pbr).toBe(false)
+    expect(orderOf({}, { prompt: 'a', texture: true, pbr: true })).toMatchObject({ texture: true, pbr: true })
+  })
+
+  test('STL holds no texture: who asks for one is told, a default gives way', () => {
+    const limits: ThreeDLimits = {
+      format: { values: ['glb', 'stl'] },
+      texture: { default: true },
+      pbr: { default: true },
+    }
+    for (const field of ['texture', 'pbr'] as const) {
+      const refused = refusalOf(limits, { prompt: 'a', format: 'stl', [field]: true })
+      expect(refused).toMatchObject({ code: 'invalid_value', param: field })
+    }
+    expect(orderOf(limits, { prompt: 'a', format: 'stl' })).toMatchObject({ texture: false, pbr: false })
+    expect(orderOf(limits, { prompt: 'a' })).toMatchObject({ texture: true, pbr: true })
+  })
+
+  test('polygons within the range, on both sides', () => {
+    const limits: ThreeDLimits = { target_polycount: { minimum: 100, maximum: 300 } }
+    for (const target_polycount of [100, 300]) {
+      expect(orderOf(limits, { prompt: 'a', target_polycount }).target_polycount).toBe(target_polycount)
+    }
+    for (const target_polycount of [99, 301]) {
+      expect(refusalOf(limits, { prompt: 'a', target_polycount })).toMatchObject({
+        code: 'invalid_value',
+        param: 'target_polycount',
+      })
+    }
+    expect(orderOf(limits).target_polycount).toBeUndefined()
+    expect(orderOf({}, { prompt: 'a', target_polycount: 1 }).target_polycount).toBe(1)
+  })
+
+  test.each<[keyof ThreeDLimits, Partial<ThreeDRequest>]>([
+    ['target_polycount', { target_polycount: 100 }],
+    ['negative_prompt', { negative_prompt: 'rain' }],
+    ['seed', { seed: 0 }],
+  ])('%s only where the model takes one', (field, asked) => {
+    expect(refusalOf({ [field]: false }, { prompt: 'a', ...asked })).toMatchObject({
+      code: 'unsupported_parameter',
+      param: field,
+    })
+    expect(refusalOf({ [field]: false }, { prompt: 'a' })).toBeUndefined()
+    expect(refusalOf({}, { prompt: 'a', ...asked })).toBeUndefined()
+  })
+})
