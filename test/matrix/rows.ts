@@ -1,10 +1,13 @@
 /** The clients of the matrix, one line each. */
 import { aiAnthropic } from './clients/ai-anthropic.ts'
+import { aiGoogle } from './clients/ai-google.ts'
 import { aiOpenaiChat } from './clients/ai-openai-chat.ts'
 import { aiOpenaiCompatible } from './clients/ai-openai-compatible.ts'
 import { aiOpenaiResponses } from './clients/ai-openai-responses.ts'
 import { anthropic0 } from './clients/anthropic-0.ts'
 import { anthropic1 } from './clients/anthropic-1.ts'
+import { genai2 } from './clients/genai-2.ts'
+import { genai3 } from './clients/genai-3.ts'
 import { langchainChat } from './clients/langchain-chat.ts'
 import { langchainResponses } from './clients/langchain-responses.ts'
 import { openai6 } from './clients/openai-6.ts'
@@ -20,9 +23,12 @@ export const ROWS: Row[] = [
   openai6Responses,
   anthropic1,
   anthropic0,
+  genai3,
+  genai2,
   aiOpenaiResponses,
   aiOpenaiChat,
   aiAnthropic,
+  aiGoogle,
   aiOpenaiCompatible,
   langchainChat,
   langchainResponses,

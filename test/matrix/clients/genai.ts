@@ -25,7 +25,7 @@ export function genai(own: Package, { origin, token }: { origin: string; token: 
     async gathered(ask) {
       const chat = chats.create({ model: ask.model })
       const told = await read(await chat.sendMessageStream({ message: ask.turns.flatMap(partsOf) }), {})
-      const parts = chat.getHistory(true).at(-1)?.parts ?? []
+      const parts = chat.getHistory().flatMap(({ role, parts: said = [] }) => (role === 'model' ? said : []))
       return { ...told, text: parts.map(({ text = '' }) => text).join('') }
     },
     async parsed(ask) {
