@@ -17,12 +17,13 @@ import { GatewayError } from '../src/spec/error.ts'
 import { median, show } from './figures.ts'
 import { chatEvents, EVENTS_A_STREAM, messagesEvents } from './vendor-answers.ts'
 
-const RUNS = 2
+const RUNS = 5
 /** Each run is as long as this many seconds of processor time, after one that warms up. */
 const SECONDS = 1
 /** What one read of a fast vendor brings, and one of a slow one. */
 const READS = { '16 KiB a read': 16 * 1024, 'one event a read': 0 }
 
+const asking = new Request('http://gatehouse.test')
 const head = { id: 'chatcmpl-ours', created: 1_800_000_000, model: 'house/model' }
 const broken = () => new GatewayError('bad_upstream_response', 'The stream of the benchmark was not understood.')
 const faults: RelayFaults = { inAnswer: broken, notUnderstood: broken, cut: broken }
@@ -71,7 +72,7 @@ const LANES = {
     const sent = sentBy(dialect.relay, {
       family: dialect.family,
       body,
-      request: new Request('http://x'),
+      request: asking,
       refusal: undefined,
     })
     if (!sent) throw new Error('The dialect has no relay lane.')
