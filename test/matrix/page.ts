@@ -48,10 +48,17 @@ function tablesOf(parts: Parts): string[] {
 
 function clientsOf({ rows, versions }: Parts): string {
   const lines = rows.map(({ name, packages, dialect, base }) => {
-    const version = packages.map((one) => (versions[one] ?? '').replace(/^npm:.*@/, '')).join(', ')
+    const version = packages.map((one) => versionOf(versions, one)).join(', ')
     return [name, version, `\`${dialect}\``, `\`http://127.0.0.1:8787${base}\``]
   })
   return tableOf(['client', 'tested with', 'dialect', 'base address'], lines)
+}
+
+/** An older major is listed under another name, as `npm:<name>@<version>`. */
+function versionOf(versions: Parts['versions'], name: string): string {
+  const version = versions[name]
+  if (version === undefined) throw new Error(`There is no package ${name} among ours.`)
+  return version.slice(version.lastIndexOf('@') + 1)
 }
 
 function callsOf(parts: Parts, group: Column['group']): string {

@@ -28,10 +28,6 @@ export function genai(own: Package, { origin, token }: { origin: string; token: 
       const parts = chat.getHistory().flatMap(({ role, parts: said = [] }) => (role === 'model' ? said : []))
       return { ...told, text: parts.map(({ text = '' }) => text).join('') }
     },
-    async parsed(ask) {
-      const { text = '' } = await models.generateContent(paramsOf(ask))
-      return JSON.parse(text)
-    },
     async count({ model, turns }) {
       return (await models.countTokens({ model, contents: turns.map(contentOf) })).totalTokens ?? 0
     },
