@@ -202,6 +202,23 @@ describe('long lists', () => {
     expect(vendor.requests).toHaveLength(calls)
   })
 
+  test('are split by their tokens too, of which a text has at most one a byte', async () => {
+    const vendor = vendorWith()
+    vendor.otherwise((wire) => {
+      const { input } = wire.request.json() as { input: string[] }
+      return whole({ data: input.map((text, index) => ({ index, embedding: [text.length] })) })(wire)
+    })
+    const house = await open({
+      providers: { v: { base_url: vendor.url, key: 'k', quirks: { embedding_call_tokens: 10 } } },
+      models: { 'v/m': { families: ['embeddings'] } },
+    })
+    const input = ['aaaaa', 'bbbbb', 'c', 'x'.repeat(30), 'ü', 'ddddddddd']
+    const { body } = await embed(house, { model: 'v/m', input })
+    expect(vectors(body).map(([length]) => length)).toEqual([5, 5, 1, 30, 1, 9])
+    const parts = vendor.requests.map((request) => (request.json().input as string[]).length)
+    expect(parts.sort()).toEqual([1, 1, 1, 1, 2]) // two of five are ten; what is too long goes alone; ü has two bytes
+  })
+
   test('have four calls under way at most', async () => {
     const vendor = vendorWith()
     let open_now = 0
@@ -243,6 +260,26 @@ describe('long lists', () => {
     expect(vectors(body)).toHaveLength(600)
     expect(body.data.map(({ index }) => index)).toEqual(texts(600).map(Number))
   })
+})
+
+test('an embedding model that a vendor lists is found, with its family, and embeds', async () => {
+  const vendor = vendorWith()
+  vendor.otherwise((wire) => {
+    const data = ['gpt-x', 'text-embedding-x', 'bge-reranker'].map((id) => ({ id, object: 'model', created: 7 }))
+    return wire.request.path.endsWith('/models') ? whole({ object: 'list', data })(wire) : numbered(wire)
+  })
+  const house = await open({ sandbox: false, providers: { v: { base_url: vendor.url, key: 'k', discover: true } } })
+  await house.gateway.discovery
+  const { data } = (await (await house.call('/v1/models')).json()) as { data: Json[] }
+  expect(data.map(({ id, created }) => [id, created])).toEqual([
+    ['v/gpt-x', 7],
+    ['v/text-embedding-x', 7],
+  ])
+  expect(data[1]?.supported_endpoint_types).toEqual(['embeddings'])
+  expect(vectors((await embed(house, { model: 'text-embedding-x', input: ['4', '2'] })).body)).toEqual([
+    [4, 1],
+    [2, 1],
+  ])
 })
 
 describe('targets', () => {

@@ -1,6 +1,12 @@
 /** The vendors of rerankers, each against a loopback vendor that answers in the vendor's own shapes. */
 import { afterEach, describe, expect, test } from 'bun:test'
+import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
+import { createLog } from '../src/kit/log.ts'
+import { createProvider } from '../src/providers/registry.ts'
+import type { UpstreamRequest } from '../src/providers/transport-answer.ts'
+import { GatewayError } from '../src/spec/error.ts'
+import { manualClock } from './kit/clock.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { type Answer, startVendor, type Vendor, whole } from './kit/vendor.ts'
 
@@ -256,4 +262,34 @@ test('how much is read of a document is told to Cohere and to vendors of the com
     await rank({ max_tokens_per_doc: 512 })
     expect(vendor.requests[0]?.json().max_tokens_per_doc).toBe(512)
   }
+})
+
+test('Bedrock’s rerankers have a host of their own, and requests to it are signed where there is no key', async () => {
+  const clock = manualClock()
+  const seen: UpstreamRequest[] = []
+  const { rerank } = createProvider({
+    id: 'acme',
+    config: {
+      kind: 'amazon-bedrock',
+      options: { region: 'eu-west-1', accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'a secret of ours' },
+    },
+    timeouts: DEFAULT_TIMEOUTS,
+    transport: {
+      async send(request) {
+        seen.push(request)
+        throw new GatewayError('upstream_unreachable', 'Nobody is there.')
+      },
+    },
+    clock,
+    log: createLog({ clock, level: 'error', pretty: false, write: () => {} }),
+    environment: {},
+    manual: async () => [],
+  })
+  const call = { model: 'amazon.rerank-v1:0', query: QUERY, documents: DOCUMENTS, top_n: 1, request_id: 'req_1' }
+  const asking = rerank?.rerank(call, new AbortController().signal)
+  await expect(asking).rejects.toMatchObject({ code: 'upstream_unreachable' })
+  expect(seen.map(({ url }) => url)).toEqual(['https://bedrock-agent-runtime.eu-west-1.amazonaws.com/rerank'])
+  expect(seen[0]?.headers.authorization).toMatch(
+    /^AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE\/\d{8}\/eu-west-1\/bedrock\//,
+  )
 })

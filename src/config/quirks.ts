@@ -21,6 +21,12 @@ export const Quirks = Type.Object(
     embedding_inputs: optional(
       Type.Integer({ minimum: 1, description: 'How many inputs it embeds in one call. Default 2048.' }),
     ),
+    embedding_call_tokens: optional(
+      Type.Integer({
+        minimum: 1,
+        description: 'How many tokens all inputs of one call may have. Default: any number.',
+      }),
+    ),
     rerank: optional(Type.Boolean({ description: 'Serves /rerank below the base URL. Default false.' })),
     relay: optional(
       Type.Boolean({

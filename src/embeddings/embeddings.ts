@@ -81,11 +81,12 @@ type Answer = { embeddings: number[][]; prompt_tokens?: number }
 /** The whole list by one target: vectors of different models could not be compared. */
 async function allOf(one: Target, { model, order, context }: Work): Promise<Answer> {
   const { target, provider } = servedBy(one)
-  const most = Math.min(
+  const inputs = Math.min(
     model.embeddings.most_inputs ?? Number.POSITIVE_INFINITY,
     provider.most_inputs?.(target.model) ?? Number.POSITIVE_INFINITY,
   )
-  const parts = split(order.inputs, most)
+  const tokens = provider.most_tokens?.(target.model) ?? Number.POSITIVE_INFINITY
+  const parts = split(order.inputs, { inputs, tokens })
   const failed = new AbortController()
   const signal = AbortSignal.any([context.signal, failed.signal])
   const answers = await inTurns(parts, async ({ inputs, first }) => {
@@ -112,14 +113,27 @@ async function allOf(one: Target, { model, order, context }: Work): Promise<Answ
 
 type Part = { inputs: EmbeddingInput[]; first: number }
 
-function split(inputs: EmbeddingInput[], most: number): Part[] {
-  if (inputs.length <= most) return [{ inputs, first: 0 }]
+/** Into parts with no more inputs and tokens than that; an input that has too many alone is a part of its own. */
+function split(inputs: EmbeddingInput[], most: { inputs: number; tokens: number }): Part[] {
   const parts: Part[] = []
-  for (let first = 0; first < inputs.length; first += most) {
-    parts.push({ inputs: inputs.slice(first, first + most), first })
+  let part: Part = { inputs: [], first: 0 }
+  let tokens = 0
+  for (const [index, input] of inputs.entries()) {
+    const own = most.tokens === Number.POSITIVE_INFINITY ? 0 : mostTokensOf(input)
+    if (part.inputs.length > 0 && (part.inputs.length >= most.inputs || tokens + own > most.tokens)) {
+      parts.push(part)
+      part = { inputs: [], first: index }
+      tokens = 0
+    }
+    part.inputs.push(input)
+    tokens += own
   }
-  return parts
+  return [...parts, part]
 }
+
+/** No vendor's tokenizer makes more tokens of a text than it has bytes. */
+const mostTokensOf = (input: EmbeddingInput): number =>
+  typeof input === 'string' ? Buffer.byteLength(input) : input.length
 
 /** An error that names an input by its place in a part, with its place in the whole; `first` undefined: no list came. */
 function placed(thrown: unknown, first: number | undefined): unknown {

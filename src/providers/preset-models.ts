@@ -1,9 +1,9 @@
 /**
- * Chat models of well-known vendors, so that a key alone is enough to be answered, also while the vendor's own list
+ * Models of chat and of embeddings of well-known vendors, so that a key alone is enough to be answered, also while the vendor's own list
  * cannot be had. What the vendor lists wins: these rows then only add what its list does not tell.
  * Figures: models.dev, read 2026-11-21.
  */
-import type { ModelConfig } from '../config/schema.ts'
+import type { ModelConfig, Range } from '../config/schema.ts'
 
 type Facts = {
   /** Day of release. */
@@ -69,10 +69,37 @@ const ROWS: Record<string, Record<string, Facts>> = {
   },
 }
 
+/** The vendors' own pages on embeddings have these figures. */
+const EMBEDDERS: Record<string, Record<string, { released: string; dimensions: Range; input_tokens: number }>> = {
+  openai: {
+    'text-embedding-3-large': {
+      released: '2024-01-25',
+      dimensions: { minimum: 1, maximum: 3072 },
+      input_tokens: 8192,
+    },
+    'text-embedding-3-small': {
+      released: '2024-01-25',
+      dimensions: { minimum: 1, maximum: 1536 },
+      input_tokens: 8192,
+    },
+  },
+  gemini: {
+    'gemini-embedding-001': {
+      released: '2025-07-14',
+      dimensions: { minimum: 128, maximum: 3072 },
+      input_tokens: 2048,
+    },
+  },
+}
+
 /** What is known of a preset's models, by the vendor's own names. */
 export function presetModels(preset: string): Record<string, Omit<ModelConfig, 'targets'>> {
-  const rows = Object.entries(ROWS[preset] ?? {})
-  return Object.fromEntries(rows.map(([model, facts]) => [model, configOf(facts)]))
+  const chat = Object.entries(ROWS[preset] ?? {}).map(([model, facts]) => [model, configOf(facts)])
+  const embedders = Object.entries(EMBEDDERS[preset] ?? {}).map(([model, { released, ...embeddings }]) => [
+    model,
+    { families: ['embeddings'], created: Date.parse(released) / 1000, embeddings },
+  ])
+  return Object.fromEntries([...chat, ...embedders])
 }
 
 const configOf = ({ released, context, text_only }: Facts): Omit<ModelConfig, 'targets'> => ({

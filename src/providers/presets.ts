@@ -45,7 +45,7 @@ export const PRESETS: Record<string, Preset> = {
   openai: {
     base_url: 'https://api.openai.com/v1',
     key_env: ['OPENAI_API_KEY'],
-    quirks: { developer_role: true, embedding_base64: true },
+    quirks: { developer_role: true, embedding_base64: true, embedding_call_tokens: 300_000 },
     fields: { drop: [...OWN_EXTRAS, 'messages.reasoning_content'], rename: { max_tokens: 'max_completion_tokens' } },
     chat_models: {
       include: ['gpt-*', 'chatgpt-*', 'o*', 'ft:*'],
@@ -68,8 +68,7 @@ export const PRESETS: Record<string, Preset> = {
     base_url: 'https://api.mistral.ai/v1',
     key_env: ['MISTRAL_API_KEY'],
     // Its last chunk carries the usage without being asked.
-    // So many inputs are sure to stay within its tokens a call.
-    quirks: { stream_usage: false, embedding_inputs: 32, embedding_tokens: false },
+    quirks: { stream_usage: false, embedding_inputs: 32, embedding_call_tokens: 16_000, embedding_tokens: false },
     fields: {
       drop: [...TUNING, ...OWN_EXTRAS, 'logprobs', 'top_logprobs', 'messages.reasoning_content'],
       rename: { seed: 'random_seed' },

@@ -110,6 +110,8 @@ export type EmbeddingCall = {
 export type EmbeddingProvider = {
   /** How many inputs one call may have; longer lists are split. Absent: any number. */
   most_inputs?(model: string): number
+  /** How many tokens all inputs of one call may have together; likewise. */
+  most_tokens?(model: string): number
   /** Whether inputs may be token numbers. */
   takes_tokens: boolean
   /** One vector an input, in order. `prompt_tokens` is absent when the vendor gave none. Throws GatewayError. */

@@ -9,7 +9,7 @@ import type { ChatcompatSettings } from './settings.ts'
 type CompatParts = PostParts & { settings: Pick<ChatcompatSettings, 'quirks' | 'input_types'> }
 
 export function createCompatEmbeddings(parts: CompatParts): EmbeddingProvider {
-  const { embedding_base64, embedding_inputs, embedding_tokens } = parts.settings.quirks
+  const { embedding_base64, embedding_inputs, embedding_call_tokens, embedding_tokens } = parts.settings.quirks
   const { input_types, fields } = parts.settings
   const post = createPost(parts)
 
@@ -23,6 +23,7 @@ export function createCompatEmbeddings(parts: CompatParts): EmbeddingProvider {
 
   return {
     most_inputs: () => embedding_inputs,
+    most_tokens: () => embedding_call_tokens,
     takes_tokens: embedding_tokens,
     async embed({ model, inputs, request, request_id }, signal) {
       // Left out where base64 is not known: some refuse the field by its name, and numbers are what all give without it.

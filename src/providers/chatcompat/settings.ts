@@ -35,6 +35,7 @@ const DEFAULT_QUIRKS: Required<Quirks> = {
   embedding_tokens: true,
   // OpenAI's limit.
   embedding_inputs: 2048,
+  embedding_call_tokens: Number.MAX_SAFE_INTEGER,
   rerank: false,
   relay: true,
 }

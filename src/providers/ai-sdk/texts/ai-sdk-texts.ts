@@ -63,9 +63,10 @@ export function aiSdkTexts(parts: AiSdkParts, vendor: TextVendor): Pick<Provider
     }
   }
 
-  function embeddings({ load, most_inputs, words, takesTokens }: NonNullable<TextVendor['embedding']>) {
+  function embeddings({ load, most_inputs, most_tokens, words, takesTokens }: NonNullable<TextVendor['embedding']>) {
     const provider: EmbeddingProvider = {
       most_inputs,
+      ...(most_tokens ? { most_tokens } : {}),
       takes_tokens: takesTokens === true,
       async embed({ model, inputs, request, request_id }, signal) {
         const said = words(model)

@@ -59,6 +59,8 @@ export type TextVendor = {
     load(at: { key: string; fetch: PackageFetch }): Promise<(model: string) => EmbeddingModel>
     /** How many inputs one call has at most, by the vendor's and its package's limit. */
     most_inputs(model: string): number
+    /** How many tokens all inputs of one call may have; absent: any number. */
+    most_tokens?(model: string): number
     words(model: string): EmbeddingWords
     takesTokens?: true
   }

@@ -66,6 +66,7 @@ export function googleVertexTexts(parts: AiSdkParts): Texts {
       },
       // The Gemini models take one text a call there.
       most_inputs: (model) => (/^gemini-embedding/.test(model) ? 1 : 250),
+      most_tokens: () => 20_000,
       words: GOOGLE_WORDS,
     },
   })
@@ -77,6 +78,8 @@ export const MISTRAL_TEXTS: TextVendor = {
   embedding: {
     load: async ({ key, fetch }) => (await import('@ai-sdk/mistral')).createMistral({ apiKey: key, fetch }).embedding,
     most_inputs: () => 32,
+    // Its tokens a call.
+    most_tokens: () => 16_000,
     words: always({ dimensions: 'outputDimension' }),
   },
 }
@@ -114,6 +117,7 @@ export function azureTexts(parts: AiSdkParts): Texts {
         return createAzure({ apiKey: key, baseURL: row.home, fetch, ...settings }).embedding
       },
       most_inputs: OPENAI_INPUTS,
+      most_tokens: () => 300_000,
       words: OPENAI_WORDS,
       takesTokens: true,
     },
@@ -168,6 +172,8 @@ export const VOYAGE: TextVendor = {
   embedding: {
     load: async ({ key, fetch }) => (await import('@ai-sdk/voyage')).createVoyage({ apiKey: key, fetch }).embedding,
     most_inputs: () => 128,
+    // Of its smallest model; others take up to a million.
+    most_tokens: () => 120_000,
     words: always({ dimensions: 'outputDimension', input_type: { option: 'inputType', words: PLAIN_TYPES } }),
   },
   reranking: {
