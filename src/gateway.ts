@@ -10,6 +10,7 @@ import { writeMessagesError } from './chat/dialects/messages-compat-error.ts'
 import { responsesDialect } from './chat/dialects/responses.ts'
 import { chatRoute } from './chat/http.ts'
 import { createMeter } from './chat/meter.ts'
+import { createBackground } from './chat/responses-background.ts'
 import { responseRoutes } from './chat/responses-http.ts'
 import { createKeptResponses } from './chat/responses-kept.ts'
 import type { Config } from './config/config.ts'
@@ -126,6 +127,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       }),
   })
   const keptResponses = createKeptResponses({ store: store.responses, clock })
+  const background = createBackground({ runs: store.responseRuns, kept: keptResponses, chat, settings, clock, log })
+  const responses = responsesDialect({ kept: keptResponses, queue: background.take, clock })
   const recordTexts =
     ({ token_id }: Caller, { id }: { id: string }) =>
     (use: Omit<Use, 'token_id' | 'model'>) =>
@@ -175,8 +178,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       models: modelRoutes({ catalogue, writeMessagesError }),
       chat: [
         chatRoute({ chat, dialect: chatcompatDialect(settings), settings, clock, log }),
-        chatRoute({ chat, dialect: responsesDialect({ kept: keptResponses, clock }), settings, clock, log }),
-        ...responseRoutes({ kept: keptResponses }),
+        chatRoute({ chat, dialect: responses, settings, clock, log }),
+        ...responseRoutes({ kept: keptResponses, background }),
         responsesCountRoute({ catalogue, tokenizer, settings, clock, kept: keptResponses }),
         chatRoute({ chat, dialect: messagesDialect(), settings, clock, log }),
         messagesCountRoute({ catalogue, tokenizer, settings, clock }),
@@ -214,6 +217,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   tokens.start()
   if (!parts.is_idle) {
     tasks.start()
+    background.start()
     callbacks.start()
     cleaner.start()
   }
@@ -244,7 +248,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     drain,
     async close({ deadline_ms }) {
       await drain({ deadline_ms })
-      await Promise.all([tasks.stop({ deadline_ms }), callbacks.stop({ deadline_ms }), cleaner.stop()])
+      const rooms = [tasks, callbacks, background]
+      await Promise.all([...rooms.map((room) => room.stop({ deadline_ms })), cleaner.stop()])
       await supply.close()
       await ledger.close()
       await tokens.close()

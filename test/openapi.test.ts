@@ -100,6 +100,7 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
     'POST /v1/rerank',
     'POST /v1/responses',
     'POST /v1/responses/input_tokens',
+    'POST /v1/responses/{response_id}/cancel',
     'POST /v1/video/generations',
     'POST /v1/video/generations/{task_id}/cancel',
     'POST /v1/videos',
@@ -208,7 +209,7 @@ test('what is in the document is there, for HEAD too; what needs no token says s
   const video = await finishedVideo()
   const image = await finishedImage()
   const solid = await finishedSolid()
-  const kept = await house.call('/v1/responses', { json: { model: 'sandbox/general', input: 'Hi' } })
+  const kept = await house.call('/v1/responses', { json: { model: 'sandbox/general', input: 'Hi', background: true } })
   const { id: response } = (await kept.json()) as { id: string }
   const last = ({ method }: { method: string }) => (method === 'DELETE' ? 1 : 0)
   for (const { name, path, method, operation } of operations.toSorted((left, right) => last(left) - last(right))) {

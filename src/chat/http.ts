@@ -128,7 +128,10 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     ...(dialect.errorSchema ? { errorSchema: dialect.errorSchema } : {}),
     async handle(context) {
       const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
-      const { request, sent, ...exchange } = await read(await readJson(context.request, limits), context)
+      const body = await readJson(context.request, limits)
+      const other = await dialect.instead?.(body, context)
+      if (other) return other
+      const { request, sent, ...exchange } = await read(body, context)
       try {
         const asking = { ...exchange, asked: chat.ask({ request, family: dialect.family, sent }, context) }
         return await (request.stream ? streamed(asking, context) : whole(asking, context))
@@ -170,7 +173,8 @@ const CHAT_ERRORS: GatewayError['code'][] = [
 /** Codes after which the upstream may have worked, and charged, although its answer never arrived in full. */
 const HALF_DONE = new Set(['upstream_cut', 'upstream_timeout', 'shutting_down', 'client_closed_request'])
 
-function outcomeOf(error: unknown, { signal }: Context): { error: boolean; refused: boolean } {
+/** What a request that did not end well counts as. */
+export function outcomeOf(error: unknown, { signal }: Context): { error: boolean; refused: boolean } {
   const code = (error as Partial<GatewayError>).code ?? ''
   return { error: !signal.aborted, refused: !signal.aborted && !HALF_DONE.has(code) }
 }

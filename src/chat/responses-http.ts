@@ -4,7 +4,8 @@ import type { Context, Route } from '../http/context.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { JsonObject } from '../spec/task.ts'
 import { type OutputItem, shown } from './dialects/responses-items.ts'
-import { ResponsesAnswer } from './dialects/responses-schema.ts'
+import { ResponsesAnswer, ResponsesEvent } from './dialects/responses-schema.ts'
+import type { Background } from './responses-background.ts'
 import type { KeptResponses } from './responses-kept.ts'
 
 const Deleted = Type.Object(
@@ -27,7 +28,7 @@ const params = { response_id: 'The id of a response that was stored.' }
 const include = { description: '`reasoning.encrypted_content` shows it.', schema: Type.String() }
 const tag = 'Chat'
 
-export function responseRoutes({ kept }: { kept: KeptResponses }): Route[] {
+export function responseRoutes({ kept, background }: { kept: KeptResponses; background: Background }): Route[] {
   const idOf = ({ params: given }: Context): string => given.response_id ?? ''
   const found = (context: Context) => kept.find(idOf(context), context.caller.token_id)
 
@@ -38,17 +39,24 @@ export function responseRoutes({ kept }: { kept: KeptResponses }): Route[] {
       summary: 'Retrieve a response',
       tag,
       params,
-      query: { include },
+      query: {
+        include,
+        stream: {
+          description: 'Its events, as a stream: of one made with `background` and `stream`.',
+          schema: Type.Boolean(),
+        },
+        starting_after: {
+          description: 'The number of the event after which to go on.',
+          schema: Type.Integer({ minimum: 0 }),
+        },
+      },
       response: ResponsesAnswer,
-      errors: ['response_not_found', 'unsupported_parameter'],
+      stream: ResponsesEvent,
+      errors: ['response_not_found', 'invalid_value', 'unsupported_parameter'],
     },
     async handle(context) {
       const query = queryOf(context)
-      if (query.get('stream') === 'true') {
-        throw new GatewayError('unsupported_parameter', '"stream" is not supported here: the response has ended.', {
-          param: 'stream',
-        })
-      }
+      if (query.get('stream') === 'true') return background.follow(idOf(context), startOf(query), context)
       const { response } = await found(context)
       return Response.json(visible(response, includes(query)))
     },
@@ -61,6 +69,7 @@ export function responseRoutes({ kept }: { kept: KeptResponses }): Route[] {
     async handle(context) {
       const id = idOf(context)
       await kept.remove(id, context.caller.token_id)
+      background.drop(id)
       return Response.json({ id, object: 'response', deleted: true })
     },
   }
@@ -95,7 +104,23 @@ export function responseRoutes({ kept }: { kept: KeptResponses }): Route[] {
     },
   }
 
-  return [retrieve, remove, inputItems]
+  const cancel: Route = {
+    method: 'POST',
+    path: `${PATH}/cancel`,
+    operation: {
+      summary: 'Cancel a response',
+      description: 'One that is made in the background. One that has ended is answered as it is.',
+      tag,
+      params,
+      response: ResponsesAnswer,
+      errors: ['response_not_found', 'invalid_value'],
+    },
+    async handle(context) {
+      return Response.json(visible(await background.cancel(idOf(context), context.caller.token_id), false))
+    },
+  }
+
+  return [retrieve, remove, inputItems, cancel]
 }
 
 const invalid = (param: string, rule: string) => new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
@@ -105,6 +130,13 @@ const queryOf = ({ request }: Context): URLSearchParams => new URL(request.url).
 /** Lists come as `include[]=a&include[]=b` or `include=a`, by client. */
 const includes = (query: URLSearchParams): boolean =>
   [...query.getAll('include[]'), ...query.getAll('include')].includes('reasoning.encrypted_content')
+
+function startOf(query: URLSearchParams): number {
+  const text = query.get('starting_after')
+  if (text === null) return -1
+  if (/^\d{1,9}$/.test(text)) return Number(text)
+  throw invalid('starting_after', 'must be the number of an event, from 0')
+}
 
 function pageOf(query: URLSearchParams): { limit: number; order: 'asc' | 'desc'; after: string | null } {
   const limit = Number(query.get('limit') ?? 20)

@@ -11,8 +11,11 @@ import type { InputItem } from './dialects/responses-schema.ts'
 /** What was said before a request, and in which responses. */
 export type Conversation = { items: InputItem[]; ids: string[] }
 
+/** A response, as far as its keeper looks at it. */
+export type Kept = { id: string; created_at: number }
+
 /** Remembers an answer. */
-export type Keep = (response: JsonObject & { id: string; created_at: number }) => Promise<void>
+export type Keep = (response: Kept) => Promise<void>
 
 type Going = { caller: Caller; before: Conversation; input: InputItem[]; previous_response_id: string | undefined }
 
@@ -22,6 +25,8 @@ export type KeptResponses = {
   /** The items with those in the place of others that refer to them. Throws for one that is not kept. */
   resolved(items: InputItem[], token_id: string): Promise<InputItem[]>
   keeper(going: Going): Keep
+  /** A response as it is kept, with what it was made from. */
+  rowOf(going: Going, response: Kept): StoredResponse
   /** One response of this token. Throws `response_not_found`. */
   find(response_id: string, token_id: string): Promise<StoredResponse>
   /** What a response was made from, the oldest first. Throws `response_not_found`. */
@@ -66,6 +71,8 @@ export function createKeptResponses({ store, clock }: { store: ResponseStore; cl
       const [first] = turns
       if (!first) throw previousNotFound(response_id)
       if (first.previous_id !== null) throw previousNotFound(first.previous_id)
+      const { status } = turns.at(-1)?.response ?? {}
+      if (status === 'queued' || status === 'in_progress') throw notEnded(response_id)
       return { items: turns.flatMap(saidIn) as InputItem[], ids: turns.map((turn) => turn.response_id) }
     },
 
@@ -86,18 +93,12 @@ export function createKeptResponses({ store, clock }: { store: ResponseStore; cl
       })
     },
 
-    keeper:
-      ({ caller, before, input, previous_response_id = null }) =>
-      async (response) => {
-        const { id, created_at } = response
-        const items = input.map((item, index) => ({ id: itemId(id, kindOf(item), `in${index}`), ...item }))
-        const row = { response_id: id, token_id: caller.token_id, previous_id: previous_response_id, created_at }
-        await store.add(
-          { ...row, expires_at: created_at + KEPT_SECONDS, input: items as unknown as JsonObject[], response },
-          before.ids,
-        )
-        await forget()
-      },
+    rowOf,
+
+    keeper: (going) => async (response) => {
+      await store.add(rowOf(going, response), going.before.ids)
+      await forget()
+    },
 
     async inputOf(response_id, token_id) {
       const turns = await store.conversation(response_id, token_id, now())
@@ -109,6 +110,20 @@ export function createKeptResponses({ store, clock }: { store: ResponseStore; cl
     async remove(response_id, token_id) {
       if (!(await store.remove(response_id, token_id))) throw notFound(response_id)
     },
+  }
+}
+
+function rowOf({ caller, input, previous_response_id }: Going, response: Kept): StoredResponse {
+  const { id, created_at } = response
+  const items = input.map((item, index) => ({ id: itemId(id, kindOf(item), `in${index}`), ...item }))
+  return {
+    response_id: id,
+    token_id: caller.token_id,
+    previous_id: previous_response_id ?? null,
+    created_at,
+    expires_at: created_at + KEPT_SECONDS,
+    input: items as unknown as JsonObject[],
+    response: response as unknown as JsonObject,
   }
 }
 
@@ -127,6 +142,11 @@ type Kind = keyof typeof ITEM_KINDS
 
 const notFound = (response_id: string) =>
   new GatewayError('response_not_found', `Response with id '${response_id.slice(0, 80)}' not found.`)
+
+const notEnded = (response_id: string) =>
+  new GatewayError('invalid_value', `Previous response with id '${response_id.slice(0, 80)}' has not ended yet.`, {
+    param: 'previous_response_id',
+  })
 
 const previousNotFound = (response_id: string) =>
   new GatewayError(

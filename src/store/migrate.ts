@@ -4,6 +4,7 @@ import { firstTables } from './migrations/0001-first-tables.ts'
 import { tasks } from './migrations/0002-tasks.ts'
 import { responses } from './migrations/0003-responses.ts'
 import { taskFamilies } from './migrations/0004-task-families.ts'
+import { responseRuns } from './migrations/0005-response-runs.ts'
 import { StoreError } from './store-error.ts'
 import type { Database } from './tables.ts'
 
@@ -13,6 +14,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0002-tasks': tasks,
   '0003-responses': responses,
   '0004-task-families': taskFamilies,
+  '0005-response-runs': responseRuns,
 }
 
 /**

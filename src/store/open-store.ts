@@ -3,6 +3,7 @@ import { callbackStore } from './callbacks.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { modelStore } from './models.ts'
+import { responseRunStore } from './response-runs.ts'
 import { responseStore } from './responses.ts'
 import { secretStore } from './secrets.ts'
 import type { Store } from './store.ts'
@@ -41,6 +42,7 @@ function storeOf(engine: Engine): Store {
     callbacks: callbackStore(engine),
     secrets: secretStore(engine),
     responses: responseStore(engine),
+    responseRuns: responseRunStore(engine),
     async ping() {
       await tokens.revision()
     },

@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import type { Engine } from './engine.ts'
 import type { ResponseStore, StoredResponse } from './store.ts'
-import type { ResponsesTable } from './tables.ts'
+import type { ResponsesTable, Write } from './tables.ts'
 
 /** Values in one statement are bounded on every engine (SQLite 32,766). */
 const IDS_A_STATEMENT = 500
@@ -11,22 +11,7 @@ const DAY_SECONDS = 86_400
 
 export function responseStore({ db, write }: Engine): ResponseStore {
   return {
-    async add({ input, response, ...row }, lives) {
-      await write(async (rows) => {
-        await rows
-          .insertInto('responses')
-          .values({ ...row, input: JSON.stringify(input), response: JSON.stringify(response) })
-          .execute()
-        for (let at = 0; at < lives.length; at += IDS_A_STATEMENT) {
-          await rows
-            .updateTable('responses')
-            .set({ expires_at: row.expires_at + DAY_SECONDS })
-            .where('response_id', 'in', lives.slice(at, at + IDS_A_STATEMENT))
-            .where('expires_at', '<', row.expires_at)
-            .execute()
-        }
-      })
-    },
+    add: (response, lives) => write((rows) => addResponse(rows, response, lives)),
 
     async find(response_ids, token_id, now) {
       const found: StoredResponse[] = []
@@ -70,12 +55,17 @@ export function responseStore({ db, write }: Engine): ResponseStore {
       return rows.map(({ steps: _, ...row }) => storedOf(row))
     },
 
-    async remove(response_id, token_id) {
-      const [removed] = await write((rows) =>
-        rows.deleteFrom('responses').where('response_id', '=', response_id).where('token_id', '=', token_id).execute(),
-      )
-      return (removed?.numDeletedRows ?? 0n) > 0n
-    },
+    remove: (response_id, token_id) =>
+      write(async (rows) => {
+        const [removed] = await rows
+          .deleteFrom('responses')
+          .where('response_id', '=', response_id)
+          .where('token_id', '=', token_id)
+          .execute()
+        const isThere = (removed?.numDeletedRows ?? 0n) > 0n
+        if (isThere) await removeRuns(rows, [response_id])
+        return isThere
+      }),
 
     async forget(now, limit) {
       const over = db
@@ -87,15 +77,48 @@ export function responseStore({ db, write }: Engine): ResponseStore {
       const due = await over.execute() // most looks find nothing; they should not stand in line for the write lock
       if (due.length === 0) return 0
       const ids = due.map(({ response_id }) => response_id)
-      const [removed] = await write((rows) =>
-        rows.deleteFrom('responses').where('response_id', 'in', ids).where('expires_at', '<=', now).execute(),
-      )
-      return Number(removed?.numDeletedRows ?? 0)
+      return write(async (rows) => {
+        const removed = await rows
+          .deleteFrom('responses')
+          .where('response_id', 'in', ids)
+          .where('expires_at', '<=', now)
+          .returning('response_id')
+          .execute()
+        await removeRuns(
+          rows,
+          removed.map(({ response_id }) => response_id),
+        )
+        return removed.length
+      })
     },
   }
 }
 
-const storedOf = ({ input, response, ...row }: ResponsesTable): StoredResponse => ({
+/** Those that it goes on from (`lives`) live at least as long. */
+export async function addResponse(rows: Write, added: StoredResponse, lives: string[]): Promise<void> {
+  const { input, response, ...row } = added
+  await rows
+    .insertInto('responses')
+    .values({ ...row, input: JSON.stringify(input), response: JSON.stringify(response) })
+    .execute()
+  for (let at = 0; at < lives.length; at += IDS_A_STATEMENT) {
+    await rows
+      .updateTable('responses')
+      .set({ expires_at: row.expires_at + DAY_SECONDS })
+      .where('response_id', 'in', lives.slice(at, at + IDS_A_STATEMENT))
+      .where('expires_at', '<', row.expires_at)
+      .execute()
+  }
+}
+
+/** What is still to be done for these, and what was told of them. */
+async function removeRuns(rows: Write, response_ids: string[]): Promise<void> {
+  if (response_ids.length === 0) return
+  await rows.deleteFrom('response_runs').where('response_id', 'in', response_ids).execute()
+  await rows.deleteFrom('response_events').where('response_id', 'in', response_ids).execute()
+}
+
+export const storedOf = ({ input, response, ...row }: ResponsesTable): StoredResponse => ({
   ...row,
   input: JSON.parse(input),
   response: JSON.parse(response),

@@ -197,6 +197,48 @@ export type ResponseStore = {
   forget(now: number, limit: number): Promise<number>
 }
 
+/** Some events of a response, as text, up to the one of this number. */
+export type ToldEvents = { last_number: number; events: string }
+
+/** A response that is made in the background, in hand: `fence` differs for each who takes it. */
+export type ResponseRun = {
+  response: StoredResponse
+  request: JsonObject
+  /** How often it was begun, this time included. */
+  attempts: number
+  fence: number
+  /** The number of the last event that was told; -1 where none is to be told. */
+  told: number
+}
+
+/** The name of a run in hand. */
+type RunKey = { response_id: string; fence: number }
+
+export type ResponseRunStore = {
+  /** Keeps a response that is still to be made, with its first events where it is to be told as a stream. */
+  add(
+    queued: { response: StoredResponse; request: JsonObject; told: ToldEvents | undefined; due_ms: number },
+    lives: string[],
+  ): Promise<void>
+  /** Takes those that are due, each until `until_ms`. */
+  claim(claim: { now_ms: number; until_ms: number; limit: number }): Promise<ResponseRun[]>
+  /** Keeps a run in hand for longer; false when it is no longer there, or in other hands. */
+  renew(run: RunKey, until_ms: number): Promise<boolean>
+  /** What the response is by now, and what was told of it since; false as above. */
+  tell(run: RunKey, news: { response?: JsonObject; told?: ToldEvents | undefined }): Promise<boolean>
+  /** The same at its end: nothing is left to be done. */
+  end(run: RunKey, news: { response: JsonObject; told?: ToldEvents | undefined }): Promise<boolean>
+  /** Lays a run down as if it had not been begun. */
+  release(run: RunKey, due_ms: number): Promise<void>
+  /** Ends a response of this token as `response`, whoever has it in hand; false when it had ended before. */
+  cancel(response_id: string, token_id: string, response: JsonObject): Promise<boolean>
+  isRunning(response_id: string): Promise<boolean>
+  /** Events after this number, in order; the first of them may begin before it. */
+  events(response_id: string, after: number): Promise<ToldEvents[]>
+  /** When the next one is due; null when there is none. */
+  earliest(): Promise<number | null>
+}
+
 export type Store = {
   /** The engine's name, for the log. */
   engine: string
@@ -207,6 +249,7 @@ export type Store = {
   callbacks: CallbackStore
   secrets: SecretStore
   responses: ResponseStore
+  responseRuns: ResponseRunStore
   /** Rejects when the store cannot answer; for /readyz. */
   ping(): Promise<void>
   close(): Promise<void>

@@ -93,6 +93,19 @@ export type ResponsesTable = {
   response: string
 }
 
+export type ResponseRunsTable = {
+  response_id: string
+  /** JSON text. */
+  request: string
+  attempts: number
+  /** When it may be taken in hand; while it is, when that ends. */
+  due_ms: number
+  fence: number
+}
+
+/** Events one after the other, as they are told; the last of them has this number. */
+export type ResponseEventsTable = { response_id: string; last_number: number; events: string }
+
 export type Tables = {
   tokens: TokensTable
   usage: UsageRow
@@ -104,6 +117,8 @@ export type Tables = {
   callbacks: CallbacksTable
   secrets: { name: string; value: string }
   responses: ResponsesTable
+  response_runs: ResponseRunsTable
+  response_events: ResponseEventsTable
 }
 
 export type Database = Kysely<Tables>

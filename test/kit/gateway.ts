@@ -57,6 +57,8 @@ export async function startGateway(
   settings: Settings = {},
   parts: {
     clock?: Clock
+    /** Default: memory. */
+    store_url?: string
     environment?: Record<string, string>
     manual?: () => Promise<{ name: string; text: string }[]>
   } = {},

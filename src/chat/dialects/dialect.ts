@@ -88,6 +88,8 @@ export type Dialect = {
   parse(body: unknown): ChatRequest
   /** Reads a request in place of `parse`, where its body alone does not say all of it. Throws as `parse` does. */
   read?(body: unknown, context: Context): Exchange | Promise<Exchange>
+  /** The answer to a request that is no exchange, such as one for later; undefined for all others. Throws as `parse` does. */
+  instead?(body: unknown, context: Context): Promise<Response | undefined>
   /** `request_id` is for what is told of an error in mid-stream. */
   writer(head: AnswerHead, request: ChatRequest, request_id: string): AnswerWriter
   /** The body of an error that is told with its status; the OpenAI shape when absent. */

@@ -2,14 +2,14 @@
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { ChatChunk, FinishReason } from '../../spec/chat-completion.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
-import type { JsonObject } from '../../spec/task.ts'
 import type { Usage } from '../../spec/usage.ts'
 import { itemId, type Keep } from '../responses-kept.ts'
 import { inOneLine } from './chatcompat-writer.ts'
 import type { AnswerHead, AnswerWriter } from './dialect.ts'
+import { type Answer, answerOf, type State } from './responses-answer.ts'
 import { customNames } from './responses-custom.ts'
 import { failureOf } from './responses-error.ts'
-import { ITEM_KINDS, type OutputItem, shown } from './responses-items.ts'
+import { ITEM_KINDS, shown } from './responses-items.ts'
 import type { ResponsesRequest } from './responses-schema.ts'
 import { createItemStream } from './responses-stream.ts'
 
@@ -22,16 +22,28 @@ type WriterParts = {
   /** Absent where the answer is not kept. */
   keep: Keep | undefined
   clock: Clock
+  /** Of an answer that was begun elsewhere: the number of its next event, and whether more than its creation was told. */
+  resumed?: { number: number; hasBegun: boolean }
 }
 
-export function createResponsesWriter({ head, asked, request, keep, clock }: WriterParts): AnswerWriter {
+export type ResponsesWriter = AnswerWriter & {
+  /** The response before its turn, and the two events that say so. */
+  queued(): { response: Answer; events: string }
+  /** The response with nothing said yet. */
+  begun(): Answer
+  /** The response at its end, or after its failure. */
+  made(): Answer | undefined
+}
+
+export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
+  const { head, asked, request, keep, clock, resumed } = parts
   const tells_encrypted = asked.include?.includes('reasoning.encrypted_content') ?? false
-  const echo = echoOf(asked, request)
-  let sequence = 0
-  let hasBegun = false
+  const responseOf = answerOf({ head, asked, request, isKept: keep !== undefined })
+  let sequence = resumed?.number ?? 0
+  let hasBegun = resumed?.hasBegun ?? false
   let finish: FinishReason | null = null
   /** The answer as it is kept: with what its vendor wants back, whether the client asked for that or not. */
-  let made: ReturnType<typeof responseOf> | undefined
+  let made: Answer | undefined
 
   const event = (type: string, fields: string): string =>
     `event: ${type}\ndata: {"type":"${type}","sequence_number":${sequence++},${fields}}\n\n`
@@ -43,36 +55,20 @@ export function createResponsesWriter({ head, asked, request, keep, clock }: Wri
     customs: customNames(asked),
   })
 
-  function responseOf(state: State, output: OutputItem[], usage?: Usage) {
-    return {
-      id: head.id,
-      object: 'response' as const,
-      created_at: head.created,
-      background: false,
-      completed_at: null as number | null,
-      error: null,
-      incomplete_details: null as object | null,
-      model: head.model,
-      ...echo,
-      store: keep !== undefined,
-      output,
-      usage: usage ? usageOf(usage) : null,
-      ...state,
-    }
-  }
-  const shownOf = (response: ReturnType<typeof responseOf>) =>
+  const shownOf = (response: Answer) =>
     tells_encrypted ? response : { ...response, output: response.output.map((item) => shown(item, false)) }
-  const tell = (type: string, response: ReturnType<typeof responseOf>): string =>
+  const tell = (type: string, response: Answer): string =>
     event(type, `"response":${JSON.stringify(shownOf(response))}`)
 
   function begin(): string {
     hasBegun = true
     const response = responseOf({ status: 'in_progress' }, [])
-    return tell('response.created', response) + tell('response.in_progress', response)
+    // One that waited for its turn was created then.
+    return (resumed ? '' : tell('response.created', response)) + tell('response.in_progress', response)
   }
 
   /** The answer at its end, by the vendor's last word. */
-  function finished(usage: Usage | undefined): ReturnType<typeof responseOf> {
+  function finished(usage: Usage | undefined): Answer {
     const reason = finish === null ? undefined : INCOMPLETE[finish]
     const state: State =
       reason === undefined
@@ -83,6 +79,12 @@ export function createResponsesWriter({ head, asked, request, keep, clock }: Wri
   }
 
   return {
+    queued() {
+      const response = responseOf({ status: 'queued' }, [])
+      return { response, events: inOneLine(tell('response.created', response) + tell('response.queued', response)) }
+    },
+    begun: () => responseOf({ status: 'in_progress' }, []),
+    made: () => made,
     whole(answer, usage) {
       const [choice] = answer.choices
       finish = choice?.finish_reason ?? null
@@ -126,12 +128,13 @@ export function createResponsesWriter({ head, asked, request, keep, clock }: Wri
       const events = (hasBegun ? '' : begin()) + event('error', fields)
       const failed = { status: 'failed', error: { code, message } }
       const output = items.output.map((item) => (item.status === 'in_progress' ? { ...item, status: BROKEN } : item))
-      return inOneLine(events + tell('response.failed', responseOf(failed, output)))
+      made = responseOf(failed, output)
+      return inOneLine(events + tell('response.failed', made))
     },
     ...(keep
       ? {
           async keep() {
-            if (made) await keep(made as unknown as JsonObject & { id: string; created_at: number })
+            if (made) await keep(made)
           },
         }
       : {}),
@@ -139,8 +142,6 @@ export function createResponsesWriter({ head, asked, request, keep, clock }: Wri
 }
 
 const BROKEN = 'incomplete' as const
-
-type State = { status: string; completed_at?: number; incomplete_details?: object; error?: object | null }
 
 /** Why an answer is not whole -> the dialect's word. */
 const INCOMPLETE: { [finish in FinishReason]?: string } = {
@@ -150,48 +151,8 @@ const INCOMPLETE: { [finish in FinishReason]?: string } = {
 const statusAt = (finish: FinishReason | null) =>
   finish !== null && INCOMPLETE[finish] !== undefined ? 'incomplete' : 'completed'
 
-function usageOf(usage: Usage) {
-  const { cached_tokens, cache_write_tokens = 0 } = usage.prompt_tokens_details
-  const { reasoning_tokens } = usage.completion_tokens_details
-  return {
-    input_tokens: usage.input_tokens,
-    input_tokens_details: { cached_tokens, cache_write_tokens },
-    output_tokens: usage.output_tokens,
-    output_tokens_details: { reasoning_tokens },
-    total_tokens: usage.total_tokens,
-  }
-}
-
 /** The log probabilities of a choice's words. */
 function oddsOf(logprobs: unknown): unknown[] | undefined {
   const content = (logprobs as { content?: unknown } | null | undefined)?.content
   return Array.isArray(content) ? content : undefined
-}
-
-/** What was asked for, as the answer repeats it. */
-function echoOf(asked: ResponsesRequest, request: ChatRequest) {
-  const { effort = null, summary = null } = asked.reasoning ?? {}
-  return {
-    access_programs: null,
-    instructions: asked.instructions ?? null,
-    max_output_tokens: request.max_tokens ?? null,
-    max_tool_calls: asked.max_tool_calls ?? null,
-    metadata: asked.metadata ?? {},
-    parallel_tool_calls: asked.parallel_tool_calls ?? true,
-    previous_response_id: asked.previous_response_id ?? null,
-    prompt_cache_key: asked.prompt_cache_key ?? null,
-    reasoning: { effort, summary },
-    safety_identifier: asked.safety_identifier ?? null,
-    service_tier: asked.service_tier ?? null,
-    temperature: request.temperature ?? null,
-    text: { format: { type: 'text' }, ...asked.text },
-    tool_choice: asked.tool_choice ?? 'auto',
-    tools: (asked.tools ?? []).map((tool) =>
-      tool.type === 'function' ? { parameters: null, strict: null, ...tool } : tool,
-    ),
-    top_logprobs: asked.top_logprobs ?? 0,
-    top_p: request.top_p ?? null,
-    truncation: 'disabled',
-    ...(asked.user === undefined ? {} : { user: asked.user }),
-  }
 }

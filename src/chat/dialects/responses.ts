@@ -1,4 +1,6 @@
 /** The responses dialect: a client's JSON into the house's words, refused with the place and the rule. */
+
+import type { Context } from '../../http/context.ts'
 import { checker } from '../../kit/checker.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
@@ -6,6 +8,7 @@ import { refusalOf } from '../../models/refusal.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Message } from '../../spec/message.ts'
+import type { Caller } from '../../spec/token.ts'
 import type { Conversation, KeptResponses } from '../responses-kept.ts'
 import type { Dialect } from './dialect.ts'
 import { inClientWords } from './responses-error.ts'
@@ -24,9 +27,29 @@ import { createResponsesWriter } from './responses-writer.ts'
 
 const check = checker(ResponsesRequest)
 
-/** `kept` is where answers are remembered; without it a request says all of itself, and nothing is kept. */
-export function responsesDialect({ kept, clock }: { kept?: KeptResponses; clock: Clock }): Dialect {
+/** A request that was read, with what it goes on from. */
+export type ReadResponse = { asked: ResponsesRequest; before: Conversation; input: InputItem[]; request: ChatRequest }
+
+type DialectParts = {
+  /** Where answers are remembered; without it a request says all of itself, and nothing is kept. */
+  kept?: KeptResponses
+  /** Takes on a request whose answer is made in the background; absent where none is. */
+  queue?(read: ReadResponse, context: Context): Promise<Response>
+  clock: Clock
+}
+
+export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect {
   const places: Places = new WeakMap()
+
+  async function reading(body: unknown, { token_id }: Caller): Promise<ReadResponse> {
+    const asked = checkedRequest(body)
+    const { previous_response_id: previous } = asked
+    const before = kept && previous !== undefined ? await kept.conversation(previous, token_id) : { items: [], ids: [] }
+    const own = itemsOf(asked.input)
+    const input = kept ? await kept.resolved(own, token_id) : own
+    return { asked, before, input, request: requestOf({ ...asked, input }, before, places) }
+  }
+
   return {
     family: 'chatcompat-response',
     id_prefix: 'resp_',
@@ -45,20 +68,22 @@ export function responsesDialect({ kept, clock }: { kept?: KeptResponses; clock:
     },
     parse: (body) => requestOf(checkedRequest(body), { items: [], ids: [] }, places),
     async read(body, { caller }) {
-      const asked = checkedRequest(body)
+      const { asked, before, input, request } = await reading(body, caller)
       const { previous_response_id } = asked
-      const before =
-        kept && previous_response_id !== undefined
-          ? await kept.conversation(previous_response_id, caller.token_id)
-          : { items: [], ids: [] }
-      const own = itemsOf(asked.input)
-      const input = kept ? await kept.resolved(own, caller.token_id) : own
-      const request = requestOf({ ...asked, input }, before, places)
       const keep =
         kept && asked.store !== false ? kept.keeper({ caller, before, input, previous_response_id }) : undefined
       return {
         request,
         writer: (head, limited) => createResponsesWriter({ head, asked, request: limited, keep, clock }),
+      }
+    },
+    async instead(body, context) {
+      if (!queue || !isRecord(body) || body.background !== true) return undefined
+      const read = await reading(body, context.caller)
+      try {
+        return await queue(read, context)
+      } catch (error) {
+        throw error instanceof GatewayError ? inClientWords(error, read.request, places) : error
       }
     },
     writer: (head, request) =>
@@ -132,7 +157,6 @@ function formatOf(
 
 /** Fields that would change what the answer is, and why they cannot be honoured. */
 const REFUSED: { field: string; asks(value: unknown): boolean; instead: string }[] = [
-  { field: 'background', asks: (value) => value === true, instead: 'ask with "stream": true, or wait for the answer' },
   { field: 'conversation', asks: () => true, instead: 'go on from a response with "previous_response_id"' },
   {
     field: 'prompt',

@@ -1,0 +1,117 @@
+/** The store's contract for answers that are made in the background, kept by every engine. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { ENGINES } from '../../test/kit/engines.ts'
+import type { StoredResponse } from './store.ts'
+
+const response = (name: string): StoredResponse => ({
+  response_id: `resp_${name}`,
+  token_id: 'tok_a',
+  previous_id: null,
+  created_at: 1_700_000_000,
+  expires_at: 1_700_001_000,
+  input: [],
+  response: { id: `resp_${name}`, status: 'queued' },
+})
+const CREATED = { last_number: 1, events: 'created queued' }
+const run = (name: string, due_ms = 1_000, told: typeof CREATED | undefined = undefined) => ({
+  response: response(name),
+  request: { model: 'a/b', text: 'ü\u2028' },
+  told,
+  due_ms,
+})
+const ALL = { now_ms: 5_000, until_ms: 9_000, limit: 10 }
+const NOW = 1_700_000_500
+
+for (const engine of ENGINES) {
+  describe(engine.name, () => {
+    afterEach(() => engine.cleanup())
+
+    test('what is due is taken once, the longest due first, and again when its time in hand is over', async () => {
+      const { responseRuns: runs } = await engine.open()
+      await runs.add(run('later', 2_000, CREATED), [])
+      await runs.add(run('first'), [])
+      await runs.add(run('not yet', 5_001), [])
+      expect(await runs.earliest()).toBe(1_000)
+      expect(await runs.claim({ ...ALL, limit: 0 })).toEqual([])
+      const [one] = await runs.claim({ ...ALL, limit: 1 })
+      expect(one).toEqual({ response: response('first'), request: run('').request, attempts: 1, fence: 1, told: -1 })
+      expect((await runs.claim(ALL)).map(({ response, told }) => [response.response_id, told])).toEqual([
+        ['resp_later', 1],
+      ])
+      expect(await runs.claim({ ...ALL, now_ms: 5_000 })).toEqual([])
+      const again = await runs.claim({ ...ALL, now_ms: 9_000, until_ms: 12_000 })
+      expect(again.map(({ attempts, fence }) => [attempts, fence]).sort()).toEqual([
+        [1, 1],
+        [2, 2],
+        [2, 2],
+      ])
+    })
+
+    test('of many who claim at once each run goes to one', async () => {
+      const { responseRuns: runs } = await engine.open()
+      for (let n = 0; n < 20; n++) await runs.add(run(`r${n}`), [])
+      const taken = await Promise.all(Array.from({ length: 8 }, () => runs.claim({ ...ALL, limit: 5 })))
+      const ids = taken.flat().map(({ response }) => response.response_id)
+      expect(new Set(ids).size).toBe(ids.length)
+    })
+
+    test('only whoever has it in hand can keep it, tell of it and end it', async () => {
+      const { responseRuns: runs, responses } = await engine.open()
+      await runs.add(run('a', 1_000, CREATED), [])
+      await runs.claim(ALL)
+      await runs.claim({ ...ALL, now_ms: 9_000, until_ms: 12_000 })
+      const [lost, held] = [1, 2].map((fence) => ({ response_id: 'resp_a', fence }))
+      if (!lost || !held) throw new Error('unreachable')
+      const told = { last_number: 3, events: 'said' }
+      expect(await runs.renew(lost, 20_000)).toBe(false)
+      expect(await runs.tell(lost, { response: { status: 'lost' }, told })).toBe(false)
+      expect(await runs.end(lost, { response: { status: 'lost' }, told })).toBe(false)
+      expect(await runs.renew(held, 20_000)).toBe(true)
+      expect(await runs.claim({ ...ALL, now_ms: 19_999 })).toEqual([])
+      expect(await runs.tell(held, { response: { status: 'in_progress' }, told })).toBe(true)
+      expect(await runs.isRunning('resp_a')).toBe(true)
+      expect(await runs.end(held, { response: { status: 'completed' }, told: { last_number: 7, events: 'end' } })).toBe(
+        true,
+      )
+      expect(await runs.isRunning('resp_a')).toBe(false)
+      expect(await runs.end(held, { response: { status: 'twice' } })).toBe(false)
+      expect(await runs.earliest()).toBe(null)
+      expect((await responses.find(['resp_a'], 'tok_a', NOW))[0]?.response).toEqual({ status: 'completed' })
+      expect((await runs.events('resp_a', 1)).map(({ last_number }) => last_number)).toEqual([3, 7])
+      expect(await runs.events('resp_a', 7)).toEqual([])
+    })
+
+    test('one that was laid down counts as not begun', async () => {
+      const { responseRuns: runs } = await engine.open()
+      await runs.add(run('a'), [])
+      await runs.claim(ALL)
+      await runs.release({ response_id: 'resp_a', fence: 1 }, 6_000)
+      expect(await runs.renew({ response_id: 'resp_a', fence: 1 }, 20_000)).toBe(false)
+      expect(await runs.claim(ALL)).toEqual([])
+      expect((await runs.claim({ ...ALL, now_ms: 6_000 })).map(({ attempts }) => attempts)).toEqual([1])
+    })
+
+    test('a cancel ends it, whoever has it in hand, for its own token and once', async () => {
+      const { responseRuns: runs, responses } = await engine.open()
+      await runs.add(run('a'), [])
+      await runs.claim(ALL)
+      expect(await runs.cancel('resp_a', 'tok_b', { status: 'cancelled' })).toBe(false)
+      expect(await runs.cancel('resp_a', 'tok_a', { status: 'cancelled' })).toBe(true)
+      expect(await runs.cancel('resp_a', 'tok_a', { status: 'again' })).toBe(false)
+      expect(await runs.end({ response_id: 'resp_a', fence: 1 }, { response: { status: 'completed' } })).toBe(false)
+      expect((await responses.find(['resp_a'], 'tok_a', NOW))[0]?.response).toEqual({ status: 'cancelled' })
+    })
+
+    test('with a response that is removed or over its time all of it goes', async () => {
+      const { responseRuns: runs, responses } = await engine.open()
+      for (const name of ['removed', 'over']) await runs.add(run(name, 1_000, CREATED), [])
+      await responses.remove('resp_removed', 'tok_b')
+      expect(await runs.isRunning('resp_removed')).toBe(true)
+      await responses.remove('resp_removed', 'tok_a')
+      expect(await responses.forget(1_700_001_000, 10)).toBe(1)
+      for (const id of ['resp_removed', 'resp_over']) {
+        expect([await runs.isRunning(id), await runs.events(id, -1)]).toEqual([false, []])
+      }
+    })
+  })
+}

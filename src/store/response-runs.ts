@@ -1,0 +1,161 @@
+/** Answers that are made in the background, in the database: who has one in hand, and what was told of it. */
+import type { Engine } from './engine.ts'
+import { addResponse, storedOf } from './responses.ts'
+import type { ResponseRun, ResponseRunStore, ToldEvents } from './store.ts'
+import type { Write } from './tables.ts'
+import { passOverLocked } from './task-sql.ts'
+
+export function responseRunStore(engine: Engine): ResponseRunStore {
+  const { db, write } = engine
+  return {
+    add: ({ response, request, told, due_ms }, lives) =>
+      write(async (rows) => {
+        await addResponse(rows, response, lives)
+        const { response_id } = response
+        const run = { response_id, request: JSON.stringify(request), attempts: 0, due_ms, fence: 0 }
+        await rows.insertInto('response_runs').values(run).execute()
+        await log(rows, response_id, told)
+      }),
+
+    async claim(claim) {
+      const due = db.selectFrom('response_runs').select('response_id').where('due_ms', '<=', claim.now_ms).limit(1)
+      if (claim.limit < 1 || !(await due.executeTakeFirst())) return [] // most looks find nothing
+      return write((rows) => take(engine, rows, claim))
+    },
+
+    async renew({ response_id, fence }, due_ms) {
+      const [renewed] = await write((rows) =>
+        rows
+          .updateTable('response_runs')
+          .set({ due_ms })
+          .where('response_id', '=', response_id)
+          .where('fence', '=', fence)
+          .execute(),
+      )
+      return (renewed?.numUpdatedRows ?? 0n) > 0n
+    },
+
+    tell: (run, { response, told }) =>
+      write(async (rows) => {
+        const held = await stillHeld(engine, rows, run)
+        if (!held) return false
+        if (response) await change(rows, run.response_id, response)
+        await log(rows, run.response_id, told)
+        return true
+      }),
+
+    end: ({ response_id, fence }, { response, told }) =>
+      write(async (rows) => {
+        const ended = rows.deleteFrom('response_runs').where('response_id', '=', response_id).where('fence', '=', fence)
+        const [removed] = await ended.execute()
+        if (!removed?.numDeletedRows) return false
+        await change(rows, response_id, response)
+        await log(rows, response_id, told)
+        return true
+      }),
+
+    async release({ response_id, fence }, due_ms) {
+      await write((rows) =>
+        rows
+          .updateTable('response_runs')
+          .set((row) => ({ due_ms, attempts: row('attempts', '-', 1), fence: row('fence', '+', 1) }))
+          .where('response_id', '=', response_id)
+          .where('fence', '=', fence)
+          .execute(),
+      )
+    },
+
+    cancel: (response_id, token_id, response) =>
+      write(async (rows) => {
+        const own = rows
+          .selectFrom('responses')
+          .select('response_id')
+          .where('response_id', '=', response_id)
+          .where('token_id', '=', token_id)
+        const [removed] = await rows.deleteFrom('response_runs').where('response_id', 'in', own).execute()
+        if (!removed?.numDeletedRows) return false
+        await change(rows, response_id, response)
+        return true
+      }),
+
+    async isRunning(response_id) {
+      const run = db.selectFrom('response_runs').select('response_id').where('response_id', '=', response_id)
+      return (await run.executeTakeFirst()) !== undefined
+    },
+
+    events: (response_id, after) =>
+      db
+        .selectFrom('response_events')
+        .select(['last_number', 'events'])
+        .where('response_id', '=', response_id)
+        .where('last_number', '>', after)
+        .orderBy('last_number')
+        .execute(),
+
+    async earliest() {
+      const row = await db.selectFrom('response_runs').select('due_ms').orderBy('due_ms').limit(1).executeTakeFirst()
+      return row?.due_ms ?? null
+    },
+  }
+}
+
+type Claim = Parameters<ResponseRunStore['claim']>[0]
+
+async function take(engine: Engine, rows: Write, { now_ms, until_ms, limit }: Claim): Promise<ResponseRun[]> {
+  const due = rows.selectFrom('response_runs').selectAll().where('due_ms', '<=', now_ms).orderBy('due_ms').limit(limit)
+  const runs = await passOverLocked(engine, due).execute()
+  const taken: ResponseRun[] = []
+  for (const { response_id, request, attempts, fence } of runs) {
+    await rows
+      .updateTable('response_runs')
+      .set({ due_ms: until_ms, attempts: attempts + 1, fence: fence + 1 })
+      .where('response_id', '=', response_id)
+      .execute()
+    const row = await rows
+      .selectFrom('responses')
+      .selectAll()
+      .where('response_id', '=', response_id)
+      .executeTakeFirstOrThrow()
+    const last = await rows
+      .selectFrom('response_events')
+      .select('last_number')
+      .where('response_id', '=', response_id)
+      .orderBy('last_number', 'desc')
+      .limit(1)
+      .executeTakeFirst()
+    taken.push({
+      response: storedOf(row),
+      request: JSON.parse(request),
+      attempts: attempts + 1,
+      fence: fence + 1,
+      told: last?.last_number ?? -1,
+    })
+  }
+  return taken
+}
+
+/** Whether the run is still in these hands, which it stays until the end of the transaction. */
+async function stillHeld({ many_writers }: Engine, rows: Write, run: { response_id: string; fence: number }) {
+  const held = rows
+    .selectFrom('response_runs')
+    .select('fence')
+    .where('response_id', '=', run.response_id)
+    .where('fence', '=', run.fence)
+  return (many_writers ? held.forUpdate() : held).executeTakeFirst()
+}
+
+async function change(rows: Write, response_id: string, response: object): Promise<void> {
+  await rows
+    .updateTable('responses')
+    .set({ response: JSON.stringify(response) })
+    .where('response_id', '=', response_id)
+    .execute()
+}
+
+async function log(rows: Write, response_id: string, told: ToldEvents | undefined): Promise<void> {
+  if (told)
+    await rows
+      .insertInto('response_events')
+      .values({ response_id, ...told })
+      .execute()
+}
