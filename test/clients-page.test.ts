@@ -1,0 +1,103 @@
+/** What the manual's page on clients shows runs as it is shown, and the variables that it names are read. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openPort, type Port } from './kit/served.ts'
+
+const ROOT = join(import.meta.dir, '..')
+const page = readFileSync(join(ROOT, 'docs/manual/clients.md'), 'utf8')
+const ADDRESS = 'http://127.0.0.1:8787'
+
+let port: Port
+beforeAll(async () => {
+  port = await openPort()
+})
+afterAll(() => port.close())
+const origin = () => port.url.replace(/\/v1$/, '')
+
+/** A program of its own, with no other environment than this; what it printed. */
+async function run(program: string, env: Record<string, string>): Promise<string> {
+  const child = Bun.spawn([process.execPath, '-e', program.replaceAll(ADDRESS, origin())], {
+    cwd: ROOT,
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  if ((await child.exited) !== 0) throw new Error(err)
+  return out
+}
+
+const programs = [...page.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, program = '']) => program)
+const nameOf = (program: string) => /from '([^']+)'\n\n/.exec(program)?.[1] ?? ''
+
+test('each family of packages has its program', () => {
+  expect(programs.map(nameOf)).toEqual(['openai', '@anthropic-ai/sdk', '@google/genai', 'ai', '@langchain/openai'])
+})
+
+test.each(programs.map((program) => [nameOf(program), program]))('the program for %s runs', async (_, program) => {
+  const said = await run(program, { GATEHOUSE_TOKEN: port.token })
+  const answers = { openai: 2, ai: 4 }[nameOf(program)] ?? 1
+  expect(said.split('simulated').length - 1).toBeGreaterThanOrEqual(answers)
+})
+
+describe('without a word in the program', () => {
+  const ASKS: [name: string, address: string, key: string, program: string][] = [
+    [
+      'openai',
+      'OPENAI_BASE_URL=http://127.0.0.1:8787/v1',
+      'OPENAI_API_KEY',
+      `import OpenAI from 'openai'
+       console.log((await new OpenAI().responses.create({ model: 'sandbox/general', input: 'Hello' })).output_text)`,
+    ],
+    [
+      '@ai-sdk/openai',
+      'OPENAI_BASE_URL=http://127.0.0.1:8787/v1',
+      'OPENAI_API_KEY',
+      `import { openai } from '@ai-sdk/openai'
+       import { generateText } from 'ai'
+       console.log((await generateText({ model: openai('sandbox/general'), prompt: 'Hello' })).text)`,
+    ],
+    [
+      '@langchain/openai',
+      'OPENAI_BASE_URL=http://127.0.0.1:8787/v1',
+      'OPENAI_API_KEY',
+      `import { ChatOpenAI } from '@langchain/openai'
+       console.log((await new ChatOpenAI({ model: 'sandbox/general' }).invoke('Hello')).text)`,
+    ],
+    ...['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN'].map((key): [string, string, string, string] => [
+      '@anthropic-ai/sdk',
+      'ANTHROPIC_BASE_URL=http://127.0.0.1:8787',
+      key,
+      `import Anthropic from '@anthropic-ai/sdk'
+       const messages = [{ role: 'user', content: 'Hello' }]
+       const asked = { model: 'sandbox/general', max_tokens: 100, messages }
+       console.log((await new Anthropic().messages.create(asked)).content[0].text)`,
+    ]),
+    [
+      '@ai-sdk/anthropic',
+      'ANTHROPIC_BASE_URL=http://127.0.0.1:8787/v1',
+      'ANTHROPIC_API_KEY',
+      `import { anthropic } from '@ai-sdk/anthropic'
+       import { generateText } from 'ai'
+       console.log((await generateText({ model: anthropic('sandbox/general'), prompt: 'Hello' })).text)`,
+    ],
+    [
+      '@google/genai',
+      'GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8787',
+      'GEMINI_API_KEY',
+      `import { GoogleGenAI } from '@google/genai'
+       const asked = { model: 'sandbox/general', contents: 'Hello' }
+       console.log((await new GoogleGenAI({}).models.generateContent(asked)).text)`,
+    ],
+  ]
+
+  test.each(ASKS)('%s reads %s and %s', async (name, address, key, program) => {
+    const row = page.split('\n').find((line) => line.startsWith('|') && line.includes(`\`${address}\``)) ?? ''
+    expect(row).toContain(`\`${name}\``)
+    expect(row).toContain(`\`${key}\``)
+    const [variable = '', value = ''] = address.split('=')
+    const env = { [variable]: value.replace(ADDRESS, origin()), [key]: port.token }
+    expect(await run(program, env)).toContain('simulated')
+  })
+})
