@@ -340,6 +340,31 @@ describe('what is counted', () => {
     expect(house.logged()).toContain('"input_tokens":5,"output_tokens":0,"estimated":true')
   })
 
+  test.each(['chatcompat', 'cohere'] as const)(
+    'a client that leaves (%s): its calls are cut, and what it asked is counted',
+    async (kind) => {
+      const vendor = vendorWith()
+      vendor.otherwise(hang())
+      const house = await open({
+        providers: { v: { kind, base_url: vendor.url, key: 'k' } },
+        models: { 'v/m': { families: ['embeddings'], embeddings: { most_inputs: 1 } } },
+      })
+      const leaving = new AbortController()
+      const json = { model: 'v/m', input: ['A river in spring', 'Snow melts'] }
+      const asking = house.call('/v1/embeddings', { json, signal: leaving.signal }).catch(() => undefined)
+      await vendor.request(2)
+      leaving.abort()
+      await asking
+      await vendor.idle()
+      await house.gateway.drain({ deadline_ms: 60_000 })
+      house.clock.advance(2_000)
+      expect(await house.gateway.usage({ limit: 10 })).toMatchObject([
+        { model: 'v/m', requests: 1, errors: 0, input_tokens: 8, estimated: 1 },
+      ])
+      expect(house.logged()).toContain('"outcome":"client_gone"')
+    },
+  )
+
   test('the sandbox gives no counts where it is told so', async () => {
     const house = await open()
     const { body } = await embed(house, { model: 'sandbox/embedding', input: 'river\n@sandbox usage=none' })
