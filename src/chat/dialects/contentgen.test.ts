@@ -1,6 +1,7 @@
 /** What clients of the contentgen dialect send, in the house's words, or refused with their own place and the rule. */
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../spec/error.ts'
+import type { Opaque } from '../../spec/message.ts'
 import { contentgenDialect, parseContentgen, parseCount } from './contentgen.ts'
 import { carry } from './contentgen-carry.ts'
 import { OWN, REFUSED, RENAMED } from './contentgen-fields.ts'
@@ -397,7 +398,7 @@ describe('a conversation', () => {
   })
 
   test('thoughts are joined up to their signature, and what was not shown comes out of the next part', () => {
-    const signed = (own: ReturnType<typeof home>) => carry({ own })
+    const signed = (own: Opaque) => carry({ own })
     expect(
       messagesOf(
         user({ text: 'x' }),
