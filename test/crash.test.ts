@@ -20,7 +20,14 @@ const SPEED = 30
 const ONLY_SAFE: Point[] = ['doubt: before the order', 'cancel: before the vendor', 'cancel: after the vendor']
 const ONLY_UNSAFE: Point[] = ['late: before the write', 'late: after the write']
 /** Of files larger than one step can copy, and of several files of one task: not with this vendor. */
-const ELSEWHERE: Point[] = ['copy: in the middle', 'copy: before the write', 'copy: after the write']
+const ELSEWHERE: Point[] = [
+  'copy: in the middle',
+  'copy: before the write',
+  'copy: after the write',
+  // Of orders in two parts: crash-3d.test.ts.
+  'proceed: before the mark',
+  'proceed: after the mark',
+]
 
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-crash-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))

@@ -13,6 +13,8 @@ export type CrashPlan = {
   store_url: string
   data_dir: string
   vendor_url: string
+  /** Where Meshy is, for 3D models; absent: nowhere. */
+  meshy_url?: string
   token: string
   /** Whether the vendor knows an order by its key; then it can also be told to stop. */
   is_idempotent: boolean
@@ -24,6 +26,7 @@ export type CrashPlan = {
 }
 
 export const FILM = 'acme/film'
+export const SOLID = 'meshy/meshy-6'
 
 /** Leases, pauses and deadlines pass quickly, and alike for all processes of one test. */
 export function fastClock({ speed, epoch_ms }: Pick<CrashPlan, 'speed' | 'epoch_ms'>): Clock {
@@ -59,8 +62,12 @@ async function run(plan: CrashPlan): Promise<void> {
           key: 'acme-key',
           options: plan.is_idempotent ? { idempotent: true, cancel: 'delete' } : {},
         },
+        ...(plan.meshy_url === undefined ? {} : { meshy: { kind: 'meshy', base_url: plan.meshy_url, key: 'msy_key' } }),
       },
-      models: { [FILM]: { families: ['video-generation', 'chatcompat-video'] } },
+      models: {
+        [FILM]: { families: ['video-generation', 'chatcompat-video'] },
+        ...(plan.meshy_url === undefined ? {} : { [SOLID]: { families: ['3d-generation'] } }),
+      },
     }),
     environment: {},
     log,

@@ -50,9 +50,9 @@ async function firstLine(output: ReadableStream<Uint8Array>): Promise<string> {
 const isEnded = ({ status }: TaskData) => status === 'SUCCESS' || status === 'FAILURE'
 
 /** Waits for the end of a task, and says how it ended. */
-export async function stateOf(house: House, task_id: string): Promise<TaskData> {
+export async function stateOf(house: House, task_id: string, path = '/v1/video/generations'): Promise<TaskData> {
   for (;;) {
-    const response = await house.call(`/v1/video/generations/${task_id}?wait=20`)
+    const response = await house.call(`${path}/${task_id}?wait=20`)
     if (response.status !== 200) throw new Error(`${task_id}: ${response.status} ${await response.text()}`)
     const { data } = (await response.json()) as TaskAnswer
     if (isEnded(data)) return data

@@ -1,0 +1,138 @@
+/**
+ * The same for orders in two parts: the process is killed at every numbered point on the way of a 3D model, whose texture
+ * is a second order on what the first has made; in the end nothing may be paid for twice, and nothing that was made and
+ * taken is lost.
+ */
+import { afterAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TaskAnswer, TaskData } from '../src/spec/task.ts'
+import { POINTS, type Point } from '../src/tasks/points.ts'
+import { type CrashPlan, SOLID } from './kit/crash-house.ts'
+import { House, stateOf, TOKEN } from './kit/house-process.ts'
+import { type MeshyOrder, startMeshyVendor } from './kit/meshy-vendor.ts'
+
+/** Each point twice: at the first order's passing, and at a later one's. */
+const KILLS = Math.max(50, Number(process.env.GATEHOUSE_KILLS ?? 0) / 4)
+const SPEED = 30
+const PATH = '/v1/3d/generations'
+/** This vendor cannot be told to stop, knows no keys, and its files are small. */
+const ELSEWHERE: Point[] = [
+  'doubt: before the order',
+  'cancel: before the vendor',
+  'cancel: after the vendor',
+  'copy: in the middle',
+]
+const KINDS = ['plain', 'busy', 'busy-later', 'fails', 'fails-later', 'cancel']
+
+const directory = mkdtempSync(join(tmpdir(), 'gatehouse-crash-3d-'))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+/** One submission as its client knows it: repeated with its key until it was answered. */
+type Submission = { key: string; prompt: string; task_id?: string }
+
+async function submitAll(house: House, submissions: Submission[]): Promise<void> {
+  for (const submission of submissions) {
+    if (submission.task_id !== undefined) continue
+    const response = await house.call(PATH, {
+      method: 'POST',
+      headers: { 'idempotency-key': submission.key },
+      body: JSON.stringify({ model: SOLID, prompt: submission.prompt }),
+    })
+    submission.task_id = ((await response.json()) as TaskAnswer).data.task_id
+  }
+}
+
+/** A client that no longer wants its model, once the vendor has the order. */
+async function cancelWhereWanted(house: House, submissions: Submission[]): Promise<void> {
+  for (const { prompt, task_id } of submissions) {
+    if (!prompt.startsWith('cancel') || task_id === undefined) continue
+    let status = ''
+    while (['', 'NOT_START', 'SUBMITTED'].includes(status)) {
+      const { data } = (await (await house.call(`${PATH}/${task_id}?wait=20`)).json()) as TaskAnswer
+      status = data.status
+    }
+    await house.call(`${PATH}/${task_id}/cancel`, { method: 'POST' })
+  }
+}
+
+/** What the vendor's ledger allows a task to have ended with. */
+function allowed(orders: MeshyOrder[], prompt: string): string[] {
+  const [preview, refine] = [
+    orders.find(({ mode }) => mode === 'preview'),
+    orders.find(({ mode }) => mode === 'refine'),
+  ]
+  const always = ['FAILURE submit_outcome_unknown', ...(prompt.startsWith('cancel') ? ['FAILURE canceled'] : [])]
+  if (preview?.end === 'FAILED' || refine?.end === 'FAILED') return ['FAILURE generation_failed', ...always]
+  return refine ? ['SUCCESS ', ...always] : always
+}
+
+test(
+  'killed between and within its parts, no 3D model is lost, stuck or paid for twice',
+  async () => {
+    const vendor = startMeshyVendor({
+      polls: 2,
+      refusesFirst: (prompt, mode) => (mode === 'preview' ? /^busy \d/ : /^busy-later/).test(prompt),
+      end: (prompt, mode) =>
+        (mode === 'preview' ? /^fails \d/ : /^fails-later/).test(prompt) ? 'FAILED' : 'SUCCEEDED',
+    })
+    const base: Omit<CrashPlan, 'kill'> = {
+      store_url: `sqlite:${join(directory, 'gatehouse.db')}`,
+      data_dir: directory,
+      vendor_url: 'http://127.0.0.1:9/v1', // of videos, which nobody orders here
+      meshy_url: vendor.url,
+      token: TOKEN,
+      is_idempotent: false,
+      speed: SPEED,
+      epoch_ms: Date.now(),
+    }
+    const points = POINTS.filter((point) => !ELSEWHERE.includes(point))
+    const submissions: Submission[] = []
+    const died = new Set<Point>()
+    try {
+      for (let kill = 0; kill < KILLS; kill++) {
+        const point = points[kill % points.length] as Point
+        const house = new House({ ...base, kill: { point, nth: 1 + (Math.floor(kill / points.length) % 3) } })
+        for (const kind of KINDS) submissions.push({ key: `${kill}-${kind}`, prompt: `${kind} ${kill}` })
+        // A connection that breaks is what a client sees of a kill.
+        const clients = async () => {
+          await submitAll(house, submissions.slice(-3 * KINDS.length))
+          await cancelWhereWanted(house, submissions.slice(-KINDS.length))
+        }
+        await clients().catch(() => {})
+        if ((await house.died()) === 'at the point') died.add(point)
+      }
+      const house = new House(base)
+      await submitAll(house, submissions)
+      const ended = new Map<string, TaskData>()
+      for (const { task_id = '' } of submissions) ended.set(task_id, await stateOf(house, task_id, PATH))
+      house.process.kill('SIGKILL')
+      await house.process.exited
+
+      const wrong: string[] = []
+      for (const { prompt, task_id = '' } of submissions) {
+        const orders = vendor.orders.filter((order) => order.prompt === prompt)
+        const modes = orders.map(({ mode }) => mode)
+        if (new Set(modes).size < modes.length) wrong.push(`${prompt}: paid for ${modes.join(', ')}`)
+        const { status, fail_code, outputs = [] } = ended.get(task_id) ?? { status: 'none', fail_code: '' }
+        if (!allowed(orders, prompt).includes(`${status} ${fail_code}`)) {
+          wrong.push(`${prompt}: ${status} ${fail_code}, orders ${modes.join(', ')}`)
+        }
+        if (status === 'SUCCESS' && outputs.length !== 2) wrong.push(`${prompt}: ${outputs.length} files`)
+      }
+      expect(wrong).toEqual([])
+      expect(new Set(submissions.map(({ task_id }) => task_id)).size).toBe(submissions.length)
+      // Nothing was ordered that no client knows of.
+      const known = new Set(submissions.map(({ prompt }) => prompt))
+      expect(vendor.orders.filter(({ prompt }) => !known.has(prompt))).toEqual([])
+      expect(points.filter((point) => !died.has(point))).toEqual([])
+      // Most orders meet no kill at all, and come to their end.
+      const ends = [...ended.values()].filter(({ status }) => status === 'SUCCESS').length
+      expect(ends).toBeGreaterThan(submissions.length / 4)
+    } finally {
+      await vendor.stop()
+    }
+  },
+  KILLS * 30_000,
+)
