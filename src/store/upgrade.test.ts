@@ -34,6 +34,7 @@ const UNDO: Record<string, string> = {
     'drop table tasks; drop table task_inputs; drop table task_keys; drop table callbacks; drop table secrets;',
   '0003-responses': 'drop table responses;',
   '0004-task-families': 'drop index tasks_of_family;',
+  '0005-response-runs': 'drop table response_runs; drop table response_events;',
 }
 
 for (const { name, open, openAgain, run, cleanup } of ENGINES) {
