@@ -4,6 +4,7 @@ import { createLog } from '../../src/kit/log.ts'
 import { listen } from '../../src/listen.ts'
 import { startGateway } from '../kit/gateway.ts'
 import { startTargets, type Target } from './targets.ts'
+import type { Mind } from './vendors/play.ts'
 
 export type House = {
   /** The address for clients, without `/v1`. */
@@ -13,8 +14,8 @@ export type House = {
   close(): Promise<void>
 }
 
-export async function openHouse(): Promise<House> {
-  const { targets, providers, models, stop } = startTargets()
+export async function openHouse(mind?: Mind): Promise<House> {
+  const { targets, providers, models, stop } = startTargets(mind)
   const house = await startGateway({ providers, models }, { clock: systemClock })
   const faults: string[] = []
   const log = createLog({ clock: systemClock, level: 'error', pretty: false, write: (text) => faults.push(text) })

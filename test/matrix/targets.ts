@@ -3,7 +3,7 @@ import type { ModelConfig, ProviderConfig, ProviderKind } from '../../src/config
 import { chatcompatWire } from './vendors/chatcompat.ts'
 import { contentgenWire } from './vendors/contentgen-compat.ts'
 import { messagesWire } from './vendors/messages-compat.ts'
-import { type Played, playVendor, type Wire } from './vendors/play.ts'
+import { type Mind, type Played, playVendor, type Wire } from './vendors/play.ts'
 import { responsesWire } from './vendors/responses-compat.ts'
 
 type Kind = {
@@ -65,9 +65,9 @@ const SANDBOX: Target = {
 /** For tables that are written before anything runs. */
 export const TARGET_NAMES = [SANDBOX.name, ...KINDS.map(({ kind }) => kind)]
 
-/** Starts every vendor once. */
-export function startTargets(): Targets {
-  const started = KINDS.map(({ wire, ...more }) => ({ ...more, vendor: playVendor(wire) }))
+/** Starts every vendor once; what they think may be given. */
+export function startTargets(mind?: Mind): Targets {
+  const started = KINDS.map(({ wire, ...more }) => ({ ...more, vendor: playVendor(wire, mind) }))
   return {
     targets: [
       SANDBOX,

@@ -97,7 +97,7 @@ const usageOf = ({ usage: { input, cached, output, reasoning } }: Said) => ({
 function whole(said: Said, model: string): unknown {
   const message = {
     role: 'assistant',
-    content: said.calls.length > 0 ? null : said.text.join(''),
+    content: said.calls.length > 0 && said.text.length === 0 ? null : said.text.join(''),
     refusal: null,
     ...(said.reasoning.length > 0 ? { reasoning_content: said.reasoning.join('') } : {}),
     ...(said.calls.length > 0

@@ -28,25 +28,30 @@ export type Played = Vendor & {
   letBreak(): void
 }
 
+/** What it thinks, and in pieces of how many bytes it says it; default: a packet an event. */
+export type Mind = { think(heard: Heard): Said; chunkBytes?(): number }
+
 /** Starts it on a free port of loopback. */
-export function playVendor(wire: Wire): Played {
+export function playVendor(wire: Wire, mind: Mind = { think }): Played {
   const vendor = startVendor()
   let breaking = Promise.withResolvers<void>()
   vendor.otherwise((socket) => {
     breaking = Promise.withResolvers<void>()
-    return answerTo(wire, socket.request, breaking.promise)(socket)
+    return answerTo({ wire, mind, broken: breaking.promise }, socket.request)(socket)
   })
   return { ...vendor, letBreak: () => breaking.resolve() }
 }
 
-function answerTo(wire: Wire, request: VendorRequest, broken: Promise<void>): Answer {
+type Parts = { wire: Wire; mind: Mind; broken: Promise<void> }
+
+function answerTo({ wire, mind, broken }: Parts, request: VendorRequest): Answer {
   const path = new URL(request.path, 'http://vendor.test').pathname
   if (request.method === 'GET') return whole(wire.models)
   const body = request.json()
   if (wire.counts?.isAsked(path)) return whole(wire.counts.answer)
   const heard = wire.hear(body, path)
   if (typeof heard === 'string') return whole(wire.failure(400, heard), { status: 400 })
-  const said = think(heard)
+  const said = mind.think(heard)
   const { status, cut_after, hang_after, error_after } = said.faults
   if (status !== undefined) return whole(wire.failure(status, `refused with ${status}, as asked`), { status })
   const model = wire.model(body, path)
@@ -58,7 +63,12 @@ function answerTo(wire: Wire, request: VendorRequest, broken: Promise<void>): An
   if (cut_after !== undefined) {
     return stream([...events.slice(0, cut_after), broken, ...events.slice(cut_after)], { cutAfter: cut_after })
   }
-  return stream(events, { done: wire.isDone, ...(hang_after === undefined ? {} : { hangAfter: hang_after }) })
+  const chunkBytes = mind.chunkBytes?.()
+  return stream(events, {
+    done: wire.isDone,
+    ...(hang_after === undefined ? {} : { hangAfter: hang_after }),
+    ...(chunkBytes === undefined ? {} : { chunkBytes }),
+  })
 }
 
 export const sse = (event: string, data: object): string => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
