@@ -15,6 +15,14 @@ describe('a successor', () => {
     ).toEqual([])
   })
 
+  test('may be of a family by its name alone, or by that of its target', () => {
+    const a = { families: ['embeddings'], replaced_by: 'b/text-embedding-x' }
+    expect(check({ a, 'b/text-embedding-x': {} })).toEqual([])
+    const c = { families: ['rerank'], replaced_by: 'd' }
+    expect(check({ c, d: { targets: [{ model: 'bge-reranker' }] } })).toEqual([])
+    expect(kinds({ c, d: { targets: [{ model: 'chatty' }] } })).toEqual(['c family'])
+  })
+
   test('may be deprecated, and may name its own successor', () => {
     expect(check({ a: { replaced_by: 'b' }, b: { status: 'deprecated', replaced_by: 'c' }, c: {} })).toEqual([])
   })

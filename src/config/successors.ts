@@ -1,10 +1,13 @@
 /** Checks who replaces whom: every chain of successors must end at a model that exists, lives and can take over. */
 import type { ModelStatus } from '../spec/model.ts'
+import { familiesOfName } from './model-names.ts'
 import { nearest } from './nearest.ts'
 
 export type SuccessorNode = {
-  /** What it answers; absent is `chatcompat`. */
+  /** What it answers; absent: what its name says. */
   families?: readonly string[] | undefined
+  /** By whose first it is named for this. Absent: by its id. */
+  targets?: readonly { model: string }[] | undefined
   status?: ModelStatus | undefined
   /** Unix seconds. */
   retired_at?: number | undefined
@@ -24,15 +27,17 @@ type SuccessorParts = {
 /** At most one problem for each model that names a successor, in the order of `models`. */
 export function checkSuccessors({ models, now, mayExist = () => false }: SuccessorParts): SuccessorProblem[] {
   const out: SuccessorProblem[] = []
-  for (const [id, model] of models) {
-    const found = model.replaced_by === undefined ? undefined : troubleOf({ id, model, models, now, mayExist })
+  const named = new Map([...models].map(([id, model]) => [id, { ...model, families: familiesOf(id, model) }]))
+  for (const [id, model] of named) {
+    const found = model.replaced_by === undefined ? undefined : troubleOf({ id, model, models: named, now, mayExist })
     if (found) out.push({ id, ...found })
   }
   return out
 }
 
 type Trouble = Omit<SuccessorProblem, 'id'>
-type Step = Required<SuccessorParts> & { id: string; model: SuccessorNode }
+type Named = SuccessorNode & { families: readonly string[] }
+type Step = { id: string; model: Named; models: ReadonlyMap<string, Named>; now: number; mayExist(id: string): boolean }
 
 function troubleOf({ id, model, models, now, mayExist }: Step): Trouble | undefined {
   const chain = chainFrom(id, models)
@@ -68,17 +73,21 @@ function unknown(name: string, ids: string[]): Trouble {
   return { kind: 'unknown', message: `found "${name}", must be the id of a model${hint}` }
 }
 
-function noSharedFamily(model: SuccessorNode, next: string, found: SuccessorNode): Trouble {
-  const has = familiesOf(found).join(', ')
-  const needs = familiesOf(model).join(', ')
+function noSharedFamily(model: Named, next: string, found: Named): Trouble {
+  const has = found.families.join(', ')
+  const needs = model.families.join(', ')
   return { kind: 'family', message: `found "${next}", which answers ${has}; must answer one of: ${needs}` }
 }
 
-const familiesOf = (model: SuccessorNode): readonly string[] => model.families ?? ['chatcompat']
+function familiesOf(id: string, { families, targets }: SuccessorNode): readonly string[] {
+  if (families) return families
+  const named = familiesOfName(targets?.[0]?.model ?? id)
+  // All families of chat go together: one of them says enough.
+  return named.includes('chatcompat') ? ['chatcompat'] : named
+}
 
 /** A model whose families are not known (an empty list) is given the benefit of the doubt. */
-function sharesFamily(one: SuccessorNode, other: SuccessorNode): boolean {
-  const [left, right] = [familiesOf(one), familiesOf(other)]
+function sharesFamily({ families: left }: Named, { families: right }: Named): boolean {
   return left.length === 0 || right.length === 0 || left.some((family) => right.includes(family))
 }
 
