@@ -67,7 +67,9 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
     const wasOpen = isReasoning
     isReasoning = false
     const signed = opaque ? { opaque } : {}
-    if (!shows_thoughts) {
+    const isOfWords = said !== '' && !wasOpen && text === undefined
+    if (opaque && isOfWords && isPlain(opaque)) signWords(opaque.value)
+    else if (!shows_thoughts) {
       const words = wasOpen ? unshownText : text
       unshownText = ''
       if (words !== undefined || opaque) unshown.push({ ...(words === undefined ? {} : { text: words }), ...signed })
@@ -80,6 +82,14 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
     } else if (text) add({ text, thought: true }, carry({ own: opaque }))
     // A part without words is lost by clients that join parts, so the next one with words brings it.
     else if (opaque) unshown.push({ ...(text === undefined ? {} : { text }), ...signed })
+  }
+
+  /** As the dialect's own vendors do it: at the last words, or at none behind them. */
+  function signWords(signature: string): void {
+    const last = ready.at(-1)
+    if (last?.text !== undefined && !last.thought && last.thoughtSignature === undefined)
+      last.thoughtSignature = signature
+    else add({ text: '' }, signature)
   }
 
   /** What goes along with the next part. Plain words are wanted back only by those who made calls. */

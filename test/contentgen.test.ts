@@ -1,0 +1,428 @@
+/** The contentgen side of the house: its paths, its errors, its streams, and a vendor of the same style behind it. */
+import { afterAll, afterEach, describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { parseContentgen } from '../src/chat/dialects/contentgen.ts'
+import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
+import { createBodyWriter } from '../src/providers/contentgen-compat/request.ts'
+import { contentgenSettings } from '../src/providers/contentgen-compat/settings.ts'
+import { ERRORS } from '../src/spec/error.ts'
+import { startGateway } from './kit/gateway.ts'
+import { chunks, completion, failure, hang, startVendor, stream, whole } from './kit/vendor.ts'
+
+const chats = startVendor()
+const gemini = startVendor()
+const house = await startGateway({
+  providers: {
+    v: { base_url: chats.url },
+    g: { kind: 'contentgen-compat', base_url: `${gemini.origin}/v1beta`, key: 'vendor-key' },
+  },
+  models: {
+    'v/m': {},
+    'v/m:free': {},
+    'v/narrow': { capabilities: { image_input: false, tools: false }, limits: { max_tokens: { maximum: 10 } } },
+    'v/old': { status: 'retired', replaced_by: 'v/m' },
+    'v/film': { families: ['video-generation'] },
+    'g/m': { targets: [{ provider: 'g', model: 'gemini-3-flash' }] },
+  },
+})
+afterEach(() => {
+  chats.requests.length = 0
+  gemini.requests.length = 0
+})
+afterAll(async () => {
+  await house[Symbol.asyncDispose]()
+  await chats.stop()
+  await gemini.stop()
+})
+
+const HELLO = { contents: [{ role: 'user', parts: [{ text: 'Hello' }] }] }
+const post = (path: string, json: unknown = HELLO, headers: Record<string, string> = {}) =>
+  house.call(path, { json, headers })
+const ask = async (path: string, json: unknown = HELLO, headers: Record<string, string> = {}) => {
+  const response = await post(path, json, headers)
+  return { status: response.status, body: await response.json() }
+}
+const piecesOf = (text: string) =>
+  text
+    .split('\n\n')
+    .filter((block) => block.startsWith('data: '))
+    .map((block) => JSON.parse(block.slice(6)))
+
+describe('paths', () => {
+  test.each([
+    '/v1beta/models/v/m:generateContent',
+    '/v1beta/models/v%2Fm:generateContent',
+    '/v1beta/v/m:generateContent',
+    '/v1/models/v/m:generateContent',
+    '/v1/v%2Fm:generateContent',
+    '/v1alpha/models/v/m:generateContent',
+    '/v1alpha/models%2Fv%2Fm:generateContent/',
+  ])('%s leads to the model', async (path) => {
+    const { status, body } = await ask(path)
+    expect([status, body.modelVersion]).toEqual([200, 'v/m'])
+  })
+
+  test('a model may have a colon in its name', async () => {
+    expect((await ask('/v1beta/models/v/m:free:generateContent')).body.modelVersion).toBe('v/m:free')
+    expect((await house.call('/v1/models/v/m:free')).status).toBe(200)
+    expect((await house.call('/v1beta/models/v/m:free')).status).toBe(200)
+  })
+
+  test.each(['/v1beta/models/v/m:predict', '/v1/models/v/m:predict', '/v1alpha/v/m:', '/v1beta/x:generatecontent'])(
+    '%s is told as an unknown method, or no path at all',
+    async (path) => {
+      const { status, body } = await ask(path)
+      expect([status, body.error.code]).toEqual([404, path.endsWith(':') ? 'unknown_url' : 404])
+      if (!path.endsWith(':'))
+        expect(body.error.message).toContain('they have generateContent, streamGenerateContent, countTokens')
+    },
+  )
+
+  test('no other path is taken by them', async () => {
+    expect((await ask('/v1/nothing:here')).body.error.code).toBe('unknown_url')
+    expect((await ask('/v1/chat:generate/completions')).body.error.code).toBe('unknown_url')
+    const missing = await house.call('/v1/models/m:generateContent')
+    expect([missing.status, (await missing.json()).error.code]).toEqual([404, 'model_not_found'])
+    const wrong = await house.call('/v1beta/v/m:generateContent')
+    expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST'])
+  })
+
+  test('embeddings have their methods in the same places', async () => {
+    const { status } = await ask('/v1beta/models/v/m:embedContent', { content: { parts: [{ text: 'x' }] } })
+    expect(status).not.toBe(404)
+  })
+})
+
+describe('who calls', () => {
+  const path = '/v1beta/models/v/m:generateContent'
+  const nobody = { authorization: '' }
+
+  test.each<[string, string, Record<string, string>]>([
+    ['a header', path, { 'x-goog-api-key': house.token }],
+    ['the query', `${path}?key=${house.token}`, {}],
+    ['a bearer', path, { authorization: `Bearer ${house.token}` }],
+  ])('is told by %s', async (_, url, headers) => {
+    expect((await ask(url, HELLO, { ...nobody, ...headers })).status).toBe(200)
+  })
+
+  test.each(['generateContent', 'streamGenerateContent', 'countTokens', 'predict'])(
+    'is told in the shape of this style to be nobody: %s',
+    async (method) => {
+      const response = await post(`/v1beta/models/v/m:${method}`, HELLO, nobody)
+      expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+      expect((await response.json()).error).toMatchObject({ code: 401, status: 'UNAUTHENTICATED' })
+    },
+  )
+
+  test('may be a token for other models', async () => {
+    const { secret } = await house.gateway.tokens.issue({ name: 'narrow', models: ['g/*'] })
+    const { status, body } = await ask(path, HELLO, { authorization: `Bearer ${secret}` })
+    expect([status, body.error.status]).toEqual([403, 'PERMISSION_DENIED'])
+  })
+})
+
+describe('errors are told in this style', () => {
+  const at = (name: string) => `/v1beta/models/${name}:generateContent`
+  const violation = (field: string) =>
+    expect.arrayContaining([expect.objectContaining({ fieldViolations: [{ field, description: expect.any(String) }] })])
+
+  test.each<[string, string, unknown, number, string, string | undefined]>([
+    ['no JSON', 'v/m', '{', 400, 'INVALID_JSON', undefined],
+    ['no contents', 'v/m', {}, 400, 'MISSING_REQUIRED_PARAMETER', 'contents'],
+    [
+      'a wrong type',
+      'v/m',
+      { ...HELLO, generationConfig: { topK: 'x' } },
+      400,
+      'INVALID_TYPE',
+      'generationConfig.topK',
+    ],
+    ['a retired model', 'v/old', HELLO, 410, 'MODEL_RETIRED', 'model'],
+    ['a model of another family', 'v/film', HELLO, 400, 'UNSUPPORTED_ENDPOINT', 'model'],
+    [
+      'a limit of the model',
+      'v/narrow',
+      { ...HELLO, generationConfig: { maxOutputTokens: 11 } },
+      400,
+      'INVALID_VALUE',
+      'generationConfig.maxOutputTokens',
+    ],
+    [
+      'an image for a model that sees none',
+      'v/narrow',
+      { contents: [{ parts: [{ text: 'x' }, { inlineData: { mimeType: 'image/png', data: 'iVBO' } }] }] },
+      400,
+      'UNSUPPORTED_VALUE',
+      'contents[0].parts[1]',
+    ],
+    [
+      'a tool for a model that has none',
+      'v/narrow',
+      { ...HELLO, tools: [{ functionDeclarations: [{ name: 'f' }] }] },
+      400,
+      'UNSUPPORTED_PARAMETER',
+      'tools',
+    ],
+    [
+      'what the vendor cannot express',
+      'g/m',
+      { ...HELLO, generationConfig: { candidateCount: 0 } },
+      400,
+      'INVALID_VALUE',
+      'generationConfig.candidateCount',
+    ],
+  ])('%s', async (_, name, body, status, reason, field) => {
+    const answer = await ask(at(name), body)
+    expect([answer.status, answer.body.error.code]).toEqual([status, status])
+    expect(answer.body.error.details[0]).toMatchObject({ reason, domain: 'gatehouse' })
+    if (field !== undefined) expect(answer.body.error.details).toEqual(violation(field))
+  })
+
+  test.each([429, 500, 503])("a vendor's %i", async (status) => {
+    chats.answer(failure(status, {}, { 'retry-after': '3' }))
+    const answer = await ask(at('v/m'))
+    expect(answer.body.error.code).toBe(answer.status)
+    expect(answer.status).toBe(status === 500 ? 502 : status)
+  })
+
+  test("a vendor's 401 is never shown as the caller's", async () => {
+    chats.answer(failure(401))
+    expect((await ask(at('v/m'))).status).toBe(502)
+  })
+})
+
+describe('streams', () => {
+  const path = '/v1beta/models/v/m:streamGenerateContent'
+
+  test('events have no name, no comment among them, and no [DONE]', async () => {
+    chats.answer(stream(chunks('Hel', 'lo')))
+    const response = await post(`${path}?alt=sse`)
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    const text = await response.text()
+    for (const block of text.slice(0, -2).split('\n\n')) expect(block).toMatch(/^data: \{[^\n]+\}$/)
+    const pieces = piecesOf(text)
+    expect(pieces.map(({ candidates: [one] }) => one.content.parts[0].text).join('')).toBe('Hello')
+    expect(pieces.at(-1)).toMatchObject({
+      candidates: [{ finishReason: 'STOP' }],
+      usageMetadata: { totalTokenCount: 12 },
+    })
+  })
+
+  test('without alt=sse they are one array', async () => {
+    chats.answer(stream(chunks('Hel', 'lo')))
+    const response = await post(path)
+    expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8')
+    const pieces = await response.json()
+    expect(
+      pieces
+        .map(
+          (piece: { candidates: { content: { parts: { text: string }[] } }[] }) =>
+            piece.candidates[0]?.content.parts[0]?.text,
+        )
+        .join(''),
+    ).toBe('Hello')
+  })
+
+  test.each<[string, string]>([
+    ['?alt=sse', ': keep-alive\n\n'],
+    ['', '\n'],
+  ])('of a vendor that says nothing are kept open: %p', async (query, sign) => {
+    const held = Promise.withResolvers<void>()
+    chats.answer(stream([held.promise, ...chunks('Hi')]))
+    const asking = post(path + query)
+    await chats.request()
+    house.clock.advance(15_000)
+    const reader = (await asking).body?.getReader()
+    const first = reader?.read()
+    house.clock.advance(15_000)
+    expect(new TextDecoder().decode((await first)?.value)).toBe(sign)
+    held.resolve()
+    let text = ''
+    for (let next = await reader?.read(); next && !next.done; next = await reader?.read()) {
+      text += new TextDecoder().decode(next.value)
+    }
+    expect(text).toContain('"text":"Hi"')
+    if (query === '') expect(JSON.parse(sign + text)).toHaveLength(2)
+  })
+
+  test('that break end in an error with its number', async () => {
+    for (const query of ['?alt=sse', '']) {
+      const held = Promise.withResolvers<void>()
+      const [role = {}, word = {}, ...rest] = chunks('Hel', 'lo')
+      chats.answer(stream([role, word, held.promise, ...rest], { cutAfter: 2 }))
+      const response = await post(path + query) // with the first words
+      held.resolve()
+      const text = await response.text()
+      const last = query === '' ? JSON.parse(text).at(-1) : piecesOf(text).at(-1)
+      expect(last.error).toMatchObject({ code: 502, status: 'UNAVAILABLE' })
+    }
+  })
+
+  test('of a client that leaves are ended at the vendor', async () => {
+    chats.answer(hang())
+    const control = new AbortController()
+    const asking = house.call(path, { json: HELLO, signal: control.signal }).catch(() => undefined)
+    const request = await chats.request()
+    control.abort()
+    await request.gone
+    await asking
+  })
+
+  test('of a prompt that was refused are feedback, and the log says why', async () => {
+    const refused = failure(400, { code: 'content_policy_violation', message: 'Not that.' })
+    chats.answer(refused, refused, refused)
+    const feedback = { promptFeedback: { blockReason: 'SAFETY' }, modelVersion: 'v/m' }
+    expect((await ask('/v1beta/models/v/m:generateContent')).body).toMatchObject(feedback)
+    expect((await ask(path)).body).toMatchObject([feedback])
+    const response = await post(`${path}?alt=sse`)
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
+    expect(piecesOf(await response.text())).toMatchObject([feedback])
+    expect(house.logged().match(/"error":"content_policy_violation"/g)).toHaveLength(3)
+  })
+})
+
+test('what is only for vendors of this style is not sent to others', async () => {
+  chats.answer(whole(completion('x')))
+  const own = {
+    safetySettings: [{ category: 'c', threshold: 't' }],
+    generationConfig: { mediaResolution: 'MEDIA_RESOLUTION_LOW' },
+  }
+  await ask('/v1beta/models/v/m:generateContent', { ...HELLO, ...own })
+  expect(chats.requests[0]?.json()).toEqual({ model: 'm', messages: [{ role: 'user', content: 'Hello' }] })
+  const answer = {
+    candidates: [{ content: { parts: [{ text: 'x' }] }, finishReason: 'STOP' }],
+    usageMetadata: { promptTokenCount: 1, totalTokenCount: 2 },
+  }
+  gemini.answer(whole(answer))
+  expect((await ask('/v1beta/models/g/m:generateContent', { ...HELLO, ...own })).status).toBe(200)
+  expect(gemini.requests[0]?.json()).toEqual({ ...HELLO, ...own })
+})
+
+test('a vendor that can count is asked to', async () => {
+  gemini.answer(whole({ totalTokens: 31 }))
+  expect((await ask('/v1/models/g/m:countTokens')).body).toEqual({ totalTokens: 31 })
+  const rest = { systemInstruction: { parts: [{ text: 'Be very brief.' }] } }
+  const { body } = await ask('/v1beta/models/v/m:countTokens', { generateContentRequest: { ...HELLO, ...rest } })
+  expect(body.totalTokens).toBeGreaterThan((await ask('/v1beta/models/v/m:countTokens')).body.totalTokens)
+})
+
+test('a model says that it answers in this style', async () => {
+  const { supported_endpoint_types } = await (await house.call('/v1/models/v/m')).json()
+  expect(supported_endpoint_types).toContain('contentgen-compat')
+})
+
+describe('with a vendor of the same style nothing is lost', () => {
+  const words = fc.string({ minLength: 1, maxLength: 12 }).map((text) => `w${text}w`)
+  const data = fc.base64String({ minLength: 4, maxLength: 16 }).filter((text) => text !== '')
+  const json = fc.dictionary(words, fc.oneof(fc.integer(), words, fc.constant(null), fc.array(fc.boolean())))
+  const text = words.map((said) => ({ text: said }))
+  const media = fc.oneof(
+    data.map((bytes) => ({ inlineData: { mimeType: 'image/png', data: bytes } })),
+    data.map((bytes) => ({ inlineData: { mimeType: 'application/pdf', data: bytes } })),
+    data.map((bytes) => ({ inlineData: { mimeType: 'video/mp4', data: bytes } })),
+    fc.webPath().map((path) => ({ fileData: { fileUri: `gs://bucket${path}/a.pdf`, mimeType: 'application/pdf' } })),
+  )
+  const thought = fc.record({ text: words, thought: fc.constant(true), thoughtSignature: data.map((sig) => `S${sig}`) })
+  const signed = fc.record({ text: words, thoughtSignature: data.map((sig) => `T${sig}`) })
+  const response = fc.oneof(
+    words.map((output) => ({ output })),
+    words.map((error) => ({ error })),
+    json.map((value) => ({ value, more: 1 })),
+  )
+  const round = fc
+    .record({
+      thoughts: fc.array(thought, { maxLength: 2 }),
+      said: fc.array(fc.oneof(text, signed), { maxLength: 1 }),
+      calls: fc.array(fc.record({ name: words, args: json, response }), { maxLength: 3 }),
+      signature: data,
+      next: fc.oneof(text, media),
+    })
+    .map(({ thoughts, said, calls, signature, next }) => {
+      const made = calls.map(({ name, args }, index) => ({
+        functionCall: { id: `id${index}`, name, args },
+        ...(index === 0 ? { thoughtSignature: `C${signature}` } : {}),
+      }))
+      const parts = [...thoughts, ...said, ...made]
+      const results = calls.map((one, index) => ({
+        functionResponse: { id: `id${index}`, name: one.name, response: one.response },
+      }))
+      return [
+        { role: 'model', parts: parts.length > 0 ? parts : [{ text: 'Yes.' }] },
+        ...(results.length > 0 ? [{ role: 'user', parts: results }] : [{ role: 'user', parts: [next] }]),
+      ]
+    })
+  const conversation = fc
+    .tuple(fc.oneof(text, media), fc.array(round, { maxLength: 3 }))
+    .map(([first, rounds]) => [{ role: 'user', parts: [first] }, ...rounds.flat()])
+
+  test('contents in, contents out', async () => {
+    const settings = contentgenSettings({
+      id: 'v',
+      config: { kind: 'contentgen-compat', base_url: 'https://v.example/v1beta' },
+      timeouts: DEFAULT_TIMEOUTS,
+      environment: {},
+    })
+    const writer = createBodyWriter(settings, undefined)
+    const signal = new AbortController().signal
+    const property = fc.asyncProperty(conversation, words, async (contents, system) => {
+      const asked = {
+        contents,
+        systemInstruction: { parts: [{ text: system }] },
+        generationConfig: {
+          temperature: 0.5,
+          topP: 0.5,
+          topK: 5,
+          maxOutputTokens: 9,
+          stopSequences: [system],
+          candidateCount: 2,
+          seed: 5,
+          responseMimeType: 'application/json',
+          responseJsonSchema: { type: 'object' },
+          thinkingConfig: { includeThoughts: true, thinkingLevel: 'HIGH' },
+        },
+        tools: [{ functionDeclarations: [{ name: 'look', parametersJsonSchema: { type: 'object' } }] }],
+        toolConfig: { functionCallingConfig: { mode: 'AUTO' } },
+        serviceTier: 'flex',
+      }
+      const request = parseContentgen(structuredClone(asked), { model: 'v/m' })
+      const sent = JSON.parse(await writer.answer({ model: 'gemini-3-flash', request, request_id: 'r' }, signal))
+      expect(sent).toEqual(asked)
+    })
+    await fc.assert(property, { numRuns: 200 })
+  })
+
+  test.each(['?alt=sse', ''])('what it streams is heard, part by part, with its signatures: %p', async (query) => {
+    const parts = [
+      { text: 'Let me see', thought: true },
+      { text: 'Größe', thoughtSignature: 'A' },
+      { functionCall: { id: 'id0', name: 'look', args: { a: [1] } }, thoughtSignature: 'B' },
+      { functionCall: { id: 'id1', name: 'look', args: {} } },
+    ]
+    const pieces = parts.map((part) => ({
+      candidates: [{ content: { role: 'model', parts: [part] }, index: 0 }],
+      responseId: 'r',
+    }))
+    const end = {
+      candidates: [{ finishReason: 'STOP', index: 0 }],
+      usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 2, thoughtsTokenCount: 3, totalTokenCount: 14 },
+    }
+    gemini.answer(stream([...pieces, end], { done: false, chunkBytes: 11 }))
+    const json = { ...HELLO, generationConfig: { thinkingConfig: { includeThoughts: true } } }
+    const body = await (await post(`/v1beta/models/g/m:streamGenerateContent${query}`, json)).text()
+    const told = query === '' ? JSON.parse(body) : piecesOf(body)
+    const heard = told.flatMap(
+      (piece: { candidates: { content: { parts: object[] } }[] }) => piece.candidates[0]?.content.parts ?? [],
+    )
+    expect(heard.filter((part: object) => JSON.stringify(part) !== '{"text":""}')).toEqual(parts)
+    expect(told.at(-1).usageMetadata).toMatchObject(end.usageMetadata)
+  })
+})
+
+test('the sheet of errors has a word of this style for each status', async () => {
+  const { contentgenErrorBody } = await import('../src/spec/contentgen-error.ts')
+  const { GatewayError } = await import('../src/spec/error.ts')
+  for (const code of Object.keys(ERRORS) as (keyof typeof ERRORS)[]) {
+    const { error } = contentgenErrorBody(new GatewayError(code, 'x'))
+    expect([code, error.code, /^[A-Z_]+$/.test(error.status)]).toEqual([code, ERRORS[code].status, true])
+  }
+})
