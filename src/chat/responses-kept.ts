@@ -4,7 +4,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import type { ResponseStore, StoredResponse } from '../store/store.ts'
-import { notKept } from './dialects/responses-history.ts'
+import { isReference, notKept } from './dialects/responses-history.ts'
 import { ITEM_KINDS } from './dialects/responses-items.ts'
 import type { InputItem } from './dialects/responses-schema.ts'
 
@@ -126,10 +126,6 @@ function rowOf({ caller, input, previous_response_id }: Going, response: Kept): 
     response: response as unknown as JsonObject,
   }
 }
-
-type Reference = Extract<InputItem, { type?: 'item_reference' }> & { id: string }
-const isReference = (item: InputItem): item is Reference =>
-  !('role' in item) && (item.type === 'item_reference' || item.type === undefined)
 
 const isItem = (value: Json): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -13,6 +13,7 @@ export type PlacedItem = { item: InputItem; at: string }
 
 type Item<T extends string> = Extract<InputItem, { type: T }>
 type MessageItem = Extract<InputItem, { role: string }>
+type ReferenceItem = Extract<InputItem, { type?: 'item_reference' }> & { id: string }
 type ToolCalls = NonNullable<Message['tool_calls']>
 /** An answer of the past under way: the house has reasoning, words, calls and images in one message. */
 type Draft = {
@@ -24,7 +25,11 @@ type Draft = {
   images: (MadeImage & { id?: string | undefined })[]
 }
 
-export const isMessage = (item: InputItem): item is MessageItem => 'role' in item
+/** Both may leave out their `type`. */
+export const isMessage = (item: InputItem): item is MessageItem =>
+  item.type === 'message' || (item.type === undefined && 'content' in item)
+export const isReference = (item: InputItem): item is ReferenceItem =>
+  item.type === 'item_reference' || (item.type === undefined && !isMessage(item))
 
 /** All items as messages. What is no part of the conversation (a vendor's own tools at work) is passed over. */
 export function historyOf(items: PlacedItem[], places: Places): Message[] {
@@ -75,7 +80,7 @@ export function historyOf(items: PlacedItem[], places: Places): Message[] {
       flush()
       const content = contentOf(item.output, `${at}.output`, places)
       add({ role: 'tool', tool_call_id: item.call_id, content }, at)
-    } else if (item.type === undefined || item.type === 'item_reference') throw notKept(at, item.id)
+    } else if (isReference(item)) throw notKept(at, item.id)
   }
   flush()
   return made

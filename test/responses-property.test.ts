@@ -1,0 +1,206 @@
+/** Whatever order a model speaks in, its events make the response that the client's library puts together from them. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { ResponseStream } from 'openai/lib/responses/ResponseStream'
+import { checkedRequest, requestOf } from '../src/chat/dialects/responses.ts'
+import { createResponsesWriter } from '../src/chat/dialects/responses-writer.ts'
+import { eventsAfter, toldEvents } from '../src/chat/responses-told.ts'
+import type { ChatChunk, Delta, FinishReason } from '../src/spec/chat-completion.ts'
+import { GatewayError } from '../src/spec/error.ts'
+import type { Opaque } from '../src/spec/message.ts'
+import { usageFrom } from '../src/spec/usage.ts'
+import { manualClock } from './kit/clock.ts'
+
+const words = fc.string({
+  minLength: 1,
+  maxLength: 6,
+  unit: fc.constantFrom('a', ' ', '"', '\n', '\u2028', 'ü', '{', '}'),
+})
+const opaque: fc.Arbitrary<Opaque> = fc.record({
+  origin: fc.constantFrom('messages-compat' as const, 'chatcompat-response' as const),
+  value: fc.base64String({ minLength: 4, maxLength: 8 }),
+})
+const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
+const call = fc
+  .record({
+    index: fc.nat({ max: 2 }),
+    text: fc.constantFrom('', '{', '"a":1', '}', '{"input":"x"}'),
+    opaque: maybe(opaque),
+  })
+  .map(({ index, text, opaque }) => ({
+    index,
+    id: `call_${index}`,
+    type: 'function' as const,
+    // The last of them is a tool of free text.
+    function: { name: `tool_${index}`, arguments: text },
+    ...(opaque ? { opaque } : {}),
+  }))
+const delta: fc.Arbitrary<Delta> = fc.oneof(
+  words.map((content) => ({ content })),
+  words.map((refusal) => ({ refusal })),
+  words.map((reasoning_content) => ({ reasoning_content })),
+  fc.record({ text: maybe(words), opaque: maybe(opaque) }).map(({ text, opaque }) => ({
+    reasoning_details: [{ ...(text === undefined ? {} : { text }), ...(opaque ? { opaque } : {}) }],
+  })),
+  call.map((one) => ({ tool_calls: [one] })),
+  fc.tuple(fc.nat(9), fc.nat(9)).map(([start_index, end_index]) => ({
+    annotations: [
+      { type: 'url_citation' as const, url_citation: { start_index, end_index, url: 'https://a.example', title: 'A' } },
+    ],
+  })),
+  maybe(opaque).map((signed) => ({
+    images: [
+      {
+        type: 'image_url' as const,
+        image_url: { url: 'data:image/png;base64,AA==' },
+        ...(signed ? { opaque: signed } : {}),
+      },
+    ],
+  })),
+)
+const spoken = fc.record({
+  deltas: fc.array(delta, { maxLength: 12 }),
+  finish: fc.constantFrom<FinishReason>('stop', 'length', 'tool_calls', 'content_filter'),
+  tells: fc.boolean(),
+})
+
+function streamOf({ deltas, finish, tells }: { deltas: Delta[]; finish: FinishReason; tells: boolean }): string {
+  const asked = {
+    model: 'a/b',
+    tools: [{ type: 'custom', name: 'tool_2' }],
+    include: tells ? ['reasoning.encrypted_content'] : [],
+  }
+  const head = { id: 'resp_abc', created: 1, model: 'a/b' }
+  const request = { model: 'a/b', messages: [] }
+  const writer = createResponsesWriter({ head, asked, request, keep: async () => {}, clock: manualClock() })
+  const chunkOf = (part: Delta, finish_reason: FinishReason | null = null): ChatChunk => ({
+    id: 'x',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'm',
+    choices: [{ index: 0, delta: part, finish_reason }],
+  })
+  const said = deltas.map((part) => writer.write([chunkOf(part)])).join('')
+  return said + writer.write([chunkOf({}, finish)]) + writer.end(usageFrom({ input: 1, output: 1 }))
+}
+const eventsOf = (text: string) => [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => data)
+
+test('openai`s helper puts together what the last event says', async () => {
+  await fc.assert(
+    fc.asyncProperty(spoken, async (one) => {
+      const events = eventsOf(streamOf(one))
+      const encoder = new TextEncoder()
+      const lines = new ReadableStream({
+        start(controller) {
+          for (const event of events) controller.enqueue(encoder.encode(`${event}\n`))
+          controller.close()
+        },
+      })
+      const helper = ResponseStream.fromReadableStream(lines)
+      const snapshots: unknown[] = []
+      for await (const event of helper) snapshots.push(event)
+      const { output } = await helper.finalResponse()
+      const last = JSON.parse(events.at(-1) ?? '') as { response: { output: Record<string, unknown>[] } }
+      const done = snapshots.filter((event) => (event as { type: string }).type === 'response.output_item.done') as {
+        output_index: number
+        item: object
+      }[]
+      const told = done.toSorted((left, right) => left.output_index - right.output_index)
+      expect(told.map(({ item }) => item as unknown)).toEqual(last.response.output)
+      expect(output.map(({ id }) => id)).toEqual(last.response.output.map(({ id }) => id as string))
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('told again from any number, nothing is missing and nothing comes twice', () => {
+  fc.assert(
+    fc.property(spoken, fc.nat(60), (one, after) => {
+      const told = toldEvents(streamOf(one))
+      if (!told) throw new Error('Nothing was told.')
+      const numbers = eventsOf(eventsAfter(told, after)).map((event) => JSON.parse(event).sequence_number as number)
+      const all = Array.from({ length: told.last_number + 1 }, (_none, number) => number)
+      expect(numbers).toEqual(all.filter((number) => number > after))
+    }),
+  )
+})
+
+describe('what clients send', () => {
+  const odd = fc.oneof(fc.string(), fc.integer(), fc.constant(null), fc.boolean(), fc.constant({}), fc.constant([]))
+  const member = <T>(arbitrary: fc.Arbitrary<T>) => fc.oneof({ weight: 6, arbitrary }, { weight: 1, arbitrary: odd })
+  const part = fc.record(
+    {
+      type: member(fc.constantFrom('input_text', 'output_text', 'input_image', 'input_file', 'refusal', 'input_audio')),
+      text: member(words),
+      image_url: member(fc.constant('https://a.example/b.png')),
+      file_url: member(words),
+      refusal: member(words),
+    },
+    { requiredKeys: [] },
+  )
+  const item = fc.record(
+    {
+      type: member(
+        fc.constantFrom(
+          'message',
+          'function_call',
+          'function_call_output',
+          'custom_tool_call',
+          'custom_tool_call_output',
+          'reasoning',
+          'image_generation_call',
+          'item_reference',
+          'web_search_call',
+        ),
+      ),
+      id: member(words),
+      role: member(fc.constantFrom('user', 'assistant', 'system', 'developer')),
+      content: member(fc.oneof(words, fc.array(part, { maxLength: 2 }))),
+      call_id: member(words),
+      name: member(words),
+      arguments: member(words),
+      input: member(words),
+      output: member(words),
+      summary: member(fc.constant([{ type: 'summary_text', text: 'x' }])),
+      encrypted_content: member(fc.constantFrom('ENC', 'gatehouse.plain', 'gatehouse.x')),
+      result: member(words),
+    },
+    { requiredKeys: ['type'] },
+  )
+  const body = fc.record(
+    {
+      model: member(fc.constant('a/b')),
+      input: member(fc.oneof(words, fc.array(item, { maxLength: 4 }))),
+      instructions: member(words),
+      tools: member(
+        fc.array(fc.record({ type: fc.constantFrom('function', 'custom', 'web_search', 'mcp'), name: member(words) }), {
+          maxLength: 2,
+        }),
+      ),
+      tool_choice: member(fc.constantFrom('auto', 'required')),
+      text: member(fc.constant({ format: { type: 'json_schema', name: 'n', schema: {} } })),
+      reasoning: member(fc.record({ effort: member(fc.constantFrom('low', 'high')) })),
+    },
+    { requiredKeys: ['model', 'input'] },
+  )
+
+  test('becomes a request, or is refused with a status of the client`s and a place in its body', () => {
+    let taken = 0
+    fc.assert(
+      fc.property(body, (sent) => {
+        try {
+          const { messages } = requestOf(checkedRequest(sent), { items: [], ids: [] })
+          expect(messages.length).toBeGreaterThan(0)
+          taken++
+        } catch (error) {
+          if (!(error instanceof GatewayError)) throw error
+          expect([error.status, typeof error.detail.param]).toEqual([400, 'string'])
+          const [root = ''] = (error.detail.param ?? '').split(/[.[]/)
+          expect([...Object.keys(sent), 'input']).toContain(root)
+        }
+      }),
+      { numRuns: 2_000 },
+    )
+    expect(taken).toBeGreaterThan(100)
+  })
+})
