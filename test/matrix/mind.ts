@@ -11,6 +11,8 @@ export type Heard = {
   results: Result[]
   /** How many messages came. */
   turns: number
+  /** All that was said before the answer, in the order in which it stands. */
+  history: Line[]
   tools: Tool[]
   /** A call is demanded: of any tool, or of this one. */
   demanded: true | string | undefined
@@ -18,6 +20,26 @@ export type Heard = {
   is_thinking: boolean
   max_tokens: number | undefined
   stops: string[]
+}
+
+/** A turn as it is meant, whatever it is written in: pictures by their data, calls and results by the names of tools. */
+export type Line =
+  | { role: 'user'; text: string; pictures: string[] }
+  | { role: 'assistant'; text: string; calls: { name: string; args: unknown }[] }
+  | { role: 'results'; results: { name: string; text: string }[] }
+
+/** The lines without empty ones; what one side says in several pieces is one line. */
+export function linesOf(pieces: Line[]): Line[] {
+  const lines: Line[] = []
+  for (const piece of pieces) {
+    const last = lines.at(-1)
+    if (piece.role === 'results' && last?.role === 'results') last.results.push(...piece.results)
+    else if (piece.role === 'assistant' && last?.role === 'assistant') {
+      last.text += piece.text
+      last.calls.push(...piece.calls)
+    } else if (piece.role !== 'results' || piece.results.length > 0) lines.push(structuredClone(piece))
+  }
+  return lines
 }
 
 export type Said = {

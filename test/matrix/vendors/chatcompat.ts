@@ -1,5 +1,5 @@
 /** A vendor that speaks chat completions, as the most of them do: the last chunk with the usage, `[DONE]` at the end. */
-import type { Heard, Said } from '../mind.ts'
+import { type Heard, type Line, linesOf, type Said } from '../mind.ts'
 import type { JsonSchema, Picture, Result } from '../words.ts'
 import { strangerIn, type Wire } from './play.ts'
 
@@ -23,13 +23,28 @@ type Body = {
 }
 
 const textOf = ({ content }: Message): string =>
-  typeof content === 'string' ? content : (content ?? []).map(({ text = '' }) => text).join('\n')
+  typeof content === 'string' ? content : (content ?? []).flatMap(({ text }) => text ?? []).join('\n')
 
 function picturesOf({ content }: Message): Picture[] {
   return (Array.isArray(content) ? content : []).flatMap(({ image_url }) => {
     const [, media_type = '', data = ''] = /^data:([^;]+);base64,(.*)$/.exec(image_url?.url ?? '') ?? []
     return image_url ? [{ media_type, data }] : []
   })
+}
+
+type Called = NonNullable<Message['tool_calls']>[number]
+
+function lineOf(message: Message, calls: Called[]): Line[] {
+  const { role, tool_call_id, tool_calls = [] } = message
+  const text = textOf(message)
+  if (role === 'user') return [{ role, text, pictures: picturesOf(message).map(({ data }) => data) }]
+  if (role === 'tool') {
+    const name = calls.find(({ id }) => id === tool_call_id)?.function.name ?? ''
+    return [{ role: 'results', results: [{ name, text }] }]
+  }
+  if (role !== 'assistant') return []
+  const made = tool_calls.map(({ function: { name, arguments: said } }) => ({ name, args: JSON.parse(said) }))
+  return [{ role, text, calls: made }]
 }
 
 const MESSAGE = ['role', 'content', 'name', 'refusal', 'tool_calls', 'tool_call_id', 'reasoning_content', 'annotations']
@@ -75,6 +90,7 @@ function hear(body: Body): Heard | string {
     pictures: picturesOf(last),
     results,
     turns: messages.length,
+    history: linesOf(messages.flatMap((message) => lineOf(message, calls))),
     tools: tools.map(({ function: { name, description = '', parameters } }) => ({ name, description, parameters })),
     demanded: typeof tool_choice === 'object' ? tool_choice.function?.name : tool_choice === 'required' || undefined,
     schema: response_format?.json_schema?.schema,

@@ -1,5 +1,5 @@
 /** A vendor that speaks generate content: calls come whole, ends are `STOP` whatever ended, thoughts are signed. */
-import type { Heard, Said } from '../mind.ts'
+import { type Heard, type Line, linesOf, type Said } from '../mind.ts'
 import type { JsonSchema, Picture, Result } from '../words.ts'
 import { strangerIn, type Wire } from './play.ts'
 
@@ -29,6 +29,29 @@ type Body = {
 const SIGNATURES = ['bWF0cml4IHNpZ25hdHVyZQ==', 'skip_thought_signature_validator']
 
 const textOf = (parts: Part[] = []) => parts.flatMap(({ text, thought }) => (text && !thought ? [text] : [])).join('\n')
+
+const resultsOf = (parts: Part[]): Result[] =>
+  parts.flatMap(({ functionResponse }) => {
+    if (!functionResponse) return []
+    const { id = '', name, response } = functionResponse
+    const text = String(response.output ?? response.result ?? response.error ?? JSON.stringify(response))
+    return [{ id, name, text, is_error: response.error !== undefined }]
+  })
+
+function lines({ role, parts }: Content): Line[] {
+  if (role === 'model') {
+    const calls = parts.flatMap(({ functionCall }) =>
+      functionCall ? [{ name: functionCall.name, args: functionCall.args }] : [],
+    )
+    return [{ role: 'assistant', text: textOf(parts), calls }]
+  }
+  const words = parts.filter(({ functionResponse }) => !functionResponse)
+  const pictures = words.flatMap(({ inlineData }) => inlineData?.data ?? [])
+  return [
+    { role: 'results', results: resultsOf(parts).map(({ name, text }) => ({ name, text })) },
+    ...(words.length > 0 ? [{ role: 'user' as const, text: textOf(words), pictures }] : []),
+  ]
+}
 
 const FIELDS = ['contents', 'systemInstruction', 'tools', 'toolConfig', 'generationConfig', 'safetySettings']
 const CONFIG = [
@@ -62,14 +85,7 @@ function hear(body: Body): Heard | string {
   const isAsked = ({ role, parts }: Content) => role === 'user' && parts.some((part) => !part.functionResponse)
   const at = contents.findLastIndex(isAsked)
   const last = contents[at]?.parts ?? []
-  const results: Result[] = contents.slice(at + 1).flatMap(({ parts }) =>
-    parts.flatMap(({ functionResponse }) => {
-      if (!functionResponse) return []
-      const { id = '', name, response } = functionResponse
-      const text = String(response.output ?? response.result ?? response.error ?? JSON.stringify(response))
-      return [{ id, name, text, is_error: response.error !== undefined }]
-    }),
-  )
+  const results = contents.slice(at + 1).flatMap(({ parts }) => resultsOf(parts))
   const { mode, allowedFunctionNames: allowed = [] } = toolConfig?.functionCallingConfig ?? {}
   const pictures: Picture[] = last.flatMap(({ inlineData }) =>
     inlineData ? [{ media_type: inlineData.mimeType, data: inlineData.data }] : [],
@@ -80,6 +96,7 @@ function hear(body: Body): Heard | string {
     pictures,
     results,
     turns: contents.length,
+    history: linesOf(contents.flatMap(lines)),
     tools: tools.flatMap(({ functionDeclarations = [] }) =>
       functionDeclarations.map(({ name, description = '', parametersJsonSchema: parameters = {} }) => ({
         name,

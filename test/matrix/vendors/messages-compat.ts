@@ -1,5 +1,5 @@
 /** A vendor that speaks messages, and refuses what the true one refuses: wrong turns, unanswered calls, lost thoughts. */
-import type { Heard, Said } from '../mind.ts'
+import { type Heard, type Line, linesOf, type Said } from '../mind.ts'
 import type { JsonSchema, Picture, Result } from '../words.ts'
 import { sse, strangerIn, type Wire } from './play.ts'
 
@@ -34,6 +34,23 @@ const blocksOf = (content: Message['content'] | undefined): Block[] =>
   typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? [])
 const textOf = (blocks: Block[]): string => blocks.flatMap(({ text }) => (text === undefined ? [] : [text])).join('\n')
 const picturesOf = (blocks: Block[]): Picture[] => blocks.flatMap(({ source }) => (source ? [source] : []))
+
+function lines({ role, content }: Message, uses: Block[]): Line[] {
+  const blocks = blocksOf(content)
+  const words = blocks.filter(({ type }) => type === 'text' || type === 'image')
+  if (role === 'assistant') {
+    const calls = blocks.filter(({ type }) => type === 'tool_use').map(({ name = '', input: args }) => ({ name, args }))
+    return [{ role, text: textOf(words), calls }]
+  }
+  const results = blocks
+    .filter(({ type }) => type === 'tool_result')
+    .map(({ tool_use_id, content: told }) => ({
+      name: uses.find(({ id }) => id === tool_use_id)?.name ?? '',
+      text: textOf(blocksOf(told)),
+    }))
+  const said: Line = { role: 'user', text: textOf(words), pictures: picturesOf(words).map(({ data }) => data) }
+  return [{ role: 'results', results }, ...(words.length > 0 ? [said] : [])]
+}
 
 const FIELDS = [
   ...['model', 'max_tokens', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config', 'stream'],
@@ -88,6 +105,7 @@ function hear(body: Body): Heard | string {
     pictures: picturesOf(last),
     results,
     turns: messages.length,
+    history: linesOf(messages.flatMap((message) => lines(message, uses))),
     tools: tools.map(({ name, description = '', input_schema }) => ({ name, description, parameters: input_schema })),
     demanded: tool_choice?.name ?? (tool_choice?.type === 'any' || undefined),
     schema: body.output_config?.format?.schema,

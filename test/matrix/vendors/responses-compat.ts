@@ -1,5 +1,5 @@
 /** A vendor that speaks responses and keeps nothing: reasoning must come back encrypted, and calls before their results. */
-import type { Heard, Said } from '../mind.ts'
+import { type Heard, type Line, linesOf, type Said } from '../mind.ts'
 import type { JsonSchema, Picture, Result } from '../words.ts'
 import { sse, strangerIn, type Wire } from './play.ts'
 
@@ -10,6 +10,7 @@ type Item = {
   content?: string | Part[]
   call_id?: string
   name?: string
+  arguments?: string
   output?: string | Part[]
   encrypted_content?: string
 }
@@ -31,6 +32,20 @@ const textOf = (content: string | Part[] | undefined): string =>
   typeof content === 'string' ? content : (content ?? []).flatMap(({ text }) => text ?? []).join('\n')
 
 const isThinking = ({ reasoning }: Body) => (reasoning?.effort ?? 'none') !== 'none'
+
+function lineOf(
+  { type, role, content, call_id, name = '', arguments: said = '', output }: Item,
+  items: Item[],
+): Line[] {
+  if (type === 'function_call') return [{ role: 'assistant', text: '', calls: [{ name, args: JSON.parse(said) }] }]
+  if (type === 'function_call_output') {
+    const call = items.find((one) => one.type === 'function_call' && one.call_id === call_id)
+    return [{ role: 'results', results: [{ name: call?.name ?? '', text: textOf(output) }] }]
+  }
+  if (role === 'assistant') return [{ role, text: textOf(content), calls: [] }]
+  if (role !== 'user') return []
+  return [{ role, text: textOf(content), pictures: picturesOf(content).map(({ data }) => data) }]
+}
 
 const FIELDS = [
   ...['model', 'input', 'instructions', 'tools', 'tool_choice', 'parallel_tool_calls', 'text', 'reasoning', 'include'],
@@ -78,6 +93,7 @@ function hear(body: Body): Heard | string {
     pictures: picturesOf(items[at]?.content),
     results,
     turns: items.length,
+    history: linesOf(items.flatMap((item) => lineOf(item, items))),
     tools: tools.map(({ name, description = '', parameters }) => ({ name, description, parameters })),
     demanded: typeof choice === 'object' ? choice.name : choice === 'required' || undefined,
     schema: text?.format?.schema,

@@ -1,0 +1,109 @@
+/** A random conversation, held by a client of any dialect with any kind of vendor, is at the vendor what was said. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { PIXEL, TOOLS } from './matrix/asks.ts'
+import { anthropic1 } from './matrix/clients/anthropic-1.ts'
+import { genai3 } from './matrix/clients/genai-3.ts'
+import { openai7 } from './matrix/clients/openai-7.ts'
+import { openai7Responses } from './matrix/clients/openai-7-responses.ts'
+import { type House, openHouse } from './matrix/house.ts'
+import type { Heard, Line, Said } from './matrix/mind.ts'
+import { TARGET_NAMES } from './matrix/targets.ts'
+import type { Ask, Client, Row, Turn } from './matrix/words.ts'
+
+/** One client of each dialect. */
+const ROWS: Row[] = [openai7, openai7Responses, anthropic1, genai3]
+const VENDORS = TARGET_NAMES.filter((name) => name !== 'sandbox')
+const THOUGHT = ['I ', 'see.']
+
+let answer: Said
+let heard: Heard | undefined
+let house: House
+beforeAll(async () => {
+  house = await openHouse({
+    think(all) {
+      heard = all
+      return answer
+    },
+  })
+})
+afterAll(() => house.close())
+
+/** Text with no white space at its ends, which vendors cut. */
+const words = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).map((text) => `a${text}é`)
+const args = fc.dictionary(fc.stringMatching(/^[a-z]{1,6}$/), fc.oneof(fc.integer(), fc.boolean(), words), {
+  maxKeys: 3,
+})
+const call = fc.record({ name: fc.constantFrom(...TOOLS.map(({ name }) => name)), args, result: words })
+
+/** A question, and its answer: after as many rounds of calls as it takes. */
+const exchange = fc.record({
+  question: words,
+  isShown: fc.boolean(),
+  rounds: fc.array(
+    fc.record({ text: fc.oneof(fc.constant(''), words), calls: fc.array(call, { minLength: 1, maxLength: 3 }) }),
+    {
+      maxLength: 2,
+    },
+  ),
+  answer: words,
+})
+type Exchange = typeof exchange extends fc.Arbitrary<infer T> ? T : never
+
+/** The same answers from the vendor, with thoughts that it signs. */
+function says(text: string, calls: { name: string; args: unknown }[], at: number): Said {
+  return {
+    reasoning: THOUGHT,
+    text: text === '' ? [] : [text],
+    calls: calls.map(({ name, args: given }, index) => ({
+      id: `call_${at}_${index}`,
+      name,
+      pieces: [JSON.stringify(given)],
+    })),
+    finish: calls.length > 0 ? 'tool_calls' : 'stop',
+    stop: undefined,
+    usage: { input: 9, cached: 0, output: 9, reasoning: 2 },
+    faults: {},
+  }
+}
+
+/** Holds the conversation turn by turn; each time the vendor must have heard all that was said before. */
+async function hold(client: Client, model: string, { system, exchanges }: { system: string; exchanges: Exchange[] }) {
+  const turns: Turn[] = []
+  const lines: Line[] = []
+  const ask: Ask = { model, system, turns, tools: TOOLS, is_thinking: true, max_tokens: 3000 }
+  const hear = async (text: string, calls: { name: string; args: unknown }[]) => {
+    answer = says(text, calls, turns.length)
+    const told = await (turns.length % 2 === 0 ? client.stream(ask) : client.whole(ask))
+    expect([heard?.system, heard?.history]).toEqual([system, lines])
+    turns.push({ role: 'assistant', told })
+    lines.push({ role: 'assistant', text, calls })
+    return told
+  }
+  for (const { question, isShown, rounds, answer: last } of exchanges) {
+    turns.push({ role: 'user', text: question, ...(isShown ? { picture: PIXEL } : {}) })
+    lines.push({ role: 'user', text: question, pictures: isShown ? [PIXEL.data] : [] })
+    for (const { text, calls } of rounds) {
+      const told = await hear(
+        text,
+        calls.map(({ name, args: given }) => ({ name, args: given })),
+      )
+      const results = calls.map(({ name, result }, index) => ({ id: told.calls[index]?.id ?? '', name, text: result }))
+      turns.push({ role: 'results', results })
+      lines.push({ role: 'results', results: results.map(({ name, text: said }) => ({ name, text: said })) })
+    }
+    await hear(last, [])
+  }
+}
+
+const conversation = fc.record({ system: words, exchanges: fc.array(exchange, { minLength: 1, maxLength: 3 }) })
+
+test.each(VENDORS)('with a vendor of the kind %s', async (name) => {
+  const { origin, token } = house
+  const clients = ROWS.map((row) => row.connect({ origin, token }))
+  const { model } = house.target(name)
+  const property = fc.asyncProperty(conversation, async (one) => {
+    for (const client of clients) await hold(client, model, one)
+  })
+  await fc.assert(property, { numRuns: 12, endOnFailure: true })
+})
