@@ -391,7 +391,9 @@ describe('models', () => {
     const { out, err, code } = await gatehouse(['models'])
     expect({ err, code }).toEqual({ err: '', code: 0 })
     expect(out.split('\n')[0]).toMatch(/^MODEL +STATUS +FAMILIES +CONTEXT +TARGETS +REPLACED BY$/)
-    expect(out).toMatch(/^sandbox\/general +active +chatcompat chatcompat-response messages-compat contentgen-compat +- +sandbox\/general$/m)
+    expect(out).toMatch(
+      /^sandbox\/general +active +chatcompat chatcompat-response messages-compat contentgen-compat +- +sandbox\/general$/m,
+    )
     expect(readdirSync(directory)).toEqual([])
   })
 

@@ -91,7 +91,12 @@ describe('2.1, the model', () => {
   })
 
   test('supported_endpoint_types: of the families; empty when no type could be determined', async () => {
-    expect((await retrieved('v/m')).supported_endpoint_types).toEqual(['chatcompat', 'chatcompat-response', 'messages-compat', 'contentgen-compat'])
+    expect((await retrieved('v/m')).supported_endpoint_types).toEqual([
+      'chatcompat',
+      'chatcompat-response',
+      'messages-compat',
+      'contentgen-compat',
+    ])
     expect((await retrieved('v/none')).supported_endpoint_types).toEqual([])
   })
 
