@@ -95,7 +95,7 @@ export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect 
 /** `null` is absent, and unknown fields are not looked at. Throws GatewayError naming the client's field and what it may be. */
 export function checkedRequest(body: unknown): ResponsesRequest {
   if (!isRecord(body)) throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  const request = withoutNulls(body)
+  const request = withTypes(withoutNulls(body))
   refuseWhatCannotBe(request)
   if (!check.Check(request)) throw refusalOf(diagnose(ResponsesRequest, request))
   return request
@@ -153,6 +153,16 @@ function formatOf(
   if (format.type !== 'json_schema') return format
   const { type, ...json_schema } = format
   return { type, json_schema }
+}
+
+/** Messages and references may leave their `type` out: said once here, it need not be guessed anywhere else. */
+function withTypes(request: Record<string, unknown>): Record<string, unknown> {
+  const { input } = request
+  const lacks = (item: unknown) => isRecord(item) && item.type === undefined
+  if (!Array.isArray(input) || !input.some(lacks)) return request
+  const typeOf = (item: object) =>
+    'id' in item && !('role' in item || 'content' in item) ? 'item_reference' : 'message'
+  return { ...request, input: input.map((item) => (lacks(item) ? { ...item, type: typeOf(item) } : item)) }
 }
 
 /** Fields that would change what the answer is, and why they cannot be honoured. */
