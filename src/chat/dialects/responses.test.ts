@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { GatewayError } from '../../spec/error.ts'
-import { checkedRequest, requestOf } from './responses.ts'
+import { checkedRequest, REFUSED, requestOf } from './responses.ts'
 import { carry, PLAIN, uncarry } from './responses-carry.ts'
 import { inClientWords } from './responses-error.ts'
 import type { Places } from './responses-history.ts'
@@ -47,6 +47,7 @@ describe('fields', () => {
       truncation: 'auto',
       stream_options: { include_obfuscation: false },
       of_tomorrow: 1,
+      n: 1,
     })
     expect(request).toEqual({
       model: 'a/b',
@@ -103,6 +104,13 @@ describe('fields', () => {
     [{ conversation: 'conv_1' }, 'unsupported_parameter', 'conversation'],
     [{ prompt: { id: 'pmpt_1' } }, 'unsupported_parameter', 'prompt'],
     [{ moderation: { model: 'm' } }, 'unsupported_parameter', 'moderation'],
+    [{ input: undefined, messages: [] }, 'unsupported_parameter', 'messages'],
+    [{ max_tokens: 5 }, 'unsupported_parameter', 'max_tokens'],
+    [{ max_completion_tokens: 5 }, 'unsupported_parameter', 'max_completion_tokens'],
+    [{ response_format: { type: 'json_object' } }, 'unsupported_parameter', 'response_format'],
+    [{ reasoning_effort: 'low' }, 'unsupported_parameter', 'reasoning_effort'],
+    [{ stop: ['x'] }, 'unsupported_parameter', 'stop'],
+    [{ n: 2 }, 'unsupported_parameter', 'n'],
     [{ truncation: 'sometimes' }, 'invalid_value', 'truncation'],
     [{ max_output_tokens: 0 }, 'invalid_value', 'max_output_tokens'],
     [{ temperature: 2.1 }, 'invalid_value', 'temperature'],
@@ -332,7 +340,8 @@ describe('the manual', () => {
   )
 
   test('tells of every field that is looked at', () => {
-    expect(Object.keys(ResponsesRequest.properties).filter((field) => !named.has(field))).toEqual([])
+    const refused = REFUSED.map(({ field }) => field)
+    expect([...Object.keys(ResponsesRequest.properties), ...refused].filter((field) => !named.has(field))).toEqual([])
   })
   test('tells of every item', () => {
     expect([...ITEM_TYPES, ...PASSED_OVER].filter((type) => !named.has(type))).toEqual([])

@@ -166,7 +166,7 @@ function withTypes(request: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** Fields that would change what the answer is, and why they cannot be honoured. */
-const REFUSED: { field: string; asks(value: unknown): boolean; instead: string }[] = [
+export const REFUSED: { field: string; asks(value: unknown): boolean; instead: string }[] = [
   { field: 'conversation', asks: () => true, instead: 'go on from a response with "previous_response_id"' },
   {
     field: 'prompt',
@@ -174,6 +174,14 @@ const REFUSED: { field: string; asks(value: unknown): boolean; instead: string }
     instead: 'prompts are kept by one vendor; write it out in "instructions" and "input"',
   },
   { field: 'moderation', asks: () => true, instead: 'it is known to its own vendor only; leave it out' },
+  // Of chat completions: left unread they would be missed.
+  { field: 'messages', asks: () => true, instead: 'the conversation is "input"' },
+  { field: 'max_tokens', asks: () => true, instead: 'it is "max_output_tokens"' },
+  { field: 'max_completion_tokens', asks: () => true, instead: 'it is "max_output_tokens"' },
+  { field: 'response_format', asks: () => true, instead: 'it is "text.format"' },
+  { field: 'reasoning_effort', asks: () => true, instead: 'it is "reasoning.effort"' },
+  { field: 'stop', asks: () => true, instead: 'ask at /v1/chat/completions' },
+  { field: 'n', asks: (value) => value !== 1, instead: 'there is one answer; ask several times' },
 ]
 
 function refuseWhatCannotBe(asked: Record<string, unknown>): void {
