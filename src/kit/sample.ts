@@ -13,7 +13,7 @@ export type Sample = {
 export const KEPT_CHARACTERS = 200_000
 
 /** So many raw pieces become one: each may be a small part of a large text, which would stay in memory for it. */
-const GATHERED = 64
+const GATHERED = 8
 
 export function createSample(): Sample {
   let pieces: string[] = []

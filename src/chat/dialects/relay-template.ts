@@ -19,8 +19,8 @@ export type Templates = {
 type Frame = {
   before: string
   after: string
-  /** From one piece of text to that of the next event. */
-  between: string
+  /** From one piece of text to that of the next event; made when there first is a next one in the same read. */
+  between: string | undefined
   last: string | undefined
 }
 type Template = Frame & { told: Frame }
@@ -66,7 +66,7 @@ export function createTemplates(): Templates {
 
 /** As many such events as follow each other. */
 function apply(template: Template, text: string, at: number): Passed | undefined {
-  const { before, after, between, last, told } = template
+  const { before, after, last, told } = template
   if (!text.startsWith(before, at)) return undefined
   if (last !== undefined) return applyPadded(template, text, at)
   let from = at + before.length
@@ -77,6 +77,9 @@ function apply(template: Template, text: string, at: number): Passed | undefined
   const first = text.slice(from, quote)
   // A slow vendor's events come one by one.
   if (end === text.length) return { text: told.before + first + told.after, said: first, end }
+  template.between ??= after + before
+  told.between ??= told.after + told.before
+  const { between } = template
   const said = [first]
   while (text.startsWith(between, quote)) {
     from = quote + between.length
@@ -122,7 +125,7 @@ function templateOf(event: string, rewrite: (data: string) => string): Template 
 const frame = (before: string, after: string, last: string | undefined): Frame => ({
   before,
   after,
-  between: after + before,
+  between: undefined,
   last,
 })
 
