@@ -8,6 +8,7 @@ import type { Point } from '../src/tasks/points.ts'
 import {
   CALLER,
   type HouseOptions,
+  MODEL,
   memoryFiles,
   type ScriptedVendor,
   saying,
@@ -140,6 +141,15 @@ describe('a vendor that answers at once', () => {
     expect(gone.flatMap(({ outputs }) => outputs.map(({ key }) => key))).toEqual([`${id}/0.png`])
   })
 
+  test('and of a safe one, all of them come in their order, each once', async () => {
+    const acme = atOnce([bytes('one'), bytes('two')], { resubmit: 'safe' })
+    const { next, id } = await diesAt('copy: before the first byte', 2, { vendors: { acme }, files: memoryFiles() })
+    await using house = next
+    const { status, outputs } = await house.read(id)
+    expect([status, outputs.map(({ key }) => key)]).toEqual(['SUCCESS', [`${id}/0.png`, `${id}/1.png`]])
+    expect(acme.calls).toHaveLength(2)
+  })
+
   test('and a place for files that is away for a moment: the bytes are tried again', async () => {
     const files = memoryFiles()
     const { keep } = files
@@ -153,6 +163,17 @@ describe('a vendor that answers at once', () => {
     await house.drift(20)
     expect(endOf(await house.read(id))).toBe('SUCCESS')
     expect(tries).toBe(3)
+  })
+
+  test('and a place for files that stays away: a safe one is asked again, seldom, and not beyond the deadline', async () => {
+    const files = memoryFiles()
+    files.keep = () => Promise.reject(new Error('the bucket is gone'))
+    const acme = atOnce([bytes('one')], { resubmit: 'safe' })
+    await using house = await taskHouse({ vendors: { acme }, files, settings: { deadline_minutes: 5 } })
+    const id = await house.submit()
+    await house.drift(400)
+    expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'timeout' })
+    expect(acme.calls.length).toBeWithin(4, 10)
   })
 
   test('a file that may not be kept ends the task', async () => {
@@ -262,6 +283,20 @@ describe('an order in two parts', () => {
     },
   )
 
+  test('has the whole time of an order for the second, however long the question before it took', async () => {
+    const later = <T>(seconds: number, answer: T) =>
+      new Promise<T>((resolve) => void house.clock.after(seconds * 1000, () => resolve(answer)))
+    const acme = inTwo({
+      status: async (operation) => ((operation as { part: number }).part === 1 ? later(55, proceedable) : success()),
+      proceed: async () => later(55, { operation: { part: 2 } }),
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.drift(150)
+    expect(endOf(await house.read(id))).toBe('SUCCESS')
+    expect(acme.next).toHaveLength(1)
+  })
+
   test('can be told to stop between its parts, and then the second is never sent', async () => {
     const told: Json[] = []
     const acme = inTwo({
@@ -315,6 +350,30 @@ describe('a task of another family', () => {
         expect(await codeOf(work(other, CALLER, families))).toBe('task_not_exist')
       }
     }
+  })
+
+  test.each([
+    [299, 'SUCCESS'],
+    [301, 'FAILURE submit_outcome_unknown'],
+  ])('may have a longer time for its order: one of images that takes %d seconds is %s', async (seconds, end) => {
+    let made = 0
+    const make = async () => {
+      made++
+      await new Promise<void>((resolve) => void house.clock.after(seconds * 1000, resolve))
+      return { images: [{ base64: 'aGk=' }] }
+    }
+    await using house = await taskHouse()
+    house.providers.set('acme', { id: 'acme', kind: 'scripted', images: { operations: ['generate'], make } })
+    house.setTargets(['acme'])
+    const request = { model: MODEL, prompt: 'a cat', operation: 'generate' as const }
+    const order = { request, family: 'image-generation' as const, caller: CALLER, base_url: 'http://gate.test' }
+    const id = (await house.tasks.submit(order)).task.task_id
+    // Another process, which would take it as soon as its lease is over.
+    await using other = await taskHouse({ store: house.store, clock: house.clock })
+    other.providers.set('acme', { id: 'acme', kind: 'scripted', images: { operations: ['generate'], make } })
+    await house.drift(320)
+    expect(endOf(await house.read(id))).toBe(end)
+    expect(made).toBe(1)
   })
 
   test('a model that is not of its family is refused', async () => {

@@ -3,6 +3,7 @@ import { createLog } from '../../src/kit/log.ts'
 import { type CatalogueModel, catalogueModel, createCatalogue } from '../../src/models/catalogue.ts'
 import type { Copied, CopySource, Outputs } from '../../src/outputs/outputs.ts'
 import type { Provider, TaskProgress, ThreeDProvider, VideoCall, VideoProvider } from '../../src/providers/provider.ts'
+import type { EndpointFamily } from '../../src/spec/endpoint-family.ts'
 import type { Json, Task } from '../../src/spec/task.ts'
 import type { Caller } from '../../src/spec/token.ts'
 import type { VideoRequest } from '../../src/spec/video-request.ts'
@@ -247,7 +248,7 @@ function modelRow(ids: string[], providers: Map<string, Provider>, { keep_days }
     return provider ? [{ provider, model: 'film-1' }] : []
   })
   const config = {
-    families: ['video-generation' as const, 'chatcompat-video' as const, '3d-generation' as const],
+    families: ['video-generation', 'chatcompat-video', '3d-generation', 'image-generation'] satisfies EndpointFamily[],
     ...(keep_days !== undefined && { keep_days }),
   }
   return catalogueModel({ id: MODEL, config, targets, created: 0, when_retired: 'refuse' })

@@ -7,6 +7,7 @@ import { reasonFrom } from './fail-code.ts'
 import { keyOf, NOTHING, passedThrough, succeed } from './finish.ts'
 import { asGatewayError, fail, type Held, vendorOf, within, write } from './held.ts'
 import { linksOf, look } from './look.ts'
+import { doubt } from './send.ts'
 
 export async function copy(held: Held, made: ComingOutput[]): Promise<void> {
   const { task } = held
@@ -26,7 +27,7 @@ export async function copy(held: Held, made: ComingOutput[]): Promise<void> {
 
 /** Bytes that came with the vendor's answer: they are where they were to be put, or nowhere any more. */
 async function found(held: Held, key: string, files: Files): Promise<void> {
-  const { task, clock, outputs, log } = held
+  const { task, outputs, log } = held
   const there = await outputs.open(key)
   if (there) {
     const { content_type, bytes } = there
@@ -35,13 +36,7 @@ async function found(held: Held, key: string, files: Files): Promise<void> {
   log.error('a paid file was lost before it was kept', { task_id: task.task_id, provider: task.provider })
   if (vendorOf(held)?.resubmit !== 'safe') return fail(held, 'output_expired', LOST)
   // The same order with the same key is the same order: it is asked for what it has made once more.
-  await write(held, 'copy', {
-    operation: null,
-    made: null,
-    outputs: [],
-    failures: task.failures + 1,
-    due_ms: clock.now(),
-  })
+  await doubt(held)
 }
 
 type Answer = { copied: Copied } | { error: GatewayError }

@@ -12,6 +12,10 @@ import { keepOperation } from './send.ts'
 /** While every answer is a refusal for the time being: 2 + 4 + 8 + 16 + 32 + 60 + 60 seconds. */
 const TRIES = 8
 
+/** The question before it may have used the step's time up: an order gets as much again, and so does its lease. */
+const CALL_MILLISECONDS = 60_000
+const LEASE_MILLISECONDS = 90_000
+
 /** Stands in the place of the operation while the next order is sent: until then its outcome is in doubt. */
 type Proceeding = { $proceeding: Json }
 
@@ -27,8 +31,10 @@ export async function proceed(held: Held, vendor: TaskVendor): Promise<void> {
   const { task, store } = held
   const from = task.operation
   held.at('proceed: before the mark')
-  if (!(await store.tasks.save(task, { operation: { $proceeding: from }, keep_lease: true }))) return
+  const due_ms = held.clock.now() + LEASE_MILLISECONDS
+  if (!(await store.tasks.save(task, { operation: { $proceeding: from }, keep_lease: true, due_ms }))) return
   held.at('proceed: after the mark')
+  held.extend(CALL_MILLISECONDS)
   await sendNext(held, vendor, from)
 }
 

@@ -84,9 +84,7 @@ export async function keepOperation(held: Held, { operation, made }: Taken): Pro
     ...advance(task, { status: 'QUEUED', now: unixSeconds(clock) }),
     operation: operation ?? {}, // null is "not known", and this is known
     failures: 0,
-    due_ms,
-    drop_inputs: true,
-    ...(made && planOf(held, made)),
+    ...(made ? planOf(held, made) : ({ due_ms, drop_inputs: true } as const)),
   }
   for (let attempt = 1; ; attempt++) {
     try {

@@ -3,6 +3,7 @@ import { pause, unixSeconds } from '../../kit/clock.ts'
 import type { RemoteOutput } from '../../providers/provider.ts'
 import type { ComingOutput, Json } from '../../spec/task.ts'
 import type { TaskChange } from '../../store/store.ts'
+import { nextAttempt } from '../cadence.ts'
 import { advance } from '../lifecycle.ts'
 import { reasonFrom } from './fail-code.ts'
 import { COPY_SECONDS, keepOne, keyOf, type MadeBytes } from './finish.ts'
@@ -27,14 +28,19 @@ export function planOf(held: Held, made: RemoteOutput[]): TaskChange {
   const { task, clock } = held
   const now = unixSeconds(clock)
   const has_bytes = made.some((one) => !('url' in one))
+  const has_links = made.some((one) => 'url' in one)
+  const mayAskAgain = has_bytes && vendorOf(held)?.resubmit === 'safe'
   return {
     ...advance(task, { status: 'IN_PROGRESS', percent: 100, now }),
     ...(task.start_time === 0 && { start_time: Math.max(task.sent_at ?? now, task.submit_time) }),
     made: made.map((one, index) => comingOf(held, one, index)),
-    deadline_at: Math.max(task.deadline_at, now + COPY_SECONDS),
+    outputs: [], // of an earlier attempt: the same files, under the same keys
+    // Bytes are kept now or never; asked for again, they must not put the deadline off again.
+    ...(has_links && { deadline_at: Math.max(task.deadline_at, now + COPY_SECONDS) }),
     due_ms: clock.now() + (has_bytes ? LEASE_MILLISECONDS : 0),
-    ...(has_bytes && { keep_lease: true, drop_inputs: vendorOf(held)?.resubmit === 'safe' ? undefined : true }),
-  } as TaskChange
+    ...(has_bytes && ({ keep_lease: true, failures: task.failures } as const)),
+    ...(!mayAskAgain && ({ drop_inputs: true } as const)),
+  }
 }
 
 function comingOf({ task }: Held, one: RemoteOutput, index: number): ComingOutput {
@@ -46,13 +52,18 @@ function comingOf({ task }: Held, one: RemoteOutput, index: number): ComingOutpu
 export async function keepAll(held: Held, made: RemoteOutput[]): Promise<void> {
   const { clock, task, log } = held
   held.extend(KEEP_MILLISECONDS)
+  let failures = task.failures
   for (const [index, one] of made.entries()) {
     if ('url' in one) continue
     const error = await tryToKeep(held, one, keyOf(task, index, one))
     if (error?.code === 'output_refused') return fail(held, 'output_expired', reasonFrom(error.message))
-    if (error) log.error('a paid file could not be kept', { task_id: task.task_id, provider: task.provider })
+    if (!error) continue
+    failures = task.failures + 1
+    log.error('a paid file could not be kept', { task_id: task.task_id, provider: task.provider })
   }
-  await write(held, 'made', { due_ms: clock.now() })
+  const now_ms = clock.now()
+  const due_ms = failures === task.failures ? now_ms : nextAttempt(task, failures, { now_ms })
+  await write(held, 'made', { failures, due_ms })
 }
 
 async function tryToKeep(held: Held, one: MadeBytes, key: string) {
