@@ -43,7 +43,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
   let unshownText = ''
   /** The answer's text, from which citations quote. */
   let said = ''
-  let annotations: Annotation[] = []
+  const annotations: Annotation[] = []
   let malformed = ''
   let hasRefused = false
   let word: FinishReason = 'stop'
@@ -159,7 +159,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
       hasRefused ||= Boolean(refusal)
       for (const image of delta.images ?? []) takeImage(image)
       for (const [place, call] of (delta.tool_calls ?? []).entries()) takeCall(call, place)
-      if (delta.annotations) annotations = [...annotations, ...delta.annotations]
+      annotations.push(...(delta.annotations ?? []))
     },
     finish(finish) {
       word = finish

@@ -12,16 +12,21 @@ type PlacedPart = { part: Part; at: string }
 type ToolCalls = NonNullable<Message['tool_calls']>
 /** A call of the past, and whether its result has been told. */
 type Call = { id: string; name: string; isAnswered: boolean }
-type History = { made: Message[]; calls: Call[]; places: Places }
+type Calls = {
+  byId: Map<string, Call>
+  /** In their order, and how many of the first of them have their results. */
+  byName: Map<string, { list: Call[]; answered: number }>
+}
+type History = { made: Message[]; calls: Calls; places: Places }
 
 /** What the model says in several contents, as a stream is remembered, is one answer. */
 export function historyOf(contents: Content[], places: Places): Message[] {
-  const history: History = { made: [], calls: [], places }
+  const history: History = { made: [], calls: { byId: new Map(), byName: new Map() }, places }
   let answer: PlacedPart[] = []
   for (const [index, { role = 'user', parts = [] }] of contents.entries()) {
     const at = `contents[${index}]`
     const placed = parts.map((part, place) => ({ part, at: `${at}.parts[${place}]` }))
-    if (role === 'model') answer = [...answer, ...placed]
+    if (role === 'model') for (const one of placed) answer.push(one)
     else {
       addAnswer(answer, history)
       answer = []
@@ -34,7 +39,7 @@ export function historyOf(contents: Content[], places: Places): Message[] {
 }
 
 /** The vendor's instructions have parts too; they are paragraphs of one text. */
-export function systemText({ parts = [] }: Content): string {
+export function systemText({ parts = [] }: Pick<Content, 'parts'>): string {
   const texts = parts.map((part, index) => {
     if (part.text !== undefined) return part.text
     throw refused(`systemInstruction.parts[${index}]`, 'must be a text')
@@ -83,8 +88,7 @@ function partsOf(part: Part, at: string): ContentPart[] {
 type Result = NonNullable<Part['functionResponse']>
 
 function resultOf({ id, name, response = {}, parts = [] }: Result, at: string, { calls }: History): Message {
-  const named = calls.filter((one) => one.name === name && !one.isAnswered)
-  const call = calls.find((one) => id && one.id === id) ?? named[0]
+  const call = (id === undefined ? undefined : calls.byId.get(id)) ?? firstUnanswered(name, calls)
   if (!call) {
     const param = `${at}.functionResponse`
     throw new GatewayError(
@@ -101,6 +105,12 @@ function resultOf({ id, name, response = {}, parts = [] }: Result, at: string, {
   const { text, isError } = textOf(response, name)
   const content = shown.length === 0 ? text : [...(text === '' ? [] : [textPart(text)]), ...shown]
   return { role: 'tool', tool_call_id: call.id, content, ...(isError ? { is_error: true } : {}) }
+}
+
+function firstUnanswered(name: string, { byName }: Calls): Call | undefined {
+  const named = byName.get(name)
+  while (named?.list[named.answered]?.isAnswered) named.answered++
+  return named?.list[named.answered]
 }
 
 /** By the vendor's own words a result stands in `output` or `error`, or is the whole; some clients say `name` and `content`. */
@@ -180,8 +190,12 @@ type FunctionCall = NonNullable<Part['functionCall']>
 
 /** Calls without an id get one by their place, the same in each request of a conversation. */
 function callOf({ id, name, args = {} }: FunctionCall, own: Opaque | undefined, { calls }: History): ToolCalls[number] {
-  const call: Call = { id: id || `call_${calls.length + 1}`, name, isAnswered: false }
-  calls.push(call)
+  const { byId, byName } = calls
+  const call: Call = { id: id || `call_no_${byId.size + 1}`, name, isAnswered: false }
+  byId.set(call.id, call)
+  const named = byName.get(name) ?? { list: [], answered: 0 }
+  named.list.push(call)
+  byName.set(name, named)
   const told = { name, arguments: JSON.stringify(args) }
   return { id: call.id, type: 'function', function: told, ...(own ? { opaque: own } : {}) }
 }

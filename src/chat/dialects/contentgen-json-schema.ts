@@ -5,6 +5,10 @@ import type { JsonObject } from './contentgen-schema.ts'
 const COUNTS = new Set(['minItems', 'maxItems', 'minLength', 'maxLength', 'minProperties', 'maxProperties'])
 /** The order of properties is that in which they stand. */
 const LEFT_OUT = new Set(['nullable', 'propertyOrdering', 'type', 'example'])
+/** Members that hold schemas by their names, in a list, or one: also those that only a JSON Schema has. */
+const NAMED = new Set(['$defs', 'definitions'])
+const LISTED = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems'])
+const SINGLE = new Set(['items', 'additionalProperties'])
 
 /** A copy; what is no schema is handed back as it is. The body was looked at for its depth before. */
 export function jsonSchemaOf(schema: unknown): unknown {
@@ -13,11 +17,13 @@ export function jsonSchemaOf(schema: unknown): unknown {
   const made: JsonObject = {}
   const named = typeof type === 'string' && type !== 'TYPE_UNSPECIFIED' ? type.toLowerCase() : undefined
   if (named !== undefined) made.type = nullable === true ? [named, 'null'] : named
+  else if (type !== undefined && typeof type !== 'string') made.type = type
   for (const [name, value] of Object.entries(schema)) {
     if (LEFT_OUT.has(name)) continue
     if (name === 'properties' && isObject(value)) made.properties = propertiesOf(value, propertyOrdering)
-    else if (name === 'items') made.items = jsonSchemaOf(value)
-    else if (name === 'anyOf' && Array.isArray(value)) made.anyOf = value.map(jsonSchemaOf)
+    else if (NAMED.has(name) && isObject(value)) made[name] = propertiesOf(value, undefined)
+    else if (LISTED.has(name) && Array.isArray(value)) made[name] = value.map(jsonSchemaOf)
+    else if (SINGLE.has(name)) made[name] = jsonSchemaOf(value)
     else if (COUNTS.has(name) && typeof value === 'string' && value !== '') made[name] = Number(value)
     else made[name] = value
   }

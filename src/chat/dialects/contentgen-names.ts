@@ -16,7 +16,7 @@ const OWN_DATA = new Set([
   'responseJsonSchema',
 ])
 /** Members whose names are the client's own. */
-const OWN_NAMES = new Set(['properties'])
+const OWN_NAMES = new Set(['$defs', 'definitions', 'properties'])
 /** Members that are lists; one alone may stand for a list of it. */
 const LISTS = new Set([
   'allowedFunctionNames',

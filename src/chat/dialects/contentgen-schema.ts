@@ -124,7 +124,7 @@ export type GenerationConfig = Type.Static<typeof GenerationConfig>
 
 const prompt = {
   contents: Type.Array(Content, { minItems: 1 }),
-  systemInstruction: optional(Content),
+  systemInstruction: optional(Type.Object({ parts: Content.properties.parts }, { description: 'Of any role.' })),
   tools: optional(Type.Array(Tool)),
   toolConfig: optional(ToolConfig),
   generationConfig: optional(GenerationConfig),

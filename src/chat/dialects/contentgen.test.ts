@@ -35,7 +35,7 @@ const foreign = (value: string) => ({ origin: 'messages-compat' as const, value 
 describe('fields', () => {
   test('all that is known has its place', () => {
     const request = parse({
-      systemInstruction: { parts: [{ text: 'Be brief.' }, { text: '' }, { text: 'Be kind.' }] },
+      systemInstruction: { role: 'system', parts: [{ text: 'Be brief.' }, { text: '' }, { text: 'Be kind.' }] },
       generationConfig: {
         temperature: 0.5,
         topP: 0.9,
@@ -243,6 +243,21 @@ describe('fields', () => {
       }),
     )
   })
+
+  test('a JSON Schema in the place of one stays one, in lower case', () => {
+    const parameters = {
+      type: 'object',
+      properties: { a: { type: ['string', 'null'] }, b: { $ref: '#/$defs/some_name' } },
+      additionalProperties: { type: 'STRING' },
+      $defs: { some_name: { oneOf: [{ type: 'STRING' }, { type: 'NULL' }] } },
+    }
+    const { tools } = parse({ tools: [{ functionDeclarations: [{ name: 'f', parameters }] }] })
+    expect(tools?.[0]?.function.parameters).toEqual({
+      ...parameters,
+      additionalProperties: { type: 'string' },
+      $defs: { some_name: { oneOf: [{ type: 'string' }, { type: 'null' }] } },
+    })
+  })
 })
 
 describe('tools', () => {
@@ -356,14 +371,14 @@ describe('a conversation', () => {
         role: 'assistant',
         content: null,
         tool_calls: [
-          { id: 'call_1', type: 'function', function: { name: 'a', arguments: '{"n":1}' } },
-          { id: 'call_2', type: 'function', function: { name: 'b', arguments: '{}' } },
-          { id: 'call_3', type: 'function', function: { name: 'a', arguments: '{}' } },
+          { id: 'call_no_1', type: 'function', function: { name: 'a', arguments: '{"n":1}' } },
+          { id: 'call_no_2', type: 'function', function: { name: 'b', arguments: '{}' } },
+          { id: 'call_no_3', type: 'function', function: { name: 'a', arguments: '{}' } },
         ],
       },
-      { role: 'tool', tool_call_id: 'call_1', content: 'ok' },
-      { role: 'tool', tool_call_id: 'call_2', content: 'ok' },
-      { role: 'tool', tool_call_id: 'call_3', content: 'no', is_error: true },
+      { role: 'tool', tool_call_id: 'call_no_1', content: 'ok' },
+      { role: 'tool', tool_call_id: 'call_no_2', content: 'ok' },
+      { role: 'tool', tool_call_id: 'call_no_3', content: 'no', is_error: true },
       {
         role: 'assistant',
         content: null,
@@ -424,7 +439,7 @@ describe('a conversation', () => {
         reasoning_content: 'hm',
         reasoning_details: [{ text: 'hm', opaque: foreign('S3') }],
         tool_calls: [
-          { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' }, opaque: home('S4') },
+          { id: 'call_no_1', type: 'function', function: { name: 'look', arguments: '{}' }, opaque: home('S4') },
         ],
       },
     ])
