@@ -43,7 +43,7 @@ function usageOf(usage: Usage) {
   }
 }
 
-/** What was asked for, as the answer repeats it. */
+/** What was asked for, as the answer repeats it: where the open specification wants a number or a word, never null. */
 function echoOf(asked: ResponsesRequest, request: ChatRequest) {
   const { effort = null, summary = null } = asked.reasoning ?? {}
   return {
@@ -57,16 +57,23 @@ function echoOf(asked: ResponsesRequest, request: ChatRequest) {
     prompt_cache_key: asked.prompt_cache_key ?? null,
     reasoning: { effort, summary },
     safety_identifier: asked.safety_identifier ?? null,
-    service_tier: asked.service_tier ?? null,
-    temperature: request.temperature ?? null,
-    text: { format: { type: 'text' }, ...asked.text },
+    service_tier: asked.service_tier ?? 'default',
+    presence_penalty: request.presence_penalty ?? 0,
+    frequency_penalty: request.frequency_penalty ?? 0,
+    temperature: request.temperature ?? 1,
+    text: { ...asked.text, format: formatOf(asked.text?.format) },
     tool_choice: asked.tool_choice ?? 'auto',
     tools: (asked.tools ?? []).map((tool) =>
-      tool.type === 'function' ? { parameters: null, strict: null, ...tool } : tool,
+      tool.type === 'function' ? { description: null, parameters: null, strict: null, ...tool } : tool,
     ),
     top_logprobs: asked.top_logprobs ?? 0,
-    top_p: request.top_p ?? null,
+    top_p: request.top_p ?? 1,
     truncation: 'disabled',
     ...(asked.user === undefined ? {} : { user: asked.user }),
   }
 }
+
+type Format = NonNullable<ResponsesRequest['text']>['format']
+
+const formatOf = (format: Format = { type: 'text' }) =>
+  format.type === 'json_schema' ? { description: null, strict: false, ...format } : format

@@ -163,6 +163,8 @@ export const ResponsesRequest = Type.Object(
     max_output_tokens: optional(Type.Integer({ minimum: 1, description: 'The upper bound depends on the model.' })),
     temperature: bounds.temperature,
     top_p: bounds.top_p,
+    presence_penalty: bounds.presence_penalty,
+    frequency_penalty: bounds.frequency_penalty,
     tools: optional(Type.Array(ClientTool)),
     tool_choice: optional(ClientToolChoice),
     parallel_tool_calls: bounds.parallel_tool_calls,

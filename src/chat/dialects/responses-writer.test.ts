@@ -320,3 +320,25 @@ describe('a whole answer', () => {
     expect(JSON.stringify(body)).not.toContain('encrypted_content')
   })
 })
+
+test('a response repeats what was asked for, and tells what was left open', () => {
+  const schema = { type: 'object' }
+  const tools = [{ type: 'function', name: 'look', parameters: schema }]
+  const text = { verbosity: 'low', format: { type: 'json_schema' as const, name: 'n', schema } }
+  const asked = { tools, text, instructions: 'Be brief.', metadata: { a: 'b' }, truncation: 'auto' as const }
+  expect(writerFor(asked).whole(completion({ content: 'A' }), USAGE)).toMatchObject({
+    tools: [{ type: 'function', name: 'look', parameters: schema, description: null, strict: null }],
+    text: { verbosity: 'low', format: { type: 'json_schema', name: 'n', schema, description: null, strict: false } },
+    instructions: 'Be brief.',
+    metadata: { a: 'b' },
+    truncation: 'disabled',
+    temperature: 1,
+    top_p: 1,
+    presence_penalty: 0,
+    frequency_penalty: 0,
+    service_tier: 'default',
+    background: false,
+    max_output_tokens: null,
+    previous_response_id: null,
+  })
+})

@@ -138,6 +138,8 @@ const SAME = [
   'stream',
   'temperature',
   'top_p',
+  'presence_penalty',
+  'frequency_penalty',
   'parallel_tool_calls',
   'top_logprobs',
   'metadata',
