@@ -157,12 +157,13 @@ describe('a vendor on loopback', () => {
     expect(ours?.json()).toEqual(said)
   })
 
-  test('lists its models page by page: those that answer, without images and sound', async () => {
+  test('lists its models page by page: those that answer or embed, without images and sound', async () => {
     vendor.answer(whole(fixture('models-1.json')), whole(fixture('models-2.json')))
     const known = providerAt({ preset: 'gemini' })
     expect(await known.listModels?.(NEVER)).toEqual([
       { model: 'gemini-2.5-flash' },
       { model: 'gemini-3-pro-preview' },
+      { model: 'gemini-embedding-001', families: ['embeddings'] },
       { model: 'gemma-3-27b-it' },
     ])
     expect(vendor.requests.map(({ path }) => path)).toEqual([
@@ -173,7 +174,7 @@ describe('a vendor on loopback', () => {
 
   test('a list that turns in circles ends; what is no list is none', async () => {
     vendor.answer(whole(fixture('models-1.json')), whole(fixture('models-1.json')), whole({ data: [] }), whole({}))
-    expect(await provider.listModels?.(NEVER)).toHaveLength(2)
+    expect(await provider.listModels?.(NEVER)).toHaveLength(3)
     await expect(provider.listModels?.(NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
     expect(await provider.listModels?.(NEVER)).toEqual([])
   })
