@@ -89,8 +89,9 @@ export function startMeshyVendor(options: Options = {}): MeshyVendor {
     async fetch(request) {
       const { pathname, origin } = new URL(request.url)
       if (pathname.startsWith('/files/')) {
+        // What a server of files that does not know the format says of it.
         const [bytes, type] = pathname.endsWith('.glb')
-          ? [TINY_GLB, 'application/octet-stream']
+          ? [TINY_GLB, 'text/plain']
           : [TINY_PNG, 'image/png']
         return new Response(bytes, { headers: { 'content-type': type } })
       }
