@@ -90,9 +90,7 @@ export function startMeshyVendor(options: Options = {}): MeshyVendor {
       const { pathname, origin } = new URL(request.url)
       if (pathname.startsWith('/files/')) {
         // What a server of files that does not know the format says of it.
-        const [bytes, type] = pathname.endsWith('.glb')
-          ? [TINY_GLB, 'text/plain']
-          : [TINY_PNG, 'image/png']
+        const [bytes, type] = pathname.endsWith('.glb') ? [TINY_GLB, 'text/plain'] : [TINY_PNG, 'image/png']
         return new Response(bytes, { headers: { 'content-type': type } })
       }
       if (request.method === 'POST') return take((await request.json()) as Body)
