@@ -126,7 +126,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         record: (use) => ledger.record({ token_id: caller.token_id, model: model.id, ...use }),
       }),
   })
-  const keptResponses = createKeptResponses({ store: store.responses, clock })
+  const keptResponses = createKeptResponses({ store: store.responses, settings: () => live.responses, clock })
   const background = createBackground({ runs: store.responseRuns, kept: keptResponses, chat, settings, clock, log })
   const responses = responsesDialect({ kept: keptResponses, queue: background.take, clock })
   const recordTexts =

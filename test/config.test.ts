@@ -6,7 +6,13 @@ import Ajv from 'ajv'
 import fc from 'fast-check'
 import { parse } from 'yaml'
 import { knownVendors } from '../src/cli/vendors.ts'
-import { DEFAULT_OUTPUTS, DEFAULT_SERVER, DEFAULT_TASKS, DEFAULT_TIMEOUTS } from '../src/config/config.ts'
+import {
+  DEFAULT_OUTPUTS,
+  DEFAULT_RESPONSES,
+  DEFAULT_SERVER,
+  DEFAULT_TASKS,
+  DEFAULT_TIMEOUTS,
+} from '../src/config/config.ts'
 import { configJsonSchema, configJsonSchemaText } from '../src/config/json-schema.ts'
 import { type LoadParts, loadConfig } from '../src/config/load.ts'
 import { loadManual } from '../src/config/manual.ts'
@@ -51,6 +57,7 @@ describe('without a file', () => {
       timeouts: DEFAULT_TIMEOUTS,
       tasks: DEFAULT_TASKS,
       outputs: DEFAULT_OUTPUTS,
+      responses: DEFAULT_RESPONSES,
       providers: {},
       models: {},
     })

@@ -273,3 +273,12 @@ describe('what is kept', () => {
     expect((await get(`${id}/input_items?limit=100`)).status).toBe(200)
   })
 })
+
+test('an operator who wants nothing kept has nothing kept', async () => {
+  await using none = await startGateway({ responses: { keep_days: 0 } })
+  const ask = (more: object) => none.call('/v1/responses', { json: { model: 'sandbox/general', input: 'x', ...more } })
+  const { id, store } = await answerOf(ask({ store: true }))
+  expect([store, (await none.call(`/v1/responses/${id}`)).status]).toEqual([false, 404])
+  const refused = await ask({ background: true })
+  expect([refused.status, (await answerOf(refused)).error.param]).toEqual([400, 'background'])
+})

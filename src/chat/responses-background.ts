@@ -64,6 +64,7 @@ export function createBackground({ settings, ...given }: BackgroundParts): Backg
         const now_ms = clock.now()
         const claim = { now_ms, until_ms: now_ms + LEASE_MILLISECONDS, limit: HANDS - hands.size }
         for (const run of await runs.claim(claim)) begin(run)
+        await kept.forget()
       } catch (error) {
         log.error('responses could not be looked for', {}, error)
       }
@@ -114,6 +115,15 @@ export function createBackground({ settings, ...given }: BackgroundParts): Backg
 
   return {
     async take({ asked, before, input, request }, context) {
+      if (!kept.isKeeping()) {
+        throw new GatewayError(
+          'unsupported_parameter',
+          '"background" is not supported: this gateway keeps no responses.',
+          {
+            param: 'background',
+          },
+        )
+      }
       if (asked.store === false) {
         throw new GatewayError('invalid_value', '"store" must not be false with "background": true.', {
           param: 'store',

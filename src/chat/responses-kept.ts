@@ -24,7 +24,12 @@ export type KeptResponses = {
   conversation(response_id: string, token_id: string): Promise<Conversation>
   /** The items with those in the place of others that refer to them. Throws for one that is not kept. */
   resolved(items: InputItem[], token_id: string): Promise<InputItem[]>
-  keeper(going: Going): Keep
+  /** Absent where the operator wants nothing kept. */
+  keeper(going: Going): Keep | undefined
+  /** Whether answers are kept at all. */
+  isKeeping(): boolean
+  /** Removes what is over its time, now and then. */
+  forget(): Promise<void>
   /** A response as it is kept, with what it was made from. */
   rowOf(going: Going, response: Kept): StoredResponse
   /** One response of this token. Throws `response_not_found`. */
@@ -35,11 +40,11 @@ export type KeptResponses = {
   remove(response_id: string, token_id: string): Promise<void>
 }
 
-/** As long as the vendor of this dialect keeps them. */
-const KEPT_SECONDS = 30 * 86_400
-/** How often, and how many at once, what is over its time is looked for: beside another write, so it costs little. */
+const DAY_SECONDS = 86_400
+/** How often what is over its time is looked for; how many go in one write, and in one look. */
 const FORGET_SECONDS = 60
-const FORGET_AT_ONCE = 100
+const FORGET_AT_ONCE = 200
+const FORGET_ROUNDS = 500
 
 /** The ids of an answer's items hold the answer's own: `resp_<name>` has `msg_<name>_0`, and its input `msg_<name>_in0`. */
 const ITEM_ID = /^[a-z]+_([A-Za-z0-9]+)_\d+$/
@@ -47,15 +52,19 @@ const ITEM_ID = /^[a-z]+_([A-Za-z0-9]+)_\d+$/
 export const itemId = (response_id: string, kind: string, index: number | string): string =>
   `${kind}_${response_id.slice('resp_'.length)}_${index}`
 
-export function createKeptResponses({ store, clock }: { store: ResponseStore; clock: Clock }): KeptResponses {
+type KeptParts = {
+  store: ResponseStore
+  /** How long answers are kept; 0: not at all. Asked anew for each. */
+  settings(): { keep_days: number }
+  clock: Clock
+}
+
+export function createKeptResponses({ store, settings, clock }: KeptParts): KeptResponses {
   let lookedAt = 0
   const now = () => unixSeconds(clock)
 
-  async function forget(): Promise<void> {
-    if (now() - lookedAt < FORGET_SECONDS) return
-    lookedAt = now()
-    await store.forget(now(), FORGET_AT_ONCE)
-  }
+  const rowOf = (going: Going, response: Kept) =>
+    storedFrom(going, response, Math.ceil(settings().keep_days * DAY_SECONDS))
 
   async function find(response_id: string, token_id: string): Promise<StoredResponse> {
     const [found] = await store.find([response_id], token_id, now())
@@ -95,9 +104,19 @@ export function createKeptResponses({ store, clock }: { store: ResponseStore; cl
 
     rowOf,
 
-    keeper: (going) => async (response) => {
-      await store.add(rowOf(going, response), going.before.ids)
-      await forget()
+    isKeeping: () => settings().keep_days > 0,
+
+    keeper(going) {
+      if (settings().keep_days === 0) return undefined
+      return (response) => store.add(rowOf(going, response), going.before.ids)
+    },
+
+    async forget() {
+      if (now() - lookedAt < FORGET_SECONDS) return
+      lookedAt = now()
+      for (let round = 0; round < FORGET_ROUNDS; round++) {
+        if ((await store.forget(now(), FORGET_AT_ONCE)) < FORGET_AT_ONCE) return
+      }
     },
 
     async inputOf(response_id, token_id) {
@@ -113,7 +132,8 @@ export function createKeptResponses({ store, clock }: { store: ResponseStore; cl
   }
 }
 
-function rowOf({ caller, input, previous_response_id }: Going, response: Kept): StoredResponse {
+function storedFrom(going: Going, response: Kept, seconds: number): StoredResponse {
+  const { caller, input, previous_response_id } = going
   const { id, created_at } = response
   const items = input.map((item, index) => ({ id: itemId(id, kindOf(item), `in${index}`), ...item }))
   return {
@@ -121,7 +141,7 @@ function rowOf({ caller, input, previous_response_id }: Going, response: Kept): 
     token_id: caller.token_id,
     previous_id: previous_response_id ?? null,
     created_at,
-    expires_at: created_at + KEPT_SECONDS,
+    expires_at: created_at + seconds,
     input: items as unknown as JsonObject[],
     response: response as unknown as JsonObject,
   }

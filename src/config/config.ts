@@ -1,7 +1,7 @@
 /** The configuration as the house uses it: file and environment merged, defaults filled in, frozen. */
 import type { LogLevel } from '../kit/log.ts'
 import type { ModelConfig, ProviderConfig, Timeouts, TokenDefaults } from './schema.ts'
-import type { OutputsConfig, TasksConfig } from './task-schema.ts'
+import type { OutputsConfig, ResponsesConfig, TasksConfig } from './task-schema.ts'
 
 export type ServerSettings = {
   host: string
@@ -38,6 +38,7 @@ export type Config = {
   timeouts: Required<Timeouts>
   tasks: Required<TasksConfig>
   outputs: OutputSettings
+  responses: Required<ResponsesConfig>
   providers: Record<string, ProviderConfig>
   models: Record<string, ModelConfig>
 }
@@ -76,6 +77,9 @@ export const DEFAULT_OUTPUTS: OutputSettings = {
   keep_days: 30,
   max_bytes: 2 * 1024 * 1024 * 1024,
 }
+
+/** As long as the vendor of that dialect keeps them. */
+export const DEFAULT_RESPONSES: Required<ResponsesConfig> = { keep_days: 30 }
 
 /** The one file in which everything is kept, and the store's address of it. */
 export const storePath = (dataDir: string): string => `${dataDir}/gatehouse.db`

@@ -3,7 +3,14 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 import { checkFile } from './check.ts'
-import { type Config, DEFAULT_OUTPUTS, DEFAULT_SERVER, DEFAULT_TASKS, DEFAULT_TIMEOUTS } from './config.ts'
+import {
+  type Config,
+  DEFAULT_OUTPUTS,
+  DEFAULT_RESPONSES,
+  DEFAULT_SERVER,
+  DEFAULT_TASKS,
+  DEFAULT_TIMEOUTS,
+} from './config.ts'
 import { type Environment, type EnvironmentSettings, type Flags, inspectEnvironment } from './environment.ts'
 import type { KnownVendors } from './meaning.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
@@ -74,6 +81,7 @@ function settled({ settings, path, file }: Settled): Config {
     timeouts: { ...DEFAULT_TIMEOUTS, ...file.timeouts },
     tasks: { ...DEFAULT_TASKS, ...file.tasks },
     outputs: { ...DEFAULT_OUTPUTS, ...file.outputs },
+    responses: { ...DEFAULT_RESPONSES, ...file.responses },
     providers: file.providers ?? {},
     models: file.models ?? {},
   })

@@ -5,7 +5,7 @@ import { MODEL_STATUSES } from '../spec/model.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
 import { ImageLimits } from './image-schema.ts'
 import { Quirks } from './quirks.ts'
-import { OutputsConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
+import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
@@ -291,6 +291,7 @@ export const FileConfig = Type.Object(
     timeouts: optional(Timeouts),
     tasks: optional(TasksConfig),
     outputs: optional(OutputsConfig),
+    responses: optional(ResponsesConfig),
     providers: optional(Type.Record(Type.String(), ProviderConfig)),
     models: optional(Type.Record(Type.String(), ModelConfig)),
   },

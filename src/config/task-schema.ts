@@ -142,3 +142,17 @@ export const OutputsConfig = Type.Object(
   closed,
 )
 export type OutputsConfig = Type.Static<typeof OutputsConfig>
+
+export const ResponsesConfig = Type.Object(
+  {
+    keep_days: optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 3650,
+        description: 'How long answers of /v1/responses are kept, with their input; 0: none is. Default 30.',
+      }),
+    ),
+  },
+  closed,
+)
+export type ResponsesConfig = Type.Static<typeof ResponsesConfig>

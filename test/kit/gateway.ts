@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import {
   type Config,
   DEFAULT_OUTPUTS,
+  DEFAULT_RESPONSES,
   DEFAULT_SERVER,
   DEFAULT_TASKS,
   DEFAULT_TIMEOUTS,
@@ -46,6 +47,7 @@ export function configOf(settings: Settings = {}): Config {
     timeouts: DEFAULT_TIMEOUTS,
     tasks: DEFAULT_TASKS,
     outputs: { ...DEFAULT_OUTPUTS, directory: join(tmpdir(), `gatehouse-test-${process.pid}`) },
+    responses: DEFAULT_RESPONSES,
     providers: {},
     models: {},
     ...settings,

@@ -1,0 +1,52 @@
+/** What is kept of answers, and when it is removed. */
+import { expect, test } from 'bun:test'
+import { manualClock } from '../../test/kit/clock.ts'
+import type { ResponseStore, StoredResponse } from '../store/store.ts'
+import { createKeptResponses } from './responses-kept.ts'
+
+/** A store of so many answers that are over their time. */
+function storeOf(over: number) {
+  const added: StoredResponse[] = []
+  const writes: number[] = []
+  const store: ResponseStore = {
+    add: async (response) => void added.push(response),
+    find: async () => [],
+    conversation: async () => [],
+    remove: async () => false,
+    async forget(_now, limit) {
+      const removed = Math.min(limit, over)
+      over -= removed
+      writes.push(removed)
+      return removed
+    },
+  }
+  return { store, added, writes }
+}
+const caller = { token_id: 'tok_a', mayUseModel: () => true, mayUseFamily: () => true }
+const GOING = { caller, before: { items: [], ids: [] }, input: [], previous_response_id: undefined }
+
+test('all that is over its time is removed at a look, in writes of bounded size, and a look comes once a minute', async () => {
+  const { store, writes } = storeOf(450)
+  const clock = manualClock()
+  const kept = createKeptResponses({ store, settings: () => ({ keep_days: 30 }), clock })
+  await kept.forget()
+  expect(writes).toEqual([200, 200, 50])
+  clock.advance(59_000)
+  await kept.forget()
+  expect(writes).toHaveLength(3)
+  clock.advance(1_000)
+  await kept.forget()
+  expect(writes).toHaveLength(4)
+})
+
+test('an answer is kept for as long as the operator says by then', async () => {
+  const { store, added } = storeOf(0)
+  let keep_days = 0.5
+  const kept = createKeptResponses({ store, settings: () => ({ keep_days }), clock: manualClock() })
+  await kept.keeper(GOING)?.({ id: 'resp_a', created_at: 100 })
+  keep_days = 2
+  await kept.keeper(GOING)?.({ id: 'resp_b', created_at: 100 })
+  keep_days = 0
+  expect([kept.keeper(GOING), kept.isKeeping()]).toEqual([undefined, false])
+  expect(added.map(({ expires_at }) => expires_at)).toEqual([100 + 43_200, 100 + 172_800])
+})
