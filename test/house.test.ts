@@ -6,6 +6,8 @@ import { dirname, join, relative } from 'node:path'
 
 const ROOT = join(import.meta.dir, '..')
 const SOURCE = join(ROOT, 'src')
+/** Published on their own: they run where their users run them, and know nothing of the house. */
+const PACKAGES = join(ROOT, 'packages')
 
 /** The floors from the ground up; rooms on one floor are strangers. What is not listed is the stair: it may see all. */
 const FLOORS = [
@@ -21,9 +23,13 @@ const STAIR = ['main.ts', 'gateway.ts', 'supply.ts', 'routes.ts', 'openapi.ts', 
 const BUN_ROOMS = ['main.ts', 'listen.ts', 'cli', 'kit', 'store/engines', 'outputs']
 const LINES_AT_MOST = 320
 
-const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
-  .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
-  .map((name) => ({ name, text: readFileSync(join(SOURCE, name), 'utf8') }))
+const readAll = (directory: string, wanted: RegExp) =>
+  readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .filter((name) => wanted.test(name) && !name.endsWith('.test.ts'))
+    .map((name) => ({ name, text: readFileSync(join(directory, name), 'utf8') }))
+
+const files = readAll(SOURCE, /\.ts$/)
+const packaged = readAll(PACKAGES, /^[^/]+\/src\/.*\.ts$/)
 
 const roomOf = (name: string) => name.split('/')[0] ?? name
 const floorOf = (room: string) => FLOORS.findIndex((rooms) => rooms.includes(room))
@@ -70,15 +76,32 @@ test('no file imports itself by a detour', () => {
 })
 
 test("the runtime's own words stand only where they may", () => {
-  const strays = files.filter(({ name, text }) => {
+  const strays = [...files, ...packaged].filter(({ name, text }) => {
     const speaks = /\bBun\.|from 'bun(:|')/.test(text.replaceAll(/^\s*(\*|\/\*|\/\/).*$/gm, ''))
     return speaks && !BUN_ROOMS.some((room) => name === room || name.startsWith(`${room}/`))
   })
   expect(strays.map(({ name }) => name)).toEqual([])
 })
 
+test('a package imports its own files and what its package.json names, and the house imports no package', () => {
+  const strays = packaged.flatMap(({ name, text }) => {
+    const home = name.split('/')[0] ?? ''
+    const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(PACKAGES, home, 'package.json'), 'utf8'))
+    const named = Object.keys({ ...dependencies, ...peerDependencies })
+    return [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].flatMap(([, target = '']) => {
+      if (!target.startsWith('.'))
+        return named.some((one) => `${target}/`.startsWith(`${one}/`)) ? [] : [`${name}: ${target}`]
+      return join(dirname(name), target).startsWith(`${home}/src/`) ? [] : [`${name}: ${target}`]
+    })
+  })
+  expect(packaged.length).toBeGreaterThan(0)
+  expect(strays).toEqual([])
+  expect(files.filter(({ text }) => /'(@gatehouse\/|[./]+\/packages\/)/.test(text)).map(({ name }) => name)).toEqual([])
+})
+
 test(`no file is longer than ${LINES_AT_MOST} lines, and each opens with a sentence`, () => {
-  const long = files.filter(({ text }) => text.split('\n').length > LINES_AT_MOST)
+  const all = [...files, ...packaged]
+  const long = all.filter(({ text }) => text.split('\n').length > LINES_AT_MOST)
   expect(long.map(({ name }) => name)).toEqual([])
-  expect(files.filter(({ text }) => !/^(#!.*\n)?\/\*\*/.test(text)).map(({ name }) => name)).toEqual([])
+  expect(all.filter(({ text }) => !/^(#!.*\n)?\/\*\*/.test(text)).map(({ name }) => name)).toEqual([])
 })

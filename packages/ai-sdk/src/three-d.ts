@@ -1,0 +1,162 @@
+/** 3D models. The AI SDK has no such interface, so this is one of our own, in its manner. */
+import { APICallError, type JSONObject, type SharedV4ProviderOptions } from '@ai-sdk/provider'
+import { convertUint8ArrayToBase64, detectMediaType, retryWithExponentialBackoff } from '@ai-sdk/provider-utils'
+import { ownFields } from './http.ts'
+import { type Downloaded, describe, download, endingOf } from './outputs.ts'
+import { type Connection, PROVIDER, rulesOf, type TaskSettings } from './settings.ts'
+import { createKeys, createTaskClient, failureOf, type Task, taskIdIn } from './tasks.ts'
+
+export type ThreeDFormat = 'glb' | 'obj' | 'fbx' | 'usdz' | 'stl'
+
+/** An address, a data URI or base64, or the bytes of a picture. */
+export type ThreeDImage = string | URL | Uint8Array | ArrayBuffer
+
+export type ThreeDCallOptions = {
+  prompt?: string | undefined
+  image?: ThreeDImage | undefined
+  /** The same thing from several sides: front, left, back, right. */
+  images?: ThreeDImage[] | undefined
+  /** Default `glb`. */
+  format?: ThreeDFormat | undefined
+  texture?: boolean | undefined
+  pbr?: boolean | undefined
+  targetPolycount?: number | undefined
+  negativePrompt?: string | undefined
+  seed?: number | undefined
+  /** Told by a signed POST when the task has ended. */
+  webhookUrl?: string | undefined
+  /** `gatehouse`: further fields of the request. */
+  providerOptions?: SharedV4ProviderOptions | undefined
+  headers?: Record<string, string | undefined> | undefined
+  abortSignal?: AbortSignal | undefined
+}
+
+export type ThreeDFile = {
+  /** A signed link, which needs no token until it expires. */
+  url: string
+  /** The ending of its name: `glb`; of pictures `png` and the like. */
+  format: string
+  mediaType: string
+  filename: string | undefined
+  download(options?: { abortSignal?: AbortSignal | undefined }): Promise<Downloaded>
+}
+
+type Told = { response: { timestamp: Date; modelId: string; headers: Record<string, string> | undefined } }
+
+/** The first file is in the format that was asked for; what it needs follows, a picture of it comes last. */
+export type ThreeDResult = Told & { taskId: string; file: ThreeDFile; files: ThreeDFile[] }
+
+export type ThreeDStatus =
+  | (Told & { status: 'pending'; taskId: string; progress: string })
+  | (Told & { status: 'completed'; taskId: string; files: ThreeDFile[] })
+  | (Told & { status: 'error'; taskId: string; failCode: string; failReason: string })
+
+export type ThreeDModel = {
+  readonly provider: string
+  readonly modelId: string
+  /** Orders. The `operation` is JSON: it may be kept, and asked for by another process. */
+  start(options: ThreeDCallOptions): Promise<Told & { operation: { task_id: string } }>
+  /** One question. */
+  status(options: {
+    operation: unknown
+    headers?: Record<string, string | undefined> | undefined
+    abortSignal?: AbortSignal | undefined
+  }): Promise<ThreeDStatus>
+  /** Orders, and waits. Throws TaskFailedError, TaskTimeoutError, APICallError. */
+  generate(options: ThreeDGenerateOptions): Promise<ThreeDResult>
+}
+
+export type ThreeDGenerateOptions = ThreeDCallOptions &
+  Pick<TaskSettings, 'pollIntervalMs' | 'timeoutMs' | 'cancelOnAbort'> & {
+    /** How often an order is sent again that may not have arrived; it is never made twice. Default 2. */
+    maxRetries?: number | undefined
+  }
+
+/** Makes a 3D model, and waits for it. */
+export const generateThreeD = ({
+  model,
+  ...options
+}: ThreeDGenerateOptions & { model: ThreeDModel }): Promise<ThreeDResult> => model.generate(options)
+
+type Parts = { connection: Connection; modelId: string; settings: (TaskSettings | undefined)[] }
+
+export function createThreeDModel({ connection, modelId, settings }: Parts): ThreeDModel {
+  const keyOf = createKeys()
+  const client = (own?: TaskSettings) =>
+    createTaskClient({ connection, path: '/3d/generations', rules: rulesOf(...settings, own) })
+  const tasks = client()
+  const response = (headers: Record<string, string> | undefined) => ({ timestamp: new Date(), modelId, headers })
+
+  async function start(options: ThreeDCallOptions) {
+    const { headers, abortSignal } = options
+    const body = threeDRequest(modelId, options)
+    const { value, responseHeaders } = await tasks.order({ body, key: keyOf(options), headers, abortSignal })
+    return { operation: { task_id: value.taskId }, response: response(responseHeaders) }
+  }
+
+  async function fileOf(url: string): Promise<ThreeDFile> {
+    const { mediaType = 'application/octet-stream', filename } = await describe(connection, url)
+    const format = endingOf(filename) || (mediaType.split('/')[1] ?? '')
+    return { url, format, mediaType, filename, download: (options) => download(connection, { url, ...options }) }
+  }
+  const filesOf = (task: Task) => Promise.all((task.outputs ?? []).map(fileOf))
+
+  return {
+    provider: `${PROVIDER}.3d`,
+    modelId,
+    start,
+    async status({ operation, headers, abortSignal }) {
+      const taskId = taskIdIn(operation)
+      const waitSeconds = rulesOf(...settings).statusWaitSeconds
+      const { value: task, responseHeaders } = await tasks.look({ taskId, waitSeconds, headers, abortSignal })
+      const told = { taskId, response: response(responseHeaders) }
+      if (task.status === 'FAILURE') return { status: 'error', ...failureOf(task), ...told }
+      if (task.status === 'SUCCESS') return { status: 'completed', files: await filesOf(task), ...told }
+      return { status: 'pending', progress: task.progress ?? '', ...told }
+    },
+    async generate(options) {
+      const { headers, abortSignal, maxRetries = 2, pollIntervalMs, timeoutMs, cancelOnAbort } = options
+      const waiting = client({ pollIntervalMs, timeoutMs, cancelOnAbort })
+      const retry = retryWithExponentialBackoff({
+        maxRetries,
+        initialDelayInMs: rulesOf(...settings, { pollIntervalMs }).pollIntervalMs,
+        shouldRetry: (error) => APICallError.isInstance(error) && error.isRetryable,
+        createRetryError: ({ errors }) => errors.at(-1),
+        ...(abortSignal === undefined ? {} : { abortSignal }),
+      })
+      const { operation } = await retry(() => start(options))
+      const told = await waiting.follow({ taskId: operation.task_id, headers, abortSignal })
+      const files = await filesOf(told.value)
+      const [file] = files
+      if (file === undefined) throw new Error(`The task ${operation.task_id} has no files any more.`)
+      return { taskId: operation.task_id, file, files, response: response(told.responseHeaders) }
+    },
+  }
+}
+
+/** The body of the order. `providerOptions.gatehouse` wins over what the other options say. */
+export function threeDRequest(modelId: string, options: ThreeDCallOptions): JSONObject {
+  const { prompt, image, images, format, texture, pbr, targetPolycount, negativePrompt, seed, webhookUrl } = options
+  return {
+    prompt,
+    image: image === undefined ? undefined : textOf(image),
+    images: images?.map(textOf),
+    format,
+    texture,
+    pbr,
+    target_polycount: targetPolycount,
+    negative_prompt: negativePrompt,
+    seed,
+    callback_url: webhookUrl,
+    ...ownFields(options.providerOptions),
+    model: modelId,
+  }
+}
+
+function textOf(image: ThreeDImage): string {
+  if (typeof image === 'string') return image
+  if (image instanceof URL) return image.href
+  const data = image instanceof Uint8Array ? image : new Uint8Array(image)
+  const type = detectMediaType({ data, topLevelType: 'image' }) ?? 'image/png'
+  return `data:${type};base64,${convertUint8ArrayToBase64(data)}`
+}

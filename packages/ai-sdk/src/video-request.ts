@@ -1,0 +1,84 @@
+/** A video as the AI SDK asks for it, in the gateway's words. */
+import type {
+  Experimental_VideoModelV4CallOptions as CallOptions,
+  Experimental_VideoModelV4File as File,
+  JSONObject,
+  SharedV4Warning,
+} from '@ai-sdk/provider'
+import { convertUint8ArrayToBase64 } from '@ai-sdk/provider-utils'
+import { ownFields } from './http.ts'
+
+type Asked = { modelId: string; options: CallOptions & { webhookUrl?: string } }
+
+/** The body of the order. `providerOptions.gatehouse` wins over what the other options say. */
+export function videoRequest({ modelId, options }: Asked): { body: JSONObject; warnings: SharedV4Warning[] } {
+  const warnings: SharedV4Warning[] = []
+  const { prompt, aspectRatio, resolution, duration, seed, generateAudio, n, webhookUrl } = options
+  const body: JSONObject = {
+    prompt,
+    aspect_ratio: aspectRatio,
+    size: resolution,
+    duration,
+    seed,
+    audio_enable: generateAudio,
+    n: n > 1 ? n : undefined,
+    callback_url: webhookUrl,
+    ...framesOf(options, warnings),
+    ...referencesOf(options, warnings),
+    ...ownFields(options.providerOptions),
+    model: modelId,
+  }
+  if (options.fps !== undefined && body.fps === undefined) {
+    warnings.push({
+      type: 'unsupported',
+      feature: 'fps',
+      details:
+        'The gateway has no such field; say it as an option of the vendor in providerOptions.gatehouse.metadata.',
+    })
+  }
+  return { body, warnings }
+}
+
+/** The first frame is the start image; with both given the frame wins, as in the AI SDK itself. */
+function framesOf({ image, frameImages = [] }: CallOptions, warnings: SharedV4Warning[]): JSONObject {
+  const first = frameImages.filter(({ frameType }) => frameType === 'first_frame')
+  const last = frameImages.filter(({ frameType }) => frameType === 'last_frame')
+  for (const [name, frames] of [
+    ['first_frame', first],
+    ['last_frame', last],
+  ] as const) {
+    if (frames.length > 1) warnings.push(onlyFirst(`frameImages with ${name}`))
+  }
+  const start = first[0]?.image ?? image
+  const end = last[0]?.image
+  return { image: start && mediumOf(start), last_image: end && mediumOf(end) }
+}
+
+/** Images are references; a video is the one to start from. */
+function referencesOf({ inputReferences = [] }: CallOptions, warnings: SharedV4Warning[]): JSONObject {
+  const videos = inputReferences.filter(isVideo)
+  const images = inputReferences.filter((file) => !isVideo(file))
+  if (videos.length > 1) warnings.push(onlyFirst('videos among inputReferences'))
+  const [video] = videos
+  return { images: images.length > 0 ? images.map(mediumOf) : undefined, video: video && mediumOf(video) }
+}
+
+const onlyFirst = (feature: string): SharedV4Warning => ({
+  type: 'unsupported',
+  feature,
+  details: 'A request has one of them: the first is sent, the others are not.',
+})
+
+const VIDEO_PATH = /\.(mp4|m4v|mov|webm|mkv|avi)$/i
+
+function isVideo(file: File): boolean {
+  if (file.mediaType !== undefined) return file.mediaType.startsWith('video/')
+  return file.type === 'url' && VIDEO_PATH.test(URL.canParse(file.url) ? new URL(file.url).pathname : '')
+}
+
+/** An address, or a data URI. */
+export function mediumOf(file: File): string {
+  if (file.type === 'url') return file.url
+  const { data, mediaType } = file
+  return `data:${mediaType};base64,${typeof data === 'string' ? data : convertUint8ArrayToBase64(data)}`
+}
