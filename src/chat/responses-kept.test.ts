@@ -50,3 +50,26 @@ test('an answer is kept for as long as the operator says by then', async () => {
   expect([kept.keeper(GOING), kept.isKeeping()]).toEqual([undefined, false])
   expect(added.map(({ expires_at }) => expires_at)).toEqual([100 + 43_200, 100 + 172_800])
 })
+
+test('a conversation that is too long is told from one with a gap', async () => {
+  const turn = (id: string, previous_id: string | null): StoredResponse => ({
+    response_id: id,
+    token_id: 'tok_a',
+    previous_id,
+    created_at: 1,
+    expires_at: 2,
+    input: [],
+    response: {},
+  })
+  const isThere = { a: true }
+  const store: ResponseStore = {
+    ...storeOf(0).store,
+    conversation: async () => [turn('resp_b', 'resp_a'), turn('resp_c', 'resp_b')],
+    find: async () => (isThere.a ? [turn('resp_a', null)] : []),
+  }
+  const kept = createKeptResponses({ store, settings: () => ({ keep_days: 30 }), clock: manualClock() })
+  const refusal = () => kept.conversation('resp_c', 'tok_a').catch((error) => error.code)
+  expect(await refusal()).toBe('context_length_exceeded')
+  isThere.a = false
+  expect(await refusal()).toBe('previous_response_not_found')
+})

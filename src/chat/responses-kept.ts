@@ -41,6 +41,8 @@ export type KeptResponses = {
 }
 
 const DAY_SECONDS = 86_400
+/** Of a conversation, as JSON: twice the longest body by default, and more than any model reads. */
+const MOST_SIGNS = 64 * 1024 * 1024
 /** How often what is over its time is looked for; how many go in one write, and in one look. */
 const FORGET_SECONDS = 60
 const FORGET_AT_ONCE = 200
@@ -76,10 +78,13 @@ export function createKeptResponses({ store, settings, clock }: KeptParts): Kept
     find,
 
     async conversation(response_id, token_id) {
-      const turns = await store.conversation(response_id, token_id, now())
+      const turns = await store.conversation(response_id, { token_id, now: now(), max_length: MOST_SIGNS })
       const [first] = turns
       if (!first) throw previousNotFound(response_id)
-      if (first.previous_id !== null) throw previousNotFound(first.previous_id)
+      if (first.previous_id !== null) {
+        const [before] = await store.find([first.previous_id], token_id, now())
+        throw before ? tooLong() : previousNotFound(first.previous_id)
+      }
       const { status } = turns.at(-1)?.response ?? {}
       if (status === 'queued' || status === 'in_progress') throw notEnded(response_id)
       return { items: turns.flatMap(saidIn) as InputItem[], ids: turns.map((turn) => turn.response_id) }
@@ -120,7 +125,7 @@ export function createKeptResponses({ store, settings, clock }: KeptParts): Kept
     },
 
     async inputOf(response_id, token_id) {
-      const turns = await store.conversation(response_id, token_id, now())
+      const turns = await store.conversation(response_id, { token_id, now: now(), max_length: MOST_SIGNS })
       const last = turns.at(-1)
       if (!last) throw notFound(response_id)
       return [...turns.slice(0, -1).flatMap(saidIn), ...last.input]
@@ -158,6 +163,11 @@ type Kind = keyof typeof ITEM_KINDS
 
 const notFound = (response_id: string) =>
   new GatewayError('response_not_found', `Response with id '${response_id.slice(0, 80)}' not found.`)
+
+const tooLong = () =>
+  new GatewayError('context_length_exceeded', 'The conversation before this request is too long to go on from.', {
+    param: 'previous_response_id',
+  })
 
 const notEnded = (response_id: string) =>
   new GatewayError('invalid_value', `Previous response with id '${response_id.slice(0, 80)}' has not ended yet.`, {

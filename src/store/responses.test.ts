@@ -16,6 +16,7 @@ function answer(name: string, change: Partial<StoredResponse> = {}): StoredRespo
   }
 }
 const NOW = 1_700_000_500
+const at = (token_id: string, max_length = 1_000_000) => ({ token_id, now: NOW, max_length })
 const ids = (rows: StoredResponse[]) => rows.map(({ response_id }) => response_id)
 
 for (const engine of ENGINES) {
@@ -40,19 +41,34 @@ for (const engine of ENGINES) {
       await responses.add(answer('b', { previous_id: 'resp_a' }), [])
       await responses.add(answer('c', { previous_id: 'resp_b' }), [])
       await responses.add(answer('aside', { previous_id: 'resp_a' }), [])
-      expect(ids(await responses.conversation('resp_c', 'tok_a', NOW))).toEqual(['resp_a', 'resp_b', 'resp_c'])
-      expect(ids(await responses.conversation('resp_aside', 'tok_a', NOW))).toEqual(['resp_a', 'resp_aside'])
-      expect(await responses.conversation('resp_c', 'tok_b', NOW)).toEqual([])
-      expect(await responses.conversation('resp_none', 'tok_a', NOW)).toEqual([])
+      expect(ids(await responses.conversation('resp_c', at('tok_a')))).toEqual(['resp_a', 'resp_b', 'resp_c'])
+      expect(ids(await responses.conversation('resp_aside', at('tok_a')))).toEqual(['resp_a', 'resp_aside'])
+      expect(await responses.conversation('resp_c', at('tok_b'))).toEqual([])
+      expect(await responses.conversation('resp_none', at('tok_a'))).toEqual([])
       await responses.remove('resp_a', 'tok_a')
-      expect(ids(await responses.conversation('resp_c', 'tok_a', NOW))).toEqual(['resp_b', 'resp_c'])
+      expect(ids(await responses.conversation('resp_c', at('tok_a')))).toEqual(['resp_b', 'resp_c'])
     })
 
     test('another token’s answer is no part of a conversation', async () => {
       const { responses } = await engine.open()
       await responses.add(answer('theirs', { token_id: 'tok_b' }), [])
       await responses.add(answer('mine', { previous_id: 'resp_theirs' }), [])
-      expect(ids(await responses.conversation('resp_mine', 'tok_a', NOW))).toEqual(['resp_mine'])
+      expect(ids(await responses.conversation('resp_mine', at('tok_a')))).toEqual(['resp_mine'])
+    })
+
+    test('a conversation ends the way back with the answer that makes it longer than it may be', async () => {
+      const { responses } = await engine.open()
+      const [a, b, c] = [
+        answer('a'),
+        answer('b', { previous_id: 'resp_a' }),
+        answer('c', { previous_id: 'resp_b' }),
+      ] as const
+      for (const one of [a, b, c]) await responses.add(one, [])
+      const lengthOf = ({ input, response }: StoredResponse) =>
+        JSON.stringify(input).length + JSON.stringify(response).length
+      const both = lengthOf(b) + lengthOf(c)
+      expect(ids(await responses.conversation('resp_c', at('tok_a', both)))).toEqual(['resp_a', 'resp_b', 'resp_c'])
+      expect(ids(await responses.conversation('resp_c', at('tok_a', both - 1)))).toEqual(['resp_b', 'resp_c'])
     })
 
     test('what an answer goes on from lives at least as long as it does', async () => {

@@ -28,13 +28,13 @@ export function responseStore({ db, write }: Engine): ResponseStore {
       return found
     },
 
-    async conversation(response_id, token_id, now) {
+    async conversation(response_id, { token_id, now, max_length }) {
       const rows = await db
         .withRecursive('chain', (make) =>
           make
             .selectFrom('responses')
             .selectAll()
-            .select(sql<number>`0`.as('steps'))
+            .select([sql<number>`0`.as('steps'), sql<number>`length(input) + length(response)`.as('texts')])
             .where('response_id', '=', response_id)
             .where('token_id', '=', token_id)
             .where('expires_at', '>', now)
@@ -43,16 +43,20 @@ export function responseStore({ db, write }: Engine): ResponseStore {
                 .selectFrom('responses')
                 .innerJoin('chain', 'chain.previous_id', 'responses.response_id')
                 .selectAll('responses')
-                .select(sql<number>`steps + 1`.as('steps'))
+                .select([
+                  sql<number>`steps + 1`.as('steps'),
+                  sql<number>`texts + length(responses.input) + length(responses.response)`.as('texts'),
+                ])
                 .where('responses.token_id', '=', token_id)
-                .where('responses.expires_at', '>', now),
+                .where('responses.expires_at', '>', now)
+                .where('chain.texts', '<=', max_length),
             ),
         )
         .selectFrom('chain')
         .selectAll()
         .orderBy('steps', 'desc')
         .execute()
-      return rows.map(({ steps: _, ...row }) => storedOf(row))
+      return rows.map(({ steps: _, texts: __, ...row }) => storedOf(row))
     },
 
     remove: (response_id, token_id) =>

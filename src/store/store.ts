@@ -189,8 +189,14 @@ export type ResponseStore = {
   add(response: StoredResponse, lives: string[]): Promise<void>
   /** Those of this token that are not over their time, in no order. */
   find(response_ids: string[], token_id: string, now: number): Promise<StoredResponse[]>
-  /** The answer and all that it goes on from, oldest first; empty when it is not there. A gap ends the way back. */
-  conversation(response_id: string, token_id: string, now: number): Promise<StoredResponse[]>
+  /**
+   * The answer and all that it goes on from, oldest first; empty when it is not there. A gap ends the way back, and so
+   * does the one with which the texts of all are longer than `max_length`.
+   */
+  conversation(
+    response_id: string,
+    at: { token_id: string; now: number; max_length: number },
+  ): Promise<StoredResponse[]>
   /** False if there is none such of this token. */
   remove(response_id: string, token_id: string): Promise<boolean>
   /** Removes those that are over their time, at most `limit` at once; how many there were. */
