@@ -28,6 +28,15 @@ export const Quirks = Type.Object(
       }),
     ),
     rerank: optional(Type.Boolean({ description: 'Serves /rerank below the base URL. Default false.' })),
+    image_stream: optional(
+      Type.Boolean({ description: 'Streams partial images. Default: by the name of the model, else false.' }),
+    ),
+    image_response_format: optional(
+      Type.Enum(['b64_json', 'base64', 'url', 'none'], {
+        description:
+          'How it is asked for images: by which word for their bytes, by their address, or not at all. Default: by the name of the model, else b64_json.',
+      }),
+    ),
     relay: optional(
       Type.Boolean({
         description: "Answers to clients that speak the vendor's own dialect pass as they are. Default true.",

@@ -49,6 +49,20 @@ function takenBy(status: number, meaning: Meaning | undefined): { taken?: 'no' }
   return refusalTaken(status < 300 && meaning !== undefined ? meaning : status)
 }
 
+/** A refusal in the words for what is answered at once, and what its status says of whether it was taken. */
+export function takenAs(error: GatewayError): GatewayError {
+  const { upstream_status } = error.detail
+  const taken = upstream_status === undefined ? {} : refusalTaken(upstream_status)
+  return new GatewayError(error.code, error.message, { ...error.detail, ...taken })
+}
+
+/** The same refusal, of what was ordered instead: by the status that the vendor gave. */
+export function asOrderRefusal(error: GatewayError): GatewayError {
+  const { upstream_status } = error.detail
+  if (upstream_status === undefined || error.detail.taken !== 'no') return error
+  return new GatewayError(codeOfOrder(error.code, upstream_status), error.message, error.detail)
+}
+
 /** What of a refusal matters to an order: that the account there has no money, or that the model is not known there. */
 function codeOfOrder(code: ErrorCode, meaning: Meaning): ErrorCode {
   if (code === 'no_available_channel') return 'insufficient_quota'

@@ -8,6 +8,8 @@ export type Preset = {
   kind?: ProviderKind
   /** The kind by which the same vendor takes orders for videos, with the same key. */
   video?: ProviderKind
+  /** Likewise for images; false: it has none that are served. Absent: as its kind has them, below its base URL. */
+  images?: ProviderKind | false
   base_url: string
   /** Environment variables that hold its key, the first that is set wins; none for what needs no key. */
   key_env: string[]
@@ -90,6 +92,7 @@ export const PRESETS: Record<string, Preset> = {
   openrouter: {
     base_url: 'https://openrouter.ai/api/v1',
     key_env: ['OPENROUTER_API_KEY'],
+    images: false,
     fields: { rename: { 'messages.reasoning_content': 'reasoning' } },
   },
   xai: {
@@ -133,21 +136,24 @@ export const PRESETS: Record<string, Preset> = {
   nvidia: {
     base_url: 'https://integrate.api.nvidia.com/v1',
     key_env: ['NVIDIA_API_KEY'],
+    images: false,
     input_types: { query: 'query', document: 'passage' },
     fields: { drop: [...TUNING, ...OWN_EXTRAS, 'messages.reasoning_content'] },
     chat_models: { exclude: ['*nv-*', '*guard*', '*reward*', '*clip*', '*bge-*'] },
   },
   sambanova: { base_url: 'https://api.sambanova.ai/v1', key_env: ['SAMBANOVA_API_KEY'] },
-  hyperbolic: { base_url: 'https://api.hyperbolic.xyz/v1', key_env: ['HYPERBOLIC_API_KEY'] },
+  hyperbolic: { base_url: 'https://api.hyperbolic.xyz/v1', key_env: ['HYPERBOLIC_API_KEY'], images: false },
   novita: {
     base_url: 'https://api.novita.ai/openai/v1',
     key_env: ['NOVITA_API_KEY'],
+    images: false,
     quirks: { embedding_tokens: false, rerank: true },
   },
   alibaba: {
     base_url: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1',
     key_env: ['DASHSCOPE_API_KEY'],
     video: 'alibaba',
+    images: false,
     quirks: { embedding_inputs: 10, embedding_tokens: false },
     fields: { rename: { thinking_enabled: 'enable_thinking' } },
   },
@@ -163,7 +169,12 @@ export const PRESETS: Record<string, Preset> = {
     quirks: { multiple_choices: false, embedding_inputs: 96, embedding_tokens: false },
     chat_models: { include: ['command*', 'c4ai*'] },
   },
-  huggingface: { base_url: 'https://router.huggingface.co/v1', key_env: ['HF_TOKEN'], found_by_key: false },
+  huggingface: {
+    base_url: 'https://router.huggingface.co/v1',
+    key_env: ['HF_TOKEN'],
+    found_by_key: false,
+    images: false,
+  },
   github: { base_url: 'https://models.github.ai/inference', key_env: ['GITHUB_TOKEN'], found_by_key: false },
 
   // Vendors of embeddings and rerankers, which list no models.
@@ -238,7 +249,7 @@ export const PRESETS: Record<string, Preset> = {
   gatehouse: {
     base_url: 'http://127.0.0.1:8787/v1',
     key_env: [],
-    quirks: { developer_role: true, embedding_base64: true, rerank: true },
+    quirks: { developer_role: true, embedding_base64: true, rerank: true, image_stream: true },
     input_types: { query: 'query', document: 'document' },
   },
 }

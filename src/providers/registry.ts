@@ -3,6 +3,7 @@ import type { ProviderKind } from '../config/schema.ts'
 import { AI_SDK_KINDS } from './ai-sdk/kinds.ts'
 import { createArk } from './ark.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
+import { createCompatImages } from './chatcompat/images.ts'
 import { settingsOf } from './chatcompat/settings.ts'
 import { createRerankCompat, textMembers } from './chatcompat/texts.ts'
 import { createChatcompatVideo } from './chatcompat-video.ts'
@@ -33,7 +34,8 @@ const KINDS: { [kind in ProviderKind]: (parts: ProviderParts) => Provider } = {
   ...AI_SDK_KINDS,
   chatcompat(parts) {
     const settings = settingsOf(parts)
-    return { ...createChatcompat({ ...parts, settings }), ...textMembers({ ...parts, settings }) }
+    const images = createCompatImages({ ...parts, settings })
+    return { ...createChatcompat({ ...parts, settings }), ...textMembers({ ...parts, settings }), images }
   },
   ark: createArk,
   'chatcompat-video': createChatcompatVideo,

@@ -22,6 +22,8 @@ export type VendorRequest = {
   /** Names in lower case. */
   headers: Record<string, string>
   body: string
+  /** The body as it came, where it was sent with its length. */
+  bytes: Uint8Array
   /** The body, parsed. */
   json(): Record<string, unknown>
   /** Resolves when the client has left before the answer was done; never resolves otherwise. */
@@ -221,6 +223,7 @@ function takeRequest(
     headers[line.slice(0, line.indexOf(':')).toLowerCase()] = line.slice(line.indexOf(':') + 1).trim()
   let end = headEnd + 4
   let body = ''
+  let came: Uint8Array = new Uint8Array()
   if (headers['transfer-encoding'] === 'chunked') {
     const parts: Buffer[] = []
     for (;;) {
@@ -237,10 +240,14 @@ function takeRequest(
   } else {
     const length = Number(headers['content-length'] ?? 0)
     if (bytes.length < end + length) return 'more'
-    body = Buffer.from(bytes.subarray(end, end + length)).toString()
+    came = bytes.slice(end, end + length)
+    body = Buffer.from(came).toString()
     end += length
   }
-  return { request: { method, path, headers, body, json: () => JSON.parse(body) }, rest: bytes.subarray(end) }
+  return {
+    request: { method, path, headers, body, bytes: came, json: () => JSON.parse(body) },
+    rest: bytes.subarray(end),
+  }
 }
 
 const encodeHead = (status: number, headers: Record<string, string>) =>

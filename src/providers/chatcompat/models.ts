@@ -5,7 +5,7 @@ import { CHAT_FAMILIES, type EndpointFamily } from '../../spec/endpoint-family.t
 import type { DiscoveredModel } from '../provider.ts'
 import { isRecord, type JsonRecord, namedText } from './json.ts'
 
-export type OtherFamily = 'embeddings' | 'rerank'
+export type OtherFamily = 'embeddings' | 'rerank' | 'image-generation'
 type Patterns = {
   include: string[]
   exclude: string[]
@@ -36,7 +36,7 @@ function isWanted(model: string, { include, exclude }: Patterns): boolean {
   return include.some((glob) => matchesGlob(glob, name)) && !exclude.some((glob) => matchesGlob(glob, name))
 }
 
-const OTHERS: readonly OtherFamily[] = ['rerank', 'embeddings']
+const OTHERS: readonly OtherFamily[] = ['rerank', 'embeddings', 'image-generation']
 
 /** By what the vendor says beside the name, else by the name; undefined: chat, or of a trade that is not served. */
 function otherFamily(item: JsonRecord, model: string): OtherFamily | undefined {
@@ -47,6 +47,8 @@ function otherFamily(item: JsonRecord, model: string): OtherFamily | undefined {
   const said = `${typeof type === 'string' ? type : ''} ${words ? architecture.output_modalities : ''}`
   if (/rerank/i.test(said)) return 'rerank'
   if (/embed/i.test(said)) return 'embeddings'
+  // Together's word, the end of Hugging Face's `text-to-image`, and all that such a model of OpenRouter's gives.
+  if (/^(image|.*-to-image)$/i.test(said.trim())) return 'image-generation'
   return OTHERS.find((one) => familiesOfName(model).includes(one))
 }
 

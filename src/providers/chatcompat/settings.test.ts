@@ -131,7 +131,9 @@ describe('model lists', () => {
       'sora-2',
     ]
     expect(names({ object: 'list', data: [...ids, ...more].map((id) => ({ id })) }, 'openai')).toEqual([
+      'dall-e-3',
       'gpt-4o',
+      'gpt-image-1',
       'o3-mini',
       'text-embedding-3-large',
     ])
@@ -156,11 +158,33 @@ describe('model lists', () => {
     expect(families('vllm')).toHaveLength(7)
   })
 
+  test('models of images come with their family, where the vendor makes images below the same address', () => {
+    const data = [
+      { id: 'gpt-image-2' },
+      { id: 'black-forest-labs/FLUX.2-pro', type: 'image' },
+      { id: 'told', type: 'image' },
+      { id: 'drawn', architecture: { output_modalities: ['image'] } },
+      { id: 'a/far', supported_endpoint_types: ['image-generation'] },
+      { id: 'talks-and-draws', architecture: { output_modalities: ['image', 'text'] } },
+      { id: 'grok-imagine-image' },
+      { id: 'grok-imagine-video' },
+      { id: 'flux-3-video' },
+    ]
+    const families = (preset: string) =>
+      (readModelList(data, settings({ preset }).chat_models) ?? []).flatMap(({ model, families }) =>
+        families?.[0] === 'image-generation' ? [model] : [],
+      )
+    const drawers = ['a/far', 'black-forest-labs/FLUX.2-pro', 'drawn', 'gpt-image-2', 'grok-imagine-image', 'told']
+    expect(families('deepinfra')).toEqual(drawers)
+    expect(families('openai')).toEqual(drawers)
+    expect(families('openrouter')).toEqual([])
+  })
+
   test('vendors’ shapes: a bare list, `models/` before the name, what they say of type and trade', () => {
     expect(
       names([
         { id: 'b', type: 'chat' },
-        { id: 'a', type: 'image' },
+        { id: 'a', type: 'video' },
       ]),
     ).toEqual(['b'])
     expect(names({ data: [{ id: 'models/gemini-2.5-pro' }, { id: 'models/aqa' }] }, 'gemini')).toEqual([
@@ -174,7 +198,7 @@ describe('model lists', () => {
         ],
       }),
     ).toEqual([])
-    expect(names({ data: [{ id: 'x', architecture: { output_modalities: ['image'] } }] })).toEqual([])
+    expect(names({ data: [{ id: 'x', architecture: { output_modalities: ['audio'] } }] })).toEqual([])
   })
 
   test('another Gatehouse is taken at its word', () => {

@@ -37,6 +37,8 @@ const DEFAULT_QUIRKS: Required<Quirks> = {
   embedding_inputs: 2048,
   embedding_call_tokens: Number.MAX_SAFE_INTEGER,
   rerank: false,
+  image_stream: false,
+  image_response_format: 'b64_json',
   relay: true,
 }
 
@@ -103,7 +105,11 @@ export function settingsOf({ id, config, timeouts, environment }: SettingsParts)
     chat_models: {
       include: preset?.chat_models?.include ?? ['*'],
       exclude: [...NOT_CHAT, ...(preset?.chat_models?.exclude ?? [])],
-      others: quirks.rerank ? ['embeddings', 'rerank'] : ['embeddings'],
+      others: [
+        'embeddings',
+        ...(quirks.rerank ? (['rerank'] as const) : []),
+        ...(preset?.images === false ? [] : (['image-generation'] as const)),
+      ],
     },
     ...(preset?.input_types ? { input_types: preset.input_types } : {}),
     secrets: [...secrets, ...(key ? [key] : []), ...Object.values(resolved.headers ?? {})].filter(isSecretSized),

@@ -1,0 +1,392 @@
+/** OpenAI-shaped vendors of images, on loopback in their true shapes: whole, streamed, edited, refused, as tasks. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import type { ProviderConfig } from '../src/config/schema.ts'
+import { startGateway, type TestGateway } from './kit/gateway.ts'
+import {
+  type Answer,
+  failure,
+  hangUp,
+  raw,
+  startVendor,
+  stream,
+  type Vendor,
+  type VendorRequest,
+  whole,
+} from './kit/vendor.ts'
+
+const KEY = 'sk-secret-key-of-ours'
+type Json = Record<string, unknown>
+
+/** The smallest PNG, of one pixel; and as an image that is another one. */
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const JPEG = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 1, 2, 3, 4]).toString('base64')
+const URI = `data:image/png;base64,${PNG}`
+const bytesOf = (base64: string) => new Uint8Array(Buffer.from(base64, 'base64'))
+
+const USAGE = {
+  total_tokens: 107,
+  input_tokens: 7,
+  output_tokens: 100,
+  input_tokens_details: { text_tokens: 7, image_tokens: 0, unseen: 1 },
+  output_tokens_details: { image_tokens: 100, text_tokens: 0 },
+}
+/** As api.openai.com answers for a GPT image model. */
+const made = (...images: string[]) => ({
+  created: 1_780_000_000,
+  background: 'opaque',
+  data: images.map((b64_json) => ({ b64_json, unseen: true })),
+  output_format: 'png',
+  quality: 'high',
+  size: '1024x1024',
+  usage: USAGE,
+  unseen: { more: 1 },
+})
+
+const started: { vendor: Vendor; house: TestGateway }[] = []
+afterEach(async () => {
+  for (const { vendor, house } of started.splice(0)) {
+    await house[Symbol.asyncDispose]()
+    await vendor.stop()
+  }
+})
+
+async function open(
+  { model = 'gpt-image-2', config = {} }: { model?: string; config?: Partial<ProviderConfig> },
+  ...answers: Answer[]
+) {
+  const vendor = startVendor(...answers)
+  const house = await startGateway({
+    sandbox: false,
+    providers: { v: { base_url: vendor.url, key: KEY, ...config } },
+    models: { 'v/m': { families: ['image-generation'], targets: [{ provider: 'v', model }] } },
+  })
+  started.push({ vendor, house })
+  const ask = async (more: Json = {}, path = 'generations') => {
+    const answer = await house.call(`/v1/images/${path}`, { json: { model: 'v/m', prompt: 'A kite', ...more } })
+    return { status: answer.status, body: (await answer.json()) as Json, headers: answer.headers }
+  }
+  return { vendor, house, ask }
+}
+
+/** A form as it came to the vendor. */
+async function formOf(request: VendorRequest | undefined): Promise<FormData> {
+  const { headers, bytes } = request ?? { headers: {} as Record<string, string>, bytes: new Uint8Array() }
+  return new Response(new Uint8Array(bytes), { headers: { 'content-type': headers['content-type'] ?? '' } }).formData()
+}
+
+/** A file as a vendor's storage hands it out. */
+function file(base64: string, content_type: string): Answer {
+  const bytes = Buffer.from(base64, 'base64')
+  const head = `HTTP/1.1 200 OK\r\ncontent-type: ${content_type}\r\ncontent-length: ${bytes.length}\r\n\r\n`
+  return raw(Buffer.concat([Buffer.from(head), bytes]))
+}
+
+describe('a generation', () => {
+  test('of a GPT image model has its words and no others; its images, prompts and counts come back', async () => {
+    const answer = made(PNG, JPEG)
+    Object.assign(answer.data[1] ?? {}, { revised_prompt: 'A red kite' })
+    const { vendor, ask } = await open({}, whole(answer))
+    const asked = {
+      n: 2,
+      size: 'auto',
+      quality: 'high',
+      background: 'opaque',
+      output_format: 'png',
+      output_compression: 90,
+      moderation: 'low',
+      user: 'u',
+    }
+    const { status, body } = await ask({ ...asked, style: 'vivid', response_format: 'b64_json' })
+    expect(status).toBe(200)
+    expect(body.data).toEqual([{ b64_json: PNG }, { b64_json: JPEG, revised_prompt: 'A red kite' }])
+    expect(body.usage).toEqual({
+      input_tokens: 7,
+      output_tokens: 100,
+      total_tokens: 107,
+      input_tokens_details: { text_tokens: 7, image_tokens: 0 },
+    })
+    const [request] = vendor.requests
+    expect([request?.path, request?.headers.authorization]).toEqual(['/v1/images/generations', `Bearer ${KEY}`])
+    expect(request?.json()).toEqual({ model: 'gpt-image-2', prompt: 'A kite', ...asked })
+  })
+
+  test('of another model is asked for its bytes, without a size that says nothing', async () => {
+    const { vendor, ask } = await open({ model: 'flux-1' }, whole({ data: [{ b64_json: URI }] }))
+    const { body } = await ask({ size: 'auto', seed: 5, negative_prompt: 'rain', aspect_ratio: '16:9' })
+    expect(body.data).toEqual([{ b64_json: PNG }])
+    expect(vendor.requests[0]?.json()).toEqual({
+      model: 'flux-1',
+      prompt: 'A kite',
+      seed: 5,
+      negative_prompt: 'rain',
+      aspect_ratio: '16:9',
+      response_format: 'b64_json',
+    })
+  })
+
+  test.each([
+    ['base64', 'base64'],
+    ['url', 'url'],
+    ['none', undefined],
+  ] as const)('is asked by the word %s where the operator says so', async (image_response_format, word) => {
+    const { vendor, ask } = await open({ model: 'x', config: { quirks: { image_response_format } } }, whole(made(PNG)))
+    expect((await ask()).status).toBe(200)
+    expect(vendor.requests[0]?.json().response_format).toBe(word)
+  })
+
+  test('honours what the operator drops and renames, and the vendor’s own options', async () => {
+    const config = { fields: { drop: ['user', 'response_format'], rename: { size: 'image_size' } } }
+    const { vendor, ask } = await open({ model: 'x', config }, whole(made(PNG)))
+    await ask({ user: 'u', size: '512x512', metadata: { chatcompat: { steps: 4, n: 9, model: 'y' }, other: { a: 1 } } })
+    expect(vendor.requests[0]?.json()).toEqual({ model: 'x', prompt: 'A kite', image_size: '512x512', steps: 4 })
+  })
+
+  test('whose image lies at the vendor is fetched there, with the key only at its own address', async () => {
+    const { vendor, ask } = await open({ model: 'x' })
+    vendor.answer(whole({ images: [{ url: `${vendor.origin}/files/1.png` }], timings: {} }), file(PNG, 'image/png'))
+    expect((await ask()).body.data).toEqual([{ b64_json: PNG }])
+    expect(vendor.requests[1]).toMatchObject({ method: 'GET', path: '/files/1.png' })
+    expect(vendor.requests[1]?.headers.authorization).toBe(`Bearer ${KEY}`)
+  })
+
+  test('whose image lies at an address that is not public is not fetched', async () => {
+    const { ask } = await open({ model: 'x' }, whole({ data: [{ url: 'http://127.0.0.1:9/1.png' }] }))
+    expect(await ask()).toMatchObject({ status: 502, body: { error: { code: 'bad_upstream_response' } } })
+  })
+
+  test('given by link is kept and had from here', async () => {
+    const { house, ask } = await open({}, whole(made(PNG)))
+    const { body } = await ask({ response_format: 'url' })
+    const { pathname, search } = new URL((body.data as { url: string }[])[0]?.url ?? '')
+    const file = await house.call(`${pathname}${search}`)
+    expect(Buffer.from(await file.bytes()).toString('base64')).toBe(PNG)
+  })
+
+  test.each([
+    ['gpt-image-2', { seed: 1 }, 'seed'],
+    ['chatgpt-image-latest', { aspect_ratio: '1:1' }, 'aspect_ratio'],
+    ['dall-e-3', { output_format: 'webp' }, 'output_format'],
+  ])('of %s with what it does not have is refused before anything is sent', async (model, more, param) => {
+    const { vendor, ask } = await open({ model })
+    expect(await ask(more)).toMatchObject({ status: 400, body: { error: { code: 'unsupported_parameter', param } } })
+    expect(vendor.requests).toHaveLength(0)
+  })
+})
+
+describe('an edit', () => {
+  test('of several images with a mask is a form of their bytes', async () => {
+    const { vendor, ask } = await open({}, whole(made(PNG)))
+    const image = [URI, `data:image/jpeg;base64,${JPEG}`]
+    const { status } = await ask({ image, mask: PNG, n: 2, input_fidelity: 'high', size: '1024x1024' }, 'edits')
+    expect(status).toBe(200)
+    const [request] = vendor.requests
+    const form = await formOf(request)
+    expect(request?.path).toBe('/v1/images/edits')
+    expect([...new Set(form.keys())].sort()).toEqual([
+      'image[]',
+      'input_fidelity',
+      'mask',
+      'model',
+      'n',
+      'prompt',
+      'size',
+    ])
+    expect([form.get('model'), form.get('prompt'), form.get('n')]).toEqual(['gpt-image-2', 'A kite', '2'])
+    const files = [...form.getAll('image[]'), form.get('mask')] as File[]
+    expect(files.map(({ type, name }) => [type, name])).toEqual([
+      ['image/png', 'image-0.png'],
+      ['image/jpeg', 'image-1.jpeg'],
+      ['image/png', 'mask-2.png'],
+    ])
+    expect(new Uint8Array(await (files[0] as File).arrayBuffer())).toEqual(bytesOf(PNG))
+    expect(new Uint8Array(await (files[1] as File).arrayBuffer())).toEqual(bytesOf(JPEG))
+  })
+
+  test('of one image names it without a list', async () => {
+    const { vendor, ask } = await open({}, whole(made(PNG)))
+    await ask({ image: URI }, 'edits')
+    expect((await formOf(vendor.requests[0])).getAll('image')).toHaveLength(1)
+  })
+
+  test('a variation has its own path and no prompt', async () => {
+    const { vendor, ask } = await open({ model: 'dall-e-2' }, whole(made(PNG)))
+    expect((await ask({ image: URI, prompt: undefined }, 'variations')).status).toBe(200)
+    const form = await formOf(vendor.requests[0])
+    expect([vendor.requests[0]?.path, form.has('prompt'), form.get('response_format')]).toEqual([
+      '/v1/images/variations',
+      false,
+      'b64_json',
+    ])
+  })
+
+  test('of what cannot be read is refused before anything is sent', async () => {
+    const { vendor, ask } = await open({})
+    const image = `data:image/png;base64,${Buffer.from('no image').toString('base64')}`
+    expect(await ask({ image }, 'edits')).toMatchObject({
+      status: 400,
+      body: { error: { code: 'input_media_invalid', param: 'image' } },
+    })
+    expect(vendor.requests).toHaveLength(0)
+  })
+})
+
+/** What the vendor says, and what the client hears of it; whether a task may ask another target. */
+const REFUSALS: [what: string, answer: Answer, status: number, code: string, fail_code: string][] = [
+  [
+    'a wrong field',
+    failure(400, { message: 'Unknown parameter: x', type: 'invalid_request_error', param: 'x' }),
+    400,
+    'upstream_invalid_request',
+    'invalid_input',
+  ],
+  [
+    'refused content',
+    failure(400, { message: 'Your request was rejected by the safety system.', code: 'moderation_blocked' }),
+    400,
+    'content_policy_violation',
+    'content_policy_violation',
+  ],
+  ['a bad key', failure(401, { code: 'invalid_api_key' }), 502, 'upstream_auth', 'upstream_auth'],
+  ['no credit', failure(429, { code: 'insufficient_quota' }), 503, 'no_available_channel', 'insufficient_quota'],
+  ['an unknown model', failure(404, { code: 'model_not_found' }), 502, 'bad_upstream_response', 'model_unavailable'],
+]
+
+describe('a refusal', () => {
+  test.each([
+    ...REFUSALS,
+    ['too many requests', failure(429, {}, { 'retry-after': '7' }), 429, 'rate_limit_exceeded', ''],
+    ['an overload', failure(503), 503, 'server_is_overloaded', ''],
+    ['a failure', failure(500), 502, 'bad_upstream_response', ''],
+    [
+      'an error with status 200',
+      whole({ error: { message: 'x', code: 'rate_limit_exceeded' } }),
+      429,
+      'rate_limit_exceeded',
+      '',
+    ],
+    ['an answer without an image', whole({ ...made(), data: [] }), 502, 'bad_upstream_response', ''],
+    ['an answer without a list', whole({ created: 1 }), 502, 'bad_upstream_response', ''],
+    ['a web page', whole('<html>'), 502, 'bad_upstream_response', ''],
+    ['something that is no image', whole(made('AAAA')), 502, 'bad_upstream_response', ''],
+    ['a connection that breaks', hangUp(), 502, 'bad_upstream_response', ''],
+  ])('%s is told with its status', async (_, answer, status, code) => {
+    const { house, ask } = await open({}, answer)
+    const heard = await ask()
+    expect([heard.status, (heard.body.error as Json).code]).toEqual([status, code])
+    if (code === 'rate_limit_exceeded' && heard.headers.has('retry-after')) {
+      expect(heard.headers.get('retry-after')).toBe('7')
+    }
+    expect(JSON.stringify(heard.body) + house.logged()).not.toContain(KEY)
+  })
+})
+
+const partial = (b64_json: string, partial_image_index: number, kind = 'image_generation') => ({
+  type: `${kind}.partial_image`,
+  b64_json,
+  partial_image_index,
+  created_at: 1,
+  size: '1024x1024',
+  quality: 'high',
+  background: 'auto',
+  output_format: 'png',
+  unseen: 1,
+})
+const completed = (b64_json: string, kind = 'image_generation') => ({
+  type: `${kind}.completed`,
+  b64_json,
+  usage: USAGE,
+})
+/** Events with names, as OpenAI writes them. */
+const named = (...events: { type: string }[]) =>
+  events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+
+async function streamed(house: TestGateway, more: Json = {}, path = 'generations') {
+  const json = { model: 'v/m', prompt: 'A kite', stream: true, ...more }
+  const answer = await house.call(`/v1/images/${path}`, { json })
+  const text = await answer.text()
+  const events = text.split('\n\n').flatMap((block) => {
+    const data = /^data: (.*)$/m.exec(block)?.[1]
+    return data === undefined ? [] : [JSON.parse(data) as Json]
+  })
+  return { status: answer.status, events, text }
+}
+const EVENTS = [partial(PNG, 0), { type: 'image_generation.unseen' }, partial(JPEG, 1), completed(PNG)]
+
+describe('a stream', () => {
+  test.each([
+    ['in one piece', {}],
+    ['in pieces of three bytes', { chunkBytes: 3 }],
+    ['that ends with its connection', { framing: 'close' as const, done: false }],
+  ])('%s has its partial images, then the image with its counts', async (_, options) => {
+    const { vendor, house } = await open({}, stream(named(...EVENTS), options))
+    const { events } = await streamed(house, { partial_images: 2 })
+    expect(events.map(({ type, b64_json, partial_image_index }) => [type, b64_json, partial_image_index])).toEqual([
+      ['image_generation.partial_image', PNG, 0],
+      ['image_generation.partial_image', JPEG, 1],
+      ['image_generation.completed', PNG, undefined],
+    ])
+    expect(events[2]?.usage).toMatchObject({ total_tokens: 107 })
+    expect(vendor.requests[0]?.json()).toEqual({
+      model: 'gpt-image-2',
+      prompt: 'A kite',
+      stream: true,
+      partial_images: 2,
+    })
+  })
+
+  test('of an edit is a form as well', async () => {
+    const kind = 'image_edit'
+    const { vendor, house } = await open({}, stream(named(partial(PNG, 0, kind), completed(PNG, kind))))
+    const { events } = await streamed(house, { partial_images: 1, image: URI }, 'edits')
+    expect(events.map(({ type }) => type)).toEqual(['image_edit.partial_image', 'image_edit.completed'])
+    const form = await formOf(vendor.requests[0])
+    expect([form.get('stream'), form.get('partial_images')]).toEqual(['true', '1'])
+  })
+
+  for (const [how, options] of [
+    ['cut', 'cutAfter'],
+    ['torn', 'resetAfter'],
+  ] as const) {
+    test(`${how} after any event before its end is an error, and no image`, async () => {
+      for (let after = 0; after < EVENTS.length; after++) {
+        for (const framing of ['chunked', 'close'] as const) {
+          const { house } = await open({}, stream(named(...EVENTS), { [options]: after, framing, done: false }))
+          const { status, events, text } = await streamed(house, { partial_images: 2 })
+          // What came in one read with the break may be lost with it.
+          const error = status === 200 ? events.at(-1)?.error : JSON.parse(text).error
+          expect(['upstream_cut', 'bad_upstream_response']).toContain((error as Json).code as string)
+          if (status === 200) expect(events.at(-1)?.error).toMatchObject({ code: 'upstream_cut' })
+          expect(events.length).toBeLessThanOrEqual(after + 1)
+          expect(text).not.toContain('completed')
+        }
+      }
+    })
+  }
+
+  test('that says no more after its image is at its end', async () => {
+    const { house } = await open({}, stream(named(...EVENTS), { hangAfter: EVENTS.length }))
+    expect((await streamed(house, { partial_images: 2 })).events.at(-1)?.type).toBe('image_generation.completed')
+  })
+
+  test('with an error in it tells that', async () => {
+    const error = { type: 'error', error: { message: 'rejected by the safety system', code: 'moderation_blocked' } }
+    const { house } = await open({}, stream(named(partial(PNG, 0), error)))
+    const { events } = await streamed(house, { partial_images: 1 })
+    expect(events.at(-1)?.error).toMatchObject({ code: 'bad_upstream_response' })
+  })
+
+  test('of a vendor that answers whole is its image', async () => {
+    const { house } = await open({}, whole(made(PNG)))
+    const { events } = await streamed(house, { partial_images: 2 })
+    expect(events.map(({ type }) => type)).toEqual(['image_generation.completed'])
+  })
+
+  test('of a model that knows none is asked for whole, unless the operator says otherwise', async () => {
+    const { vendor, house } = await open({ model: 'flux-1' }, whole(made(PNG)))
+    expect((await streamed(house, { partial_images: 2 })).events).toHaveLength(1)
+    expect(vendor.requests[0]?.json().stream).toBeUndefined()
+    const config = { quirks: { image_stream: true } }
+    const other = await open({ model: 'flux-1', config }, stream(named(...EVENTS)))
+    expect((await streamed(other.house, { partial_images: 2 })).events).toHaveLength(3)
+  })
+})
