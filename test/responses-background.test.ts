@@ -15,14 +15,8 @@ let there: Port
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'gatehouse-background-'))
   vendor = startVendor()
-  const store_url = `sqlite:${join(directory, 'gatehouse.db')}`
-  const settings = {
-    bootstrap_token: 'sk-background-suite-000000000000',
-    providers: { v: { base_url: vendor.url, key: 'vendor-key' } },
-    models: { 'v/m': {} },
-  }
-  here = await openPort(settings, { store_url })
-  there = await openPort(settings, { store_url })
+  here = await openHere()
+  there = await openHere()
 })
 afterEach(() => {
   vendor.requests.length = 0
@@ -35,6 +29,15 @@ afterAll(async () => {
 })
 
 const TOKEN = 'sk-background-suite-000000000000'
+const openHere = () =>
+  openPort(
+    {
+      bootstrap_token: TOKEN,
+      providers: { v: { base_url: vendor.url, key: 'vendor-key' } },
+      models: { 'v/m': {} },
+    },
+    { store_url: `sqlite:${join(directory, 'gatehouse.db')}` },
+  )
 const client = (port: Port = here, apiKey = TOKEN) => new OpenAI({ apiKey, baseURL: port.url, maxRetries: 0 }).responses
 const ASKED = { model: 'v/m', input: 'Think long.', background: true } as const
 
@@ -83,6 +86,23 @@ test('it is promised at once, made, counted, and gone on from', async () => {
     { role: 'user', content: 'And?' },
   ])
   expect(vendor.requests).toHaveLength(2)
+})
+
+test('its use is counted for its token', async () => {
+  const secret = await here.tokenFor(['*'])
+  const { id } = await client(here, secret).create(ASKED)
+  const own = client(here, secret)
+  while ((await own.retrieve(id)).status !== 'completed') await new Promise((resolve) => setTimeout(resolve, 5))
+  const { token_id } = (await here.house.gateway.tokens.list()).findLast(({ name }) => name === 'narrow') ?? {}
+  // It is written down some seconds later, or when the gateway is closed.
+  await here.close()
+  const uses = await there.house.gateway.usage({ limit: 100 })
+  here = await openHere()
+  expect(uses.find((use) => use.token_id === token_id)).toMatchObject({
+    requests: 1,
+    input_tokens: 9,
+    output_tokens: 3,
+  })
 })
 
 test('what cannot be asked is refused at once, and nothing is written down', async () => {
