@@ -55,6 +55,15 @@ for (const engine of ENGINES) {
       expect(new Set(ids).size).toBe(ids.length)
     })
 
+    test('a token with many waits no less than one with few', async () => {
+      const { responseRuns: runs } = await engine.open()
+      for (const n of [1, 2, 3]) await runs.add(run(`many_${n}`, n), [])
+      const few = run('few', 4)
+      await runs.add({ ...few, response: { ...few.response, token_id: 'tok_b' } }, [])
+      const taken = await runs.claim({ ...ALL, limit: 2 })
+      expect(taken.map(({ response }) => response.response_id)).toEqual(['resp_many_1', 'resp_few'])
+    })
+
     test('only whoever has it in hand can keep it, tell of it and end it', async () => {
       const { responseRuns: runs, responses } = await engine.open()
       await runs.add(run('a', 1_000, CREATED), [])

@@ -11,8 +11,8 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
     add: ({ response, request, told, due_ms }, lives) =>
       write(async (rows) => {
         await addResponse(rows, response, lives)
-        const { response_id } = response
-        const run = { response_id, request: JSON.stringify(request), attempts: 0, due_ms, fence: 0 }
+        const { response_id, token_id } = response
+        const run = { response_id, token_id, request: JSON.stringify(request), attempts: 0, due_ms, fence: 0 }
         await rows.insertInto('response_runs').values(run).execute()
         await log(rows, response_id, told)
       }),
@@ -102,8 +102,18 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
 type Claim = Parameters<ResponseRunStore['claim']>[0]
 
 async function take(engine: Engine, rows: Write, { now_ms, until_ms, limit }: Claim): Promise<ResponseRun[]> {
-  const due = rows.selectFrom('response_runs').selectAll().where('due_ms', '<=', now_ms).orderBy('due_ms').limit(limit)
-  const runs = await passOverLocked(engine, due).execute()
+  // Of several who claim at once each passes over what the others hold: with more candidates some are left.
+  const candidates = await fairTurns(rows, now_ms, engine.many_writers ? limit * 4 : limit)
+  if (candidates.length === 0) return []
+  const due = rows
+    .selectFrom('response_runs')
+    .selectAll()
+    .where('response_id', 'in', candidates)
+    .where('due_ms', '<=', now_ms)
+  const turn = new Map(candidates.map((response_id, index) => [response_id, index]))
+  const turnOf = ({ response_id }: { response_id: string }) => turn.get(response_id) ?? 0
+  const found = await passOverLocked(engine, due).execute()
+  const runs = found.sort((one, other) => turnOf(one) - turnOf(other)).slice(0, limit)
   const taken: ResponseRun[] = []
   for (const { response_id, request, attempts, fence } of runs) {
     await rows
@@ -132,6 +142,27 @@ async function take(engine: Engine, rows: Write, { now_ms, until_ms, limit }: Cl
     })
   }
   return taken
+}
+
+async function fairTurns(rows: Write, now_ms: number, limit: number): Promise<string[]> {
+  const due = rows
+    .selectFrom('response_runs')
+    .select(['response_id', 'due_ms'])
+    .select(({ fn }) =>
+      fn
+        .agg<number>('row_number')
+        .over((over) => over.partitionBy('token_id').orderBy('due_ms'))
+        .as('turn'),
+    )
+    .where('due_ms', '<=', now_ms)
+  const turns = await rows
+    .selectFrom(due.as('due'))
+    .select('response_id')
+    .orderBy('turn')
+    .orderBy('due_ms')
+    .limit(limit)
+    .execute()
+  return turns.map(({ response_id }) => response_id)
 }
 
 /** Whether the run is still in these hands, which it stays until the end of the transaction. */

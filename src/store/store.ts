@@ -226,7 +226,7 @@ export type ResponseRunStore = {
     queued: { response: StoredResponse; request: JsonObject; told: ToldEvents | undefined; due_ms: number },
     lives: string[],
   ): Promise<void>
-  /** Takes those that are due, each until `until_ms`. */
+  /** Takes those that are due, each until `until_ms`: the oldest of each token before the second oldest of any. */
   claim(claim: { now_ms: number; until_ms: number; limit: number }): Promise<ResponseRun[]>
   /** Keeps a run in hand for longer; false when it is no longer there, or in other hands. */
   renew(run: RunKey, until_ms: number): Promise<boolean>

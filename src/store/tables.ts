@@ -95,6 +95,7 @@ export type ResponsesTable = {
 
 export type ResponseRunsTable = {
   response_id: string
+  token_id: string
   /** JSON text. */
   request: string
   attempts: number

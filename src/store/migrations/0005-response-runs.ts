@@ -7,6 +7,7 @@ export const responseRuns: Migration = {
     await db.schema
       .createTable('response_runs')
       .addColumn('response_id', 'text', (column) => column.primaryKey().notNull())
+      .addColumn('token_id', 'text', (column) => column.notNull())
       .addColumn('request', 'text', (column) => column.notNull())
       .addColumn('attempts', 'integer', (column) => column.notNull())
       .addColumn('due_ms', 'bigint', (column) => column.notNull())
