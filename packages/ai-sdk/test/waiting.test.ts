@@ -1,5 +1,5 @@
 /** Waiting for a task: what ends it, what does not, and what is sent on the way, before a gateway that plays a script. */
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import { APICallError } from '@ai-sdk/provider'
 import {
   createGatehouse,
@@ -128,6 +128,24 @@ describe('a video, ordered and waited for', () => {
     ])
     expect((await video.doGenerate({ ...ORDER })).videos).toHaveLength(1)
     expect(came.map(({ method }) => method)).toEqual(['POST', 'GET', 'GET', 'GET', 'GET'])
+  })
+
+  test('a question that nobody answers is given up, and asked again', async () => {
+    const limits: number[] = []
+    const timeout = spyOn(AbortSignal, 'timeout').mockImplementation((milliseconds) => {
+      limits.push(milliseconds)
+      return limits.length === 1
+        ? AbortSignal.abort(new DOMException('late', 'TimeoutError'))
+        : new AbortController().signal
+    })
+    try {
+      const { came, video } = playing([created, (_, signal) => Promise.reject(signal?.reason), done])
+      expect((await video.doGenerate({ ...ORDER })).videos).toHaveLength(1)
+      expect(came.map(({ method }) => method)).toEqual(['POST', 'GET', 'GET'])
+      expect(limits).toEqual([55_000, 55_000])
+    } finally {
+      timeout.mockRestore()
+    }
   })
 
   test('a question that fails for long ends the call, and the same call again orders nothing new', async () => {
