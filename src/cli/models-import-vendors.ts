@@ -2,8 +2,8 @@
 import { nearest } from '../config/nearest.ts'
 import type { ProviderConfig, ProviderKind } from '../config/schema.ts'
 import { matchesGlob } from '../kit/glob.ts'
-import { NOT_CHAT } from '../providers/chatcompat/settings.ts'
 import { PRESETS } from '../providers/presets.ts'
+import { NOT_CHAT } from '../providers/settings.ts'
 import type { ModelsDev, Vendor } from './models-import-data.ts'
 
 /** Presets and kinds that models.dev knows by another name. */

@@ -1,7 +1,8 @@
 /** ByteDance's Ark (Volcengine, BytePlus ModelArk), for the Seedance models: a task of content, asked for by its id. */
+
+import { isRecord, type JsonRecord } from '../kit/json.ts'
 import type { FailCode } from '../spec/task.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
-import { isRecord, type JsonRecord } from './chatcompat/json.ts'
 import { createOrderJson, isHttpUrl, type OrderJson, operationId, withId } from './order-json.ts'
 import type { Judge } from './order-refusal.ts'
 import type { Provider, TaskProgress, VideoCall } from './provider.ts'

@@ -1,6 +1,7 @@
 /** What upstreams in the chat-compatible style of videos answer: the official words, the specification's, New API's. */
+
+import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { FAIL_CODES, type FailCode } from '../spec/task.ts'
-import { isRecord, type JsonRecord } from './chatcompat/json.ts'
 import { isHttpUrl, type OrderJson } from './order-json.ts'
 import type { TaskProgress } from './provider.ts'
 

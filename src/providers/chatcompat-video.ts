@@ -1,7 +1,8 @@
 /** An upstream with the chat-compatible style of videos: another Gatehouse, New API, and whoever looks like them. */
+
+import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
-import { isRecord, type JsonRecord } from './chatcompat/json.ts'
 import { orderIdIn, readVideo } from './chatcompat-video-answer.ts'
 import { createOrderJson, isHttpUrl, operationId, withId } from './order-json.ts'
 import type { Judge } from './order-refusal.ts'

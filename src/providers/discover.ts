@@ -1,6 +1,6 @@
 /** Providers that nobody wrote down: by well-known keys in the environment, and by asking this machine's runtimes. */
 import type { ProviderConfig, Timeouts } from '../config/schema.ts'
-import { isRecord } from './chatcompat/json.ts'
+import { isRecord } from '../kit/json.ts'
 import { PRESETS } from './presets.ts'
 import type { Transport } from './transport.ts'
 

@@ -1,10 +1,11 @@
 /** An answer that comes as events with names, read to its true end. */
+
+import { isRecord, type JsonRecord, parseJson } from '../kit/json.ts'
 import { createSseParser, type SseEvent, SseTooLong } from '../kit/sse.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
 import { GatewayError } from '../spec/error.ts'
-import { holdsError } from './chatcompat/error.ts'
-import { isRecord, type JsonRecord, parseJson } from './chatcompat/json.ts'
 import type { Faults } from './chatcompat/reading.ts'
+import { holdsError } from './refusal.ts'
 import type { UpstreamAnswer } from './transport-answer.ts'
 
 export type EventReader = {

@@ -1,7 +1,7 @@
 /** The makers of 3D models behind fal, each with its own names for the same fields: a row a maker. */
 import { matchesGlob } from '../kit/glob.ts'
+import type { JsonRecord } from '../kit/json.ts'
 import type { ThreeDOrder } from '../spec/three-d-request.ts'
-import type { JsonRecord } from './chatcompat/json.ts'
 import type { Meaning } from './three-d-files.ts'
 import { asAddress } from './video-fields.ts'
 

@@ -1,10 +1,11 @@
 /** 3D models at fal: the queue before the models of many makers, spoken to as it is, for want of a package. */
+
+import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json } from '../spec/task.ts'
 import { THREE_D_FORMATS, THREE_D_TYPES, type ThreeDFormat } from '../spec/three-d-request.ts'
 import { FAL, readFault } from './ai-sdk/fal.ts'
 import { wordsOf } from './ai-sdk/words.ts'
-import { isRecord, type JsonRecord } from './chatcompat/json.ts'
 import { makerOf } from './fal-3d-models.ts'
 import { createOrderJson, isHttpUrl, type OrderJson } from './order-json.ts'
 import type { TaskProgress, ThreeDCall, ThreeDProvider } from './provider.ts'

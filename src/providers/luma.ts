@@ -1,6 +1,7 @@
 /** Luma's Dream Machine API: an order is a "generation", which dreams until it is completed. */
+
+import { isRecord, type JsonRecord } from '../kit/json.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
-import { isRecord, type JsonRecord } from './chatcompat/json.ts'
 import { createOrderJson, isHttpUrl, type OrderJson, operationId, withId } from './order-json.ts'
 import type { Judge } from './order-refusal.ts'
 import type { Provider, TaskProgress, VideoCall } from './provider.ts'

@@ -1,10 +1,11 @@
 /**
  * Meshy: from words in two orders, of which the second puts a texture on what the first has made; from images in one.
  */
+
+import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json } from '../spec/task.ts'
 import { THREE_D_FORMATS, type ThreeDFormat, type ThreeDOrder } from '../spec/three-d-request.ts'
-import { isRecord, type JsonRecord } from './chatcompat/json.ts'
 import { createOrderJson, type OrderJson, operationId, withId } from './order-json.ts'
 import type { Judge } from './order-refusal.ts'
 import type { Provider, TaskProgress, ThreeDCall } from './provider.ts'

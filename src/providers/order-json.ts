@@ -1,12 +1,12 @@
 /** How a vendor of orders is spoken to that takes and gives JSON: one order, many questions, its refusals in our words. */
 
+import { isRecord, type JsonRecord, parseJson } from '../kit/json.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { FailCode, Json } from '../spec/task.ts'
-import { scrub } from './chatcompat/error.ts'
-import { isRecord, type JsonRecord, parseJson } from './chatcompat/json.ts'
-import { type ChatcompatSettings, settingsOf } from './chatcompat/settings.ts'
 import { type Judge, refused } from './order-refusal.ts'
 import type { TaskProgress } from './provider.ts'
+import { scrub } from './refusal.ts'
+import { type ChatcompatSettings, settingsOf } from './settings.ts'
 import type { VendorParts } from './vendor-parts.ts'
 
 /** How one vendor differs. */

@@ -1,8 +1,8 @@
 /** What a vendor says when it refuses an order or a question about one: in our words, and whether the order was taken. */
 import type { Clock } from '../kit/clock.ts'
+import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
-import { refusalToError } from './chatcompat/error.ts'
-import { isRecord, type JsonRecord } from './chatcompat/json.ts'
+import { refusalToError } from './refusal.ts'
 import { refusalTaken } from './transport-failure.ts'
 
 /**

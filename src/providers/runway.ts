@@ -1,7 +1,8 @@
 /** Runway's own API, and the models of other makers behind it: an order, its task, its files. */
+
+import { isRecord, type JsonRecord } from '../kit/json.ts'
 import type { FailCode } from '../spec/task.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
-import { isRecord, type JsonRecord } from './chatcompat/json.ts'
 import { createOrderJson, type OrderJson, operationId, withId } from './order-json.ts'
 import type { Judge } from './order-refusal.ts'
 import type { Provider, TaskProgress, VideoCall } from './provider.ts'

@@ -1,8 +1,9 @@
 /** What a vendor of 3D models has made, in the order in which clients get it; and what such vendors share. */
+
+import { isRecord } from '../kit/json.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { MadeOutput } from '../spec/task.ts'
 import { THREE_D_FORMATS, THREE_D_TYPES, type ThreeDFormat, type ThreeDOrder } from '../spec/three-d-request.ts'
-import { isRecord } from './chatcompat/json.ts'
 import { isHttpUrl } from './order-json.ts'
 
 type Made = {

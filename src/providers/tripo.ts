@@ -1,9 +1,9 @@
 /** Tripo: one order makes a GLB; any other format is a second order, which converts what the first has made. */
 
+import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json } from '../spec/task.ts'
 import type { ThreeDFormat, ThreeDOrder } from '../spec/three-d-request.ts'
-import { isRecord, type JsonRecord } from './chatcompat/json.ts'
 import { createOrderJson, isHttpUrl, type OrderJson, operationId, withId } from './order-json.ts'
 import type { Judge } from './order-refusal.ts'
 import type { Provider, TaskProgress, ThreeDCall } from './provider.ts'

@@ -1,8 +1,8 @@
 /** The fields of a video order on their way into a vendor's words: sizes, media, the vendor's own extras, refusals. */
 import { matchesGlob } from '../kit/glob.ts'
+import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
-import { isRecord, type JsonRecord } from './chatcompat/json.ts'
 
 export type Pixels = { width: number; height: number }
 

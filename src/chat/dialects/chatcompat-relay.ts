@@ -1,11 +1,11 @@
 /** Chat completions to a client that speaks as the vendor does: events pass as bytes wherever 2.4 lets them. */
 import { isDeepStrictEqual } from 'node:util'
+import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { withMember, withoutMember, withValueAt } from '../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../kit/sse.ts'
 import { createChunkNormaliser } from '../../providers/chatcompat/chunk.ts'
-import { holdsError } from '../../providers/chatcompat/error.ts'
-import { isRecord, type JsonRecord, parseJson } from '../../providers/chatcompat/json.ts'
 import { hasHiddenError, readWhole } from '../../providers/chatcompat/reading.ts'
+import { holdsError } from '../../providers/refusal.ts'
 import type { ChatChunk, ChunkChoice } from '../../spec/chat-completion.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import { createChunkWriter, isHollow } from './chatcompat-writer.ts'

@@ -1,7 +1,9 @@
 /** The contentgen dialect: a client's JSON into the house's words, refused with the place and the rule. */
+
 import type { TSchema } from 'typebox'
 import { checker } from '../../kit/checker.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
+import { isRecord } from '../../kit/json.ts'
 import { refusalOf } from '../../models/refusal.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
@@ -112,6 +114,3 @@ function requestOf(asked: ContentgenRequest, { model, places = new WeakMap() }: 
   const messages = [...before, ...historyOf(contents, places)]
   return { model, messages, ...toolsOf(asked, places), ...fieldsOf(asked) }
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

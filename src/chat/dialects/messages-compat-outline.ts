@@ -1,8 +1,10 @@
 /** Messages requests on their way to a vendor of their own: what the house must know of them, and what it takes out. */
+
 import Type from 'typebox'
 import { EXTRA_FIELDS } from '../../config/schema.ts'
 import { checker } from '../../kit/checker.ts'
 import { diagnose } from '../../kit/diagnose.ts'
+import { isRecord } from '../../kit/json.ts'
 import { refusalOf } from '../../models/refusal.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import type { ContentPart, Message } from '../../spec/message.ts'
@@ -10,9 +12,6 @@ import { uncarry } from './messages-compat-carry.ts'
 import { MessagesRequest } from './messages-compat-schema.ts'
 
 type Body = Readonly<Record<string, unknown>>
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const { model, max_tokens, stream, temperature, top_p, top_k } = MessagesRequest.properties
 const Message_ = Type.Object({

@@ -1,10 +1,11 @@
 /** Messages to a client that speaks as the vendor does: events pass as bytes, but for the model's name. */
+
+import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { closingQuote, withValueAt } from '../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../kit/sse.ts'
-import { holdsError } from '../../providers/chatcompat/error.ts'
-import { isRecord, type JsonRecord, parseJson } from '../../providers/chatcompat/json.ts'
 import { answerOf } from '../../providers/messages-compat/answer.ts'
 import { createEventReader } from '../../providers/messages-compat/events.ts'
+import { holdsError } from '../../providers/refusal.ts'
 import type { DialectRelay, RelayParts, RelayStep, RelayStream } from './dialect.ts'
 import { outlineOf, relayedBody } from './messages-compat-outline.ts'
 import { usageOf } from './messages-compat-writer.ts'

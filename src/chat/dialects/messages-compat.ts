@@ -1,7 +1,9 @@
 /** The messages dialect: a client's JSON into the house's words, refused with the place and the rule. */
+
 import type { TSchema } from 'typebox'
 import { checker } from '../../kit/checker.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
+import { isRecord } from '../../kit/json.ts'
 import { refusalOf } from '../../models/refusal.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -119,9 +121,6 @@ function refuseWhatCannotBe(asked: MessagesRequest): void {
     })
   }
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** A body holds messages, they blocks, they blocks, they a source, that blocks. */
 const BLOCK_DEPTH = 5

@@ -4,6 +4,7 @@ import type { Context } from '../../http/context.ts'
 import { checker } from '../../kit/checker.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
+import { isRecord } from '../../kit/json.ts'
 import { refusalOf } from '../../models/refusal.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -201,6 +202,3 @@ function refuseWhatCannotBe(asked: Record<string, unknown>): void {
 }
 
 const unsupported = (param: string, message: string) => new GatewayError('unsupported_parameter', message, { param })
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

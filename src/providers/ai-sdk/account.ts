@@ -1,6 +1,6 @@
 /** Who we are at a vendor: the key, the address and what else the configuration says, checked. */
 import type { Timeouts } from '../../config/schema.ts'
-import { settingsOf } from '../chatcompat/settings.ts'
+import { settingsOf } from '../settings.ts'
 import type { AiSdkParts, AiSdkVendor } from './vendor.ts'
 
 export type Account = {

@@ -1,7 +1,8 @@
 /** Alibaba's Model Studio (DashScope): the Wan models. */
+
+import { isRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { isRecord } from '../chatcompat/json.ts'
 import { ratioOf, refuseValue, tierOf } from '../video-fields.ts'
 import type { AiSdkVendor, Said, VideoModelOptions, Wanted } from './vendor.ts'
 

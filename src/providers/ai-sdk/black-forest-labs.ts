@@ -1,5 +1,5 @@
 /** Black Forest Labs: FLUX. */
-import { isRecord } from '../chatcompat/json.ts'
+import { isRecord } from '../../kit/json.ts'
 import { tierOf } from '../video-fields.ts'
 import type { AiSdkVendor, Said, VideoModelOptions } from './vendor.ts'
 import { AGAINST_POLICY, wordsOf } from './words.ts'

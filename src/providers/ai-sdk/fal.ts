@@ -1,5 +1,5 @@
 /** fal: a queue before the models of many makers, each with fields of its own. */
-import { isRecord } from '../chatcompat/json.ts'
+import { isRecord } from '../../kit/json.ts'
 import { tierOf } from '../video-fields.ts'
 import type { AiSdkVendor, Said } from './vendor.ts'
 import { wordsOf } from './words.ts'

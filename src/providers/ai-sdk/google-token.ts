@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises'
 import type { Timeouts } from '../../config/schema.ts'
 import type { Clock } from '../../kit/clock.ts'
+import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { isRecord, type JsonRecord, parseJson } from '../chatcompat/json.ts'
 import type { Transport } from '../transport.ts'
 
 type TokenParts = {

@@ -1,6 +1,7 @@
 /** Google's cloud (Vertex AI), by an express key, an access token or credentials: Veo. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
 import type { RemoteOutput } from '../provider.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { createGoogleToken } from './google-token.ts'

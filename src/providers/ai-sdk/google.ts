@@ -1,5 +1,5 @@
 /** Google's developer API, by a key: Veo, and what else answers to `predictLongRunning` there. */
-import { isRecord } from '../chatcompat/json.ts'
+import { isRecord } from '../../kit/json.ts'
 import type { AiSdkVendor } from './vendor.ts'
 import { judgeVeo, readVeo, writeVeo } from './veo.ts'
 

@@ -1,5 +1,5 @@
 /** MiniMax: the H3 models, by the second version of its API. */
-import { isRecord } from '../chatcompat/json.ts'
+import { isRecord } from '../../kit/json.ts'
 import type { Meaning } from '../order-refusal.ts'
 import { tierOf } from '../video-fields.ts'
 import type { AiSdkVendor, Said, VideoModelOptions } from './vendor.ts'

@@ -1,7 +1,8 @@
 /** Veo, as Google's two doors to it share it: sizes, refusals, and operations that are done with or without a video. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
 import { refuseValue, tierOf } from '../video-fields.ts'
 import type { Said, VideoModelOptions, Wanted } from './vendor.ts'
 import { AGAINST_POLICY } from './words.ts'

@@ -1,8 +1,8 @@
 /** An order in the words of the AI SDK's video models, and what may not be lost on the way into them. */
 import type { ProviderConfig } from '../../config/schema.ts'
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
 import { asAddress, pixelsOf, ratioOf, refuseOthers } from '../video-fields.ts'
 import { fileOf } from './media.ts'
 import type { AiSdkVendor, Meaningful, Unheard, VideoModelOptions, Wanted } from './vendor.ts'

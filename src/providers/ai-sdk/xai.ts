@@ -1,5 +1,5 @@
 /** xAI: Grok Imagine. */
-import { isRecord } from '../chatcompat/json.ts'
+import { isRecord } from '../../kit/json.ts'
 import { tierOf } from '../video-fields.ts'
 import type { AiSdkVendor, Said } from './vendor.ts'
 import { AGAINST_POLICY, wordsOf } from './words.ts'

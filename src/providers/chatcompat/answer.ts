@@ -1,4 +1,6 @@
 /** A vendor's whole answer in the specification's form, and the ways between whole answers and chunks. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type {
   AnswerMessage,
   ChatChunk,
@@ -7,17 +9,9 @@ import type {
   FinishReason,
   ToolCall,
 } from '../../spec/chat-completion.ts'
-import {
-  argumentsText,
-  contentOf,
-  type Fallback,
-  finishReasonOf,
-  isRecord,
-  type JsonRecord,
-  namedText,
-  newToolCallId,
-} from './json.ts'
-import { usageOf } from './usage.ts'
+import { argumentsText, type Fallback, namedText, newToolCallId } from '../answer-words.ts'
+import { usageOf } from '../usage.ts'
+import { contentOf, finishReasonOf } from './words.ts'
 
 type WholeChoice = ChatCompletion['choices'][number]
 

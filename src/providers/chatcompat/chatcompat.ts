@@ -1,19 +1,20 @@
 /** Kind `chatcompat`: any vendor or runtime that speaks the OpenAI chat API over HTTP, another Gatehouse included. */
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
+import { parseJson } from '../../kit/json.ts'
 import type { Log } from '../../kit/log.ts'
 import type { ChatChunk } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
+import type { Fallback } from '../answer-words.ts'
+import { readModelList } from '../model-list.ts'
 import type { ChatCall, DiscoveredModel, Provider } from '../provider.ts'
+import { errorInAnswer, refusalToError } from '../refusal.ts'
+import type { ChatcompatSettings } from '../settings.ts'
 import type { Transport } from '../transport.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { chunksOf } from './answer.ts'
-import { errorInAnswer, refusalToError } from './error.ts'
-import { type Fallback, parseJson } from './json.ts'
-import { readModelList } from './models.ts'
 import { type Faults, readStream, readWhole } from './reading.ts'
 import { type Asking, createRelay, isEventStream, withClientHeaders } from './relay.ts'
 import { createBodyWriter } from './request.ts'
-import type { ChatcompatSettings } from './settings.ts'
 
 type ChatcompatParts = { id: string; settings: ChatcompatSettings; transport: Transport; clock: Clock; log: Log }
 

@@ -1,8 +1,11 @@
 /** A vendor's stream chunks in the specification's form. The common chunk, one piece of text, passes as it is. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { ChatChunk, ChunkChoice, Delta, FinishReason } from '../../spec/chat-completion.ts'
-import { contentOf, type Fallback, finishReasonOf, isRecord, type JsonRecord } from './json.ts'
+import type { Fallback } from '../answer-words.ts'
+import { usageOf } from '../usage.ts'
 import { createToolCallDeltas, type ToolCallDeltas } from './tool-call.ts'
-import { usageOf } from './usage.ts'
+import { contentOf, finishReasonOf } from './words.ts'
 
 export type ChunkNormaliser = {
   /** The chunk for one event's data; undefined for one that says nothing. */

@@ -1,10 +1,10 @@
 /** Embeddings of any OpenAI-shaped vendor: `POST /embeddings`, vectors as numbers or as base64. */
 import { floatsOfBase64 } from '../../kit/float32.ts'
+import { isRecord } from '../../kit/json.ts'
 import { vendorInputType } from '../input-type.ts'
 import type { EmbeddingProvider } from '../provider.ts'
-import { isRecord } from './json.ts'
+import type { ChatcompatSettings } from '../settings.ts'
 import { createPost, type PostParts } from './post.ts'
-import type { ChatcompatSettings } from './settings.ts'
 
 type CompatParts = PostParts & { settings: Pick<ChatcompatSettings, 'quirks' | 'input_types'> }
 

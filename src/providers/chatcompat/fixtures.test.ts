@@ -7,9 +7,9 @@ import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
 import { createLog } from '../../kit/log.ts'
 import { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import type { ChatCall } from '../provider.ts'
+import { settingsOf } from '../settings.ts'
 import type { Transport } from '../transport.ts'
 import { createChatcompat } from './chatcompat.ts'
-import { settingsOf } from './settings.ts'
 
 const fixture = (name: string) => readFileSync(new URL(`../../../test/fixtures/chatcompat/${name}`, import.meta.url))
 const isChunk = Schema.Compile(ChatChunk)

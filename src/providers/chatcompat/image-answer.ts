@@ -1,11 +1,12 @@
 /** What OpenAI-shaped vendors answer to an image order, read: images, counts, and the events of a stream to their end. */
+
+import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { createSseParser, type SseEvent, SseTooLong } from '../../kit/sse.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageUsage } from '../../spec/image-request.ts'
 import type { ImageEvent, MadeImage } from '../provider.ts'
+import { holdsError } from '../refusal.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
-import { holdsError } from './error.ts'
-import { isRecord, type JsonRecord, parseJson } from './json.ts'
 import type { Faults } from './reading.ts'
 
 export type Made = { images: MadeImage[]; usage?: ImageUsage }

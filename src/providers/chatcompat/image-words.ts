@@ -1,11 +1,11 @@
 /** An image order in the words of an OpenAI-shaped vendor: which fields its model knows, as rows of data; JSON or a form. */
 import type { Quirks } from '../../config/quirks.ts'
 import { matchesGlob } from '../../kit/glob.ts'
+import type { JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageOrder } from '../../spec/image-request.ts'
 import type { Bytes } from '../order-json.ts'
 import { withExtras, withoutEmpty } from '../video-fields.ts'
-import type { JsonRecord } from './json.ts'
 
 export type ImageFormat = NonNullable<Quirks['image_response_format']>
 

@@ -1,11 +1,11 @@
 /** One JSON question to an OpenAI-shaped vendor and its JSON answer; everything else is thrown, on our sheet. */
 import type { Clock } from '../../kit/clock.ts'
+import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { errorInAnswer, holdsError, refusalToError } from '../refusal.ts'
+import type { ChatcompatSettings } from '../settings.ts'
 import type { Transport } from '../transport.ts'
-import { errorInAnswer, holdsError, refusalToError } from './error.ts'
-import { isRecord, type JsonRecord, parseJson } from './json.ts'
-import type { ChatcompatSettings } from './settings.ts'
 
 export type PostParts = {
   id: string

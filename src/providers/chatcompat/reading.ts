@@ -1,12 +1,14 @@
 /** What comes back from an OpenAI-shaped vendor, read: a body as a whole answer, or events as chunks with a true end. */
+
+import { isRecord, parseJson } from '../../kit/json.ts'
 import { createSseParser, type SseEvent, SseTooLong } from '../../kit/sse.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
+import type { Fallback } from '../answer-words.ts'
+import { holdsError } from '../refusal.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { createFold, normaliseWhole } from './answer.ts'
 import { createChunkNormaliser } from './chunk.ts'
-import { holdsError } from './error.ts'
-import { type Fallback, isRecord, parseJson } from './json.ts'
 
 /** The errors of one call, which know the provider's name. */
 export type Faults = {

@@ -3,8 +3,8 @@ import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
 import type { ProviderConfig } from '../../config/schema.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { settingsOf } from '../settings.ts'
 import { createBodyWriter } from './request.ts'
-import { settingsOf } from './settings.ts'
 
 const BASE: ChatRequest = { model: 'p/m', messages: [{ role: 'user', content: 'hi' }] }
 

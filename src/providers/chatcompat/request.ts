@@ -3,8 +3,8 @@ import type { ChatRequest, ChatRequestField } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Message } from '../../spec/message.ts'
 import type { ChatCall } from '../provider.ts'
+import type { ChatcompatSettings } from '../settings.ts'
 import { plainHistory } from './history.ts'
-import type { ChatcompatSettings } from './settings.ts'
 
 /** Everything a client may send that a vendor may know; `model`, `messages`, `stream`, limits and usage are written apart. */
 const FORWARDED = [

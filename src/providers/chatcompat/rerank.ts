@@ -1,7 +1,8 @@
 /** The shape of rerank that Jina, vLLM and others share: `POST /rerank`. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { RerankProvider } from '../provider.ts'
 import { isCount, tokensOf } from './embeddings.ts'
-import { isRecord, type JsonRecord } from './json.ts'
 import { createPost, type PostParts } from './post.ts'
 
 export function createCompatRerank(parts: PostParts): RerankProvider {

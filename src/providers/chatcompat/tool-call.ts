@@ -1,6 +1,8 @@
 /** Tool calls as vendors stream them, in the one form that clients accept: identity first and once, then arguments. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { ToolCall } from '../../spec/chat-completion.ts'
-import { argumentsText, isRecord, type JsonRecord, namedText, newToolCallId } from './json.ts'
+import { argumentsText, namedText, newToolCallId } from '../answer-words.ts'
 
 export type ToolCallDeltas = {
   take(calls: unknown[]): ToolCall[]

@@ -1,10 +1,12 @@
 /** The vendor's answers, event by event, in the specification's form. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { ChatChunk, Delta } from '../../spec/chat-completion.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import type { Usage } from '../../spec/usage.ts'
-import { holdsError } from '../chatcompat/error.ts'
-import { type Fallback, isRecord, type JsonRecord, namedText } from '../chatcompat/json.ts'
+import { type Fallback, namedText } from '../answer-words.ts'
 import type { Faults } from '../chatcompat/reading.ts'
+import { holdsError } from '../refusal.ts'
 import { type Candidate, createCandidate } from './candidate.ts'
 import { logprobsOf } from './logprobs.ts'
 import { countsOf, usageOf } from './usage.ts'

@@ -1,7 +1,9 @@
 /** One of the vendor's answers as it comes: its parts as the house's deltas. Parts that nobody knows are passed over. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { Annotation, Delta, FinishReason } from '../../spec/chat-completion.ts'
 import type { Opaque } from '../../spec/message.ts'
-import { isRecord, type JsonRecord, namedText, newToolCallId } from '../chatcompat/json.ts'
+import { namedText, newToolCallId } from '../answer-words.ts'
 import { finishOf } from './finish.ts'
 import { createGrounding } from './grounding.ts'
 

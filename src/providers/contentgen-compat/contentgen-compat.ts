@@ -1,9 +1,10 @@
 /** Kind `contentgen-compat`: Gemini's own API, and every vendor or runtime that speaks as it does. */
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
+import { isRecord, parseJson } from '../../kit/json.ts'
 import type { Log } from '../../kit/log.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { type Fallback, isRecord, parseJson } from '../chatcompat/json.ts'
+import type { Fallback } from '../answer-words.ts'
 import type { Media } from '../media.ts'
 import type { ChatCall, DiscoveredModel, Provider } from '../provider.ts'
 import type { Transport } from '../transport.ts'

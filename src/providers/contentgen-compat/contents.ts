@@ -1,7 +1,8 @@
 /** The house's messages as the vendor's contents: turns of the user and of the model, each of parts. */
+
+import { isRecord, parseJson } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Message } from '../../spec/message.ts'
-import { isRecord, parseJson } from '../chatcompat/json.ts'
 import type { ModelRule } from './model-rules.ts'
 import { imageOf, type Part, type PartReader, partsOf, wordsOf } from './parts.ts'
 import { refused } from './tools.ts'

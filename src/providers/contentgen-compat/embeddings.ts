@@ -1,7 +1,7 @@
 /** Embeddings by Gemini's own API: one text by `embedContent`, several by `batchEmbedContents`. */
 
+import { isRecord } from '../../kit/json.ts'
 import { tokensOf } from '../chatcompat/embeddings.ts'
-import { isRecord } from '../chatcompat/json.ts'
 import { createPost, type PostParts } from '../chatcompat/post.ts'
 import { vendorInputType } from '../input-type.ts'
 import type { EmbeddingProvider } from '../provider.ts'

@@ -1,7 +1,8 @@
 /** What the vendor says when it refuses or fails, on our sheet. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { type Refusal, refusalToError } from '../chatcompat/error.ts'
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
+import { type Refusal, refusalToError } from '../refusal.ts'
 
 /** The vendor's words for what went wrong -> the HTTP status of each. */
 const STATUS_OF_WORD: Record<string, number> = {

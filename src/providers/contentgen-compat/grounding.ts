@@ -1,6 +1,7 @@
 /** Where an answer rests on pages of the web: the vendor's grounding as the specification's annotations. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { Annotation } from '../../spec/chat-completion.ts'
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
 
 /** More places than that no reader looks up, and each is counted through the whole text. */
 const MAX_ANNOTATIONS = 1000

@@ -1,5 +1,5 @@
 /** A JSON Schema as the vendor takes one: with the keywords that it knows, and the others told in words. */
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 
 /** What the vendor documents for `responseJsonSchema` and `parametersJsonSchema`, besides members that hold schemas. */
 const KNOWN = new Set([

@@ -1,5 +1,5 @@
 /** How sure the model was of its words: the vendor's lists in the form that chat clients read. */
-import { isRecord } from '../chatcompat/json.ts'
+import { isRecord } from '../../kit/json.ts'
 
 type Token = { token: string; logprob: number; bytes: number[] }
 

@@ -1,7 +1,8 @@
 /** One part of a message as the vendor's: text, and images, sound and files as bytes or by their address. */
+
+import type { JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ContentPart } from '../../spec/message.ts'
-import type { JsonRecord } from '../chatcompat/json.ts'
 import type { Media } from '../media.ts'
 import { typeOfName, typeOfSound, vendorType } from './media-types.ts'
 import { refused } from './tools.ts'

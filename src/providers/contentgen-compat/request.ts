@@ -1,6 +1,7 @@
 /** The body that the vendor gets: a chat request in its words, with what it cannot do refused by name. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
 import type { Media } from '../media.ts'
 import type { ChatCall } from '../provider.ts'
 import { conversationOf } from './contents.ts'

@@ -1,5 +1,5 @@
 /** One provider of this kind as it is spoken to: address, headers with the key, and what differs from the vendor's models. */
-import { type ChatcompatSettings, settingsOf as chatcompatSettings, resolveProvider } from '../chatcompat/settings.ts'
+import { type ChatcompatSettings, settingsOf as chatcompatSettings, resolveProvider } from '../settings.ts'
 import type { ModelRule } from './model-rules.ts'
 
 export type ContentgenSettings = Omit<ChatcompatSettings, 'quirks'> & {

@@ -1,9 +1,10 @@
 /** A streamed answer of the vendor's, read to its true end. */
+
+import { isRecord, parseJson } from '../../kit/json.ts'
 import { createSseParser, type SseEvent, SseTooLong } from '../../kit/sse.ts'
 import type { ChatChunk } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { holdsError } from '../chatcompat/error.ts'
-import { isRecord, parseJson } from '../chatcompat/json.ts'
+import { holdsError } from '../refusal.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import type { AnswerReader, ContentgenFaults } from './answer.ts'
 

@@ -1,8 +1,8 @@
 /** Tools and the choice among them, as the vendor writes them. */
 
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { ChatRequest, FunctionTool } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
 import { vendorSchema } from './json-schema.ts'
 import type { ModelRule } from './model-rules.ts'
 

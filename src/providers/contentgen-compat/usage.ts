@@ -1,6 +1,7 @@
 /** The vendor's token counts, in which thoughts stand beside the answer, in the specification's form. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { type Usage, usageFrom } from '../../spec/usage.ts'
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
 
 /** What is known by now: a stream tells its counts with each event, the later ones win. Other members are passed over. */
 export const countsOf = (raw: unknown, before: JsonRecord): JsonRecord =>

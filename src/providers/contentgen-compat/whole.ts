@@ -1,7 +1,9 @@
 /** The vendor's answer in one piece: its events, of which there is mostly one, as one answer. */
+
+import { isRecord } from '../../kit/json.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion, Delta } from '../../spec/chat-completion.ts'
 import type { Reasoning } from '../../spec/message.ts'
-import { type Fallback, isRecord } from '../chatcompat/json.ts'
+import type { Fallback } from '../answer-words.ts'
 
 /** A body that is complete has ended, even where the vendor does not say how. */
 export function ended(payloads: unknown[]): unknown[] {

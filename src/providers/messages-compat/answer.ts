@@ -1,7 +1,9 @@
 /** The vendor's whole answer in the specification's form, and as the events that it would have been streamed as. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { Annotation, AnswerMessage, ChatCompletion, ToolCall } from '../../spec/chat-completion.ts'
 import type { Reasoning } from '../../spec/message.ts'
-import { type Fallback, isRecord, type JsonRecord, namedText } from '../chatcompat/json.ts'
+import { type Fallback, namedText } from '../answer-words.ts'
 import { citationOf } from './citation.ts'
 import { opaqueOf, refusalOf } from './events.ts'
 import { finishOf } from './finish.ts'

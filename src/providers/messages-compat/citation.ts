@@ -1,6 +1,7 @@
 /** A citation of the vendor's as the specification's annotation, where it points to an address. */
+
+import { isRecord } from '../../kit/json.ts'
 import type { Annotation } from '../../spec/chat-completion.ts'
-import { isRecord } from '../chatcompat/json.ts'
 
 /** `start` and `end`: the words that it stands behind. Citations of the client's own documents have no address. */
 export function citationOf(raw: unknown, start: number, end: number): Annotation | undefined {

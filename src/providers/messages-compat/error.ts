@@ -1,8 +1,8 @@
 /** What the vendor says when it refuses or fails, on our sheet. */
 import type { Clock } from '../../kit/clock.ts'
+import { isRecord } from '../../kit/json.ts'
 import type { GatewayError } from '../../spec/error.ts'
-import { errorInAnswer, type Refusal, refusalToError } from '../chatcompat/error.ts'
-import { isRecord } from '../chatcompat/json.ts'
+import { errorInAnswer, type Refusal, refusalToError } from '../refusal.ts'
 
 /** An error with a status. Its shape is one that all vendors share; only the time to wait stands elsewhere. */
 export const refusalOf = (refusal: Refusal): GatewayError =>

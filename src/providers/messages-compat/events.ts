@@ -1,7 +1,9 @@
 /** The vendor's events as the house's deltas. Blocks and events that nobody knows are passed over. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { ChatChunk, Delta, FinishReason } from '../../spec/chat-completion.ts'
 import type { Opaque } from '../../spec/message.ts'
-import { type Fallback, isRecord, type JsonRecord, namedText } from '../chatcompat/json.ts'
+import { type Fallback, namedText } from '../answer-words.ts'
 import type { EventReader } from '../event-stream.ts'
 import { citationOf } from './citation.ts'
 import { finishOf } from './finish.ts'

@@ -1,5 +1,5 @@
 /** A JSON Schema as the vendor takes one: every object closed, and the bounds that it refuses told in words. */
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 
 /** Keywords that the vendor's structured output refuses; as words they still are wishes. */
 const REFUSED = [

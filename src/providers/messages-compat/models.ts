@@ -1,6 +1,7 @@
 /** The vendor's list of its models, which comes in pages. */
 import { matchesGlob } from '../../kit/glob.ts'
-import { isRecord, namedText } from '../chatcompat/json.ts'
+import { isRecord } from '../../kit/json.ts'
+import { namedText } from '../answer-words.ts'
 import type { DiscoveredModel } from '../provider.ts'
 
 export type ModelPage = {

@@ -1,6 +1,7 @@
 /** A messages vendor asked by a client that speaks as it does: its own body, but for what the house and the operator demand. */
+
+import type { JsonRecord } from '../../kit/json.ts'
 import type { ChatChunk } from '../../spec/chat-completion.ts'
-import type { JsonRecord } from '../chatcompat/json.ts'
 import type { Faults } from '../chatcompat/reading.ts'
 import { isEventStream } from '../chatcompat/relay.ts'
 import type { ChatCall, RelayCall, RelayProvider } from '../provider.ts'

@@ -1,6 +1,7 @@
 /** The body that the vendor gets: a chat request in the messages API's words, with what it cannot do refused by name. */
+
+import type { JsonRecord } from '../../kit/json.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
-import type { JsonRecord } from '../chatcompat/json.ts'
 import type { ChatCall } from '../provider.ts'
 import { refused } from './blocks.ts'
 import { vendorSchema } from './json-schema.ts'

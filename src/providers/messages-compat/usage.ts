@@ -1,6 +1,7 @@
 /** The vendor's token counts, which leave the cache out of the input, in the specification's form, which does not. */
+
+import { isRecord } from '../../kit/json.ts'
 import { type Usage, usageFrom } from '../../spec/usage.ts'
-import { isRecord } from '../chatcompat/json.ts'
 
 export type Counts = { input: number; cached?: number; written?: number; output: number; reasoning?: number }
 

@@ -1,6 +1,8 @@
 /** The vendor's whole answer in the specification's form: what a stream would have said with its last event. */
+
+import type { JsonRecord } from '../../kit/json.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
-import type { Fallback, JsonRecord } from '../chatcompat/json.ts'
+import type { Fallback } from '../answer-words.ts'
 import { createEventReader } from './events.ts'
 
 /** The end of a stream of which nothing else was heard. */

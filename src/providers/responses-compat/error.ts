@@ -1,7 +1,8 @@
 /** What the vendor says when it refuses or fails, on our sheet. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { GatewayError } from '../../spec/error.ts'
-import { errorInAnswer, type Refusal, refusalToError } from '../chatcompat/error.ts'
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
+import { errorInAnswer, type Refusal, refusalToError } from '../refusal.ts'
 
 /** An error with a status. Its shape is one that many vendors share; only the time to wait may stand elsewhere. */
 export function refusalOf(refusal: Refusal): GatewayError {

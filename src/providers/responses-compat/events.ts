@@ -1,8 +1,10 @@
 /** The vendor's events as the house's deltas. Items and events that nobody knows are passed over. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { ChatChunk, Delta, FinishReason } from '../../spec/chat-completion.ts'
-import { type Fallback, isRecord, type JsonRecord, namedText } from '../chatcompat/json.ts'
-import { usageOf } from '../chatcompat/usage.ts'
+import { type Fallback, namedText } from '../answer-words.ts'
 import type { EventReader } from '../event-stream.ts'
+import { usageOf } from '../usage.ts'
 import { finishOf } from './finish.ts'
 import { createItems, type Said } from './items.ts'
 import { logprobsOf } from './words.ts'

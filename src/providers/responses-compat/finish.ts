@@ -1,6 +1,7 @@
 /** Why the vendor stopped, in the specification's four words. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { FinishReason } from '../../spec/chat-completion.ts'
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
 
 const REASONS: Record<string, FinishReason> = {
   max_output_tokens: 'length',

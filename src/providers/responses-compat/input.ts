@@ -1,7 +1,8 @@
 /** The house's messages as the vendor's list of input items. */
+
+import type { JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Message, Reasoning } from '../../spec/message.ts'
-import type { JsonRecord } from '../chatcompat/json.ts'
 import { type Part, partOf, refused } from './parts.ts'
 
 export type Item = { type: string } & JsonRecord

@@ -1,7 +1,9 @@
 /** The items of one answer: how much of each was told already, and what is left to tell when it is there as a whole. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { Annotation, Delta } from '../../spec/chat-completion.ts'
 import type { Reasoning } from '../../spec/message.ts'
-import { argumentsText, isRecord, type JsonRecord, namedText, newToolCallId } from '../chatcompat/json.ts'
+import { argumentsText, namedText, newToolCallId } from '../answer-words.ts'
 import { citationOf, logprobsOf, SUMMARY_GAP, thoughtTextOf } from './words.ts'
 
 /** What is said of the one choice that there is. */

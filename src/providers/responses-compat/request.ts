@@ -1,6 +1,7 @@
 /** The body that the vendor gets: a chat request in the Responses API's words, with what it cannot do refused by name. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { ChatRequest, type ChatRequestField } from '../../spec/chat-request.ts'
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
 import type { ChatCall } from '../provider.ts'
 import { type Item, inputOf } from './input.ts'
 import { COMMON_EFFORTS, type Effort, type ModelRule, ruleOf } from './model-rules.ts'

@@ -1,5 +1,5 @@
 /** One provider of the Responses API as it is spoken to: address, headers with the key, and what differs from its models' rows. */
-import { type ChatcompatSettings, settingsOf as chatcompatSettings, NOT_CHAT } from '../chatcompat/settings.ts'
+import { type ChatcompatSettings, settingsOf as chatcompatSettings, NOT_CHAT } from '../settings.ts'
 import type { ModelRule } from './model-rules.ts'
 
 export type ResponsesSettings = Omit<ChatcompatSettings, 'quirks'> & {

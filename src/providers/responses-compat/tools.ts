@@ -1,6 +1,7 @@
 /** Tools, the choice among them and the search of the web, as the vendor writes them. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { ChatRequest, FunctionTool } from '../../spec/chat-request.ts'
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
 import { refused } from './parts.ts'
 
 export function toolsOf(request: ChatRequest): JsonRecord {

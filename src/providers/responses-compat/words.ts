@@ -1,6 +1,7 @@
 /** The small things of an answer in the house's words: citations, probabilities of tokens, texts of reasoning. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { Annotation } from '../../spec/chat-completion.ts'
-import { isRecord, type JsonRecord } from '../chatcompat/json.ts'
 
 /** `start` is where its text begins in the whole answer. Citations of the vendor's own files mean nothing to others. */
 export function citationOf(raw: unknown, start: number): Annotation | undefined {

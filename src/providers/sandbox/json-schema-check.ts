@@ -2,6 +2,7 @@
  * Whether a value that the sandbox made fits a JSON Schema (draft 2020-12 with the older spellings people still send).
  * A check of our own because schemas are callers' text: steps are bounded and patterns never reach a backtracker.
  */
+import { isRecord } from '../../kit/json.ts'
 import { compilePattern, type Pattern } from './pattern.ts'
 
 export type Schema = Record<string, unknown>
@@ -38,9 +39,6 @@ export function pay(schema: Schema, work: SchemaWork): boolean {
   work.steps -= weight
   return work.steps >= 0
 }
-
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 

@@ -1,8 +1,8 @@
 /** Arrays and objects that fit a flat JSON Schema. */
+import { isRecord } from '../../kit/json.ts'
 import {
   canonical,
   fitsSchema,
-  isRecord,
   itemSchemas,
   listOf,
   memberSchemas,

@@ -1,5 +1,6 @@
 /** JSON Schemas laid over each other: one flat schema whose values fit both, as nearly as keywords can say. */
-import { canonical, isRecord, listOf, memberSchemas, type Schema, type SchemaWork } from './json-schema-check.ts'
+import { isRecord } from '../../kit/json.ts'
+import { canonical, listOf, memberSchemas, type Schema, type SchemaWork } from './json-schema-check.ts'
 
 /** Of two bounds, the tighter. */
 const LARGER = ['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties', 'minContains']

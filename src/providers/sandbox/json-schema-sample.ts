@@ -1,6 +1,7 @@
 /** Values that fit a JSON Schema, made up from the words and numbers of a prompt. */
 
-import { fitsSchema, isRecord, listOf, pay, resolveRef, type Schema, startSchemaWork } from './json-schema-check.ts'
+import { isRecord } from '../../kit/json.ts'
+import { fitsSchema, listOf, pay, resolveRef, type Schema, startSchemaWork } from './json-schema-check.ts'
 import { DEEP, NONE, type Sampler, sampleArray, sampleObject } from './json-schema-containers.ts'
 import { mergeSchemas, typesOf } from './json-schema-merge.ts'
 import { type Hints, sampleNumber, sampleString } from './json-schema-scalars.ts'

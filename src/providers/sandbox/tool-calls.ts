@@ -1,7 +1,8 @@
 /** Which tools the sandbox calls, and with what arguments. */
+
+import { isRecord } from '../../kit/json.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { isRecord } from './json-schema-check.ts'
 import { sampleFromSchema } from './json-schema-sample.ts'
 import type { Hints } from './json-schema-scalars.ts'
 import { hintsOf, type Prompt } from './prompt.ts'

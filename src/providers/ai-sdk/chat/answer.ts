@@ -3,7 +3,7 @@ import type { SharedV4ProviderMetadata } from '@ai-sdk/provider'
 import type { Annotation, ChatCompletion, FinishReason, ToolCall } from '../../../spec/chat-completion.ts'
 import type { Opaque, Reasoning } from '../../../spec/message.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
-import { type Fallback, newToolCallId } from '../../chatcompat/json.ts'
+import { type Fallback, newToolCallId } from '../../answer-words.ts'
 import type { ChatModel, ChatVendor, Content, PackageFinish, PackageUsage } from './vendor.ts'
 
 type Generated = Awaited<ReturnType<ChatModel['doGenerate']>>

@@ -1,8 +1,8 @@
 /** A chat request as the call options of AI SDK packages. */
 import type { JSONObject, JSONValue } from '@ai-sdk/provider'
 import type { ProviderConfig } from '../../../config/schema.ts'
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { ChatRequest } from '../../../spec/chat-request.ts'
-import { isRecord, type JsonRecord } from '../../chatcompat/json.ts'
 import type { Media } from '../../media.ts'
 import type { ChatCall } from '../../provider.ts'
 import { refuseWhatIsLost, searchOf } from './meaning.ts'

@@ -1,7 +1,8 @@
 /** One adapter for every vendor of embeddings and rerankers that has an AI SDK package with `doEmbed` and `doRerank`. */
+
+import { parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { tokensOf } from '../../chatcompat/embeddings.ts'
-import { parseJson } from '../../chatcompat/json.ts'
 import { billedIn } from '../../chatcompat/rerank.ts'
 import { vendorInputType } from '../../input-type.ts'
 import type { EmbeddingCall, EmbeddingProvider, Provider, RerankProvider } from '../../provider.ts'

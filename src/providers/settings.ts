@@ -1,9 +1,9 @@
 /** One OpenAI-shaped provider as it is spoken to: the operator's configuration on top of a preset, nothing left open. */
-import type { Quirks } from '../../config/quirks.ts'
-import type { ProviderConfig, Timeouts } from '../../config/schema.ts'
-import type { InputTypeWords } from '../input-type.ts'
-import { PRESETS, type Preset } from '../presets.ts'
-import type { OtherFamily } from './models.ts'
+import type { Quirks } from '../config/quirks.ts'
+import type { ProviderConfig, Timeouts } from '../config/schema.ts'
+import type { InputTypeWords } from './input-type.ts'
+import type { OtherFamily } from './model-list.ts'
+import { PRESETS, type Preset } from './presets.ts'
 
 export type ChatcompatSettings = {
   /** Without a trailing slash and without credentials. */

@@ -1,9 +1,10 @@
 /** The model list of a vendor, in the shapes that vendors give it, with only the models left that are served here. */
-import { familiesOfName } from '../../config/model-names.ts'
-import { matchesGlob } from '../../kit/glob.ts'
-import { CHAT_FAMILIES, type EndpointFamily } from '../../spec/endpoint-family.ts'
-import type { DiscoveredModel } from '../provider.ts'
-import { isRecord, type JsonRecord, namedText } from './json.ts'
+import { familiesOfName } from '../config/model-names.ts'
+import { matchesGlob } from '../kit/glob.ts'
+import { isRecord, type JsonRecord } from '../kit/json.ts'
+import { CHAT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
+import { namedText } from './answer-words.ts'
+import type { DiscoveredModel } from './provider.ts'
 
 export type OtherFamily = 'embeddings' | 'rerank' | 'image-generation'
 type Patterns = {

@@ -1,7 +1,7 @@
 /** What a vendor says when it refuses or fails, on our sheet: by status, by code, and where vendors differ, by words. */
-import type { Clock } from '../../kit/clock.ts'
-import { type ErrorCode, type ErrorDetail, GatewayError } from '../../spec/error.ts'
-import { isRecord, type JsonRecord } from './json.ts'
+import type { Clock } from '../kit/clock.ts'
+import { isRecord, type JsonRecord } from '../kit/json.ts'
+import { type ErrorCode, type ErrorDetail, GatewayError } from '../spec/error.ts'
 
 export type Refusal = {
   provider: string

@@ -1,6 +1,7 @@
 /** The many spellings in which vendors count tokens, in the specification's one. */
-import { type Usage, usageFrom } from '../../spec/usage.ts'
-import { isRecord } from './json.ts'
+
+import { isRecord } from '../kit/json.ts'
+import { type Usage, usageFrom } from '../spec/usage.ts'
 
 /** The usage a vendor gave; undefined when it gave none (all zeros are none: no prompt is empty). */
 export function usageOf(raw: unknown): Usage | undefined {

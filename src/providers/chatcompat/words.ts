@@ -1,23 +1,6 @@
-/** What is read from vendors is looked at member by member, and believed in nothing. */
-import { randomAlphanumerics } from '../../kit/secret.ts'
+/** How OpenAI-shaped vendors say what was said, and why it ended. */
+import { isRecord } from '../../kit/json.ts'
 import type { FinishReason } from '../../spec/chat-completion.ts'
-
-export type JsonRecord = Record<string, unknown>
-
-export const isRecord = (value: unknown): value is JsonRecord =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-/** Members whose text says nothing: vendors write a missing id or name in these ways. */
-export const namedText = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' && value !== 'null' && value !== 'None' ? value : undefined
-
-export const newToolCallId = () => `call_${randomAlphanumerics(24)}`
-
-/** A tool call's arguments as JSON text; some vendors send the object itself. */
-export function argumentsText(value: unknown): string {
-  if (typeof value === 'string') return value
-  return value === undefined || value === null ? '' : JSON.stringify(value)
-}
 
 const FINISH_WORDS: Record<string, FinishReason> = {
   stop: 'stop',
@@ -61,15 +44,3 @@ export function contentOf(value: unknown): { content: string | null; reasoning: 
   }
   return { content, reasoning }
 }
-
-/** The parsed text; undefined where it is not JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-/** Stands in for what a vendor leaves out of its answer. */
-export type Fallback = { id: string; model: string; created: number }

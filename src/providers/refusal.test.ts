@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { manualClock } from '../../../test/kit/clock.ts'
-import type { ErrorCode } from '../../spec/error.ts'
-import { errorInAnswer, refusalToError, scrub } from './error.ts'
+import { manualClock } from '../../test/kit/clock.ts'
+import type { ErrorCode } from '../spec/error.ts'
+import { errorInAnswer, refusalToError, scrub } from './refusal.ts'
 
 const KEY = 'sk-canary-0123456789abcdef'
 const NOW = Date.UTC(2026, 0, 1)

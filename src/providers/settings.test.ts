@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
-import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
-import type { ProviderConfig } from '../../config/schema.ts'
-import { discoverProviders } from '../discover.ts'
-import { PRESETS } from '../presets.ts'
-import { readModelList } from './models.ts'
+import { DEFAULT_TIMEOUTS } from '../config/config.ts'
+import type { ProviderConfig } from '../config/schema.ts'
+import { discoverProviders } from './discover.ts'
+import { readModelList } from './model-list.ts'
+import { PRESETS } from './presets.ts'
 import { resolveProvider, settingsOf } from './settings.ts'
 
 const settings = (config: ProviderConfig, environment: Record<string, string> = {}) =>
