@@ -1,5 +1,6 @@
 /** The client package, as programs use it that know the gateway's address and nothing else. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import type { JSONValue } from '@ai-sdk/provider'
 import {
   APICallError,
   createProviderRegistry,
@@ -25,20 +26,35 @@ import {
   generateThreeD,
   TaskFailedError,
 } from '../packages/ai-sdk/src/gatehouse.ts'
+import { DEFAULT_TASKS } from '../src/config/config.ts'
 import { openPort, type Port, watchUnhandled } from './kit/served.ts'
 
 let port: Port
+/** Somebody who is told when a task has ended, and what was heard. */
+let receiver: ReturnType<typeof Bun.serve>
+const heard = Promise.withResolvers<{ headers: Record<string, string>; body: JSONValue }>()
 let unhandled: ReturnType<typeof watchUnhandled>
 beforeAll(async () => {
   Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })
   unhandled = watchUnhandled()
-  port = await openPort()
+  receiver = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      heard.resolve({ headers: Object.fromEntries(request.headers), body: await request.json() })
+      return new Response()
+    },
+  })
+  port = await openPort({
+    tasks: { ...DEFAULT_TASKS, poll_seconds: 0.2, slow_poll_seconds: 1, callback_origins: [receiver.url.origin] },
+  })
 })
 beforeEach(() => {
   port.requests.length = 0
 })
 afterAll(async () => {
   await port.close()
+  await receiver.stop(true)
   expect(unhandled.stop()).toEqual([])
 })
 
@@ -124,6 +140,15 @@ describe('a video', () => {
     if (video?.type !== 'url') throw new Error('no link')
     expect(video.mediaType).toBe('video/mp4')
     expect(isMp4(await (await fetch(video.url)).bytes())).toBe(true)
+  })
+
+  test('is announced by a webhook, and not asked for before', async () => {
+    const webhook = async () => ({ url: `${receiver.url.origin}/hook`, received: heard.promise })
+    const { video } = await generateVideo({ model: provider().video(VIDEO), prompt: KITE, webhook })
+    expect(isMp4(video.uint8Array)).toBe(true)
+    expect((await heard.promise).body).toMatchObject({ type: 'task.succeeded' })
+    const asked = port.requests.filter(({ path }) => /\/task_\w+$/.test(path))
+    expect(asked).toHaveLength(1)
   })
 
   test('that fails is an error with its fail_code and its fail_reason', async () => {
