@@ -332,7 +332,7 @@ describe('rerank', () => {
   })
 })
 
-test('an image follows its seed and its ratio without a warning', async () => {
+test('an image follows its seed without a warning', async () => {
   const imageOf = (seed: number) =>
     generateImage({ model: provider().image('sandbox/image'), prompt: 'A kite', size: '256x256', seed })
   const [one, same, other] = [await imageOf(1), await imageOf(1), await imageOf(2)]

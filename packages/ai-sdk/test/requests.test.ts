@@ -185,6 +185,45 @@ describe('a 3D model', () => {
   })
 })
 
+describe('what the shared models would leave out', () => {
+  /** What was posted, and what was warned of. */
+  async function posted(answer: object, call: (gatehouse: ReturnType<typeof createGatehouse>) => PromiseLike<object>) {
+    let body: unknown
+    const asked = async (_: unknown, init: RequestInit = {}) => {
+      body = JSON.parse(String(init.body))
+      return Response.json(answer)
+    }
+    const result = await call(createGatehouse({ baseURL: 'https://gateway.test', fetch: asked as typeof fetch }))
+    return { body, warnings: 'warnings' in result ? result.warnings : undefined }
+  }
+  const image = { n: 1, prompt: 'A kite', size: undefined, files: undefined, mask: undefined }
+  const ordered = { ...image, aspectRatio: '16:9' as const, seed: 0, providerOptions: {} }
+
+  test('an image has its ratio and its seed, without a warning', async () => {
+    const answer = { data: [{ b64_json: 'AAAA' }] }
+    const plain = await posted(answer, (gatehouse) => gatehouse.image('m').doGenerate(ordered))
+    expect(plain).toEqual({ body: { model: 'm', prompt: 'A kite', n: 1, aspect_ratio: '16:9', seed: 0 }, warnings: [] })
+    const providerOptions = { gatehouse: { negativePrompt: 'rain', seed: 7 } }
+    const own = await posted(answer, (gatehouse) => gatehouse.image('m').doGenerate({ ...ordered, providerOptions }))
+    expect(own.body).toMatchObject({ negative_prompt: 'rain', seed: 7, aspect_ratio: '16:9' })
+    const none = { ...ordered, aspectRatio: undefined, seed: undefined }
+    const bare = await posted(answer, (gatehouse) => gatehouse.image('m').doGenerate(none))
+    expect(bare.body).toEqual({ model: 'm', prompt: 'A kite', n: 1 })
+  })
+
+  test('a chat request has its top_k, without a warning', async () => {
+    const answer = { choices: [{ message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }] }
+    const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'Hello' }] }]
+    const { body, warnings } = await posted(answer, (gatehouse) => gatehouse('m').doGenerate({ prompt, topK: 5 }))
+    expect([sent(body).top_k, warnings]).toEqual([5, []])
+    const providerOptions = { gatehouse: { top_k: 7, reasoningEffort: 'low' } }
+    const own = await posted(answer, (gatehouse) => gatehouse('m').doGenerate({ prompt, topK: 5, providerOptions }))
+    expect(own.body).toMatchObject({ top_k: 7, reasoning_effort: 'low' })
+    const bare = await posted(answer, (gatehouse) => gatehouse('m').doGenerate({ prompt }))
+    expect(sent(bare.body)).not.toHaveProperty('top_k')
+  })
+})
+
 describe('rerank', () => {
   const values = [{ title: 'Snow', text: 'It melts.' }]
 
