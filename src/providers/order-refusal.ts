@@ -22,11 +22,13 @@ export type Refused = {
   meaning: Meaning | undefined
   /** The order may be under way all the same, whatever the status. */
   mayBeTaken: boolean
+  /** Whoever asked hears of it at once: in the words for that, not in those for a task. */
+  isAnsweredAtOnce?: true
   secrets: string[]
   clock: Clock
 }
 
-export function refused({ meaning, mayBeTaken, ...said }: Refused): GatewayError {
+export function refused({ meaning, mayBeTaken, isAnsweredAtOnce, ...said }: Refused): GatewayError {
   const { provider, model, status, payload } = said
   if (status === 404 && model === undefined) {
     return new GatewayError('bad_upstream_response', `The upstream "${provider}" does not know the task (404).`, {
@@ -38,7 +40,7 @@ export function refused({ meaning, mayBeTaken, ...said }: Refused): GatewayError
     status: meaning === 'policy' ? 400 : (meaning ?? status),
     payload: meaning === 'policy' ? asPolicy(payload) : payload,
   })
-  const code = model === undefined ? error.code : codeOfOrder(error.code, meaning ?? status)
+  const code = model === undefined || isAnsweredAtOnce ? error.code : codeOfOrder(error.code, meaning ?? status)
   const taken = model === undefined || mayBeTaken ? {} : takenBy(status, meaning)
   return new GatewayError(code, error.message, { ...error.detail, upstream_status: status, ...taken })
 }

@@ -61,6 +61,7 @@ export const PRESETS: Record<string, Preset> = {
     base_url: 'https://generativelanguage.googleapis.com/v1beta',
     key_env: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
     video: 'google',
+    images: 'google',
     chat_models: {
       include: ['gemini*', 'gemma*'],
       exclude: ['*image*', '*live*', '*audio*', '*computer-use*', '*robotics*'],
@@ -99,17 +100,20 @@ export const PRESETS: Record<string, Preset> = {
     base_url: 'https://api.x.ai/v1',
     key_env: ['XAI_API_KEY'],
     video: 'xai',
+    images: 'xai',
     chat_models: { exclude: ['*image*', '*imagine*', '*video*'] },
   },
   together: {
     base_url: 'https://api.together.xyz/v1',
     key_env: ['TOGETHER_API_KEY'],
+    images: 'togetherai',
     quirks: { embedding_tokens: false, rerank: true },
     chat_models: { exclude: ['*flux*', '*guard*'] },
   },
   fireworks: {
     base_url: 'https://api.fireworks.ai/inference/v1',
     key_env: ['FIREWORKS_API_KEY'],
+    images: 'fireworks',
     chat_models: { exclude: ['*flux*', '*stable-diffusion*'] },
   },
   deepinfra: {

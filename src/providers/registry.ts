@@ -1,5 +1,7 @@
 /** Kind -> adapter, one line each. */
 import type { ProviderKind } from '../config/schema.ts'
+import { aiSdkImages } from './ai-sdk/images/ai-sdk-images.ts'
+import { LUMA_IMAGES } from './ai-sdk/images/vendors.ts'
 import { AI_SDK_KINDS } from './ai-sdk/kinds.ts'
 import { createArk } from './ark.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
@@ -45,7 +47,7 @@ const KINDS: { [kind in ProviderKind]: (parts: ProviderParts) => Provider } = {
     return { ...createContentgenCompat({ ...parts, settings }), embeddings }
   },
   kling: createKling,
-  luma: createLuma,
+  luma: (parts) => ({ ...createLuma(parts), ...aiSdkImages(parts, LUMA_IMAGES) }),
   meshy: createMeshy,
   'messages-compat': (parts) => createMessagesCompat({ ...parts, settings: messagesSettings(parts) }),
   'rerank-compat': (parts) => createRerankCompat({ ...parts, settings: settingsOf(parts) }),
@@ -60,16 +62,21 @@ export function createProvider(parts: ProviderParts): Provider {
   const preset = Object.hasOwn(PRESETS, parts.config.preset ?? '') ? PRESETS[parts.config.preset ?? ''] : undefined
   const kind = parts.config.kind ?? preset?.kind ?? 'chatcompat'
   const provider = KINDS[kind](parts)
-  return kind === (preset?.kind ?? 'chatcompat') && preset?.video ? withVideo(provider, preset, parts) : provider
+  return preset && kind === (preset.kind ?? 'chatcompat') ? { ...provider, ...borrowed(preset, parts) } : provider
 }
 
-/** The same vendor for videos as well: at its own address there, so not where another one is configured. */
-function withVideo(provider: Provider, { video: kind, key_env }: Preset, parts: ProviderParts): Provider {
+/** What the same vendor makes by another kind: at its own address there, so not where another one is configured. */
+function borrowed({ video, images, key_env }: Preset, parts: ProviderParts): Pick<Provider, 'video' | 'images'> {
   const { config, environment } = parts
   const key = config.key ?? key_env.map((name) => environment[name]).find((value) => value)
-  if (!kind || !key || config.base_url !== undefined) return provider
+  if (!key || config.base_url !== undefined) return {}
   const { timeouts, options } = config
-  const own = { kind, key, ...(timeouts ? { timeouts } : {}), ...(options ? { options } : {}) }
-  const { video } = KINDS[kind]({ ...parts, config: own })
-  return video ? { ...provider, video } : provider
+  const as = (kind: ProviderKind) =>
+    KINDS[kind]({
+      ...parts,
+      config: { kind, key, ...(timeouts ? { timeouts } : {}), ...(options ? { options } : {}) },
+    })
+  const filming = video && as(video).video
+  const drawing = images && as(images).images
+  return { ...(filming ? { video: filming } : {}), ...(drawing ? { images: drawing } : {}) }
 }

@@ -3,6 +3,7 @@ import type { Timeouts } from '../config/schema.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamAnswer, UpstreamRequest } from './transport-answer.ts'
+import { tooLarge } from './transport-failure.ts'
 
 /** What one call of a package came to on the wire: what the package makes of it is worth less than this. */
 export type Wire = {
@@ -26,6 +27,8 @@ type TransportFetchParts = {
   signal: AbortSignal
   /** True: the first request that is no GET costs money, and there must not be a second. */
   orders: boolean
+  /** Addresses of questions that are no GET either: they cost nothing, and may be repeated. */
+  asks?: RegExp
   /** Hands a good answer on as it comes, with back-pressure; JSON, which is none that was asked for, is read whole. */
   stream?: boolean
   /** Where a request truly goes, and with what; undefined: nowhere, since its address is none of the vendor's. */
@@ -43,7 +46,7 @@ export type PackageFetch = typeof globalThis.fetch
 
 /** Good for one call of a package's method: it remembers what happened in `wire`. */
 export function createTransportFetch(parts: TransportFetchParts): { fetch: PackageFetch; wire: Wire } {
-  const { provider, transport, timeouts, signal, orders, route, stream = false } = parts
+  const { provider, transport, timeouts, signal, orders, asks, route, stream = false } = parts
   const wire: Wire = { ordered: false }
 
   async function send(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
@@ -66,7 +69,7 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
         `The upstream "${provider}" named an address that is none of its own. Its key was not sent there.`,
       )
     }
-    const isOrder = orders && method !== 'GET'
+    const isOrder = orders && method !== 'GET' && !asks?.test(new URL(target.url).pathname)
     if (isOrder && wire.ordered) {
       throw new GatewayError('internal_error', `An order for "${provider}" was about to be sent twice.`)
     }
@@ -88,6 +91,10 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
       wire.answer = { status, headers, text: '' }
       return new Response(bodyFrom(answer, wire), { status, headers: shown })
     }
+    if (status < 300 && /^image\//.test(headers.get('content-type') ?? '')) {
+      wire.answer = { status, headers, text: '' }
+      return new Response(await bytesOf(provider, answer), { status, headers: shown })
+    }
     const text = status < 300 ? await answer.text(MAX_ANSWER_BYTES) : await answer.excerpt()
     wire.answer = { status, headers, text }
     return new Response(WITHOUT_BODY.includes(status) ? null : text, { status, headers: shown })
@@ -102,6 +109,21 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
     }
   }
   return { wire, fetch: asFetch(fetch) }
+}
+
+/** A file as it is, which text would spoil. */
+async function bytesOf(provider: string, answer: UpstreamAnswer): Promise<Uint8Array<ArrayBuffer>> {
+  const pieces: Uint8Array[] = []
+  let size = 0
+  for (let bytes = await answer.read(); bytes; bytes = await answer.read()) {
+    size += bytes.length
+    if (size > MAX_ANSWER_BYTES) {
+      answer.drop()
+      throw tooLarge(provider, MAX_ANSWER_BYTES)
+    }
+    pieces.push(bytes)
+  }
+  return new Uint8Array(Buffer.concat(pieces))
 }
 
 const isJson = (headers: Headers) => /^[^;]*\bjson\b/.test(headers.get('content-type') ?? '')

@@ -4,21 +4,36 @@ import { asOrderRefusal } from '../providers/order-refusal.ts'
 import type { ImageProvider, MadeImage, OrderProvider, RemoteOutput } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ImageOrder } from '../spec/image-request.ts'
+import type { FailCode } from '../spec/task.ts'
 
 export function imagesAtOnce({ make, outputHeaders }: ImageProvider): OrderProvider<ImageOrder> {
   return {
     // Nobody makes the same image for the same key: asked twice, it would be paid twice.
     resubmit: 'unsafe',
     async start({ model, request, task_id }, signal) {
-      const { images } = await make({ model, request, request_id: task_id }, signal).catch((thrown: unknown) => {
-        throw thrown instanceof GatewayError ? asOrderRefusal(thrown) : thrown
-      })
-      return { operation: {}, made: images.map(outputOf) }
+      return make({ model, request, request_id: task_id }, signal).then(
+        ({ images }) => ({ operation: {}, made: images.map(outputOf) }),
+        (thrown: unknown) => ({ operation: failureOf(thrown) }),
+      )
     },
-    /** Asked only where the bytes that came with the answer were lost before they could be stored. */
-    status: () => Promise.reject(new GatewayError('output_gone', 'The image was lost before it could be stored.')),
+    /** Asked where the work has failed; else only where the bytes that came were lost before they could be stored. */
+    async status(operation) {
+      const { fail_code, fail_reason } = operation as Partial<Failure>
+      if (fail_code !== undefined) return { status: 'FAILURE', fail_code, fail_reason: fail_reason ?? '' }
+      throw new GatewayError('output_gone', 'The image was lost before it could be stored.')
+    },
     ...(outputHeaders ? { outputHeaders } : {}),
   }
+}
+
+type Failure = { fail_code: FailCode; fail_reason: string }
+
+/** The order was taken, and its work has ended without an image; whatever else was thrown is thrown on. */
+function failureOf(thrown: unknown): Failure {
+  if (!(thrown instanceof GatewayError)) throw thrown
+  const { fail_code, taken } = thrown.detail
+  if (fail_code === undefined || taken === 'no') throw asOrderRefusal(thrown)
+  return { fail_code, fail_reason: thrown.message }
 }
 
 function outputOf(image: MadeImage): RemoteOutput {

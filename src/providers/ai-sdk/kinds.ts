@@ -14,6 +14,17 @@ import { ALIBABA_CHAT, COHERE, DEEPSEEK, HUGGINGFACE, PERPLEXITY, XAI_CHAT } fro
 import { FAL } from './fal.ts'
 import { GOOGLE } from './google.ts'
 import { googleVertex } from './google-vertex.ts'
+import { aiSdkImages } from './images/ai-sdk-images.ts'
+import { amazonBedrockImages } from './images/amazon-bedrock.ts'
+import { GOOGLE_IMAGES, googleVertexImages } from './images/google.ts'
+import {
+  BLACK_FOREST_LABS_IMAGES,
+  FAL_IMAGES,
+  FIREWORKS_IMAGES,
+  REPLICATE_IMAGES,
+  TOGETHERAI_IMAGES,
+  XAI_IMAGES,
+} from './images/vendors.ts'
 import { MINIMAX } from './minimax.ts'
 import { REPLICATE } from './replicate.ts'
 import { aiSdkTexts } from './texts/ai-sdk-texts.ts'
@@ -38,19 +49,39 @@ export const AI_SDK_KINDS = {
     ...createAiSdkVideo(parts, ALIBABA),
     ...aiSdkTexts(parts, ALIBABA_TEXTS),
   }),
-  'amazon-bedrock': (parts) => ({ ...createAmazonBedrockChat(parts), ...amazonBedrockTexts(parts) }),
+  'amazon-bedrock': (parts) => ({
+    ...createAmazonBedrockChat(parts),
+    ...amazonBedrockTexts(parts),
+    ...amazonBedrockImages(parts),
+  }),
   azure: (parts) => ({ ...createAiSdkChat(parts, azure(parts)), ...azureTexts(parts) }),
-  'black-forest-labs': (parts) => createAiSdkVideo(parts, BLACK_FOREST_LABS),
+  'black-forest-labs': (parts) => ({
+    ...createAiSdkVideo(parts, BLACK_FOREST_LABS),
+    ...aiSdkImages(parts, BLACK_FOREST_LABS_IMAGES),
+  }),
   cohere: (parts) => ({ ...createAiSdkChat(parts, COHERE), ...aiSdkTexts(parts, COHERE_TEXTS) }),
   deepinfra: (parts) => createAiSdkChat(parts, DEEPINFRA),
   deepseek: (parts) => createAiSdkChat(parts, DEEPSEEK),
-  fal: (parts) => ({ ...createAiSdkVideo(parts, FAL), threeD: createFalThreeD(parts) }),
-  fireworks: (parts) => ({ ...createAiSdkChat(parts, FIREWORKS), ...aiSdkTexts(parts, FIREWORKS_TEXTS) }),
-  google: (parts) => ({ ...createAiSdkVideo(parts, GOOGLE), ...aiSdkTexts(parts, GOOGLE_TEXTS) }),
+  fal: (parts) => ({
+    ...createAiSdkVideo(parts, FAL),
+    ...aiSdkImages(parts, FAL_IMAGES),
+    threeD: createFalThreeD(parts),
+  }),
+  fireworks: (parts) => ({
+    ...createAiSdkChat(parts, FIREWORKS),
+    ...aiSdkTexts(parts, FIREWORKS_TEXTS),
+    ...aiSdkImages(parts, FIREWORKS_IMAGES),
+  }),
+  google: (parts) => ({
+    ...createAiSdkVideo(parts, GOOGLE),
+    ...aiSdkTexts(parts, GOOGLE_TEXTS),
+    ...aiSdkImages(parts, GOOGLE_IMAGES),
+  }),
   'google-vertex': (parts) => ({
     ...createAiSdkChat(parts, googleVertexChat(parts)),
     ...createAiSdkVideo(parts, googleVertex(parts)),
     ...googleVertexTexts(parts),
+    ...googleVertexImages(parts),
   }),
   groq: (parts) => createAiSdkChat(parts, GROQ),
   huggingface: (parts) => createAiSdkChat(parts, HUGGINGFACE),
@@ -63,8 +94,16 @@ export const AI_SDK_KINDS = {
     load: async (at) => (await import('@ai-sdk/moonshotai')).createMoonshotAI({ apiKey: at.key, fetch: at.fetch }),
   }),
   perplexity: (parts) => createAiSdkChat(parts, PERPLEXITY),
-  replicate: (parts) => createAiSdkVideo(parts, REPLICATE),
-  togetherai: (parts) => ({ ...createAiSdkChat(parts, TOGETHERAI), ...aiSdkTexts(parts, TOGETHERAI_TEXTS) }),
+  replicate: (parts) => ({ ...createAiSdkVideo(parts, REPLICATE), ...aiSdkImages(parts, REPLICATE_IMAGES) }),
+  togetherai: (parts) => ({
+    ...createAiSdkChat(parts, TOGETHERAI),
+    ...aiSdkTexts(parts, TOGETHERAI_TEXTS),
+    ...aiSdkImages(parts, TOGETHERAI_IMAGES),
+  }),
   voyage: (parts) => ({ id: parts.id, kind: 'voyage', ...aiSdkTexts(parts, VOYAGE) }),
-  xai: (parts) => ({ ...createAiSdkChat(parts, XAI_CHAT), ...createAiSdkVideo(parts, XAI) }),
+  xai: (parts) => ({
+    ...createAiSdkChat(parts, XAI_CHAT),
+    ...createAiSdkVideo(parts, XAI),
+    ...aiSdkImages(parts, XAI_IMAGES),
+  }),
 } satisfies { [kind in ProviderKind]?: (parts: AiSdkParts) => Provider }

@@ -1,0 +1,93 @@
+/** What goes wrong with images behind a package, on our sheet, and what it says of the order. */
+import type { Clock } from '../../../kit/clock.ts'
+import { isRecord } from '../../../kit/json.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { refused, takenAs } from '../../order-refusal.ts'
+import { errorInAnswer, holdsError, scrub } from '../../refusal.ts'
+import { AGAINST_POLICY } from '../words.ts'
+import type { ImageVendor, SaidOfImages } from './vendor.ts'
+
+type Answer = { status: number; headers: Headers; payload: unknown }
+type Asked = {
+  model: string
+  /** The order was answered well before this: what is refused now is only a question. */
+  isTaken: boolean
+}
+
+export type ImageFaults = {
+  /** The error that an answer is; undefined: it is none. */
+  heard(answer: Answer, asked: Asked): GatewayError | undefined
+  notUnderstood(status: number, thrown: unknown): GatewayError
+  /** The package would not take the request. */
+  unsent(thrown: unknown): GatewayError
+}
+
+type FaultParts = { provider: string; vendor: ImageVendor; secrets: string[]; clock: Clock }
+
+export function createImageFaults({ provider, vendor, secrets, clock }: FaultParts): ImageFaults {
+  const upstream = `The upstream "${provider}"`
+
+  /** The vendor has ended its work without an image: a definite answer, after which nothing comes. */
+  function failed({ fail_code, reason }: NonNullable<SaidOfImages['failure']>): GatewayError {
+    const said = scrub(reason, secrets)
+    const isPolicy = fail_code === 'content_policy_violation' || (!fail_code && AGAINST_POLICY.test(said))
+    return isPolicy
+      ? new GatewayError('content_policy_violation', said || `${upstream} refused the content.`, {
+          fail_code: 'content_policy_violation',
+        })
+      : new GatewayError('bad_upstream_response', `${upstream} failed${said ? `: ${said}` : ' without saying why.'}`, {
+          fail_code: fail_code ?? 'generation_failed',
+        })
+  }
+
+  return {
+    heard({ status, headers, payload }, { model, isTaken }) {
+      const meaning = vendor.judge?.(payload, status)
+      if (status >= 300 || meaning !== undefined) {
+        const said = { provider, model, status, headers, payload, meaning, secrets, clock }
+        return refused({ ...said, mayBeTaken: isTaken, isAnsweredAtOnce: true })
+      }
+      const { images, failure } = vendor.read?.(payload, status) ?? {}
+      if (failure) return failed(failure)
+      if (images === undefined && isRecord(payload) && holdsError(payload)) {
+        const error = errorInAnswer({ provider, model, payload, secrets, clock })
+        return isTaken ? error : takenAs(error)
+      }
+      return images?.length === 0
+        ? new GatewayError('bad_upstream_response', `${upstream} answered with no image.`, { fail_code: 'no_output' })
+        : undefined
+    },
+    notUnderstood: (upstream_status, thrown) =>
+      new GatewayError('bad_upstream_response', `${upstream} answered with something that could not be read.`, {
+        upstream_status,
+        // Packages put the whole request into their errors, so nothing but the name goes on.
+        cause: nameOf(thrown),
+      }),
+    unsent(thrown) {
+      const faults = faultsIn(thrown)
+      if (faults === undefined) {
+        return new GatewayError('internal_error', `The request for "${provider}" could not be written.`, {
+          taken: 'no',
+          cause: nameOf(thrown),
+        })
+      }
+      const param = 'metadata'
+      return new GatewayError('invalid_value', `"metadata.${vendor.kind}" was not understood: ${faults}.`, {
+        param,
+        taken: 'no',
+      })
+    },
+  }
+}
+
+const nameOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : typeof thrown)
+
+/** The names of the members at fault; their values may be large or private. */
+function faultsIn(thrown: unknown): string | undefined {
+  const cause = thrown instanceof Error && isRecord(thrown.cause) ? (thrown.cause.cause ?? thrown.cause) : undefined
+  if (!isRecord(cause) || !Array.isArray(cause.issues)) return undefined
+  const faults = cause.issues
+    .filter(isRecord)
+    .map(({ path, message }) => `${Array.isArray(path) ? path.join('.') : ''}: ${message}`)
+  return (faults.join('; ') || 'its members do not fit together').slice(0, 300)
+}

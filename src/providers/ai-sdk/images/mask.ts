@@ -1,0 +1,36 @@
+/** A mask as vendors other than OpenAI have it: in black and white instead of by what is transparent. */
+import { GatewayError } from '../../../spec/error.ts'
+import type { Medium } from '../../media.ts'
+
+const OPAQUE = 255
+/** Some vendors take two colours only: what is more transparent than not is to be changed. */
+const HALF = 128
+
+/**
+ * What is transparent becomes `colour`, all else the other one. A mask without anything transparent is taken to be
+ * drawn in the vendor's own way, and stays as it is.
+ */
+export async function maskIn(colour: 'white' | 'black', bytes: Uint8Array): Promise<Medium> {
+  const { createCanvas, loadImage } = await import('@napi-rs/canvas')
+  const image = await loadImage(Buffer.from(bytes)).catch(() => {
+    throw new GatewayError('input_media_invalid', '"mask" could not be read: it must be a PNG or WebP image.', {
+      param: 'mask',
+      taken: 'no',
+    })
+  })
+  const canvas = createCanvas(image.width, image.height)
+  const context = canvas.getContext('2d')
+  context.drawImage(image, 0, 0)
+  const pixels = context.getImageData(0, 0, image.width, image.height)
+  const { data } = pixels
+  let isSeen = false
+  for (let at = 0; at < data.length; at += 4) {
+    const isChanged = (data[at + 3] ?? OPAQUE) < HALF
+    isSeen ||= isChanged
+    const level = isChanged === (colour === 'white') ? 255 : 0
+    data.fill(level, at, at + 3)
+    data[at + 3] = OPAQUE
+  }
+  if (isSeen) context.putImageData(pixels, 0, 0)
+  return { bytes: new Uint8Array(await canvas.encode('png')), content_type: 'image/png' }
+}

@@ -1,0 +1,78 @@
+/** A package's fetch under watch: each of the vendor's answers is heard before the package makes something of it. */
+
+import { parseJson } from '../../../kit/json.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import type { ImageUsage } from '../../../spec/image-request.ts'
+import type { MadeImage } from '../../provider.ts'
+import { neverSent } from '../../transport-failure.ts'
+import { asFetch, type PackageFetch, type Wire } from '../../transport-fetch.ts'
+import { type Account, moved } from '../account.ts'
+import type { ImageFaults } from './fault.ts'
+import type { ImageVendor } from './vendor.ts'
+
+type WatchParts = {
+  fetch: PackageFetch
+  wire: Wire
+  vendor: ImageVendor
+  account: Account
+  faults: ImageFaults
+  model: string
+}
+
+type Watch = {
+  fetch: PackageFetch
+  /** What the vendor has said that it made, once it has. */
+  made(): { images: MadeImage[]; usage?: ImageUsage } | undefined
+  /** Why it came to nothing, whatever the package threw. */
+  fault(thrown: unknown): GatewayError
+}
+
+/** Of one call of the package's method. */
+export function watched({ fetch, wire, vendor, account, faults, model }: WatchParts): Watch {
+  let made: { images: MadeImage[]; usage?: ImageUsage } | undefined
+  let fault: GatewayError | undefined
+  /** The order was answered well: from here on it is under way. */
+  let isTaken = false
+
+  /** Addresses of the vendor's own making as the package knows them: it judges them by its own idea of the vendor. */
+  function atHome(text: string): string {
+    if (account.base_url === vendor.home || !text.includes(new URL(account.base_url).host)) return text
+    return JSON.stringify(
+      JSON.parse(text, (_, value) => (typeof value === 'string' ? moved(value, account.base_url, vendor.home) : value)),
+    )
+  }
+
+  async function send(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+    // The package would fetch the image by itself: it is fetched later, under the guard that all addresses are.
+    if (made) return new Response(null, { status: 204 })
+    const response = await fetch(input, init)
+    const { answer } = wire
+    if (!answer) return response
+    const payload = parseJson(answer.text)
+    fault = faults.heard({ ...answer, payload }, { model, isTaken })
+    if (fault) throw fault
+    isTaken = true
+    const { images = [], usage } = vendor.read?.(payload, answer.status) ?? {}
+    if (images.length > 0) made = { images, ...(usage ? { usage } : {}) }
+    if (payload === undefined) return response
+    return new Response(atHome(answer.text), { status: response.status, headers: response.headers })
+  }
+
+  return {
+    fetch: asFetch(send),
+    made: () => made,
+    fault(thrown) {
+      if (fault) return fault
+      if (wire.failure) return wire.ordered ? unsettled(wire.failure, isTaken) : neverSent(wire.failure)
+      if (thrown instanceof GatewayError) return wire.ordered ? thrown : neverSent(thrown)
+      return wire.answer ? faults.notUnderstood(wire.answer.status, thrown) : faults.unsent(thrown)
+    },
+  }
+}
+
+/** A question that could not be sent says nothing of the order. */
+function unsettled(error: GatewayError, isTaken: boolean): GatewayError {
+  if (!isTaken) return error
+  const { taken: _, ...detail } = error.detail
+  return new GatewayError(error.code, error.message, detail)
+}
