@@ -188,11 +188,11 @@ describe('a vendor on loopback', () => {
 
   test('a connection that breaks after the finish is an end like another, before it none', async () => {
     const events = fixture('stream.sse').split(/(?<=\r\n\r\n)/)
-    for (const how of ['resetAfter', 'cutAfter']) {
-      vendor.answer(stream(events, { [how]: events.length, done: false }), stream(events, { [how]: 3, done: false }))
-      expect((await chunksFrom()).at(-1)?.choices[0]?.finish_reason).toBe('stop')
-      await expect(chunksFrom()).rejects.toMatchObject({ code: 'upstream_cut' })
-    }
+    // The body ends with the connection: of a chunked one that breaks, what came last may be lost on the way to us.
+    const until = (cutAfter: number) => stream(events, { cutAfter, done: false, framing: 'close' })
+    vendor.answer(until(events.length), until(3))
+    expect((await chunksFrom()).at(-1)?.choices[0]?.finish_reason).toBe('stop')
+    await expect(chunksFrom()).rejects.toMatchObject({ code: 'upstream_cut' })
   })
 
   test('a client that leaves closes the connection', async () => {
