@@ -17,7 +17,7 @@ type Asked = {
 export type ImageFaults = {
   /** The error that an answer is; undefined: it is none. */
   heard(answer: Answer, asked: Asked): GatewayError | undefined
-  notUnderstood(status: number, thrown: unknown): GatewayError
+  notUnderstood(status: number, thrown?: unknown): GatewayError
   /** The package would not take the request. */
   unsent(thrown: unknown): GatewayError
 }

@@ -49,12 +49,15 @@ export function watched({ fetch, wire, vendor, account, faults, model }: WatchPa
     const { answer } = wire
     if (!answer) return response
     const payload = parseJson(answer.text)
+    const isFile = answer.headers.get('content-type')?.startsWith('image/') === true
     fault = faults.heard({ ...answer, payload }, { model, isTaken })
+    // A package would take any bytes for an image.
+    if (!fault && !isFile && payload === undefined) fault = faults.notUnderstood(answer.status)
     if (fault) throw fault
     isTaken = true
     const { images = [], usage } = vendor.read?.(payload, answer.status) ?? {}
     if (images.length > 0) made = { images, ...(usage ? { usage } : {}) }
-    if (payload === undefined) return response
+    if (isFile) return response
     return new Response(atHome(answer.text), { status: response.status, headers: response.headers })
   }
 

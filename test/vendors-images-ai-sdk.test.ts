@@ -1,0 +1,1066 @@
+/** The vendors of images behind AI SDK packages, each against a loopback vendor that answers in the vendor's own shapes. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { createCanvas, loadImage } from '@napi-rs/canvas'
+import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
+import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
+import { createLog } from '../src/kit/log.ts'
+import type { ImageProvider, MadeImage } from '../src/providers/provider.ts'
+import { createProvider } from '../src/providers/registry.ts'
+import { createTransport } from '../src/providers/transport.ts'
+import { type ErrorCode, GatewayError } from '../src/spec/error.ts'
+import type { ImageOrder } from '../src/spec/image-request.ts'
+import { manualClock } from './kit/clock.ts'
+import { type Answer, hangUp, raw, reset, startVendor, type Vendor, whole } from './kit/vendor.ts'
+
+const KEY = 'key-canary-of-the-operator'
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const URI = `data:image/png;base64,${PNG}`
+const FILE = 'https://files.example/a.png'
+const signal = new AbortController().signal
+
+type Json = Record<string, unknown>
+type Sent = { path: string; body?: Json; auth?: string }
+type Refusal = { says: string; answers: Answer[]; code: ErrorCode; taken: 'no' | 'open' | 'failed' }
+
+/** One vendor: what an order is there, what it answers, and how it refuses. */
+type Case = {
+  kind: ProviderKind
+  model: string
+  base: string
+  config?: Partial<ProviderConfig>
+  /** A generation with a shape, a seed and the vendor's own option. */
+  order: Partial<ImageOrder>
+  sent: Sent[]
+  /** Its answers to that, in order; addresses of its own are below `origin`. */
+  answers(origin: string): Answer[]
+  made: MadeImage[]
+  usage?: Json
+  edit?: { order: Partial<ImageOrder>; sent: Sent; answers(origin: string): Answer[] }
+  /** What cannot be honoured, and which field says so. */
+  refuses: [order: Partial<ImageOrder>, param: string][]
+  refusals: Refusal[]
+}
+
+const said = (status: number, body: unknown, headers: Record<string, string> = {}) => whole(body, { status, headers })
+const bearer = `Bearer ${KEY}`
+const unseen = { unseen: { more: [1] } }
+
+const GEMINI = (...parts: Json[]) => ({
+  candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP', index: 0, unseen: 1 }],
+  usageMetadata: {
+    promptTokenCount: 5,
+    candidatesTokenCount: 1290,
+    totalTokenCount: 1300,
+    thoughtsTokenCount: 5,
+    promptTokensDetails: [{ modality: 'TEXT', tokenCount: 5 }],
+  },
+  modelVersion: 'gemini-2.5-flash-image',
+  responseId: 'r1',
+  ...unseen,
+})
+const inline = (data: string, more: Json = {}) => ({ inlineData: { mimeType: 'image/png', data }, ...more })
+const geminiBody = (more: Json[] = []) => ({
+  contents: [{ role: 'user', parts: [{ text: 'A kite' }, ...more] }],
+  generationConfig: expect.objectContaining({
+    seed: 7,
+    responseModalities: ['IMAGE'],
+    imageConfig: { aspectRatio: '2:3' },
+  }),
+})
+const geminiError = (code: number, status: string, message = 'Wrong thing') => ({ error: { code, message, status } })
+const GOOGLE_REFUSALS: Refusal[] = [
+  {
+    says: 'a wrong field',
+    answers: [said(400, geminiError(400, 'INVALID_ARGUMENT'))],
+    code: 'upstream_invalid_request',
+    taken: 'no',
+  },
+  {
+    says: 'a bad key',
+    answers: [said(400, geminiError(400, 'INVALID_ARGUMENT', 'API key not valid. Please pass a valid API key.'))],
+    code: 'upstream_auth',
+    taken: 'no',
+  },
+  {
+    says: 'a prompt that its filter blocks',
+    answers: [said(200, { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' }, usageMetadata: {} })],
+    code: 'content_policy_violation',
+    taken: 'failed',
+  },
+  {
+    says: 'an image that its filter keeps',
+    answers: [
+      said(200, { candidates: [{ finishReason: 'IMAGE_SAFETY', finishMessage: 'Unable to show the image.' }] }),
+    ],
+    code: 'content_policy_violation',
+    taken: 'failed',
+  },
+  {
+    says: 'words instead of an image',
+    answers: [said(200, GEMINI({ text: 'I cannot draw.' }))],
+    code: 'bad_upstream_response',
+    taken: 'failed',
+  },
+  {
+    says: 'too many requests',
+    answers: [said(429, geminiError(429, 'RESOURCE_EXHAUSTED'), { 'retry-after': '7' })],
+    code: 'rate_limit_exceeded',
+    taken: 'no',
+  },
+]
+
+const GOOGLE: Case = {
+  kind: 'google',
+  model: 'gemini-2.5-flash-image',
+  base: '/v1beta',
+  order: { size: '1024x1536', seed: 7 },
+  sent: [{ path: '/v1beta/models/gemini-2.5-flash-image:generateContent', auth: KEY, body: geminiBody() }],
+  answers: () => [said(200, GEMINI(inline('AAAA', { thought: true }), { text: 'Here it is' }, inline(PNG)))],
+  made: [{ base64: PNG }],
+  usage: {
+    input_tokens: 5,
+    output_tokens: 1295,
+    total_tokens: 1300,
+    input_tokens_details: { text_tokens: 5, image_tokens: 0 },
+  },
+  edit: {
+    order: { images: [URI], aspect_ratio: '2:3', seed: 7 },
+    sent: {
+      path: '/v1beta/models/gemini-2.5-flash-image:generateContent',
+      body: geminiBody([{ inlineData: { mimeType: 'image/png', data: PNG } }]),
+    },
+    answers: () => [said(200, GEMINI(inline(PNG)))],
+  },
+  refuses: [
+    [{ size: '1792x1024' }, 'size'],
+    [{ aspect_ratio: '7:4' }, 'aspect_ratio'],
+    [{ negative_prompt: 'rain' }, 'negative_prompt'],
+    [{ background: 'transparent' }, 'background'],
+    [{ operation: 'edit', images: [URI], mask: URI }, 'mask'],
+    [{ output_format: 'webp' }, 'output_format'],
+  ],
+  refusals: GOOGLE_REFUSALS,
+}
+
+const VERTEX_PATH = '/v1/publishers/google'
+const VERTEX: Case = {
+  ...GOOGLE,
+  kind: 'google-vertex',
+  base: VERTEX_PATH,
+  sent: [{ path: `${VERTEX_PATH}/models/gemini-2.5-flash-image:generateContent`, auth: KEY, body: geminiBody() }],
+  edit: {
+    order: { images: [URI], aspect_ratio: '2:3', seed: 7 },
+    sent: {
+      path: `${VERTEX_PATH}/models/gemini-2.5-flash-image:generateContent`,
+      body: geminiBody([{ inlineData: { mimeType: 'image/png', data: PNG } }]),
+    },
+    answers: () => [said(200, GEMINI(inline(PNG)))],
+  },
+}
+
+const NOVA = '/model/amazon.nova-canvas-v1%3A0/invoke'
+const BEDROCK: Case = {
+  kind: 'amazon-bedrock',
+  model: 'amazon.nova-canvas-v1:0',
+  base: '',
+  order: {
+    size: '1024x512',
+    seed: 7,
+    quality: 'high',
+    negative_prompt: 'rain',
+    n: 2,
+    metadata: { 'amazon-bedrock': { cfgScale: 6 } },
+  },
+  sent: [
+    {
+      path: NOVA,
+      auth: bearer,
+      body: {
+        taskType: 'TEXT_IMAGE',
+        textToImageParams: { text: 'A kite', negativeText: 'rain' },
+        imageGenerationConfig: {
+          width: 1024,
+          height: 512,
+          seed: 7,
+          numberOfImages: 2,
+          quality: 'premium',
+          cfgScale: 6,
+        },
+      },
+    },
+  ],
+  answers: () => [said(200, { images: [PNG, 'AAAA'], error: null, ...unseen })],
+  made: [{ base64: PNG }, { base64: 'AAAA' }],
+  edit: {
+    order: { images: [URI, URI] },
+    sent: {
+      path: NOVA,
+      body: {
+        taskType: 'IMAGE_VARIATION',
+        imageVariationParams: { images: [PNG, PNG], text: 'A kite' },
+        imageGenerationConfig: { numberOfImages: 1 },
+      },
+    },
+    answers: () => [said(200, { images: [PNG] })],
+  },
+  refuses: [
+    [{ operation: 'edit', images: Array(6).fill(URI) }, 'image'],
+    [{ output_format: 'webp' }, 'output_format'],
+  ],
+  refusals: [
+    {
+      says: 'a wrong field',
+      answers: [said(400, { message: 'Malformed input request: width' })],
+      code: 'upstream_invalid_request',
+      taken: 'no',
+    },
+    {
+      says: 'refused content',
+      answers: [said(400, { message: 'This request has been blocked by our content filters.' })],
+      code: 'content_policy_violation',
+      taken: 'no',
+    },
+    {
+      says: 'images that its filter keeps',
+      answers: [
+        said(200, { images: [], error: 'All of the generated images have been blocked by our content filters.' }),
+      ],
+      code: 'content_policy_violation',
+      taken: 'failed',
+    },
+    { says: 'no image', answers: [said(200, { images: [] })], code: 'bad_upstream_response', taken: 'failed' },
+    { says: 'a bad key', answers: [said(403, { message: 'not authorized' })], code: 'upstream_auth', taken: 'no' },
+    {
+      says: 'too many requests',
+      answers: [said(429, { message: 'slow down' })],
+      code: 'rate_limit_exceeded',
+      taken: 'no',
+    },
+  ],
+}
+
+const FAL: Case = {
+  kind: 'fal',
+  model: 'fal-ai/flux/dev',
+  base: '',
+  order: { size: '1024x512', seed: 7, output_format: 'png', metadata: { fal: { num_inference_steps: 4 } } },
+  sent: [
+    {
+      path: '/fal-ai/flux/dev',
+      auth: `Key ${KEY}`,
+      body: {
+        prompt: 'A kite',
+        seed: 7,
+        image_size: { width: 1024, height: 512 },
+        num_images: 1,
+        output_format: 'png',
+        num_inference_steps: 4,
+      },
+    },
+  ],
+  answers: () => [
+    said(200, {
+      images: [{ url: FILE, width: 1024, height: 512, content_type: 'image/png' }],
+      timings: { inference: 1 },
+      seed: 7,
+      has_nsfw_concepts: [false],
+      prompt: 'A kite',
+      ...unseen,
+    }),
+  ],
+  made: [{ url: FILE }],
+  edit: {
+    order: { images: [URI, FILE] },
+    sent: {
+      path: '/fal-ai/flux/dev',
+      body: { prompt: 'A kite', num_images: 1, image_urls: [URI, FILE] },
+    },
+    answers: () => [said(200, { image: { url: FILE } })],
+  },
+  refuses: [[{ background: 'transparent' }, 'background']],
+  refusals: [
+    {
+      says: 'a wrong field',
+      answers: [said(422, { detail: [{ loc: ['body', 'image_size'], msg: 'wrong', type: 'value_error' }] })],
+      code: 'upstream_invalid_request',
+      taken: 'no',
+    },
+    {
+      says: 'refused content',
+      answers: [said(422, { detail: [{ loc: ['body', 'prompt'], msg: 'flagged', type: 'content_policy_violation' }] })],
+      code: 'content_policy_violation',
+      taken: 'no',
+    },
+    {
+      says: 'an image that its filter blacked out',
+      answers: [said(200, { images: [{ url: FILE }], has_nsfw_concepts: [true] })],
+      code: 'content_policy_violation',
+      taken: 'failed',
+    },
+    { says: 'no image', answers: [said(200, { images: [] })], code: 'bad_upstream_response', taken: 'failed' },
+    {
+      says: 'a bad key',
+      answers: [said(401, { detail: 'Authentication is required' })],
+      code: 'upstream_auth',
+      taken: 'no',
+    },
+    {
+      says: 'no credit',
+      answers: [said(403, { detail: 'User is locked. Reason: Exhausted balance.' })],
+      code: 'no_available_channel',
+      taken: 'no',
+    },
+    { says: 'a failure', answers: [said(500, { detail: 'Internal' })], code: 'bad_upstream_response', taken: 'no' },
+    { says: 'a proxy that lost it', answers: [said(504, 'gone')], code: 'upstream_timeout', taken: 'open' },
+  ],
+}
+
+const prediction = (origin: string, more: Json) => ({
+  id: 'p1',
+  status: 'starting',
+  input: {},
+  output: null,
+  error: null,
+  urls: { get: `${origin}/v1/predictions/p1`, cancel: `${origin}/v1/predictions/p1/cancel` },
+  ...unseen,
+  ...more,
+})
+const REPLICATE: Case = {
+  kind: 'replicate',
+  model: 'black-forest-labs/flux-schnell',
+  base: '/v1',
+  order: { size: '1024x576', seed: 7, output_format: 'jpeg', metadata: { replicate: { go_fast: true } } },
+  sent: [
+    {
+      path: '/v1/models/black-forest-labs/flux-schnell/predictions',
+      auth: bearer,
+      body: {
+        input: { prompt: 'A kite', aspect_ratio: '16:9', seed: 7, num_outputs: 1, output_format: 'jpg', go_fast: true },
+      },
+    },
+    { path: '/v1/predictions/p1', auth: bearer },
+  ],
+  answers: (origin) => [
+    said(201, prediction(origin, {})),
+    said(200, prediction(origin, { status: 'succeeded', output: [FILE] })),
+  ],
+  made: [{ url: FILE }],
+  edit: {
+    order: { images: [FILE] },
+    sent: {
+      path: '/v1/models/black-forest-labs/flux-schnell/predictions',
+      body: { input: { prompt: 'A kite', num_outputs: 1, image: FILE } },
+    },
+    answers: (origin) => [said(201, prediction(origin, { status: 'succeeded', output: FILE }))],
+  },
+  refuses: [[{ operation: 'edit', images: [URI, URI] }, 'image']],
+  refusals: [
+    {
+      says: 'a wrong field',
+      answers: [said(422, { detail: 'input: wrong' })],
+      code: 'upstream_invalid_request',
+      taken: 'no',
+    },
+    {
+      says: 'refused content',
+      answers: [
+        said(201, prediction('https://api.replicate.com', { status: 'failed', error: 'NSFW content detected (E005)' })),
+      ],
+      code: 'content_policy_violation',
+      taken: 'failed',
+    },
+    {
+      says: 'a failure in its work',
+      answers: [said(201, prediction('https://api.replicate.com', { status: 'failed', error: 'CUDA out of memory' }))],
+      code: 'bad_upstream_response',
+      taken: 'failed',
+    },
+    {
+      says: 'no image',
+      answers: [said(201, prediction('https://api.replicate.com', { status: 'succeeded', output: [] }))],
+      code: 'bad_upstream_response',
+      taken: 'failed',
+    },
+    { says: 'a bad key', answers: [said(401, { detail: 'Unauthenticated' })], code: 'upstream_auth', taken: 'no' },
+    {
+      says: 'no credit',
+      answers: [said(402, { detail: 'Insufficient credit' })],
+      code: 'no_available_channel',
+      taken: 'no',
+    },
+    {
+      says: 'too many requests',
+      answers: [said(429, { detail: 'Throttled' }, { 'retry-after': '7' })],
+      code: 'rate_limit_exceeded',
+      taken: 'no',
+    },
+  ],
+}
+
+const bflStarted = (origin: string) => said(200, { id: 'b1', polling_url: `${origin}/v1/get_result?id=b1`, ...unseen })
+const bflReady = () =>
+  said(200, {
+    id: 'b1',
+    status: 'Ready',
+    result: { sample: FILE, seed: 7, prompt: 'A kite' },
+    progress: null,
+    ...unseen,
+  })
+const BFL: Case = {
+  kind: 'black-forest-labs',
+  model: 'flux-kontext-pro',
+  base: '/v1',
+  order: {
+    aspect_ratio: '16:9',
+    seed: 7,
+    output_format: 'png',
+    metadata: { 'black-forest-labs': { safetyTolerance: 2 } },
+  },
+  sent: [
+    {
+      path: '/v1/flux-kontext-pro',
+      auth: KEY,
+      body: { prompt: 'A kite', seed: 7, aspect_ratio: '16:9', output_format: 'png', safety_tolerance: 2 },
+    },
+    { path: '/v1/get_result?id=b1', auth: KEY },
+  ],
+  answers: (origin) => [bflStarted(origin), bflReady()],
+  made: [{ url: FILE }],
+  edit: {
+    order: { images: [URI, FILE] },
+    sent: { path: '/v1/flux-kontext-pro', body: { prompt: 'A kite', input_image: PNG, input_image_2: FILE } },
+    answers: (origin) => [bflStarted(origin), bflReady()],
+  },
+  refuses: [
+    [{ operation: 'edit', images: [URI], mask: URI }, 'mask'],
+    [{ negative_prompt: 'rain' }, 'negative_prompt'],
+  ],
+  refusals: [
+    {
+      says: 'a wrong field',
+      answers: [said(422, { detail: [{ loc: ['body', 'x'], msg: 'wrong' }] })],
+      code: 'upstream_invalid_request',
+      taken: 'no',
+    },
+    {
+      says: 'a request that is moderated',
+      answers: [
+        bflStarted('https://api.bfl.ai'),
+        said(200, {
+          id: 'b1',
+          status: 'Request Moderated',
+          result: null,
+          details: { 'Moderation Reasons': ['Violence'] },
+        }),
+      ],
+      code: 'content_policy_violation',
+      taken: 'failed',
+    },
+    {
+      says: 'content that is moderated',
+      answers: [bflStarted('https://api.bfl.ai'), said(200, { id: 'b1', status: 'Content Moderated', result: null })],
+      code: 'content_policy_violation',
+      taken: 'failed',
+    },
+    {
+      says: 'a failure in its work',
+      answers: [bflStarted('https://api.bfl.ai'), said(200, { id: 'b1', status: 'Error', result: null })],
+      code: 'bad_upstream_response',
+      taken: 'failed',
+    },
+    {
+      says: 'a question that is refused',
+      answers: [bflStarted('https://api.bfl.ai'), said(500, {})],
+      code: 'bad_upstream_response',
+      taken: 'open',
+    },
+    { says: 'a bad key', answers: [said(403, { detail: 'Not authenticated' })], code: 'upstream_auth', taken: 'no' },
+    {
+      says: 'no credit',
+      answers: [said(402, { detail: 'Insufficient credits' })],
+      code: 'no_available_channel',
+      taken: 'no',
+    },
+    { says: 'a receipt that is none', answers: [said(200, {})], code: 'bad_upstream_response', taken: 'open' },
+  ],
+}
+
+const TOGETHERAI: Case = {
+  kind: 'togetherai',
+  model: 'black-forest-labs/FLUX.1-schnell',
+  base: '/v1',
+  order: { aspect_ratio: '16:9', seed: 7, negative_prompt: 'rain', metadata: { togetherai: { steps: 4 } } },
+  sent: [
+    {
+      path: '/v1/images/generations',
+      auth: bearer,
+      body: {
+        model: 'black-forest-labs/FLUX.1-schnell',
+        prompt: 'A kite',
+        seed: 7,
+        width: 1376,
+        height: 768,
+        response_format: 'base64',
+        negative_prompt: 'rain',
+        steps: 4,
+      },
+    },
+  ],
+  answers: () => [
+    said(200, {
+      id: 't1',
+      model: 'm',
+      object: 'list',
+      data: [{ index: 0, b64_json: PNG, type: 'b64_json' }],
+      ...unseen,
+    }),
+  ],
+  made: [{ base64: PNG }],
+  edit: {
+    order: { images: [FILE] },
+    sent: {
+      path: '/v1/images/generations',
+      body: { model: 'black-forest-labs/FLUX.1-schnell', prompt: 'A kite', image_url: FILE, response_format: 'base64' },
+    },
+    answers: () => [said(200, { data: [{ index: 0, url: FILE }] })],
+  },
+  refuses: [
+    [{ operation: 'edit', images: [URI], mask: URI }, 'mask'],
+    [{ operation: 'edit', images: [URI, URI] }, 'image'],
+  ],
+  refusals: [
+    {
+      says: 'a wrong field',
+      answers: [said(400, { error: { message: 'steps must be between 1 and 4', type: 'invalid_request_error' } })],
+      code: 'upstream_invalid_request',
+      taken: 'no',
+    },
+    {
+      says: 'refused content',
+      answers: [said(422, { error: { message: 'NSFW content was found in the image' } })],
+      code: 'content_policy_violation',
+      taken: 'no',
+    },
+    { says: 'no image', answers: [said(200, { data: [] })], code: 'bad_upstream_response', taken: 'failed' },
+    {
+      says: 'a bad key',
+      answers: [said(401, { error: { message: 'Invalid API key provided', code: 'invalid_api_key' } })],
+      code: 'upstream_auth',
+      taken: 'no',
+    },
+    {
+      says: 'an overload',
+      answers: [said(503, { error: { message: 'busy' } })],
+      code: 'server_is_overloaded',
+      taken: 'no',
+    },
+  ],
+}
+
+const FIREWORKS_FLUX = 'accounts/fireworks/models/flux-1-schnell-fp8'
+const FIREWORKS: Case = {
+  kind: 'fireworks',
+  model: FIREWORKS_FLUX,
+  base: '/inference/v1',
+  order: { aspect_ratio: '16:9', seed: 7, metadata: { fireworks: { num_inference_steps: 4 } } },
+  sent: [
+    {
+      path: `/inference/v1/workflows/${FIREWORKS_FLUX}/text_to_image`,
+      auth: bearer,
+      body: { prompt: 'A kite', aspect_ratio: '16:9', seed: 7, samples: 1, num_inference_steps: 4 },
+    },
+  ],
+  answers: () => [file(PNG, 'image/png')],
+  made: [{ base64: PNG }],
+  refuses: [
+    [{ operation: 'edit', images: [URI] }, 'image'],
+    [{ aspect_ratio: '7:4' }, 'aspect_ratio'],
+  ],
+  refusals: [
+    {
+      says: 'a wrong field',
+      answers: [said(400, { error: { object: 'error', type: 'invalid_request_error', message: 'wrong' } })],
+      code: 'upstream_invalid_request',
+      taken: 'no',
+    },
+    {
+      says: 'content that is filtered',
+      answers: [said(200, { base64: [], finishReason: 'CONTENT_FILTERED', seed: 1 })],
+      code: 'content_policy_violation',
+      taken: 'failed',
+    },
+    {
+      says: 'a bad key',
+      answers: [said(401, { error: { message: 'unauthorized' } })],
+      code: 'upstream_auth',
+      taken: 'no',
+    },
+    { says: 'an overload', answers: [said(503, 'busy')], code: 'server_is_overloaded', taken: 'no' },
+  ],
+}
+
+const XAI: Case = {
+  kind: 'xai',
+  model: 'grok-imagine-image',
+  base: '/v1',
+  order: { aspect_ratio: '16:9', quality: 'high', user: 'u', n: 2, metadata: { xai: { resolution: '2k' } } },
+  sent: [
+    {
+      path: '/v1/images/generations',
+      auth: bearer,
+      body: {
+        model: 'grok-imagine-image',
+        prompt: 'A kite',
+        n: 2,
+        response_format: 'b64_json',
+        aspect_ratio: '16:9',
+        quality: 'high',
+        user: 'u',
+        resolution: '2k',
+      },
+    },
+  ],
+  answers: () => [
+    said(200, {
+      data: [
+        { b64_json: PNG, revised_prompt: 'A red kite', respect_moderation: true },
+        { url: FILE, unseen: 1 },
+        { b64_json: 'AAAA', respect_moderation: false },
+      ],
+      usage: { cost_in_usd_ticks: 200 },
+      ...unseen,
+    }),
+  ],
+  made: [{ base64: PNG, revised_prompt: 'A red kite' }, { url: FILE }],
+  edit: {
+    order: { images: [URI, FILE] },
+    sent: {
+      path: '/v1/images/edits',
+      body: {
+        model: 'grok-imagine-image',
+        prompt: 'A kite',
+        n: 1,
+        response_format: 'b64_json',
+        images: [
+          { url: URI, type: 'image_url' },
+          { url: FILE, type: 'image_url' },
+        ],
+      },
+    },
+    answers: () => [said(200, { data: [{ b64_json: PNG }] })],
+  },
+  refuses: [
+    [{ size: '1024x1000' }, 'size'],
+    [{ operation: 'edit', images: [URI], mask: URI }, 'mask'],
+    [{ operation: 'edit', images: Array(4).fill(URI) }, 'image'],
+  ],
+  refusals: [
+    {
+      says: 'a wrong field',
+      answers: [said(400, { code: 'Client specified an invalid argument', error: 'Unsupported ratio' })],
+      code: 'upstream_invalid_request',
+      taken: 'no',
+    },
+    {
+      says: 'images that moderation keeps',
+      answers: [said(200, { data: [{ url: '', respect_moderation: false }] })],
+      code: 'content_policy_violation',
+      taken: 'failed',
+    },
+    {
+      says: 'a bad key',
+      answers: [said(400, { code: 'x', error: 'Incorrect API key provided: ab***cd.' })],
+      code: 'upstream_auth',
+      taken: 'no',
+    },
+    { says: 'no image', answers: [said(200, { data: [] })], code: 'bad_upstream_response', taken: 'failed' },
+    {
+      says: 'too many requests',
+      answers: [said(429, { error: 'slow' }, { 'retry-after': '7' })],
+      code: 'rate_limit_exceeded',
+      taken: 'no',
+    },
+  ],
+}
+
+const dream = (more: Json) =>
+  said(200, { id: 'l1', state: 'queued', failure_reason: null, assets: null, ...unseen, ...more })
+const LUMA: Case = {
+  kind: 'luma',
+  model: 'photon-1',
+  base: '/dream-machine/v1',
+  order: { aspect_ratio: '16:9', output_format: 'png' },
+  sent: [
+    {
+      path: '/dream-machine/v1/generations/image',
+      auth: bearer,
+      body: { prompt: 'A kite', aspect_ratio: '16:9', model: 'photon-1', format: 'png' },
+    },
+    { path: '/dream-machine/v1/generations/l1', auth: bearer },
+  ],
+  answers: () => [dream({}), dream({ state: 'completed', assets: { image: FILE } })],
+  made: [{ url: FILE }],
+  edit: {
+    order: { images: [FILE] },
+    sent: {
+      path: '/dream-machine/v1/generations/image',
+      body: { prompt: 'A kite', model: 'photon-1', modify_image: { url: FILE, weight: 1 } },
+    },
+    answers: () => [dream({}), dream({ state: 'completed', assets: { image: FILE } })],
+  },
+  refuses: [
+    [{ operation: 'edit', images: [URI] }, 'image'],
+    [{ operation: 'edit', images: [FILE], mask: FILE }, 'mask'],
+    [{ size: '1792x1024' }, 'size'],
+  ],
+  refusals: [
+    {
+      says: 'a wrong field',
+      answers: [said(400, { detail: 'Invalid model' })],
+      code: 'upstream_invalid_request',
+      taken: 'no',
+    },
+    {
+      says: 'refused content',
+      answers: [said(400, { detail: 'The prompt was not allowed by our moderation' })],
+      code: 'content_policy_violation',
+      taken: 'no',
+    },
+    {
+      says: 'a failure in its work',
+      answers: [dream({}), dream({ state: 'failed', failure_reason: 'No GPU' })],
+      code: 'bad_upstream_response',
+      taken: 'failed',
+    },
+    {
+      says: 'no image',
+      answers: [dream({}), dream({ state: 'completed', assets: {} })],
+      code: 'bad_upstream_response',
+      taken: 'failed',
+    },
+    { says: 'a bad key', answers: [said(401, { detail: 'Invalid API key' })], code: 'upstream_auth', taken: 'no' },
+  ],
+}
+
+const CASES = [GOOGLE, VERTEX, BEDROCK, FAL, REPLICATE, BFL, TOGETHERAI, FIREWORKS, XAI, LUMA]
+
+/** A file as it is, which text would spoil. */
+function file(base64: string, content_type: string): Answer {
+  const bytes = Buffer.from(base64, 'base64')
+  const head = `HTTP/1.1 200 OK\r\ncontent-type: ${content_type}\r\ncontent-length: ${bytes.length}\r\n\r\n`
+  return raw(Buffer.concat([Buffer.from(head), bytes]))
+}
+
+const started: Vendor[] = []
+afterEach(async () => {
+  for (const vendor of started.splice(0)) await vendor.stop()
+})
+
+function open(given: Case, answers: (origin: string) => Answer[], config: Partial<ProviderConfig> = {}) {
+  const vendor = startVendor()
+  started.push(vendor)
+  vendor.answer(...answers(vendor.origin))
+  const clock = manualClock()
+  const lines: string[] = []
+  const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => lines.push(text) })
+  const provider = createProvider({
+    id: 'acme',
+    config: { kind: given.kind, base_url: vendor.origin + given.base, key: KEY, ...given.config, ...config },
+    timeouts: DEFAULT_TIMEOUTS,
+    transport: createTransport({ clock, log }),
+    clock,
+    log,
+    environment: {},
+    manual: async () => [],
+  })
+  const images = provider.images as ImageProvider
+  const order = (more: Partial<ImageOrder>): ImageOrder => ({
+    model: 'acme/m',
+    operation: more.images ? 'edit' : 'generate',
+    prompt: 'A kite',
+    n: 1,
+    ...more,
+  })
+  const make = (more: Partial<ImageOrder>, model = given.model) =>
+    images.make({ model, request: order(more), request_id: 'r1' }, signal)
+  const fail = async (more: Partial<ImageOrder>, model = given.model) => {
+    const error = await make(more, model).then(
+      () => new Error('It was made.'),
+      (thrown: unknown) => thrown,
+    )
+    if (error instanceof GatewayError) return error
+    throw error
+  }
+  const logged = () => {
+    log.flush()
+    return lines.join('')
+  }
+  return { vendor, images, make, fail, logged }
+}
+
+const takenOf = ({ detail }: GatewayError): Refusal['taken'] =>
+  detail.taken === 'no' ? 'no' : detail.fail_code ? 'failed' : 'open'
+
+describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (_, given) => {
+  test('is asked in its own words, and its answer is read', async () => {
+    const { vendor, make } = open(given, given.answers)
+    const { images, usage } = await make(given.order)
+    expect(images).toEqual(given.made)
+    expect(usage as unknown).toEqual(given.usage)
+    expect(vendor.requests.map(({ path }) => path)).toEqual(given.sent.map(({ path }) => path))
+    for (const [index, { body, auth }] of given.sent.entries()) {
+      const request = vendor.requests[index]
+      if (body) expect(request?.json()).toEqual(body)
+      if (auth) expect(Object.values(request?.headers ?? {})).toContain(auth)
+    }
+  })
+
+  const { edit } = given
+  if (edit) {
+    test('changes what it is given', async () => {
+      const { vendor, make } = open(given, edit.answers)
+      expect((await make(edit.order)).images).toHaveLength(1)
+      expect(vendor.requests[0]?.path).toBe(edit.sent.path)
+      expect(vendor.requests[0]?.json()).toEqual(edit.sent.body as Json)
+    })
+  }
+
+  test.each(given.refuses.map(([order, param]) => [param, order] as const))(
+    'what it cannot honour is refused by name: %s',
+    async (param, order) => {
+      const { vendor, fail } = open(given, () => [])
+      const error = await fail(order)
+      expect(['unsupported_parameter', 'unsupported_value']).toContain(error.code)
+      expect([error.detail.param, error.detail.taken]).toEqual([param, 'no'])
+      expect(vendor.requests).toHaveLength(0)
+    },
+  )
+
+  test.each(given.refusals.map((one) => [one.says, one] as const))(
+    'its %s is told as what it is',
+    async (_, { answers, code, taken }) => {
+      const { vendor, fail, logged } = open(given, () => [])
+      for (const answer of answers) {
+        vendor.answer((wire) =>
+          answer({
+            ...wire,
+            write: (bytes) => wire.write(rehomed(bytes, vendor.origin)),
+          }),
+        )
+      }
+      const error = await fail({ ...given.order, n: 1 })
+      expect([error.code, takenOf(error)]).toEqual([code, taken])
+      if (code === 'rate_limit_exceeded' && given.kind !== 'amazon-bedrock') expect(error.detail.retry_after).toBe(7)
+      expect(error.message + logged()).not.toContain(KEY)
+    },
+  )
+
+  test.each([
+    ['that hangs up', hangUp()],
+    ['that tears the connection', reset()],
+    ['that answers with a web page', whole('<html>', { headers: { 'content-type': 'text/html' } })],
+  ])('of one %s nobody knows whether it was taken', async (_, answer) => {
+    const { fail } = open(given, () => [answer])
+    const error = await fail({ ...given.order, n: 1 })
+    expect([error.status, takenOf(error)]).toEqual([502, 'open'])
+  })
+
+  test('of nobody there it is certain that it was not taken', async () => {
+    const { vendor, fail } = open(given, () => [])
+    await vendor.stop()
+    const error = await fail(given.order)
+    expect([error.code, error.detail.taken]).toEqual(['upstream_unreachable', 'no'])
+  })
+})
+
+/** An answer written for the vendor's own home, as the one on loopback gives it. */
+function rehomed(bytes: string | Uint8Array, origin: string): string | Uint8Array {
+  if (typeof bytes !== 'string') return bytes
+  const [head = '', body = ''] = bytes.split('\r\n\r\n')
+  if (!/api\.(bfl\.ai|replicate\.com)/.test(body)) return bytes
+  const moved = body.replaceAll(/https:\/\/api\.(bfl\.ai|replicate\.com)/g, origin)
+  return `${head.replace(/content-length: \d+/, `content-length: ${Buffer.byteLength(moved)}`)}\r\n\r\n${moved}`
+}
+
+describe('several images of a vendor that makes one a call', () => {
+  const one = (png: string) => said(200, GEMINI(inline(png)))
+
+  test('are as many calls, joined in their order, their counts together, each with a seed of its own', async () => {
+    const { vendor, make } = open(GOOGLE, () => [])
+    vendor.otherwise((wire) => {
+      const { generationConfig } = wire.request.json() as { generationConfig: { seed: number } }
+      return one(Buffer.from([generationConfig.seed]).toString('base64'))(wire)
+    })
+    const { images, usage } = await make({ n: 6, seed: 7 })
+    const seeds = images.map((image) => ('base64' in image ? Buffer.from(image.base64, 'base64')[0] : undefined))
+    expect(seeds).toEqual([7, 8, 9, 10, 11, 12])
+    expect(usage?.total_tokens).toBe(6 * 1300)
+    expect(vendor.requests).toHaveLength(6)
+  })
+
+  test('that are all refused were not taken, and no further calls are made', async () => {
+    const { vendor, fail } = open(GOOGLE, () => [])
+    vendor.otherwise(said(400, geminiError(400, 'INVALID_ARGUMENT')))
+    const error = await fail({ n: 6 })
+    expect([error.code, takenOf(error)]).toEqual(['upstream_invalid_request', 'no'])
+    expect(vendor.requests).toHaveLength(4)
+  })
+
+  test('of which one is refused were taken, and have failed', async () => {
+    const { fail } = open(GOOGLE, () => [one(PNG), said(429, geminiError(429, 'RESOURCE_EXHAUSTED'))])
+    const error = await fail({ n: 2 })
+    expect([error.code, error.detail.taken, error.detail.fail_code]).toEqual([
+      'rate_limit_exceeded',
+      undefined,
+      'upstream_error',
+    ])
+  })
+
+  test('of which one breaks off: nobody knows', async () => {
+    const { fail } = open(GOOGLE, () => [said(400, geminiError(400, 'INVALID_ARGUMENT')), hangUp()])
+    expect(takenOf(await fail({ n: 2 }))).toBe('open')
+  })
+
+  test('are one call of a vendor that makes five', async () => {
+    const { vendor, make } = open(BEDROCK, () => [])
+    vendor.otherwise((wire) => {
+      const { imageGenerationConfig } = wire.request.json() as { imageGenerationConfig: { numberOfImages: number } }
+      return said(200, { images: Array(imageGenerationConfig.numberOfImages).fill(PNG) })(wire)
+    })
+    expect((await make({ n: 7 })).images).toHaveLength(7)
+    const asked = vendor.requests.map(
+      (request) => (request.json() as { imageGenerationConfig: Json }).imageGenerationConfig,
+    )
+    expect(asked.map(({ numberOfImages }) => numberOfImages).sort()).toEqual([2, 5])
+  })
+})
+
+describe('what differs between models and vendors', () => {
+  /** Left half transparent. */
+  async function mask(): Promise<string> {
+    const canvas = createCanvas(4, 2)
+    canvas.getContext('2d').fillRect(2, 0, 2, 2)
+    return `data:image/png;base64,${(await canvas.encode('png')).toString('base64')}`
+  }
+  async function pixelsOf(data: unknown): Promise<number[][]> {
+    const image = await loadImage(Buffer.from(String(data).replace(/^data:[^,]*,/, ''), 'base64'))
+    const canvas = createCanvas(image.width, image.height)
+    const context = canvas.getContext('2d')
+    context.drawImage(image, 0, 0)
+    return [0, 3].map((x) => [...context.getImageData(x, 0, 1, 1).data])
+  }
+  const WHITE = [255, 255, 255, 255]
+  const BLACK = [0, 0, 0, 255]
+
+  test('a mask is drawn in the colours of its vendor: white is changed at fal, black at Bedrock', async () => {
+    const fal = open(FAL, FAL.answers)
+    await fal.make({ images: [URI], mask: await mask() }, 'fal-ai/flux-lora/inpainting')
+    expect(await pixelsOf(fal.vendor.requests[0]?.json().mask_url)).toEqual([WHITE, BLACK])
+    const bedrock = open(BEDROCK, BEDROCK.answers)
+    await bedrock.make({ images: [URI], mask: await mask() })
+    const body = bedrock.vendor.requests[0]?.json()
+    const painted = body?.inPaintingParams as Json | undefined
+    expect([body?.taskType, await pixelsOf(painted?.maskImage)]).toEqual(['INPAINTING', [BLACK, WHITE]])
+  })
+
+  test('a mask with nothing transparent is in the vendor’s own colours already', async () => {
+    const canvas = createCanvas(4, 2)
+    const context = canvas.getContext('2d')
+    context.fillStyle = 'black'
+    context.fillRect(0, 0, 4, 2)
+    context.fillStyle = 'white'
+    context.fillRect(0, 0, 2, 2)
+    const { vendor, make } = open(FAL, FAL.answers)
+    await make({ images: [URI], mask: (await canvas.encode('png')).toString('base64') })
+    expect(await pixelsOf(vendor.requests[0]?.json().mask_url)).toEqual([WHITE, BLACK])
+  })
+
+  test.each([
+    ['fal-ai/flux/dev', { aspect_ratio: '16:9' }, { image_size: { width: 1376, height: 768 } }],
+    ['fal-ai/flux-pro/kontext', { size: '1024x1024' }, { aspect_ratio: '1:1' }],
+    ['fal-ai/nano-banana/edit', { images: [FILE] }, { image_urls: [FILE] }],
+    ['fal-ai/flux/dev/image-to-image', { images: [FILE] }, { image_url: FILE }],
+  ])('fal: %s is told its shape and its images in its own fields', async (model, order, body) => {
+    const { vendor, make } = open(FAL, FAL.answers)
+    await make(order, model)
+    expect(vendor.requests[0]?.json()).toMatchObject(body)
+  })
+
+  test.each([
+    ['stability-ai/sdxl:abc', { aspect_ratio: '1:1' }, { version: 'abc', input: { width: 1024, height: 1024 } }],
+    ['black-forest-labs/flux-2-pro', { images: [FILE, FILE] }, { input: { input_image: FILE, input_image_2: FILE } }],
+  ])('Replicate: %s likewise', async (model, order, body) => {
+    const { vendor, make } = open(REPLICATE, (origin) => [
+      said(201, prediction(origin, { status: 'succeeded', output: FILE })),
+    ])
+    await make(order, model)
+    expect(vendor.requests[0]?.json()).toMatchObject(body)
+  })
+
+  test('Fireworks’ Kontext is asked, and asked how far it is, by a question that is no order', async () => {
+    const model = 'accounts/fireworks/models/flux-kontext-pro'
+    const { vendor, make } = open(FIREWORKS, () => [
+      said(200, { request_id: 'f1', ...unseen }),
+      said(200, { id: 'f1', status: 'Ready', result: { sample: FILE } }),
+    ])
+    expect((await make({ images: [URI] }, model)).images).toEqual([{ url: FILE }])
+    expect(vendor.requests.map(({ path }) => path)).toEqual([
+      `/inference/v1/workflows/${model}`,
+      `/inference/v1/workflows/${model}/get_result`,
+    ])
+    expect(vendor.requests[0]?.json()).toEqual({ prompt: 'A kite', samples: 1, input_image: URI })
+  })
+
+  test('Fireworks’ JSON is read too', async () => {
+    const { make } = open(FIREWORKS, () => [said(200, { base64: [PNG], finishReason: 'SUCCESS', seed: 1 })])
+    expect((await make({})).images).toEqual([{ base64: PNG }])
+  })
+
+  test('a variation is Bedrock’s, without a prompt', async () => {
+    const { vendor, make, images } = open(BEDROCK, BEDROCK.answers)
+    expect(images.operations).toContain('variation')
+    await make({ operation: 'variation', prompt: '', images: [URI] })
+    expect(vendor.requests[0]?.json()).toMatchObject({
+      taskType: 'IMAGE_VARIATION',
+      imageVariationParams: { images: [PNG] },
+    })
+    expect(open(GOOGLE, () => []).images.operations).toEqual(['generate', 'edit'])
+  })
+
+  test('what the operator drops and renames', async () => {
+    const config = { fields: { drop: ['negative_prompt'], rename: { quality: 'image_quality' } } }
+    const { vendor, make } = open(FAL, FAL.answers, config)
+    await make({ negative_prompt: 'rain', quality: 'high' })
+    expect(vendor.requests[0]?.json()).toEqual({ prompt: 'A kite', num_images: 1, image_quality: 'high' })
+  })
+
+  test('the vendor’s own options may not say what a field has said, nor wait, nor call back', async () => {
+    const metadata = {
+      fal: { num_images: 9, webhook_url: 'https://x', image_size: 'square', seed: 1, guidanceScale: 3 },
+    }
+    const { vendor, make } = open(FAL, FAL.answers)
+    await make({ size: '512x512', seed: 7, metadata })
+    expect(vendor.requests[0]?.json()).toEqual({
+      prompt: 'A kite',
+      num_images: 1,
+      seed: 7,
+      image_size: { width: 512, height: 512 },
+      guidance_scale: 3,
+    })
+  })
+
+  test('options that the package does not understand are refused by name before anything is sent', async () => {
+    const { vendor, fail } = open(FAL, () => [])
+    const error = await fail({ metadata: { fal: { guidanceScale: 'much' } } })
+    expect([error.code, error.detail.param, error.detail.taken]).toEqual(['invalid_value', 'metadata', 'no'])
+    expect(error.message).toContain('guidanceScale')
+    expect(vendor.requests).toHaveLength(0)
+  })
+
+  test('an answer that names an address of others to ask is not followed with the key', async () => {
+    const { vendor, fail } = open(BFL, () => [said(200, { id: 'b1', polling_url: 'https://evil.example/x?id=b1' })])
+    const error = await fail({})
+    expect([error.code, error.detail.taken]).toEqual(['bad_upstream_response', undefined])
+    expect(vendor.requests).toHaveLength(1)
+  })
+})
