@@ -1064,3 +1064,40 @@ describe('what differs between models and vendors', () => {
     expect(vendor.requests).toHaveLength(1)
   })
 })
+
+describe('a vendor that is known by its name', () => {
+  const providerOf = (config: ProviderConfig) => {
+    const clock = manualClock()
+    const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
+    const transport = createTransport({ clock, log })
+    const parts = { timeouts: DEFAULT_TIMEOUTS, transport, clock, log, environment: {}, manual: async () => [] }
+    return createProvider({ id: 'acme', config, ...parts })
+  }
+
+  test.each([
+    ['openai', ['generate', 'edit', 'variation']],
+    ['gemini', ['generate', 'edit']],
+    ['xai', ['generate', 'edit']],
+    ['together', ['generate', 'edit']],
+    ['fireworks', ['generate', 'edit']],
+    ['fal', ['generate', 'edit']],
+    ['anthropic', undefined],
+  ])('%s makes images where it has them, beside all else', (preset, operations) => {
+    expect(providerOf({ preset, key: KEY }).images?.operations as unknown).toEqual(operations)
+  })
+
+  test('at an address of the operator’s own only what that address has is there, and found', async () => {
+    const vendor = startVendor(
+      said(200, {
+        models: [
+          { name: 'models/gemini-2.5-flash', supportedGenerationMethods: ['generateContent'] },
+          { name: 'models/gemini-2.5-flash-image', supportedGenerationMethods: ['generateContent'] },
+        ],
+      }),
+    )
+    started.push(vendor)
+    const provider = providerOf({ preset: 'gemini', key: KEY, base_url: `${vendor.origin}/v1beta` })
+    expect(provider.images).toBeUndefined()
+    expect(await provider.listModels?.(signal)).toEqual([{ model: 'gemini-2.5-flash' }])
+  })
+})

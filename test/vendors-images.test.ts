@@ -1,7 +1,11 @@
 /** OpenAI-shaped vendors of images, on loopback in their true shapes: whole, streamed, edited, refused, as tasks. */
 import { afterEach, describe, expect, test } from 'bun:test'
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { generateImage } from 'ai'
+import OpenAI, { toFile } from 'openai'
 import type { ProviderConfig } from '../src/config/schema.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
+import { openPort } from './kit/served.ts'
 import {
   type Answer,
   failure,
@@ -80,6 +84,14 @@ function file(base64: string, content_type: string): Answer {
   const head = `HTTP/1.1 200 OK\r\ncontent-type: ${content_type}\r\ncontent-length: ${bytes.length}\r\n\r\n`
   return raw(Buffer.concat([Buffer.from(head), bytes]))
 }
+
+const ports: { vendor: Vendor; close: () => Promise<void> }[] = []
+afterEach(async () => {
+  for (const { vendor, close } of ports.splice(0)) {
+    await close()
+    await vendor.stop()
+  }
+})
 
 describe('a generation', () => {
   test('of a GPT image model has its words and no others; its images, prompts and counts come back', async () => {
@@ -388,5 +400,163 @@ describe('a stream', () => {
     const config = { quirks: { image_stream: true } }
     const other = await open({ model: 'flux-1', config }, stream(named(...EVENTS)))
     expect((await streamed(other.house, { partial_images: 2 })).events).toHaveLength(3)
+  })
+})
+
+/** Orders it as a task, and waits for its end. */
+async function ordered(house: TestGateway, more: Json = {}, path = 'generations') {
+  const json = { model: 'v/m', prompt: 'A kite', async: true, ...more }
+  const taken = (await (await house.call(`/v1/images/${path}`, { json })).json()) as { data: { task_id: string } }
+  for (let turn = 0; turn < 400; turn++) {
+    await house.gateway.tasks.idle()
+    const answer = await house.call(`/v1/images/generations/${taken.data.task_id}`)
+    const { data } = (await answer.json()) as { data: { status: string; fail_code: string; outputs?: string[] } }
+    if (data.status === 'SUCCESS' || data.status === 'FAILURE') return data
+    house.clock.advance(1000)
+  }
+  throw new Error('it did not end')
+}
+
+describe('a task', () => {
+  test('of several images is ordered once, and its files are had by their links', async () => {
+    const { vendor, house } = await open({}, whole(made(PNG, JPEG)))
+    const { status, outputs = [] } = await ordered(house, { n: 2 })
+    expect([status, outputs.length, vendor.requests.length]).toEqual(['SUCCESS', 2, 1])
+    const files = await Promise.all(
+      outputs.map(async (url) => {
+        const { pathname, search } = new URL(url)
+        return Buffer.from(await (await house.call(`${pathname}${search}`)).bytes()).toString('base64')
+      }),
+    )
+    expect(files).toEqual([PNG, JPEG])
+  })
+
+  test('whose image lies at the vendor is copied from there', async () => {
+    const { vendor, house } = await open({ model: 'x' })
+    vendor.answer(whole({ data: [{ url: `${vendor.origin}/files/1.png` }] }), file(PNG, 'image/png'))
+    const { status, outputs = [] } = await ordered(house)
+    const { pathname, search } = new URL(outputs[0] ?? '')
+    expect(status).toBe('SUCCESS')
+    expect(Buffer.from(await (await house.call(`${pathname}${search}`)).bytes()).toString('base64')).toBe(PNG)
+  })
+
+  test('of an edit is a form', async () => {
+    const { vendor, house } = await open({}, whole(made(PNG)))
+    expect((await ordered(house, { image: [URI, URI], mask: URI }, 'edits')).status).toBe('SUCCESS')
+    const form = await formOf(vendor.requests[0])
+    expect([form.getAll('image[]').length, form.getAll('mask').length]).toEqual([2, 1])
+  })
+
+  test.each(REFUSALS.map(([what, answer, , , fail_code]) => [what, fail_code, answer] as const))(
+    'that is refused for %s fails with %s',
+    async (_, fail_code, answer) => {
+      const { vendor, house } = await open({}, answer)
+      expect(await ordered(house)).toMatchObject({ status: 'FAILURE', fail_code })
+      expect(vendor.requests).toHaveLength(1)
+    },
+  )
+
+  test('that is refused for the moment is ordered again', async () => {
+    const { vendor, house } = await open({}, failure(429, {}, { 'retry-after': '2' }), failure(503), whole(made(PNG)))
+    expect((await ordered(house)).status).toBe('SUCCESS')
+    expect(vendor.requests).toHaveLength(3)
+  })
+
+  test.each([
+    ['a connection that breaks', hangUp()],
+    ['a proxy that lost its patience', failure(504)],
+    ['an answer that cannot be read', whole('<html>')],
+  ])('is not ordered again after %s: nobody knows', async (_, answer) => {
+    const { vendor, house } = await open({}, answer)
+    expect(await ordered(house)).toMatchObject({ status: 'FAILURE', fail_code: 'submit_outcome_unknown' })
+    expect(vendor.requests).toHaveLength(1)
+  })
+
+  test('of a vendor that answers without an image has failed', async () => {
+    const { vendor, house } = await open({}, whole({ ...made(), data: [] }))
+    expect(await ordered(house)).toMatchObject({ status: 'FAILURE', fail_code: 'no_output' })
+    expect(vendor.requests).toHaveLength(1)
+  })
+
+  test.each([
+    ['content_policy_violation', { id: 'b', status: 'Request Moderated', result: null }],
+    ['generation_failed', { id: 'b', status: 'Error', result: null }],
+  ])('whose work has failed at the vendor fails with %s, and is not ordered again', async (fail_code, said) => {
+    const vendor = startVendor()
+    const house = await startGateway({
+      sandbox: false,
+      providers: { v: { kind: 'black-forest-labs', base_url: vendor.url, key: KEY } },
+      models: { 'v/m': { families: ['image-generation'], targets: [{ provider: 'v', model: 'flux-pro-1.1' }] } },
+    })
+    started.push({ vendor, house })
+    vendor.answer(whole({ id: 'b', polling_url: `${vendor.url}/get_result?id=b` }), whole(said))
+    expect(await ordered(house)).toMatchObject({ status: 'FAILURE', fail_code })
+    expect(vendor.requests).toHaveLength(2)
+  })
+})
+
+describe('the clients that people use', () => {
+  const clientsOf = async (...answers: Answer[]) => {
+    const vendor = startVendor(...answers)
+    const port = await openPort({
+      providers: {
+        v: { base_url: vendor.url, key: KEY },
+        g: { kind: 'google', base_url: `${vendor.origin}/v1beta`, key: KEY },
+      },
+      models: {
+        'v/gpt-image-2': {},
+        'g/gemini-2.5-flash-image': { families: ['image-generation'] },
+      },
+    })
+    ports.push({ vendor, close: port.close })
+    return {
+      vendor,
+      port,
+      openai: new OpenAI({ apiKey: port.token, baseURL: port.url, maxRetries: 0 }),
+      ai: createOpenAICompatible({ name: 'gatehouse', apiKey: port.token, baseURL: port.url }),
+    }
+  }
+
+  test('openai 7 generates, changes several images, and follows a stream', async () => {
+    const { vendor, openai } = await clientsOf(whole(made(PNG)), whole(made(JPEG)), stream(named(...EVENTS)))
+    const model = 'v/gpt-image-2'
+    const generated = await openai.images.generate({ model, prompt: 'A kite', quality: 'high', background: 'opaque' })
+    expect([generated.data?.[0]?.b64_json, generated.usage?.total_tokens]).toEqual([PNG, 107])
+    const image = await Promise.all(['a.png', 'b.png'].map((name) => toFile(bytesOf(PNG), name, { type: 'image/png' })))
+    const mask = await toFile(bytesOf(PNG), 'mask.png', { type: 'image/png' })
+    const edited = await openai.images.edit({ model, prompt: 'A kite', image, mask, input_fidelity: 'high' })
+    expect(edited.data?.[0]?.b64_json).toBe(JPEG)
+    const form = await formOf(vendor.requests[1])
+    expect([form.getAll('image[]').length, form.getAll('mask').length]).toEqual([2, 1])
+    const seen: string[] = []
+    for await (const event of await openai.images.generate({ model, prompt: 'x', stream: true, partial_images: 2 })) {
+      seen.push(`${event.type} ${event.b64_json}`)
+    }
+    expect(seen).toEqual([
+      `image_generation.partial_image ${PNG}`,
+      `image_generation.partial_image ${JPEG}`,
+      `image_generation.completed ${PNG}`,
+    ])
+  })
+
+  test('openai 7 hears a refusal in its own words', async () => {
+    const { openai } = await clientsOf(
+      failure(400, { message: 'rejected by the safety system', code: 'moderation_blocked' }),
+    )
+    const heard = await openai.images.generate({ model: 'v/gpt-image-2', prompt: 'x' }).catch((error: unknown) => error)
+    expect(heard).toMatchObject({ status: 400, code: 'content_policy_violation' })
+  })
+
+  test('ai 7 generates images of a vendor of another kind, and changes one', async () => {
+    const { vendor, ai } = await clientsOf()
+    vendor.otherwise(
+      whole({ candidates: [{ content: { parts: [{ inlineData: { mimeType: 'image/png', data: PNG } }] } }] }),
+    )
+    const model = ai.imageModel('g/gemini-2.5-flash-image')
+    const { images } = await generateImage({ model, prompt: 'A kite', n: 2, size: '1024x1024' })
+    expect(images.map(({ base64 }) => base64)).toEqual([PNG, PNG])
+    const edited = await generateImage({ model, prompt: { text: 'Green', images: [bytesOf(PNG)] } })
+    expect(edited.images).toHaveLength(1)
+    expect(JSON.stringify(vendor.requests[2]?.json())).toContain(PNG)
   })
 })

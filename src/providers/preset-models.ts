@@ -1,6 +1,6 @@
 /**
- * Models of chat and of embeddings of well-known vendors, so that a key alone is enough to be answered, also while the vendor's own list
- * cannot be had. What the vendor lists wins: these rows then only add what its list does not tell.
+ * Models of chat, embeddings and images of well-known vendors, so that a key alone is enough to be answered, also while
+ * the vendor's own list cannot be had. What the vendor lists wins: these rows then only add what its list does not tell.
  * Figures: models.dev, read 2026-11-21.
  */
 import type { ModelConfig, Range } from '../config/schema.ts'
@@ -92,6 +92,40 @@ const EMBEDDERS: Record<string, Record<string, { released: string; dimensions: R
   },
 }
 
+/** No seeds, and nothing that is told to be left out. */
+const GPT_IMAGE: NonNullable<ModelConfig['images']> = {
+  operations: ['generate', 'edit'],
+  n: 10,
+  images: 16,
+  negative_prompt: false,
+  seed: false,
+}
+const GEMINI_IMAGE: NonNullable<ModelConfig['images']> = {
+  operations: ['generate', 'edit'],
+  images: 14,
+  mask: false,
+  negative_prompt: false,
+}
+
+/** Names and days as the vendors' own client packages have them. */
+const PAINTERS: Record<string, Record<string, { released?: string; images: NonNullable<ModelConfig['images']> }>> = {
+  openai: {
+    'gpt-image-2.5-sunburst': { released: '2026-09-08', images: GPT_IMAGE },
+    'gpt-image-2.5-flare': { released: '2026-09-08', images: GPT_IMAGE },
+    'gpt-image-2': { released: '2026-04-21', images: GPT_IMAGE },
+  },
+  gemini: {
+    'gemini-3.1-flash-image-preview': { images: GEMINI_IMAGE },
+    'gemini-3-pro-image-preview': { images: GEMINI_IMAGE },
+    'gemini-2.5-flash-image': { images: GEMINI_IMAGE },
+  },
+  xai: {
+    'grok-imagine-image': {
+      images: { operations: ['generate', 'edit'], images: 3, mask: false, negative_prompt: false },
+    },
+  },
+}
+
 /** What is known of a preset's models, by the vendor's own names. */
 export function presetModels(preset: string): Record<string, Omit<ModelConfig, 'targets'>> {
   const chat = Object.entries(ROWS[preset] ?? {}).map(([model, facts]) => [model, configOf(facts)])
@@ -99,7 +133,11 @@ export function presetModels(preset: string): Record<string, Omit<ModelConfig, '
     model,
     { families: ['embeddings'], created: Date.parse(released) / 1000, embeddings },
   ])
-  return Object.fromEntries([...chat, ...embedders])
+  const painters = Object.entries(PAINTERS[preset] ?? {}).map(([model, { released, images }]) => [
+    model,
+    { families: ['image-generation'], ...(released ? { created: Date.parse(released) / 1000 } : {}), images },
+  ])
+  return Object.fromEntries([...chat, ...embedders, ...painters])
 }
 
 const configOf = ({ released, context, text_only }: Facts): Omit<ModelConfig, 'targets'> => ({

@@ -62,8 +62,18 @@ export function createProvider(parts: ProviderParts): Provider {
   const preset = Object.hasOwn(PRESETS, parts.config.preset ?? '') ? PRESETS[parts.config.preset ?? ''] : undefined
   const kind = parts.config.kind ?? preset?.kind ?? 'chatcompat'
   const provider = KINDS[kind](parts)
-  return preset && kind === (preset.kind ?? 'chatcompat') ? { ...provider, ...borrowed(preset, parts) } : provider
+  const whole =
+    preset && kind === (preset.kind ?? 'chatcompat') ? { ...provider, ...borrowed(preset, parts) } : provider
+  return whole.images || !whole.listModels ? whole : { ...whole, listModels: withoutImages(whole.listModels) }
 }
+
+type ListModels = NonNullable<Provider['listModels']>
+
+/** A vendor's list names models that only another of its interfaces serves. */
+const withoutImages =
+  (listModels: ListModels): ListModels =>
+  async (signal) =>
+    (await listModels(signal)).filter(({ families }) => !families?.includes('image-generation'))
 
 /** What the same vendor makes by another kind: at its own address there, so not where another one is configured. */
 function borrowed({ video, images, key_env }: Preset, parts: ProviderParts): Pick<Provider, 'video' | 'images'> {
