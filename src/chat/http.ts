@@ -29,12 +29,14 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     dialect.read ? dialect.read(body, context) : { request: dialect.parse(body), writer: dialect.writer }
   /** What cannot be put into the house's words may still pass to a vendor of the same dialect, as it is. */
   async function read(body: unknown, context: Context): Promise<Exchange & { sent: Sent | undefined }> {
-    const sent = (refusal?: GatewayError) =>
-      sentBy(dialect.relay, { family: dialect.family, body, request: context.request, refusal })
+    const sent = (refusal: GatewayError | undefined, relay = dialect.relay) =>
+      sentBy(relay, { family: dialect.family, body, request: context.request, refusal })
     try {
       const words = await readWords(body, context)
       // The vendor's bytes are server-sent events.
-      return { ...words, sent: words.framing ? undefined : sent() }
+      const passing = words.framing ? undefined : sent(words.refusal, words.relay)
+      if (words.refusal && !passing) throw words.refusal
+      return { ...words, sent: passing }
     } catch (thrown) {
       if (!(thrown instanceof GatewayError) || !dialect.relay?.outline) throw thrown
       const untranslated = sent(thrown)

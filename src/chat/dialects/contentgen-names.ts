@@ -66,5 +66,5 @@ function tidyList(list: unknown[], depth: number): unknown[] {
 const isAlone = (value: unknown): boolean =>
   typeof value === 'string' || (typeof value === 'object' && value !== null && !Array.isArray(value))
 
-const camelCase = (name: string): string =>
+export const camelCase = (name: string): string =>
   name.includes('_') ? name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) : name

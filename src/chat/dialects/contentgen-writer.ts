@@ -13,9 +13,11 @@ export type WriterOptions = {
   shows_thoughts: boolean
   /** `array`: the pieces of a stream are the items of one JSON array. */
   form: 'events' | 'array'
+  /** Whether events were told that were not written here. */
+  passed?: { readonly hasBegun: boolean }
 }
 
-export function createContentgenWriter({ head, shows_thoughts, form }: WriterOptions): AnswerWriter {
+export function createContentgenWriter({ head, shows_thoughts, form, passed }: WriterOptions): AnswerWriter {
   const candidates = new Map<number, Candidate>()
   const names = { modelVersion: head.model, responseId: head.id }
   let hasBegun = false
@@ -84,7 +86,7 @@ export function createContentgenWriter({ head, shows_thoughts, form }: WriterOpt
       return form === 'array' ? `${last}]\n` : last
     },
     fail(error) {
-      const isBlocked = !hasBegun && error.code === 'content_policy_violation'
+      const isBlocked = !hasBegun && !passed?.hasBegun && error.code === 'content_policy_violation'
       const last = piece(isBlocked ? blockedAnswer(error, head) : contentgenErrorBody(error))
       return form === 'array' ? `${last}]\n` : last
     },

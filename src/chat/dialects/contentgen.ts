@@ -12,6 +12,8 @@ import { inClientWords } from './contentgen-error.ts'
 import { fieldsOf } from './contentgen-fields.ts'
 import { historyOf, type Places, systemText } from './contentgen-history.ts'
 import { inOneSpelling } from './contentgen-names.ts'
+import { outlineOf } from './contentgen-outline.ts'
+import { contentgenRelay } from './contentgen-relay.ts'
 import { ContentgenAnswer, ContentgenRequest, CountTokensRequest } from './contentgen-schema.ts'
 import { toolsOf } from './contentgen-tools.ts'
 import { createContentgenWriter } from './contentgen-writer.ts'
@@ -52,21 +54,36 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
     },
     parse: (body) => parseContentgen(body, { model: '', places }),
     read(body, { params, request }) {
-      const asked = checkedRequest(body)
-      const made = requestOf(asked, { model: params.model ?? '', places })
+      const { made, shows_thoughts, refusal } = readOrOutlined(body, { model: params.model ?? '', places })
       const form = isStream && !isSse(request) ? 'array' : 'events'
-      // The house has no word for it, since it only says what is told.
-      const shows_thoughts = asked.generationConfig?.thinkingConfig?.includeThoughts === true
+      const passed = { hasBegun: false }
       return {
         request: isStream ? { ...made, stream: true } : made,
-        writer: (head) => createContentgenWriter({ head, shows_thoughts, form }),
+        writer: (head) => createContentgenWriter({ head, shows_thoughts, form, passed }),
         ...(form === 'array' ? { framing: ARRAY } : {}),
+        relay: contentgenRelay(passed),
+        ...(refusal ? { refusal } : {}),
       }
     },
     writer: (head) => createContentgenWriter({ head, shows_thoughts: false, form: 'events' }),
     writeError: contentgenErrorBody,
     errorSchema: ContentgenError,
     inClientWords: (error, request) => inClientWords(error, request, places),
+  }
+}
+
+type Read = { made: ChatRequest; shows_thoughts: boolean; refusal?: GatewayError }
+
+/** A request in the house's words, or its outline where only its own vendor can take it. */
+function readOrOutlined(body: unknown, options: ParseOptions & { model: string }): Read {
+  try {
+    const asked = checkedRequest(body)
+    // The house has no word for it, since it only says what is told.
+    const shows_thoughts = asked.generationConfig?.thinkingConfig?.includeThoughts === true
+    return { made: requestOf(asked, options), shows_thoughts }
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError)) throw thrown
+    return { made: outlineOf(body, options.model), shows_thoughts: false, refusal: thrown }
   }
 }
 

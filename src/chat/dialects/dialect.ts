@@ -28,8 +28,17 @@ export type AnswerWriter = {
   keep?(): Promise<void>
 }
 
-/** A request that was read, and who writes its answer. `framing`: of a stream that is no server-sent events. */
-export type Exchange = { request: ChatRequest; writer: Dialect['writer']; framing?: Framing }
+/** A request that was read, and who writes its answer. */
+export type Exchange = {
+  request: ChatRequest
+  writer: Dialect['writer']
+  /** Of a stream that is no server-sent events. */
+  framing?: Framing
+  /** How this one request may pass as bytes, in place of the dialect's own way. */
+  relay?: DialectRelay
+  /** Why it cannot be put into the house's words: `request` is its outline, and only `relay` can take it. */
+  refusal?: GatewayError
+}
 
 /** What the relay lane knows of one answer. */
 export type RelayParts = { head: AnswerHead; request: ChatRequest; writer: AnswerWriter; faults: RelayFaults }

@@ -12,6 +12,7 @@ import type { UpstreamAnswer } from '../transport-answer.ts'
 import { type AnswerReader, type ContentgenFaults, createAnswerReader } from './answer.ts'
 import { failureOf, refusalOf } from './error.ts'
 import { readModelPage, wantedModels } from './models.ts'
+import { createRelay } from './relay.ts'
 import { createBodyWriter, modelPath } from './request.ts'
 import type { ContentgenSettings } from './settings.ts'
 import { readEvents } from './stream.ts'
@@ -99,8 +100,11 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
     createAnswerReader({ fallback: fallbackOf(call), faults, one_call: call.request.parallel_tool_calls === false })
 
   async function askAnswer(call: ChatCall, signal: AbortSignal, stream: boolean): Promise<UpstreamAnswer> {
+    return askWith({ body: await write.answer(call, signal), call, stream }, signal)
+  }
+
+  function askWith({ body, call, stream }: { body: string; call: ChatCall; stream: boolean }, signal: AbortSignal) {
     const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
-    const body = await write.answer(call, signal)
     return ask({ path: `${addressOf(call.model)}:${method}`, body, call, stream }, signal)
   }
 
@@ -120,7 +124,10 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
   }
 
   async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
-    const answer = await askAnswer(call, signal, true)
+    yield* eventsIn(await askAnswer(call, signal, true), call)
+  }
+
+  async function* eventsIn(answer: UpstreamAnswer, call: ChatCall): AsyncGenerator<ChatChunk[]> {
     const faults = faultsOf(call.model)
     let complete = false
     try {
@@ -160,7 +167,9 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
     return wantedModels(found, settings.chat_models)
   }
 
-  return { id, kind: 'contentgen-compat', chat: { whole, chunks, countTokens }, listModels }
+  const chat = { whole, chunks, countTokens }
+  const relay = createRelay({ settings, ask: askWith, chunksIn: eventsIn, faultsOf })
+  return { id, kind: 'contentgen-compat', chat, ...(settings.relay ? { relay } : {}), listModels }
 }
 
 /** A model's place as a path, with nothing in it that could mean another one. */

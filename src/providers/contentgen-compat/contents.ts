@@ -18,7 +18,7 @@ type Contents = PartReader & {
 type Turn = Content & { kind: 'words' | 'results' | 'answer' }
 
 /** By the vendor's own words: a call that was made elsewhere, where it would otherwise miss its signature. */
-const UNSIGNED = 'skip_thought_signature_validator'
+export const UNSIGNED = 'skip_thought_signature_validator'
 
 /**
  * System messages are gathered in front. What one side says in several messages is one turn, but for the results of

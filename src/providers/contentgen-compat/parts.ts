@@ -39,10 +39,12 @@ function inlineOf(mimeType: string, data: string): Part {
 const VENDOR_ADDRESS =
   /^(gs:|https:\/\/([\w-]+\.)?(youtube\.com|youtu\.be|generativelanguage\.googleapis\.com|storage\.cloud\.google\.com)\/)/i
 
+export const isVendorAddress = (url: string): boolean => VENDOR_ADDRESS.test(url)
+
 export async function imageOf(url: string, param: string, { media, signal }: PartReader): Promise<Part> {
   const data = readDataUri(url)
   if (data) return inlineOf(data.type || 'image/png', data.data)
-  if (VENDOR_ADDRESS.test(url)) return linkOf(url, undefined)
+  if (isVendorAddress(url)) return linkOf(url, undefined)
   if (!/^https?:\/\//i.test(url)) throw wrongImage(param)
   if (!media) return linkOf(url, undefined)
   const { bytes, content_type } = await media.read(url, signal, param)

@@ -87,7 +87,7 @@ export function createBodyWriter(settings: ContentgenSettings, media: Media | un
 export const modelPath = (model: string): string => (model.includes('/') ? model : `models/${model}`)
 
 /** The operator's last word. `generationConfig.seed` means a member of a member. */
-function adapted(body: JsonRecord, { drop, rename }: ContentgenSettings['fields']): JsonRecord {
+export function adapted(body: JsonRecord, { drop, rename }: ContentgenSettings['fields']): JsonRecord {
   const place = (path: string): [JsonRecord, string] => {
     const [name = '', member] = path.split('.', 2)
     const inner = body[name]

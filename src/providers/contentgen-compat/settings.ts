@@ -7,6 +7,8 @@ export type ContentgenSettings = Omit<ChatcompatSettings, 'quirks'> & {
   rule: Partial<ModelRule>
   /** The vendor's cloud, which has the same words but for a few. */
   cloud: boolean
+  /** Answers to clients of its own dialect pass as they are. */
+  relay: boolean
 }
 
 const KEY_HEADER = 'x-goog-api-key'
@@ -22,7 +24,7 @@ export function contentgenSettings(parts: Parts): ContentgenSettings {
   const { id, environment } = parts
   // Without an address it is the vendor itself that is meant.
   const config = parts.config.preset || parts.config.base_url ? parts.config : { ...parts.config, preset: 'gemini' }
-  const { quirks: _, ...settings } = chatcompatSettings({ ...parts, config })
+  const { quirks, ...settings } = chatcompatSettings({ ...parts, config })
   const { key } = resolveProvider(id, config, environment)
   const { auth, rule } = optionsOf(id, config.options ?? {})
   const { authorization, ...headers } = settings.headers
@@ -36,6 +38,7 @@ export function contentgenSettings(parts: Parts): ContentgenSettings {
     base_url,
     headers,
     rule,
+    relay: quirks.relay,
     cloud: /\baiplatform\.googleapis\.com$/.test(new URL(base_url).hostname),
   }
 }

@@ -44,7 +44,7 @@ export async function* readEvents(
     if (!bytes) break
   }
   if (!reader.isFinished()) {
-    const said = errorAtEnd(tail)
+    const said = errorIn(Buffer.concat(tail).toString())
     if (said !== undefined) throw faults.inAnswer(said)
   }
   yield reader.end()
@@ -58,8 +58,7 @@ function kept(tail: Uint8Array[], bytes: Uint8Array): Uint8Array[] {
 }
 
 /** The vendor may break off with an error as bare JSON, perhaps in a list, instead of an event. */
-function errorAtEnd(tail: Uint8Array[]): unknown {
-  const text = Buffer.concat(tail).toString()
+export function errorIn(text: string): unknown {
   const start = text.search(/^[[{]/m) // a line that begins with JSON, where events begin with "data:"
   const payload = start === -1 ? undefined : parseJson(text.slice(start))
   const body: unknown = Array.isArray(payload) ? payload[0] : payload

@@ -1,0 +1,77 @@
+/** A contentgen vendor asked by a client that speaks as it does: its own body, but for what the house and the operator demand. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import type { ChatChunk } from '../../spec/chat-completion.ts'
+import type { ChatRequest } from '../../spec/chat-request.ts'
+import { isEventStream } from '../chatcompat/relay.ts'
+import type { ChatCall, RelayCall, RelayFaults, RelayProvider } from '../provider.ts'
+import type { UpstreamAnswer } from '../transport-answer.ts'
+import { UNSIGNED } from './contents.ts'
+import { type ModelRule, ruleOf } from './model-rules.ts'
+import { withOwn } from './own-options.ts'
+import { adapted } from './request.ts'
+import type { ContentgenSettings } from './settings.ts'
+
+type RelayParts = {
+  settings: ContentgenSettings
+  /** Sends a body and hands back an answer of status 2xx; everything else is thrown. */
+  ask(asked: { body: string; call: RelayCall; stream: boolean }, signal: AbortSignal): Promise<UpstreamAnswer>
+  /** The chunks of an answer to a request for a stream. */
+  chunksIn(answer: UpstreamAnswer, call: ChatCall): AsyncIterable<ChatChunk[]>
+  faultsOf(model: string): RelayFaults
+}
+
+export const createRelay = ({ settings, ask, chunksIn, faultsOf }: RelayParts): RelayProvider => ({
+  dialect: 'contentgen-compat',
+  async send(call, stream, signal) {
+    const answer = await ask({ body: JSON.stringify(relayedBody(call, settings)), call, stream }, signal)
+    if (stream && !(await isEventStream(answer))) return chunksIn(answer, call)
+    return { ...answer, faults: faultsOf(call.model) }
+  },
+})
+
+/** Where the model's row in the catalogue has a default for them. */
+const SAMPLING: { [member: string]: keyof ChatRequest } = { temperature: 'temperature', topP: 'top_p' }
+const PENALTIES: { [member: string]: keyof ChatRequest } = {
+  frequencyPenalty: 'frequency_penalty',
+  presencePenalty: 'presence_penalty',
+}
+
+/** The client's body for this vendor: the limits and defaults of the model's row, the operator's settings. */
+export function relayedBody({ model, body, request }: RelayCall, settings: ContentgenSettings): JsonRecord {
+  const rule = { ...ruleOf(model), ...settings.rule }
+  // The operator's last word may take members out of members: those are copies.
+  const relayed: JsonRecord = Object.fromEntries(
+    Object.entries(body).map(([name, value]) => [name, isRecord(value) ? { ...value } : value]),
+  )
+  const config: JsonRecord = isRecord(relayed.generationConfig) ? relayed.generationConfig : {}
+  if (request.max_tokens !== undefined) config.maxOutputTokens = request.max_tokens
+  for (const [member, field] of Object.entries({ ...SAMPLING, ...(rule.penalties ? PENALTIES : {}) })) {
+    if (request[field] !== undefined) config[member] ??= request[field]
+  }
+  if (Object.keys(config).length > 0) relayed.generationConfig = config
+  if (Array.isArray(relayed.contents)) relayed.contents = withSignatures(relayed.contents, rule)
+  const { contents: _, model: __, ...defaults } = settings.request_defaults
+  return adapted(withOwn(relayed, defaults), settings.fields)
+}
+
+/** Calls that were made elsewhere, in a model's turn without any signature: the newer models refuse them. */
+function withSignatures(contents: unknown[], { wants_signatures }: ModelRule): unknown[] {
+  if (!wants_signatures) return contents
+  let isSigned = false
+  return contents.map((content) => {
+    if (!isRecord(content) || content.role !== 'model' || !Array.isArray(content.parts)) {
+      isSigned = false
+      return content
+    }
+    const parts: unknown[] = content.parts
+    const call = isSigned ? -1 : parts.findIndex((part) => isRecord(part) && (part.functionCall ?? part.function_call))
+    const wants = call !== -1 && !parts.some(isWithSignature)
+    isSigned ||= wants || parts.some(isWithSignature)
+    if (!wants) return content
+    return { ...content, parts: parts.with(call, { ...(parts[call] as JsonRecord), thoughtSignature: UNSIGNED }) }
+  })
+}
+
+const isWithSignature = (part: unknown): boolean =>
+  isRecord(part) && Boolean(part.thoughtSignature ?? part.thought_signature)
