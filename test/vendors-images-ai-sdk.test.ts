@@ -1,5 +1,7 @@
 /** The vendors of images behind AI SDK packages, each against a loopback vendor that answers in the vendor's own shapes. */
 import { afterEach, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
@@ -1063,6 +1065,12 @@ describe('what differs between models and vendors', () => {
     expect([error.code, error.detail.taken]).toEqual(['bad_upstream_response', undefined])
     expect(vendor.requests).toHaveLength(1)
   })
+})
+
+test('the manual has a row for each of these kinds', () => {
+  const page = readFileSync(join(import.meta.dir, '../docs/manual/images.md'), 'utf8')
+  const rows = [...page.matchAll(/^\| `([a-z-]+)`[^|]*\| (?:ratio|size|as it is)/gm)].map(([, kind]) => kind)
+  expect(rows.sort()).toEqual(['chatcompat', ...CASES.map(({ kind }) => kind)].sort())
 })
 
 describe('a vendor that is known by its name', () => {

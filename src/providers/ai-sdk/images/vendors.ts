@@ -204,7 +204,7 @@ export const FIREWORKS_IMAGES: ImageVendor = {
 export const LUMA_IMAGES: ImageVendor = {
   kind: 'luma',
   home: 'https://api.lumalabs.ai/dream-machine/v1',
-  key_env: ['LUMAAI_API_KEY', 'LUMA_API_KEY'],
+  key_env: ['LUMAAI_API_KEY'],
   namespace: 'luma',
   load: async ({ key, fetch }) => (await import('@ai-sdk/luma')).createLuma({ apiKey: key, fetch }).image,
   shape: () => ({ by: 'ratio', among: ['1:1', '3:4', '4:3', '9:16', '16:9', '9:21', '21:9'] }),
