@@ -471,8 +471,8 @@ const BFL: Case = {
       taken: 'failed',
     },
     {
-      says: 'a question that is refused',
-      answers: [bflStarted('https://api.bfl.ai'), said(500, {})],
+      says: 'task that it does not know any more',
+      answers: [bflStarted('https://api.bfl.ai'), said(404, { status: 'Task not found' })],
       code: 'bad_upstream_response',
       taken: 'open',
     },
@@ -1057,6 +1057,35 @@ describe('what differs between models and vendors', () => {
     expect([error.code, error.detail.param, error.detail.taken]).toEqual(['invalid_value', 'metadata', 'no'])
     expect(error.message).toContain('guidanceScale')
     expect(vendor.requests).toHaveLength(0)
+  })
+
+  const QUICK = { request_defaults: { pollIntervalMillis: 1 } }
+
+  test.each([
+    ['BFL', BFL, bflStarted, bflReady],
+    [
+      'Replicate',
+      REPLICATE,
+      (origin: string) => said(201, prediction(origin, {})),
+      (origin: string) => said(200, prediction(origin, { status: 'succeeded', output: FILE })),
+    ],
+    ['Luma', LUMA, () => dream({}), () => dream({ state: 'completed', assets: { image: FILE } })],
+  ] as const)(
+    '%s is asked again where a question came to nothing, five times in a row',
+    async (_, given, begin, end) => {
+      const away = [said(500, {}), said(429, {}), said(502, {}), said(503, 'busy'), said(200, '<html>')]
+      const well = open(given, (origin) => [begin(origin), ...away, end(origin)], QUICK)
+      expect((await well.make({})).images).toEqual([{ url: FILE }])
+      expect(well.vendor.requests).toHaveLength(7)
+      const lost = open(given, (origin) => [begin(origin), ...away, said(500, {}), end(origin)], QUICK)
+      expect(takenOf(await lost.fail({}))).toBe('open')
+      expect(lost.vendor.requests).toHaveLength(7)
+    },
+  )
+
+  test('a field whose word the package does not know is named as the caller knows it', async () => {
+    const { fail } = open(FAL, () => [])
+    expect((await fail({ output_format: 'webp' })).detail).toMatchObject({ param: 'output_format', taken: 'no' })
   })
 
   test('an answer that names an address of others to ask is not followed with the key', async () => {

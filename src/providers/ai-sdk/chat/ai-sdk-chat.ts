@@ -25,6 +25,8 @@ const UNUSED_KEY = 'gatehouse-has-no-key'
 const CHAT_MODELS = {
   include: ['*'],
   exclude: ['*embed*', '*whisper*', '*tts*', '*rerank*', '*moderation*', '*transcribe*', '*image*', '*video*', '*ocr*'],
+  // Where the same provider makes them: elsewhere they are left out again.
+  others: ['image-generation' as const],
 }
 
 /** Throws an Error that names the provider when its configuration cannot work. */

@@ -94,7 +94,7 @@ export function aiSdkImages(parts: AiSdkParts, vendor: ImageVendor): Required<Pi
   const make: ImageProvider['make'] = async (call, signal) => {
     const { model, request } = call
     const wanted = await wantedImages({ order: request, vendor, model, config, upstream: id, media, signal })
-    const most = await mostOf(model)
+    const most = vendor.most?.(model) ?? (await mostOf(model))
     const shares: number[] = []
     for (let left = request.n; left > 0; left -= most) shares.push(Math.min(left, most))
     const settled: PromiseSettledResult<Made>[] = []

@@ -64,30 +64,33 @@ export function createImageFaults({ provider, vendor, secrets, clock }: FaultPar
         cause: nameOf(thrown),
       }),
     unsent(thrown) {
-      const faults = faultsIn(thrown)
-      if (faults === undefined) {
+      const issues = issuesIn(thrown)
+      if (issues === undefined) {
         return new GatewayError('internal_error', `The request for "${provider}" could not be written.`, {
           taken: 'no',
           cause: nameOf(thrown),
         })
       }
-      const param = 'metadata'
-      return new GatewayError('invalid_value', `"metadata.${vendor.kind}" was not understood: ${faults}.`, {
-        param,
-        taken: 'no',
-      })
+      const [first] = issues
+      const field = Object.entries(vendor.options ?? {}).find(([, option]) => option === first?.path)?.[0]
+      const faults = issues.map(({ path, message }) => `${path}: ${message}`).join('; ') || 'its members do not fit'
+      return new GatewayError(
+        field === undefined ? 'invalid_value' : 'unsupported_value',
+        `${field === undefined ? `"metadata.${vendor.kind}"` : `"${field}"`} was not understood: ${faults.slice(0, 300)}.`,
+        { param: field ?? 'metadata', taken: 'no' },
+      )
     },
   }
 }
 
 const nameOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : typeof thrown)
 
-/** The names of the members at fault; their values may be large or private. */
-function faultsIn(thrown: unknown): string | undefined {
+/** The names of the members at fault, as the package's schema of its options has them; their values may be private. */
+function issuesIn(thrown: unknown): { path: string; message: string }[] | undefined {
   const cause = thrown instanceof Error && isRecord(thrown.cause) ? (thrown.cause.cause ?? thrown.cause) : undefined
   if (!isRecord(cause) || !Array.isArray(cause.issues)) return undefined
-  const faults = cause.issues
-    .filter(isRecord)
-    .map(({ path, message }) => `${Array.isArray(path) ? path.join('.') : ''}: ${message}`)
-  return (faults.join('; ') || 'its members do not fit together').slice(0, 300)
+  return cause.issues.filter(isRecord).map(({ path, message }) => ({
+    path: Array.isArray(path) ? path.join('.') : '',
+    message: String(message),
+  }))
 }

@@ -1,6 +1,7 @@
 /** What the one adapter for images behind AI SDK packages must know of a vendor: a row of data and a few small functions. */
 import type { ImageModelV4CallOptions, JSONObject, SharedV4Warning } from '@ai-sdk/provider'
 import type { ProviderKind } from '../../../config/schema.ts'
+import type { JsonRecord } from '../../../kit/json.ts'
 import type { ImageOperation, ImageOrder, ImageUsage } from '../../../spec/image-request.ts'
 import type { FailCode } from '../../../spec/task.ts'
 import type { Judge } from '../../order-refusal.ts'
@@ -87,6 +88,10 @@ export type ImageVendor = {
   /** Default: generate and edit. */
   operations?: readonly ImageOperation[]
   shape(model: string): Shape
+  /** How many images one call makes, where the package's own word is not to be believed. */
+  most?(model: string): number
+  /** The answer, after that to its order, by which its package waits a little and asks again. */
+  waits?(receipt: JsonRecord): JsonRecord
   edits(model: string): Edits
   /** Pictures go to the package by their address or as bytes; as bytes only; or by their address only. */
   media: 'address or bytes' | 'bytes' | 'address'

@@ -116,6 +116,8 @@ export const REPLICATE_IMAGES: ImageVendor = {
   media: 'address or bytes',
   options: { negative_prompt: 'negative_prompt', output_format: 'output_format', quality: 'quality' },
   hasSeed: true,
+  most: () => 1,
+  waits: (receipt) => ({ ...receipt, status: 'processing' }),
   write: ({ output_format }) => ({
     maxPollAttempts: POLL_ATTEMPTS,
     ...(output_format === 'jpeg' ? { output_format: 'jpg' } : {}),
@@ -163,6 +165,7 @@ export const BLACK_FOREST_LABS_IMAGES: ImageVendor = {
   media: 'address or bytes',
   options: { output_format: 'outputFormat' },
   hasSeed: true,
+  waits: () => ({ status: 'Pending' }),
   ...(BLACK_FOREST_LABS.judge ? { judge: BLACK_FOREST_LABS.judge } : {}),
   read: readBfl,
 }
@@ -177,6 +180,7 @@ export const FIREWORKS_IMAGES: ImageVendor = {
   namespace: 'fireworks',
   load: async ({ key, fetch }) => (await import('@ai-sdk/fireworks')).createFireworks({ apiKey: key, fetch }).image,
   asks: /\/get_result$/,
+  waits: () => ({ id: '', status: 'Pending', result: null }),
   shape: (model) => (fits(model, FIREWORKS_BY_SIZE) ? { by: 'size' } : { by: 'ratio', among: FLUX_RATIOS }),
   edits: (model) => ({ most: fits(model, ['*kontext*']) ? 1 : 0 }),
   // It gives JSON where nothing else is asked for, and a bare file by this.
@@ -210,6 +214,7 @@ export const LUMA_IMAGES: ImageVendor = {
   shape: () => ({ by: 'ratio', among: ['1:1', '3:4', '4:3', '9:16', '16:9', '9:21', '21:9'] }),
   edits: () => ({ most: 4 }),
   media: 'address',
+  waits: (receipt) => receipt,
   options: { output_format: 'format' },
   write: ({ images = [], output_format }) => ({
     maxPollAttempts: POLL_ATTEMPTS,

@@ -35,7 +35,7 @@ const COVERED: { [field in keyof ImageOrder]?: string[] } = {
   images: ['image', 'images', 'imageurl', 'inputimage', 'modifyimage'],
   mask: ['mask', 'maskurl', 'maskimage'],
 }
-/** Decided elsewhere, or by which the package would be told to wait and to call back. */
+/** Not the caller's: decided elsewhere, or by which the package would be told to wait and to call back. */
 const NEVER = [
   'model',
   'n',
@@ -74,7 +74,8 @@ export async function wantedImages(parts: WantedParts): Promise<WantedImages> {
     delete (order as JsonRecord)[field]
   }
   refuseLost(order, vendor, { model, upstream })
-  const extras: JsonRecord = { ...config.request_defaults, ...own(order.metadata, vendor) }
+  const asked = Object.entries(own(order.metadata, vendor)).filter(([name]) => !NEVER.includes(plain(name)))
+  const extras: JsonRecord = { ...config.request_defaults, ...Object.fromEntries(asked) }
   for (const name of Object.keys(extras)) if (isCovered(name, whole)) delete extras[name]
   const named = `The model "${model}" of "${upstream}"`
   const { size, aspectRatio, options } = shapeOf(order, vendor.shape(model), named)
@@ -150,7 +151,6 @@ async function fileOf(field: Field, value: string, parts: WantedParts): Promise<
 const plain = (name: string) => name.replaceAll('_', '').toLowerCase()
 
 function isCovered(name: string, order: ImageOrder): boolean {
-  if (NEVER.includes(plain(name))) return true
   return Object.entries(COVERED).some(
     ([field, names]) => order[field as keyof ImageOrder] !== undefined && names.includes(plain(name)),
   )
