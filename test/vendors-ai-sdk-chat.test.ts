@@ -326,7 +326,12 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
     }
   })
 
-  test.skipIf(!hasTools)('a tool is called, whole and streamed', async () => {
+  test(hasTools ? 'a tool is called, whole and streamed' : 'tools are refused by name', async () => {
+    if (!hasTools) {
+      const { provider } = open(given)
+      const refused = wholeOf(provider, callOf(given, { tools: LOOK }))
+      return expect(refused).rejects.toMatchObject({ code: 'unsupported_parameter', detail: { param: 'tools' } })
+    }
     const { vendor, provider } = open(
       given,
       whole(fixture(kind, 'tool.json')),
