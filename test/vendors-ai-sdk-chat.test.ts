@@ -6,7 +6,7 @@ import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
 import { createLog } from '../src/kit/log.ts'
 import type { Media } from '../src/providers/media.ts'
-import type { ChatCall, Provider } from '../src/providers/provider.ts'
+import type { ChatCall, DiscoveredModel, Provider } from '../src/providers/provider.ts'
 import { createProvider } from '../src/providers/registry.ts'
 import { createTransport } from '../src/providers/transport.ts'
 import type { ChatChunk, ChatCompletion } from '../src/spec/chat-completion.ts'
@@ -920,7 +920,8 @@ describe('who we are at a vendor', () => {
     for (const kind of ['mistral', 'groq', 'deepinfra', 'xai', 'deepseek', 'alibaba'] as const) {
       const given = caseOf(kind)
       const { vendor, provider } = open(given, whole(list), whole({ error: 'no' }, { status: 401 }), whole('<html>'))
-      expect(await provider.listModels?.(NEVER)).toEqual([{ model: 'b', created: 7 }])
+      const drawn = kind === 'xai' ? [{ model: 'a', families: ['image-generation'] }] : [] // it makes those too
+      expect(await provider.listModels?.(NEVER)).toEqual([...drawn, { model: 'b', created: 7 }] as DiscoveredModel[])
       const base = kind === 'deepinfra' ? '/v1/openai' : given.base
       expect([vendor.requests[0]?.path, vendor.requests[0]?.headers.authorization]).toEqual([
         `${base}/models`,
