@@ -1083,6 +1083,12 @@ describe('what differs between models and vendors', () => {
     },
   )
 
+  test('a model that Google serves by another interface is refused before anything is sent', async () => {
+    const { vendor, fail } = open(GOOGLE, () => [])
+    const { code, detail } = await fail({}, 'imagen-4.0-generate-001')
+    expect([code, detail.param, vendor.requests.length]).toEqual(['unsupported_parameter', 'model', 0])
+  })
+
   test('a field whose word the package does not know is named as the caller knows it', async () => {
     const { fail } = open(FAL, () => [])
     expect((await fail({ output_format: 'webp' })).detail).toMatchObject({ param: 'output_format', taken: 'no' })

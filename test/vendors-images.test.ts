@@ -375,6 +375,21 @@ describe('a stream', () => {
     })
   }
 
+  test('of two images ends with the second', async () => {
+    const events = [partial(PNG, 0), completed(PNG), completed(JPEG)]
+    const { house } = await open({}, stream(named(...events), { hangAfter: events.length }))
+    const { events: heard } = await streamed(house, { n: 2 })
+    expect(heard.map(({ type, b64_json }) => [type, b64_json]).slice(-2)).toEqual([
+      ['image_generation.completed', PNG],
+      ['image_generation.completed', JPEG],
+    ])
+  })
+
+  test('of two images, of which one was kept, is the other', async () => {
+    const { house } = await open({}, stream(named(completed(PNG))))
+    expect((await streamed(house, { n: 2 })).events.map(({ type }) => type)).toEqual(['image_generation.completed'])
+  })
+
   test('that says no more after its image is at its end', async () => {
     const { house } = await open({}, stream(named(...EVENTS), { hangAfter: EVENTS.length }))
     expect((await streamed(house, { partial_images: 2 })).events.at(-1)?.type).toBe('image_generation.completed')

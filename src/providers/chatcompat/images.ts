@@ -26,7 +26,7 @@ const PATHS: Record<ImageOperation, string> = {
   variation: '/images/variations',
 }
 /** Ten images of 4K in base64. */
-const MAX_ANSWER_BYTES = 512 * 1024 * 1024
+const MAX_ANSWER_BYTES = 256 * 1024 * 1024
 
 export function createCompatImages({ id, settings, transport, clock, log, media }: ImageParts): ImageProvider {
   const { base_url, headers, timeouts, secrets, fields, quirks } = settings

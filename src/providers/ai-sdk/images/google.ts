@@ -14,7 +14,8 @@ const SHAPE: Shape = {
   among: ['1:1', '2:3', '3:2', '3:4', '4:3', '4:5', '5:4', '9:16', '16:9', '21:9', '1:8', '8:1', '1:4', '4:1'],
 }
 
-const COMMON: Pick<ImageVendor, 'shape' | 'edits' | 'media' | 'hasSeed' | 'judge' | 'read'> = {
+const COMMON: Pick<ImageVendor, 'only' | 'shape' | 'edits' | 'media' | 'hasSeed' | 'judge' | 'read'> = {
+  only: { models: /^gemini-/, named: 'begin with "gemini-"' },
   shape: () => SHAPE,
   edits: () => ({ most: 14 }),
   media: 'bytes',

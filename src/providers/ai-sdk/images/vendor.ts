@@ -85,6 +85,8 @@ export type ImageVendor = {
   namespace: string
   /** The package, loaded at the first use, and what it makes of a model's name. */
   load(at: { key: string; fetch: PackageFetch }): Promise<MakeImageModel>
+  /** Which models its package asks for images, and how their names are told from others. */
+  only?: { models: RegExp; named: string }
   /** Default: generate and edit. */
   operations?: readonly ImageOperation[]
   shape(model: string): Shape

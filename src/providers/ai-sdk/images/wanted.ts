@@ -102,6 +102,10 @@ export async function wantedImages(parts: WantedParts): Promise<WantedImages> {
 function refuseLost(order: ImageOrder, vendor: ImageVendor, { model, upstream }: { model: string; upstream: string }) {
   const refuse = (param: string, why: string) =>
     new GatewayError('unsupported_parameter', `The model "${model}" of "${upstream}" ${why}.`, { param, taken: 'no' })
+  const { only } = vendor
+  if (only && !only.models.test(model)) {
+    throw refuse('model', `makes no images by this interface: names of models that do ${only.named}`)
+  }
   for (const field of MEANINGFUL) {
     if (order[field] === undefined || order[field] === '' || vendor.options?.[field]) continue
     throw refuse(field, `cannot honour "${field}". Leave it out, or choose another model`)
