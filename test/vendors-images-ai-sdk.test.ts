@@ -572,7 +572,7 @@ const FIREWORKS: Case = {
       body: { prompt: 'A kite', aspect_ratio: '16:9', seed: 7, samples: 1, num_inference_steps: 4 },
     },
   ],
-  answers: () => [file(PNG, 'image/png')],
+  answers: () => [said(200, { id: 'f1', base64: [URI], finishReason: 'SUCCESS', seed: 7 })],
   made: [{ base64: PNG }],
   refuses: [
     [{ operation: 'edit', images: [URI] }, 'image'],
@@ -1013,9 +1013,14 @@ describe('what differs between models and vendors', () => {
     expect(vendor.requests[0]?.json()).toEqual({ prompt: 'A kite', samples: 1, input_image: URI })
   })
 
-  test('Fireworks’ JSON is read too', async () => {
-    const { make } = open(FIREWORKS, () => [said(200, { base64: [PNG], finishReason: 'SUCCESS', seed: 1 })])
+  test('Fireworks is asked for JSON; a bare file and the list of its older models are read too', async () => {
+    const { vendor, make } = open(FIREWORKS, () => [
+      file(PNG, 'image/png'),
+      said(200, [{ base64: PNG, finishReason: 'SUCCESS', seed: 1 }]),
+    ])
     expect((await make({})).images).toEqual([{ base64: PNG }])
+    expect((await make({}, 'accounts/fireworks/models/playground-v2-1024px-aesthetic')).images).toHaveLength(1)
+    expect(vendor.requests.map(({ headers }) => headers.accept)).toEqual(['application/json', 'application/json'])
   })
 
   test('a variation is Bedrock’s, without a prompt', async () => {

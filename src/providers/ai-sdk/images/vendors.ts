@@ -183,8 +183,8 @@ export const FIREWORKS_IMAGES: ImageVendor = {
   waits: () => ({ id: '', status: 'Pending', result: null }),
   shape: (model) => (fits(model, FIREWORKS_BY_SIZE) ? { by: 'size' } : { by: 'ratio', among: FLUX_RATIOS }),
   edits: (model) => ({ most: fits(model, ['*kontext*']) ? 1 : 0 }),
-  // It gives JSON where nothing else is asked for, and a bare file by this.
-  send: (request) => ({ ...request, headers: { accept: 'image/jpeg, application/json', ...request.headers } }),
+  // A bare file, which is what it gives otherwise, cannot say that its filter kept the image.
+  send: (request) => ({ ...request, headers: { ...request.headers, accept: 'application/json' } }),
   media: 'bytes',
   options: { output_format: 'output_format' },
   hasSeed: true,
