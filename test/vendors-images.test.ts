@@ -9,6 +9,7 @@ import { openPort } from './kit/served.ts'
 import {
   type Answer,
   failure,
+  hang,
   hangUp,
   raw,
   startVendor,
@@ -415,6 +416,28 @@ describe('a stream', () => {
     const config = { quirks: { image_stream: true } }
     const other = await open({ model: 'flux-1', config }, stream(named(...EVENTS)))
     expect((await streamed(other.house, { partial_images: 2 })).events).toHaveLength(3)
+  })
+})
+
+describe('a client that leaves', () => {
+  test.each([
+    ['before the answer', [hang()], {}],
+    ['within a stream', [stream(named(...EVENTS), { hangAfter: 1 })], { stream: true, partial_images: 2 }],
+  ])('%s ends the connection to the vendor', async (_, answers, more) => {
+    const { vendor, house } = await open({}, ...answers)
+    const leaving = new AbortController()
+    const json = { model: 'v/m', prompt: 'A kite', ...more }
+    const asked = house.call('/v1/images/generations', { json, signal: leaving.signal })
+    if ('stream' in more) {
+      const reader = (await asked).body?.getReader()
+      expect(new TextDecoder().decode((await reader?.read())?.value)).toContain('partial_image')
+      await reader?.cancel()
+    } else {
+      await vendor.request()
+      leaving.abort()
+      await asked.catch(() => {})
+    }
+    expect((await vendor.aborted).path).toBe('/v1/images/generations')
   })
 })
 
