@@ -1,8 +1,16 @@
 /** What all adapters of chat models do with the members of an answer. */
+import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
+import type { ChatCall } from './provider.ts'
 
 /** Stands in for what a vendor leaves out of its answer. */
 export type Fallback = { id: string; model: string; created: number }
+
+export const fallbackOf = (prefix: string, { request_id, model }: ChatCall, clock: Clock): Fallback => ({
+  id: `${prefix}${request_id}`,
+  model,
+  created: unixSeconds(clock),
+})
 
 /** Members whose text says nothing: vendors write a missing id or name in these ways. */
 export const namedText = (value: unknown): string | undefined =>

@@ -1,10 +1,10 @@
-/** An answer that comes as events with names, read to its true end. */
+/** An answer that comes as events, read to its true end. */
 
 import { isRecord, type JsonRecord, parseJson } from '../kit/json.ts'
-import { createSseParser, type SseEvent, SseTooLong } from '../kit/sse.ts'
+import { createSseParser, type SseEvent, type SseParser, SseTooLong } from '../kit/sse.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { Faults } from './chatcompat/reading.ts'
+import type { Faults } from './provider.ts'
 import { holdsError } from './refusal.ts'
 import type { UpstreamAnswer } from './transport-answer.ts'
 
@@ -25,10 +25,9 @@ export async function* readEvents(
   reader: EventReader,
   faults: Faults,
 ): AsyncGenerator<ChatChunk[]> {
-  const parser = createSseParser()
+  const next = createEventSource({ answer, faults, isFinished: reader.isFinished })
   for (;;) {
-    const bytes = await readOn(answer, reader.isFinished)
-    const events = bytes ? push(parser, bytes, faults) : parser.end()
+    const { bytes, events } = await next()
     const chunks: ChatChunk[] = []
     let failure: GatewayError | undefined
     for (const event of events) {
@@ -46,8 +45,40 @@ export async function* readEvents(
   if (!reader.isFinished()) throw faults.cut()
 }
 
+type SourceParts = {
+  answer: UpstreamAnswer
+  faults: Faults
+  /** Whether the vendor has said why it ended: then a connection that breaks or goes silent is an end like another. */
+  isFinished?: () => boolean
+  /** How many characters an event may have, where not as many as usual. */
+  limit?: number
+}
+
+/** The events of one read at a time; without bytes those are the last. */
+export function createEventSource({ answer, faults, isFinished = () => false, limit }: SourceParts) {
+  const parser = createSseParser(limit)
+  return async (): Promise<{ bytes: Uint8Array | undefined; events: SseEvent[] }> => {
+    const bytes = await readOn(answer, isFinished)
+    return { bytes, events: bytes ? eventsIn(parser, bytes, faults) : parser.end() }
+  }
+}
+
+async function readOn(answer: UpstreamAnswer, isFinished: () => boolean): Promise<Uint8Array | undefined> {
+  try {
+    return await answer.read()
+  } catch (error) {
+    const isLost = error instanceof GatewayError && (error.code === 'upstream_cut' || error.code === 'upstream_timeout')
+    if (isLost && isFinished()) return undefined
+    throw error
+  }
+}
+
 /** What an event holds: an object, or the error that it is; nothing for what is passed over. */
-function payloadOf({ event, data }: SseEvent, faults: Faults, atEnd: boolean): JsonRecord | GatewayError | undefined {
+export function payloadOf(
+  { event, data }: SseEvent,
+  faults: Faults,
+  atEnd: boolean,
+): JsonRecord | GatewayError | undefined {
   // Imitators end as other vendors do, and keep connections alive with nothing.
   if (data === '' || data.trim() === '[DONE]') return undefined
   const payload = parseJson(data)
@@ -60,18 +91,7 @@ function payloadOf({ event, data }: SseEvent, faults: Faults, atEnd: boolean): J
   return payload.type === undefined ? { ...payload, type: event } : payload
 }
 
-/** The next bytes. Once the vendor has said why it ended, a connection that breaks is an end like another. */
-async function readOn(answer: UpstreamAnswer, isFinished: () => boolean): Promise<Uint8Array | undefined> {
-  try {
-    return await answer.read()
-  } catch (error) {
-    const isLost = error instanceof GatewayError && (error.code === 'upstream_cut' || error.code === 'upstream_timeout')
-    if (isLost && isFinished()) return undefined
-    throw error
-  }
-}
-
-function push(parser: ReturnType<typeof createSseParser>, bytes: Uint8Array, faults: Faults): SseEvent[] {
+export function eventsIn(parser: SseParser, bytes: Uint8Array, faults: Faults): SseEvent[] {
   try {
     return parser.push(bytes)
   } catch (thrown) {

@@ -14,6 +14,35 @@ type Patterns = {
   others?: readonly OtherFamily[]
 }
 
+/** A list that comes in pages. */
+export type ModelPage = {
+  models: DiscoveredModel[]
+  /** What to ask the next page with. */
+  next: string | undefined
+}
+
+/** Vendors have some hundred models, and give a thousand a page. */
+const MAX_PAGES = 20
+
+/** The wanted models of all pages, each once, by name. */
+export async function readPages(
+  ask: (from: string | undefined) => Promise<ModelPage>,
+  patterns: Patterns,
+): Promise<DiscoveredModel[]> {
+  const found = new Map<string, DiscoveredModel>()
+  let from: string | undefined
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
+    const { models, next } = await ask(from)
+    for (const one of models) if (one.families || isWanted(one.model, patterns)) found.set(one.model, one)
+    if (next === undefined || next === from) break
+    from = next
+  }
+  return byName(found)
+}
+
+const byName = (found: Map<string, DiscoveredModel>): DiscoveredModel[] =>
+  [...found.values()].sort((left, right) => (left.model < right.model ? -1 : 1))
+
 /** `{data:[..]}` or a bare list; undefined for anything else. Sorted by name, each once. */
 export function readModelList(payload: unknown, patterns: Patterns): DiscoveredModel[] | undefined {
   const list = Array.isArray(payload) ? payload : isRecord(payload) ? (payload.data ?? payload.models) : undefined
@@ -29,7 +58,7 @@ export function readModelList(payload: unknown, patterns: Patterns): DiscoveredM
     const created = Number.isInteger(item.created) && Number(item.created) > 0 ? { created: Number(item.created) } : {}
     found.set(model, { model, ...created, ...(other ? { families: [other] } : {}) })
   }
-  return [...found.values()].sort((left, right) => (left.model < right.model ? -1 : 1))
+  return byName(found)
 }
 
 function isWanted(model: string, { include, exclude }: Patterns): boolean {

@@ -6,7 +6,7 @@ import type { FailCode, Json } from '../spec/task.ts'
 import { type Judge, refused } from './order-refusal.ts'
 import type { TaskProgress } from './provider.ts'
 import { scrub } from './refusal.ts'
-import { type ChatcompatSettings, settingsOf } from './settings.ts'
+import { type ProviderSettings, settingsOf } from './settings.ts'
 import type { VendorParts } from './vendor-parts.ts'
 
 /** How one vendor differs. */
@@ -125,7 +125,7 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
   }
 }
 
-function settingsWith(parts: VendorParts, { base_url, key_env }: Dialect): ChatcompatSettings {
+function settingsWith(parts: VendorParts, { base_url, key_env }: Dialect): ProviderSettings {
   const { id, config, environment } = parts
   const key = config.key ?? (key_env === undefined ? undefined : environment?.[key_env])
   // Behind an address of the operator's own, somebody else may add the key.

@@ -182,16 +182,18 @@ export type RelayAnswer = {
   /** Done with it: `release` where it came to its end, else `drop`. */
   release(): void
   drop(): void
-  faults: RelayFaults
+  faults: Faults
 }
 
 /** What may be wrong with an answer, in the house's words: with the provider's name and without its secrets. */
-export type RelayFaults = {
+export type Faults = {
   /** The vendor said an error where an answer was expected; `payload` is what it said. */
   inAnswer(payload: unknown): GatewayError
-  notUnderstood(what: string): GatewayError
+  notUnderstood(what: string, upstream_status?: number): GatewayError
   cut(): GatewayError
 }
+
+export type RelayFaults = Faults
 
 export type RelayProvider = {
   dialect: Dialect

@@ -1,11 +1,11 @@
-/** One OpenAI-shaped provider as it is spoken to: the operator's configuration on top of a preset, nothing left open. */
+/** One provider as it is spoken to: the operator's configuration on top of a preset, nothing left open. */
 import type { Quirks } from '../config/quirks.ts'
 import type { ProviderConfig, Timeouts } from '../config/schema.ts'
 import type { InputTypeWords } from './input-type.ts'
 import type { OtherFamily } from './model-list.ts'
 import { PRESETS, type Preset } from './presets.ts'
 
-export type ChatcompatSettings = {
+export type ProviderSettings = {
   /** Without a trailing slash and without credentials. */
   base_url: string
   /** Sent with every request, names in lower case; holds the key. */
@@ -74,7 +74,7 @@ export function resolveProvider(id: string, config: ProviderConfig, environment:
 type SettingsParts = { id: string; config: ProviderConfig; timeouts: Required<Timeouts>; environment?: Environment }
 
 /** Everything an adapter needs, checked. Throws an Error that names the provider and says what would be right. */
-export function settingsOf({ id, config, timeouts, environment }: SettingsParts): ChatcompatSettings {
+export function settingsOf({ id, config, timeouts, environment }: SettingsParts): ProviderSettings {
   const resolved = resolveProvider(id, config, environment)
   const preset = presetOf(id, config)
   const { address, authorization, secrets } = addressOf(id, resolved.base_url)

@@ -2,7 +2,7 @@
 import type { TSchema } from 'typebox'
 import type { Context, Operation } from '../../http/context.ts'
 import type { Framing } from '../../http/event-stream.ts'
-import type { RelayFaults } from '../../providers/provider.ts'
+import type { Faults } from '../../providers/provider.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
@@ -41,7 +41,7 @@ export type Exchange = {
 }
 
 /** What the relay lane knows of one answer. */
-export type RelayParts = { head: AnswerHead; request: ChatRequest; writer: AnswerWriter; faults: RelayFaults }
+export type RelayParts = { head: AnswerHead; request: ChatRequest; writer: AnswerWriter; faults: Faults }
 
 /** What came of some bytes of the vendor's. */
 export type RelayStep = {

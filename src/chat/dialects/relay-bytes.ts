@@ -1,6 +1,6 @@
 /** What passes unread is kept as text of one sign a byte (latin1): searched as text, and every byte comes out as it went in. */
 import { type createSseBlocks, SseTooLong } from '../../kit/sse.ts'
-import type { RelayFaults } from '../../providers/provider.ts'
+import type { Faults } from '../../providers/provider.ts'
 import type { RelayStep } from './dialect.ts'
 
 /** Such text as what it says. */
@@ -30,7 +30,7 @@ export function escapeLineEnds(events: string): string {
 }
 
 /** The whole events in some bytes. Throws where one is too long. */
-export function pushed(blocks: ReturnType<typeof createSseBlocks>, bytes: Uint8Array, faults: RelayFaults): string {
+export function pushed(blocks: ReturnType<typeof createSseBlocks>, bytes: Uint8Array, faults: Faults): string {
   try {
     return blocks.push(bytes)
   } catch (thrown) {

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { createSseParser } from '../../kit/sse.ts'
 import { readStream } from '../../providers/chatcompat/reading.ts'
-import type { RelayFaults } from '../../providers/provider.ts'
+import type { Faults } from '../../providers/provider.ts'
 import type { UpstreamAnswer } from '../../providers/transport-answer.ts'
 import type { ChatChunk } from '../../spec/chat-completion.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
@@ -17,7 +17,7 @@ import { messagesRelay } from './messages-compat-relay.ts'
 import { createMessagesWriter } from './messages-compat-writer.ts'
 
 const head = { id: 'ours-1', created: 1_800_000_000, model: 'house/model' }
-const faults: RelayFaults = {
+const faults: Faults = {
   inAnswer: () => new GatewayError('server_is_overloaded', 'The vendor failed.'),
   notUnderstood: (what) => new GatewayError('bad_upstream_response', what),
   cut: () => new GatewayError('upstream_cut', 'It broke off.'),

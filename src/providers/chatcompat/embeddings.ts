@@ -3,10 +3,10 @@ import { floatsOfBase64 } from '../../kit/float32.ts'
 import { isRecord } from '../../kit/json.ts'
 import { vendorInputType } from '../input-type.ts'
 import type { EmbeddingProvider } from '../provider.ts'
-import type { ChatcompatSettings } from '../settings.ts'
+import type { ProviderSettings } from '../settings.ts'
 import { createPost, type PostParts } from './post.ts'
 
-type CompatParts = PostParts & { settings: Pick<ChatcompatSettings, 'quirks' | 'input_types'> }
+type CompatParts = PostParts & { settings: Pick<ProviderSettings, 'quirks' | 'input_types'> }
 
 export function createCompatEmbeddings(parts: CompatParts): EmbeddingProvider {
   const { embedding_base64, embedding_inputs, embedding_call_tokens, embedding_tokens } = parts.settings.quirks

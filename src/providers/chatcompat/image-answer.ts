@@ -1,13 +1,12 @@
 /** What OpenAI-shaped vendors answer to an image order, read: images, counts, and the events of a stream to their end. */
 
-import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
-import { createSseParser, type SseEvent, SseTooLong } from '../../kit/sse.ts'
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageUsage } from '../../spec/image-request.ts'
-import type { ImageEvent, MadeImage } from '../provider.ts'
+import { createEventSource, payloadOf } from '../event-stream.ts'
+import type { Faults, ImageEvent, MadeImage } from '../provider.ts'
 import { holdsError } from '../refusal.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
-import type { Faults } from './reading.ts'
 
 export type Made = { images: MadeImage[]; usage?: ImageUsage }
 
@@ -70,13 +69,13 @@ export async function* readImageEvents(
   asked: number,
   faults: Faults,
 ): AsyncGenerator<ImageEvent> {
-  const parser = createSseParser(MAX_EVENT_CHARACTERS)
+  const next = createEventSource({ answer, faults, limit: MAX_EVENT_CHARACTERS })
   const images: MadeImage[] = []
   let usage: ImageUsage | undefined
   for (let isOver = false; !isOver && images.length < asked; ) {
-    const bytes = await answer.read()
+    const { bytes, events } = await next()
     isOver = bytes === undefined
-    for (const event of bytes ? push(parser, bytes, faults) : parser.end()) {
+    for (const event of events) {
       const said = payloadOf(event, faults, isOver)
       if (said instanceof GatewayError) throw said
       if (!said) continue
@@ -94,26 +93,4 @@ export async function* readImageEvents(
   }
   if (images.length === 0) throw faults.cut()
   yield { type: 'done', images, ...(usage ? { usage } : {}) }
-}
-
-/** What an event holds: an object, or the error that it is; nothing for what is passed over. */
-function payloadOf({ event, data }: SseEvent, faults: Faults, atEnd: boolean): JsonRecord | GatewayError | undefined {
-  if (data === '' || data.trim() === '[DONE]') return undefined
-  const payload = parseJson(data)
-  if (!isRecord(payload)) {
-    // At the end an event may be half there.
-    if (payload === undefined && atEnd) return undefined
-    return event === 'error' ? faults.inAnswer(data) : faults.notUnderstood('sent an event that is not a JSON object')
-  }
-  if (event === 'error' || holdsError(payload)) return faults.inAnswer(payload)
-  return payload.type === undefined ? { ...payload, type: event } : payload
-}
-
-function push(parser: ReturnType<typeof createSseParser>, bytes: Uint8Array, faults: Faults): SseEvent[] {
-  try {
-    return parser.push(bytes)
-  } catch (thrown) {
-    if (thrown instanceof SseTooLong) throw faults.notUnderstood(`sent ${thrown.message}`)
-    throw thrown
-  }
 }

@@ -5,15 +5,14 @@ import { GatewayError } from '../../spec/error.ts'
 import type { ImageOperation } from '../../spec/image-request.ts'
 import type { Media } from '../media.ts'
 import { takenAs } from '../order-refusal.ts'
-import type { ImageCall, ImageProvider } from '../provider.ts'
+import type { Faults, ImageCall, ImageEvent, ImageProvider } from '../provider.ts'
 import { errorInAnswer, refusalToError } from '../refusal.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { neverSent } from '../transport-failure.ts'
+import { createUpstream } from '../upstream.ts'
 import { readImageEvents, readImages } from './image-answer.ts'
 import { imageBody, imageForm, imageWordsOf, type Picture } from './image-words.ts'
 import type { PostParts } from './post.ts'
-import type { Faults } from './reading.ts'
-import { isEventStream } from './relay.ts'
 
 type ImageParts = PostParts & {
   settings: PostParts['settings'] & { quirks: Required<Quirks> }
@@ -28,27 +27,19 @@ const PATHS: Record<ImageOperation, string> = {
 /** Ten images of 4K in base64. */
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024
 
-export function createCompatImages({ id, settings, transport, clock, log, media }: ImageParts): ImageProvider {
-  const { base_url, headers, timeouts, secrets, fields, quirks } = settings
-  const upstream = `The upstream "${id}"`
+export function createCompatImages(parts: ImageParts): ImageProvider {
+  const { id, media } = parts
+  const { base_url, headers, fields, quirks } = parts.settings
+  const upstream = createUpstream(parts, {
+    refusalOf: (refusal) => takenAs(refusalToError(refusal)),
+    failureOf: (refusal) => takenAs(errorInAnswer(refusal)),
+  })
   const origin = new URL(base_url).origin
 
-  const faultsOf = (model: string): Faults => ({
-    inAnswer: (payload) => noted(takenAs(errorInAnswer({ provider: id, model, payload, secrets, clock })), model),
-    notUnderstood: (what, upstream_status) =>
-      new GatewayError(
-        'bad_upstream_response',
-        `${upstream} ${what}.`,
-        upstream_status === undefined ? {} : { upstream_status },
-      ),
-    cut: () => new GatewayError('upstream_cut', `${upstream} ended its answer before the image was complete.`),
+  const faultsOf = (model: string, answer: UpstreamAnswer): Faults => ({
+    ...upstream.faultsOf(model, answer),
+    cut: () => new GatewayError('upstream_cut', `The upstream "${id}" ended its answer before the image was complete.`),
   })
-
-  function noted(error: GatewayError, model: string): GatewayError {
-    const { upstream_status } = error.detail
-    if (error.status >= 500) log.warn('upstream refused', { provider: id, model, upstream_status, error: error.code })
-    return error
-  }
 
   /** The pictures of an order; nothing was sent yet, whatever fails here. */
   async function picturesOf({ request }: ImageCall, signal: AbortSignal): Promise<Picture[]> {
@@ -65,40 +56,18 @@ export function createCompatImages({ id, settings, transport, clock, log, media 
 
   /** Sends an order and hands back an answer of status 2xx; everything else is thrown. */
   async function order(call: ImageCall, signal: AbortSignal, partial_images?: number): Promise<UpstreamAnswer> {
-    const { model, request, request_id } = call
+    const { model, request } = call
     const isStream = partial_images !== undefined
     const words = imageWordsOf(model, quirks)
     const body = imageBody({ model, request, words, partial_images, fields, upstream: id })
     const pictures = await picturesOf(call, signal)
-    const form = pictures.length > 0 ? imageForm(body, pictures, `gatehouse-${request_id}`) : undefined
-    const answer = await transport.send({
-      provider: id,
-      url: `${base_url}${PATHS[request.operation]}`,
-      method: 'POST',
-      headers: {
-        'content-type': form?.content_type ?? 'application/json',
-        accept: isStream ? 'text/event-stream' : 'application/json',
-        // A compressed stream arrives in lumps, when the compressor's buffer is full.
-        ...(isStream ? { 'accept-encoding': 'identity' } : {}),
-        'user-agent': 'gatehouse',
-        'x-request-id': request_id,
-        ...headers,
-      },
-      body: form?.bytes ?? JSON.stringify(body),
-      order: true,
-      signal,
-      timeouts,
-      stream: isStream,
-    })
-    const { status } = answer
-    if (status >= 200 && status < 300) return answer
-    const payload = parseJson(await answer.excerpt())
-    const refusal = { provider: id, model, status, headers: answer.headers, payload, secrets, clock }
-    throw noted(takenAs(refusalToError(refusal)), model)
+    const form = pictures.length > 0 ? imageForm(body, pictures, `gatehouse-${call.request_id}`) : undefined
+    const path = PATHS[request.operation]
+    return upstream.ask({ path, body: form ?? JSON.stringify(body), call, stream: isStream, order: true }, signal)
   }
 
   const readAll = async (answer: UpstreamAnswer, model: string) =>
-    readImages(parseJson(await answer.text(MAX_ANSWER_BYTES)), faultsOf(model))
+    readImages(parseJson(await answer.text(MAX_ANSWER_BYTES)), faultsOf(model, answer))
 
   return {
     operations: ['generate', 'edit', 'variation'],
@@ -109,16 +78,10 @@ export function createCompatImages({ id, settings, transport, clock, log, media 
         return
       }
       const answer = await order(call, signal, partial_images)
-      let isComplete = false
-      try {
-        // JSON in one piece instead of a stream; some vendors label it as a stream even so.
-        if (await isEventStream(answer)) yield* readImageEvents(answer, call.request.n, faultsOf(call.model))
-        else yield { type: 'done', ...(await readAll(answer, call.model)) }
-        isComplete = true
-      } finally {
-        if (isComplete) answer.release()
-        else answer.drop()
-      }
+      yield* upstream.readAsked<ImageEvent>(answer, {
+        events: () => readImageEvents(answer, call.request.n, faultsOf(call.model, answer)),
+        whole: async () => ({ type: 'done', ...(await readAll(answer, call.model)) }),
+      })
     },
     // Another Gatehouse, and runtimes without a public address, keep their images behind the same key.
     outputHeaders: (url) => (URL.parse(url)?.origin === origin ? headers : {}),

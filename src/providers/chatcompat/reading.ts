@@ -1,22 +1,18 @@
 /** What comes back from an OpenAI-shaped vendor, read: a body as a whole answer, or events as chunks with a true end. */
 
 import { isRecord, parseJson } from '../../kit/json.ts'
-import { createSseParser, type SseEvent, SseTooLong } from '../../kit/sse.ts'
+import { createSseParser, type SseEvent } from '../../kit/sse.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
-import { GatewayError } from '../../spec/error.ts'
+import type { GatewayError } from '../../spec/error.ts'
 import type { Fallback } from '../answer-words.ts'
+import { createEventSource, eventsIn } from '../event-stream.ts'
+import type { Faults } from '../provider.ts'
 import { holdsError } from '../refusal.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { createFold, normaliseWhole } from './answer.ts'
 import { createChunkNormaliser } from './chunk.ts'
 
-/** The errors of one call, which know the provider's name. */
-export type Faults = {
-  /** The vendor said an error where an answer was expected. */
-  inAnswer(payload: unknown): GatewayError
-  notUnderstood(what: string, upstream_status?: number): GatewayError
-  cut(): GatewayError
-}
+export type { Faults } from '../provider.ts'
 
 /** One answer from the text of its body, which some vendors stream although it was not asked for. */
 export function readWhole(text: string, fallback: Fallback, faults: Faults): ChatCompletion {
@@ -32,7 +28,7 @@ export function readWhole(text: string, fallback: Fallback, faults: Faults): Cha
   if (!/^\uFEFF?\s*(data:|event:|:)/.test(text)) throw faults.notUnderstood('answered with something that is not JSON')
   const parser = createSseParser()
   const reading = createReading(fallback, faults)
-  const step = reading.take([...push(parser, new TextEncoder().encode(text), faults), ...parser.end()])
+  const step = reading.take([...eventsIn(parser, new TextEncoder().encode(text), faults), ...parser.end()])
   if (step.failure) throw step.failure
   const fold = createFold()
   for (const chunk of [...step.chunks, ...reading.end()]) fold.add(chunk)
@@ -89,37 +85,17 @@ export async function* readStream(
   fallback: Fallback,
   faults: Faults,
 ): AsyncGenerator<ChatChunk[]> {
-  const parser = createSseParser()
   const reading = createReading(fallback, faults)
+  const next = createEventSource({ answer, faults, isFinished: reading.isFinished })
   for (;;) {
-    const bytes = await readOn(answer, reading.isFinished)
-    const { chunks, done, failure } = reading.take(bytes ? push(parser, bytes, faults) : parser.end(), !bytes)
+    const { bytes, events } = await next()
+    const { chunks, done, failure } = reading.take(events, !bytes)
     if (chunks.length > 0) yield chunks
     if (failure) throw failure
     if (done || !bytes) break
   }
   const rest = reading.end()
   if (rest.length > 0) yield rest
-}
-
-/** The next bytes. Once every choice has its finish, a connection that breaks or goes silent is an end like another. */
-async function readOn(answer: UpstreamAnswer, isFinished: () => boolean): Promise<Uint8Array | undefined> {
-  try {
-    return await answer.read()
-  } catch (error) {
-    const isLost = error instanceof GatewayError && (error.code === 'upstream_cut' || error.code === 'upstream_timeout')
-    if (isLost && isFinished()) return undefined
-    throw error
-  }
-}
-
-function push(parser: ReturnType<typeof createSseParser>, bytes: Uint8Array, faults: Faults): SseEvent[] {
-  try {
-    return parser.push(bytes)
-  } catch (thrown) {
-    if (thrown instanceof SseTooLong) throw faults.notUnderstood(`sent ${thrown.message}`)
-    throw thrown
-  }
 }
 
 /** Groq puts an error of a running stream beside the choices. */

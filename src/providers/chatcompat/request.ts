@@ -3,7 +3,7 @@ import type { ChatRequest, ChatRequestField } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Message } from '../../spec/message.ts'
 import type { ChatCall } from '../provider.ts'
-import type { ChatcompatSettings } from '../settings.ts'
+import type { ProviderSettings } from '../settings.ts'
 import { plainHistory } from './history.ts'
 
 /** Everything a client may send that a vendor may know; `model`, `messages`, `stream`, limits and usage are written apart. */
@@ -60,7 +60,7 @@ const CHANGES_MEANING: { [field in ChatRequestField]?: (request: ChatRequest) =>
 }
 
 /** Builds the body writer of one provider: JSON text for a call. Throws `unsupported_parameter`. */
-export function createBodyWriter(settings: ChatcompatSettings): (call: ChatCall, stream: boolean) => string {
+export function createBodyWriter(settings: ProviderSettings): (call: ChatCall, stream: boolean) => string {
   const { quirks, request_defaults, fields } = settings
   const dropped = new Set(fields.drop)
   const wireName = (field: string) => fields.rename[field] ?? field
@@ -92,7 +92,7 @@ export function createBodyWriter(settings: ChatcompatSettings): (call: ChatCall,
   }
 }
 
-function refuseWhatCannotBe(request: ChatRequest, quirks: ChatcompatSettings['quirks'], dropped: Set<string>): void {
+function refuseWhatCannotBe(request: ChatRequest, quirks: ProviderSettings['quirks'], dropped: Set<string>): void {
   if (!quirks.tools) {
     if (request.tools?.length) throw unsupported(request, 'tools')
     if (request.functions?.length) throw unsupported(request, 'functions')
@@ -116,7 +116,7 @@ const unsupported = (request: ChatRequest, param: string) =>
   )
 
 /** Messages as the vendor takes them; the very same array where nothing has to change. */
-function createMessageWriter({ quirks, fields }: ChatcompatSettings): (messages: Message[]) => Message[] {
+function createMessageWriter({ quirks, fields }: ProviderSettings): (messages: Message[]) => Message[] {
   const drop = fields.drop.filter((name) => name.startsWith('messages.')).map((name) => name.slice(9))
   const rename = Object.entries(fields.rename)
     .filter(([name]) => name.startsWith('messages.'))

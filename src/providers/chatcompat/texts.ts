@@ -1,11 +1,11 @@
 /** What an OpenAI-shaped vendor does with texts besides chat; and kind `rerank-compat`, which does nothing else. */
 import type { Provider } from '../provider.ts'
-import type { ChatcompatSettings } from '../settings.ts'
+import type { ProviderSettings } from '../settings.ts'
 import { createCompatEmbeddings } from './embeddings.ts'
 import type { PostParts } from './post.ts'
 import { createCompatRerank } from './rerank.ts'
 
-type TextParts = PostParts & { settings: ChatcompatSettings }
+type TextParts = PostParts & { settings: ProviderSettings }
 
 export const textMembers = (parts: TextParts): Pick<Provider, 'embeddings' | 'rerank'> => ({
   embeddings: createCompatEmbeddings(parts),

@@ -2,13 +2,8 @@
 import { matchesGlob } from '../../kit/glob.ts'
 import { isRecord } from '../../kit/json.ts'
 import { namedText } from '../answer-words.ts'
+import type { ModelPage } from '../model-list.ts'
 import type { DiscoveredModel } from '../provider.ts'
-
-export type ModelPage = {
-  models: DiscoveredModel[]
-  /** What to ask the next page with. */
-  next: string | undefined
-}
 
 /** Chat models by their shape, whose answers are images. */
 const DRAWING = ['gemini-*image*', '*nano-banana*']
@@ -28,16 +23,4 @@ export function readModelPage(payload: unknown): ModelPage | undefined {
     return [DRAWING.some((glob) => matchesGlob(glob, model)) ? { model, families: ['image-generation'] } : { model }]
   })
   return { models, next: namedText(payload.nextPageToken) }
-}
-
-/** Those that are wanted, each once, by name. */
-export function wantedModels(
-  models: DiscoveredModel[],
-  { include, exclude }: { include: string[]; exclude: string[] },
-): DiscoveredModel[] {
-  const byName = new Map(models.map((one) => [one.model, one]))
-  const fits = (globs: string[], name: string) => globs.some((glob) => matchesGlob(glob, name.toLowerCase()))
-  return [...byName.values()]
-    .filter(({ model, families }) => families || (fits(include, model) && !fits(exclude, model)))
-    .sort((left, right) => (left.model < right.model ? -1 : 1))
 }

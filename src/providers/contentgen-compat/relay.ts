@@ -1,34 +1,13 @@
 /** A contentgen vendor asked by a client that speaks as it does: its own body, but for what the house and the operator demand. */
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import type { ChatChunk } from '../../spec/chat-completion.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
-import { isEventStream } from '../chatcompat/relay.ts'
-import type { ChatCall, RelayCall, RelayFaults, RelayProvider } from '../provider.ts'
-import type { UpstreamAnswer } from '../transport-answer.ts'
+import type { RelayCall } from '../provider.ts'
 import { UNSIGNED } from './contents.ts'
 import { type ModelRule, ruleOf } from './model-rules.ts'
 import { withOwn } from './own-options.ts'
 import { adapted } from './request.ts'
 import type { ContentgenSettings } from './settings.ts'
-
-type RelayParts = {
-  settings: ContentgenSettings
-  /** Sends a body and hands back an answer of status 2xx; everything else is thrown. */
-  ask(asked: { body: string; call: RelayCall; stream: boolean }, signal: AbortSignal): Promise<UpstreamAnswer>
-  /** The chunks of an answer to a request for a stream. */
-  chunksIn(answer: UpstreamAnswer, call: ChatCall): AsyncIterable<ChatChunk[]>
-  faultsOf(model: string): RelayFaults
-}
-
-export const createRelay = ({ settings, ask, chunksIn, faultsOf }: RelayParts): RelayProvider => ({
-  dialect: 'contentgen-compat',
-  async send(call, stream, signal) {
-    const answer = await ask({ body: JSON.stringify(relayedBody(call, settings)), call, stream }, signal)
-    if (stream && !(await isEventStream(answer))) return chunksIn(answer, call)
-    return { ...answer, faults: faultsOf(call.model) }
-  },
-})
 
 /** Where the model's row in the catalogue has a default for them. */
 const SAMPLING: { [member: string]: keyof ChatRequest } = { temperature: 'temperature', topP: 'top_p' }

@@ -1,8 +1,8 @@
 /** One provider of this kind as it is spoken to: address, headers with the key, and what differs from the vendor's models. */
-import { type ChatcompatSettings, settingsOf as chatcompatSettings, resolveProvider } from '../settings.ts'
+import { settingsOf as chatcompatSettings, type ProviderSettings, resolveProvider } from '../settings.ts'
 import type { ModelRule } from './model-rules.ts'
 
-export type ContentgenSettings = Omit<ChatcompatSettings, 'quirks'> & {
+export type ContentgenSettings = Omit<ProviderSettings, 'quirks'> & {
   /** What the operator knows better than the rows of models. */
   rule: Partial<ModelRule>
   /** The vendor's cloud, which has the same words but for a few. */

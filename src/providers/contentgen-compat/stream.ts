@@ -1,9 +1,8 @@
 /** A streamed answer of the vendor's, read to its true end. */
 
 import { isRecord, parseJson } from '../../kit/json.ts'
-import { createSseParser, type SseEvent, SseTooLong } from '../../kit/sse.ts'
 import type { ChatChunk } from '../../spec/chat-completion.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { createEventSource } from '../event-stream.ts'
 import { holdsError } from '../refusal.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import type { AnswerReader, ContentgenFaults } from './answer.ts'
@@ -17,12 +16,11 @@ export async function* readEvents(
   reader: AnswerReader,
   faults: ContentgenFaults,
 ): AsyncGenerator<ChatChunk[]> {
-  const parser = createSseParser()
+  const next = createEventSource({ answer, faults, isFinished: reader.isFinished })
   /** What came since the last event, with it. */
   let tail: Uint8Array[] = []
   for (;;) {
-    const bytes = await readOn(answer, reader.isFinished)
-    const events = bytes ? push(parser, bytes, faults) : parser.end()
+    const { bytes, events } = await next()
     if (bytes) tail = events.length > 0 ? [bytes] : kept(tail, bytes)
     const chunks: ChatChunk[] = []
     let failure: unknown
@@ -63,24 +61,4 @@ export function errorIn(text: string): unknown {
   const payload = start === -1 ? undefined : parseJson(text.slice(start))
   const body: unknown = Array.isArray(payload) ? payload[0] : payload
   return isRecord(body) && holdsError(body) ? body : undefined
-}
-
-/** The next bytes. Once the vendor has said why it ended, a connection that breaks is an end like another. */
-async function readOn(answer: UpstreamAnswer, isFinished: () => boolean): Promise<Uint8Array | undefined> {
-  try {
-    return await answer.read()
-  } catch (error) {
-    const isLost = error instanceof GatewayError && (error.code === 'upstream_cut' || error.code === 'upstream_timeout')
-    if (isLost && isFinished()) return undefined
-    throw error
-  }
-}
-
-function push(parser: ReturnType<typeof createSseParser>, bytes: Uint8Array, faults: ContentgenFaults): SseEvent[] {
-  try {
-    return parser.push(bytes)
-  } catch (thrown) {
-    if (thrown instanceof SseTooLong) throw faults.notUnderstood(`sent ${thrown.message}`)
-    throw thrown
-  }
 }

@@ -1,31 +1,9 @@
 /** A messages vendor asked by a client that speaks as it does: its own body, but for what the house and the operator demand. */
 
 import type { JsonRecord } from '../../kit/json.ts'
-import type { ChatChunk } from '../../spec/chat-completion.ts'
-import type { Faults } from '../chatcompat/reading.ts'
-import { isEventStream } from '../chatcompat/relay.ts'
-import type { ChatCall, RelayCall, RelayProvider } from '../provider.ts'
-import type { UpstreamAnswer } from '../transport-answer.ts'
+import type { RelayCall } from '../provider.ts'
 import { ruleOf } from './model-rules.ts'
 import type { MessagesSettings } from './settings.ts'
-
-type RelayParts = {
-  settings: MessagesSettings
-  /** Sends a body and hands back an answer of status 2xx; everything else is thrown. */
-  ask(asked: { body: string; call: RelayCall; stream: boolean }, signal: AbortSignal): Promise<UpstreamAnswer>
-  /** The chunks of an answer to a request for a stream. */
-  chunksIn(answer: UpstreamAnswer, call: ChatCall): AsyncIterable<ChatChunk[]>
-  faultsOf(model: string, answer: UpstreamAnswer): Faults
-}
-
-export const createRelay = ({ settings, ask, chunksIn, faultsOf }: RelayParts): RelayProvider => ({
-  dialect: 'messages-compat',
-  async send(call, stream, signal) {
-    const answer = await ask({ body: JSON.stringify(relayedBody(call, settings)), call, stream }, signal)
-    if (stream && !(await isEventStream(answer))) return chunksIn(answer, call)
-    return { ...answer, faults: faultsOf(call.model, answer) }
-  },
-})
 
 /** Fields that are the house's to say. */
 const OURS = new Set(['model', 'messages', 'stream'])

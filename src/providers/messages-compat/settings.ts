@@ -1,8 +1,8 @@
 /** One messages-shaped provider as it is spoken to: address, headers with the key, and what differs from the vendor's models. */
-import { type ChatcompatSettings, settingsOf as chatcompatSettings, resolveProvider } from '../settings.ts'
+import { settingsOf as chatcompatSettings, type ProviderSettings, resolveProvider } from '../settings.ts'
 import type { ModelRule } from './model-rules.ts'
 
-export type MessagesSettings = Omit<ChatcompatSettings, 'quirks'> & {
+export type MessagesSettings = Omit<ProviderSettings, 'quirks'> & {
   /** What the operator knows better than the rows of models. */
   rule: Partial<ModelRule>
   /** Clients that speak as it does get its answers as they are. */

@@ -1,8 +1,8 @@
 /** One provider of the Responses API as it is spoken to: address, headers with the key, and what differs from its models' rows. */
-import { type ChatcompatSettings, settingsOf as chatcompatSettings, NOT_CHAT } from '../settings.ts'
+import { settingsOf as chatcompatSettings, NOT_CHAT, type ProviderSettings } from '../settings.ts'
 import type { ModelRule } from './model-rules.ts'
 
-export type ResponsesSettings = Omit<ChatcompatSettings, 'quirks'> & {
+export type ResponsesSettings = Omit<ProviderSettings, 'quirks'> & {
   /** What the operator knows better than the rows of models. */
   rule: Partial<ModelRule>
   /** Takes the role `developer`. */
