@@ -31,7 +31,7 @@ export function answerOf({ head, asked, request, isKept }: AnswerParts) {
   })
 }
 
-function usageOf(usage: Usage) {
+export function usageOf(usage: Usage) {
   const { cached_tokens, cache_write_tokens = 0 } = usage.prompt_tokens_details
   const { reasoning_tokens } = usage.completion_tokens_details
   return {

@@ -21,6 +21,9 @@ export function carry({ opaque, owner }: Carried, id: string): string {
   return MARK + Buffer.from(JSON.stringify(parts)).toString('base64url')
 }
 
+/** Whether it was wrapped by `carry`. */
+export const isCarried = (text: string): boolean => text === PLAIN || unwrapped(text) !== undefined
+
 /** The way back. What is wrapped badly is somebody else's text, and is left to its vendor to judge. */
 export function uncarry(text: string, id: string | undefined): Carried {
   if (text === PLAIN) return {}

@@ -10,6 +10,7 @@ import { type Answer, answerOf, type State } from './responses-answer.ts'
 import { customNames } from './responses-custom.ts'
 import { failureOf } from './responses-error.ts'
 import { ITEM_KINDS, shown } from './responses-items.ts'
+import type { Passed } from './responses-passing.ts'
 import type { ResponsesRequest } from './responses-schema.ts'
 import { createItemStream } from './responses-stream.ts'
 
@@ -24,6 +25,8 @@ type WriterParts = {
   clock: Clock
   /** Of an answer that was begun elsewhere: the number of its next event, and whether more than its creation was told. */
   resumed?: { number: number; hasBegun: boolean }
+  /** What was told that was not written here. */
+  passed?: Readonly<Passed>
 }
 
 export type ResponsesWriter = AnswerWriter & {
@@ -36,7 +39,7 @@ export type ResponsesWriter = AnswerWriter & {
 }
 
 export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
-  const { head, asked, request, keep, clock, resumed } = parts
+  const { head, asked, request, keep, clock, resumed, passed } = parts
   const tells_encrypted = asked.include?.includes('reasoning.encrypted_content') ?? false
   const responseOf = answerOf({ head, asked, request, isKept: keep !== undefined })
   let sequence = resumed?.number ?? 0
@@ -122,19 +125,24 @@ export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
     },
     fail(error) {
       const { code, message } = failureOf(error)
+      if (passed?.hasBegun) {
+        hasBegun = true
+        sequence = passed.next_number
+      }
       const told = { code, message, param: error.detail.param ?? null }
       // Some clients stop at this event, by its own members or by those of its `error`; others at the failed response.
       const fields = JSON.stringify({ ...told, error: { type: error.type, ...told } }).slice(1, -1)
       const events = (hasBegun ? '' : begin()) + event('error', fields)
       const failed = { status: 'failed', error: { code, message } }
       const output = items.output.map((item) => (item.status === 'in_progress' ? { ...item, status: BROKEN } : item))
-      made = responseOf(failed, output)
+      made = { ...responseOf(failed, passed?.hasBegun ? passed.output : output), id: passed?.id ?? head.id }
       return inOneLine(events + tell('response.failed', made))
     },
     ...(keep
       ? {
           async keep() {
-            if (made) await keep(made)
+            const whole = passed?.made ?? made
+            if (whole) await keep(whole)
           },
         }
       : {}),

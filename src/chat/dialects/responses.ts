@@ -4,7 +4,7 @@ import type { Context } from '../../http/context.ts'
 import { checker } from '../../kit/checker.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
-import { isRecord } from '../../kit/json.ts'
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { refusalOf } from '../../models/refusal.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -15,6 +15,9 @@ import type { Dialect } from './dialect.ts'
 import { inClientWords } from './responses-error.ts'
 import { historyOf, type PlacedItem, type Places } from './responses-history.ts'
 import { withoutNulls } from './responses-nulls.ts'
+import { outlined, outlineOf } from './responses-outline.ts'
+import { nothingPassed } from './responses-passing.ts'
+import { responsesRelay } from './responses-relay.ts'
 import {
   type InputItem,
   ITEM_TYPES,
@@ -42,13 +45,30 @@ type DialectParts = {
 export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect {
   const places: Places = new WeakMap()
 
-  async function reading(body: unknown, { token_id }: Caller): Promise<ReadResponse> {
-    const asked = checkedRequest(body)
-    const { previous_response_id: previous } = asked
+  /** What a request goes on from, and its items with those in the place of references. */
+  async function recalled({ previous_response_id: previous, input }: ResponsesRequest, { token_id }: Caller) {
     const before = kept && previous !== undefined ? await kept.conversation(previous, token_id) : { items: [], ids: [] }
-    const own = itemsOf(asked.input)
-    const input = kept ? await kept.resolved(own, token_id) : own
+    const own = itemsOf(input)
+    return { before, input: kept ? await kept.resolved(own, token_id) : own }
+  }
+
+  async function reading(body: unknown, caller: Caller): Promise<ReadResponse> {
+    const asked = checkedRequest(body)
+    const { before, input } = await recalled(asked, caller)
     return { asked, before, input, request: requestOf({ ...asked, input }, before, places) }
+  }
+
+  /** The same, or its outline where only its own vendor can take it. */
+  async function readingOrOutlining(body: unknown, caller: Caller): Promise<ReadResponse & { refusal?: GatewayError }> {
+    try {
+      return await reading(body, caller)
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError) || !isRecord(body) || !mayPass(body)) throw thrown
+      const asked = outlined(withTypes(withoutNulls(body)))
+      const { before, input } = await recalled(asked, caller)
+      const items = placed(asked, { before, input })
+      return { asked, before, input, request: outlineOf({ asked, items, places }), refusal: thrown }
+    }
   }
 
   return {
@@ -69,13 +89,18 @@ export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect 
     },
     parse: (body) => requestOf(checkedRequest(body), { items: [], ids: [] }, places),
     async read(body, { caller }) {
-      const { asked, before, input, request } = await reading(body, caller)
+      const { asked, before, input, request, refusal } = await readingOrOutlining(body, caller)
       const { previous_response_id } = asked
       const keep =
         kept && asked.store !== false ? kept.keeper({ caller, before, input, previous_response_id }) : undefined
+      const passed = nothingPassed()
+      const tells_encrypted = asked.include?.includes('reasoning.encrypted_content') ?? false
+      const passage = { body: body as JsonRecord, before, input, isKept: keep !== undefined, tells_encrypted, passed }
       return {
         request,
-        writer: (head, limited) => createResponsesWriter({ head, asked, request: limited, keep, clock }),
+        writer: (head, limited) => createResponsesWriter({ head, asked, request: limited, keep, clock, passed }),
+        ...(mayPass(body) ? { relay: responsesRelay(passage) } : {}),
+        ...(refusal ? { refusal } : {}),
       }
     },
     async instead(body, context) {
@@ -109,12 +134,7 @@ export function requestOf(asked: ResponsesRequest, before: Conversation, places:
       ? []
       : [{ role: 'system', content: asked.instructions }]
   for (const message of instructions) places.set(message, 'instructions')
-  const isPlain = typeof asked.input === 'string'
-  const history: PlacedItem[] = [
-    ...before.items.map((item) => ({ item, at: 'previous_response_id' })),
-    ...itemsOf(asked.input).map((item, index) => ({ item, at: isPlain ? 'input' : `input[${index}]` })),
-  ]
-  const said = historyOf(history, places)
+  const said = historyOf(placed(asked, { before, input: itemsOf(asked.input) }), places)
   if (said.length === 0) {
     throw new GatewayError('missing_required_parameter', '"input" is required.', { param: 'input' })
   }
@@ -129,6 +149,17 @@ export function requestOf(asked: ResponsesRequest, before: Conversation, places:
   if (summary !== undefined) request.reasoning_summary = summary
   if (asked.include?.includes('message.output_text.logprobs') || asked.top_logprobs) request.logprobs = true
   return request
+}
+
+function placed(
+  { input: given }: ResponsesRequest,
+  { before, input }: Pick<ReadResponse, 'before' | 'input'>,
+): PlacedItem[] {
+  const isPlain = typeof given === 'string'
+  return [
+    ...before.items.map((item) => ({ item, at: 'previous_response_id' })),
+    ...input.map((item, index) => ({ item, at: isPlain ? 'input' : `input[${index}]` })),
+  ]
 }
 
 export const itemsOf = (input: ResponsesRequest['input'] = []): InputItem[] =>
@@ -169,14 +200,25 @@ function withTypes(request: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** Fields that would change what the answer is, and why they cannot be honoured. */
-export const REFUSED: { field: string; asks(value: unknown): boolean; instead: string }[] = [
+export const REFUSED: {
+  field: string
+  asks(value: unknown): boolean
+  instead: string
+  /** A vendor of this dialect may have it. */
+  passes?: true
+}[] = [
   { field: 'conversation', asks: () => true, instead: 'go on from a response with "previous_response_id"' },
   {
     field: 'prompt',
     asks: () => true,
     instead: 'prompts are kept by one vendor; write it out in "instructions" and "input"',
   },
-  { field: 'moderation', asks: () => true, instead: 'it is known to its own vendor only; leave it out' },
+  {
+    field: 'moderation',
+    asks: () => true,
+    instead: 'it is known to its own vendor only; leave it out',
+    passes: true,
+  },
   // Of chat completions: left unread they would be missed.
   { field: 'messages', asks: () => true, instead: 'the conversation is "input"' },
   { field: 'max_tokens', asks: () => true, instead: 'it is "max_output_tokens"' },
@@ -200,5 +242,11 @@ function refuseWhatCannotBe(asked: Record<string, unknown>): void {
     throw unsupported(param, `"${param}" is "${type.slice(0, 60)}"; known are ${ITEM_TYPES.join(', ')}.`)
   }
 }
+
+/** Whether it means nothing but what a vendor of this dialect can answer at once. */
+const mayPass = (body: unknown): boolean =>
+  isRecord(body) &&
+  body.background !== true &&
+  !REFUSED.some(({ field, asks, passes }) => !passes && body[field] != null && asks(body[field]))
 
 const unsupported = (param: string, message: string) => new GatewayError('unsupported_parameter', message, { param })

@@ -10,7 +10,7 @@ import { createItems, type Said } from './items.ts'
 import { logprobsOf } from './words.ts'
 
 /** The ends of an answer; the failed ones are errors, which are none of this file's. */
-const ENDS = ['response.completed', 'response.incomplete']
+export const ENDS = ['response.completed', 'response.incomplete']
 
 /** Whether an event is the vendor's word that there will be no answer. */
 export const isFailure = ({ type, response }: JsonRecord): boolean =>

@@ -15,6 +15,8 @@ export type BodyWriter = {
   answer(call: ChatCall, stream: boolean): string
   /** The question how many tokens the same prompt has. */
   count(call: ChatCall): string
+  /** What the operator asks for where nobody says anything, in the vendor's words. */
+  defaults(model: string): JsonRecord
 }
 
 /** Fields written by us: neither the operator's lists nor the defaults may replace them. */
@@ -48,7 +50,7 @@ const SAME = [
 ] as const satisfies ChatRequestField[]
 
 /** The vendor's own least. */
-const MIN_OUTPUT_TOKENS = 16
+export const MIN_OUTPUT_TOKENS = 16
 
 export function createBodyWriter(settings: ResponsesSettings): BodyWriter {
   const { fields, request_defaults } = settings
@@ -104,11 +106,16 @@ export function createBodyWriter(settings: ResponsesSettings): BodyWriter {
       const body = bodyOf(call)
       return JSON.stringify(Object.fromEntries(COUNTED.map((field) => [field, body[field]])))
     },
+    defaults(model) {
+      if (defaults.length === 0) return {}
+      const { include: _, ...asked } = bodyOf({ model, request: { model, messages: [] }, request_id: '' })
+      return asked
+    },
   }
 }
 
 /** The model's row, and what the operator knows better. Of a model without a row, the efforts are those that all know. */
-function ruleFor(model: string, { rule }: ResponsesSettings): ModelRule {
+export function ruleFor(model: string, { rule }: ResponsesSettings): ModelRule {
   const known = ruleOf(model)
   return rule.reasons ? { efforts: COMMON_EFFORTS, ...known, ...rule } : { ...known, ...rule }
 }

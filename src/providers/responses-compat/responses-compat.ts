@@ -6,6 +6,7 @@ import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Fallback } from '../answer-words.ts'
 import type { Faults } from '../chatcompat/reading.ts'
+import { withClientHeaders } from '../chatcompat/relay.ts'
 import { readEvents } from '../event-stream.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, ChatProvider, DiscoveredModel, Provider } from '../provider.ts'
@@ -15,6 +16,7 @@ import type { UpstreamAnswer } from '../transport-answer.ts'
 import { answerOf, endOf } from './answer.ts'
 import { failureOf, refusalOf } from './error.ts'
 import { createEventReader, isFailure } from './events.ts'
+import { createRelay } from './relay.ts'
 import { createBodyWriter } from './request.ts'
 import type { ResponsesSettings } from './settings.ts'
 
@@ -27,10 +29,18 @@ export function createResponsesCompat({ id, settings, transport, clock, log }: R
   const write = createBodyWriter(settings)
   const upstream = `The upstream "${id}"`
 
-  type Question = { path: string; body?: string; request_id?: string; model?: string; stream?: boolean }
+  type Question = {
+    path: string
+    body?: string
+    request_id?: string
+    model?: string
+    stream?: boolean
+    headers?: Record<string, string>
+  }
 
   /** Sends a question and hands back the answer, whatever its status. */
-  function send({ path, body, request_id, stream = false }: Question, signal: AbortSignal): Promise<UpstreamAnswer> {
+  function send(question: Question, signal: AbortSignal): Promise<UpstreamAnswer> {
+    const { path, body, request_id, stream = false, headers } = question
     return transport.send({
       provider: id,
       url: `${settings.base_url}/${path}`,
@@ -42,7 +52,7 @@ export function createResponsesCompat({ id, settings, transport, clock, log }: R
         ...(stream ? { 'accept-encoding': 'identity' } : {}),
         'user-agent': 'gatehouse',
         ...(request_id === undefined ? {} : { 'x-request-id': request_id }),
-        ...settings.headers,
+        ...withClientHeaders(settings.headers, headers),
       },
       ...(body === undefined ? {} : { body }),
       signal,
@@ -130,7 +140,10 @@ export function createResponsesCompat({ id, settings, transport, clock, log }: R
   }
 
   async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
-    const answer = await askAnswer(call, signal, true)
+    yield* chunksIn(await askAnswer(call, signal, true), call)
+  }
+
+  async function* chunksIn(answer: UpstreamAnswer, call: ChatCall): AsyncGenerator<ChatChunk[]> {
     const faults = faultsOf(call.model, answer)
     let complete = false
     try {
@@ -173,7 +186,15 @@ export function createResponsesCompat({ id, settings, transport, clock, log }: R
   }
 
   const chat: ChatProvider = { whole, chunks, countTokens }
-  return { id, kind: 'responses-compat', chat, listModels }
+  const relay = createRelay({
+    settings,
+    defaultsFor: write.defaults,
+    ask: ({ body, call: { request_id, model, headers }, stream }, signal) =>
+      ask({ path: 'responses', body, request_id, model, stream, headers }, signal),
+    chunksIn,
+    faultsOf,
+  })
+  return { id, kind: 'responses-compat', chat, ...(settings.relay ? { relay } : {}), listModels }
 }
 
 const isGood = ({ status }: UpstreamAnswer): boolean => status >= 200 && status < 300

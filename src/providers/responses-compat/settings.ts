@@ -11,6 +11,8 @@ export type ResponsesSettings = Omit<ProviderSettings, 'quirks'> & {
   json_schema: boolean
   /** Takes `input_audio` in messages, which the API's own documentation does not have. */
   audio: boolean
+  /** Answers to clients of its own dialect pass as they are. */
+  relay: boolean
 }
 
 const OPTIONS = ['reasoning', 'sampling', 'audio'] as const
@@ -27,7 +29,7 @@ type Parts = Parameters<typeof chatcompatSettings>[0]
 /** Throws an Error that names the provider and says what would be right. */
 export function responsesSettings(parts: Parts): ResponsesSettings {
   const { id, config } = parts
-  const { quirks: _, chat_models, ...settings } = chatcompatSettings(parts)
+  const { quirks, chat_models, ...settings } = chatcompatSettings(parts)
   const { allow = [], drop = [], rename = {} } = config.fields ?? {}
   const { developer_role = true, tools = true, json_schema = true } = config.quirks ?? {}
   return {
@@ -38,6 +40,7 @@ export function responsesSettings(parts: Parts): ResponsesSettings {
     developer_role,
     tools,
     json_schema,
+    relay: quirks.relay,
     ...optionsOf(id, config.options ?? {}),
   }
 }
