@@ -183,7 +183,9 @@ function failureHeaders(status: number, group: ErrorCode[]): Json {
 function failures(route: Route, components: Components): Json {
   const { operation, path, writeError = errorBody, errorSchema = ErrorBody } = route
   const own = [...(operation.errors ?? []), ...(path.includes(':') ? PARAMETER_ERRORS : [])]
-  const codes = [...new Set([...own, ...(route.public === true ? [] : TOKEN_ERRORS), ...COMMON_ERRORS])]
+  const told = new Set([...own, ...(route.public === true ? [] : TOKEN_ERRORS), ...COMMON_ERRORS])
+  // In the order of the sheet, however a route composed them.
+  const codes = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => told.has(code))
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of codes) {
     const { status } = ERRORS[code]

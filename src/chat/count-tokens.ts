@@ -9,7 +9,7 @@ import type { Catalogue, CatalogueModel, Target } from '../models/catalogue.ts'
 import { lifecycleHeaders } from '../models/lifecycle.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
-import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import { GatewayError, MODEL_REQUEST_ERRORS } from '../spec/error.ts'
 import type { ContentPart } from '../spec/message.ts'
 import type { Dialect } from './dialects/dialect.ts'
 
@@ -92,7 +92,7 @@ export function countTokensRoute(face: CountFace, { catalogue, tokenizer, settin
   return {
     method: 'POST',
     path: face.path,
-    operation: { ...face.operation, errors: [...COUNT_ERRORS, ...(face.operation.errors ?? [])] },
+    operation: { ...face.operation, errors: [...MODEL_REQUEST_ERRORS, ...(face.operation.errors ?? [])] },
     ...(face.writeError ? { writeError: face.writeError } : {}),
     async handle(context) {
       const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
@@ -127,19 +127,3 @@ async function askVendor(
 }
 
 const nameOf = ({ provider, model }: Target) => `${provider.id}/${model}`
-
-const COUNT_ERRORS: ErrorCode[] = [
-  'invalid_json',
-  'missing_required_parameter',
-  'invalid_type',
-  'invalid_value',
-  'unsupported_parameter',
-  'unsupported_endpoint',
-  'ambiguous_model',
-  'model_not_allowed',
-  'model_not_found',
-  'model_retired',
-  'request_timeout',
-  'request_too_large',
-  'unsupported_media_type',
-]

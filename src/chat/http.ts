@@ -9,7 +9,7 @@ import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
-import { GatewayError } from '../spec/error.ts'
+import { type ErrorCode, GatewayError, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
 import type { Asked, Chat } from './chat.ts'
 import type { AnswerWriter, Dialect, Exchange } from './dialects/dialect.ts'
 import { type Sent, sentBy } from './relay.ts'
@@ -144,32 +144,12 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
   }
 }
 
-const CHAT_ERRORS: GatewayError['code'][] = [
-  'invalid_json',
-  'missing_required_parameter',
-  'invalid_type',
-  'invalid_value',
-  'unsupported_parameter',
+const CHAT_ERRORS: ErrorCode[] = [
+  ...MODEL_REQUEST_ERRORS,
   'unsupported_value',
-  'unsupported_endpoint',
-  'ambiguous_model',
   'context_length_exceeded',
   'content_policy_violation',
-  'upstream_invalid_request',
-  'model_not_allowed',
-  'model_not_found',
-  'model_retired',
-  'request_timeout',
-  'request_too_large',
-  'unsupported_media_type',
-  'rate_limit_exceeded',
-  'bad_upstream_response',
-  'upstream_auth',
-  'upstream_unreachable',
-  'upstream_cut',
-  'server_is_overloaded',
-  'no_available_channel',
-  'upstream_timeout',
+  ...UPSTREAM_ERRORS,
 ]
 
 /** Codes after which the upstream may have worked, and charged, although its answer never arrived in full. */

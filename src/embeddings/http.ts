@@ -6,7 +6,7 @@ import type { Clock } from '../kit/clock.ts'
 import { base64OfFloats } from '../kit/float32.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import { EmbeddingList, EmbeddingRequest } from '../spec/embedding-request.ts'
-import type { ErrorCode } from '../spec/error.ts'
+import { type ErrorCode, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
 import type { Embeddings } from './embeddings.ts'
 import { parseEmbeddingRequest } from './parse.ts'
 
@@ -42,28 +42,8 @@ export function embeddingsRoute({ embeddings, settings, clock }: EmbeddingsRoute
 }
 
 export const EMBEDDING_ERRORS: ErrorCode[] = [
-  'invalid_json',
-  'missing_required_parameter',
-  'invalid_type',
-  'invalid_value',
-  'unsupported_parameter',
+  ...MODEL_REQUEST_ERRORS,
   'unsupported_value',
-  'unsupported_endpoint',
-  'ambiguous_model',
   'context_length_exceeded',
-  'upstream_invalid_request',
-  'model_not_allowed',
-  'model_not_found',
-  'model_retired',
-  'request_timeout',
-  'request_too_large',
-  'unsupported_media_type',
-  'rate_limit_exceeded',
-  'bad_upstream_response',
-  'upstream_auth',
-  'upstream_unreachable',
-  'upstream_cut',
-  'server_is_overloaded',
-  'no_available_channel',
-  'upstream_timeout',
+  ...UPSTREAM_ERRORS,
 ]

@@ -8,7 +8,7 @@ import { readJsonOrForm } from '../http/multipart.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
-import type { ErrorCode } from '../spec/error.ts'
+import { type ErrorCode, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
 import { ImageAnswer, type ImageOperation, ImageRequest } from '../spec/image-request.ts'
 import type { AskedImages, Done, ImageFile, ImageNews, Images } from './images.ts'
 import { parseImageRequest } from './parse.ts'
@@ -162,28 +162,8 @@ function dataOf({ bytes, revised_prompt }: ImageFile, url: string | undefined): 
 }
 
 const IMAGE_ERRORS: ErrorCode[] = [
-  'invalid_json',
-  'missing_required_parameter',
-  'invalid_type',
-  'invalid_value',
-  'unsupported_parameter',
-  'unsupported_endpoint',
-  'ambiguous_model',
+  ...MODEL_REQUEST_ERRORS,
   'content_policy_violation',
-  'upstream_invalid_request',
-  'model_not_allowed',
-  'model_not_found',
-  'model_retired',
-  'request_timeout',
-  'request_too_large',
-  'unsupported_media_type',
   'idempotency_key_reused',
-  'rate_limit_exceeded',
-  'bad_upstream_response',
-  'upstream_auth',
-  'upstream_unreachable',
-  'upstream_cut',
-  'server_is_overloaded',
-  'no_available_channel',
-  'upstream_timeout',
+  ...UPSTREAM_ERRORS,
 ]

@@ -7,7 +7,7 @@ import type { Clock } from '../kit/clock.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import { refusalOf } from '../models/refusal.ts'
-import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import { type ErrorCode, GatewayError, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
 import { RerankAnswer, RerankRequest } from '../spec/rerank-request.ts'
 import { shown } from './documents.ts'
 import type { Rerank } from './rerank.ts'
@@ -69,28 +69,4 @@ export function parseRerankRequest(body: unknown): RerankRequest {
   return request
 }
 
-const RERANK_ERRORS: ErrorCode[] = [
-  'invalid_json',
-  'missing_required_parameter',
-  'invalid_type',
-  'invalid_value',
-  'unsupported_parameter',
-  'unsupported_endpoint',
-  'ambiguous_model',
-  'context_length_exceeded',
-  'upstream_invalid_request',
-  'model_not_allowed',
-  'model_not_found',
-  'model_retired',
-  'request_timeout',
-  'request_too_large',
-  'unsupported_media_type',
-  'rate_limit_exceeded',
-  'bad_upstream_response',
-  'upstream_auth',
-  'upstream_unreachable',
-  'upstream_cut',
-  'server_is_overloaded',
-  'no_available_channel',
-  'upstream_timeout',
-]
+const RERANK_ERRORS: ErrorCode[] = [...MODEL_REQUEST_ERRORS, 'context_length_exceeded', ...UPSTREAM_ERRORS]

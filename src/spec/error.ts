@@ -109,6 +109,36 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
+/** What may be wrong with a request that names a model, whatever it asks of it. */
+export const MODEL_REQUEST_ERRORS: ErrorCode[] = [
+  'invalid_json',
+  'missing_required_parameter',
+  'invalid_type',
+  'invalid_value',
+  'unsupported_parameter',
+  'unsupported_endpoint',
+  'ambiguous_model',
+  'model_not_allowed',
+  'model_not_found',
+  'model_retired',
+  'request_timeout',
+  'request_too_large',
+  'unsupported_media_type',
+]
+
+/** What a request may hear that waits for an upstream's answer. */
+export const UPSTREAM_ERRORS: ErrorCode[] = [
+  'upstream_invalid_request',
+  'rate_limit_exceeded',
+  'bad_upstream_response',
+  'upstream_auth',
+  'upstream_unreachable',
+  'upstream_cut',
+  'server_is_overloaded',
+  'no_available_channel',
+  'upstream_timeout',
+]
+
 export type ErrorDetail = {
   /** The field at fault, as a path: `messages[0].content`. */
   param?: string

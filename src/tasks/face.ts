@@ -5,7 +5,7 @@ import { type Posted, readJsonOrForm } from '../http/multipart.ts'
 import type { Clock } from '../kit/clock.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { Outputs } from '../outputs/outputs.ts'
-import type { ErrorCode } from '../spec/error.ts'
+import { type ErrorCode, MODEL_REQUEST_ERRORS } from '../spec/error.ts'
 import type { Task } from '../spec/task.ts'
 import { TaskErrorBody } from '../spec/task-error.ts'
 import { baseUrlOf, idempotencyKeyOf, queryOf, waitOf } from './asking.ts'
@@ -106,22 +106,7 @@ function retryHeader(tasks: Pick<Tasks, 'retryAfter'>, task: Task): Record<strin
 export const withBase = (task: Task, { base_url }: ServerSettings): Task =>
   base_url === undefined ? task : { ...task, base_url: base_url.replace(/\/+$/, '') }
 
-export const ORDER_ERRORS: ErrorCode[] = [
-  'invalid_json',
-  'missing_required_parameter',
-  'invalid_type',
-  'invalid_value',
-  'unsupported_parameter',
-  'unsupported_endpoint',
-  'ambiguous_model',
-  'model_not_allowed',
-  'model_not_found',
-  'request_timeout',
-  'model_retired',
-  'request_too_large',
-  'unsupported_media_type',
-  'idempotency_key_reused',
-]
+export const ORDER_ERRORS: ErrorCode[] = [...MODEL_REQUEST_ERRORS, 'idempotency_key_reused']
 
 export const RETRY_TOLD = {
   'retry-after': 'Seconds after which asking again makes sense; absent once the task has ended.',
