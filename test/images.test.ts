@@ -6,7 +6,9 @@ import { generateImage } from 'ai'
 import OpenAI, { toFile } from 'openai'
 import OldOpenAI from 'openai-6'
 import { sniff } from '../src/kit/sniff.ts'
+import { startGateway } from './kit/gateway.ts'
 import { openPort } from './kit/served.ts'
+import { type Answer, failure, hangUp, startVendor, whole } from './kit/vendor.ts'
 
 const port = await openPort()
 afterAll(() => port.close())
@@ -243,6 +245,44 @@ describe('a task', () => {
     let task = (await (await port.house.call(path)).json()).data
     while (task.status !== 'FAILURE') task = (await (await port.house.call(path)).json()).data
     expect(task.fail_code).toBe('invalid_input')
+  })
+})
+
+describe('several targets', () => {
+  const made = whole({
+    created: 1,
+    data: [{ b64_json: Buffer.from('\x89PNG\r\n\x1a\n', 'latin1').toString('base64') }],
+  })
+
+  async function asked(first: Answer) {
+    const [one, two] = [startVendor(first), startVendor(made)]
+    const house = await startGateway({
+      providers: { one: { base_url: one.url }, two: { base_url: two.url } },
+      models: {
+        'house/image': {
+          families: ['image-generation'],
+          targets: [
+            { provider: 'one', model: 'm' },
+            { provider: 'two', model: 'm' },
+          ],
+        },
+      },
+    })
+    const response = await house.call('/v1/images/generations', { json: { model: 'house/image', prompt: 'A kite' } })
+    await response.text()
+    await house[Symbol.asyncDispose]()
+    await Promise.all([one.stop(), two.stop()])
+    return [response.status, one.requests.length, two.requests.length]
+  }
+
+  test('the next one is asked where the first has certainly not taken the request', async () => {
+    expect(await asked(failure(503))).toEqual([200, 1, 1])
+    expect(await asked(failure(429))).toEqual([200, 1, 1])
+  })
+
+  test('and not where it may have, and be paid: nobody pays twice for one request', async () => {
+    expect(await asked(hangUp())).toEqual([502, 1, 0])
+    expect(await asked(failure(504))).toEqual([504, 1, 0])
   })
 })
 

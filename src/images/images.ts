@@ -3,7 +3,7 @@ import type { Context } from '../http/context.ts'
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import type { Catalogue, CatalogueModel, Chosen, Target } from '../models/catalogue.ts'
 import { applyImageLimits } from '../models/image-limits.ts'
-import { firstToAnswer } from '../models/targets.ts'
+import { firstToMake } from '../models/targets.ts'
 import type { ImageCall, ImageEvent, ImageProvider, MadeImage } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageRequest, ImageUsage } from '../spec/image-request.ts'
@@ -115,7 +115,7 @@ export function createImages({ catalogue, fetchImage, record }: ImagesParts): Im
       const count = accountOf(asked, context)
       const { signal } = context
       try {
-        const { target, answer } = await firstToAnswer(asked.model.targets, signal, (one) =>
+        const { target, answer } = await firstToMake(asked.model.targets, signal, (one) =>
           imagesOf(one).make(callOf(one, asked, context), signal),
         )
         context.note.target = nameOf(target)
@@ -131,7 +131,7 @@ export function createImages({ catalogue, fetchImage, record }: ImagesParts): Im
       const count = accountOf(asked, context)
       const { signal } = context
       try {
-        const { target, answer } = await firstToAnswer(asked.model.targets, signal, async (one) => {
+        const { target, answer } = await firstToMake(asked.model.targets, signal, async (one) => {
           const provider = imagesOf(one)
           const call = callOf(one, asked, context)
           return peek(
