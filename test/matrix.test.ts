@@ -6,52 +6,106 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import packageFile from '../package.json'
+import clientPackage from '../packages/ai-sdk/package.json'
+import { DEFAULT_TASKS } from '../src/config/config.ts'
 import { watchUnhandled } from './kit/served.ts'
-import { COLUMNS, type Column } from './matrix/columns.ts'
-import { type House, openHouse } from './matrix/house.ts'
-import { createSeen, withTables } from './matrix/page.ts'
+import { COLUMNS } from './matrix/columns.ts'
+import { FAMILIES } from './matrix/families/families.ts'
+import { type AnyFamily, startKinds, targetsOf, UNKNOWN } from './matrix/families/family.ts'
+import { type Door, type House, openDoor, openHouse } from './matrix/house.ts'
+import { createSeen, type PageColumn, type PageRow, type Section, withTables } from './matrix/page.ts'
 import { ROWS } from './matrix/rows.ts'
 import { TARGET_NAMES } from './matrix/targets.ts'
-import type { Row } from './matrix/words.ts'
 
 const PAGE = join(import.meta.dir, '../docs/manual/clients.md')
-const UNKNOWN = `sk-${'0'.repeat(48)}`
 
 let house: House
+let door: Door
+let stopVendors: () => Promise<unknown>
 let unhandled: ReturnType<typeof watchUnhandled>
 const seen = createSeen()
 beforeAll(async () => {
   Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })
   unhandled = watchUnhandled()
   house = await openHouse()
+  const started = FAMILIES.map(startKinds)
+  stopVendors = () => Promise.all(started.map(({ stop }) => stop()))
+  door = await openDoor({
+    tasks: FAST,
+    providers: Object.assign({}, ...started.map(({ providers }) => providers)),
+    models: Object.assign({}, ...started.map(({ models }) => models)),
+  })
 })
 afterAll(async () => {
   await house.close()
+  await door.close()
+  await stopVendors()
   expect(unhandled.stop()).toEqual([])
 })
 
+const FAST = { ...DEFAULT_TASKS, deadline_minutes: 1, poll_seconds: 0.2, slow_poll_seconds: 1 }
+
+type Field<Row extends PageRow, Column extends PageColumn> = {
+  rows: readonly Row[]
+  columns: readonly Column[]
+  targets: readonly string[]
+  has(row: Row, column: Column): boolean
+  check(at: { row: Row; column: Column; target: string }): Promise<void>
+}
+
+/** A test for each cell; and what of it the page shows. */
+function play<Row extends PageRow, Column extends PageColumn>(field: Field<Row, Column>): Section {
+  const had = new Set<string>()
+  for (const row of field.rows) {
+    describe(row.name, () => {
+      for (const column of field.columns.filter((one) => field.has(row, one))) {
+        had.add(`${row.name} > ${column.name}`)
+        test.each(field.targets)(`${column.name}: %s`, async (target) => {
+          await field.check({ row, column, target })
+          seen.note(row, column, target)
+        })
+      }
+    })
+  }
+  return { ...field, has: (row, column) => had.has(`${row} > ${column}`) }
+}
+
 /** Only to see which calls a client has. */
 const NOWHERE = { origin: 'http://127.0.0.1:9', token: 'x' }
-const has = (row: Row, column: Column): boolean => column.has?.(row.connect(NOWHERE), row) ?? true
 
-for (const row of ROWS) {
-  describe(row.name, () => {
-    for (const column of COLUMNS.filter((one) => has(row, one))) {
-      test.each(TARGET_NAMES)(`${column.name}: %s`, async (name) => {
-        const { origin, token } = house
-        const client = row.connect({ origin, token })
-        const stranger = row.connect({ origin, token: UNKNOWN })
-        await column.check({ row, client, target: house.target(name), stranger })
-        seen.note(row, column, name)
-      })
-    }
+const chat = play({
+  rows: ROWS,
+  columns: COLUMNS,
+  targets: TARGET_NAMES,
+  has: (row, column) => column.has?.(row.connect(NOWHERE), row) ?? true,
+  async check({ row, column, target }) {
+    const { origin, token } = house
+    const client = row.connect({ origin, token })
+    const stranger = row.connect({ origin, token: UNKNOWN })
+    await column.check({ row, client, target: house.target(target), stranger })
+  },
+})
+
+function playFamily(family: AnyFamily): Section {
+  const targets = targetsOf(family)
+  return play({
+    ...family,
+    targets: targets.map(({ name }) => name),
+    async check({ row, column, target }) {
+      const { origin, token } = door
+      const found = targets.find(({ name }) => name === target)
+      if (!found) throw new Error(`No target is called ${target}.`)
+      await family.check({ row, column, target: found }, { origin, token })
+    },
   })
 }
+const others = FAMILIES.map(playFamily)
 
 test('the tables of the manual say what ran', () => {
   const page = readFileSync(PAGE, 'utf8')
-  const versions = { ...packageFile.dependencies, ...packageFile.devDependencies }
-  const made = withTables(page, { rows: ROWS, columns: COLUMNS, targets: TARGET_NAMES, has, seen, versions })
+  const own = { [clientPackage.name]: clientPackage.version }
+  const versions = { ...packageFile.dependencies, ...packageFile.devDependencies, ...own }
+  const made = withTables(page, { sections: [chat, ...others], seen, versions })
   if (process.env.GATEHOUSE_WRITE_MATRIX) writeFileSync(PAGE, made)
   expect(readFileSync(PAGE, 'utf8')).toBe(made)
 })

@@ -6,17 +6,36 @@ import { startGateway } from '../kit/gateway.ts'
 import { startTargets, type Target } from './targets.ts'
 import type { Mind } from './vendors/play.ts'
 
-export type House = {
+/** A gateway behind a port. */
+export type Door = {
   /** The address for clients, without `/v1`. */
   origin: string
   token: string
-  target(name: string): Target
   close(): Promise<void>
 }
 
+export type House = Door & { target(name: string): Target }
+
 export async function openHouse(mind?: Mind): Promise<House> {
   const { targets, providers, models, stop } = startTargets(mind)
-  const house = await startGateway({ providers, models }, { clock: systemClock })
+  const door = await openDoor({ providers, models })
+  return {
+    ...door,
+    target(name) {
+      const found = targets.find((one) => one.name === name)
+      if (!found) throw new Error(`No target is called ${name}.`)
+      return found
+    },
+    async close() {
+      await door.close()
+      await stop()
+    },
+  }
+}
+
+/** One with these settings; a request that it could not answer is told when it is closed. */
+export async function openDoor(settings: Parameters<typeof startGateway>[0]): Promise<Door> {
+  const house = await startGateway(settings, { clock: systemClock })
   const faults: string[] = []
   const log = createLog({ clock: systemClock, level: 'error', pretty: false, write: (text) => faults.push(text) })
   let count = 0
@@ -32,15 +51,9 @@ export async function openHouse(mind?: Mind): Promise<House> {
   return {
     origin: listener.url,
     token: house.token,
-    target(name) {
-      const found = targets.find((one) => one.name === name)
-      if (!found) throw new Error(`No target is called ${name}.`)
-      return found
-    },
     async close() {
       await listener.stop({ deadline_ms: 0 })
       await house[Symbol.asyncDispose]()
-      await stop()
       log.flush()
       if (faults.length > 0) throw new Error(`requests that were not answered:\n${faults.join('')}`)
     },

@@ -1,17 +1,37 @@
 /** The tables of docs/manual/clients.md: which clients there are, and which calls were seen to work. */
-import type { Column } from './columns.ts'
-import type { Row } from './words.ts'
+
+/** A client as the page shows it. */
+export type PageRow = {
+  /** The package and the way it is used, as the manual names it. */
+  name: string
+  /** As they are called in our own lists of packages, which have their versions. */
+  packages: readonly string[]
+  /** What follows the gateway's address in the base address that the client is given. */
+  base: '' | '/v1' | '/v1beta' | '/v2'
+  /** The family of the specification that it speaks. */
+  dialect: string
+}
+/** A call as the page shows it; the calls of one group are one table. */
+export type PageColumn = { name: string; group: string }
+
+/** Clients, their calls, and what these are made to. */
+export type Section = {
+  rows: readonly PageRow[]
+  columns: readonly PageColumn[]
+  targets: readonly string[]
+  has(row: string, column: string): boolean
+}
 
 /** Which cells have held: by client, call and target. */
 export type Seen = {
-  note(row: Row, column: Column, target: string): void
+  note(row: PageRow, column: PageColumn, target: string): void
   /** The targets before which this call of this client held. */
-  of(row: Row, column: Column): readonly string[]
+  of(row: PageRow, column: PageColumn): readonly string[]
 }
 
 export function createSeen(): Seen {
   const held = new Map<string, string[]>()
-  const key = (row: Row, column: Column) => `${row.name} > ${column.name}`
+  const key = (row: PageRow, column: PageColumn) => `${row.name} > ${column.name}`
   return {
     note(row, column, target) {
       held.set(key(row, column), [...(held.get(key(row, column)) ?? []), target])
@@ -21,12 +41,9 @@ export function createSeen(): Seen {
 }
 
 type Parts = {
-  rows: Row[]
-  columns: Column[]
-  targets: readonly string[]
-  has(row: Row, column: Column): boolean
+  sections: readonly Section[]
   seen: Seen
-  /** Our own list of packages. */
+  /** Our own lists of packages. */
   versions: Record<string, string>
 }
 
@@ -41,17 +58,22 @@ export function withTables(page: string, parts: Parts): string {
   return `${page.slice(0, start)}${START}\n\n${tablesOf(parts).join('\n\n')}\n\n${page.slice(end)}`
 }
 
-function tablesOf(parts: Parts): string[] {
-  const groups = [...new Set(parts.columns.map(({ group }) => group))]
-  return [clientsOf(parts), ...groups.map((group) => `### ${group}\n\n${callsOf(parts, group)}`)]
+function tablesOf({ sections, seen, versions }: Parts): string[] {
+  const rows = sections.flatMap((section) => section.rows)
+  return [clientsOf(rows, versions), ...sections.flatMap((section) => groupsOf(section, seen))]
 }
 
-function clientsOf({ rows, versions }: Parts): string {
+function groupsOf(section: Section, seen: Seen): string[] {
+  const groups = [...new Set(section.columns.map(({ group }) => group))]
+  return groups.map((group) => `### ${group}\n\n${callsOf(section, group, seen)}`)
+}
+
+function clientsOf(rows: PageRow[], versions: Parts['versions']): string {
   const lines = rows.map(({ name, packages, dialect, base }) => {
     const version = packages.map((one) => versionOf(versions, one)).join(', ')
     return [name, version, `\`${dialect}\``, `\`http://127.0.0.1:8787${base}\``]
   })
-  return tableOf(['client', 'tested with', 'dialect', 'base address'], lines)
+  return tableOf(['client', 'tested with', 'family', 'base address'], lines)
 }
 
 /** An older major is listed under another name, as `npm:<name>@<version>`. */
@@ -61,14 +83,19 @@ function versionOf(versions: Parts['versions'], name: string): string {
   return version.slice(version.lastIndexOf('@') + 1)
 }
 
-function callsOf(parts: Parts, group: Column['group']): string {
-  const columns = parts.columns.filter((column) => column.group === group)
-  const lines = parts.rows.map((row) => [row.name, ...columns.map((column) => cellOf(parts, row, column))])
+function callsOf(section: Section, group: string, seen: Seen): string {
+  const columns = section.columns.filter((column) => column.group === group)
+  const lines = section.rows.map((row) => [
+    row.name,
+    ...columns.map((column) => cellOf(section, { row, column, seen })),
+  ])
   return tableOf(['client', ...columns.map(({ name }) => name)], lines)
 }
 
-function cellOf({ targets, has, seen }: Parts, row: Row, column: Column): string {
-  if (!has(row, column)) return 'has none'
+type Cell = { row: PageRow; column: PageColumn; seen: Seen }
+
+function cellOf({ targets, has }: Section, { row, column, seen }: Cell): string {
+  if (!has(row.name, column.name)) return 'has none'
   const held = seen.of(row, column)
   const missing = targets.filter((target) => !held.includes(target))
   return missing.length === 0 ? 'yes' : `no: ${missing.join(', ')}`

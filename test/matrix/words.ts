@@ -1,4 +1,5 @@
 /** The matrix's own words: what a client is asked to ask, and what it says that it was told. */
+import type { PageRow } from './page.ts'
 
 export type JsonSchema = Record<string, unknown>
 export type Tool = { name: string; description: string; parameters: JsonSchema }
@@ -72,14 +73,7 @@ export type Client = {
 /** What a client of this kind cannot tell or ask, by its own design. */
 export type Lack = 'reasoning' | 'stop' | 'stop_sequence' | 'parallel'
 
-export type Row = {
-  /** The package and the way it is used, as the manual names it. */
-  name: string
-  /** As they are called in our own list of packages, which has their versions. */
-  packages: readonly string[]
-  /** What follows the gateway's address in the base address that the client is given. */
-  base: '' | '/v1' | '/v1beta'
-  /** The dialect that it speaks. */
+export type Row = PageRow & {
   dialect: 'chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat'
   lacks: readonly Lack[]
   connect(gateway: { origin: string; token: string }): Client

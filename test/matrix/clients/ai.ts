@@ -42,11 +42,11 @@ export function ai({ model, thinking }: AiProvider): Client {
       const { schema = {}, ...plain } = ask
       return (await generateText({ ...asked(plain), output: Output.object({ schema: jsonSchema(schema) }) })).output
     },
-    fault: faultOf,
+    fault: aiFault,
   }
 }
 
-function faultOf(error: unknown): Fault {
+export function aiFault(error: unknown): Fault {
   if (!APICallError.isInstance(error)) return { status: undefined, message: String(error), is_own_class: false }
   return { status: error.statusCode, message: error.message, is_own_class: true }
 }

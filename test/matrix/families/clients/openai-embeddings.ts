@@ -1,0 +1,64 @@
+/** How embeddings are asked for with the `openai` package; one text for both majors. */
+import OpenAI from 'openai'
+import OpenAI6 from 'openai-6'
+import { floatsOfBase64 } from '../../../../src/kit/float32.ts'
+import { openaiFault } from '../../clients/openai-chat.ts'
+import type { FamilyFault, FamilyRow, Gateway } from '../family.ts'
+import type { Embedded, EmbeddingsClient } from '../words.ts'
+
+type Sdk = typeof OpenAI
+
+export const openaiOf = (Sdk: Sdk, { origin, token }: Gateway): OpenAI =>
+  new Sdk({ baseURL: `${origin}/v1`, apiKey: token, maxRetries: 0, logLevel: 'off' })
+
+export const openaiFamilyFault = (Sdk: Sdk, error: unknown, status: number): FamilyFault => ({
+  ...openaiFault(Sdk, error, status),
+  ...(error instanceof Sdk.APIError ? { param: error.param } : {}),
+})
+
+type Answer = Pick<OpenAI.CreateEmbeddingResponse, 'usage' | 'model'> & { data: { embedding: unknown }[] }
+
+function toldOf({ data, usage, model }: Answer): Embedded {
+  const vectors = data.map(({ embedding }) =>
+    typeof embedding === 'string' ? (floatsOfBase64(embedding) ?? []) : (embedding as number[]),
+  )
+  return { vectors, tokens: usage.prompt_tokens, model }
+}
+
+/** Where no form is said it asks for base64, and unpacks it itself; a form that is said comes as it is. */
+function clientOf(Sdk: Sdk, gateway: Gateway): EmbeddingsClient {
+  const { embeddings } = openaiOf(Sdk, gateway)
+  const asked = ({ texts, ...more }: { model: string; texts: string[]; dimensions?: number }) => ({
+    ...more,
+    input: texts,
+  })
+  return {
+    counts: true,
+    many: async (ask) => toldOf(await embeddings.create(asked(ask))),
+    one: async ({ model, text }) => toldOf(await embeddings.create({ model, input: text })),
+    async packed(ask) {
+      const answer = await embeddings.create({ ...asked(ask), encoding_format: 'base64' })
+      if (answer.data.some(({ embedding }) => typeof embedding !== 'string')) throw new Error('It is no base64.')
+      return toldOf(answer)
+    },
+    plain: async (ask) => toldOf(await embeddings.create({ ...asked(ask), encoding_format: 'float' })),
+    tokens: async ({ model, tokens }) => toldOf(await embeddings.create({ model, input: tokens })),
+    fault: (error, status) => openaiFamilyFault(Sdk, error, status),
+  }
+}
+
+/** What is used here has the same types in both majors, which TypeScript cannot know. */
+export const OPENAI_MAJORS: [name: string, packageName: string, Sdk: Sdk][] = [
+  ['`openai` 7', 'openai', OpenAI],
+  ['`openai` 6', 'openai-6', OpenAI6 as unknown as Sdk],
+]
+
+export const openaiEmbeddings = OPENAI_MAJORS.map(
+  ([name, packageName, Sdk]): FamilyRow<EmbeddingsClient> => ({
+    name: `${name}, embeddings`,
+    packages: [packageName],
+    base: '/v1',
+    dialect: 'embeddings',
+    connect: (gateway) => clientOf(Sdk, gateway),
+  }),
+)

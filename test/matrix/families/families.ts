@@ -1,0 +1,5 @@
+/** The families of the matrix besides chat, one line each. */
+import { EMBEDDINGS } from './embeddings.ts'
+import { type AnyFamily, anyFamily } from './family.ts'
+
+export const FAMILIES: AnyFamily[] = [anyFamily(EMBEDDINGS)]

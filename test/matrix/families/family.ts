@@ -1,0 +1,126 @@
+/** The words of the matrix besides chat: a family has clients, calls and what stands behind the gateway. */
+import type { ModelConfig, ProviderConfig } from '../../../src/config/schema.ts'
+import type { EndpointFamily } from '../../../src/spec/endpoint-family.ts'
+import type { PageColumn, PageRow } from '../page.ts'
+import type { Fault } from '../words.ts'
+
+/** An error as a user of the client sees it; `param` where the client tells the field. */
+export type FamilyFault = Fault & { param?: string | null | undefined }
+
+/** How the error of a refusal looks to a user of the client. */
+export type Faulty = { fault(error: unknown, status: number): FamilyFault }
+
+export type Gateway = { origin: string; token: string }
+
+export type FamilyRow<Client> = PageRow & { connect(gateway: Gateway): Client }
+
+/** A vendor on loopback: where it is, and how it ends. */
+export type Started = { origin: string; stop(): Promise<void> }
+
+/** A kind of vendor that serves the family, and how it is configured. */
+export type FamilyKind = {
+  name: string
+  start(): Started
+  /** The end of its base address. */
+  path: string
+  provider: ProviderConfig
+  /** The vendor's own model, and what is said of it. */
+  model: string
+  more?: ModelConfig
+  /** What it cannot do by its own design: refused by name. */
+  lacks?: readonly string[]
+}
+
+/** What a client asks for: the model, and whether a vendor of ours made the answer, or the sandbox. */
+export type FamilyTarget = { name: string; model: string; isVendor: boolean; lacks: readonly string[] }
+
+export type FamilyCell<Client> = {
+  row: FamilyRow<Client>
+  client: Client
+  target: FamilyTarget
+  /** The same client with a token that nobody has issued. */
+  stranger: Client
+}
+
+export type FamilyColumn<Client> = PageColumn & {
+  /** Whether the client has such a call at all. */
+  has?(client: Client): boolean
+  check(cell: FamilyCell<Client>): Promise<void>
+}
+
+export type Family<Client> = {
+  family: EndpointFamily
+  /** The sandbox's model. */
+  sandbox: string
+  kinds: readonly FamilyKind[]
+  rows: readonly FamilyRow<Client>[]
+  columns: readonly FamilyColumn<Client>[]
+}
+
+const idOf = ({ family }: { family: string }, { name }: FamilyKind) => `${family}-${name}`
+
+/** The sandbox first. */
+export const targetsOf = (one: Pick<Family<never>, 'family' | 'sandbox' | 'kinds'>): FamilyTarget[] => [
+  { name: 'sandbox', model: one.sandbox, isVendor: false, lacks: [] },
+  ...one.kinds.map((kind) => ({
+    name: kind.name,
+    model: `${idOf(one, kind)}/m`,
+    isVendor: true,
+    lacks: kind.lacks ?? [],
+  })),
+]
+
+/** Starts the vendors of a family, and says how a gateway is configured to have them. */
+export function startKinds(one: Pick<Family<never>, 'family' | 'kinds'>) {
+  const { family } = one
+  const started = one.kinds.map((kind) => ({ kind, id: idOf(one, kind), vendor: kind.start() }))
+  const providers: Record<string, ProviderConfig> = {}
+  const models: Record<string, ModelConfig> = {}
+  for (const { kind, id, vendor } of started) {
+    providers[id] = { key: KEY, ...kind.provider, base_url: `${vendor.origin}${kind.path}` }
+    models[`${id}/m`] = { families: [family], targets: [{ provider: id, model: kind.model }], ...kind.more }
+  }
+  return { providers, models, stop: () => Promise.all(started.map(({ vendor }) => vendor.stop())) }
+}
+
+/** What the gateway shows to vendors. */
+export const KEY = 'vendor-key'
+
+/** A family as the test sees it, whatever its clients can do. */
+export type AnyFamily = Pick<Family<never>, 'family' | 'sandbox' | 'kinds'> & {
+  rows: readonly PageRow[]
+  columns: readonly PageColumn[]
+  /** By the names of row and column. */
+  has(row: PageRow, column: PageColumn): boolean
+  check(at: { row: PageRow; column: PageColumn; target: FamilyTarget }, gateway: Gateway): Promise<void>
+}
+
+/** A token that nobody has issued. */
+export const UNKNOWN = `sk-${'0'.repeat(48)}`
+/** Only to see which calls a client has. */
+const NOWHERE = { origin: 'http://127.0.0.1:9', token: 'x' }
+
+export function anyFamily<Client>(one: Family<Client>): AnyFamily {
+  const { family, sandbox, kinds, rows, columns } = one
+  const rowOf = (asked: PageRow) => found(rows.find(({ name }) => name === asked.name))
+  const columnOf = (asked: PageColumn) => found(columns.find(({ name }) => name === asked.name))
+  return {
+    family,
+    sandbox,
+    kinds,
+    rows,
+    columns,
+    has: (row, column) => columnOf(column).has?.(rowOf(row).connect(NOWHERE)) ?? true,
+    async check({ row, column, target }, gateway) {
+      const asked = rowOf(row)
+      const client = asked.connect(gateway)
+      const stranger = asked.connect({ ...gateway, token: UNKNOWN })
+      await columnOf(column).check({ row: asked, client, target, stranger })
+    },
+  }
+}
+
+function found<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('There is no such row or column.')
+  return value
+}
