@@ -2,6 +2,7 @@
 import { EXTRA_FIELDS } from '../../config/schema.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { type Conversation, itemId } from '../responses-kept.ts'
+import type { AnswerHead } from './dialect.ts'
 import { carry, isCarried, uncarry } from './responses-carry.ts'
 import { isReference } from './responses-history.ts'
 import { ITEM_KINDS, type OutputItem, shown } from './responses-items.ts'
@@ -111,7 +112,10 @@ const saysNothing = (value: unknown): boolean =>
 export type Passing = ReturnType<typeof createPassing>
 
 /** Makes the client's of what is the vendor's; each is the very same thing where nothing has to change. */
-export function createPassing({ body, isKept, tells_encrypted }: Passage, response_id: string, created_at: number) {
+export function createPassing(
+  { body, isKept, tells_encrypted }: Passage,
+  { id: response_id, created, model }: AnswerHead,
+) {
   const ids = new Map<string, string>()
 
   /** Ours for the vendor's; what has none is told by its place. */
@@ -147,17 +151,20 @@ export function createPassing({ body, isKept, tells_encrypted }: Passage, respon
     const previous = body.previous_response_id ?? null
     if ((response.previous_response_id ?? null) !== previous) changes.previous_response_id = previous
     if (response.store !== undefined && response.store !== isKept) changes.store = isKept
-    if (isKept) Object.assign(changes, { id: response_id, created_at, store: true })
+    if (typeof response.model !== 'string') changes.model = model
+    if (isKept) Object.assign(changes, { id: response_id, created_at: created, store: true })
     return changes
   }
 
   return {
     idOf,
     item: (item: unknown, index: unknown) => shownItem(itemOf(item, index)),
-    /** The response but for the model, as it is kept. */
-    response(response: JsonRecord): JsonRecord {
+    /** The response but for the model, as it is kept. `done`: its items, where an imitator leaves them out. */
+    response(response: JsonRecord, done: unknown[] = []): JsonRecord {
       const changes = changesTo(response)
-      if (isKept && Array.isArray(response.output)) changes.output = response.output.map(itemOf)
+      const output = Array.isArray(response.output) ? response.output : done
+      // Client libraries look into it without asking whether it is there.
+      if (isKept || output !== response.output) changes.output = output.map(itemOf)
       return Object.keys(changes).length === 0 ? response : { ...response, ...changes }
     },
     /** The same as the client sees it. */

@@ -29,7 +29,7 @@ function readWhole(text: string, { head, faults }: RelayParts, passage: Passage)
   if (!hasEnded) throw faults.notUnderstood('answered before its answer was complete')
   const answer = Array.isArray(response.output) ? answerOf(response, head) : undefined
   if (!answer) throw faults.notUnderstood('answered with JSON that is no response')
-  const passing = createPassing(passage, head.id, head.created)
+  const passing = createPassing(passage, head)
   return {
     answer,
     write(usage) {
@@ -56,9 +56,11 @@ function createResponsesStream({ head, faults }: RelayParts, passage: Passage): 
   const { passed, isKept } = passage
   const blocks = createSseBlocks()
   const reader = createEventReader(head)
-  const passing = createPassing(passage, head.id, head.created)
+  const passing = createPassing(passage, head)
   const model = toBytes(JSON.stringify(head.model))
   let known: Slots[] = []
+  /** The vendor's items that have come to their end. */
+  const done: JsonRecord[] = []
   /** Learned, and not once met since. */
   let unmet = 0
   let held = ''
@@ -71,7 +73,7 @@ function createResponsesStream({ head, faults }: RelayParts, passage: Passage): 
     if (payload.type !== type) changes.type = type
     if (typeof payload.sequence_number !== 'number') changes.sequence_number = passed.next_number
     if (isRecord(payload.response)) {
-      const response = passing.shown(passing.response(payload.response))
+      const response = passing.shown(passing.response(payload.response, done))
       if (response !== payload.response) changes.response = response
     }
     if (isKept) {
@@ -113,6 +115,7 @@ function createResponsesStream({ head, faults }: RelayParts, passage: Passage): 
     const chunk = reader.take({ ...payload, type })
     if (chunk) step.heard.push(chunk)
     const event = clientsEvent(payload, type)
+    if (type === 'response.output_item.done' && isRecord(payload.item)) done.push(payload.item)
     noted(event, type)
     const own = event === payload ? said.data : toBytes(JSON.stringify(event))
     const data = withValueAt(own, ['response', 'model'], model)
@@ -218,7 +221,7 @@ function createResponsesStream({ head, faults }: RelayParts, passage: Passage): 
       const { event, payload } = last
       let { data } = last
       if (isRecord(payload.response)) {
-        const response = withUsage(passing.response(payload.response), usage)
+        const response = withUsage(passing.response(payload.response, done), usage)
         passed.made = { ...response, model: head.model, id: head.id, created_at: head.created }
         if (!isRecord(payload.response.usage)) {
           const told = {

@@ -135,7 +135,8 @@ export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
       const events = (hasBegun ? '' : begin()) + event('error', fields)
       const failed = { status: 'failed', error: { code, message } }
       const output = items.output.map((item) => (item.status === 'in_progress' ? { ...item, status: BROKEN } : item))
-      made = { ...responseOf(failed, passed?.hasBegun ? passed.output : output), id: passed?.id ?? head.id }
+      made = responseOf(failed, output)
+      if (passed?.hasBegun) made = { ...made, id: passed.id ?? head.id, output: passed.output }
       return inOneLine(events + tell('response.failed', made))
     },
     ...(keep
