@@ -261,9 +261,8 @@ describe('an answer that is not kept', () => {
   test('of an imitator, a response has its model and its items at least', () => {
     const all = FIXTURES.find(([name]) => name === 'imitator.sse')?.[1] ?? new Uint8Array()
     for (const isKept of [false, true]) {
-      const responses = eventsOf(relayed([all], { isKept }).text).flatMap(
-        ({ response }) => (response as JsonRecord) ?? [],
-      )
+      const events = eventsOf(relayed([all], { isKept }).text)
+      const responses = events.map(({ response }) => response as JsonRecord).filter((one) => one !== undefined)
       expect(responses.map(({ model }) => model)).toEqual(['house/model', 'house/model'])
       expect(responses.map(({ output }) => (output as JsonRecord[]).map(({ type }) => type))).toEqual([
         [],
