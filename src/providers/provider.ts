@@ -193,8 +193,6 @@ export type Faults = {
   cut(): GatewayError
 }
 
-export type RelayFaults = Faults
-
 export type RelayProvider = {
   dialect: Dialect
   /**

@@ -173,7 +173,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
 export const isGood = ({ status }: UpstreamAnswer): boolean => status >= 200 && status < 300
 
 /** By its label, and by its first byte where that lies: no event stream begins as an object does. */
-export async function isEventStream(answer: UpstreamAnswer): Promise<boolean> {
+async function isEventStream(answer: UpstreamAnswer): Promise<boolean> {
   const type = answer.headers.get('content-type') ?? ''
   if (type.includes('text/html') || /^[^;]*\bjson\b/.test(type)) return false
   const first = (await answer.peek())?.find((byte) => byte > 32) // 9, 10, 13 and 32 are white space

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { manualClock } from '../../../test/kit/clock.ts'
 import type { JsonRecord } from '../../kit/json.ts'
 import { createSseParser } from '../../kit/sse.ts'
-import type { RelayFaults } from '../../providers/provider.ts'
+import type { Faults } from '../../providers/provider.ts'
 import { createEventReader } from '../../providers/responses-compat/events.ts'
 import type { ChatChunk } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -18,7 +18,7 @@ import { createResponsesWriter } from './responses-writer.ts'
 
 const NAME = 'A1b2C3d4E5f6G7h8I9j0K1l2'
 const head = { id: `resp_${NAME}`, created: 1_800_000_000, model: 'house/model' }
-const faults: RelayFaults = {
+const faults: Faults = {
   inAnswer: () => new GatewayError('server_is_overloaded', 'The vendor failed.'),
   notUnderstood: (what) => new GatewayError('bad_upstream_response', what),
   cut: () => new GatewayError('upstream_cut', 'It broke off.'),

@@ -12,8 +12,6 @@ import type { UpstreamAnswer } from '../transport-answer.ts'
 import { createFold, normaliseWhole } from './answer.ts'
 import { createChunkNormaliser } from './chunk.ts'
 
-export type { Faults } from '../provider.ts'
-
 /** One answer from the text of its body, which some vendors stream although it was not asked for. */
 export function readWhole(text: string, fallback: Fallback, faults: Faults): ChatCompletion {
   const payload = parseJson(text)

@@ -1,35 +1,11 @@
 /** A responses vendor asked by a client that speaks as it does: its own body, but for what the house and the operator demand. */
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import type { ChatChunk } from '../../spec/chat-completion.ts'
-import { isEventStream } from '../chatcompat/relay.ts'
-import type { ChatCall, RelayCall, RelayFaults, RelayProvider } from '../provider.ts'
-import type { UpstreamAnswer } from '../transport-answer.ts'
+import type { RelayCall } from '../provider.ts'
 import { EFFORTS, type ModelRule } from './model-rules.ts'
 import { takesSampling } from './reasoning.ts'
 import { MIN_OUTPUT_TOKENS, ruleFor } from './request.ts'
 import type { ResponsesSettings } from './settings.ts'
-
-type RelayParts = {
-  settings: ResponsesSettings
-  /** What the operator asks for where the client says nothing, in the vendor's words. */
-  defaultsFor(model: string): JsonRecord
-  /** Sends a body and hands back an answer of status 2xx; everything else is thrown. */
-  ask(asked: { body: string; call: RelayCall; stream: boolean }, signal: AbortSignal): Promise<UpstreamAnswer>
-  /** The chunks of an answer to a request for a stream. */
-  chunksIn(answer: UpstreamAnswer, call: ChatCall): AsyncIterable<ChatChunk[]>
-  faultsOf(model: string, answer: UpstreamAnswer): RelayFaults
-}
-
-export const createRelay = ({ settings, defaultsFor, ask, chunksIn, faultsOf }: RelayParts): RelayProvider => ({
-  dialect: 'chatcompat-response',
-  async send(call, stream, signal) {
-    const body = JSON.stringify(relayedBody(call, settings, defaultsFor(call.model)))
-    const answer = await ask({ body, call, stream }, signal)
-    if (stream && !(await isEventStream(answer))) return chunksIn(answer, call)
-    return { ...answer, faults: faultsOf(call.model, answer) }
-  },
-})
 
 /** Fields that are the house's to say. */
 const OURS = new Set(['model', 'input', 'stream', 'store'])
