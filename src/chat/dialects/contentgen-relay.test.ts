@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import type { JsonRecord } from '../../kit/json.ts'
 import { createAnswerReader } from '../../providers/contentgen-compat/answer.ts'
-import type { RelayFaults } from '../../providers/provider.ts'
+import type { Faults } from '../../providers/provider.ts'
 import type { ChatChunk } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { usageFrom } from '../../spec/usage.ts'
@@ -14,7 +14,7 @@ import { contentgenRelay } from './contentgen-relay.ts'
 import { createContentgenWriter } from './contentgen-writer.ts'
 
 const head = { id: 'ours', created: 1_800_000_000, model: 'house/model' }
-const faults: RelayFaults = {
+const faults: Faults = {
   inAnswer: () => new GatewayError('server_is_overloaded', 'The vendor failed.'),
   notUnderstood: (what) => new GatewayError('bad_upstream_response', what),
   cut: () => new GatewayError('upstream_cut', 'It broke off.'),

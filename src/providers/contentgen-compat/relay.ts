@@ -2,11 +2,12 @@
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
+import { adapt } from '../fields.ts'
 import type { RelayCall } from '../provider.ts'
 import { UNSIGNED } from './contents.ts'
 import { type ModelRule, ruleOf } from './model-rules.ts'
 import { withOwn } from './own-options.ts'
-import { adapted } from './request.ts'
+import { OURS } from './request.ts'
 import type { ContentgenSettings } from './settings.ts'
 
 /** Where the model's row in the catalogue has a default for them. */
@@ -19,11 +20,8 @@ const PENALTIES: { [member: string]: keyof ChatRequest } = {
 /** The client's body for this vendor: the limits and defaults of the model's row, the operator's settings. */
 export function relayedBody({ model, body, request }: RelayCall, settings: ContentgenSettings): JsonRecord {
   const rule = { ...ruleOf(model), ...settings.rule }
-  // The operator's last word may take members out of members: those are copies.
-  const relayed: JsonRecord = Object.fromEntries(
-    Object.entries(body).map(([name, value]) => [name, isRecord(value) ? { ...value } : value]),
-  )
-  const config: JsonRecord = isRecord(relayed.generationConfig) ? relayed.generationConfig : {}
+  const relayed: JsonRecord = { ...body }
+  const config: JsonRecord = isRecord(body.generationConfig) ? { ...body.generationConfig } : {}
   if (request.max_tokens !== undefined) config.maxOutputTokens = request.max_tokens
   for (const [member, field] of Object.entries({ ...SAMPLING, ...(rule.penalties ? PENALTIES : {}) })) {
     if (request[field] !== undefined) config[member] ??= request[field]
@@ -31,7 +29,7 @@ export function relayedBody({ model, body, request }: RelayCall, settings: Conte
   if (Object.keys(config).length > 0) relayed.generationConfig = config
   if (Array.isArray(relayed.contents)) relayed.contents = withSignatures(relayed.contents, rule)
   const { contents: _, model: __, ...defaults } = settings.request_defaults
-  return adapted(withOwn(relayed, defaults), settings.fields)
+  return adapt(withOwn(relayed, defaults), settings.fields, OURS)
 }
 
 /** Calls that were made elsewhere, in a model's turn without any signature: the newer models refuse them. */

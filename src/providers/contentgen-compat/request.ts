@@ -1,7 +1,8 @@
 /** The body that the vendor gets: a chat request in its words, with what it cannot do refused by name. */
 
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import type { JsonRecord } from '../../kit/json.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
+import { adapt } from '../fields.ts'
 import type { Media } from '../media.ts'
 import type { ChatCall } from '../provider.ts'
 import { conversationOf } from './contents.ts'
@@ -35,7 +36,7 @@ const REFUSED: { [field in keyof ChatRequest]?: { asks(request: ChatRequest): bo
 }
 
 /** Fields written by us: neither the operator's lists nor the defaults may replace them. */
-const OURS = new Set(['contents', 'model'])
+export const OURS = new Set(['contents', 'model'])
 /** What a prompt consists of. */
 const COUNTED = ['contents', 'systemInstruction', 'tools', 'toolConfig']
 /** The house's word for a tier -> the vendor's; other tiers are other vendors'. */
@@ -67,7 +68,7 @@ export function createBodyWriter(settings: ContentgenSettings, media: Media | un
     const given: JsonRecord = request
     for (const field of fields.allow) if (!OURS.has(field) && given[field] != null) body[field] ??= given[field]
     const whole = withOwn(withOwn(body, own), defaults)
-    return adapted(whole, fields)
+    return adapt(whole, fields, OURS)
   }
 
   return {
@@ -85,23 +86,3 @@ export function createBodyWriter(settings: ContentgenSettings, media: Media | un
 
 /** A model's place at the vendor: those with a `/` bring their own. */
 export const modelPath = (model: string): string => (model.includes('/') ? model : `models/${model}`)
-
-/** The operator's last word. `generationConfig.seed` means a member of a member. */
-export function adapted(body: JsonRecord, { drop, rename }: ContentgenSettings['fields']): JsonRecord {
-  const place = (path: string): [JsonRecord, string] => {
-    const [name = '', member] = path.split('.', 2)
-    const inner = body[name]
-    return member !== undefined && isRecord(inner) ? [inner, member] : [body, path]
-  }
-  for (const path of drop) {
-    const [holder, name] = place(path)
-    if (!OURS.has(name)) delete holder[name]
-  }
-  for (const [path, name] of Object.entries(rename)) {
-    const [holder, old] = place(path)
-    if (OURS.has(old) || OURS.has(name) || holder[old] === undefined) continue
-    holder[name] = holder[old]
-    delete holder[old]
-  }
-  return body
-}

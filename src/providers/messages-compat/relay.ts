@@ -1,6 +1,7 @@
 /** A messages vendor asked by a client that speaks as it does: its own body, but for what the house and the operator demand. */
 
 import type { JsonRecord } from '../../kit/json.ts'
+import { adapt } from '../fields.ts'
 import type { RelayCall } from '../provider.ts'
 import { ruleOf } from './model-rules.ts'
 import type { MessagesSettings } from './settings.ts'
@@ -24,11 +25,5 @@ export function relayedBody({ model, body, request }: RelayCall, settings: Messa
     if (field) relayed[field] = request[field]
   }
   for (const [field, value] of Object.entries(settings.request_defaults)) if (!OURS.has(field)) relayed[field] ??= value
-  for (const field of settings.fields.drop) if (!OURS.has(field)) delete relayed[field]
-  for (const [field, name] of Object.entries(settings.fields.rename)) {
-    if (OURS.has(field) || OURS.has(name) || relayed[field] === undefined) continue
-    relayed[name] = relayed[field]
-    delete relayed[field]
-  }
-  return relayed
+  return adapt(relayed, settings.fields, OURS)
 }

@@ -2,6 +2,7 @@
 
 import type { JsonRecord } from '../../kit/json.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
+import { adapt } from '../fields.ts'
 import type { ChatCall } from '../provider.ts'
 import { refused } from './blocks.ts'
 import { vendorSchema } from './json-schema.ts'
@@ -72,13 +73,7 @@ export function createBodyWriter(settings: MessagesSettings): BodyWriter {
     const given: JsonRecord = request
     for (const field of fields.allow) if (!OURS.has(field) && given[field] != null) body[field] ??= given[field]
     for (const [field, value] of defaults) body[field] ??= value
-    for (const field of fields.drop) if (!OURS.has(field)) delete body[field]
-    for (const [field, name] of Object.entries(fields.rename)) {
-      if (OURS.has(field) || OURS.has(name) || body[field] === undefined) continue
-      body[name] = body[field]
-      delete body[field]
-    }
-    return body
+    return adapt(body, fields, OURS)
   }
 
   return {

@@ -1,6 +1,7 @@
 /** A responses vendor asked by a client that speaks as it does: its own body, but for what the house and the operator demand. */
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { adapt } from '../fields.ts'
 import type { RelayCall } from '../provider.ts'
 import { EFFORTS, type ModelRule } from './model-rules.ts'
 import { takesSampling } from './reasoning.ts'
@@ -42,13 +43,8 @@ export function relayedBody(
   if (rule.reasons === false) delete relayed.reasoning
   const include = includeOf(relayed.include, rule, body.store === true)
   if (include) relayed.include = include
-  for (const field of fields.drop) if (!OURS.has(field)) delete relayed[VENDORS_NAME[field] ?? field]
-  for (const [field, name] of Object.entries(fields.rename)) {
-    if (OURS.has(field) || OURS.has(name) || relayed[field] === undefined) continue
-    relayed[name] = relayed[field]
-    delete relayed[field]
-  }
-  return relayed
+  const drop = fields.drop.map((field) => VENDORS_NAME[field] ?? field)
+  return adapt(relayed, { ...fields, drop }, OURS)
 }
 
 function effortIn({ reasoning }: JsonRecord): (typeof EFFORTS)[number] | undefined {

@@ -2,6 +2,7 @@
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { ChatRequest, type ChatRequestField } from '../../spec/chat-request.ts'
+import { adapt } from '../fields.ts'
 import type { ChatCall } from '../provider.ts'
 import { type Item, inputOf } from './input.ts'
 import { COMMON_EFFORTS, type Effort, type ModelRule, ruleOf } from './model-rules.ts'
@@ -91,13 +92,7 @@ export function createBodyWriter(settings: ResponsesSettings): BodyWriter {
     const asked: JsonRecord = request
     for (const field of fields.allow) if (!OURS.has(field) && asked[field] != null) body[field] ??= asked[field]
     for (const [field, value] of ownDefaults) body[field] ??= value
-    for (const field of fields.drop) if (!OURS.has(field)) delete body[field]
-    for (const [field, name] of Object.entries(fields.rename)) {
-      if (OURS.has(field) || OURS.has(name) || body[field] === undefined) continue
-      body[name] = body[field]
-      delete body[field]
-    }
-    return body
+    return adapt(body, fields, OURS)
   }
 
   return {
