@@ -1,4 +1,5 @@
 /** Rerank over HTTP, in the shape that Cohere's and Jina's clients share. */
+import Type from 'typebox'
 import type { ServerSettings } from '../config/config.ts'
 import { readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
@@ -7,7 +8,14 @@ import type { Clock } from '../kit/clock.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import { refusalOf } from '../models/refusal.ts'
-import { type ErrorCode, GatewayError, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
+import {
+  ErrorBody,
+  type ErrorCode,
+  errorBody,
+  GatewayError,
+  MODEL_REQUEST_ERRORS,
+  UPSTREAM_ERRORS,
+} from '../spec/error.ts'
 import { RerankAnswer, RerankRequest } from '../spec/rerank-request.ts'
 import { shown } from './documents.ts'
 import type { Rerank } from './rerank.ts'
@@ -15,6 +23,13 @@ import type { Rerank } from './rerank.ts'
 type RerankRouteParts = { rerank: Rerank; settings: ServerSettings; clock: Clock }
 
 const check = checker(RerankRequest)
+
+/** Cohere's clients read the message at the top. */
+const RerankError = Type.Object({ ...ErrorBody.properties, message: Type.String() }, { title: 'RerankError' })
+const writeError = (error: GatewayError): Type.Static<typeof RerankError> => ({
+  ...errorBody(error),
+  message: error.message,
+})
 
 /** The same under both versions: Cohere's clients of today ask for the second. */
 export function rerankRoutes({ rerank, settings, clock }: RerankRouteParts): Route[] {
@@ -51,6 +66,8 @@ export function rerankRoutes({ rerank, settings, clock }: RerankRouteParts): Rou
       },
       errors: RERANK_ERRORS,
     },
+    writeError,
+    errorSchema: RerankError,
     handle,
   }))
 }

@@ -1,5 +1,6 @@
 /** The families of the matrix besides chat, one line each. */
 import { EMBEDDINGS } from './embeddings.ts'
 import { type AnyFamily, anyFamily } from './family.ts'
+import { RERANK } from './rerank.ts'
 
-export const FAMILIES: AnyFamily[] = [anyFamily(EMBEDDINGS)]
+export const FAMILIES: AnyFamily[] = [anyFamily(EMBEDDINGS), anyFamily(RERANK)]

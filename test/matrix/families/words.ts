@@ -17,3 +17,17 @@ export type EmbeddingsClient = Faulty & {
   /** Whether it tells what an answer has cost. */
   counts: boolean
 }
+
+export type Documents = string[] | { text: string; page: number }[]
+export type Question<Kind = Documents> = { model: string; query: string; documents: Kind; top?: number }
+/** The places of the documents, the best first; `texts` where the client hands the documents back. */
+export type Ranked = { order: number[]; scores: number[]; texts?: string[]; units?: number }
+
+export type RerankClient = Faulty & {
+  rank(ask: Question<string[]>): Promise<Ranked>
+  rankObjects?(ask: Question<{ text: string; page: number }[]>): Promise<Ranked>
+  /** The documents are asked back. */
+  withTexts?(ask: Question<string[]>): Promise<Ranked>
+  /** Whether it tells what an answer has cost. */
+  counts: boolean
+}

@@ -1,0 +1,77 @@
+/** The matrix of rerank: its clients and its calls. */
+import { expect } from 'bun:test'
+import { aiRerank } from './clients/ai-rerank.ts'
+import { cohereRerank } from './clients/cohere-rerank.ts'
+import type { Family, FamilyCell, FamilyColumn } from './family.ts'
+import { limitColumn, refusalColumns } from './refusals.ts'
+import { RERANK_KINDS, UNITS } from './rerank-kinds.ts'
+import type { Ranked, RerankClient } from './words.ts'
+
+const QUERY = 'When does the snow melt?'
+const DOCUMENTS = ['Boats leave at noon.', 'The snow melts in April.', 'Snow fell all night.']
+const ORDER = [1, 2, 0]
+
+const asked = ({ target }: FamilyCell<RerankClient>) => ({ model: target.model, query: QUERY, documents: DOCUMENTS })
+
+/** The best first, and their scores fall. */
+function expectOrder(told: Ranked | undefined, order: number[]): void {
+  expect(told?.order).toEqual(order)
+  expect(told?.scores).toEqual(told?.scores.toSorted((one, other) => other - one))
+  expect(told?.scores[0]).toBeGreaterThan(told?.scores[1] ?? 0)
+}
+
+const COLUMNS: Omit<FamilyColumn<RerankClient>, 'group'>[] = [
+  { name: 'texts, the best first', check: async (cell) => expectOrder(await cell.client.rank(asked(cell)), ORDER) },
+  {
+    name: 'only the best',
+    check: async (cell) => expectOrder(await cell.client.rank({ ...asked(cell), top: 2 }), ORDER.slice(0, 2)),
+  },
+  {
+    name: 'objects',
+    has: ({ rankObjects }) => rankObjects !== undefined,
+    async check({ client, target }) {
+      const documents = DOCUMENTS.map((text, page) => ({ text, page }))
+      expectOrder(await client.rankObjects?.({ model: target.model, query: QUERY, documents }), ORDER)
+    },
+  },
+  {
+    name: 'the texts handed back',
+    has: ({ withTexts }) => withTexts !== undefined,
+    async check(cell) {
+      const told = await cell.client.withTexts?.(asked(cell))
+      expect(told?.texts).toEqual(ORDER.map((place) => DOCUMENTS[place] ?? ''))
+    },
+  },
+  {
+    name: 'usage',
+    has: ({ counts }) => counts,
+    async check(cell) {
+      const { units } = await cell.client.rank(asked(cell))
+      expect(units).toBe(cell.target.name === 'cohere' ? UNITS : 1)
+    },
+  },
+]
+
+const GROUP = 'Rerank'
+const ask = (client: RerankClient, model: string, directive = '') =>
+  client.rank({ model, query: `${QUERY}\n${directive}`, documents: DOCUMENTS })
+
+export const RERANK: Family<RerankClient> = {
+  family: 'rerank',
+  sandbox: 'sandbox/rerank',
+  kinds: RERANK_KINDS,
+  rows: [...cohereRerank, ...aiRerank],
+  columns: [
+    ...COLUMNS.map((column) => ({ ...column, group: GROUP })),
+    ...refusalColumns<RerankClient>({
+      group: GROUP,
+      ask,
+      wrong: {
+        ask: ({ client, target }) => client.rank({ model: target.model, query: '', documents: DOCUMENTS }),
+        says: /query/,
+        param: 'query',
+      },
+    }),
+    limitColumn({ group: GROUP, ask }),
+  ],
+}
