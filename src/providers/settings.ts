@@ -71,7 +71,12 @@ export function resolveProvider(id: string, config: ProviderConfig, environment:
   }
 }
 
-type SettingsParts = { id: string; config: ProviderConfig; timeouts: Required<Timeouts>; environment?: Environment }
+export type SettingsParts = {
+  id: string
+  config: ProviderConfig
+  timeouts: Required<Timeouts>
+  environment?: Environment
+}
 
 /** Everything an adapter needs, checked. Throws an Error that names the provider and says what would be right. */
 export function settingsOf({ id, config, timeouts, environment }: SettingsParts): ProviderSettings {
@@ -113,6 +118,23 @@ export function settingsOf({ id, config, timeouts, environment }: SettingsParts)
     },
     ...(preset?.input_types ? { input_types: preset.input_types } : {}),
     secrets: [...secrets, ...(key ? [key] : []), ...Object.values(resolved.headers ?? {})].filter(isSecretSized),
+  }
+}
+
+/** What the operator wrote of a kind's own options. Throws for one that the kind does not have. */
+export function readOptions(
+  { id, config }: Pick<SettingsParts, 'id' | 'config'>,
+  kind: string,
+  names: readonly string[],
+) {
+  const options: Record<string, unknown> = config.options ?? {}
+  const stray = Object.keys(options).find((name) => !names.includes(name))
+  if (stray !== undefined) {
+    throw new Error(`providers.${id}.options has no "${stray}" for the kind ${kind}; it has ${names.join(', ')}`)
+  }
+  return {
+    options,
+    wrong: (name: string, right: string) => new Error(`providers.${id}.options.${name} must be ${right}`),
   }
 }
 

@@ -47,5 +47,6 @@ export function usageOf(raw: unknown): Usage | undefined {
 
 const recordOf = (value: unknown) => (isRecord(value) ? value : undefined)
 
-const count = (value: unknown): number | undefined =>
+/** A number that can be one of tokens. */
+export const count = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined

@@ -1,5 +1,5 @@
 /** One provider of this kind as it is spoken to: address, headers with the key, and what differs from the vendor's models. */
-import { settingsOf as chatcompatSettings, type ProviderSettings, resolveProvider } from '../settings.ts'
+import { type ProviderSettings, readOptions, resolveProvider, type SettingsParts, settingsOf } from '../settings.ts'
 import type { ModelRule } from './model-rules.ts'
 
 export type ContentgenSettings = Omit<ProviderSettings, 'quirks'> & {
@@ -17,16 +17,14 @@ const OPTIONS = ['auth', 'thinking'] as const
 const AUTH = [KEY_HEADER, 'bearer']
 const THINKING = ['none', 'budget', 'level'] as const
 
-type Parts = Parameters<typeof chatcompatSettings>[0]
-
 /** Throws an Error that names the provider and says what would be right. */
-export function contentgenSettings(parts: Parts): ContentgenSettings {
+export function contentgenSettings(parts: SettingsParts): ContentgenSettings {
   const { id, environment } = parts
   // Without an address it is the vendor itself that is meant.
   const config = parts.config.preset || parts.config.base_url ? parts.config : { ...parts.config, preset: 'gemini' }
-  const { quirks, ...settings } = chatcompatSettings({ ...parts, config })
+  const { quirks, ...settings } = settingsOf({ ...parts, config })
   const { key } = resolveProvider(id, config, environment)
-  const { auth, rule } = optionsOf(id, config.options ?? {})
+  const { auth, rule } = optionsOf({ ...parts, config })
   const { authorization, ...headers } = settings.headers
   // A key goes where the vendor looks for it, unless the operator wrote that header.
   const isOurs = key !== undefined && authorization === `Bearer ${key}`
@@ -49,15 +47,8 @@ function addressOf(base_url: string): string {
   return new URL(address).pathname === '/' ? `${address}/v1beta` : address
 }
 
-function optionsOf(id: string, options: Record<string, unknown>) {
-  const wrong = (name: string, right: string) => new Error(`providers.${id}.options.${name} must be ${right}`)
-  for (const name of Object.keys(options)) {
-    if (!OPTIONS.some((known) => known === name)) {
-      throw new Error(
-        `providers.${id}.options has no "${name}" for the kind contentgen-compat; it has ${OPTIONS.join(', ')}`,
-      )
-    }
-  }
+function optionsOf(parts: SettingsParts) {
+  const { options, wrong } = readOptions(parts, 'contentgen-compat', OPTIONS)
   const { auth = KEY_HEADER, thinking } = options
   if (typeof auth !== 'string' || !AUTH.includes(auth)) throw wrong('auth', AUTH.join(' or '))
   const rule: Partial<ModelRule> = {}

@@ -2,6 +2,7 @@
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { type Usage, usageFrom } from '../../spec/usage.ts'
+import { count } from '../usage.ts'
 
 /** What is known by now: a stream tells its counts with each event, the later ones win. Other members are passed over. */
 export const countsOf = (raw: unknown, before: JsonRecord): JsonRecord =>
@@ -36,6 +37,3 @@ function modality(details: unknown, name: string): number | undefined {
   const found = Array.isArray(details) ? details.filter(isRecord).find((one) => one.modality === name) : undefined
   return count(found?.tokenCount)
 }
-
-const count = (value: unknown): number | undefined =>
-  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined

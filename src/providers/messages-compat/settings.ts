@@ -1,5 +1,5 @@
 /** One messages-shaped provider as it is spoken to: address, headers with the key, and what differs from the vendor's models. */
-import { settingsOf as chatcompatSettings, type ProviderSettings, resolveProvider } from '../settings.ts'
+import { type ProviderSettings, readOptions, resolveProvider, type SettingsParts, settingsOf } from '../settings.ts'
 import type { ModelRule } from './model-rules.ts'
 
 export type MessagesSettings = Omit<ProviderSettings, 'quirks'> & {
@@ -18,14 +18,12 @@ const OPTIONS = ['version', 'auth', 'sampling', 'thinking'] as const
 const AUTH = ['x-api-key', 'bearer']
 const THINKING = ['none', 'budget', 'adaptive', 'either'] as const
 
-type Parts = Parameters<typeof chatcompatSettings>[0]
-
 /** Throws an Error that names the provider and says what would be right. */
-export function messagesSettings(parts: Parts): MessagesSettings {
+export function messagesSettings(parts: SettingsParts): MessagesSettings {
   const { id, config, environment } = parts
-  const { quirks, ...settings } = chatcompatSettings(parts)
+  const { quirks, ...settings } = settingsOf(parts)
   const { key } = resolveProvider(id, config, environment)
-  const options = optionsOf(id, config.options ?? {})
+  const options = optionsOf(parts)
   const headers: Record<string, string> = { 'anthropic-version': options.version, ...settings.headers }
   // A key goes where the vendor looks for it, unless the operator wrote that header.
   const isOurs = key !== undefined && headers.authorization === `Bearer ${key}`
@@ -40,15 +38,8 @@ export function messagesSettings(parts: Parts): MessagesSettings {
   return { ...settings, base_url: settings.base_url.replace(/\/v1$/, ''), headers, rule, relay: quirks.relay } // paths are appended with it
 }
 
-function optionsOf(id: string, options: Record<string, unknown>) {
-  const wrong = (name: string, right: string) => new Error(`providers.${id}.options.${name} must be ${right}`)
-  for (const name of Object.keys(options)) {
-    if (!OPTIONS.some((known) => known === name)) {
-      throw new Error(
-        `providers.${id}.options has no "${name}" for the kind messages-compat; it has ${OPTIONS.join(', ')}`,
-      )
-    }
-  }
+function optionsOf(parts: SettingsParts) {
+  const { options, wrong } = readOptions(parts, 'messages-compat', OPTIONS)
   const { version = DEFAULT_VERSION, auth = 'x-api-key', sampling, thinking } = options
   if (typeof version !== 'string' || !/^\d{4}-\d{2}-\d{2}$/.test(version))
     throw wrong('version', 'a date such as 2023-06-01') // YYYY-MM-DD

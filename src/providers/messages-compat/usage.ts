@@ -2,6 +2,7 @@
 
 import { isRecord } from '../../kit/json.ts'
 import { type Usage, usageFrom } from '../../spec/usage.ts'
+import { count } from '../usage.ts'
 
 export type Counts = { input: number; cached?: number; written?: number; output: number; reasoning?: number }
 
@@ -27,6 +28,3 @@ export function usageOf({ input, cached, written, output, reasoning }: Counts): 
   if (whole === 0 && output === 0) return undefined
   return usageFrom({ input: whole, output, cached, cache_write: written, reasoning })
 }
-
-const count = (value: unknown): number | undefined =>
-  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined

@@ -1,5 +1,5 @@
 /** One provider of the Responses API as it is spoken to: address, headers with the key, and what differs from its models' rows. */
-import { settingsOf as chatcompatSettings, NOT_CHAT, type ProviderSettings } from '../settings.ts'
+import { NOT_CHAT, type ProviderSettings, readOptions, type SettingsParts, settingsOf } from '../settings.ts'
 import type { ModelRule } from './model-rules.ts'
 
 export type ResponsesSettings = Omit<ProviderSettings, 'quirks'> & {
@@ -24,12 +24,10 @@ const REASONING: Record<string, Partial<ModelRule>> = {
 /** Listed beside the chat models, and of another trade. */
 const OTHER_TRADES = ['*realtime*', '*audio*', '*image*', '*instruct*']
 
-type Parts = Parameters<typeof chatcompatSettings>[0]
-
 /** Throws an Error that names the provider and says what would be right. */
-export function responsesSettings(parts: Parts): ResponsesSettings {
-  const { id, config } = parts
-  const { quirks, chat_models, ...settings } = chatcompatSettings(parts)
+export function responsesSettings(parts: SettingsParts): ResponsesSettings {
+  const { config } = parts
+  const { quirks, chat_models, ...settings } = settingsOf(parts)
   const { allow = [], drop = [], rename = {} } = config.fields ?? {}
   const { developer_role = true, tools = true, json_schema = true } = config.quirks ?? {}
   return {
@@ -41,19 +39,12 @@ export function responsesSettings(parts: Parts): ResponsesSettings {
     tools,
     json_schema,
     relay: quirks.relay,
-    ...optionsOf(id, config.options ?? {}),
+    ...optionsOf(parts),
   }
 }
 
-function optionsOf(id: string, options: Record<string, unknown>) {
-  const wrong = (name: string, right: string) => new Error(`providers.${id}.options.${name} must be ${right}`)
-  for (const name of Object.keys(options)) {
-    if (!OPTIONS.some((known) => known === name)) {
-      throw new Error(
-        `providers.${id}.options has no "${name}" for the kind responses-compat; it has ${OPTIONS.join(', ')}`,
-      )
-    }
-  }
+function optionsOf(parts: SettingsParts) {
+  const { options, wrong } = readOptions(parts, 'responses-compat', OPTIONS)
   const { reasoning, sampling, audio = false } = options
   const rule: Partial<ModelRule> = {}
   if (reasoning !== undefined) {

@@ -1,6 +1,7 @@
 /** Amazon Bedrock, by its Converse API: a key of its own, or requests signed with an access key. */
 import type { AmazonBedrockProvider } from '@ai-sdk/amazon-bedrock'
 import type { Provider } from '../../provider.ts'
+import { readOptions } from '../../settings.ts'
 import type { PackageFetch } from '../../transport-fetch.ts'
 import type { AiSdkParts } from '../vendor.ts'
 import { createAiSdkChat } from './ai-sdk-chat.ts'
@@ -33,25 +34,18 @@ type Row = {
 }
 
 /** Throws an Error that names the provider and says what would be right. */
-export function rowOf({ id, config, environment = {} }: AiSdkParts): Row {
-  const given = config.options ?? {}
-  for (const name of Object.keys(given)) {
-    if (!OPTIONS.some((known) => known === name)) {
-      throw new Error(
-        `providers.${id}.options has no "${name}" for the kind amazon-bedrock; it has ${OPTIONS.join(', ')}`,
-      )
-    }
-  }
+export function rowOf(parts: AiSdkParts): Row {
+  const { id, config, environment = {} } = parts
+  const { options, wrong } = readOptions(parts, 'amazon-bedrock', OPTIONS)
   const told = (name: Option): string | undefined => {
-    const value = given[name]
+    const value = options[name]
     if (value !== undefined && (typeof value !== 'string' || value === '')) {
-      throw new Error(`providers.${id}.options.${name} must be a text that is not empty`)
+      throw wrong(name, 'a text that is not empty')
     }
     return value === undefined ? undefined : String(value)
   }
   const region = told('region') ?? environment[ENVIRONMENT.region] ?? environment.AWS_DEFAULT_REGION ?? DEFAULT_REGION
-  if (!/^[a-z0-9-]+$/.test(region))
-    throw new Error(`providers.${id}.options.region must be one such as ${DEFAULT_REGION}`)
+  if (!/^[a-z0-9-]+$/.test(region)) throw wrong('region', `one such as ${DEFAULT_REGION}`)
   const credentials = credentialsOf(told, environment)
   // What is written for this provider wins over what lies in the environment.
   const key = config.key ?? told('apiKey') ?? (credentials?.isWritten ? undefined : environment[ENVIRONMENT.apiKey])

@@ -1,28 +1,25 @@
 /** Azure OpenAI: models behind names of deployments, by the chat completions or the responses API. */
+import { readOptions } from '../../settings.ts'
 import type { AiSdkParts } from '../vendor.ts'
 import type { ChatVendor } from './vendor.ts'
 
 const OPTIONS = ['resourceName', 'apiVersion', 'api', 'deploymentUrls']
 
 /** Throws an Error that names the provider and says what would be right. */
-export function azure({ id, config, environment = {} }: AiSdkParts): ChatVendor {
-  const given = config.options ?? {}
-  for (const name of Object.keys(given)) {
-    if (!OPTIONS.includes(name)) {
-      throw new Error(`providers.${id}.options has no "${name}" for the kind azure; it has ${OPTIONS.join(', ')}`)
-    }
-  }
+export function azure(parts: AiSdkParts): ChatVendor {
+  const { id, config, environment = {} } = parts
+  const { options, wrong } = readOptions(parts, 'azure', OPTIONS)
   const {
     resourceName = environment.AZURE_RESOURCE_NAME,
     apiVersion = 'v1',
     api = 'chat',
     deploymentUrls = false,
-  } = given
+  } = options
   if (config.base_url === undefined && (typeof resourceName !== 'string' || !/^[a-z0-9-]+$/i.test(resourceName))) {
     throw new Error(`providers.${id} needs options.resourceName (or AZURE_RESOURCE_NAME), or base_url`)
   }
-  if (typeof apiVersion !== 'string') throw new Error(`providers.${id}.options.apiVersion must be a text such as v1`)
-  if (api !== 'chat' && api !== 'responses') throw new Error(`providers.${id}.options.api must be chat or responses`)
+  if (typeof apiVersion !== 'string') throw wrong('apiVersion', 'a text such as v1')
+  if (api !== 'chat' && api !== 'responses') throw wrong('api', 'chat or responses')
   if (typeof deploymentUrls !== 'boolean')
     throw new Error(`providers.${id}.options.deploymentUrls must be true or false`)
   // The package builds its addresses by the host; base_url stands in the place of all before /v1 or /deployments.
