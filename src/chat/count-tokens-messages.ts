@@ -1,9 +1,12 @@
 /** `POST /v1/messages/count_tokens`, which agents ask before each long request. */
 import Type from 'typebox'
 import type { Route } from '../http/context.ts'
+import { isRecord } from '../kit/json.ts'
 import { type CountParts, countTokensRoute } from './count-tokens.ts'
 import { parseCount } from './dialects/messages-compat.ts'
 import { writeMessagesError } from './dialects/messages-compat-error.ts'
+import { outlineOf } from './dialects/messages-compat-outline.ts'
+import { messagesRelay } from './dialects/messages-compat-relay.ts'
 import { CountRequest, MessagesError } from './dialects/messages-compat-schema.ts'
 
 const MessagesCount = Type.Object({ input_tokens: Type.Integer({ minimum: 0 }) }, { title: 'MessagesCount' })
@@ -22,6 +25,11 @@ export const messagesCountRoute = (parts: CountParts): Route => ({
         example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'What is Gatehouse?' }] },
       },
       parse: (body) => parseCount(body),
+      relay: {
+        ...messagesRelay,
+        // A question for a count has no limit of its answer.
+        outline: (body) => outlineOf(isRecord(body) ? { ...body, max_tokens: 1 } : body),
+      },
       write: (tokens) => ({ input_tokens: tokens }),
       writeError: writeMessagesError,
     },

@@ -6,7 +6,7 @@ import type { Context } from '../http/context.ts'
 import { systemClock } from '../kit/clock.ts'
 import { createTokenizer } from '../kit/tokenizer.ts'
 import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
-import type { ChatProvider } from '../providers/provider.ts'
+import type { ChatProvider, RelayProvider } from '../providers/provider.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
 import { type CountFace, countTokensRoute, estimateTokens, roughTokens } from './count-tokens.ts'
@@ -62,7 +62,12 @@ describe('the route', () => {
   const settings = DEFAULT_SERVER
 
   /** Asks with this body; the model's targets can count as told. */
-  async function ask(counters: (ChatProvider['countTokens'] | undefined)[], body: object, face?: CountFace) {
+  async function ask(
+    counters: (ChatProvider['countTokens'] | undefined)[],
+    body: object,
+    face?: CountFace,
+    relays: (RelayProvider | undefined)[] = [],
+  ) {
     const catalogue = createCatalogue({ clock })
     const targets = counters.map((countTokens, index) => {
       const chat = {
@@ -70,7 +75,8 @@ describe('the route', () => {
         chunks: async function* () {},
         ...(countTokens ? { countTokens } : {}),
       }
-      return { provider: { id: `p${index}`, kind: 'x', chat }, model: 'vendor-model' }
+      const relay = relays[index]
+      return { provider: { id: `p${index}`, kind: 'x', chat, ...(relay ? { relay } : {}) }, model: 'vendor-model' }
     })
     const row = catalogueModel({ id: 'a/b', config: {}, targets, created: 1, when_retired: 'refuse' })
     catalogue.replace([{ ...row, families: ['messages-compat'] }])
@@ -121,6 +127,35 @@ describe('the route', () => {
   test('needs no max_tokens, and refuses what is wrong in the client’s words', async () => {
     await expect(ask([undefined], { ...BODY, messages: [] })).rejects.toMatchObject({ detail: { param: 'messages' } })
     await expect(ask([undefined], { ...BODY, model: 'a/c' })).rejects.toMatchObject({ code: 'model_not_found' })
+  })
+
+  describe('a prompt that only a vendor of its own dialect understands', () => {
+    const OWN = { ...BODY, tools: [{ type: 'code_execution_20260120', name: 'code_execution' }], unseen: { a: 1 } }
+    const counted: { body: unknown; headers: unknown; model: string }[] = []
+    const relay = (more: object = {}) => ({
+      dialect: 'messages-compat' as const,
+      send: async () => ({}) as never,
+      ...more,
+    })
+
+    test('is counted by such a vendor as it is, and estimated where it cannot be asked', async () => {
+      const count = async ({ body, headers, model }: { body: unknown; headers: unknown; model: string }) => {
+        counted.push({ body, headers, model })
+        return 77
+      }
+      expect((await ask([async () => 1, undefined], OWN, undefined, [undefined, relay({ count })])).answer).toEqual({
+        input_tokens: 77,
+      })
+      expect(counted).toEqual([{ body: OWN, headers: {}, model: 'vendor-model' }])
+      const { answer } = await ask([async () => 1], OWN, undefined, [relay()])
+      expect(answer.input_tokens).toBeGreaterThan(7)
+    })
+
+    test('is refused where there is none, and for what is wrong with it in any case', async () => {
+      await expect(ask([async () => 1], OWN)).rejects.toMatchObject({ code: 'unsupported_parameter' })
+      const wrong = ask([undefined], { ...OWN, messages: [] }, undefined, [relay()])
+      await expect(wrong).rejects.toMatchObject({ detail: { param: 'messages' } })
+    })
   })
 
   test('a fault of ours is not hidden by an estimate', async () => {

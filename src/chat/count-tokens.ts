@@ -5,13 +5,14 @@ import type { Context, Operation, Route } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
 import { createSample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
-import type { Catalogue, CatalogueModel, Target } from '../models/catalogue.ts'
+import type { Catalogue, Target } from '../models/catalogue.ts'
 import { lifecycleHeaders } from '../models/lifecycle.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError, MODEL_REQUEST_ERRORS } from '../spec/error.ts'
 import type { ContentPart } from '../spec/message.ts'
-import type { Dialect } from './dialects/dialect.ts'
+import type { Dialect, DialectRelay } from './dialects/dialect.ts'
+import { laneTo, type Sent, sentBy, targetsFor } from './relay.ts'
 
 /** A picture of a megapixel, by the vendors' rules of thumb (a pixel in 750; 85 and 170 a tile). */
 const IMAGE_TOKENS = 1300
@@ -83,6 +84,8 @@ export type CountFace = Pick<Dialect, 'writeError'> & {
   operation: Operation
   /** The request as for an answer, of which only the prompt is looked at. */
   parse(body: unknown, context: Context): ChatRequest | Promise<ChatRequest>
+  /** How a question passes to a vendor of the same dialect; its outline is for one that only such a vendor understands. */
+  relay?: DialectRelay
   write(tokens: number): unknown
 }
 
@@ -96,26 +99,48 @@ export function countTokensRoute(face: CountFace, { catalogue, tokenizer, settin
     ...(face.writeError ? { writeError: face.writeError } : {}),
     async handle(context) {
       const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
-      const asked = await face.parse(await readJson(context.request, limits), context)
+      const { asked, sent } = await read(face, await readJson(context.request, limits), context)
       const { model, requested } = catalogue.require(asked.model, face.family, context.caller)
       context.note.model = model.id
-      const request = { ...asked, model: model.id }
-      const tokens = (await askVendor(model, request, context)) ?? (await estimateTokens(request, tokenizer))
+      const question = { request: { ...asked, model: model.id }, sent, targets: targetsFor(model.targets, sent) }
+      const tokens = (await askVendor(question, context)) ?? (await estimateTokens(question.request, tokenizer))
       return Response.json(face.write(tokens), { headers: lifecycleHeaders(requested, clock) })
     },
   }
 }
 
+type Question = { request: ChatRequest; sent: Sent | undefined; targets: Target[] }
+
+/** The question in the house's words, or its outline where only a vendor of its own dialect can take it. */
+async function read({ parse, relay, family }: CountFace, body: unknown, context: Context) {
+  const sentAs = (refusal?: GatewayError) => sentBy(relay, { family, body, request: context.request, refusal })
+  try {
+    return { asked: await parse(body, context), sent: sentAs() }
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError) || !relay?.outline) throw thrown
+    const sent = sentAs(thrown)
+    if (!sent) throw thrown
+    return { asked: relay.outline(body), sent }
+  }
+}
+
+/** How to ask this target; undefined where it cannot be. */
+function counterOf(target: Target, { request, sent }: Question, { request_id, signal }: Context) {
+  const call = { model: target.model, request, request_id }
+  const lane = laneTo(target, sent)
+  if (lane?.count && sent) return () => lane.count?.({ ...call, body: sent.body, headers: sent.headers }, signal)
+  const { chat } = target.provider
+  // An outline is not what the vendor would read.
+  return chat?.countTokens && !sent?.refusal ? () => chat.countTokens?.(call, signal) : undefined
+}
+
 /** The count of the first target that can be asked; undefined where none can or it would not say. */
-async function askVendor(
-  { targets }: CatalogueModel,
-  request: ChatRequest,
-  { request_id, signal, note }: Context,
-): Promise<number | undefined> {
-  const target = targets.find(({ provider }) => provider.chat?.countTokens)
+async function askVendor(question: Question, context: Context): Promise<number | undefined> {
+  const { signal, note } = context
+  const target = question.targets.find((one) => counterOf(one, question, context))
   if (!target) return undefined
   try {
-    const tokens = await target.provider.chat?.countTokens?.({ model: target.model, request, request_id }, signal)
+    const tokens = await counterOf(target, question, context)?.()
     note.target = nameOf(target)
     return tokens
   } catch (error) {

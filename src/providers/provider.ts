@@ -201,6 +201,8 @@ export type RelayProvider = {
    * Throws GatewayError for a refusal; rejects at once when `signal` is aborted.
    */
   send(call: RelayCall, stream: boolean, signal: AbortSignal): Promise<RelayAnswer | AsyncIterable<ChatChunk[]>>
+  /** How many tokens the vendor says that such a request has; absent where it cannot be asked so. Throws GatewayError. */
+  count?(call: RelayCall, signal: AbortSignal): Promise<number>
 }
 
 export type Provider = {

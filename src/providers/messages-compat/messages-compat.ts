@@ -4,7 +4,7 @@ import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { fallbackOf } from '../answer-words.ts'
 import { readEvents } from '../event-stream.ts'
 import { readPages } from '../model-list.ts'
-import type { ChatCall, Faults, Provider, RelayProvider } from '../provider.ts'
+import type { ChatCall, Faults, Provider, RelayCall, RelayProvider } from '../provider.ts'
 import { holdsError } from '../refusal.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { createUpstream, type UpstreamParts } from '../upstream.ts'
@@ -12,7 +12,7 @@ import { answerOf, eventsOf } from './answer.ts'
 import { failureOf, refusalOf } from './error.ts'
 import { createEventReader } from './events.ts'
 import { readModelPage } from './models.ts'
-import { relayedBody } from './relay.ts'
+import { countedBody, relayedBody } from './relay.ts'
 import { createBodyWriter } from './request.ts'
 import type { MessagesSettings } from './settings.ts'
 
@@ -64,8 +64,10 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
     })
   }
 
-  async function countTokens(call: ChatCall, signal: AbortSignal): Promise<number> {
-    const question = { path: '/v1/messages/count_tokens', body: write.count(call), call }
+  const countTokens = (call: ChatCall, signal: AbortSignal) => countIn(write.count(call), call, signal)
+
+  async function countIn(body: string, call: ChatCall & Partial<Pick<RelayCall, 'headers'>>, signal: AbortSignal) {
+    const question = { path: '/v1/messages/count_tokens', body, call, headers: call.headers }
     return upstream.readCount(await upstream.ask(question, signal), 'input_tokens')
   }
 
@@ -81,6 +83,7 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
       const answer = await upstream.ask({ path: '/v1/messages', body, call, stream, headers: call.headers }, signal)
       return upstream.passed(answer, call, stream ? chunksIn : undefined)
     },
+    count: (call, signal) => countIn(JSON.stringify(countedBody(call, settings)), call, signal),
   }
   return {
     id,

@@ -4,6 +4,7 @@ import type { JsonRecord } from '../../kit/json.ts'
 import { adapt } from '../fields.ts'
 import type { RelayCall } from '../provider.ts'
 import { ruleOf } from './model-rules.ts'
+import { COUNTED } from './request.ts'
 import type { MessagesSettings } from './settings.ts'
 
 /** Fields that are the house's to say. */
@@ -26,4 +27,11 @@ export function relayedBody({ model, body, request }: RelayCall, settings: Messa
   }
   for (const [field, value] of Object.entries(settings.request_defaults)) if (!OURS.has(field)) relayed[field] ??= value
   return adapt(relayed, settings.fields, OURS)
+}
+
+/** Of a prompt: what the client itself says of it, and nothing of how it is to be answered. */
+export function countedBody(call: RelayCall, settings: MessagesSettings): JsonRecord {
+  const { max_tokens: _, stream: __, ...relayed } = relayedBody(call, settings)
+  const isSaid = (field: string) => call.body[field] !== undefined || COUNTED.includes(field)
+  return Object.fromEntries(Object.entries(relayed).filter(([field]) => isSaid(field)))
 }

@@ -40,7 +40,7 @@ const REFUSED: { [field in keyof ChatRequest]?: { asks(request: ChatRequest): bo
 /** Fields written by us: neither the operator's lists nor the defaults may replace them. */
 const OURS = new Set(['model', 'messages', 'stream'])
 /** What the vendor's count of tokens takes. */
-const COUNTED = ['model', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config']
+export const COUNTED = ['model', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config']
 
 const JSON_ONLY = 'Answer with one JSON object and with nothing else: no words around it and no code fence.'
 
