@@ -31,3 +31,18 @@ export type RerankClient = Faulty & {
   /** Whether it tells what an answer has cost. */
   counts: boolean
 }
+
+export type Drawing = { model: string; prompt: string; size?: `${number}x${number}`; n?: number }
+export type Edit = Drawing & { image: Uint8Array<ArrayBuffer>; mask?: Uint8Array<ArrayBuffer> }
+export type Drawn = { images: Uint8Array[]; tokens?: number | undefined }
+
+export type ImagesClient = Faulty & {
+  draw(ask: Drawing): Promise<Drawn>
+  edit(ask: Edit): Promise<Drawn>
+  vary?(ask: Pick<Edit, 'model' | 'image' | 'size'>): Promise<Drawn>
+  /** Addresses instead of bytes. */
+  links?(ask: Drawing): Promise<string[]>
+  /** Partial images as they come, then the complete one. */
+  stream?(ask: Drawing & { partials: number }): Promise<Drawn & { partials: Uint8Array[] }>
+  streamEdit?(ask: Edit & { partials: number }): Promise<Drawn & { partials: Uint8Array[] }>
+}

@@ -3,7 +3,7 @@ import { OpenAIEmbeddings } from '@langchain/openai'
 import OpenAI from 'openai'
 import type { FamilyRow, Gateway } from '../family.ts'
 import type { EmbeddingsClient, Texts } from '../words.ts'
-import { openaiFamilyFault } from './openai-embeddings.ts'
+import { openaiFamilyFault } from './openai.ts'
 
 type Asked = Pick<Texts, 'model' | 'dimensions'> & { encodingFormat?: 'float' }
 

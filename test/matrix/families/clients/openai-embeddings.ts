@@ -1,20 +1,9 @@
 /** How embeddings are asked for with the `openai` package; one text for both majors. */
-import OpenAI from 'openai'
-import OpenAI6 from 'openai-6'
+import type OpenAI from 'openai'
 import { floatsOfBase64 } from '../../../../src/kit/float32.ts'
-import { openaiFault } from '../../clients/openai-chat.ts'
-import type { FamilyFault, FamilyRow, Gateway } from '../family.ts'
+import type { FamilyRow, Gateway } from '../family.ts'
 import type { Embedded, EmbeddingsClient } from '../words.ts'
-
-type Sdk = typeof OpenAI
-
-export const openaiOf = (Sdk: Sdk, { origin, token }: Gateway): OpenAI =>
-  new Sdk({ baseURL: `${origin}/v1`, apiKey: token, maxRetries: 0, logLevel: 'off' })
-
-export const openaiFamilyFault = (Sdk: Sdk, error: unknown, status: number): FamilyFault => ({
-  ...openaiFault(Sdk, error, status),
-  ...(error instanceof Sdk.APIError ? { param: error.param } : {}),
-})
+import { OPENAI_MAJORS, openaiFamilyFault, openaiOf } from './openai.ts'
 
 type Answer = Pick<OpenAI.CreateEmbeddingResponse, 'usage' | 'model'> & { data: { embedding: unknown }[] }
 
@@ -26,7 +15,7 @@ function toldOf({ data, usage, model }: Answer): Embedded {
 }
 
 /** Where no form is said it asks for base64, and unpacks it itself; a form that is said comes as it is. */
-function clientOf(Sdk: Sdk, gateway: Gateway): EmbeddingsClient {
+function clientOf(Sdk: typeof OpenAI, gateway: Gateway): EmbeddingsClient {
   const { embeddings } = openaiOf(Sdk, gateway)
   const asked = ({ texts, ...more }: { model: string; texts: string[]; dimensions?: number }) => ({
     ...more,
@@ -46,12 +35,6 @@ function clientOf(Sdk: Sdk, gateway: Gateway): EmbeddingsClient {
     fault: (error, status) => openaiFamilyFault(Sdk, error, status),
   }
 }
-
-/** What is used here has the same types in both majors, which TypeScript cannot know. */
-export const OPENAI_MAJORS: [name: string, packageName: string, Sdk: Sdk][] = [
-  ['`openai` 7', 'openai', OpenAI],
-  ['`openai` 6', 'openai-6', OpenAI6 as unknown as Sdk],
-]
 
 export const openaiEmbeddings = OPENAI_MAJORS.map(
   ([name, packageName, Sdk]): FamilyRow<EmbeddingsClient> => ({

@@ -1,0 +1,57 @@
+/** How images are ordered with the `ai` package, by each provider that fits. */
+import { createOpenAI } from '@ai-sdk/openai'
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { generateImage, type ImageModel } from 'ai'
+import { createGatehouse } from '../../../../packages/ai-sdk/src/gatehouse.ts'
+import { aiFault } from '../../clients/ai.ts'
+import type { FamilyRow, Gateway } from '../family.ts'
+import type { Drawing, Drawn, Edit, ImagesClient } from '../words.ts'
+
+type Provider = (id: string) => ImageModel
+
+function clientOf(model: Provider): ImagesClient {
+  async function make(ask: Drawing, prompt: Parameters<typeof generateImage>[0]['prompt']): Promise<Drawn> {
+    const { images, usage } = await generateImage({
+      model: model(ask.model),
+      prompt,
+      maxRetries: 0,
+      ...(ask.n ? { n: ask.n } : {}),
+      ...(ask.size ? { size: ask.size } : {}),
+    })
+    return { images: images.map(({ uint8Array }) => uint8Array), tokens: usage.totalTokens }
+  }
+  return {
+    draw: (ask) => make(ask, ask.prompt),
+    edit: ({ image, mask, ...ask }: Edit) =>
+      make(ask, { text: ask.prompt, images: [image], ...(mask ? { mask } : {}) }),
+    fault: aiFault,
+  }
+}
+
+type Made = { provider: string; make(gateway: Gateway): Provider }
+
+const MADE: Made[] = [
+  {
+    provider: '@ai-sdk/openai',
+    make: ({ origin, token }) => createOpenAI({ baseURL: `${origin}/v1`, apiKey: token }).image,
+  },
+  {
+    provider: '@ai-sdk/openai-compatible',
+    make: ({ origin, token }) =>
+      createOpenAICompatible({ name: 'gatehouse', baseURL: `${origin}/v1`, apiKey: token }).imageModel,
+  },
+  {
+    provider: '@gatehouse/ai-sdk',
+    make: ({ origin, token }) => createGatehouse({ baseURL: `${origin}/v1`, apiKey: token }).image,
+  },
+]
+
+export const aiImages = MADE.map(
+  ({ provider, make }): FamilyRow<ImagesClient> => ({
+    name: `\`ai\` 7, \`${provider}\`, images`,
+    packages: ['ai', provider],
+    base: '/v1',
+    dialect: 'image-generation',
+    connect: (gateway) => clientOf(make(gateway)),
+  }),
+)

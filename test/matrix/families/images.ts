@@ -1,0 +1,184 @@
+/** The matrix of images: its clients and its calls. */
+import { expect } from 'bun:test'
+import { createCanvas, loadImage } from '@napi-rs/canvas'
+import { sniff } from '../../../src/kit/sniff.ts'
+import { aiImages } from './clients/ai-images.ts'
+import { openaiImages } from './clients/openai-images.ts'
+import type { Family, FamilyCell, FamilyColumn, FamilyTarget } from './family.ts'
+import { IMAGE_KINDS, type Ordered, orderedIn, TOTAL } from './image-kinds.ts'
+import { expectFault, limitColumn, refusalColumns } from './refusals.ts'
+import type { Drawn, ImagesClient } from './words.ts'
+
+type Cell = FamilyCell<ImagesClient>
+
+const SIZE = '256x256'
+const RED = [255, 0, 0, 255]
+
+/** The image to change, and a mask that lets its right half be changed. */
+async function pictures() {
+  const image = createCanvas(64, 64)
+  image.getContext('2d').fillStyle = 'red'
+  image.getContext('2d').fillRect(0, 0, 64, 64)
+  const mask = createCanvas(64, 64)
+  mask.getContext('2d').fillRect(0, 0, 32, 64)
+  const [one, other] = await Promise.all([image.encode('png'), mask.encode('png')])
+  return { image: new Uint8Array(one), mask: new Uint8Array(other) }
+}
+
+const sizeOf = async (bytes: Uint8Array) => {
+  const { width, height } = await loadImage(Buffer.from(bytes))
+  return `${width}x${height}`
+}
+
+/** The colour at a place, in parts of the width and height. */
+async function colourAt(bytes: Uint8Array, x: number, y: number): Promise<number[]> {
+  const image = await loadImage(Buffer.from(bytes))
+  const canvas = createCanvas(image.width, image.height)
+  const context = canvas.getContext('2d')
+  context.drawImage(image, 0, 0)
+  return [...context.getImageData(Math.floor(x * image.width), Math.floor(y * image.height), 1, 1).data]
+}
+
+/** The size as this vendor is told it. */
+const sizeAt = ({ lacks }: FamilyTarget) => (lacks.includes('sizes') ? '1:1' : SIZE)
+
+/** From a vendor the image that it made of just this order; from the sandbox a real one of the asked size. */
+async function expectImages(images: Uint8Array[] | undefined, { target }: Cell, ordered: Partial<Ordered>) {
+  expect(images?.length).toBeGreaterThan(0)
+  for (const bytes of images ?? []) {
+    expect(sniff(bytes)).toBe('image/png')
+    if (target.isVendor) expect(orderedIn(bytes)).toMatchObject({ size: sizeAt(target), ...ordered })
+    else expect(await sizeOf(bytes)).toBe(SIZE)
+  }
+}
+
+const kite = ({ target }: Cell) => ({ model: target.model, prompt: 'A kite', size: SIZE }) as const
+
+type Streamed = Drawn & { partials: Uint8Array[] }
+
+async function expectStream(told: Streamed | undefined, cell: Cell, ordered: Partial<Ordered>) {
+  await expectImages(told?.images, cell, ordered)
+  const { target } = cell
+  // One that knows none answers with its image alone.
+  expect(told?.partials).toHaveLength(target.lacks.includes('partials') ? 0 : 2)
+  if (told?.partials.length) await expectImages(told.partials, cell, ordered)
+  if (!target.lacks.includes('usage')) expect(told?.tokens).toBeGreaterThan(0)
+}
+
+const PLAIN: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
+  {
+    name: 'an image',
+    check: async (cell) =>
+      expectImages((await cell.client.draw(kite(cell))).images, cell, { operation: 'generate', prompt: 'A kite' }),
+  },
+  {
+    name: 'several',
+    async check(cell) {
+      const { images } = await cell.client.draw({ ...kite(cell), n: 2 })
+      expect(images).toHaveLength(2)
+      await expectImages(images, cell, { operation: 'generate' })
+    },
+  },
+  {
+    name: 'by link',
+    has: ({ links }) => links !== undefined,
+    async check(cell) {
+      const links = (await cell.client.links?.(kite(cell))) ?? []
+      expect(links).toHaveLength(1)
+      const images = await Promise.all(links.map(async (url) => (await fetch(url)).bytes()))
+      await expectImages(images, cell, { operation: 'generate' })
+    },
+  },
+  {
+    name: 'usage',
+    async check(cell) {
+      const { tokens } = await cell.client.draw(kite(cell))
+      const { name, lacks } = cell.target
+      if (lacks.includes('usage')) expect(tokens).toBeUndefined()
+      else if (name === 'chatcompat' || name === 'google') expect(tokens).toBe(TOTAL[name])
+      else expect(tokens).toBeGreaterThan(0)
+    },
+  },
+]
+
+const CHANGES: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
+  {
+    name: 'an edit',
+    async check(cell) {
+      const { image } = await pictures()
+      const { images } = await cell.client.edit({ ...kite(cell), image })
+      await expectImages(images, cell, { operation: 'edit', prompt: 'A kite', images: [image.length] })
+    },
+  },
+  {
+    name: 'an edit with a mask',
+    async check(cell) {
+      const { image, mask } = await pictures()
+      const call = cell.client.edit({ ...kite(cell), image, mask })
+      if (cell.target.lacks.includes('mask')) {
+        return expectFault(cell.client, call, { status: 400, says: /mask/, param: 'mask' })
+      }
+      const { images } = await call
+      await expectImages(images, cell, { operation: 'edit', images: [image.length], mask: mask.length })
+      if (cell.target.isVendor) return
+      const [bytes = new Uint8Array()] = images
+      expect(await colourAt(bytes, 0.02, 0.5)).toEqual(RED)
+      expect(await colourAt(bytes, 0.98, 0.5)).not.toEqual(RED)
+    },
+  },
+  {
+    name: 'a variation',
+    has: ({ vary }) => vary !== undefined,
+    async check(cell) {
+      const { image } = await pictures()
+      const call = cell.client.vary?.({ model: cell.target.model, image, size: SIZE }) ?? Promise.reject(new Error())
+      if (cell.target.lacks.includes('variation')) {
+        return expectFault(cell.client, call, { status: 400, says: /variation/, param: 'model' })
+      }
+      await expectImages((await call).images, cell, { operation: 'variation', images: [image.length] })
+    },
+  },
+]
+
+const STREAMS: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
+  {
+    name: 'a stream with partial images',
+    has: ({ stream }) => stream !== undefined,
+    check: async (cell) =>
+      expectStream(await cell.client.stream?.({ ...kite(cell), partials: 2 }), cell, { operation: 'generate' }),
+  },
+  {
+    name: 'the same of an edit',
+    has: ({ streamEdit }) => streamEdit !== undefined,
+    async check(cell) {
+      const { image } = await pictures()
+      const told = await cell.client.streamEdit?.({ ...kite(cell), image, partials: 2 })
+      await expectStream(told, cell, { operation: 'edit', images: [image.length] })
+    },
+  },
+]
+
+const GROUP = 'Images'
+const REFUSED = 'Images that are refused'
+const ask = (client: ImagesClient, model: string, directive = '') =>
+  client.draw({ model, prompt: `A kite\n${directive}`, size: SIZE })
+
+export const IMAGES: Family<ImagesClient> = {
+  family: 'image-generation',
+  sandbox: 'sandbox/image',
+  kinds: IMAGE_KINDS,
+  rows: [...openaiImages, ...aiImages],
+  columns: [
+    ...[...PLAIN, ...CHANGES, ...STREAMS].map((column) => ({ ...column, group: GROUP })),
+    ...refusalColumns<ImagesClient>({
+      group: REFUSED,
+      ask,
+      wrong: {
+        ask: ({ client, target }) => client.draw({ model: target.model, prompt: 'A kite', size: '0x0' }),
+        says: /size/,
+        param: 'size',
+      },
+    }),
+    limitColumn({ group: REFUSED, ask }),
+  ],
+}
