@@ -2,8 +2,9 @@
  * What vendors want back of their reasoning, carried through a client that knows `thoughtSignature` only, and back.
  * That field is bytes: some clients decode it and encode it again in another alphabet, so our mark is within the bytes.
  */
-import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
+import { isRecord, parseJson } from '../../kit/json.ts'
 import type { Opaque, Reasoning } from '../../spec/message.ts'
+import { opaqueOf } from './carried.ts'
 
 /** A part's signature: the part's own, and pieces of reasoning that came before it and were not shown. */
 export type Carried = { own?: Opaque | undefined; before?: Reasoning[] }
@@ -34,31 +35,18 @@ function unwrapped(signature: string): Carried | undefined {
   if (!signature.startsWith(MARK_BEGINS)) return undefined
   const text = Buffer.from(signature, 'base64').toString()
   if (!text.startsWith(MARK)) return undefined
-  let told: unknown
-  try {
-    told = JSON.parse(text.slice(MARK.length))
-  } catch {
-    return undefined
-  }
+  const told = parseJson(text.slice(MARK.length))
   if (!Array.isArray(told)) return undefined
   const [own, before] = told
   if (!Array.isArray(before)) return undefined
-  const opaque = opaqueOf(own)
+  const opaque = isRecord(own) ? opaqueOf(own) : undefined
   return { ...(opaque ? { own: opaque } : {}), before: before.flatMap(pieceOf) }
 }
 
 function pieceOf(told: unknown): Reasoning[] {
-  if (typeof told !== 'object' || told === null) return []
-  const { text, opaque } = told as Record<string, unknown>
-  const signed = opaqueOf(opaque)
+  if (!isRecord(told)) return []
+  const { text, opaque } = told
+  const signed = isRecord(opaque) ? opaqueOf(opaque) : undefined
   if (typeof text !== 'string') return signed ? [{ opaque: signed }] : []
   return [{ text, ...(signed ? { opaque: signed } : {}) }]
-}
-
-function opaqueOf(told: unknown): Opaque | undefined {
-  if (typeof told !== 'object' || told === null) return undefined
-  const { origin: family, value, id } = told as Record<string, unknown>
-  const origin = ENDPOINT_FAMILIES.find((known) => known === family)
-  if (origin === undefined || typeof value !== 'string') return undefined
-  return { origin, value, ...(typeof id === 'string' ? { id } : {}) }
 }

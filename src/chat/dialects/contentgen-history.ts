@@ -1,12 +1,11 @@
 /** The contentgen dialect, inwards: a conversation of contents as the house's messages. */
+
 import { GatewayError } from '../../spec/error.ts'
 import type { ContentPart, MadeImage, Message, Opaque, Reasoning } from '../../spec/message.ts'
+import type { Places } from './client-words.ts'
 import { isWrapped, uncarry } from './contentgen-carry.ts'
 import { filePart, inlinePart, refuseCut, standardBase64, textPart, toolText } from './contentgen-parts.ts'
 import { type Content, PART_KINDS, type Part } from './contentgen-schema.ts'
-
-/** Where in the client's body a message, a part or a tool comes from, for errors that name it. */
-export type Places = WeakMap<object, string>
 
 type PlacedPart = { part: Part; at: string }
 type ToolCalls = NonNullable<Message['tool_calls']>

@@ -1,7 +1,7 @@
 /** The contentgen dialect, inwards: tools and how they are to be used, in the house's words. */
 import type { ChatRequest, FunctionTool } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { Places } from './contentgen-history.ts'
+import type { Places } from './client-words.ts'
 import { jsonSchemaOf } from './contentgen-json-schema.ts'
 import type { ContentgenRequest, FunctionDeclaration, JsonObject, Tool } from './contentgen-schema.ts'
 

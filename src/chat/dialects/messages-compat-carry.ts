@@ -1,42 +1,13 @@
 /** What another vendor signed, carried through a client that knows thinking blocks and signatures only, and back. */
-import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
-import type { Opaque } from '../../spec/message.ts'
+import { type Carried, unwrapped, wrapped } from './carried.ts'
 
-/** A signature, and the tool call it belongs to where it is not a piece of reasoning. */
-export type Carried = { opaque: Opaque; call?: string | undefined }
-
-/** No vendor's signature begins so: a full stop is not in base64. */
-const MARK = 'gatehouse.'
 const HOME = 'messages-compat'
 
 /** The text for a block's `signature` or `data`: the dialect's own vendors' as it is, all others' wrapped. */
-export function carry({ opaque, call }: Carried): string {
-  if (opaque.origin === HOME && opaque.id === undefined && call === undefined) return opaque.value
-  return (
-    MARK +
-    Buffer.from(JSON.stringify([opaque.origin, opaque.value, opaque.id ?? null, call ?? null])).toString('base64url')
-  )
+export function carry(carried: Carried): string {
+  const { opaque, owner } = carried
+  return opaque.origin === HOME && opaque.id === undefined && owner === undefined ? opaque.value : wrapped(carried)
 }
 
 /** The way back. What is wrapped badly is somebody else's text, and is left to its vendor to judge. */
-export function uncarry(text: string): Carried {
-  return unwrapped(text) ?? { opaque: { origin: HOME, value: text } }
-}
-
-function unwrapped(text: string): Carried | undefined {
-  if (!text.startsWith(MARK)) return undefined
-  let parts: unknown
-  try {
-    parts = JSON.parse(Buffer.from(text.slice(MARK.length), 'base64url').toString())
-  } catch {
-    return undefined
-  }
-  if (!Array.isArray(parts)) return undefined
-  const [family, value, id, call] = parts
-  const origin = ENDPOINT_FAMILIES.find((known) => known === family)
-  if (origin === undefined || typeof value !== 'string') return undefined
-  return {
-    opaque: { origin, value, ...(typeof id === 'string' ? { id } : {}) },
-    ...(typeof call === 'string' ? { call } : {}),
-  }
-}
+export const uncarry = (text: string): Carried => unwrapped(text) ?? { opaque: { origin: HOME, value: text } }

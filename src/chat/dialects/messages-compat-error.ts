@@ -1,7 +1,7 @@
 /** The messages dialect's errors: our sheet in the vendor's types, and the client's own names of fields. */
 import type { ChatRequest } from '../../spec/chat-request.ts'
-import { type ErrorCode, GatewayError } from '../../spec/error.ts'
-import type { Places } from './messages-compat-history.ts'
+import type { ErrorCode, GatewayError } from '../../spec/error.ts'
+import { type ClientFields, inWordsOf, type Places } from './client-words.ts'
 
 const TYPE_OF_STATUS: Record<number, string> = {
   401: 'authentication_error',
@@ -46,7 +46,7 @@ export function writeMessagesError(error: GatewayError, request_id?: string) {
 }
 
 /** The house's field -> the client's, where they differ. */
-export const CLIENT_FIELDS: { [field in keyof ChatRequest]?: string } = {
+const CLIENT_FIELDS: ClientFields = {
   max_completion_tokens: 'max_tokens',
   response_format: 'output_config.format',
   reasoning_effort: 'output_config.effort',
@@ -65,31 +65,20 @@ const CLIENT_BLOCKS = [
   ['"file"', '"document"'],
 ] as const
 
-/** `messages[2].content[0].type`: which message, which part of it, and what in that. */
-const IN_MESSAGE = /^messages\[(\d+)\](?:\.content\[(\d+)\])?(.*)$/
-
 /** The same error with the place that the client knows. */
-export function inClientWords(error: GatewayError, request: ChatRequest, places: Places): GatewayError {
-  const { param } = error.detail
-  if (param === undefined) return error
-  const known = clientPlace(param, request, places)
-  if (known === param) return error
-  const placed = error.message.replaceAll(`"${param}"`, `"${known}"`)
-  const message = CLIENT_BLOCKS.reduce((text, [house, client]) => text.replaceAll(house, client), placed)
-  return new GatewayError(error.code, message, { ...error.detail, param: known })
-}
-
-function clientPlace(param: string, { messages }: ChatRequest, places: Places): string {
-  const [, index, part, rest = ''] = IN_MESSAGE.exec(param) ?? []
-  if (index === undefined) {
-    const [field = ''] = /^\w+/.exec(param) ?? []
-    const known = CLIENT_FIELDS[field as keyof ChatRequest]
-    return known === undefined ? param.replace('.function.', '.') : known
-  }
-  const message = messages[Number(index)]
-  const content = message && Array.isArray(message.content) ? message.content : []
-  const found = part === undefined ? message : content[Number(part)]
-  const place = found && places.get(found)
-  if (place === undefined) return message?.role === 'system' ? 'system' : param
-  return `${place}${part !== undefined || rest === '.content' ? rest : ''}`
-}
+export const inClientWords = (error: GatewayError, request: ChatRequest, places: Places): GatewayError =>
+  inWordsOf(error, {
+    request,
+    places,
+    words: {
+      fields: CLIENT_FIELDS,
+      parts: CLIENT_BLOCKS,
+      inMessage({ message, part, isPart, rest }) {
+        const found = isPart ? part : message
+        const place = found && places.get(found)
+        if (place === undefined) return message?.role === 'system' ? 'system' : undefined
+        return `${place}${isPart || rest === '.content' ? rest : ''}`
+      },
+      elsewhere: (param) => param.replace('.function.', '.'),
+    },
+  })

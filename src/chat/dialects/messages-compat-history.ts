@@ -1,11 +1,10 @@
 /** The messages dialect, inwards: a conversation of blocks as the house's messages. */
+
 import { GatewayError } from '../../spec/error.ts'
 import type { ContentPart, Message, Reasoning } from '../../spec/message.ts'
+import type { Places } from './client-words.ts'
 import { uncarry } from './messages-compat-carry.ts'
 import type { AssistantBlock, ClientMessage, UserBlock } from './messages-compat-schema.ts'
-
-/** Where in the client's body a message or a part comes from, for errors that name it. */
-export type Places = WeakMap<object, string>
 
 type Block<T extends UserBlock['type'] | AssistantBlock['type']> = Extract<UserBlock | AssistantBlock, { type: T }>
 type ToolCalls = NonNullable<Message['tool_calls']>
@@ -172,7 +171,7 @@ function reasoningOf(block: Block<'thinking'> | Block<'redacted_thinking'>): { p
   if (block.type === 'redacted_thinking') return { piece: { opaque: uncarry(block.data).opaque } }
   const { thinking, signature = '' } = block
   if (signature === '') return { piece: { text: thinking } }
-  const { opaque, call } = uncarry(signature)
+  const { opaque, owner: call } = uncarry(signature)
   return { piece: { text: thinking, opaque }, ...(call === undefined ? {} : { call }) }
 }
 

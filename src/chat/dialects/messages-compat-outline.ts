@@ -112,8 +112,8 @@ function ownThought(block: unknown): unknown[] {
   const member = block.type === 'thinking' ? 'signature' : block.type === 'redacted_thinking' ? 'data' : undefined
   const value = member === undefined ? undefined : block[member]
   if (member === undefined || typeof value !== 'string') return [block]
-  const { opaque, call } = uncarry(value)
-  if (opaque.origin !== 'messages-compat' || call !== undefined) return []
+  const { opaque, owner } = uncarry(value)
+  if (opaque.origin !== 'messages-compat' || owner !== undefined) return []
   // Reasoning of a model that signs nothing came to the client with an empty signature, which no vendor takes back.
   if (value === '') return []
   return opaque.value === value ? [block] : [{ ...block, [member]: opaque.value }]

@@ -176,7 +176,7 @@ export function createBlockStream(): BlockStream {
 const signed = (opaque: NonNullable<ToolCall['opaque']>, call: string): Item => ({
   kind: 'thinking',
   text: '',
-  signature: carry({ opaque, call }),
+  signature: carry({ opaque, owner: call }),
 })
 
 export const newId = () => `toolu_${randomAlphanumerics(24)}`

@@ -244,7 +244,7 @@ describe('a stream', () => {
     const google = { origin: 'contentgen-compat' as const, value: 'sig' }
     const [delta] = [call(0, '{}', 'look')]
     if (delta?.tool_calls?.[0]) delta.tool_calls[0].opaque = google
-    const signature = carry({ opaque: google, call: 'call_0' })
+    const signature = carry({ opaque: google, owner: 'call_0' })
     expect(streamed([delta as Delta]).content).toEqual([thinking('', signature), use(0, '{}')])
   })
 
@@ -346,7 +346,7 @@ describe('a whole answer', () => {
       { type: 'redacted_thinking', data: 'hidden' },
       text('Well.'),
       { type: 'tool_use', id: 'a', name: 'look', input: { at: 1 }, caller },
-      thinking('', carry({ opaque: google, call: 'b' })),
+      thinking('', carry({ opaque: google, owner: 'b' })),
       { type: 'tool_use', id: 'b', name: 'now', input: {}, caller },
       { type: 'tool_use', id: 'c', name: 'now', input: '{broken', caller },
     ])

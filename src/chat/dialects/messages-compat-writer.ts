@@ -135,7 +135,7 @@ function contentOf(message: AnswerMessage): object[] {
     blocks.push({ type: 'text', text: words, citations: citations.length > 0 ? citations : null })
   }
   for (const { id = newId(), function: called, opaque } of tool_calls) {
-    if (opaque) blocks.push({ type: 'thinking', thinking: '', signature: carry({ opaque, call: id }) })
+    if (opaque) blocks.push({ type: 'thinking', thinking: '', signature: carry({ opaque, owner: id }) })
     blocks.push({
       type: 'tool_use',
       id,

@@ -201,7 +201,7 @@ describe('history', () => {
     const content = [
       { type: 'redacted_thinking', data: carry({ opaque: hidden }) },
       { type: 'thinking', thinking: 'words', signature: carry({ opaque: thought }) },
-      { type: 'thinking', thinking: '', signature: carry({ opaque: thought, call: 't' }) },
+      { type: 'thinking', thinking: '', signature: carry({ opaque: thought, owner: 't' }) },
       { type: 'tool_use', id: 't', name: 'look', input: {} },
     ]
     expect(messagesOf({ role: 'assistant', content })[0]).toMatchObject({

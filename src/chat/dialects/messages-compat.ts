@@ -7,9 +7,10 @@ import { isRecord } from '../../kit/json.ts'
 import { refusalOf } from '../../models/refusal.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
+import type { Places } from './client-words.ts'
 import type { Dialect } from './dialect.ts'
 import { inClientWords, writeMessagesError } from './messages-compat-error.ts'
-import { historyOf, type Places, systemText } from './messages-compat-history.ts'
+import { historyOf, systemText } from './messages-compat-history.ts'
 import { messagesRelay } from './messages-compat-relay.ts'
 import {
   CountRequest,

@@ -1,12 +1,11 @@
 /** The responses dialect, inwards: a conversation of items as the house's messages. */
+
 import { GatewayError } from '../../spec/error.ts'
 import type { ContentPart, MadeImage, Message, Opaque, Reasoning } from '../../spec/message.ts'
+import type { Places } from './client-words.ts'
 import { uncarry } from './responses-carry.ts'
 import { argumentsOf } from './responses-custom.ts'
 import type { InputItem, InputPart } from './responses-schema.ts'
-
-/** Where in the client's body a message, a part or a tool comes from, for errors that name it. */
-export type Places = WeakMap<object, string>
 
 /** An item, and its place: `input[3]`. */
 export type PlacedItem = { item: InputItem; at: string }

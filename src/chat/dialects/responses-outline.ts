@@ -7,7 +7,7 @@ import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { refusalOf } from '../../models/refusal.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import type { ContentPart, Message } from '../../spec/message.ts'
-import type { Places } from './responses-history.ts'
+import type { Places } from './client-words.ts'
 import { type InputItem, ResponsesRequest } from './responses-schema.ts'
 
 const { properties } = ResponsesRequest

@@ -1,8 +1,8 @@
 /** The responses dialect, inwards: tools and how they are to be used, in the house's words. */
 import type { ChatRequest, FunctionTool } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
+import type { Places } from './client-words.ts'
 import { customFunction } from './responses-custom.ts'
-import type { Places } from './responses-history.ts'
 import type { ClientTool, ResponsesRequest } from './responses-schema.ts'
 
 type Tools = Pick<ChatRequest, 'tools' | 'tool_choice' | 'web_search_options'>

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { GatewayError } from '../../spec/error.ts'
+import type { Places } from './client-words.ts'
 import { checkedRequest, REFUSED, requestOf } from './responses.ts'
 import { carry, PLAIN, uncarry } from './responses-carry.ts'
 import { inClientWords } from './responses-error.ts'
-import type { Places } from './responses-history.ts'
 import { ITEM_TYPES, PASSED_OVER, ResponsesRequest } from './responses-schema.ts'
 
 const parse = (more: object, places?: Places) =>
