@@ -1,62 +1,15 @@
 /** Every vendor's true shape, read as a stream cut at every byte, ends in the same clean chunks. */
 import { describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import Schema from 'typebox/schema'
-import { manualClock } from '../../../test/kit/clock.ts'
-import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
-import { createLog } from '../../kit/log.ts'
-import { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
-import type { ChatCall } from '../provider.ts'
-import { settingsOf } from '../settings.ts'
-import type { Transport } from '../transport.ts'
-import { createChatcompat } from './chatcompat.ts'
+import { isChunk, isCompletion, playedTo } from '../../../test/kit/played.ts'
+import type { ChatChunk } from '../../spec/chat-completion.ts'
 
-const fixture = (name: string) => readFileSync(new URL(`../../../test/fixtures/chatcompat/${name}`, import.meta.url))
-const isChunk = Schema.Compile(ChatChunk)
-const isCompletion = Schema.Compile(ChatCompletion)
-
-/** A provider whose upstream answers with these bytes, in these pieces. */
-function providerOf(pieces: Uint8Array[], type = 'text/event-stream') {
-  const clock = manualClock()
-  const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
-  const transport: Transport = {
-    async send() {
-      const left = [...pieces]
-      return {
-        status: 200,
-        headers: new Headers({ 'content-type': type }),
-        read: async () => left.shift(),
-        peek: async () => left[0],
-        text: async () => Buffer.concat(left).toString(),
-        excerpt: async () => Buffer.concat(left).toString(),
-        release: () => {},
-        drop: () => {},
-      }
-    },
-  }
-  const settings = settingsOf({
-    id: 'vendor',
-    config: { base_url: 'https://vendor.example/v1' },
-    timeouts: DEFAULT_TIMEOUTS,
-  })
-  return createChatcompat({ id: 'vendor', settings, transport, clock, log })
-}
-
-const CALL: ChatCall = {
-  model: 'asked-model',
-  request: { model: 'vendor/asked-model', messages: [{ role: 'user', content: 'Hallo' }] },
-  request_id: 'req-1',
-}
+const { fixture, read, whole } = playedTo('chatcompat')
 
 async function chunksFrom(pieces: Uint8Array[], type?: string): Promise<ChatChunk[]> {
-  const chunks: ChatChunk[] = []
-  const chat = providerOf(pieces, type).chat
-  for await (const batch of chat?.chunks(CALL, new AbortController().signal) ?? []) chunks.push(...batch)
+  const { chunks, failure } = await read(pieces, type === undefined ? {} : { type })
+  if (failure) throw failure
   return chunks
 }
-
-const wholeFrom = async (body: Uint8Array, type = 'application/json') =>
-  providerOf([body], type).chat?.whole(CALL, new AbortController().signal)
 
 /** What a client makes of the chunks of choice 0. */
 function heard(chunks: ChatChunk[]) {
@@ -173,7 +126,7 @@ describe('whole answers in vendors’ true shapes', () => {
     ['mistral.json', 'Ein Gruß also.'],
     ['openrouter.json', 'Ein Gruß also.'],
   ])('%s becomes a completion of the specification', async (name, reasoning) => {
-    const answer = await wholeFrom(fixture(name))
+    const answer = await whole(fixture(name))
     expect(isCompletion.Check(answer)).toBe(true)
     expect(answer?.choices[0]?.message).toMatchObject({ role: 'assistant', content: 'Guten Tag' })
     expect(answer?.choices[0]?.message.reasoning_content).toBe(reasoning as string)
@@ -182,12 +135,12 @@ describe('whole answers in vendors’ true shapes', () => {
   })
 
   test('citations stay in the message', async () => {
-    const answer = await wholeFrom(fixture('openrouter.json'))
+    const answer = await whole(fixture('openrouter.json'))
     expect(answer?.choices[0]?.message.annotations?.[0]?.url_citation.url).toBe('https://example.com/a')
   })
 
   test('tool calls get the id and the finish that the vendor left out, and keep its signature', async () => {
-    const answer = await wholeFrom(fixture('gemini-tools.json'))
+    const answer = await whole(fixture('gemini-tools.json'))
     expect(answer?.choices[0]).toMatchObject({
       finish_reason: 'tool_calls',
       message: {
@@ -207,13 +160,13 @@ describe('whole answers in vendors’ true shapes', () => {
 
   test('a vendor that streams although a whole answer was asked for is put together', async () => {
     for (const name of ['openai.sse', 'deepseek.sse', 'perplexity.sse']) {
-      const answer = await wholeFrom(fixture(name), 'text/event-stream')
+      const answer = await whole(fixture(name), { type: 'text/event-stream' })
       expect(isCompletion.Check(answer)).toBe(true)
       expect(answer?.choices[0]?.message.content).toBe('Guten Tag')
       expect(answer?.choices[0]?.finish_reason).toBe('stop')
       expect(answer?.usage?.total_tokens).toBe(29)
     }
-    const answer = await wholeFrom(fixture('openai-tools.sse'), 'text/event-stream')
+    const answer = await whole(fixture('openai-tools.sse'), { type: 'text/event-stream' })
     expect(answer?.choices[0]?.message.tool_calls).toEqual([
       { id: 'call_A1', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Köln"}' } },
       { id: 'call_B2', type: 'function', function: { name: 'get_time', arguments: '{}' } },

@@ -1,99 +1,26 @@
 /** The vendor's true shapes, read as a stream cut and split at every byte, end in the same clean chunks or in an error. */
 import { describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import Schema from 'typebox/schema'
-import { manualClock } from '../../../test/kit/clock.ts'
-import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
-import { createLog } from '../../kit/log.ts'
-import { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
-import type { ChatRequest } from '../../spec/chat-request.ts'
-import type { Reasoning } from '../../spec/message.ts'
-import type { Transport } from '../transport.ts'
-import { createContentgenCompat } from './contentgen-compat.ts'
-import { contentgenSettings } from './settings.ts'
+import { isChunk, isCompletion, NOTHING as NO_WORDS, playedTo, heard as saidBy } from '../../../test/kit/played.ts'
+import type { ChatChunk } from '../../spec/chat-completion.ts'
 
-const fixture = (name: string) =>
-  readFileSync(new URL(`../../../test/fixtures/contentgen-compat/${name}`, import.meta.url))
-const isChunk = Schema.Compile(ChatChunk)
-const isCompletion = Schema.Compile(ChatCompletion)
+const { fixture, read, whole } = playedTo('contentgen-compat')
 
-/** A provider whose upstream answers with these bytes, in these pieces. */
-function providerOf(pieces: Uint8Array[], type: string) {
-  const clock = manualClock()
-  const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
-  const transport: Transport = {
-    async send() {
-      const left = [...pieces]
-      const text = async () => Buffer.concat(left).toString()
-      return {
-        status: 200,
-        headers: new Headers({ 'content-type': type }),
-        read: async () => left.shift(),
-        peek: async () => left[0],
-        text,
-        excerpt: text,
-        release: () => {},
-        drop: () => {},
-      }
-    },
-  }
-  const config = { base_url: 'https://vendor.example/v1beta' }
-  const settings = contentgenSettings({ id: 'vendor', config, timeouts: DEFAULT_TIMEOUTS })
-  return createContentgenCompat({ id: 'vendor', settings, transport, clock, log })
-}
-
-const callOf = (more: Partial<ChatRequest> = {}) => ({
-  model: 'asked-model',
-  request: { model: 'vendor/asked-model', messages: [{ role: 'user' as const, content: 'Hallo' }], ...more },
-  request_id: 'req-1',
-})
-const NEVER = new AbortController().signal
-
-type ReadOptions = { type?: string; more?: Partial<ChatRequest> }
-
-async function read(pieces: Uint8Array[], { type = 'text/event-stream', more = {} }: ReadOptions = {}) {
-  const chunks: ChatChunk[] = []
-  let failure: { code?: string; message?: string } | undefined
-  try {
-    for await (const batch of providerOf(pieces, type).chat?.chunks(callOf(more), NEVER) ?? []) chunks.push(...batch)
-  } catch (error) {
-    failure = error as { code?: string }
-  }
-  return { chunks, failure }
-}
-
-const wholeFrom = async (body: string | Uint8Array, more: Partial<ChatRequest> = {}) =>
-  providerOf([Buffer.from(body)], 'application/json').chat?.whole(callOf(more), NEVER)
-
-/** What a client makes of the chunks of one choice. */
+/** What a client makes of the chunks of one choice: with its thoughts, and with the signatures of its calls. */
 function heard(chunks: ChatChunk[], choice = 0) {
   const deltas = chunks.flatMap(({ choices }) => choices).filter(({ index }) => index === choice)
-  const calls: object[] = []
-  const pieces: Reasoning[] = []
-  let words = ''
-  for (const { delta } of deltas) {
-    words += delta.reasoning_content ?? ''
-    for (const piece of delta.reasoning_details ?? []) {
-      pieces.push(words === '' ? piece : { text: words, ...piece })
-      words = ''
-    }
-    for (const { index, id: _, function: called, opaque } of delta.tool_calls ?? []) {
-      calls.push([index, called.name, called.arguments, opaque?.value])
-    }
-  }
-  const usage = chunks.findLast((chunk) => chunk.usage)?.usage
-  return {
-    content: deltas.map(({ delta }) => delta.content ?? '').join(''),
-    thought: deltas.map(({ delta }) => delta.reasoning_content ?? '').join(''),
-    pieces,
-    calls,
-    annotations: deltas.flatMap(({ delta }) => delta.annotations ?? []),
-    finish: deltas.map(({ finish_reason }) => finish_reason).filter((reason) => typeof reason === 'string'),
-    usage: usage && [usage.input_tokens, usage.prompt_tokens_details.cached_tokens, usage.output_tokens],
-  }
+  const calls: unknown[] = deltas.flatMap(({ delta }) =>
+    (delta.tool_calls ?? []).map(({ index, function: called, opaque }) => [
+      index,
+      called.name,
+      called.arguments,
+      opaque?.value,
+    ]),
+  )
+  const thought = deltas.map(({ delta }) => delta.reasoning_content ?? '').join('')
+  return { ...saidBy(chunks, choice), thought, calls }
 }
 
-const NOTHING = { content: '', thought: '', pieces: [], calls: [], annotations: [] }
+const NOTHING = { ...NO_WORDS, thought: '' }
 const opaque = (value: string) => ({ origin: 'contentgen-compat' as const, value })
 const CALLS = [
   [0, 'get_weather', '{"city":"Köln"}', 'c2lnbmF0dXJlIDE='],
@@ -208,7 +135,7 @@ describe('streams in the vendor’s true shapes', () => {
       expect((await read([Buffer.from(body)])).failure).toMatchObject({ code: 'bad_upstream_response' })
     }
     for (const body of ['', '{}', '[]', '"x"', '<html>', '{"candidates":7}']) {
-      await expect(wholeFrom(body)).rejects.toMatchObject({ code: 'bad_upstream_response' })
+      await expect(whole(body)).rejects.toMatchObject({ code: 'bad_upstream_response' })
     }
   })
 })
@@ -239,7 +166,7 @@ describe('errors in the middle of an answer', () => {
     const { chunks, failure } = await read([Buffer.from(`data: ${JSON.stringify(body)}\n\n`)])
     expect(heard(chunks).finish).toEqual([])
     expect(failure).toMatchObject({ code, message: expect.stringContaining(finishReason) })
-    await expect(wholeFrom(JSON.stringify(body))).rejects.toMatchObject({ code })
+    await expect(whole(JSON.stringify(body))).rejects.toMatchObject({ code })
   })
 
   test('a prompt that is refused for its content is the caller’s affair', async () => {
@@ -247,7 +174,7 @@ describe('errors in the middle of an answer', () => {
     const { chunks, failure } = await read([Buffer.from(`data: ${JSON.stringify(body)}\n\n`)])
     expect(chunks).toEqual([])
     expect(failure).toMatchObject({ code: 'content_policy_violation', message: expect.stringContaining('PROHIBITED') })
-    await expect(wholeFrom(JSON.stringify(body))).rejects.toMatchObject({ code: 'content_policy_violation' })
+    await expect(whole(JSON.stringify(body))).rejects.toMatchObject({ code: 'content_policy_violation' })
   })
 })
 
@@ -255,13 +182,13 @@ describe('whole answers', () => {
   test.each(['whole.json', 'tools.json', 'grounded.json', 'image.json', 'unseen.json'])(
     '%s fits the specification',
     async (name) => {
-      const answer = await wholeFrom(fixture(name))
+      const answer = await whole(fixture(name))
       expect({ fits: isCompletion.Check(answer), answer }).toMatchObject({ fits: true })
     },
   )
 
   test('words, thoughts and counts', async () => {
-    expect(await wholeFrom(fixture('whole.json'))).toEqual({
+    expect(await whole(fixture('whole.json'))).toEqual({
       id: 'bWFkZSBieSBoYW5k',
       object: 'chat.completion',
       created: expect.any(Number),
@@ -284,7 +211,7 @@ describe('whole answers', () => {
   })
 
   test('parallel calls without ids get ids of their own, and keep their signature', async () => {
-    const choice = (await wholeFrom(fixture('tools.json')))?.choices[0]
+    const choice = (await whole(fixture('tools.json')))?.choices[0]
     expect(choice).toMatchObject({ finish_reason: 'tool_calls', message: { content: null } })
     const calls = choice?.message.tool_calls ?? []
     const told: unknown[] = calls.map(({ function: called, opaque: signed }) => [
@@ -299,23 +226,23 @@ describe('whole answers', () => {
 
   test('ids of the vendor’s are kept, but for one that comes twice', async () => {
     const parts = ['a', 'a', ''].map((id) => ({ functionCall: { id, name: 'f' } }))
-    const answer = await wholeFrom(JSON.stringify({ candidates: [{ content: { parts } }] }))
+    const answer = await whole(JSON.stringify({ candidates: [{ content: { parts } }] }))
     const ids = answer?.choices[0]?.message.tool_calls?.map(({ id }) => id) ?? []
     expect(ids[0]).toBe('a')
     expect(new Set(ids).size).toBe(3)
   })
 
   test('a client that takes one call at a time gets the first', async () => {
-    const answer = await wholeFrom(fixture('tools.json'), { parallel_tool_calls: false })
+    const answer = await whole(fixture('tools.json'), { more: { parallel_tool_calls: false } })
     expect(answer?.choices[0]?.message.tool_calls).toMatchObject([{ function: { name: 'get_weather' } }])
     const { chunks } = await read([fixture('tools.sse')], { more: { parallel_tool_calls: false } })
     expect(heard(chunks).calls).toHaveLength(1)
-    const both = await wholeFrom(fixture('tools.json'), { parallel_tool_calls: true })
+    const both = await whole(fixture('tools.json'), { more: { parallel_tool_calls: true } })
     expect(both?.choices[0]?.message.tool_calls).toHaveLength(3)
   })
 
   test('places of citations are counted in characters, though the vendor counts bytes', async () => {
-    const message = (await wholeFrom(fixture('grounded.json')))?.choices[0]?.message
+    const message = (await whole(fixture('grounded.json')))?.choices[0]?.message
     expect(message?.annotations as object[]).toEqual(CITED)
     const { start_index = 0, end_index = 0 } = message?.annotations?.[1]?.url_citation ?? {}
     expect(message?.content?.slice(start_index, end_index)).toBe('Der Dom ist 157 m hoch.')
@@ -328,7 +255,7 @@ describe('whole answers', () => {
     const web = { uri: 'https://a.example/', title: 'A' }
     const off = { segment: { startIndex: 1, endIndex: 3, text: 'ja.' }, groundingChunkIndices: [0, 7] }
     const spans = async (metadata: object) =>
-      (await wholeFrom(JSON.stringify(grounded(metadata))))?.choices[0]?.message.annotations?.map(
+      (await whole(JSON.stringify(grounded(metadata))))?.choices[0]?.message.annotations?.map(
         ({ url_citation: { start_index, end_index } }) => [start_index, end_index],
       )
     expect(await spans({ groundingChunks: [{ web }], groundingSupports: [off] })).toEqual([[5, 8]])
@@ -342,7 +269,7 @@ describe('whole answers', () => {
   })
 
   test('images are told as data URIs, with what the vendor wants back', async () => {
-    const message = (await wholeFrom(fixture('image.json')))?.choices[0]?.message
+    const message = (await whole(fixture('image.json')))?.choices[0]?.message
     expect(message?.content).toBe('Here it is.')
     expect(message?.images).toMatchObject([{ type: 'image_url', opaque: opaque('c2lnbmF0dXJlIDM=') }])
     expect(message?.images?.[0]?.image_url.url).toStartWith('data:image/png;base64,iVBOR')
@@ -356,7 +283,7 @@ describe('whole answers', () => {
       { codeExecutionResult: { outcome: 'OUTCOME_OK', output: '1\n' } },
       { text: 'One.', thoughtSignature: 'C' },
     ]
-    const answer = await wholeFrom(JSON.stringify({ candidates: [{ content: { parts } }] }))
+    const answer = await whole(JSON.stringify({ candidates: [{ content: { parts } }] }))
     expect(answer?.choices[0]?.message).toEqual({
       role: 'assistant',
       content: '\n```python\nprint(1)\n```\n\n```\n1\n```\nOne.',
@@ -397,7 +324,7 @@ describe('whole answers', () => {
       ],
       refusal: null,
     }
-    expect((await wholeFrom(JSON.stringify(body)))?.choices[0]?.logprobs).toEqual(told)
+    expect((await whole(JSON.stringify(body)))?.choices[0]?.logprobs).toEqual(told)
     const { chunks } = await read([Buffer.from(`data: ${JSON.stringify(body)}\n\n`)])
     expect(chunks.flatMap(({ choices }) => choices).flatMap(({ logprobs }) => logprobs ?? [])).toEqual([told])
   })
@@ -409,14 +336,14 @@ describe('whole answers', () => {
       groundingChunks: [{ web: { uri: 'https://a.example/' } }],
       groundingSupports: [support],
     }
-    const answer = await wholeFrom(JSON.stringify({ candidates: [{ content: { parts }, groundingMetadata }] }))
+    const answer = await whole(JSON.stringify({ candidates: [{ content: { parts }, groundingMetadata }] }))
     const url_citation = { start_index: 5, end_index: 9, url: 'https://a.example/', title: 'https://a.example/' }
     expect(answer?.choices[0]?.message.annotations).toEqual([{ type: 'url_citation', url_citation }])
   })
 
   test('a limit that was met while calls were made is told as a limit', async () => {
     const parts = [{ functionCall: { name: 'f' } }]
-    const answer = await wholeFrom(JSON.stringify({ candidates: [{ content: { parts }, finishReason: 'MAX_TOKENS' }] }))
+    const answer = await whole(JSON.stringify({ candidates: [{ content: { parts }, finishReason: 'MAX_TOKENS' }] }))
     expect(answer?.choices[0]).toMatchObject({
       finish_reason: 'length',
       message: { tool_calls: [{ type: 'function' }] },
@@ -444,7 +371,7 @@ describe('whole answers', () => {
     [undefined, 'stop'],
   ])('the finish %s is %s', async (finishReason, told) => {
     const body = { candidates: [{ content: { parts: [{ text: 'x' }], role: 'model' }, finishReason }] }
-    expect((await wholeFrom(JSON.stringify(body)))?.choices[0]?.finish_reason as string).toBe(told)
+    expect((await whole(JSON.stringify(body)))?.choices[0]?.finish_reason as string).toBe(told)
   })
 
   test.each([
@@ -459,7 +386,7 @@ describe('whole answers', () => {
     ['nothing', undefined, undefined],
   ])('counts: %s', async (_, usageMetadata, told) => {
     const body = { candidates: [{ content: { parts: [{ text: 'x' }] } }], usageMetadata }
-    const usage = (await wholeFrom(JSON.stringify(body)))?.usage
+    const usage = (await whole(JSON.stringify(body)))?.usage
     expect(
       usage ? [usage.input_tokens, usage.output_tokens, usage.completion_tokens_details.reasoning_tokens] : undefined,
     ).toEqual(told)

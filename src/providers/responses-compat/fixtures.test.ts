@@ -1,104 +1,8 @@
 /** The vendor's true shapes, read as a stream cut and split at every byte, end in the same clean chunks or in an error. */
 import { describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import Schema from 'typebox/schema'
-import { manualClock } from '../../../test/kit/clock.ts'
-import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
-import { createLog } from '../../kit/log.ts'
-import { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
-import type { Reasoning } from '../../spec/message.ts'
-import type { ChatCall } from '../provider.ts'
-import type { Transport } from '../transport.ts'
-import { createResponsesCompat } from './responses-compat.ts'
-import { responsesSettings } from './settings.ts'
+import { heard, isChunk, isCompletion, NOTHING, playedTo } from '../../../test/kit/played.ts'
 
-const fixture = (name: string) =>
-  readFileSync(new URL(`../../../test/fixtures/responses-compat/${name}`, import.meta.url))
-const isChunk = Schema.Compile(ChatChunk)
-const isCompletion = Schema.Compile(ChatCompletion)
-
-/** A provider whose upstream answers with these bytes, in these pieces. */
-function providerOf(pieces: Uint8Array[], type: string) {
-  const clock = manualClock()
-  const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
-  const transport: Transport = {
-    async send() {
-      const left = [...pieces]
-      const text = async () => Buffer.concat(left).toString()
-      return {
-        status: 200,
-        headers: new Headers({ 'content-type': type }),
-        read: async () => left.shift(),
-        peek: async () => left[0],
-        text,
-        excerpt: text,
-        release: () => {},
-        drop: () => {},
-      }
-    },
-  }
-  const config = { base_url: 'https://vendor.example/v1' }
-  const settings = responsesSettings({ id: 'vendor', config, timeouts: DEFAULT_TIMEOUTS })
-  return createResponsesCompat({ id: 'vendor', settings, transport, clock, log })
-}
-
-const CALL: ChatCall = {
-  model: 'asked-model',
-  request: { model: 'vendor/asked-model', messages: [{ role: 'user', content: 'Hallo' }] },
-  request_id: 'req-1',
-}
-const NEVER = new AbortController().signal
-
-async function read(pieces: Uint8Array[], type = 'text/event-stream') {
-  const chunks: ChatChunk[] = []
-  const batches: number[] = []
-  let failure: { code?: string } | undefined
-  try {
-    for await (const batch of providerOf(pieces, type).chat?.chunks(CALL, NEVER) ?? []) {
-      chunks.push(...batch)
-      batches.push(batch.length)
-    }
-  } catch (error) {
-    failure = error as { code?: string }
-  }
-  return { chunks, batches, failure }
-}
-
-const whole = async (body: string) => providerOf([Buffer.from(body)], 'application/json').chat?.whole(CALL, NEVER)
-
-/** What a client makes of the chunks. */
-function heard(chunks: ChatChunk[]) {
-  const deltas = chunks.flatMap(({ choices }) => choices)
-  const calls: { id: string | undefined; name: string | undefined; arguments: string }[] = []
-  const pieces: Reasoning[] = []
-  let words = ''
-  for (const { delta } of deltas) {
-    const details = delta.reasoning_details ?? []
-    // Pieces that come whole say the same again as plain text.
-    if (!details.some(({ text }) => text !== undefined)) words += delta.reasoning_content ?? ''
-    for (const piece of details) {
-      pieces.push(words === '' ? piece : { text: words, ...piece })
-      words = ''
-    }
-    for (const { index = -1, id, function: part } of delta.tool_calls ?? []) {
-      if (calls[index] && (id ?? part.name) !== undefined) throw new Error('a call was named twice')
-      calls[index] ??= { id, name: part.name, arguments: '' }
-      calls[index].arguments += part.arguments
-    }
-  }
-  const usage = chunks.findLast((chunk) => chunk.usage)?.usage
-  return {
-    content: deltas.map(({ delta }) => delta.content ?? '').join(''),
-    refusal: deltas.map(({ delta }) => delta.refusal ?? '').join(''),
-    pieces,
-    calls,
-    annotations: deltas.flatMap(({ delta }) => delta.annotations ?? []),
-    finish: deltas.map(({ finish_reason }) => finish_reason).filter((reason) => typeof reason === 'string'),
-    usage: usage && [usage.input_tokens, usage.prompt_tokens_details.cached_tokens, usage.output_tokens],
-  }
-}
-
-const NOTHING = { content: '', refusal: '', pieces: [], calls: [], annotations: [] }
+const { fixture, read, whole } = playedTo('responses-compat')
 const sealed = (value: string, id: string) => ({ opaque: { origin: 'chatcompat-response' as const, value, id } })
 const THOUGHTS = [
   { text: '**Two cities**\n\nTwo calls.', ...sealed('gAAAAABo_first', 'rs_68a1') },
@@ -242,7 +146,7 @@ describe('a streamed answer', () => {
   })
 
   test('an answer in one piece says the same as a stream', async () => {
-    const { chunks, failure } = await read([fixture('whole.json')], 'application/json')
+    const { chunks, failure } = await read([fixture('whole.json')], { type: 'application/json' })
     const message = (await whole(fixture('whole.json').toString()))?.choices[0]?.message
     expect(failure).toBeUndefined()
     const said = heard(chunks)
@@ -279,7 +183,7 @@ describe('a streamed answer', () => {
     ['{"output":[],"status":"failed","error":null}', 'application/json', 'bad_upstream_response'],
     ['not JSON', 'application/json', 'bad_upstream_response'],
   ])('%p as %s is %s, streamed', async (body, type, code) => {
-    expect((await read([Buffer.from(body)], type)).failure).toMatchObject({ code })
+    expect((await read([Buffer.from(body)], { type })).failure).toMatchObject({ code })
     if (type === 'application/json') await expect(whole(body)).rejects.toMatchObject({ code })
   })
 })

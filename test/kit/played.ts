@@ -1,0 +1,124 @@
+/** A vendor of chat models that says given bytes, in given pieces, without a network; and what a client makes of them. */
+import { readFileSync } from 'node:fs'
+import Schema from 'typebox/schema'
+import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
+import type { ProviderKind } from '../../src/config/schema.ts'
+import { createLog } from '../../src/kit/log.ts'
+import type { ChatCall } from '../../src/providers/provider.ts'
+import { createProvider } from '../../src/providers/registry.ts'
+import type { Transport } from '../../src/providers/transport.ts'
+import { ChatChunk, ChatCompletion } from '../../src/spec/chat-completion.ts'
+import type { ChatRequest } from '../../src/spec/chat-request.ts'
+import type { Reasoning } from '../../src/spec/message.ts'
+import { manualClock } from './clock.ts'
+
+export const isChunk = Schema.Compile(ChatChunk)
+export const isCompletion = Schema.Compile(ChatCompletion)
+
+type Played = {
+  type?: string
+  /** What is asked beside a word of greeting. */
+  more?: Partial<ChatRequest>
+}
+
+function transportOf(pieces: Uint8Array[], type: string): Transport {
+  return {
+    async send() {
+      const left = [...pieces]
+      const text = async () => Buffer.concat(left).toString()
+      return {
+        status: 200,
+        headers: new Headers({ 'content-type': type }),
+        read: async () => left.shift(),
+        peek: async () => left[0],
+        text,
+        excerpt: text,
+        release: () => {},
+        drop: () => {},
+      }
+    },
+  }
+}
+
+const callOf = (more: Partial<ChatRequest> = {}): ChatCall => ({
+  model: 'asked-model',
+  request: { model: 'vendor/asked-model', messages: [{ role: 'user', content: 'Hallo' }], ...more },
+  request_id: 'req-1',
+})
+
+/** The adapter of one kind, fed by hand. */
+export function playedTo(kind: ProviderKind) {
+  const clock = manualClock()
+  const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
+  const never = new AbortController().signal
+
+  function chatOf(pieces: Uint8Array[], type: string) {
+    const { chat } = createProvider({
+      id: 'vendor',
+      config: { kind, base_url: 'https://vendor.example/v1' },
+      timeouts: DEFAULT_TIMEOUTS,
+      transport: transportOf(pieces, type),
+      clock,
+      log,
+      environment: {},
+      manual: async () => [],
+    })
+    if (!chat) throw new Error(`the kind ${kind} has no chat`)
+    return chat
+  }
+
+  return {
+    fixture: (name: string): Buffer => readFileSync(new URL(`../fixtures/${kind}/${name}`, import.meta.url)),
+    /** What comes of a stream: every chunk, how many came with each read, and the error at its end. */
+    async read(pieces: Uint8Array[], { type = 'text/event-stream', more }: Played = {}) {
+      const chunks: ChatChunk[] = []
+      const batches: number[] = []
+      let failure: { code?: string; message?: string } | undefined
+      try {
+        for await (const batch of chatOf(pieces, type).chunks(callOf(more), never)) {
+          chunks.push(...batch)
+          batches.push(batch.length)
+        }
+      } catch (error) {
+        failure = error as { code?: string }
+      }
+      return { chunks, batches, failure }
+    },
+    whole: async (body: string | Uint8Array, { type = 'application/json', more }: Played = {}) =>
+      chatOf([Buffer.from(body)], type).whole(callOf(more), never),
+  }
+}
+
+/** What a client makes of the chunks of one choice. */
+export function heard(chunks: ChatChunk[], choice = 0) {
+  const deltas = chunks.flatMap(({ choices }) => choices).filter(({ index }) => index === choice)
+  const calls: { id: string | undefined; name: string | undefined; arguments: string }[] = []
+  const pieces: Reasoning[] = []
+  let words = ''
+  for (const { delta } of deltas) {
+    const details = delta.reasoning_details ?? []
+    // Pieces that come whole say the same again as plain text.
+    if (!details.some(({ text }) => text !== undefined)) words += delta.reasoning_content ?? ''
+    for (const piece of details) {
+      pieces.push(words === '' ? piece : { text: words, ...piece })
+      words = ''
+    }
+    for (const { index = -1, id, function: part } of delta.tool_calls ?? []) {
+      if (calls[index] && (id ?? part.name) !== undefined) throw new Error('a call was named twice')
+      calls[index] ??= { id, name: part.name, arguments: '' }
+      calls[index].arguments += part.arguments
+    }
+  }
+  const usage = chunks.findLast((chunk) => chunk.usage)?.usage
+  return {
+    content: deltas.map(({ delta }) => delta.content ?? '').join(''),
+    refusal: deltas.map(({ delta }) => delta.refusal ?? '').join(''),
+    pieces,
+    calls,
+    annotations: deltas.flatMap(({ delta }) => delta.annotations ?? []),
+    finish: deltas.map(({ finish_reason }) => finish_reason).filter((reason) => typeof reason === 'string'),
+    usage: usage && [usage.input_tokens, usage.prompt_tokens_details.cached_tokens, usage.output_tokens],
+  }
+}
+
+export const NOTHING = { content: '', refusal: '', pieces: [], calls: [], annotations: [] }
