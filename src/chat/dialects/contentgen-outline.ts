@@ -14,6 +14,7 @@ import { RENAMED } from './contentgen-fields.ts'
 import { camelCase, inOneSpelling } from './contentgen-names.ts'
 import { filePart } from './contentgen-parts.ts'
 import { type FileData, GenerationConfig } from './contentgen-schema.ts'
+import { namesAnotherModel } from './named-models.ts'
 
 const Unknowns = Type.Record(Type.String(), Type.Unknown())
 const Parts = Type.Optional(Type.Array(Unknowns))
@@ -93,10 +94,11 @@ const OTHER_MODELS = ['routingConfig', 'modelSelectionConfig']
  */
 export function relayedBody(body: Readonly<JsonRecord>): JsonRecord | undefined {
   const relayed = inCamelCase(body)
+  if (!relayed || namesAnotherModel(relayed)) return undefined
   for (const field of NOT_SENT) delete relayed[field]
   if (isRecord(relayed.generationConfig)) {
     const config = inCamelCase(relayed.generationConfig)
-    if (OTHER_MODELS.some((name) => config[name] !== undefined)) return undefined
+    if (!config || OTHER_MODELS.some((name) => config[name] !== undefined)) return undefined
     relayed.generationConfig = config
   }
   const contents = [relayed.contents ?? []].flat()
@@ -105,19 +107,23 @@ export function relayedBody(body: Readonly<JsonRecord>): JsonRecord | undefined 
   return relayed
 }
 
-/** The members in the one spelling of the two that there are; what is in them is the vendor's to read. */
-const inCamelCase = (holder: Readonly<JsonRecord>): JsonRecord =>
-  Object.fromEntries(
-    Object.entries(holder)
-      .filter(([, value]) => value !== null)
-      .map(([name, value]) => [camelCase(name), value]),
-  )
+/**
+ * The members in the one spelling of the two that there are; what is in them is the vendor's to read. Undefined where
+ * one comes in both: which of them the vendor reads is not known, and it could be the one that the house has not seen.
+ */
+function inCamelCase(holder: Readonly<JsonRecord>): JsonRecord | undefined {
+  const members = Object.entries(holder).filter(([, value]) => value !== null)
+  const spelled = new Map(members.map(([name, value]) => [camelCase(name), value]))
+  return spelled.size === members.length ? Object.fromEntries(spelled) : undefined
+}
 
 function showsForeignImage(content: unknown): boolean {
   return partsIn(content).some((part) => {
     const file = isRecord(part) ? (part.fileData ?? part.file_data) : undefined
     if (!isRecord(file)) return false
-    const { fileUri, mimeType } = inCamelCase(file)
+    const known = inCamelCase(file)
+    if (!known) return true
+    const { fileUri, mimeType } = known
     if (typeof fileUri !== 'string' || isVendorAddress(fileUri)) return false
     const told: FileData = { fileUri, ...(typeof mimeType === 'string' ? { mimeType } : {}) }
     return filePart(told).type === 'image_url'

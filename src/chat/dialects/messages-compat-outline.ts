@@ -10,6 +10,7 @@ import type { ChatRequest } from '../../spec/chat-request.ts'
 import type { ContentPart, Message } from '../../spec/message.ts'
 import { uncarry } from './messages-compat-carry.ts'
 import { MessagesRequest } from './messages-compat-schema.ts'
+import { addsModel, namesAnotherModel } from './named-models.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
@@ -86,17 +87,12 @@ const HOUSE_FIELDS = ['provider_options', ...EXTRA_FIELDS] as const
  * names another model of the vendor's, which the caller may not be allowed: it is refused as any translated one is.
  */
 export function relayedBody(body: Body): Record<string, unknown> | undefined {
-  if (namesAnotherModel(body)) return undefined
+  if (namesAnotherModel(body) || addsModel(body.messages)) return undefined
   const relayed: Record<string, unknown> = { ...body }
   for (const field of HOUSE_FIELDS) delete relayed[field]
   if (Array.isArray(body.messages)) relayed.messages = body.messages.map(withoutForeignThoughts)
   return relayed
 }
-
-const namesAnotherModel = ({ tools, fallbacks, fallback }: Body): boolean =>
-  fallbacks != null ||
-  fallback != null ||
-  (Array.isArray(tools) && tools.some((tool) => isRecord(tool) && tool.model !== undefined))
 
 /** The very same message where nothing was carried through the client, which is nearly always. */
 function withoutForeignThoughts(message: unknown): unknown {

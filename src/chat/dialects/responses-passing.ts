@@ -3,6 +3,7 @@ import { EXTRA_FIELDS } from '../../config/schema.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { type Conversation, itemId } from '../responses-kept.ts'
 import type { AnswerHead } from './dialect.ts'
+import { addsModel, namesAnotherModel } from './named-models.ts'
 import { carry, isCarried, uncarry } from './responses-carry.ts'
 import { isReference } from './responses-history.ts'
 import { ITEM_KINDS, type OutputItem, shown } from './responses-items.ts'
@@ -46,10 +47,10 @@ const NOT_SENT = ['provider_options', 'previous_response_id', 'background', 'acc
 
 /**
  * The body as the vendor may have it: what is remembered is remembered here, so all that the request goes on from is in
- * it. `store` says whether it is. Undefined where a tool names another model, which the caller may not be allowed.
+ * it. `store` says whether it is. Undefined where it names another model, which the caller may not be allowed.
  */
 export function relayedBody({ body, before, input, isKept }: Passage): JsonRecord | undefined {
-  if (Array.isArray(body.tools) && body.tools.some((tool) => isRecord(tool) && tool.model != null)) return undefined
+  if (namesAnotherModel(body) || addsModel([...before.items, ...input])) return undefined
   const relayed: JsonRecord = { ...body, store: isKept }
   for (const field of NOT_SENT) delete relayed[field]
   const given = Array.isArray(body.input) ? body.input : undefined
