@@ -1,5 +1,5 @@
 /** What is kept of answers, and when it is removed. */
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import type { ResponseStore, StoredResponse } from '../store/store.ts'
 import { createKeptResponses } from './responses-kept.ts'
@@ -11,6 +11,7 @@ function storeOf(over: number) {
   const store: ResponseStore = {
     add: async (response) => void added.push(response),
     find: async () => [],
+    length: async () => 0,
     conversation: async () => [],
     remove: async () => false,
     async forget(_now, limit) {
@@ -72,4 +73,33 @@ test('a conversation that is too long is told from one with a gap', async () => 
   expect(await refusal()).toBe('context_length_exceeded')
   isThere.a = false
   expect(await refusal()).toBe('previous_response_not_found')
+})
+
+describe('items that are referred to', () => {
+  const kept = (text: string, length = 0) => {
+    const output = [{ type: 'message', id: 'msg_a_0', role: 'assistant', content: text }]
+    const row = { response_id: 'resp_a', token_id: 'tok_a', previous_id: null, created_at: 1, expires_at: 2, input: [] }
+    const found = { ...row, response: { output } }
+    const store: ResponseStore = { ...storeOf(0).store, find: async () => [found], length: async () => length }
+    return createKeptResponses({ store, settings: () => ({ keep_days: 30 }), clock: manualClock() })
+  }
+  const references = (count: number) =>
+    Array.from({ length: count }, () => ({ type: 'item_reference', id: 'msg_a_0' }) as const)
+  const MILLION = 'x'.repeat(1024 * 1024)
+
+  test('may be long together, and no longer', async () => {
+    expect(await kept(MILLION).resolved(references(63), 'tok_a')).toHaveLength(63)
+    const refusal = await kept(MILLION)
+      .resolved(references(64), 'tok_a')
+      .catch((error) => error)
+    expect(refusal).toMatchObject({ code: 'context_length_exceeded', detail: { param: 'input' } })
+  })
+
+  test('are not read where the answers that hold them are too long', async () => {
+    expect(await kept('', 64 * 1024 * 1024).resolved(references(1), 'tok_a')).toHaveLength(1)
+    const refusal = await kept('', 64 * 1024 * 1024 + 1)
+      .resolved(references(1), 'tok_a')
+      .catch((error) => error)
+    expect(refusal).toMatchObject({ code: 'context_length_exceeded' })
+  })
 })

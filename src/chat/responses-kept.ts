@@ -83,7 +83,7 @@ export function createKeptResponses({ store, settings, clock }: KeptParts): Kept
       if (!first) throw previousNotFound(response_id)
       if (first.previous_id !== null) {
         const [before] = await store.find([first.previous_id], token_id, now())
-        throw before ? tooLong() : previousNotFound(first.previous_id)
+        throw before ? tooLong('previous_response_id') : previousNotFound(first.previous_id)
       }
       const { status } = turns.at(-1)?.response ?? {}
       if (status === 'queued' || status === 'in_progress') throw notEnded(response_id)
@@ -97,13 +97,22 @@ export function createKeptResponses({ store, settings, clock }: KeptParts): Kept
         if (name !== undefined) wanted.set(name, `resp_${name}`)
       }
       if (wanted.size === 0 && !items.some(isReference)) return items
-      const found = await store.find([...wanted.values()], token_id, now())
+      const ids = [...wanted.values()]
+      if ((await store.length(ids, token_id, now())) > MOST_SIGNS) throw tooLong('input')
+      const found = await store.find(ids, token_id, now())
       const byId = new Map(found.flatMap(outputOf).map((item) => [item.id, item]))
+      // The same item may be referred to again and again: what is short as it comes could be longer than all memory.
+      const lengths = new Map<unknown, number>()
+      let length = 0
       return items.map((item, index) => {
         if (!isReference(item)) return item
         const referred = byId.get(item.id)
-        if (referred) return referred as unknown as InputItem
-        throw notKept(`input[${index}]`, item.id)
+        if (!referred) throw notKept(`input[${index}]`, item.id)
+        const own = lengths.get(item.id) ?? JSON.stringify(referred).length
+        lengths.set(item.id, own)
+        length += own
+        if (length > MOST_SIGNS) throw tooLong('input')
+        return referred as unknown as InputItem
       })
     },
 
@@ -164,10 +173,12 @@ type Kind = keyof typeof ITEM_KINDS
 const notFound = (response_id: string) =>
   new GatewayError('response_not_found', `Response with id '${response_id.slice(0, 80)}' not found.`)
 
-const tooLong = () =>
-  new GatewayError('context_length_exceeded', 'The conversation before this request is too long to go on from.', {
-    param: 'previous_response_id',
-  })
+const tooLong = (param: 'previous_response_id' | 'input') =>
+  new GatewayError(
+    'context_length_exceeded',
+    `The conversation before this request is too long to go on from: what "${param}" refers to has more than ${MOST_SIGNS} signs.`,
+    { param },
+  )
 
 const notEnded = (response_id: string) =>
   new GatewayError('invalid_value', `Previous response with id '${response_id.slice(0, 80)}' has not ended yet.`, {

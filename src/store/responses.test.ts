@@ -31,6 +31,10 @@ for (const engine of ENGINES) {
       expect(await responses.find(['resp_one', 'resp_other', 'resp_none'], 'tok_a', NOW)).toEqual([one])
       expect(await responses.find(['resp_one'], 'tok_b', NOW)).toEqual([])
       expect(await responses.find([], 'tok_a', NOW)).toEqual([])
+      const texts = JSON.stringify(one.input).length + JSON.stringify(one.response).length
+      expect(await responses.length(['resp_one', 'resp_other', 'resp_none'], 'tok_a', NOW)).toBe(texts)
+      expect(await responses.length(['resp_one'], 'tok_a', one.expires_at)).toBe(0)
+      expect(await responses.length([], 'tok_a', NOW)).toBe(0)
       expect(ids(await responses.find(['resp_one'], 'tok_a', one.expires_at - 1))).toEqual(['resp_one'])
       expect(await responses.find(['resp_one'], 'tok_a', one.expires_at)).toEqual([])
     })

@@ -28,6 +28,21 @@ export function responseStore({ db, write }: Engine): ResponseStore {
       return found
     },
 
+    async length(response_ids, token_id, now) {
+      let length = 0
+      for (let at = 0; at < response_ids.length; at += IDS_A_STATEMENT) {
+        const { signs } = await db
+          .selectFrom('responses')
+          .select(sql<number | string | null>`sum(length(input) + length(response))`.as('signs'))
+          .where('response_id', 'in', response_ids.slice(at, at + IDS_A_STATEMENT))
+          .where('token_id', '=', token_id)
+          .where('expires_at', '>', now)
+          .executeTakeFirstOrThrow()
+        length += Number(signs ?? 0)
+      }
+      return length
+    },
+
     async conversation(response_id, { token_id, now, max_length }) {
       const rows = await db
         .withRecursive('chain', (make) =>

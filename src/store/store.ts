@@ -189,6 +189,8 @@ export type ResponseStore = {
   add(response: StoredResponse, lives: string[]): Promise<void>
   /** Those of this token that are not over their time, in no order. */
   find(response_ids: string[], token_id: string, now: number): Promise<StoredResponse[]>
+  /** How many signs of JSON text those have, together. */
+  length(response_ids: string[], token_id: string, now: number): Promise<number>
   /**
    * The answer and all that it goes on from, oldest first; empty when it is not there. A gap ends the way back, and so
    * does the one with which the texts of all are longer than `max_length`.
