@@ -6,7 +6,7 @@ import { langchainEmbeddings } from './clients/langchain-embeddings.ts'
 import { openaiEmbeddings } from './clients/openai-embeddings.ts'
 import { EMBEDDING_KINDS, TOKENS, textOfTokens, vectorOf } from './embedding-kinds.ts'
 import type { Family, FamilyCell, FamilyColumn } from './family.ts'
-import { expectFault, limitColumn, refusalColumns } from './refusals.ts'
+import { expectFault, refusalColumns, vendorColumns } from './refusals.ts'
 import type { Embedded, EmbeddingsClient } from './words.ts'
 
 type Cell = FamilyCell<EmbeddingsClient>
@@ -116,6 +116,6 @@ export const EMBEDDINGS: Family<EmbeddingsClient> = {
         param: 'dimensions',
       },
     }),
-    limitColumn({ group: GROUP, ask }),
+    ...vendorColumns({ group: GROUP, ask }),
   ],
 }

@@ -6,7 +6,7 @@ import { aiImages } from './clients/ai-images.ts'
 import { openaiImages } from './clients/openai-images.ts'
 import type { Family, FamilyCell, FamilyColumn, FamilyTarget } from './family.ts'
 import { IMAGE_KINDS, type Ordered, orderedIn, TOTAL } from './image-kinds.ts'
-import { expectFault, limitColumn, refusalColumns } from './refusals.ts'
+import { expectFault, refusalColumns, vendorColumns } from './refusals.ts'
 import type { Drawn, ImagesClient } from './words.ts'
 
 type Cell = FamilyCell<ImagesClient>
@@ -179,6 +179,6 @@ export const IMAGES: Family<ImagesClient> = {
         param: 'size',
       },
     }),
-    limitColumn({ group: REFUSED, ask }),
+    ...vendorColumns({ group: REFUSED, ask }),
   ],
 }

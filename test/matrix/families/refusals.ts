@@ -38,11 +38,6 @@ export const refusalColumns = <Client extends Faulty>({ group, ask, wrong }: Ref
         check: (cell) => expectFault(cell.client, wrong.ask(cell), { status: 400, ...wrong }),
       },
       {
-        name: '400 of the vendor',
-        check: ({ client, target }) =>
-          expectFault(client, ask(client, target.model, '@sandbox status=400'), { status: 400, says: /refused/ }),
-      },
-      {
         name: '400 of another family',
         check: ({ client }) => expectFault(client, ask(client, 'sandbox/general'), { status: 400, says: /chatcompat/ }),
       },
@@ -59,13 +54,21 @@ export const refusalColumns = <Client extends Faulty>({ group, ask, wrong }: Ref
     ] satisfies Omit<FamilyColumn<Client>, 'group'>[]
   ).map((column): FamilyColumn<Client> => ({ ...column, group }))
 
-/** With 429 too, for families that are answered at once. */
-export const limitColumn = <Client extends Faulty>({
+/** Of families that are answered at once: what the vendor refuses is heard at once. */
+export const vendorColumns = <Client extends Faulty>({
   group,
   ask,
-}: Pick<Refusals<Client>, 'group' | 'ask'>): FamilyColumn<Client> => ({
-  name: '429',
-  group,
-  check: ({ client, target }) =>
-    expectFault(client, ask(client, target.model, '@sandbox status=429'), { status: 429, says: /./ }),
-})
+}: Pick<Refusals<Client>, 'group' | 'ask'>): FamilyColumn<Client>[] => [
+  {
+    name: '400 of the vendor',
+    group,
+    check: ({ client, target }) =>
+      expectFault(client, ask(client, target.model, '@sandbox status=400'), { status: 400, says: /refused/ }),
+  },
+  {
+    name: '429',
+    group,
+    check: ({ client, target }) =>
+      expectFault(client, ask(client, target.model, '@sandbox status=429'), { status: 429, says: /./ }),
+  },
+]

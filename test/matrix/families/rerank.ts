@@ -3,7 +3,7 @@ import { expect } from 'bun:test'
 import { aiRerank } from './clients/ai-rerank.ts'
 import { cohereRerank } from './clients/cohere-rerank.ts'
 import type { Family, FamilyCell, FamilyColumn } from './family.ts'
-import { limitColumn, refusalColumns } from './refusals.ts'
+import { refusalColumns, vendorColumns } from './refusals.ts'
 import { RERANK_KINDS, UNITS } from './rerank-kinds.ts'
 import type { Ranked, RerankClient } from './words.ts'
 
@@ -72,6 +72,6 @@ export const RERANK: Family<RerankClient> = {
         param: 'query',
       },
     }),
-    limitColumn({ group: GROUP, ask }),
+    ...vendorColumns({ group: GROUP, ask }),
   ],
 }

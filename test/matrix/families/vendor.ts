@@ -10,6 +10,8 @@ export type Wire = {
   /** Undefined: there is no such path. A string is why it is refused. */
   answer(came: Came): Response | object | string | undefined
   failure(status: number, message: string): object
+  /** What lies below `/files/`, for anybody. */
+  file?(path: string): Response
 }
 
 export const BEARER = { header: 'authorization', prefix: 'Bearer ' }
@@ -22,6 +24,7 @@ export function startWire(wire: Wire): Started {
     development: false,
     async fetch(request) {
       const { pathname: path, origin } = new URL(request.url)
+      if (wire.file && path.startsWith('/files/')) return wire.file(path)
       const { header, prefix } = wire.auth
       if (request.headers.get(header) !== `${prefix}${KEY}`) return refuse(401, 'the key is not known')
       const type = request.headers.get('content-type') ?? ''

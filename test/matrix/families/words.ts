@@ -46,3 +46,26 @@ export type ImagesClient = Faulty & {
   stream?(ask: Drawing & { partials: number }): Promise<Drawn & { partials: Uint8Array[] }>
   streamEdit?(ask: Edit & { partials: number }): Promise<Drawn & { partials: Uint8Array[] }>
 }
+
+export type VideoOrder = { model: string; prompt: string; seconds?: number }
+export type Video = { bytes: Uint8Array; media_type: string | null | undefined }
+
+export type VideosClient = Faulty & {
+  /** Ordered, waited for, and downloaded. */
+  film(ask: VideoOrder): Promise<Video>
+  /** The `fail_code` of one that fails. */
+  failure(ask: VideoOrder): Promise<string | undefined>
+  /** Ordered by one client, and asked for until it is there by another one that knows its id only. */
+  later?(ask: VideoOrder): Promise<Video>
+  /** Made and deleted: the list of videos before, and what is then said of it. */
+  remove?(ask: VideoOrder): Promise<{ isListed: boolean; gone: unknown }>
+}
+
+export type ThreeDOrder = { model: string; prompt: string; polygons?: number }
+export type ThreeDMade = { format: string; bytes: Uint8Array }
+
+export type ThreeDClient = Faulty & {
+  make(ask: ThreeDOrder): Promise<ThreeDMade>
+  failure(ask: ThreeDOrder): Promise<string | undefined>
+  later?(ask: ThreeDOrder): Promise<ThreeDMade>
+}

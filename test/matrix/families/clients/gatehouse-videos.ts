@@ -1,0 +1,58 @@
+/** How videos are ordered with the `ai` package and our own provider for it. */
+import {
+  experimental_generateVideo as generateVideo,
+  experimental_getVideoStatus as getVideoStatus,
+  experimental_startVideo as startVideo,
+} from 'ai'
+import { createGatehouse, errorCodeOf } from '../../../../packages/ai-sdk/src/gatehouse.ts'
+import { aiFault } from '../../clients/ai.ts'
+import type { FamilyRow, Gateway } from '../family.ts'
+import type { VideoOrder, VideosClient } from '../words.ts'
+
+/** How often a question is asked: the gateway holds it back until there is news. */
+const TASKS = { pollIntervalMs: 20, statusWaitSeconds: 10 }
+
+export const gatehouseOf = ({ origin, token }: Gateway) =>
+  createGatehouse({ baseURL: `${origin}/v1`, apiKey: token, tasks: TASKS })
+
+function clientOf(gateway: Gateway): VideosClient {
+  const asked = ({ model, prompt, seconds }: VideoOrder) => ({
+    model: gatehouseOf(gateway).video(model),
+    prompt,
+    maxRetries: 0,
+    ...(seconds ? { duration: seconds } : {}),
+  })
+  return {
+    async film(ask) {
+      const { video } = await generateVideo(asked(ask))
+      return { bytes: video.uint8Array, media_type: video.mediaType }
+    },
+    failure: (ask) =>
+      generateVideo(asked(ask)).then(
+        () => undefined,
+        (error: unknown) => errorCodeOf(error),
+      ),
+    async later(ask) {
+      const { operation } = await startVideo(asked(ask))
+      const elsewhere = gatehouseOf(gateway).video(ask.model)
+      const kept = JSON.parse(JSON.stringify(operation))
+      for (;;) {
+        const told = await getVideoStatus(elsewhere, { operation: kept })
+        if (told.status === 'error') throw new Error(told.error)
+        if (told.status === 'pending') continue
+        const [video] = told.videos
+        if (video?.type !== 'binary') throw new Error(`It came as ${video?.type}.`)
+        return { bytes: video.data, media_type: video.mediaType }
+      }
+    },
+    fault: aiFault,
+  }
+}
+
+export const gatehouseVideos: FamilyRow<VideosClient> = {
+  name: '`ai` 7, `@gatehouse/ai-sdk`, videos',
+  packages: ['ai', '@gatehouse/ai-sdk'],
+  base: '/v1',
+  dialect: 'video-generation',
+  connect: clientOf,
+}

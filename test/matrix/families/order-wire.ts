@@ -1,0 +1,91 @@
+/** A vendor that takes orders for what takes minutes: it answers in the shapes of `test/fixtures`, an order at a time. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { TINY_GLB } from '../../kit/meshy-vendor.ts'
+import { PIXEL } from '../asks.ts'
+import type { FamilyKind, Started } from './family.ts'
+import { BEARER, type Came, startWire, type Wire } from './vendor.ts'
+
+/** What a vendor is told to fail by; the sandbox knows the same words. */
+export const FAILING = '@sandbox fail=content_policy_violation'
+
+/** The head of an MP4 file, and nothing in it: enough to be known as one. */
+const TINY_MP4 = new Uint8Array([0, 0, 0, 24, ...Buffer.from('ftypisom\0\0\x02\0isommp41', 'latin1')])
+
+/** Names are those of fixtures. */
+export type OrderShape = {
+  directory: string
+  /** The order's id in them. */
+  id: string
+  /** Where orders are sent. */
+  orders: string
+  /** Where they are asked for; `ID` is the order's. */
+  asked: string
+  accepted?: string
+  done?: string
+  failed: string
+  /** Where the result is asked for beside the state, and what it is then. */
+  result?: { asked: string; done: string; failed: string }
+  /** Where the file is asked for with the key. */
+  content?: string
+  auth?: Wire['auth']
+  failure: Wire['failure']
+}
+
+const FIXTURES = join(import.meta.dir, '../../fixtures')
+const ENDINGS: Record<string, [bytes: Uint8Array, type: string]> = {
+  mp4: [TINY_MP4, 'video/mp4'],
+  glb: [TINY_GLB, 'model/gltf-binary'],
+  fbx: [Buffer.from('Kaydara FBX Binary  \0'), 'application/octet-stream'],
+  usdz: [new Uint8Array([0x50, 0x4b, 3, 4]), 'model/vnd.usdz+zip'],
+  obj: [Buffer.from('v 0 0 0\n'), 'text/plain'],
+  mtl: [Buffer.from('newmtl red\n'), 'text/plain'],
+}
+const PICTURE: [bytes: Uint8Array, type: string] = [Buffer.from(PIXEL.data, 'base64'), 'image/png']
+
+const file = (ending: string): Response => {
+  const [bytes, type] = ENDINGS[ending] ?? PICTURE
+  return new Response(new Uint8Array(bytes), { headers: { 'content-type': type } })
+}
+
+/** Addresses of files in the fixtures are made those of this vendor. */
+const FILES = /https:\/\/[^"?]+\.(mp4|glb|fbx|usdz|obj|mtl|jpg|png|webp)[^"]*/g
+
+function startShape(shape: OrderShape): Started {
+  const { directory, id, accepted = 'accepted', done = 'done', failed, result } = shape
+  const failing = new Map<string, boolean>()
+  const text = (name: string, own: string, origin: string) =>
+    readFileSync(join(FIXTURES, directory, `${name}.json`), 'utf8')
+      .replaceAll(id, own)
+      .replace(FILES, (_, ending: string) => `${origin}/files/${own}.${ending}`)
+  const said = (...parts: Parameters<typeof text>) => JSON.parse(text(...parts)) as object
+  /** The id in a path of this form. */
+  const idIn = (form: string | undefined, path: string): string | undefined => {
+    const [before = '', after = ''] = form?.split('ID') ?? ['\0']
+    const own = path.slice(before.length, path.length - after.length)
+    return path.startsWith(before) && path.endsWith(after) && failing.has(own) ? own : undefined
+  }
+
+  function answer({ path, body, origin }: Came): ReturnType<Wire['answer']> {
+    if (path === shape.orders) {
+      const own = `${id.slice(0, -4)}${1000 + failing.size}`
+      failing.set(own, JSON.stringify(body).includes(FAILING))
+      return said(accepted, own, origin)
+    }
+    const known = idIn(shape.asked, path)
+    // Where the result is asked for by itself, the state says only that there is one.
+    if (known) return said(!result && failing.get(known) ? failed : done, known, origin)
+    const resulting = idIn(result?.asked, path)
+    if (result && resulting) {
+      if (!failing.get(resulting)) return said(result.done, resulting, origin)
+      return Response.json(said(result.failed, resulting, origin), { status: 422 })
+    }
+    return idIn(shape.content, path) ? file('mp4') : undefined
+  }
+  return startWire({ auth: BEARER, ...shape, answer, file: (path) => file(path.split('.').at(-1) ?? '') })
+}
+
+export const orderKind = (shape: OrderShape, more: Omit<FamilyKind, 'start'>): FamilyKind => ({
+  start: () => startShape(shape),
+  ...more,
+})

@@ -1,0 +1,65 @@
+/** The matrix of 3D models: its clients and its calls. */
+import { expect } from 'bun:test'
+import { gatehouseThreeD } from './clients/gatehouse-three-d.ts'
+import type { Family, FamilyCell, FamilyColumn } from './family.ts'
+import { THREE_D_KINDS } from './order-kinds.ts'
+import { FAILING } from './order-wire.ts'
+import { refusalColumns } from './refusals.ts'
+import type { ThreeDClient, ThreeDMade } from './words.ts'
+
+const PROMPT = 'A teapot'
+
+const teapot = ({ target }: FamilyCell<ThreeDClient>) => ({
+  model: target.model,
+  prompt: `${PROMPT}\n@sandbox quick=1`,
+})
+
+/** A binary file of glTF begins with its name. */
+function expectModel(made: ThreeDMade | undefined): void {
+  expect(made?.format).toBe('glb')
+  expect(Buffer.from(made?.bytes.subarray(0, 4) ?? []).toString()).toBe('glTF')
+}
+
+const COLUMNS: Omit<FamilyColumn<ThreeDClient>, 'group'>[] = [
+  { name: 'made, waited for, downloaded', check: async (cell) => expectModel(await cell.client.make(teapot(cell))) },
+  {
+    name: 'ordered here, fetched elsewhere',
+    has: ({ later }) => later !== undefined,
+    check: async (cell) => expectModel(await cell.client.later?.(teapot(cell))),
+  },
+  {
+    name: 'one that fails',
+    check: async ({ client, target }) =>
+      expect(await client.failure({ model: target.model, prompt: `${PROMPT}\n${FAILING}` })).toBe(
+        'content_policy_violation',
+      ),
+  },
+  {
+    name: 'one that the vendor refuses',
+    check: async ({ client, target }) =>
+      expect(await client.failure({ model: target.model, prompt: `${PROMPT}\n@sandbox status=400` })).toBe(
+        'invalid_input',
+      ),
+  },
+]
+
+const GROUP = '3D models'
+
+export const THREE_D: Family<ThreeDClient> = {
+  family: '3d-generation',
+  sandbox: 'sandbox/text-to-3d',
+  kinds: THREE_D_KINDS,
+  rows: [gatehouseThreeD],
+  columns: [
+    ...COLUMNS.map((column) => ({ ...column, group: GROUP })),
+    ...refusalColumns<ThreeDClient>({
+      group: GROUP,
+      ask: (client, model) => client.make({ model, prompt: PROMPT }),
+      wrong: {
+        ask: ({ client, target }) => client.make({ model: target.model, prompt: PROMPT, polygons: 0 }),
+        says: /target_polycount/,
+        param: 'target_polycount',
+      },
+    }),
+  ],
+}
