@@ -4,15 +4,9 @@ import { readFileSync } from 'node:fs'
 import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
-import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
-import type { ProviderConfig } from '../src/config/schema.ts'
-import { systemClock } from '../src/kit/clock.ts'
-import { createLog } from '../src/kit/log.ts'
 import type { ChatCall } from '../src/providers/provider.ts'
-import { createProvider } from '../src/providers/registry.ts'
-import { createTransport } from '../src/providers/transport.ts'
-import type { ChatChunk } from '../src/spec/chat-completion.ts'
 import type { ChatRequest } from '../src/spec/chat-request.ts'
+import { NEVER, standAlone } from './kit/alone.ts'
 import { openPort, type Port } from './kit/served.ts'
 import { hang, raw, reset, startVendor, stream, whole } from './kit/vendor.ts'
 
@@ -25,10 +19,7 @@ const CALL: ChatCall = {
   request: { model: 'v/gemini-2.5-flash', messages: [{ role: 'user', content: 'Hello' }] },
   request_id: 'req-7',
 }
-const NEVER = new AbortController().signal
-
-let logged = ''
-const log = createLog({ clock: systemClock, level: 'debug', pretty: false, write: (text) => (logged += text) })
+const { providerAt, chunksFrom, logged } = standAlone({ kind: 'contentgen-compat', key: KEY }, CALL)
 
 const vendor = startVendor()
 afterAll(() => vendor.stop())
@@ -36,31 +27,13 @@ afterEach(() => {
   vendor.requests.length = 0
 })
 
-function providerAt(config: ProviderConfig = {}) {
-  return createProvider({
-    id: 'v',
-    config: { kind: 'contentgen-compat', base_url: `${vendor.origin}/v1beta`, key: KEY, ...config },
-    timeouts: DEFAULT_TIMEOUTS,
-    transport: createTransport({ clock: systemClock, log }),
-    clock: systemClock,
-    log,
-    environment: {},
-    manual: async () => [],
-  })
-}
-const provider = providerAt()
-
-async function chunksFrom(call = CALL, signal = NEVER): Promise<ChatChunk[]> {
-  const chunks: ChatChunk[] = []
-  for await (const batch of provider.chat?.chunks(call, signal) ?? []) chunks.push(...batch)
-  return chunks
-}
+const provider = providerAt(`${vendor.origin}/v1beta`)
 
 describe('a vendor on loopback', () => {
   test('is asked at its path, with its key in a header and our request id', async () => {
     vendor.answer(whole(fixture('whole.json')), streamed('stream.sse'))
     expect((await provider.chat?.whole(CALL, NEVER))?.choices[0]?.message.content).toBe('Guten Tag')
-    expect(await chunksFrom()).not.toBeEmpty()
+    expect(await chunksFrom(provider)).not.toBeEmpty()
     const paths = ['generateContent', 'streamGenerateContent?alt=sse']
     for (const [index, path] of paths.entries()) {
       const asked = vendor.requests[index]
@@ -159,7 +132,7 @@ describe('a vendor on loopback', () => {
 
   test('lists its models page by page: those that answer or embed, without images and sound', async () => {
     vendor.answer(whole(fixture('models-1.json')), whole(fixture('models-2.json')))
-    const known = providerAt({ preset: 'gemini' })
+    const known = providerAt(`${vendor.origin}/v1beta`, { preset: 'gemini' })
     expect(await known.listModels?.(NEVER)).toEqual([
       { model: 'gemini-2.5-flash' },
       { model: 'gemini-3-pro-preview' },
@@ -191,14 +164,14 @@ describe('a vendor on loopback', () => {
     // The body ends with the connection: of a chunked one that breaks, what came last may be lost on the way to us.
     const until = (cutAfter: number) => stream(events, { cutAfter, done: false, framing: 'close' })
     vendor.answer(until(events.length), until(3))
-    expect((await chunksFrom()).at(-1)?.choices[0]?.finish_reason).toBe('stop')
-    await expect(chunksFrom()).rejects.toMatchObject({ code: 'upstream_cut' })
+    expect((await chunksFrom(provider)).at(-1)?.choices[0]?.finish_reason).toBe('stop')
+    await expect(chunksFrom(provider)).rejects.toMatchObject({ code: 'upstream_cut' })
   })
 
   test('a client that leaves closes the connection', async () => {
     vendor.answer(hang())
     const control = new AbortController()
-    const asked = chunksFrom(CALL, control.signal)
+    const asked = chunksFrom(provider, control.signal)
     const { gone } = await vendor.request()
     control.abort()
     await expect(asked).rejects.toMatchObject({ code: 'client_closed_request' })
@@ -246,7 +219,7 @@ describe('what the vendor refuses', () => {
     for (let count = 0; count < 4; count++) {
       await expect(provider.chat?.whole(CALL, NEVER)).rejects.toMatchObject({ code, status: shown })
     }
-    await expect(chunksFrom()).rejects.toMatchObject({ code })
+    await expect(chunksFrom(provider)).rejects.toMatchObject({ code })
   })
 
   test('a limit says when to come back, even where it calls itself a quota', async () => {
@@ -267,10 +240,10 @@ describe('what the vendor refuses', () => {
     vendor.answer(whole('<html>', { status: 502, ...html }), whole('', { status: 400 }), whole('<html>', html), reset())
     await expect(provider.chat?.whole(CALL, NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
     await expect(provider.chat?.whole(CALL, NEVER)).rejects.toMatchObject({ code: 'upstream_invalid_request' })
-    await expect(chunksFrom()).rejects.toMatchObject({ code: 'bad_upstream_response' })
+    await expect(chunksFrom(provider)).rejects.toMatchObject({ code: 'bad_upstream_response' })
     await expect(provider.chat?.whole(CALL, NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
     vendor.answer(raw('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {"cand', { close: true }))
-    await expect(chunksFrom()).rejects.toMatchObject({ code: 'upstream_cut' })
+    await expect(chunksFrom(provider)).rejects.toMatchObject({ code: 'upstream_cut' })
   })
 
   test('neither log nor error nor address holds the key', async () => {
@@ -278,9 +251,8 @@ describe('what the vendor refuses', () => {
     vendor.answer(whole({ error: { code: 400, message: `key=${KEY}`, status: 'INVALID_ARGUMENT' } }, { status: 400 }))
     const first = await provider.chat?.whole(CALL, NEVER).catch((failure) => failure)
     const second = await provider.chat?.whole(CALL, NEVER).catch((failure) => failure)
-    log.flush()
-    expect(logged).toContain('upstream refused')
-    expect(`${logged}${first}${second}${vendor.requests.map(({ path }) => path)}`).not.toContain(KEY)
+    expect(logged()).toContain('upstream refused')
+    expect(`${logged()}${first}${second}${vendor.requests.map(({ path }) => path)}`).not.toContain(KEY)
   })
 })
 

@@ -1,35 +1,17 @@
 /** Embeddings through the whole house: what is asked, how lists are split and joined, what is counted. */
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { floatsOfBase64 } from '../src/kit/float32.ts'
 import type { EmbeddingList } from '../src/spec/embedding-request.ts'
-import { startGateway, type TestGateway } from './kit/gateway.ts'
-import { type Answer, failure, hang, startVendor, type Vendor, whole } from './kit/vendor.ts'
+import type { TestGateway } from './kit/gateway.ts'
+import { perTest, told } from './kit/per-test.ts'
+import { type Answer, failure, hang, whole } from './kit/vendor.ts'
 
 type Json = Record<string, unknown>
-type Settings = Parameters<typeof startGateway>[0]
 
-const started: { stop(): Promise<unknown> }[] = []
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop()
-})
+const { open, vendorWith } = perTest()
 
-async function open(settings: Settings = {}): Promise<TestGateway> {
-  const house = await startGateway(settings)
-  started.push({ stop: () => house[Symbol.asyncDispose]() })
-  return house
-}
-
-function vendorWith(...answers: Answer[]): Vendor {
-  const vendor = startVendor(...answers)
-  started.push(vendor)
-  return vendor
-}
-
-async function embed(house: TestGateway, json: unknown, path = '/v1/embeddings') {
-  const answer = await house.call(path, { json })
-  const body = (await answer.json()) as EmbeddingList & { error: Json }
-  return { status: answer.status, body, headers: answer.headers }
-}
+const embed = (house: TestGateway, json: unknown, path = '/v1/embeddings') =>
+  told<EmbeddingList & { error: Json }>(house, path, json)
 
 const vectors = ({ data }: EmbeddingList) => data.map(({ embedding }) => embedding as number[])
 
@@ -411,10 +393,7 @@ describe('the sandbox misbehaves as told', () => {
 describe('the contentgen face', () => {
   const content = (text: string) => ({ content: { parts: [{ text }] } })
   type Embedded = { embedding: { values: number[] }; embeddings: { values: number[] }[]; usageMetadata: Json }
-  const ask = async (house: TestGateway, path: string, json: unknown) => {
-    const answer = await house.call(path, { json })
-    return { status: answer.status, body: (await answer.json()) as Embedded & { error: Json } }
-  }
+  const ask = (house: TestGateway, path: string, json: unknown) => told<Embedded & { error: Json }>(house, path, json)
 
   test.each([
     '/v1beta/models/sandbox/embedding',

@@ -5,15 +5,11 @@ import fc from 'fast-check'
 import { messagesDialect, parseMessages } from '../src/chat/dialects/messages-compat.ts'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig } from '../src/config/schema.ts'
-import { systemClock } from '../src/kit/clock.ts'
-import { createLog } from '../src/kit/log.ts'
 import { createBodyWriter } from '../src/providers/messages-compat/request.ts'
 import { messagesSettings } from '../src/providers/messages-compat/settings.ts'
 import type { ChatCall } from '../src/providers/provider.ts'
-import { createProvider } from '../src/providers/registry.ts'
-import { createTransport } from '../src/providers/transport.ts'
-import type { ChatChunk } from '../src/spec/chat-completion.ts'
 import { usageFrom } from '../src/spec/usage.ts'
+import { NEVER, standAlone } from './kit/alone.ts'
 import { hang, startVendor, stream, whole } from './kit/vendor.ts'
 
 const fixture = (name: string) => readFileSync(new URL(`./fixtures/messages-compat/${name}`, import.meta.url), 'utf8')
@@ -166,29 +162,7 @@ const CALL: ChatCall = {
   request: { model: 'v/claude-sonnet-4-5', messages: [{ role: 'user', content: 'Hello' }] },
   request_id: 'req-7',
 }
-const NEVER = new AbortController().signal
-
-let logged = ''
-const log = createLog({ clock: systemClock, level: 'debug', pretty: false, write: (text) => (logged += text) })
-
-function providerAt(base_url: string, config: ProviderConfig = {}) {
-  return createProvider({
-    id: 'v',
-    config: { kind: 'messages-compat', base_url, key: 'sk-ant-secret-key', ...config },
-    timeouts: DEFAULT_TIMEOUTS,
-    transport: createTransport({ clock: systemClock, log }),
-    clock: systemClock,
-    log,
-    environment: {},
-    manual: async () => [],
-  })
-}
-
-async function chunksFrom(provider: ReturnType<typeof providerAt>, signal = NEVER): Promise<ChatChunk[]> {
-  const chunks: ChatChunk[] = []
-  for await (const batch of provider.chat?.chunks(CALL, signal) ?? []) chunks.push(...batch)
-  return chunks
-}
+const { providerAt, chunksFrom, logged } = standAlone({ kind: 'messages-compat', key: 'sk-ant-secret-key' }, CALL)
 
 describe('a vendor on loopback', () => {
   const vendor = startVendor()
@@ -301,9 +275,8 @@ describe('a vendor on loopback', () => {
     const headers = { 'request-id': 'req_vendor_1' }
     vendor.answer(whole(error('api_error', 'key sk-ant-secret-key'), { status: 500, headers }))
     const thrown = await provider.chat?.whole(CALL, NEVER).catch((failure) => failure)
-    log.flush()
-    expect(logged).toContain('req_vendor_1')
-    expect(`${logged}${thrown}`).not.toContain('secret-key')
+    expect(logged()).toContain('req_vendor_1')
+    expect(`${logged()}${thrown}`).not.toContain('secret-key')
   })
 
   test('a client that leaves closes the connection', async () => {

@@ -1,28 +1,13 @@
 /** Rerank through the whole house: what is asked, in which order it is answered, what is counted. */
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { RerankAnswer } from '../src/spec/rerank-request.ts'
-import { startGateway, type TestGateway } from './kit/gateway.ts'
-import { type Answer, failure, startVendor, type Vendor, whole } from './kit/vendor.ts'
+import type { TestGateway } from './kit/gateway.ts'
+import { perTest, told } from './kit/per-test.ts'
+import { failure, whole } from './kit/vendor.ts'
 
 type Json = Record<string, unknown>
-type Settings = Parameters<typeof startGateway>[0]
 
-const started: { stop(): Promise<unknown> }[] = []
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop()
-})
-
-async function open(settings: Settings = {}): Promise<TestGateway> {
-  const house = await startGateway(settings)
-  started.push({ stop: () => house[Symbol.asyncDispose]() })
-  return house
-}
-
-function vendorWith(...answers: Answer[]): Vendor {
-  const vendor = startVendor(...answers)
-  started.push(vendor)
-  return vendor
-}
+const { open, vendorWith } = perTest()
 
 const QUERY = 'When does the snow melt?'
 const DOCUMENTS = [
@@ -31,15 +16,13 @@ const DOCUMENTS = [
   'Snow fell all night.',
 ]
 
-async function rank(house: TestGateway, more: Json = {}, path = '/v1/rerank') {
-  const json = { model: 'sandbox/rerank', query: QUERY, documents: DOCUMENTS, ...more }
-  const answer = await house.call(path, { json })
-  return {
-    status: answer.status,
-    body: (await answer.json()) as RerankAnswer & { error: Json },
-    headers: answer.headers,
-  }
-}
+const rank = (house: TestGateway, more: Json = {}, path = '/v1/rerank') =>
+  told<RerankAnswer & { error: Json }>(house, path, {
+    model: 'sandbox/rerank',
+    query: QUERY,
+    documents: DOCUMENTS,
+    ...more,
+  })
 const orderOf = ({ results }: RerankAnswer) => results.map(({ index }) => index)
 
 describe('the answer', () => {

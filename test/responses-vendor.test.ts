@@ -4,17 +4,12 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import OpenAI from 'openai'
-import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
-import type { ProviderConfig } from '../src/config/schema.ts'
-import { systemClock } from '../src/kit/clock.ts'
-import { createLog } from '../src/kit/log.ts'
 import type { ChatCall } from '../src/providers/provider.ts'
-import { createProvider } from '../src/providers/registry.ts'
 import { answerOf } from '../src/providers/responses-compat/answer.ts'
 import { inputOf } from '../src/providers/responses-compat/input.ts'
 import { FIELD_FATES } from '../src/providers/responses-compat/request-fields.ts'
-import { createTransport } from '../src/providers/transport.ts'
 import type { ChatChunk, ChatCompletion } from '../src/spec/chat-completion.ts'
+import { NEVER, standAlone } from './kit/alone.ts'
 import { startGateway } from './kit/gateway.ts'
 import { hang, startVendor, stream, whole } from './kit/vendor.ts'
 
@@ -40,29 +35,7 @@ const CALL: ChatCall = {
   request: { model: 'v/gpt-4.1', messages: [{ role: 'user', content: 'Hello' }] },
   request_id: 'req-7',
 }
-const NEVER = new AbortController().signal
-
-let logged = ''
-const log = createLog({ clock: systemClock, level: 'debug', pretty: false, write: (text) => (logged += text) })
-
-function providerAt(base_url: string, config: ProviderConfig = {}) {
-  return createProvider({
-    id: 'v',
-    config: { kind: 'responses-compat', base_url, key: KEY, ...config },
-    timeouts: DEFAULT_TIMEOUTS,
-    transport: createTransport({ clock: systemClock, log }),
-    clock: systemClock,
-    log,
-    environment: {},
-    manual: async () => [],
-  })
-}
-
-async function chunksFrom(provider: ReturnType<typeof providerAt>, signal = NEVER): Promise<ChatChunk[]> {
-  const chunks: ChatChunk[] = []
-  for await (const batch of provider.chat?.chunks(CALL, signal) ?? []) chunks.push(...batch)
-  return chunks
-}
+const { providerAt, chunksFrom, logged } = standAlone({ kind: 'responses-compat', key: KEY }, CALL)
 
 /** As far as it is looked at. */
 type SentBody = { input: Record<string, unknown>[]; include?: string[] }
@@ -222,10 +195,9 @@ describe('a vendor on loopback', () => {
     )
     let told = ''
     for (let count = 0; count < 3; count++) told += await provider.chat?.whole(CALL, NEVER).catch(String)
-    log.flush()
-    expect(logged).toContain('req_vendor_1')
+    expect(logged()).toContain('req_vendor_1')
     expect(told).toContain('[redacted]')
-    expect(`${logged}${told}`).not.toContain('secret-key')
+    expect(`${logged()}${told}`).not.toContain('secret-key')
   })
 
   test('a client that leaves closes the connection', async () => {

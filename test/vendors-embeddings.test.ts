@@ -1,9 +1,9 @@
 /** The vendors of embeddings, each against a loopback vendor that answers in the vendor's own shapes. */
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
 import { base64OfFloats } from '../src/kit/float32.ts'
-import { startGateway, type TestGateway } from './kit/gateway.ts'
-import { type Answer, startVendor, type Vendor, whole } from './kit/vendor.ts'
+import { perTest, told } from './kit/per-test.ts'
+import { type Answer, whole } from './kit/vendor.ts'
 
 const KEY = 'sk-secret-key-of-ours'
 const TEXTS = ['A river in spring', 'Snow melts']
@@ -227,26 +227,16 @@ const CASES: Case[] = [
   },
 ]
 
-const started: { vendor: Vendor; house: TestGateway }[] = []
-afterEach(async () => {
-  for (const { vendor, house } of started.splice(0)) {
-    await house[Symbol.asyncDispose]()
-    await vendor.stop()
-  }
-})
+const { open: openHouse, vendorWith } = perTest()
 
 async function open(given: Case, ...answers: Answer[]) {
-  const vendor = startVendor(...answers)
-  const house = await startGateway({
+  const vendor = vendorWith(...answers)
+  const house = await openHouse({
     sandbox: false,
     providers: { v: { kind: given.kind, base_url: vendor.origin + given.base, key: KEY, ...given.config } },
     models: { 'v/m': { families: ['embeddings'], targets: [{ provider: 'v', model: given.model }] } },
   })
-  started.push({ vendor, house })
-  const embed = async (more: Json = {}) => {
-    const answer = await house.call('/v1/embeddings', { json: { model: 'v/m', input: TEXTS, ...more } })
-    return { status: answer.status, body: (await answer.json()) as Json, headers: answer.headers }
-  }
+  const embed = (more: Json = {}) => told(house, '/v1/embeddings', { model: 'v/m', input: TEXTS, ...more })
   return { vendor, house, embed }
 }
 

@@ -1,5 +1,5 @@
 /** The vendors of rerankers, each against a loopback vendor that answers in the vendor's own shapes. */
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
 import { createLog } from '../src/kit/log.ts'
@@ -7,8 +7,8 @@ import { createProvider } from '../src/providers/registry.ts'
 import type { UpstreamRequest } from '../src/providers/transport-answer.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import { manualClock } from './kit/clock.ts'
-import { startGateway, type TestGateway } from './kit/gateway.ts'
-import { type Answer, startVendor, type Vendor, whole } from './kit/vendor.ts'
+import { perTest, told } from './kit/per-test.ts'
+import { type Answer, whole } from './kit/vendor.ts'
 
 const KEY = 'sk-secret-key-of-ours'
 const QUERY = 'When does the snow melt?'
@@ -159,27 +159,17 @@ const CASES: Case[] = [
   },
 ]
 
-const started: { vendor: Vendor; house: TestGateway }[] = []
-afterEach(async () => {
-  for (const { vendor, house } of started.splice(0)) {
-    await house[Symbol.asyncDispose]()
-    await vendor.stop()
-  }
-})
+const { open: openHouse, vendorWith } = perTest()
 
 async function open(given: Case, ...answers: Answer[]) {
-  const vendor = startVendor(...answers)
-  const house = await startGateway({
+  const vendor = vendorWith(...answers)
+  const house = await openHouse({
     sandbox: false,
     providers: { v: { kind: given.kind, base_url: vendor.origin + given.base, key: KEY, ...given.config } },
     models: { 'v/m': { families: ['rerank'], targets: [{ provider: 'v', model: given.model }] } },
   })
-  started.push({ vendor, house })
-  const rank = async (more: Json = {}) => {
-    const json = { model: 'v/m', query: QUERY, documents: DOCUMENTS, top_n: 2, ...more }
-    const answer = await house.call('/v1/rerank', { json })
-    return { status: answer.status, body: (await answer.json()) as Json, headers: answer.headers }
-  }
+  const rank = (more: Json = {}) =>
+    told(house, '/v1/rerank', { model: 'v/m', query: QUERY, documents: DOCUMENTS, top_n: 2, ...more })
   return { vendor, house, rank }
 }
 

@@ -1,0 +1,39 @@
+/** Providers without a house around them, against a vendor on loopback. */
+import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
+import type { ProviderConfig } from '../../src/config/schema.ts'
+import { systemClock } from '../../src/kit/clock.ts'
+import { createLog } from '../../src/kit/log.ts'
+import type { ChatCall, Provider } from '../../src/providers/provider.ts'
+import { createProvider } from '../../src/providers/registry.ts'
+import { createTransport } from '../../src/providers/transport.ts'
+import type { ChatChunk } from '../../src/spec/chat-completion.ts'
+
+export const NEVER = new AbortController().signal
+
+/** Providers `v` of one kind, one call to them, and what they log. */
+export function standAlone(own: ProviderConfig, call: ChatCall) {
+  let text = ''
+  const log = createLog({ clock: systemClock, level: 'debug', pretty: false, write: (line) => (text += line) })
+  return {
+    logged() {
+      log.flush()
+      return text
+    },
+    providerAt: (base_url: string, config: ProviderConfig = {}): Provider =>
+      createProvider({
+        id: 'v',
+        config: { ...own, base_url, ...config },
+        timeouts: DEFAULT_TIMEOUTS,
+        transport: createTransport({ clock: systemClock, log }),
+        clock: systemClock,
+        log,
+        environment: {},
+        manual: async () => [],
+      }),
+    async chunksFrom({ chat }: Provider, signal = NEVER): Promise<ChatChunk[]> {
+      const chunks: ChatChunk[] = []
+      for await (const batch of chat?.chunks(call, signal) ?? []) chunks.push(...batch)
+      return chunks
+    },
+  }
+}

@@ -1,0 +1,31 @@
+/** Houses and vendors that end with the test that opened them. */
+import { afterEach } from 'bun:test'
+import { startGateway, type TestGateway } from './gateway.ts'
+import { type Answer, startVendor, type Vendor } from './vendor.ts'
+
+type Settings = Parameters<typeof startGateway>[0]
+
+export function perTest() {
+  const started: { stop(): Promise<unknown> }[] = []
+  afterEach(async () => {
+    for (const one of started.splice(0)) await one.stop()
+  })
+  return {
+    async open(settings: Settings = {}): Promise<TestGateway> {
+      const house = await startGateway(settings)
+      started.push({ stop: () => house[Symbol.asyncDispose]() })
+      return house
+    },
+    vendorWith(...answers: Answer[]): Vendor {
+      const vendor = startVendor(...answers)
+      started.push(vendor)
+      return vendor
+    },
+  }
+}
+
+/** What a house says to JSON. */
+export async function told<Body = Record<string, unknown>>(house: TestGateway, path: string, json: unknown) {
+  const answer = await house.call(path, { json })
+  return { status: answer.status, body: (await answer.json()) as Body, headers: answer.headers }
+}
