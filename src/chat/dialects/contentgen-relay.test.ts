@@ -126,6 +126,28 @@ describe('what the vendor says', () => {
     )
   })
 
+  test('most events are not read: their text is heard in one piece, with the counts of the last', () => {
+    const counted = (text: string, count: number) => {
+      const usageMetadata = { promptTokenCount: 3, candidatesTokenCount: count, totalTokenCount: 3 + count }
+      const candidates = [{ content: { parts: [{ text }], role: 'model' }, index: 0 }]
+      return `data: ${JSON.stringify({ candidates, usageMetadata, ...VERSION })}\n\n`
+    }
+    const words = Array.from({ length: 120 }, (_, at) => `w${at}"\\ü `)
+    const came = words.map(counted).join('')
+    const { text, chunks } = relayed([bytes(came)])
+    expect(text).toBe(put(came))
+    expect(chunks.length).toBeLessThan(5)
+    expect(said(chunks)).toMatchObject({ words: words.join(''), usage: { input_tokens: 3, output_tokens: 119 } })
+  })
+
+  test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
+    const good = piece([{ text: 'a' }])
+    for (const bad of [good.replace('"a"}', '"a}'), good.replace('"a"}', '"a"}}'), good.replace('"a"}', '"a\\"}')]) {
+      const { text, failure } = relayed([bytes(good + good + bad + end)])
+      expect([failure?.code, text]).toEqual(['bad_upstream_response', put(good + good)])
+    }
+  })
+
   test('cut after any byte, it is an error or it is complete', () => {
     const came = piece([{ text: 'Hel' }]) + piece([{ text: 'lo' }]) + end
     for (let at = 0; at <= came.length; at++) {

@@ -13,6 +13,7 @@ import { relayedBody } from './contentgen-outline.ts'
 import { usageOf } from './contentgen-writer.ts'
 import type { DialectRelay, RelayParts, RelayStep, RelayStream } from './dialect.ts'
 import { escapeLineEnds, fromBytes, nothingYet, pushed, toBytes } from './relay-bytes.ts'
+import { createSlots, type Member, type Slots } from './relay-slots.ts'
 
 /** What the writer of an error must know: whether anything was told before it. */
 export type Passed = { hasBegun: boolean }
@@ -81,11 +82,61 @@ function createCounter({ head, faults }: RelayParts) {
   }
 }
 
+const COUNTS = ['promptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount', 'totalTokenCount']
+const countsIn = ({ usageMetadata: counts }: JsonRecord): JsonRecord => (isRecord(counts) ? counts : {})
+const MODEL = '"modelVersion"'
+
+/** What differs from event to event. */
+const MEMBERS: Member[] = [
+  { name: 'text', kind: 'text', pattern: /"text": ?"/, of: (one) => textIn(one), isNeeded: true },
+  ...COUNTS.map(
+    (name): Member => ({
+      name,
+      kind: 'number',
+      pattern: new RegExp(`"${name}": ?(?=\\d)`), // where a number follows
+      of: (one) => countsIn(one)[name],
+    }),
+  ),
+]
+
+/** The one part of the one answer in an event, if they are, and it is, a text. */
+function partIn({
+  candidates,
+}: JsonRecord): { candidate: JsonRecord; content: JsonRecord; part: JsonRecord } | undefined {
+  const [candidate, another] = Array.isArray(candidates) ? candidates : []
+  const content = isRecord(candidate) && !another && isRecord(candidate.content) ? candidate.content : {}
+  const [part, next] = Array.isArray(content.parts) ? content.parts : []
+  return isRecord(part) && !next && typeof part.text === 'string' ? { candidate, content, part } : undefined
+}
+
+const textIn = (payload: JsonRecord): unknown => partIn(payload)?.part.text
+
+/** Events that passed unread: their texts, and the members of the last of them. */
+type Heard = { slots: Slots; said: string[]; last: string[] }
+
+/** One event that says the same. */
+function joined({ slots, said, last }: Heard): JsonRecord {
+  const { payload } = slots
+  const { candidate, content, part } = partIn(payload) ?? { candidate: {}, content: {}, part: {} }
+  const text = parseJson(`"${fromBytes(said.join(''))}"`)
+  const usageMetadata: JsonRecord = { ...countsIn(payload) }
+  for (const name of COUNTS) {
+    const place = slots.place(name)
+    if (place !== -1) usageMetadata[name] = Number(last[place])
+  }
+  return {
+    ...payload,
+    usageMetadata,
+    candidates: [{ ...candidate, content: { ...content, parts: [{ ...part, text }] } }],
+  }
+}
+
 function createContentgenStream(parts: RelayParts, passed: Passed): RelayStream {
   const { head, faults } = parts
   const blocks = createSseBlocks()
   const counter = createCounter(parts)
   const model = toBytes(JSON.stringify(head.model))
+  const known = createSlots(MEMBERS)
   /** The last thing that was no plain event: the vendor may break off with an error as bare JSON. */
   let odd = ''
 
@@ -109,18 +160,44 @@ function createContentgenStream(parts: RelayParts, passed: Passed): RelayStream 
     }
     step.heard.push(...counter.take(payload))
     const isItself = payload === came
+    if (isItself && said.isPlain && said.event === '' && textIn(payload)) learn(event, payload)
     const data = withValueAt(isItself ? said.data : toBytes(JSON.stringify(payload)), ['modelVersion'], model)
     return isItself && data === said.data && said.isPlain ? event : `data: ${data}\n\n`
   }
 
+  function learn(event: string, payload: JsonRecord): void {
+    const theirs = /"modelVersion": ?"(?:[^"\\]|\\.)*"/ // the member with its value, escapes and all
+    known.learn(event, payload, (fixed) =>
+      fixed.replace(theirs, (member) => member.slice(0, member.indexOf('"', MODEL.length)) + model),
+    )
+  }
+
+  /** The texts of events that passed unread are one event for the reader, with the counts of the last of them. */
+  function hear(step: RelayStep, heard: Heard | undefined): undefined {
+    if (heard) step.heard.push(...counter.take(joined(heard)))
+  }
+
   function take(text: string, atEnd: boolean): RelayStep {
     const step = nothingYet()
+    let heard: Heard | undefined
     let at = 0
     while (at < text.length && !step.failure) {
+      const found = known.match(text, at)
+      if (found) {
+        const { slots, matched } = found
+        if (heard?.slots !== slots) heard = hear(step, heard) ?? { slots, said: [], last: [] }
+        heard.said.push(matched.values[slots.place('text')] ?? '')
+        heard.last = matched.values
+        step.events += matched.told ?? text.slice(at, matched.end)
+        at = matched.end
+        continue
+      }
+      heard = hear(step, heard)
       const end = text.indexOf('\n\n', at) + 2
       step.events += read(text.slice(at, end), step, atEnd)
       at = end
     }
+    hear(step, heard)
     step.events = escapeLineEnds(step.events)
     passed.hasBegun ||= step.events !== ''
     return step

@@ -9,7 +9,7 @@ import { createEventReader, ENDS, isFailure } from '../../providers/responses-co
 import type { Usage } from '../../spec/usage.ts'
 import type { DialectRelay, RelayParts, RelayStep, RelayStream } from './dialect.ts'
 import { escapeLineEnds, fromBytes, nothingYet, pushed, toBytes } from './relay-bytes.ts'
-import { type Slots, slotsOf } from './relay-slots.ts'
+import { createSlots, type Member, type Slots } from './relay-slots.ts'
 import { usageOf } from './responses-answer.ts'
 import type { OutputItem } from './responses-items.ts'
 import { createPassing, type Passage, relayedBody } from './responses-passing.ts'
@@ -47,10 +47,13 @@ const withUsage = (response: JsonRecord, usage: Usage | undefined): JsonRecord =
 
 /** Events that only say that work has begun: until there is more, another vendor may still be asked. */
 const BEGINNINGS = ['response.created', 'response.queued', 'response.in_progress']
-/** So many kinds of events are known by heart: words, and calls between them. */
-const KEPT_SLOTS = 2
-/** A vendor whose events have each something of their own is read instead. */
-const MOST_UNMET = 16
+const NUMBER = 'sequence_number'
+/** What differs from event to event. The vendor's padding is against guessing a text by the lengths of its events. */
+const MEMBERS: Member[] = [
+  { name: NUMBER, kind: 'number', pattern: /"sequence_number": ?(?=\d)/, of: (one) => one[NUMBER], isNeeded: true },
+  { name: 'delta', kind: 'text', pattern: /"delta": ?"/, of: ({ delta }) => delta, isNeeded: true },
+  { name: 'obfuscation', kind: 'text', pattern: /"obfuscation": ?"/, of: ({ obfuscation }) => obfuscation },
+]
 
 function createResponsesStream({ head, faults }: RelayParts, passage: Passage): RelayStream {
   const { passed, isKept } = passage
@@ -58,11 +61,9 @@ function createResponsesStream({ head, faults }: RelayParts, passage: Passage): 
   const reader = createEventReader(head)
   const passing = createPassing(passage, head)
   const model = toBytes(JSON.stringify(head.model))
-  let known: Slots[] = []
+  const known = createSlots(MEMBERS)
   /** The vendor's items that have come to their end. */
   const done: JsonRecord[] = []
-  /** Learned, and not once met since. */
-  let unmet = 0
   let held = ''
   let hasTold = false
   let last: { event: string; data: string; payload: JsonRecord } | undefined
@@ -138,15 +139,12 @@ function createResponsesStream({ head, faults }: RelayParts, passage: Passage): 
 
   /** Only what the reader counts as text may pass it by from here on. */
   function learn(came: string, payload: JsonRecord): void {
-    if (typeof payload.delta !== 'string' || unmet >= MOST_UNMET) return
+    if (typeof payload.delta !== 'string') return
     const { item_id, output_index } = payload
     const id = isKept && typeof item_id === 'string' ? passing.idOf(item_id, undefined, output_index) : undefined
     const ours = id === undefined ? '' : `"item_id":${JSON.stringify(id)}`
     const theirs = /"item_id": ?"(?:[^"\\]|\\.)*"/ // the member with its value, escapes and all
-    const slots = slotsOf(came, payload, (fixed) => (ours === '' ? fixed : fixed.replace(theirs, () => ours)))
-    if (!slots) return
-    unmet++
-    known = [slots, ...known].slice(0, KEPT_SLOTS)
+    known.learn(came, payload, (fixed) => (ours === '' ? fixed : fixed.replace(theirs, () => ours)))
   }
 
   /** The texts of events that passed unread are one event for the reader, which keeps count of what was told. */
@@ -168,14 +166,13 @@ function createResponsesStream({ head, faults }: RelayParts, passage: Passage): 
     let unread = 0
     let at = 0
     while (at < text.length && !last && !step.failure) {
-      const found = matchOf(known, text, at)
+      const found = known.match(text, at)
       if (found) {
         const { slots, matched } = found
-        unmet = 0
         if (heard?.slots !== slots) hear(step, heard)
         heard = heard?.slots === slots ? heard : { slots, said: [] }
-        heard.said.push(matched.said)
-        number = matched.number
+        heard.said.push(matched.values[slots.place('delta')] ?? '')
+        number = matched.values[slots.place(NUMBER)] ?? ''
         if (matched.told !== undefined) {
           step.events += text.slice(unread, at) + matched.told
           unread = matched.end
@@ -234,12 +231,4 @@ function createResponsesStream({ head, faults }: RelayParts, passage: Passage): 
       return fromBytes(escapeLineEnds(`event: ${toBytes(event)}\ndata: ${data}\n\n`))
     },
   }
-}
-
-function matchOf(known: Slots[], text: string, at: number) {
-  for (const slots of known) {
-    const matched = slots.match(text, at)
-    if (matched) return { slots, matched }
-  }
-  return undefined
 }
