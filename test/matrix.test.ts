@@ -49,6 +49,8 @@ type Field<Row extends PageRow, Column extends PageColumn> = {
   rows: readonly Row[]
   columns: readonly Column[]
   targets: readonly string[]
+  /** Most of the time of its cells is spent in waiting: they run side by side. */
+  waits?: boolean
   has(row: Row, column: Column): boolean
   check(at: { row: Row; column: Column; target: string }): Promise<void>
 }
@@ -67,7 +69,8 @@ function play<Row extends PageRow, Column extends PageColumn>(field: Field<Row, 
           await field.check({ row, column, target })
           seen.note(row, column, target)
         }
-        test.each(field.targets)(`${column.name}: %s`, cell, TEST_MILLISECONDS)
+        const run = field.waits ? test.concurrent : test
+        run.each(field.targets)(`${column.name}: %s`, cell, TEST_MILLISECONDS)
       }
     })
   }
@@ -95,6 +98,7 @@ function playFamily(family: AnyFamily): Section {
   return play({
     ...family,
     targets: targets.map(({ name }) => name),
+    waits: ['video-generation', '3d-generation'].includes(family.family),
     async check({ row, column, target }) {
       const { origin, token } = door
       const found = targets.find(({ name }) => name === target)
