@@ -138,7 +138,8 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
         const asking = { ...exchange, asked: chat.ask({ request, family: dialect.family, sent }, context) }
         return await (request.stream ? streamed(asking, context) : whole(asking, context))
       } catch (error) {
-        throw told(error, request)
+        // A refusal of what was read is in the client's words already.
+        throw error === sent?.refusal ? error : told(error, request)
       }
     },
   }

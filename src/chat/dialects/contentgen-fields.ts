@@ -39,7 +39,7 @@ const THINKING_LEVELS = ['MINIMAL', 'LOW', 'MEDIUM', 'HIGH'] as const
 const MODALITIES = ['TEXT', 'IMAGE'] as const
 const MODEL_SAYS_NOTHING = ['THINKING_LEVEL_UNSPECIFIED', 'MODALITY_UNSPECIFIED']
 /** The vendor's word for a tier -> the house's; others are the same. */
-const TIERS: Record<string, string> = { standard: 'default' }
+const TIERS = new Map([['standard', 'default']])
 
 /** Everything of a request but its conversation and its tools. */
 export function fieldsOf(asked: ContentgenRequest): Partial<ChatRequest> {
@@ -51,7 +51,7 @@ export function fieldsOf(asked: ContentgenRequest): Partial<ChatRequest> {
   }
   if (config.stopSequences?.length) made.stop = config.stopSequences
   const tier = asked.serviceTier?.toLowerCase()
-  if (tier !== undefined && tier !== 'unspecified') made.service_tier = TIERS[tier] ?? tier
+  if (tier !== undefined && tier !== 'unspecified') made.service_tier = TIERS.get(tier) ?? tier
   const format = formatOf(config)
   if (format) made.response_format = format
   const modalities = modalitiesOf(config.responseModalities ?? [])

@@ -83,7 +83,7 @@ function requestOf(asked: MessagesRequest, places: Places): ChatRequest {
   for (const field of SAME) if (asked[field] !== undefined) Object.assign(request, { [field]: asked[field] })
   if (asked.stop_sequences?.length) request.stop = asked.stop_sequences
   if (asked.metadata?.user_id !== undefined) request.user = asked.metadata.user_id
-  if (asked.service_tier !== undefined) request.service_tier = TIERS[asked.service_tier] ?? asked.service_tier
+  if (asked.service_tier !== undefined) request.service_tier = TIERS.get(asked.service_tier) ?? asked.service_tier
   const { effort, format = asked.output_format } = asked.output_config ?? {}
   if (effort !== undefined) request.reasoning_effort = effort
   if (format) {
@@ -98,7 +98,7 @@ function requestOf(asked: MessagesRequest, places: Places): ChatRequest {
 /** Fields of the same name and meaning. */
 const SAME = ['max_tokens', 'stream', 'temperature', 'top_p', 'top_k'] as const
 /** The vendor's word -> the house's. */
-const TIERS: Record<string, string> = { standard_only: 'default' }
+const TIERS = new Map([['standard_only', 'default']])
 
 function reasoningOf(thinking: MessagesRequest['thinking']): Partial<ChatRequest> {
   if (thinking?.type === 'enabled') return { thinking_enabled: true, reasoning_budget: thinking.budget_tokens }

@@ -1,0 +1,40 @@
+/** Refusals, in every dialect: what a client got wrong is named as the client wrote it. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { startGateway } from './kit/gateway.ts'
+
+const house = await startGateway()
+afterAll(() => house[Symbol.asyncDispose]())
+
+const CONTENTS = [{ role: 'user', parts: [{ text: 'Hello' }] }]
+const CONTENT_PATH = '/v1beta/models/sandbox/general:generateContent'
+
+describe('a request that no target can take is refused with the place in the body of the client', () => {
+  test.each([
+    ['/v1/messages', { messages: [{ role: 'user', content: [{ type: 'riddle' }] }] }, 'messages[0].content[0].type'],
+    ['/v1/messages', { messages: [{ role: 'user', content: [{ text: 'x' }] }] }, 'messages[0].content[0].type'],
+    [CONTENT_PATH, { contents: CONTENTS, tools: [{ functionDeclarations: 0 }] }, 'tools[0].functionDeclarations'],
+    [
+      CONTENT_PATH,
+      { contents: CONTENTS, tools: [{ functionDeclarations: [{ name: 3 }] }] },
+      'tools[0].functionDeclarations[0].name',
+    ],
+  ])('%s %j', async (path, body, place) => {
+    const json = { model: 'sandbox/general', max_tokens: 16, system: 'Be brief.', ...body }
+    const answer = await house.call(path, { json: path === CONTENT_PATH ? body : json })
+    expect(answer.status).toBe(400)
+    const { error } = (await answer.json()) as { error: { message: string } }
+    expect(error.message).toStartWith(`"${place}" `)
+  })
+})
+
+describe('a word that every object of the language knows is a word like others', () => {
+  test.each([
+    ['/v1/messages', { max_tokens: 4, service_tier: '__proto__', messages: [{ role: 'user', content: 'Hello' }] }],
+    [CONTENT_PATH, { contents: CONTENTS, serviceTier: 'constructor', generationConfig: { maxOutputTokens: 4 } }],
+  ])('%s %j', async (path, body) => {
+    const answer = await house.call(path, {
+      json: path === CONTENT_PATH ? body : { model: 'sandbox/general', ...body },
+    })
+    expect(answer.status).toBe(200)
+  })
+})
