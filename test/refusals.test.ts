@@ -26,15 +26,3 @@ describe('a request that no target can take is refused with the place in the bod
     expect(error.message).toStartWith(`"${place}" `)
   })
 })
-
-describe('a word that every object of the language knows is a word like others', () => {
-  test.each([
-    ['/v1/messages', { max_tokens: 4, service_tier: '__proto__', messages: [{ role: 'user', content: 'Hello' }] }],
-    [CONTENT_PATH, { contents: CONTENTS, serviceTier: 'constructor', generationConfig: { maxOutputTokens: 4 } }],
-  ])('%s %j', async (path, body) => {
-    const answer = await house.call(path, {
-      json: path === CONTENT_PATH ? body : { model: 'sandbox/general', ...body },
-    })
-    expect(answer.status).toBe(200)
-  })
-})

@@ -91,6 +91,10 @@ describe('fields', () => {
     })
   })
 
+  test.each(['__proto__', 'constructor'])('the word %s is one like others', (word) => {
+    expect(parse({ serviceTier: word }).service_tier).toBe(word)
+  })
+
   test('other spellings are the same: snake_case, null for nothing, one for a list of one', () => {
     const request = parseContentgen(
       {

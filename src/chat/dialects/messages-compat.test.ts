@@ -70,6 +70,10 @@ describe('fields', () => {
     })
   })
 
+  test.each(['__proto__', 'constructor'])('the word %s is one like others', (word) => {
+    expect(parse({ service_tier: word }).service_tier).toBe(word)
+  })
+
   test('null is absent, but for the client’s own data', () => {
     const plain = {
       system: null,
