@@ -14,7 +14,7 @@ type ClientWords = {
   /** Kinds of parts, as a message quotes them. */
   parts: readonly (readonly [house: string, client: string])[]
   /** The place of what is in a message; undefined: the house's own name is as good. */
-  inMessage(at: InMessage): string | undefined
+  inMessage(at: InMessage, places: Places): string | undefined
   /** The place of anything else that is no field under another name. */
   elsewhere?(param: string): string | undefined
 }
@@ -34,20 +34,22 @@ const IN_MESSAGE = /^messages\[(\d+)\](?:\.content\[(\d+)\])?(.*)$/
 /** `tools[1].function.name`: which tool, and what in it. */
 const IN_TOOL = /^tools\[(\d+)\](?:\.function)?(.*)$/
 
-type Asked = { request: ChatRequest; places: Places; words: ClientWords }
+/** How an error is retold: the same error, with the place that the client knows. */
+export const retoldIn =
+  (words: ClientWords) =>
+  (error: GatewayError, request: ChatRequest, places: Places): GatewayError => {
+    const { param } = error.detail
+    if (param === undefined) return error
+    const known = placeOf(param, { request, places, words })
+    if (known === param) return error
+    const placed = error.message.replaceAll(`"${param}"`, `"${known}"`)
+    const message = IN_MESSAGE.test(param)
+      ? words.parts.reduce((text, [house, client]) => text.replaceAll(house, client), placed)
+      : placed
+    return new GatewayError(error.code, message, { ...error.detail, param: known })
+  }
 
-/** The same error with the place that the client knows. */
-export function inWordsOf(error: GatewayError, asked: Asked): GatewayError {
-  const { param } = error.detail
-  if (param === undefined) return error
-  const known = placeOf(param, asked)
-  if (known === param) return error
-  const placed = error.message.replaceAll(`"${param}"`, `"${known}"`)
-  const message = IN_MESSAGE.test(param)
-    ? asked.words.parts.reduce((text, [house, client]) => text.replaceAll(house, client), placed)
-    : placed
-  return new GatewayError(error.code, message, { ...error.detail, param: known })
-}
+type Asked = { request: ChatRequest; places: Places; words: ClientWords }
 
 function placeOf(param: string, { request: { messages, tools = [] }, places, words }: Asked): string {
   const [, tool, member] = IN_TOOL.exec(param) ?? []
@@ -63,5 +65,5 @@ function placeOf(param: string, { request: { messages, tools = [] }, places, wor
   const message = messages[Number(index)]
   const content = message && Array.isArray(message.content) ? message.content : []
   const isPart = part !== undefined
-  return words.inMessage({ message, part: isPart ? content[Number(part)] : undefined, isPart, rest }) ?? param
+  return words.inMessage({ message, part: isPart ? content[Number(part)] : undefined, isPart, rest }, places) ?? param
 }

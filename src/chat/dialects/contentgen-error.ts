@@ -1,7 +1,5 @@
 /** The contentgen dialect's errors: the client's own names of fields. */
-import type { ChatRequest } from '../../spec/chat-request.ts'
-import type { GatewayError } from '../../spec/error.ts'
-import { type ClientFields, inWordsOf, type Places } from './client-words.ts'
+import { type ClientFields, retoldIn } from './client-words.ts'
 import { RENAMED } from './contentgen-fields.ts'
 
 /** The house's field -> the client's, where they differ. */
@@ -33,15 +31,10 @@ const CLIENT_PARTS = [
 const OWN_OPTION = /^provider_options\.contentgen-compat\.(.+)$/
 
 /** The same error with the place that the client knows. */
-export const inClientWords = (error: GatewayError, request: ChatRequest, places: Places): GatewayError =>
-  inWordsOf(error, {
-    request,
-    places,
-    words: {
-      fields: CLIENT_FIELDS,
-      parts: CLIENT_PARTS,
-      // Within a part the two do not look alike, so its own place is as near as one can come.
-      inMessage: ({ message, part }) => (part && places.get(part)) ?? (message && places.get(message)),
-      elsewhere: (param) => OWN_OPTION.exec(param)?.[1],
-    },
-  })
+export const inClientWords = retoldIn({
+  fields: CLIENT_FIELDS,
+  parts: CLIENT_PARTS,
+  // Within a part the two do not look alike, so its own place is as near as one can come.
+  inMessage: ({ message, part }, places) => (part && places.get(part)) ?? (message && places.get(message)),
+  elsewhere: (param) => OWN_OPTION.exec(param)?.[1],
+})

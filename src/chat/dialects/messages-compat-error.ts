@@ -1,7 +1,6 @@
 /** The messages dialect's errors: our sheet in the vendor's types, and the client's own names of fields. */
-import type { ChatRequest } from '../../spec/chat-request.ts'
 import type { ErrorCode, GatewayError } from '../../spec/error.ts'
-import { type ClientFields, inWordsOf, type Places } from './client-words.ts'
+import { type ClientFields, retoldIn } from './client-words.ts'
 
 const TYPE_OF_STATUS: Record<number, string> = {
   401: 'authentication_error',
@@ -66,19 +65,14 @@ const CLIENT_BLOCKS = [
 ] as const
 
 /** The same error with the place that the client knows. */
-export const inClientWords = (error: GatewayError, request: ChatRequest, places: Places): GatewayError =>
-  inWordsOf(error, {
-    request,
-    places,
-    words: {
-      fields: CLIENT_FIELDS,
-      parts: CLIENT_BLOCKS,
-      inMessage({ message, part, isPart, rest }) {
-        const found = isPart ? part : message
-        const place = found && places.get(found)
-        if (place === undefined) return message?.role === 'system' ? 'system' : undefined
-        return `${place}${isPart || rest === '.content' ? rest : ''}`
-      },
-      elsewhere: (param) => param.replace('.function.', '.'),
-    },
-  })
+export const inClientWords = retoldIn({
+  fields: CLIENT_FIELDS,
+  parts: CLIENT_BLOCKS,
+  inMessage({ message, part, isPart, rest }, places) {
+    const found = isPart ? part : message
+    const place = found && places.get(found)
+    if (place === undefined) return message?.role === 'system' ? 'system' : undefined
+    return `${place}${isPart || rest === '.content' ? rest : ''}`
+  },
+  elsewhere: (param) => param.replace('.function.', '.'),
+})

@@ -1,7 +1,6 @@
 /** The responses dialect's errors: what a response says of its failure, and the client's own names of fields. */
-import type { ChatRequest } from '../../spec/chat-request.ts'
 import type { ErrorCode, GatewayError } from '../../spec/error.ts'
-import { type ClientFields, inWordsOf, type Places } from './client-words.ts'
+import { type ClientFields, retoldIn } from './client-words.ts'
 
 /** Our code -> the word that clients of responses look for; where there is none, by whose fault it was. */
 const FAILURE_CODES: { [code in ErrorCode]?: string } = {
@@ -36,18 +35,13 @@ const CLIENT_PARTS = [
 ] as const
 
 /** The same error with the place that the client knows. */
-export const inClientWords = (error: GatewayError, request: ChatRequest, places: Places): GatewayError =>
-  inWordsOf(error, {
-    request,
-    places,
-    words: {
-      fields: CLIENT_FIELDS,
-      parts: CLIENT_PARTS,
-      inMessage({ message, part, isPart, rest }) {
-        const found = isPart ? part : message
-        const place = found && places.get(found)
-        // What is one text has nothing within it.
-        return place?.endsWith(']') && (isPart || rest === '.content') ? `${place}${rest}` : place
-      },
-    },
-  })
+export const inClientWords = retoldIn({
+  fields: CLIENT_FIELDS,
+  parts: CLIENT_PARTS,
+  inMessage({ message, part, isPart, rest }, places) {
+    const found = isPart ? part : message
+    const place = found && places.get(found)
+    // What is one text has nothing within it.
+    return place?.endsWith(']') && (isPart || rest === '.content') ? `${place}${rest}` : place
+  },
+})
