@@ -2,9 +2,10 @@
 import { floatsOfBase64 } from '../../kit/float32.ts'
 import { isRecord } from '../../kit/json.ts'
 import { vendorInputType } from '../input-type.ts'
+import { createPost, type PostParts } from '../post.ts'
 import type { EmbeddingProvider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
-import { createPost, type PostParts } from './post.ts'
+import { tokensOf } from '../text-counts.ts'
 
 type CompatParts = PostParts & { settings: Pick<ProviderSettings, 'quirks' | 'input_types'> }
 
@@ -60,15 +61,3 @@ function vectorOf(item: unknown): number[] | undefined {
   if (typeof embedding === 'string') return floatsOfBase64(embedding)
   return Array.isArray(embedding) && embedding.every((value) => typeof value === 'number') ? embedding : undefined
 }
-
-/** What vendors count of texts that only go in. */
-export function tokensOf(payload: unknown): number | undefined {
-  if (!isRecord(payload)) return undefined
-  const usage = isRecord(payload.usage) ? payload.usage : {}
-  const google = isRecord(payload.usageMetadata) ? payload.usageMetadata : {}
-  const counts = [usage.prompt_tokens, usage.total_tokens, usage.input_tokens, google.promptTokenCount]
-  return counts.find(isCount)
-}
-
-export const isCount = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isInteger(value) && value > 0

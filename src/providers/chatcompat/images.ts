@@ -5,6 +5,7 @@ import { GatewayError } from '../../spec/error.ts'
 import type { ImageOperation } from '../../spec/image-request.ts'
 import type { Media } from '../media.ts'
 import { takenAs } from '../order-refusal.ts'
+import type { PostParts } from '../post.ts'
 import type { Faults, ImageCall, ImageEvent, ImageProvider } from '../provider.ts'
 import { errorInAnswer, refusalToError } from '../refusal.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
@@ -12,7 +13,6 @@ import { neverSent } from '../transport-failure.ts'
 import { createUpstream } from '../upstream.ts'
 import { readImageEvents, readImages } from './image-answer.ts'
 import { imageBody, imageForm, imageWordsOf, type Picture } from './image-words.ts'
-import type { PostParts } from './post.ts'
 
 type ImageParts = PostParts & {
   settings: PostParts['settings'] & { quirks: Required<Quirks> }

@@ -1,9 +1,9 @@
 /** The shape of rerank that Jina, vLLM and others share: `POST /rerank`. */
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { createPost, type PostParts } from '../post.ts'
 import type { RerankProvider } from '../provider.ts'
-import { isCount, tokensOf } from './embeddings.ts'
-import { createPost, type PostParts } from './post.ts'
+import { billedIn } from '../text-counts.ts'
 
 export function createCompatRerank(parts: PostParts): RerankProvider {
   const post = createPost(parts)
@@ -24,18 +24,5 @@ export function createCompatRerank(parts: PostParts): RerankProvider {
       })
       return { results, ...billedIn(payload) }
     },
-  }
-}
-
-/** What was counted, wherever vendors of this shape say it. */
-export function billedIn(payload: unknown): { prompt_tokens?: number; search_units?: number } {
-  const meta = isRecord(payload) && isRecord(payload.meta) ? payload.meta : {}
-  const units = isRecord(meta.billed_units) ? meta.billed_units : {}
-  const counted = isRecord(meta.tokens) ? meta.tokens : {}
-  const tokens = tokensOf(payload) ?? [counted.input_tokens, units.input_tokens].find(isCount)
-  const { search_units } = units
-  return {
-    ...(tokens === undefined ? {} : { prompt_tokens: tokens }),
-    ...(isCount(search_units) ? { search_units } : {}),
   }
 }

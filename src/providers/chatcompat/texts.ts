@@ -1,8 +1,9 @@
 /** What an OpenAI-shaped vendor does with texts besides chat; and kind `rerank-compat`, which does nothing else. */
+
+import type { PostParts } from '../post.ts'
 import type { Provider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
 import { createCompatEmbeddings } from './embeddings.ts'
-import type { PostParts } from './post.ts'
 import { createCompatRerank } from './rerank.ts'
 
 type TextParts = PostParts & { settings: ProviderSettings }

@@ -1,10 +1,10 @@
 /** Embeddings by Gemini's own API: one text by `embedContent`, several by `batchEmbedContents`. */
 
 import { isRecord } from '../../kit/json.ts'
-import { tokensOf } from '../chatcompat/embeddings.ts'
-import { createPost, type PostParts } from '../chatcompat/post.ts'
 import { vendorInputType } from '../input-type.ts'
+import { createPost, type PostParts } from '../post.ts'
 import type { EmbeddingProvider } from '../provider.ts'
+import { tokensOf } from '../text-counts.ts'
 
 /** The vendor's limit for one batch. */
 const MOST_INPUTS = 100

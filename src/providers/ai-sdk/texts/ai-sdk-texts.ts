@@ -2,10 +2,9 @@
 
 import { parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { tokensOf } from '../../chatcompat/embeddings.ts'
-import { billedIn } from '../../chatcompat/rerank.ts'
 import { vendorInputType } from '../../input-type.ts'
 import type { EmbeddingCall, EmbeddingProvider, Provider, RerankProvider } from '../../provider.ts'
+import { billedIn, tokensOf } from '../../text-counts.ts'
 import { createTransportFetch, type PackageFetch } from '../../transport-fetch.ts'
 import { accountOf, isOwn, moved } from '../account.ts'
 import type { AiSdkParts } from '../vendor.ts'

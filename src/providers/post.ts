@@ -1,9 +1,9 @@
 /** One JSON question to a vendor of texts and its JSON answer; everything else is thrown, on our sheet. */
-import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
-import type { GatewayError } from '../../spec/error.ts'
-import { holdsError } from '../refusal.ts'
-import type { ProviderSettings } from '../settings.ts'
-import { createUpstream, type UpstreamParts } from '../upstream.ts'
+import { isRecord, type JsonRecord, parseJson } from '../kit/json.ts'
+import type { GatewayError } from '../spec/error.ts'
+import { holdsError } from './refusal.ts'
+import type { ProviderSettings } from './settings.ts'
+import { createUpstream, type UpstreamParts } from './upstream.ts'
 
 export type PostParts = UpstreamParts & { settings: Pick<ProviderSettings, 'fields'> }
 
