@@ -17,11 +17,17 @@ async function start(): Promise<{ house: TestGateway; vendor: Vendor }> {
     key: 'vendor-key',
   })
   const house = await startGateway({
-    providers: { m: provider('messages-compat'), r: provider('responses-compat'), g: provider('contentgen-compat') },
+    providers: {
+      m: provider('messages-compat'),
+      r: provider('responses-compat'),
+      g: provider('contentgen-compat'),
+      i: { base_url: vendor.url, key: 'vendor-key' },
+    },
     models: {
       'm/small': { families: ['messages-compat'], limits },
       'r/small': { families: ['chatcompat-response'], limits },
       'g/small': { families: ['contentgen-compat'], limits },
+      'i/gpt-image-1': { families: ['image-generation'] },
     },
   })
   closing.push(
@@ -222,3 +228,34 @@ describe('of contents', () => {
     expect(vendor.requests).toEqual([])
   })
 })
+
+describe('of images that are changed, which vendors take as forms', () => {
+  const PNG = `data:image/png;base64,${Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex').toString('base64')}`
+  const cases: Record<string, [headers: Record<string, string>, more: object]> = {
+    'by a prompt that ends its field, for a client that gives its request an id': [
+      { 'x-request-id': 'known' },
+      { prompt: ending('gatehouse-known') },
+    ],
+    "by a name of the vendor's own that ends its quotes": [
+      {},
+      { metadata: { chatcompat: { 'a"\r\ncontent-disposition: form-data; name="model': 'a-big-model' } } },
+    ],
+  }
+  test.each(Object.entries(cases))('%s', async (_, [headers, more]) => {
+    const { house, vendor } = await start()
+    vendor.otherwise(whole({ data: [{ b64_json: 'iVBORw0KGgo=' }] }))
+    const json = { model: 'i/gpt-image-1', prompt: 'A kite', image: PNG, ...more }
+    await house.call('/v1/images/edits', { json, headers })
+    const [asked] = vendor.requests
+    const type = asked?.headers['content-type'] ?? ''
+    expect(type.split('boundary=')[1]?.length ?? 0).toBeLessThan(71) // RFC 2046, section 5.1.1
+    const form = await new Response(asked?.bytes.slice(), { headers: { 'content-type': type } }).formData()
+    expect(form.getAll('model')).toEqual(['gpt-image-1'])
+    expect(form.getAll('prompt')).toHaveLength(1)
+  })
+})
+
+/** The rest of a field, and another one after it. */
+function ending(boundary: string): string {
+  return `A kite\r\n--${boundary}\r\ncontent-disposition: form-data; name="model"\r\n\r\na-big-model`
+}

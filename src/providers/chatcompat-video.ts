@@ -1,5 +1,6 @@
 /** An upstream with the chat-compatible style of videos: another Gatehouse, New API, and whoever looks like them. */
 
+import { formName } from '../kit/form-name.ts'
 import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
@@ -137,7 +138,8 @@ type File = { bytes: Uint8Array; content_type: string }
 /** The bytes of an image; fetched before anything is ordered, so that a failure leaves nothing open. */
 async function fileOf(value: string, parts: VendorParts, signal: AbortSignal): Promise<File> {
   if (!isHttpUrl(value)) {
-    const [, content_type = '', base64 = ''] = /^data:([^;,]*);base64,(.*)$/s.exec(asAddress(value)) ?? []
+    const [, given = '', base64 = ''] = /^data:([^;,]*);base64,(.*)$/s.exec(asAddress(value)) ?? []
+    const content_type = /^image\/[\w.+-]+$/.test(given) ? given : 'image/png' // it becomes a header
     return { bytes: Buffer.from(base64, 'base64'), content_type }
   }
   if (!parts.media) {
@@ -151,7 +153,8 @@ async function fileOf(value: string, parts: VendorParts, signal: AbortSignal): P
 /** A form, the same bytes for the same order: some upstreams compare what came under a key (RFC 7578). */
 function multipart(body: JsonRecord, file: File | undefined, task_id: string) {
   const boundary = `gatehouse-${task_id}`
-  const head = (name: string, more = '') => `--${boundary}\r\ncontent-disposition: form-data; name="${name}"${more}\r\n`
+  const head = (name: string, more = '') =>
+    `--${boundary}\r\ncontent-disposition: form-data; name="${formName(name)}"${more}\r\n`
   const parts = Object.entries(withoutEmpty(body)).map(([name, value]) =>
     Buffer.from(`${head(name)}\r\n${typeof value === 'string' ? value : JSON.stringify(value)}\r\n`),
   )

@@ -1,5 +1,6 @@
 /** An image order in the words of an OpenAI-shaped vendor: which fields its model knows, as rows of data; JSON or a form. */
 import type { Quirks } from '../../config/quirks.ts'
+import { formName } from '../../kit/form-name.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import type { JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -120,7 +121,8 @@ export type Picture = { field: 'image' | 'mask'; bytes: Uint8Array; content_type
 
 /** A form (RFC 7578): several images are a list, as the official clients write one. */
 export function imageForm(body: JsonRecord, pictures: Picture[], boundary: string): Bytes {
-  const head = (name: string, more = '') => `--${boundary}\r\ncontent-disposition: form-data; name="${name}"${more}\r\n`
+  const head = (name: string, more = '') =>
+    `--${boundary}\r\ncontent-disposition: form-data; name="${formName(name)}"${more}\r\n`
   const parts = Object.entries(withoutEmpty(body)).map(([name, value]) =>
     Buffer.from(`${head(name)}\r\n${typeof value === 'string' ? value : JSON.stringify(value)}\r\n`),
   )

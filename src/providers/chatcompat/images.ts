@@ -1,6 +1,7 @@
 /** Images of any OpenAI-shaped vendor: `/images/generations` as JSON, `/images/edits` and `/images/variations` as forms. */
 import type { Quirks } from '../../config/quirks.ts'
 import { parseJson } from '../../kit/json.ts'
+import { randomAlphanumerics } from '../../kit/secret.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageOperation } from '../../spec/image-request.ts'
 import type { Media } from '../media.ts'
@@ -61,7 +62,9 @@ export function createCompatImages(parts: ImageParts): ImageProvider {
     const words = imageWordsOf(model, quirks)
     const body = imageBody({ model, request, words, partial_images, fields, upstream: id })
     const pictures = await picturesOf(call, signal)
-    const form = pictures.length > 0 ? imageForm(body, pictures, `gatehouse-${call.request_id}`) : undefined
+    // Nobody can know it beforehand: a prompt that held it would end its own field, and write others.
+    const boundary = `gatehouse-${randomAlphanumerics(32)}`
+    const form = pictures.length > 0 ? imageForm(body, pictures, boundary) : undefined
     const path = PATHS[request.operation]
     return upstream.ask({ path, body: form ?? JSON.stringify(body), call, stream: isStream, order: true }, signal)
   }
