@@ -1,0 +1,207 @@
+/** The ten families of the specification's section 1: each is answered, and `supported_endpoint_types` tells the truth. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { DEFAULT_TASKS } from '../src/config/config.ts'
+import { PROVIDER_KINDS, type ProviderConfig, type ProviderKind } from '../src/config/schema.ts'
+import { systemClock } from '../src/kit/clock.ts'
+import { ENDPOINT_FAMILIES, type EndpointFamily } from '../src/spec/endpoint-family.ts'
+import type { Model } from '../src/spec/model.ts'
+import { startGateway, type TestGateway } from './kit/gateway.ts'
+import { failure, startVendor, type Vendor } from './kit/vendor.ts'
+
+const FAST = { ...DEFAULT_TASKS, poll_seconds: 0.05, slow_poll_seconds: 1 }
+
+type Json = Record<string, unknown>
+/** One plain request of a family, and where its answer has what was asked for. */
+type Request = {
+  path(model: string): string
+  body(model: string): Json
+  holds(answer: Json): unknown
+  /** Where the task that it becomes is asked for. */
+  task?: string
+}
+
+const TEXT = 'A red kite over the sea.'
+const FILM = `${TEXT}\n@sandbox quick=1`
+const messages = [{ role: 'user', content: TEXT }]
+const first = (value: unknown): Json => ((value as Json[] | undefined)?.[0] ?? {}) as Json
+/** By generations of its own envelope; `data` of a task that is done has its files. */
+const outputs = ({ data }: Json) => first((data as Json).outputs)
+
+const REQUESTS: { [family in EndpointFamily]: Request } = {
+  chatcompat: {
+    path: () => '/v1/chat/completions',
+    body: (model) => ({ model, messages }),
+    holds: ({ choices }) => (first(choices).message as Json).content,
+  },
+  'chatcompat-response': {
+    path: () => '/v1/responses',
+    body: (model) => ({ model, input: TEXT }),
+    holds: ({ output }) => first(first(output).content).text,
+  },
+  'messages-compat': {
+    path: () => '/v1/messages',
+    body: (model) => ({ model, messages, max_tokens: 100 }),
+    holds: ({ content }) => first(content).text,
+  },
+  'contentgen-compat': {
+    path: (model) => `/v1beta/models/${model}:generateContent`,
+    body: () => ({ contents: [{ role: 'user', parts: [{ text: TEXT }] }] }),
+    holds: ({ candidates }) => first((first(candidates).content as Json).parts).text,
+  },
+  rerank: {
+    path: () => '/v1/rerank',
+    body: (model) => ({ model, query: TEXT, documents: [TEXT] }),
+    holds: ({ results }) => first(results).relevance_score,
+  },
+  embeddings: {
+    path: () => '/v1/embeddings',
+    body: (model) => ({ model, input: TEXT }),
+    holds: ({ data }) => first(data).embedding,
+  },
+  'image-generation': {
+    path: () => '/v1/images/generations',
+    body: (model) => ({ model, prompt: TEXT, size: '256x256' }),
+    holds: ({ data }) => first(data).b64_json,
+  },
+  'video-generation': {
+    path: () => '/v1/video/generations',
+    body: (model) => ({ model, prompt: FILM }),
+    holds: outputs,
+    task: '/v1/video/generations',
+  },
+  '3d-generation': {
+    path: () => '/v1/3d/generations',
+    body: (model) => ({ model, prompt: FILM }),
+    holds: outputs,
+    task: '/v1/3d/generations',
+  },
+  'chatcompat-video': {
+    path: () => '/v1/videos',
+    body: (model) => ({ model, prompt: FILM }),
+    holds: ({ status }) => status === 'completed',
+    task: '/v1/videos',
+  },
+}
+
+type Answer = { status: number; body: Json; code: unknown }
+type Details = { reason?: string }[] | { error_code?: string }
+
+/** Our code, where each family's own shape of errors has it; the families of tasks have it in their envelope. */
+function codeIn({ error = {}, ...envelope }: Json): unknown {
+  const { code, details } = error as { code?: unknown; details?: Details }
+  if (Array.isArray(details)) return details[0]?.reason?.toLowerCase()
+  return details?.error_code ?? code ?? envelope.code
+}
+
+async function ask(house: TestGateway, family: EndpointFamily, model: string): Promise<Answer> {
+  const { path, body } = REQUESTS[family]
+  const answer = await house.call(path(model), { json: body(model) })
+  const said = (await answer.json()) as Json
+  return { status: answer.status, body: said, code: answer.ok ? undefined : codeIn(said) }
+}
+
+async function modelsOf(house: TestGateway): Promise<Model[]> {
+  return ((await (await house.call('/v1/models')).json()) as { data: Model[] }).data
+}
+
+/** What a task says of itself once it has ended. */
+async function ended(house: TestGateway, task: string, accepted: Json): Promise<Json> {
+  const id = (accepted.data as Json | undefined)?.task_id ?? accepted.id
+  for (let turn = 0; turn < 20; turn++) {
+    const said = (await (await house.call(`${task}/${id}?wait=10`)).json()) as Json
+    const state = String((said.data as Json | undefined)?.status ?? said.status)
+    if (['SUCCESS', 'FAILURE', 'completed', 'failed'].includes(state)) return said
+  }
+  throw new Error('It never ended.')
+}
+
+describe('the sandbox', () => {
+  let house: TestGateway
+  let models: Model[]
+  beforeAll(async () => {
+    house = await startGateway({ tasks: FAST }, { clock: systemClock })
+    models = await modelsOf(house)
+  })
+  afterAll(() => house[Symbol.asyncDispose]())
+
+  test.each([...ENDPOINT_FAMILIES])(
+    'has a model of %s, which answers',
+    async (family) => {
+      const able = models.filter((one) => one.status === 'active' && one.supported_endpoint_types.includes(family))
+      expect(able.length).toBeGreaterThan(0)
+      for (const { id } of able) {
+        const { status, body } = await ask(house, family, id)
+        expect([id, status]).toEqual([id, 200])
+        const { task, holds } = REQUESTS[family]
+        expect(holds(task ? await ended(house, task, body) : body)).toBeTruthy()
+      }
+    },
+    30_000,
+  )
+
+  test('none of its models takes a request of a family that it does not declare', async () => {
+    for (const { id, status, supported_endpoint_types } of models) {
+      for (const family of ENDPOINT_FAMILIES.filter((one) => !supported_endpoint_types.includes(one))) {
+        const answer = await ask(house, family, id)
+        const expected = status === 'retired' ? [410, 'model_retired'] : [400, 'unsupported_endpoint']
+        expect([id, family, answer.status, answer.code]).toEqual([id, family, ...expected])
+      }
+    }
+  })
+
+  test('each of its models that is not retired takes what it declares', async () => {
+    for (const { id, status, supported_endpoint_types } of models) {
+      expect(supported_endpoint_types).not.toEqual([])
+      for (const family of status === 'retired' ? [] : supported_endpoint_types) {
+        expect([id, family, (await ask(house, family, id)).status]).toEqual([id, family, 200])
+      }
+    }
+  })
+})
+
+/** What a kind needs beside an address and a key. */
+const NEEDS: { [kind in ProviderKind]?: ProviderConfig } = {
+  'amazon-bedrock': { options: { region: 'eu-central-1' } },
+  chatcompat: { quirks: { rerank: true } },
+}
+
+describe('a provider of each kind', () => {
+  let vendor: Vendor
+  let house: TestGateway
+  let models: Model[]
+  beforeAll(async () => {
+    vendor = startVendor()
+    vendor.otherwise(failure(400, { message: 'refused, whatever it is' }))
+    const config = (kind: ProviderKind): ProviderConfig =>
+      kind === 'sandbox' ? { kind } : { kind, base_url: `${vendor.origin}/v1`, key: 'vendor-key', ...NEEDS[kind] }
+    house = await startGateway({
+      sandbox: false,
+      providers: Object.fromEntries(PROVIDER_KINDS.map((kind) => [kind, config(kind)])),
+      // Each says that it can do everything.
+      models: Object.fromEntries(PROVIDER_KINDS.map((kind) => [`${kind}/m`, { families: [...ENDPOINT_FAMILIES] }])),
+    })
+    models = await modelsOf(house)
+  })
+  afterAll(async () => {
+    await house[Symbol.asyncDispose]()
+    await vendor.stop()
+  })
+
+  test.each([...PROVIDER_KINDS])('%s: takes what it declares, and nothing else', async (kind) => {
+    const declared = models.find(({ id }) => id === `${kind}/m`)?.supported_endpoint_types ?? []
+    expect(declared).not.toEqual([])
+    for (const family of ENDPOINT_FAMILIES) {
+      const { status, code } = await ask(house, family, `${kind}/m`)
+      const isRefused = code === 'unsupported_endpoint'
+      expect([family, isRefused]).toEqual([family, !declared.includes(family)])
+      if (isRefused) expect(status).toBe(400)
+      // That would be to say the same too late.
+      else expect([family, code]).not.toEqual([family, 'no_available_channel'])
+    }
+  })
+
+  test('all of them together have every family', () => {
+    const all = new Set(models.flatMap(({ supported_endpoint_types }) => supported_endpoint_types))
+    expect([...all].sort()).toEqual([...ENDPOINT_FAMILIES].sort())
+  })
+})
