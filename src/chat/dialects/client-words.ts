@@ -60,7 +60,8 @@ function placeOf(param: string, { request: { messages, tools = [] }, places, wor
   const [, index, part, rest = ''] = IN_MESSAGE.exec(param) ?? []
   if (index === undefined) {
     const [field = ''] = /^\w+/.exec(param) ?? [] // the field itself, without what is in it
-    return words.fields[field as keyof ChatRequest] ?? words.elsewhere?.(param) ?? param
+    const known = Object.hasOwn(words.fields, field) ? words.fields[field as keyof ChatRequest] : undefined
+    return known ?? words.elsewhere?.(param) ?? param
   }
   const message = messages[Number(index)]
   const content = message && Array.isArray(message.content) ? message.content : []
