@@ -41,6 +41,8 @@ async function start({ relay = true, more = {} }: { relay?: boolean; more?: obje
       'g/m': { targets: [{ provider: 'g', model: 'gemini-2.5-flash' }], limits },
       'a/m': { targets: [{ provider: 'a', model: 'claude-sonnet-4-6' }] },
       'c/m': { targets: [plain] },
+      'r/blind': { targets: [{ provider: 'r', model: 'gpt-4.1' }], capabilities: { image_input: false } },
+      'g/blind': { targets: [{ provider: 'g', model: 'gemma-3' }], capabilities: { image_input: false } },
       'mixed/r': { targets: [plain, { provider: 'r', model: 'gpt-5.1' }] },
       'mixed/g': { targets: [plain, { provider: 'g', model: 'gemini-2.5-flash' }] },
     },
@@ -281,6 +283,36 @@ describe('responses', () => {
     }
   })
 
+  test('what is not kept here goes on from what is, and says so', async () => {
+    const { house, open } = await start()
+    open.answer(whole(response([words('One.')])), whole(response([words('Two.')])))
+    const { id } = (await (await post(house, asks())).json()) as { id: string }
+    const next = await post(house, asks({ previous_response_id: id, store: false }))
+    expect(await next.json()).toMatchObject({ id: 'resp_v', store: false, previous_response_id: id })
+    expect(open.requests[1]?.json().input).toHaveLength(3)
+    expect(
+      await (await post(house, asks({ previous_response_id: 'resp_x', tools: [{ type: 'mcp' }] }))).json(),
+    ).toMatchObject({
+      error: { code: 'previous_response_not_found' },
+    })
+  })
+
+  test('what a model cannot read is refused at its place, also among things that only the vendor knows', async () => {
+    const { house, open, gemini } = await start()
+    const content = [{ type: 'input_image', image_url: 'https://a.example/a.png' }]
+    const input = [
+      { role: 'user', content: 'Hi' },
+      { role: 'user', content },
+    ]
+    const refused = await post(house, { model: 'r/blind', input, tools: [{ type: 'code_interpreter' }] })
+    expect([refused.status, (await refused.json()).error.param]).toEqual([400, 'input[1].content[0].type'])
+    const contents = [{ parts: [{ text: 'Hi' }, { inlineData: { mimeType: 'image/png', data: 'AA==' } }] }]
+    const json = { contents, cachedContent: 'x' }
+    const also = await house.call('/v1beta/models/g/blind:generateContent', { json })
+    expect([also.status, (await also.json()).error.message]).toEqual([400, expect.stringContaining('contents[0]')])
+    expect([open.requests.length, gemini.requests.length]).toEqual([0, 0])
+  })
+
   test('what is kept of one vendor goes on at another, in its own words', async () => {
     const { house, open, other } = await start()
     open.answer(stream([told([thought, ...SERVER_ITEMS, words('Done.')])], { done: false }))
@@ -503,8 +535,13 @@ describe('contents', () => {
       expect(text).toContain('Hi')
     }
     const [begin = ''] = fixture('contentgen-compat/tools.sse').split(/\r?\n\r?\n/)
-    gemini.answer(stream([`${begin}\n\n`, 'data: {"cand'], { done: false, cutAfter: 2 }))
-    const cut = await (await streamed(house, asks())).text()
+    const taken = Promise.withResolvers<void>()
+    gemini.answer(stream([`${begin}\n\n`, taken.promise, 'data: {"cand'] as never, { done: false, cutAfter: 2 }))
+    let cut = ''
+    for await (const some of (await streamed(house, asks())).body ?? []) {
+      cut += Buffer.from(some).toString()
+      taken.resolve()
+    }
     expect(JSON.parse(/data: (.*)\n\n$/.exec(cut)?.[1] ?? '').error.code).toBeGreaterThanOrEqual(500)
     expect(house.logged() + cut).not.toContain(KEY)
   })

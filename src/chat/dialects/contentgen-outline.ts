@@ -9,6 +9,7 @@ import { refusalOf } from '../../models/refusal.ts'
 import { isVendorAddress } from '../../providers/contentgen-compat/parts.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import type { ContentPart, Message } from '../../spec/message.ts'
+import type { Places } from './client-words.ts'
 import { isWrapped, uncarry } from './contentgen-carry.ts'
 import { RENAMED } from './contentgen-fields.ts'
 import { camelCase, inOneSpelling } from './contentgen-names.ts'
@@ -27,7 +28,7 @@ const Outline = Type.Object({
 const check = checker(Outline)
 
 /** The words and media of a request whose other parts only its vendor knows. Throws for what is wrong with them. */
-export function outlineOf(body: unknown, model: string): ChatRequest {
+export function outlineOf(body: unknown, model: string, places: Places = new WeakMap()): ChatRequest {
   const given = inOneSpelling(body)
   if (!check.Check(given)) throw refusalOf(diagnose(Outline, given))
   const { contents, systemInstruction, tools = [], generationConfig = {} } = given as Type.Static<typeof Outline>
@@ -36,9 +37,11 @@ export function outlineOf(body: unknown, model: string): ChatRequest {
     model,
     messages: [
       ...(system.length > 0 ? [{ role: 'system' as const, content: system }] : []),
-      ...contents.map(
-        ({ role, parts }): Message => ({ role: role === 'model' ? 'assistant' : 'user', content: partsOf(parts) }),
-      ),
+      ...contents.map(({ role, parts }, index): Message => {
+        const message: Message = { role: role === 'model' ? 'assistant' : 'user', content: partsOf(parts) }
+        places.set(message, `contents[${index}]`)
+        return message
+      }),
     ],
   }
   const config = generationConfig as JsonRecord

@@ -84,7 +84,7 @@ function readOrOutlined(body: unknown, options: ParseOptions & { model: string }
     return { made: requestOf(asked, options), shows_thoughts }
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown
-    return { made: outlineOf(body, options.model), shows_thoughts: false, refusal: thrown }
+    return { made: outlineOf(body, options.model, options.places), shows_thoughts: false, refusal: thrown }
   }
 }
 

@@ -47,7 +47,7 @@ export type Outlined = { asked: ResponsesRequest; items: { item: InputItem; at: 
 export function outlineOf({ asked, items, places }: Outlined): ChatRequest {
   const { instructions = '', max_output_tokens, tools = [] } = asked
   const messages = items.map(({ item, at }): Message => {
-    const message = messageOf(item as JsonRecord)
+    const message = messageOf(item as JsonRecord, at, places)
     places.set(message, at)
     return message
   })
@@ -69,9 +69,10 @@ export function outlineOf({ asked, items, places }: Outlined): ChatRequest {
   return request
 }
 
-function messageOf(item: JsonRecord): Message {
+function messageOf(item: JsonRecord, at: string, places: Places): Message {
   const { role, content, output, summary } = item
-  const parts = partsOf(content ?? output ?? summary)
+  const member = content === undefined ? 'output' : 'content'
+  const parts = partsOf(content ?? output ?? summary, `${at}.${member}`, places)
   if (role === 'assistant' || role === 'system' || role === 'developer') return { role, content: parts }
   if (role === 'user' || content !== undefined || output !== undefined) return { role: 'user', content: parts }
   if (item.type === 'reasoning') return { role: 'assistant', content: parts }
@@ -80,13 +81,20 @@ function messageOf(item: JsonRecord): Message {
   return { role: 'assistant', content: JSON.stringify(told) }
 }
 
-function partsOf(content: unknown): ContentPart[] {
+function partsOf(content: unknown, at: string, places: Places): ContentPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   if (!Array.isArray(content)) return []
-  return content.filter(isRecord).flatMap((part): ContentPart[] => {
-    if (part.type === 'input_image') return [{ type: 'image_url', image_url: { url: '' } }]
-    if (part.type === 'input_audio') return [{ type: 'input_audio', input_audio: { data: '', format: '' } }]
-    if (part.type === 'input_file') return [{ type: 'file', file: {} }]
-    return typeof part.text === 'string' ? [{ type: 'text', text: part.text }] : []
+  return content.flatMap((part, index) => {
+    const made = isRecord(part) ? partOf(part) : undefined
+    if (!made) return []
+    places.set(made, `${at}[${index}]`)
+    return [made]
   })
+}
+
+function partOf({ type, text }: JsonRecord): ContentPart | undefined {
+  if (type === 'input_image') return { type: 'image_url', image_url: { url: '' } }
+  if (type === 'input_audio') return { type: 'input_audio', input_audio: { data: '', format: '' } }
+  if (type === 'input_file') return { type: 'file', file: {} }
+  return typeof text === 'string' ? { type: 'text', text } : undefined
 }
