@@ -127,7 +127,15 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       }),
   })
   const keptResponses = createKeptResponses({ store: store.responses, settings: () => live.responses, clock })
-  const background = createBackground({ runs: store.responseRuns, kept: keptResponses, chat, settings, clock, log })
+  const background = createBackground({
+    runs: store.responseRuns,
+    kept: keptResponses,
+    chat,
+    isRevoked: async (token_id) => (await store.tokens.find(token_id))?.disabled === true,
+    settings,
+    clock,
+    log,
+  })
   const responses = responsesDialect({ kept: keptResponses, queue: background.take, clock })
   const recordTexts =
     ({ token_id }: Caller, { id }: { id: string }) =>

@@ -34,6 +34,10 @@ const RENEW_MILLISECONDS = 10_000
 const LOOK_MILLISECONDS = 1_000
 /** At a time, in one process: they mostly wait for their vendors. */
 const HANDS = 100
+/** Of one token, under way and waiting: ten minutes' work of one process where each takes a minute. */
+const MOST_WAITING = 1_000
+/** When a hand may be free again. */
+const RETRY_SECONDS = 60
 /** The longest that a model may take: an hour. */
 const LONGEST_MILLISECONDS = 3_600_000
 
@@ -130,6 +134,7 @@ export function createBackground({ settings, ...given }: BackgroundParts): Backg
         })
       }
       const chosen = chat.ask({ request, family: 'chatcompat-response' }, context)
+      if ((await runs.waiting(context.caller.token_id)) >= MOST_WAITING) throw tooMany()
       const head = { id: `resp_${randomAlphanumerics(24)}`, created: unixSeconds(clock), model: chosen.model.id }
       const writer = createResponsesWriter({ head, asked, request: chosen.request, keep: async () => {}, clock })
       const { response, events } = writer.queued()
@@ -205,6 +210,13 @@ export function createBackground({ settings, ...given }: BackgroundParts): Backg
     cancel()
   }
 }
+
+const tooMany = () =>
+  new GatewayError(
+    'rate_limit_exceeded',
+    `This token has ${MOST_WAITING} responses in the background that have not ended: wait for some, or cancel them.`,
+    { retry_after: RETRY_SECONDS },
+  )
 
 /** How long those that were told to stop have for their last write. */
 const LAST_WRITE_MILLISECONDS = 2_000

@@ -21,6 +21,8 @@ export type RunParts = {
   runs: ResponseRunStore
   kept: KeptResponses
   chat: Chat
+  /** Whether this token was taken back since it asked. */
+  isRevoked(token_id: string): Promise<boolean>
   news: News
   clock: Clock
   log: Log
@@ -30,6 +32,7 @@ export type RunParts = {
 export const LOST = new GatewayError('client_closed_request', 'The response was canceled or deleted.')
 export const STOPPED = new GatewayError('shutting_down', 'The gateway is being stopped.')
 
+const REVOKED = 'The token that asked for this response was revoked before its turn came.'
 /** How often it is begun: a second time where a process died with it in hand. */
 const MOST_ATTEMPTS = 2
 /** Its creation, and that it waits: what is told of a response before its turn. */
@@ -62,6 +65,7 @@ export async function makeResponse(parts: RunParts, run: ResponseRun, control: A
   const speaking = speakerOf(parts, run)
   try {
     refuseInterrupted(run)
+    if (await parts.isRevoked(token_id)) throw new GatewayError('invalid_api_key', REVOKED)
     await speaking.speak({ context, add, begun: (response) => begin(response) })
   } catch (thrown) {
     if (control.signal.reason === LOST) return void log.info('response left', { response_id })

@@ -32,6 +32,7 @@ for (const engine of ENGINES) {
       await runs.add(run('first'), [])
       await runs.add(run('not yet', 5_001), [])
       expect(await runs.earliest()).toBe(1_000)
+      expect([await runs.waiting('tok_a'), await runs.waiting('tok_b')]).toEqual([3, 0])
       expect(await runs.claim({ ...ALL, limit: 0 })).toEqual([])
       const [one] = await runs.claim({ ...ALL, limit: 1 })
       expect(one).toEqual({ response: response('first'), request: run('').request, attempts: 1, fence: 1, told: -1 })

@@ -83,6 +83,11 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
       return (await run.executeTakeFirst()) !== undefined
     },
 
+    async waiting(token_id) {
+      const all = db.selectFrom('response_runs').select(({ fn }) => fn.countAll<number | string>().as('runs'))
+      return Number((await all.where('token_id', '=', token_id).executeTakeFirstOrThrow()).runs)
+    },
+
     events: (response_id, after) =>
       db
         .selectFrom('response_events')

@@ -241,6 +241,8 @@ export type ResponseRunStore = {
   /** Ends a response of this token as `response`, whoever has it in hand; false when it had ended before. */
   cancel(response_id: string, token_id: string, response: JsonObject): Promise<boolean>
   isRunning(response_id: string): Promise<boolean>
+  /** How many of this token's are still to be made, those in hand among them. */
+  waiting(token_id: string): Promise<number>
   /** Events after this number, in order; the first of them may begin before it. */
   events(response_id: string, after: number): Promise<ToldEvents[]>
   /** When the next one is due; null when there is none. */

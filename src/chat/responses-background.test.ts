@@ -1,0 +1,120 @@
+/** What bounds a token's responses in the background, and what becomes of them when it is revoked. */
+import { describe, expect, test } from 'bun:test'
+import { manualClock } from '../../test/kit/clock.ts'
+import type { Context } from '../http/context.ts'
+import { createLog } from '../kit/log.ts'
+import type { ResponseRun, ResponseRunStore, StoredResponse } from '../store/store.ts'
+import type { Asked, Chat } from './chat.ts'
+import type { ReadResponse } from './dialects/responses.ts'
+import { createBackground } from './responses-background.ts'
+import { createKeptResponses } from './responses-kept.ts'
+import { makeResponse } from './responses-run.ts'
+
+type Given = { waiting?: number; isRevoked?: boolean }
+
+function house({ waiting = 0, isRevoked = false }: Given) {
+  const clock = manualClock()
+  const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
+  const added: unknown[] = []
+  const ended: unknown[] = []
+  const asked: string[] = []
+  const runs: ResponseRunStore = {
+    add: async ({ response }) => void added.push(response.response_id),
+    claim: async () => [],
+    renew: async () => true,
+    tell: async () => true,
+    end: async (_, { response }) => ended.push(response) > 0,
+    release: async () => {},
+    cancel: async () => false,
+    isRunning: async () => false,
+    waiting: async () => waiting,
+    events: async () => [],
+    earliest: async () => null,
+  }
+  const kept = createKeptResponses({
+    store: {
+      add: async () => {},
+      find: async () => [],
+      length: async () => 0,
+      conversation: async () => [],
+      remove: async () => false,
+      forget: async () => 0,
+    },
+    settings: () => ({ keep_days: 30 }),
+    clock,
+  })
+  const model = { id: 'v/m', status: 'active' }
+  const chat: Chat = {
+    ask: ({ request }) => ({ model, requested: model, request }) as unknown as Asked,
+    whole: () => Promise.reject(new Error('It is asked for a stream.')),
+    stream: ({ request }) => {
+      asked.push(request.model)
+      return Promise.reject(new Error('It has no answer here.'))
+    },
+  }
+  const news = { tell: () => {}, next: async () => {} }
+  const parts = { runs, kept, chat, isRevoked: async () => isRevoked, news, clock, log }
+  return {
+    parts,
+    added,
+    ended,
+    asked,
+    background: createBackground({ ...parts, settings: { keep_alive_seconds: 15 } }),
+  }
+}
+
+const caller = { token_id: 'tok_a', mayUseModel: () => true, mayUseFamily: () => true }
+const read: ReadResponse = {
+  asked: { model: 'v/m', input: 'Hi', background: true },
+  before: { items: [], ids: [] },
+  input: [{ type: 'message', role: 'user', content: 'Hi' }],
+  request: { model: 'v/m', messages: [{ role: 'user', content: 'Hi' }] },
+}
+const stored: StoredResponse = {
+  response_id: 'resp_abcdefghijklmnopqrstuvwx',
+  token_id: 'tok_a',
+  previous_id: null,
+  created_at: 1,
+  expires_at: 2,
+  input: [{ type: 'message', role: 'user', content: 'Hi' }],
+  response: { id: 'resp_abcdefghijklmnopqrstuvwx', model: 'v/m', status: 'queued' },
+}
+const run: ResponseRun = {
+  response: stored,
+  request: { model: 'v/m', background: true },
+  attempts: 1,
+  fence: 1,
+  told: -1,
+}
+
+describe('of one token', () => {
+  const context = { caller } as unknown as Context
+
+  test('a thousand may wait', async () => {
+    const { background, added } = house({ waiting: 999 })
+    expect((await background.take(read, context)).status).toBe(200)
+    expect(added).toHaveLength(1)
+  })
+
+  test('one more is refused, and nothing is written down', async () => {
+    const { background, added } = house({ waiting: 1_000 })
+    const refusal = await background.take(read, context).catch((error) => error)
+    expect(refusal).toMatchObject({ code: 'rate_limit_exceeded', detail: { retry_after: 60 } })
+    expect(added).toEqual([])
+  })
+})
+
+describe('one whose turn has come', () => {
+  test('is asked for', async () => {
+    const { parts, asked } = house({})
+    await makeResponse(parts, run, new AbortController())
+    expect(asked).toEqual(['v/m'])
+  })
+
+  test('fails where its token was revoked since, and no model is asked', async () => {
+    const { parts, asked, ended } = house({ isRevoked: true })
+    await makeResponse(parts, run, new AbortController())
+    expect(asked).toEqual([])
+    expect(ended).toMatchObject([{ status: 'failed', error: { message: expect.stringContaining('revoked') } }])
+  })
+})
