@@ -6,7 +6,8 @@ type Document = RerankRequest['documents'][number]
 
 /** Of objects, the values of `rank_fields` in that order, each on a line of its own. Throws for one that has none. */
 export function textsOf({ documents, rank_fields }: Pick<RerankRequest, 'documents' | 'rank_fields'>): string[] {
-  const fields = rank_fields && rank_fields.length > 0 ? rank_fields : ['text']
+  // Each once: a name that is repeated would make a text of any length from a short request.
+  const fields = rank_fields && rank_fields.length > 0 ? [...new Set(rank_fields)] : ['text']
   return documents.map((document, index) => textOf(document, { fields, index }))
 }
 
