@@ -1,30 +1,25 @@
 /** Kind -> adapter, one line each. */
+import { createRequire } from 'node:module'
 import type { ProviderKind } from '../config/schema.ts'
-import { aiSdkImages } from './ai-sdk/images/ai-sdk-images.ts'
-import { LUMA_IMAGES } from './ai-sdk/images/vendors.ts'
-import { AI_SDK_KINDS } from './ai-sdk/kinds.ts'
-import { createArk } from './ark.ts'
+import type { AiSdkKind } from './ai-sdk/kinds.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
 import { createCompatImages } from './chatcompat/images.ts'
 import { createRerankCompat, textMembers } from './chatcompat/texts.ts'
-import { createChatcompatVideo } from './chatcompat-video.ts'
 import { createContentgenCompat } from './contentgen-compat/contentgen-compat.ts'
 import { createContentgenEmbeddings } from './contentgen-compat/embeddings.ts'
 import { contentgenSettings } from './contentgen-compat/settings.ts'
-import { createKling } from './kling.ts'
-import { createLuma } from './luma.ts'
-import { createMeshy } from './meshy.ts'
 import { createMessagesCompat } from './messages-compat/messages-compat.ts'
 import { messagesSettings } from './messages-compat/settings.ts'
 import { PRESETS, type Preset } from './presets.ts'
 import type { Provider } from './provider.ts'
 import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/settings.ts'
-import { createRunway } from './runway.ts'
-import { createSandbox } from './sandbox/sandbox.ts'
+import { createSleepingSandbox } from './sandbox/asleep.ts'
 import { settingsOf } from './settings.ts'
-import { createTripo } from './tripo.ts'
 import type { VendorParts } from './vendor-parts.ts'
+
+/** Most vendors' code is loaded with the first provider of the kind: a gateway has a few of them. */
+const require = createRequire(import.meta.url)
 
 export type ProviderParts = VendorParts & {
   environment: Record<string, string | undefined>
@@ -32,36 +27,48 @@ export type ProviderParts = VendorParts & {
   manual: () => Promise<{ name: string; text: string }[]>
 }
 
-const KINDS: { [kind in ProviderKind]: (parts: ProviderParts) => Provider } = {
-  ...AI_SDK_KINDS,
+type Create = (parts: ProviderParts) => Provider
+
+const OWN_KINDS: { [kind in Exclude<ProviderKind, AiSdkKind>]: Create } = {
+  ark: (parts) => (require('./ark.ts') as typeof import('./ark.ts')).createArk(parts),
   chatcompat(parts) {
     const settings = settingsOf(parts)
     const images = createCompatImages({ ...parts, settings })
     return { ...createChatcompat({ ...parts, settings }), ...textMembers({ ...parts, settings }), images }
   },
-  ark: createArk,
-  'chatcompat-video': createChatcompatVideo,
+  'chatcompat-video': (parts) =>
+    (require('./chatcompat-video.ts') as typeof import('./chatcompat-video.ts')).createChatcompatVideo(parts),
   'contentgen-compat'(parts) {
     const settings = contentgenSettings(parts)
     const embeddings = createContentgenEmbeddings({ ...parts, settings })
     return { ...createContentgenCompat({ ...parts, settings }), embeddings }
   },
-  kling: createKling,
-  luma: (parts) => ({ ...createLuma(parts), ...aiSdkImages(parts, LUMA_IMAGES) }),
-  meshy: createMeshy,
+  kling: (parts) => (require('./kling.ts') as typeof import('./kling.ts')).createKling(parts),
+  luma: (parts) => ({
+    ...(require('./luma.ts') as typeof import('./luma.ts')).createLuma(parts),
+    ...(require('./ai-sdk/kinds.ts') as typeof import('./ai-sdk/kinds.ts')).lumaImages(parts),
+  }),
+  meshy: (parts) => (require('./meshy.ts') as typeof import('./meshy.ts')).createMeshy(parts),
   'messages-compat': (parts) => createMessagesCompat({ ...parts, settings: messagesSettings(parts) }),
   'rerank-compat': (parts) => createRerankCompat({ ...parts, settings: settingsOf(parts) }),
   'responses-compat': (parts) => createResponsesCompat({ ...parts, settings: responsesSettings(parts) }),
-  runway: createRunway,
-  tripo: createTripo,
-  sandbox: ({ id, clock, manual, media }) => createSandbox({ id, clock, manual, media }),
+  runway: (parts) => (require('./runway.ts') as typeof import('./runway.ts')).createRunway(parts),
+  tripo: (parts) => (require('./tripo.ts') as typeof import('./tripo.ts')).createTripo(parts),
+  sandbox: ({ id, clock, manual, media }) => createSleepingSandbox({ id, clock, manual, media }),
+}
+
+const isOwn = (kind: ProviderKind): kind is keyof typeof OWN_KINDS => Object.hasOwn(OWN_KINDS, kind)
+
+function create(kind: ProviderKind, parts: ProviderParts): Provider {
+  if (isOwn(kind)) return OWN_KINDS[kind](parts)
+  return (require('./ai-sdk/kinds.ts') as typeof import('./ai-sdk/kinds.ts')).AI_SDK_KINDS[kind](parts)
 }
 
 /** The provider that a configuration describes. Throws an Error that names it and says what would be right. */
 export function createProvider(parts: ProviderParts): Provider {
   const preset = Object.hasOwn(PRESETS, parts.config.preset ?? '') ? PRESETS[parts.config.preset ?? ''] : undefined
   const kind = parts.config.kind ?? preset?.kind ?? 'chatcompat'
-  const provider = KINDS[kind](parts)
+  const provider = create(kind, parts)
   const whole =
     preset && kind === (preset.kind ?? 'chatcompat') ? { ...provider, ...borrowed(preset, parts) } : provider
   return whole.images || !whole.listModels ? whole : { ...whole, listModels: withoutImages(whole.listModels) }
@@ -82,7 +89,7 @@ function borrowed({ video, images, key_env }: Preset, parts: ProviderParts): Pic
   if (!key || config.base_url !== undefined) return {}
   const { timeouts, options } = config
   const as = (kind: ProviderKind) =>
-    KINDS[kind]({
+    create(kind, {
       ...parts,
       config: { kind, key, ...(timeouts ? { timeouts } : {}), ...(options ? { options } : {}) },
     })

@@ -21,6 +21,7 @@ import {
   BLACK_FOREST_LABS_IMAGES,
   FAL_IMAGES,
   FIREWORKS_IMAGES,
+  LUMA_IMAGES,
   REPLICATE_IMAGES,
   TOGETHERAI_IMAGES,
   XAI_IMAGES,
@@ -107,3 +108,8 @@ export const AI_SDK_KINDS = {
     ...aiSdkImages(parts, XAI_IMAGES),
   }),
 } satisfies { [kind in ProviderKind]?: (parts: AiSdkParts) => Provider }
+
+export type AiSdkKind = keyof typeof AI_SDK_KINDS
+
+/** What a vendor of a kind of our own draws by its package. */
+export const lumaImages = (parts: AiSdkParts) => aiSdkImages(parts, LUMA_IMAGES)
