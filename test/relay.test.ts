@@ -165,6 +165,25 @@ describe('what the client says reaches a vendor of its dialect', () => {
     expect(other.requests[0]?.headers.cookie).toBeUndefined()
   })
 
+  test('a question for a count as it is, too, but for what is no part of a prompt', async () => {
+    const { house, vendor, other } = await start()
+    vendor.answer(whole({ input_tokens: 4711, context_management: {} }))
+    const { max_tokens: _, ...prompt } = asks({
+      system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
+      tools: [{ type: 'code_execution_20260120', name: 'code_execution' }],
+      mcp_servers: [{ type: 'url', url: 'https://mcp.example', name: 'm' }],
+      unseen: { field: true },
+    })
+    const json = { ...prompt, stream: true, metadata: { user_id: 'u' }, max_tokens: 9 }
+    const headers = { 'anthropic-beta': 'mcp-client-2025-11-20' }
+    const counted = await house.call('/v1/messages/count_tokens', { json, headers })
+    expect(await counted.json()).toEqual({ input_tokens: 4711 })
+    expect(vendor.requests[0]).toMatchObject({ path: '/v1/messages/count_tokens', headers })
+    expect(vendor.requests[0]?.json()).toEqual({ ...prompt, model: 'claude-sonnet-4-6' })
+    const refused = await house.call('/v1/messages/count_tokens', { json: { ...json, model: 'c/m' } })
+    expect([refused.status, other.requests.length]).toEqual([400, 0])
+  })
+
   test("but not the gateway's own fields, nor reasoning that another vendor signed", async () => {
     const { house, vendor } = await start()
     vendor.answer(whole(message()))

@@ -29,9 +29,21 @@ export function relayedBody({ model, body, request }: RelayCall, settings: Messa
   return adapt(relayed, settings.fields, OURS)
 }
 
+/** Of a request for an answer: the vendor's count refuses them. */
+const UNCOUNTED = new Set([
+  'max_tokens',
+  'metadata',
+  'service_tier',
+  'stop_sequences',
+  'stream',
+  'temperature',
+  'top_k',
+  'top_p',
+])
+
 /** Of a prompt: what the client itself says of it, and nothing of how it is to be answered. */
 export function countedBody(call: RelayCall, settings: MessagesSettings): JsonRecord {
-  const { max_tokens: _, stream: __, ...relayed } = relayedBody(call, settings)
-  const isSaid = (field: string) => call.body[field] !== undefined || COUNTED.includes(field)
-  return Object.fromEntries(Object.entries(relayed).filter(([field]) => isSaid(field)))
+  const isSaid = (field: string) => call.body[field] !== undefined && !UNCOUNTED.has(field)
+  const fields = Object.entries(relayedBody(call, settings))
+  return Object.fromEntries(fields.filter(([field]) => COUNTED.includes(field) || isSaid(field)))
 }
