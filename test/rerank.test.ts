@@ -108,6 +108,8 @@ describe('limits, on both sides', () => {
     ['a document that is a number', { documents: ['x', 5] }, 'documents[1]'],
     ['a document that is a list', { documents: [['x']] }, 'documents[0]'],
     ['10,000 documents', { documents: many(10_000), top_n: 1 }, 200],
+    ['100 fields', { documents: [{ f1: 'a' }], rank_fields: many(100).map((_, index) => `f${index}`) }, 200],
+    ['101 fields', { documents: [{ f1: 'a' }], rank_fields: many(101).map((_, index) => `f${index}`) }, 'rank_fields'],
     ['10,001 documents', { documents: many(10_001) }, 'documents'],
     ['an empty query', { query: '' }, 'query'],
     ['no query', { query: null }, 'query'],

@@ -19,7 +19,10 @@ export const RerankRequest = Type.Object(
     ),
     max_tokens_per_doc: Type.Optional(Type.Integer({ minimum: 1 })),
     rank_fields: Type.Optional(
-      Type.Array(Type.String(), { description: 'Which fields of the objects are read, in order. Default `text`.' }),
+      Type.Array(Type.String(), {
+        maxItems: 100,
+        description: 'Which fields of the objects are read, in order. Default `text`.',
+      }),
     ),
   },
   { title: 'RerankRequest' },
