@@ -128,8 +128,9 @@ const jsonText = (value: unknown): string => (typeof value === 'string' ? value 
 type Draft = { at: string; reasoning: Reasoning[]; texts: string[]; images: MadeImage[]; calls: ToolCalls }
 
 /**
- * Reasoning that comes after words begins another message: consecutive messages of the assistant are one turn. After a
- * call nothing may come between it and its result.
+ * Signed reasoning that comes after words begins another message: consecutive messages of the assistant are one turn.
+ * Plain words of it have no place to keep: they often come with the call that they led to, behind what was said. After
+ * a call nothing may come between it and its result.
  */
 function addAnswer(placed: PlacedPart[], history: History): void {
   const drafts: Draft[] = []
@@ -144,7 +145,8 @@ function addAnswer(placed: PlacedPart[], history: History): void {
   }
   const reason = (place: string, pieces: Reasoning[]) => {
     if (pieces.length === 0) return
-    if (draft && draft.texts.length > 0 && draft.calls.length === 0) draft = undefined
+    const isSigned = pieces.some(({ opaque }) => opaque)
+    if (isSigned && draft && draft.texts.length > 0 && draft.calls.length === 0) draft = undefined
     at(place).reasoning.push(...pieces)
   }
   const endThought = (place: string) => {

@@ -472,6 +472,16 @@ describe('a conversation', () => {
     expect(message).toEqual({ role: 'assistant', content: 'Yes.', reasoning_content: 'hm' })
   })
 
+  test('plain reasoning that a call brings belongs to the words before it', () => {
+    const messages = messagesOf(
+      user({ text: 'x' }),
+      model({ text: 'One moment.' }, { ...call(), thoughtSignature: carry({ before: [{ text: 'hm' }] }) }),
+    )
+    expect(messages.slice(1)).toMatchObject([
+      { content: 'One moment.', reasoning_content: 'hm', tool_calls: [{ id: 'call_no_1' }] },
+    ])
+  })
+
   test("the vendor's own tools at work are passed over, but for what they ran", () => {
     const [, message] = messagesOf(
       user({ text: 'x' }),

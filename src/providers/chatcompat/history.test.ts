@@ -29,6 +29,22 @@ test('what another family of vendors has signed is left out, with the reasoning 
   expect(messages[0]).toHaveProperty('reasoning_details') // the request itself is left as it was
 })
 
+test('reasoning that nobody has signed is handed on as words, as vendors that call tools want it back', () => {
+  const opaque = { origin: 'messages-compat', value: 'sig' } as const
+  const messages: Message[] = [
+    {
+      role: 'assistant',
+      content: null,
+      reasoning_content: 'AhHm',
+      reasoning_details: [{ text: 'Ah', opaque }, { text: 'Hm' }, { opaque }],
+      tool_calls: [call('a')],
+    },
+  ]
+  expect(plainHistory(messages)).toEqual([
+    { role: 'assistant', content: null, reasoning_content: 'Hm', tool_calls: [call('a')] },
+  ])
+})
+
 test('images that a model of another kind made are left out', () => {
   const messages: Message[] = [{ role: 'assistant', content: 'Here.', images: [IMAGE] }]
   expect(plainHistory(messages)).toEqual([{ role: 'assistant', content: 'Here.' }])

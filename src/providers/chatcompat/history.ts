@@ -31,11 +31,18 @@ const isForeign = (message: Message): boolean =>
 
 const isAddressedFile = (part: ContentPart): boolean => part.type === 'file' && part.file.file_url !== undefined
 
-/** Reasoning that another vendor has signed means nothing to this one, and neither does its text. */
+/**
+ * Reasoning that another vendor has signed means nothing to this one, and neither does its text. Plain words were most
+ * likely its own: some vendors refuse a call of the past that comes without them.
+ */
 function plain(message: Message): Message {
   const { reasoning_details, is_error: _, images: _images, ...kept } = message
   const copy: Message = kept
-  if (reasoning_details) delete copy.reasoning_content
+  if (reasoning_details) {
+    const words = reasoning_details.map(({ text = '', opaque }) => (opaque ? '' : text)).join('')
+    if (words === '') delete copy.reasoning_content
+    else copy.reasoning_content = words
+  }
   if (copy.tool_calls) copy.tool_calls = copy.tool_calls.map(({ opaque: _opaque, ...call }) => call)
   if (message.role === 'tool' && Array.isArray(message.content)) copy.content = textOf(message.content)
   return copy
