@@ -3,7 +3,7 @@ import { failure, startVendor, type Vendor, whole } from '../../test/kit/vendor.
 import { systemClock } from '../kit/clock.ts'
 import { createGuardedFetch } from '../kit/guarded-fetch.ts'
 import { GatewayError } from '../spec/error.ts'
-import { createMedia } from './media.ts'
+import { createMedia, mediaOfOne } from './media.ts'
 
 const vendors: Vendor[] = []
 afterEach(async () => {
@@ -183,5 +183,42 @@ describe('the check', () => {
     })
     const error = await faultOf(createMedia({ guardedFetch: nameless }).check({ image: 'http://a.example/' }, signal))
     expect(error.message).toBe('"image" could not be fetched: its host name is not known.')
+  })
+})
+
+describe('of one chat request', () => {
+  /** A reader of media of 100 bytes each, which counts how many it reads at a time. */
+  function counted() {
+    const state = { reads: 0, open: 0, most: 0 }
+    return {
+      state,
+      async read() {
+        state.reads++
+        state.most = Math.max(state.most, ++state.open)
+        await Promise.resolve()
+        state.open--
+        return { bytes: new Uint8Array(100), content_type: 'image/png' }
+      },
+    }
+  }
+  const readAll = (reader: ReturnType<typeof counted>, { count, most }: { count: number; most?: number }) => {
+    const one = mediaOfOne(reader, most)
+    return Promise.all(Array.from({ length: count }, (_, index) => one.read('x', signal, `messages[${index}]`)))
+  }
+
+  test('all together may be as long as it says, and no longer; after that nothing is read', async () => {
+    const reader = counted()
+    expect(await readAll(reader, { count: 10, most: 1_000 })).toHaveLength(10)
+    expect(reader.state).toEqual({ reads: 10, open: 0, most: 4 })
+    const other = counted()
+    const fault = await faultOf(readAll(other, { count: 100, most: 999 }))
+    expect(fault.message).toContain('larger than the 999 bytes allowed together')
+    expect(other.state.reads).toBeLessThan(15)
+  })
+
+  test('a thousand are read, and not one more', async () => {
+    const reader = counted()
+    expect(await readAll(reader, { count: 1_000 })).toHaveLength(1_000)
+    expect((await faultOf(readAll(reader, { count: 1_001 }))).detail.param).toBe('messages[1000]')
   })
 })

@@ -85,6 +85,48 @@ export function createMedia({ guardedFetch, max_bytes = MAX_BYTES }: MediaParts)
   }
 }
 
+/** Of one chat request: no vendor takes more, and each may be a whole file of a stranger's. */
+const MOST_READ = 1_000
+const READ_AT_A_TIME = 4
+
+/** What one chat request brings: a few at a time, and all together no more than one alone may be. */
+export function mediaOfOne(media: Pick<Media, 'read'>, max_bytes = MAX_BYTES): Pick<Media, 'read'> {
+  const lanes: Promise<unknown>[] = Array.from({ length: READ_AT_A_TIME }, () => Promise.resolve())
+  let asked = 0
+  let length = 0
+  let failure: { thrown: unknown } | undefined
+
+  async function read(value: string, signal: AbortSignal, param?: string): Promise<Medium> {
+    // What the one was refused for ends the request: the others are of no use.
+    if (failure) throw failure.thrown
+    try {
+      const medium = await media.read(value, signal, param)
+      length += medium.bytes.length
+      if (length <= max_bytes) return medium
+      return await inField(param, () => {
+        throw new Fault(`makes all media of the request larger than the ${max_bytes} bytes allowed together`)
+      })
+    } catch (thrown) {
+      failure ??= { thrown }
+      throw thrown
+    }
+  }
+
+  return {
+    async read(value, signal, param) {
+      const lane = asked++ % READ_AT_A_TIME
+      if (asked > MOST_READ) {
+        return inField(param, () => {
+          throw new Fault(`is one too many: a request may have at most ${MOST_READ} media by their addresses`)
+        })
+      }
+      const work = (lanes[lane] ?? Promise.resolve()).then(() => read(value, signal, param))
+      lanes[lane] = work.catch(() => {})
+      return work
+    },
+  }
+}
+
 type Field = { param: string; value: string; kinds: string[] }
 
 function fieldsOf({ image, last_image, images = [], video }: MediaInputs): Field[] {

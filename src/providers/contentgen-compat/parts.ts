@@ -11,7 +11,7 @@ export type Part = JsonRecord
 
 export type PartReader = {
   /** Fetches images that are given by their address; without it the vendor gets the address. */
-  media: Media | undefined
+  media: Pick<Media, 'read'> | undefined
   /** Where files lie that were uploaded to the vendor. */
   base_url: string
   signal: AbortSignal

@@ -3,7 +3,7 @@
 import type { JsonRecord } from '../../kit/json.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import { adapt } from '../fields.ts'
-import type { Media } from '../media.ts'
+import { type Media, mediaOfOne } from '../media.ts'
 import type { ChatCall } from '../provider.ts'
 import { conversationOf } from './contents.ts'
 import { generationOf } from './generation.ts'
@@ -54,7 +54,7 @@ export function createBodyWriter(settings: ContentgenSettings, media: Media | un
     const own = ownOptionsOf(request)
     const tools = toolsOf(request, rule)
     const generationConfig = generationOf(request, rule, tools)
-    const reader = { media, base_url, signal, rule, ids: !cloud }
+    const reader = { media: media && mediaOfOne(media), base_url, signal, rule, ids: !cloud }
     const { system, contents } = await conversationOf(request.messages, reader)
     const tier = request.service_tier && TIERS[request.service_tier]
     const body: JsonRecord = {

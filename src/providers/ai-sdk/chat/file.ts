@@ -11,7 +11,7 @@ export type PromptFile = {
 }
 
 type FileParts = {
-  media: Media
+  media: Pick<Media, 'read'>
   signal: AbortSignal
   /** What is given by its address is fetched. */
   asBytes: boolean

@@ -7,7 +7,7 @@ import type { Media } from '../../media.ts'
 import { fileOf, type PromptFile } from './file.ts'
 import type { ChatVendor } from './vendor.ts'
 
-type PromptParts = { vendor: ChatVendor; model: string; media: Media; signal: AbortSignal }
+type PromptParts = { vendor: ChatVendor; model: string; media: Pick<Media, 'read'>; signal: AbortSignal }
 type Of<Role> = Extract<LanguageModelV4Message, { role: Role }>
 type AssistantPart = Of<'assistant'>['content'][number]
 type ToolPart = Of<'tool'>['content'][number]
