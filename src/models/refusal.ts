@@ -8,6 +8,9 @@ export function refusalOf(problem: Problem | undefined): GatewayError {
   if (problem.kind === 'missing') {
     return new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
   }
+  if (problem.path.length === 0) {
+    return new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(problem.found)}.`)
+  }
   const code = problem.kind === 'type' ? 'invalid_type' : 'invalid_value'
   return new GatewayError(code, `"${param}" must be ${mustBe(problem.expected)}, not ${foundText(problem.found)}.`, {
     param,
