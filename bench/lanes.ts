@@ -9,7 +9,7 @@ import type { Context } from '../src/http/context.ts'
 import { readStream } from '../src/providers/chatcompat/reading.ts'
 import { readEvents } from '../src/providers/event-stream.ts'
 import { createEventReader } from '../src/providers/messages-compat/events.ts'
-import type { RelayFaults, RelayProvider } from '../src/providers/provider.ts'
+import type { Faults, RelayProvider } from '../src/providers/provider.ts'
 import type { UpstreamAnswer } from '../src/providers/transport-answer.ts'
 import type { ChatChunk } from '../src/spec/chat-completion.ts'
 import type { ChatRequest } from '../src/spec/chat-request.ts'
@@ -26,7 +26,7 @@ const READS = { '16 KiB a read': 16 * 1024, 'one event a read': 0 }
 const asking = new Request('http://gatehouse.test')
 const head = { id: 'chatcmpl-ours', created: 1_800_000_000, model: 'house/model' }
 const broken = () => new GatewayError('bad_upstream_response', 'The stream of the benchmark was not understood.')
-const faults: RelayFaults = { inAnswer: broken, notUnderstood: broken, cut: broken }
+const faults: Faults = { inAnswer: broken, notUnderstood: broken, cut: broken }
 const request: ChatRequest = { model: head.model, messages: [{ role: 'user', content: 'Hello' }], stream: true }
 const context = { signal: new AbortController().signal } as Context
 const newMeter = (): Meter =>

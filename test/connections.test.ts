@@ -228,7 +228,7 @@ test('a stop in the middle of a stream lets it finish, and then closes the conne
   await until(client, 'Hello')
   const end = until(client, 'data: [DONE]\n\n')
   const closed = new Promise<void>((resolve) => void client.once('close', () => resolve()))
-  const stopped = port.close()
+  const stopped = port.close({ deadline_ms: 60_000 })
   open.splice(0, 1) // it is closed here
   rest.resolve()
   expect(await end).toContain('world')

@@ -24,7 +24,8 @@ export type Port = {
   requests: Came[]
   /** The secret of a token that may use these models only. */
   tokenFor(models: string[]): Promise<string>
-  close(): Promise<void>
+  /** What is under way may finish until the deadline. Default: it is cut at once. */
+  close(options?: { deadline_ms: number }): Promise<void>
 }
 
 /** One gateway on a free port. */
@@ -51,8 +52,8 @@ export async function openPort(settings: Settings = {}, parts: Parts = {}): Prom
     house,
     requests,
     tokenFor: async (models) => (await house.gateway.tokens.issue({ name: 'narrow', models })).secret,
-    async close() {
-      await listener.stop({ deadline_ms: 0 })
+    async close(options = { deadline_ms: 0 }) {
+      await listener.stop(options)
       await house[Symbol.asyncDispose]()
       log.flush()
       if (faults.length > 0) throw new Error(`requests that were not answered:\n${faults.join('')}`)
