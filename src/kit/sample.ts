@@ -12,18 +12,19 @@ export type Sample = {
 /** Far more than nearly all answers have; a stream without end must not stay in memory. */
 export const KEPT_CHARACTERS = 200_000
 
-/** So many raw pieces become one: each may be a small part of a large text, which would stay in memory for it. */
-const GATHERED = 8
+/** Room for the first raw pieces. They are copied: each may be a small part of a large text, which would stay in memory. */
+const RAW_BYTES = 256
 
 export function createSample(): Sample {
   let pieces: string[] = []
-  let raw: string[] = []
+  let raw: Buffer | undefined
+  let rawLength = 0
   let kept = 0
   let length = 0
 
   const readRaw = () => {
-    if (raw.length > 0) pieces.push(unquoted(raw.join('')))
-    raw = []
+    if (raw && rawLength > 0) pieces.push(unquoted(raw.toString('utf8', 0, rawLength)))
+    rawLength = 0
   }
   return {
     add(text) {
@@ -36,9 +37,9 @@ export function createSample(): Sample {
     addRaw(text) {
       length += text.length
       if (kept >= KEPT_CHARACTERS) return
-      raw.push(text)
+      raw = withRoom(raw, { used: rawLength, more: text.length })
+      rawLength += raw.write(text, rawLength, 'latin1')
       kept += text.length
-      if (raw.length >= GATHERED) readRaw()
     },
     async tokens(tokenizer) {
       readRaw()
@@ -50,8 +51,15 @@ export function createSample(): Sample {
   }
 }
 
-function unquoted(raw: string): string {
-  const text = Buffer.from(raw, 'latin1').toString()
+/** The same bytes with room for some more; twice as much each time, so that few are copied twice. */
+function withRoom(raw: Buffer | undefined, { used, more }: { used: number; more: number }): Buffer {
+  if (raw && used + more <= raw.length) return raw
+  const roomy = Buffer.allocUnsafeSlow(Math.max(RAW_BYTES, 2 * used, used + more))
+  raw?.copy(roomy, 0, 0, used)
+  return roomy
+}
+
+function unquoted(text: string): string {
   if (!text.includes('\\')) return text
   try {
     return JSON.parse(`"${text}"`)

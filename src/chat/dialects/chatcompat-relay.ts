@@ -4,7 +4,7 @@ import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { withMember, withoutMember, withValueAt } from '../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../kit/sse.ts'
 import { createChunkNormaliser } from '../../providers/chatcompat/chunk.ts'
-import { hasHiddenError, readWhole } from '../../providers/chatcompat/reading.ts'
+import { hasHiddenError, readWhole, wholeIn } from '../../providers/chatcompat/reading.ts'
 import { holdsError } from '../../providers/refusal.ts'
 import type { ChatChunk, ChunkChoice } from '../../spec/chat-completion.ts'
 import type { GatewayError } from '../../spec/error.ts'
@@ -17,8 +17,9 @@ export const chatcompatRelay: DialectRelay = {
   headers: ['openai-beta'],
   body: (body) => body,
   whole(text, { head, writer, faults }) {
-    const answer = readWhole(text, head, faults)
-    const told = usageIn(parseJson(text))
+    const payload = parseJson(text)
+    const answer = wholeIn(payload, head, faults) ?? readWhole(text, head, faults)
+    const told = usageIn(payload)
     return { answer, write: (usage) => writer.whole(answer, { ...told, ...usage }) }
   },
   stream: createChatcompatStream,

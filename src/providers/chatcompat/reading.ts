@@ -14,14 +14,20 @@ import { createChunkNormaliser } from './chunk.ts'
 
 /** One answer from the text of its body, which some vendors stream although it was not asked for. */
 export function readWhole(text: string, fallback: Fallback, faults: Faults): ChatCompletion {
-  const payload = parseJson(text)
-  if (isRecord(payload) || Array.isArray(payload)) {
-    const body = Array.isArray(payload) ? payload[0] : payload
-    if (!isRecord(body) || holdsError(body)) throw faults.inAnswer(body)
-    const answer = normaliseWhole(body, fallback)
-    if (answer) return answer
-    throw faults.notUnderstood('answered with JSON that is no chat completion')
-  }
+  return wholeIn(parseJson(text), fallback, faults) ?? foldedFrom(text, fallback, faults)
+}
+
+/** The answer that JSON holds; undefined for what is none. */
+export function wholeIn(payload: unknown, fallback: Fallback, faults: Faults): ChatCompletion | undefined {
+  if (!isRecord(payload) && !Array.isArray(payload)) return undefined
+  const body = Array.isArray(payload) ? payload[0] : payload
+  if (!isRecord(body) || holdsError(body)) throw faults.inAnswer(body)
+  const answer = normaliseWhole(body, fallback)
+  if (answer) return answer
+  throw faults.notUnderstood('answered with JSON that is no chat completion')
+}
+
+function foldedFrom(text: string, fallback: Fallback, faults: Faults): ChatCompletion {
   // A stream begins with a field or a comment, perhaps after a BOM.
   if (!/^\uFEFF?\s*(data:|event:|:)/.test(text)) throw faults.notUnderstood('answered with something that is not JSON')
   const parser = createSseParser()
