@@ -30,7 +30,7 @@ describe('a request that no target can take is refused with the place in the bod
 describe('a body that is no object is refused for that', () => {
   const PATHS = ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1/messages/count_tokens', CONTENT_PATH]
   test.each(PATHS)('%s', async (path) => {
-    for (const json of [null, [], 'x', 1]) {
+    for (const json of [null, [], '"x"', 1]) {
       const answer = await house.call(path, { json })
       expect(answer.status).toBe(400)
       const { error } = (await answer.json()) as { error: { message: string } }
