@@ -286,6 +286,21 @@ describe('several targets', () => {
   })
 })
 
+test('of a vendor that makes more images than anybody may ask for, so many are taken', async () => {
+  const image = { b64_json: Buffer.from('\x89PNG\r\n\x1a\n', 'latin1').toString('base64') }
+  const vendor = startVendor(...[16, 17].map((count) => whole({ created: 1, data: Array(count).fill(image) })))
+  const house = await startGateway({
+    providers: { v: { base_url: vendor.url } },
+    models: { 'v/image': { families: ['image-generation'] } },
+  })
+  for (const _ of [16, 17]) {
+    const response = await house.call('/v1/images/generations', { json: { model: 'v/image', prompt: 'A kite' } })
+    expect((await response.json()).data).toHaveLength(16)
+  }
+  await house[Symbol.asyncDispose]()
+  await vendor.stop()
+})
+
 describe('a refusal', () => {
   const refusals: [string, object, string, string][] = [
     ['a size that the model does not draw', { size: '333x333' }, 'invalid_value', 'size'],

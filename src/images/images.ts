@@ -38,6 +38,9 @@ type ImagesParts = {
 
 export type ImageUse = { input_tokens: number; output_tokens: number; error: boolean; estimated: boolean }
 
+/** As many as a request may ask for: a vendor that answers with thousands of addresses is not followed to them all. */
+const MOST_FILES = 16
+
 export function createImages({ catalogue, fetchImage, record }: ImagesParts): Images {
   const callOf = ({ model }: Target, { order }: AskedImages, { request_id }: Context): ImageCall => ({
     model,
@@ -64,7 +67,7 @@ export function createImages({ catalogue, fetchImage, record }: ImagesParts): Im
     if (images.length === 0) {
       throw new GatewayError('bad_upstream_response', `The upstream "${target.provider.id}" answered with no image.`)
     }
-    const files = await Promise.all(images.map((image) => fileOf(image, target, signal)))
+    const files = await Promise.all(images.slice(0, MOST_FILES).map((image) => fileOf(image, target, signal)))
     return { files, usage, target }
   }
 
