@@ -1,0 +1,90 @@
+/** How an answer that passes as bytes ends, and what becomes of its connection. */
+import { expect, test } from 'bun:test'
+import type { Context } from '../http/context.ts'
+import type { RelayAnswer, RelayProvider } from '../providers/provider.ts'
+import { GatewayError } from '../spec/error.ts'
+import { usageFrom } from '../spec/usage.ts'
+import type { DialectRelay, RelayStep } from './dialects/dialect.ts'
+import type { Meter } from './meter.ts'
+import { relayStream } from './relay.ts'
+import type { Teller } from './speech.ts'
+
+const meter: Meter = {
+  count() {},
+  countRaw() {},
+  countWhole() {},
+  usage: async () => usageFrom({ input: 0, output: 0 }),
+  settle: async () => {},
+}
+
+/** What the client gets of a vendor that says a word, and then fails or ends; and what became of the connection. */
+async function passed(last: GatewayError | undefined, isFinished: boolean) {
+  const said = [Buffer.from('words')]
+  const ends: string[] = []
+  const answer: RelayAnswer = {
+    headers: new Headers(),
+    async read() {
+      const bytes = said.shift()
+      if (!bytes && last) throw last
+      return bytes
+    },
+    text: async () => '',
+    release: () => void ends.push('released'),
+    drop: () => void ends.push('dropped'),
+    faults: {} as RelayAnswer['faults'],
+  }
+  const step = (events: string): RelayStep => ({ events, heard: [], isDone: false })
+  const relay: DialectRelay = {
+    headers: [],
+    body: (body) => body,
+    whole: () => {
+      throw new Error('not asked for')
+    },
+    stream: () => ({
+      push: (bytes) => step(Buffer.from(bytes).toString('latin1')),
+      close: () => step('+close'),
+      isFinished: () => isFinished,
+      tellsUsage: false,
+      end: () => '',
+    }),
+  }
+  const speech = await relayStream({
+    lane: { dialect: 'messages-compat', send: async () => answer } as unknown as RelayProvider,
+    sent: { family: 'messages-compat', relay, body: {}, headers: {} },
+    call: { model: 'm', request: { model: 'v/m', messages: [] }, request_id: 'req_1' },
+    teller: {} as Teller,
+    meter,
+    context: { signal: new AbortController().signal } as Context,
+  })
+  let text = ''
+  let code: unknown
+  try {
+    for await (const piece of speech.batches) text += Buffer.from(piece).toString('latin1')
+  } catch (error) {
+    code = (error as GatewayError).code
+  }
+  return { text, code, ends }
+}
+
+test('an answer that came to its end leaves its connection to the next one', async () => {
+  expect(await passed(undefined, true)).toEqual({ text: 'words+close', code: undefined, ends: ['released'] })
+})
+
+test.each(['upstream_cut', 'upstream_timeout'] as const)(
+  '%s after a complete answer is an end like another',
+  async (code) => {
+    expect(await passed(new GatewayError(code, 'Lost.'), true)).toMatchObject({ text: 'words+close', code: undefined })
+  },
+)
+
+test.each(['upstream_cut', 'upstream_timeout'] as const)(
+  '%s before that is a failure, and drops the connection',
+  async (code) => {
+    expect(await passed(new GatewayError(code, 'Lost.'), false)).toEqual({ text: 'words', code, ends: ['dropped'] })
+  },
+)
+
+test('any other failure is one even after a complete answer', async () => {
+  const failed = await passed(new GatewayError('bad_upstream_response', 'Nonsense.'), true)
+  expect(failed).toEqual({ text: 'words', code: 'bad_upstream_response', ends: ['dropped'] })
+})
