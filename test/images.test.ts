@@ -146,6 +146,17 @@ describe('an edit', () => {
     expect([refused.status, error.param]).toEqual([400, 'image'])
   })
 
+  test('of a small file that stands for more pixels than anybody draws over is refused before it is decoded', async () => {
+    const bytes = Buffer.from(await square('#ff0000'))
+    bytes.writeUInt32BE(100_000, 16)
+    bytes.writeUInt32BE(100_000, 20)
+    const image = `data:image/png;base64,${bytes.toString('base64')}`
+    const refused = await post('/v1/images/edits', { model: MODEL, prompt: 'x', image })
+    const { error } = await refused.json()
+    expect([refused.status, error.param]).toEqual([400, 'image'])
+    expect(error.message).toContain('36000000 pixels')
+  })
+
   test('without an image, a generation with one, and a variation of two are refused', async () => {
     const uri = `data:image/png;base64,${Buffer.from(await square('#00ff00')).toString('base64')}`
     const cases: [string, object, string][] = [

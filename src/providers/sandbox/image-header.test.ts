@@ -1,12 +1,19 @@
 import { describe, expect, test } from 'bun:test'
-import { describeImage } from './image-header.ts'
+import { describeImage, headerOf } from './image-header.ts'
 
 const uri = (type: string, bytes: number[]) => `data:${type};base64,${Buffer.from(bytes).toString('base64')}`
 const ascii = (text: string) => [...text].map((character) => character.charCodeAt(0))
 const zeros = (count: number) => Array<number>(count).fill(0)
 
 const png = [0x89, ...ascii('PNG\r\n\x1a\n'), 0, 0, 0, 13, ...ascii('IHDR'), 0, 0, 2, 128, 0, 0, 1, 224]
-const gif = [...ascii('GIF89a'), 64, 1, 200, 0]
+const short = (value: number) => [value & 255, value >> 8]
+/** With the colours of two, and a comment before its one frame. */
+const gifOf = (screen: [number, number], frame: [number, number, number, number]) => [
+  ...[...ascii('GIF89a'), ...screen.flatMap(short), 0x80, 0, 0, ...zeros(6)],
+  ...[0x21, 0xfe, 2, 0x2c, 0x2c, 1, 0x2c, 0],
+  ...[0x2c, ...frame.flatMap(short), 0],
+]
+const gif = gifOf([320, 200], [0, 0, 320, 200])
 const riff = (kind: string, rest: number[]) => [
   ...ascii('RIFF'),
   ...zeros(4),
@@ -40,6 +47,24 @@ describe('an image', () => {
       }
     }
     expect(describeImage(uri('image/png', png.slice(0, -1)))).toContain('cannot read')
+  })
+
+  test('whose frame reaches over its screen is as large as both', () => {
+    expect(headerOf(new Uint8Array(gifOf([1, 1], [100, 200, 9000, 30_000])))).toMatchObject({
+      width: 9100,
+      height: 30_200,
+    })
+    expect(headerOf(new Uint8Array(gifOf([9000, 9], [0, 0, 1, 10])))).toMatchObject({ width: 9000, height: 10 })
+  })
+
+  test('is told the size by the mark that its decoder takes, not by one that looks like it', () => {
+    const fake = [0xff, 0xc0, 0, 17, 8, 0, 1, 0, 1, 3]
+    const real = [0xff, 0xc0, 0, 17, 8, 3, 32, 4, 176, 3]
+    const large = { width: 1200, height: 800 }
+    expect(headerOf(new Uint8Array([0xff, 0xd8, 0xff, 0xff, ...real, ...fake]))).toMatchObject(large)
+    for (const mark of [0x00, 0x01, 0xd0, 0xd9, 0xda]) {
+      expect(headerOf(new Uint8Array([0xff, 0xd8, 0xff, mark, 0, 12, ...fake, ...real]))).toBeUndefined()
+    }
   })
 
   test('at an address is not fetched', () => {

@@ -12,12 +12,16 @@ export function describeImage(url: string): string {
   if (!found[2]) return `an image of type ${found[1] ?? 'unknown'} that is not in base64`
   const start = found[0].length
   const bytes = Buffer.from(url.slice(start, start + Math.ceil(HEADER_BYTES / 3) * 4), 'base64')
-  const image = readHeader(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+  const image = headerOf(bytes)
   if (!image) return `an image of type ${found[1] ?? 'unknown'} whose size the sandbox cannot read`
   return `a ${image.type} image of ${image.width} x ${image.height} pixels`
 }
 
-type ImageHeader = { type: string; width: number; height: number }
+export type ImageHeader = { type: string; width: number; height: number }
+
+/** Undefined where the bytes do not say it as plainly as what decodes them reads it. */
+export const headerOf = (bytes: Uint8Array): ImageHeader | undefined =>
+  readHeader(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength))
 
 function readHeader(view: DataView): ImageHeader | undefined {
   const text = (at: number, length: number) =>
@@ -27,9 +31,7 @@ function readHeader(view: DataView): ImageHeader | undefined {
   if (text(1, 3) === 'PNG' && text(12, 4) === 'IHDR' && view.byteLength >= 24) {
     return { type: 'PNG', width: view.getUint32(16), height: view.getUint32(20) }
   }
-  if (/^GIF8[79]a$/.test(text(0, 6)) && view.byteLength >= 10) {
-    return { type: 'GIF', width: view.getUint16(6, true), height: view.getUint16(8, true) }
-  }
+  if (/^GIF8[79]a$/.test(text(0, 6)) && view.byteLength >= 13) return readGif(view)
   if (text(0, 4) === 'RIFF' && text(8, 4) === 'WEBP' && view.byteLength >= 30) return readWebp(view, text(12, 4))
   return view.byteLength >= 4 && view.getUint16(0) === 0xffd8 ? readJpeg(view) : undefined
 }
@@ -47,10 +49,33 @@ function readWebp(view: DataView, kind: string): ImageHeader | undefined {
   return kind === 'VP8X' ? { type: 'WebP', width: size24(24), height: size24(27) } : undefined
 }
 
+/** The screen, or the first frame where that is larger: decoders make room for both (GIF89a, sections 18 to 20). */
+function readGif(view: DataView): ImageHeader | undefined {
+  const short = (at: number) => view.getUint16(at, true)
+  const colours = view.getUint8(10)
+  let at = 13 + ((colours & 0x80) === 0 ? 0 : 3 * 2 ** ((colours & 7) + 1))
+  // An extension: its mark, its kind, then pieces with their lengths before them, the last of which is empty.
+  while (at + 3 <= view.byteLength && view.getUint8(at) === 0x21) {
+    at += 2
+    while (at < view.byteLength && view.getUint8(at) !== 0) at += 1 + view.getUint8(at)
+    at += 1
+  }
+  if (at + 10 > view.byteLength || view.getUint8(at) !== 0x2c) return undefined
+  const width = Math.max(short(6), short(at + 1) + short(at + 5))
+  return { type: 'GIF', width, height: Math.max(short(8), short(at + 3) + short(at + 7)) }
+}
+
 /** Segment by segment to the frame header, which holds the size. */
 function readJpeg(view: DataView): ImageHeader | undefined {
   for (let at = 2; at + 9 <= view.byteLength && view.getUint8(at) === 0xff; ) {
     const marker = view.getUint8(at + 1)
+    if (marker === 0xff) {
+      // Marks may be preceded by any number of these.
+      at += 1
+      continue
+    }
+    // Marks without a length, and the beginning of the picture: no frame header is behind them.
+    if (marker <= 0x01 || (marker >= 0xd0 && marker <= 0xda)) return undefined
     // 0xC0 to 0xCF are frame headers but for the three that hold tables (C4, C8, CC).
     if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)) {
       return { type: 'JPEG', width: view.getUint16(at + 7), height: view.getUint16(at + 5) }

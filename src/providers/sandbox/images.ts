@@ -4,6 +4,7 @@ import { GatewayError } from '../../spec/error.ts'
 import type { ImageOrder, ImageUsage } from '../../spec/image-request.ts'
 import type { Media } from '../media.ts'
 import type { ImageCall, ImageEvent, ImageProvider, MadeImage } from '../provider.ts'
+import { headerOf } from './image-header.ts'
 import { drawImage, type ImagePlan } from './render/draw-image.ts'
 import { obey, takeTextDirectives } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
@@ -26,42 +27,64 @@ export const IMAGE_SIZES = [
 const PIXELS_A_TOKEN = 1024
 const JPEG_QUALITY = 90
 const MOST_SHOWN = 400
+/** All that is changed in one request: each pixel takes four bytes while it is drawn. Photographs have 12 to 24 million. */
+const MOST_PIXELS = 36_000_000
 /** So long a half-made image is looked at before the next comes. */
 const PARTIAL_MILLISECONDS = 20
 
 export function createSandboxImages({ id, clock, media }: SandboxImagesParts): ImageProvider {
+  /** What takes much room is drawn one after the other. */
+  let drawing: Promise<unknown> = Promise.resolve()
+
   /** Obeys the directives of the prompt; what is left of it is shown. */
   async function begin(call: ImageCall, signal: AbortSignal): Promise<ImagePlan[]> {
     signal.throwIfAborted()
     const { request } = call
-    const { text, source, mask } = await readOrRefuse(() => read(call, signal))
+    const { text, sources, mask } = await readOrRefuse(() => read(call, signal))
     return Array.from({ length: request.n }, (_, index) => ({
       ...frameOf(request),
       seed: `${request.seed ?? ''}:${text}:${index}`,
       text: shownOf(text),
       note: request.n === 1 ? '' : `${index + 1} / ${request.n}`,
-      ...(source ? { source: source.bytes } : {}),
-      ...(mask ? { mask: mask.bytes } : {}),
+      sources,
+      ...(mask ? { mask } : {}),
     }))
   }
 
   async function read({ model, request }: ImageCall, signal: AbortSignal) {
     const { rest, directives } = takeTextDirectives([request.prompt], 'prompt')
     await obey(directives, { id, model, clock, signal })
-    const [source, mask] = await Promise.all([
-      request.images?.[0] === undefined ? undefined : media.read(request.images[0], signal, 'image'),
-      request.mask === undefined ? undefined : media.read(request.mask, signal, 'mask'),
-    ])
-    return { text: rest[0] ?? '', source, mask }
+    const places = (request.images ?? []).map((value, at) => ({ value, param: at === 0 ? 'image' : `image[${at}]` }))
+    if (request.mask !== undefined) places.push({ value: request.mask, param: 'mask' })
+    const files: Uint8Array[] = []
+    let pixels = 0
+    for (const { value, param } of places) {
+      const { bytes } = await media.read(value, signal, param)
+      pixels += pixelsOf(bytes, param)
+      if (pixels > MOST_PIXELS) throw tooLarge(param)
+      files.push(bytes)
+    }
+    const count = request.images?.length ?? 0
+    return { text: rest[0] ?? '', sources: files.slice(0, count), mask: files[count] }
   }
 
   async function made(plans: ImagePlan[], request: ImageOrder, signal: AbortSignal) {
     const images: MadeImage[] = []
     for (const plan of plans) {
       signal.throwIfAborted()
-      images.push({ base64: base64Of(await drawn(plan)) })
+      images.push({ base64: base64Of(await drawn(plan, signal)) })
     }
     return { images, usage: usageOf(plans, request) }
+  }
+
+  async function drawn(plan: ImagePlan, signal: AbortSignal): Promise<Uint8Array> {
+    if (plan.sources.length === 0) return drawImage(plan)
+    const turn = drawing.then(() => {
+      signal.throwIfAborted()
+      return drawEdit(plan)
+    })
+    drawing = turn.catch(() => {})
+    return turn
   }
 
   return {
@@ -74,7 +97,7 @@ export function createSandboxImages({ id, clock, media }: SandboxImagesParts): I
       const [first] = plans
       for (let index = 0; first && index < partial_images; index++) {
         const share = index / partial_images
-        yield { type: 'partial', index, base64: base64Of(await drawn({ ...first, share })) }
+        yield { type: 'partial', index, base64: base64Of(await drawn({ ...first, share }, signal)) }
         await pause(clock, PARTIAL_MILLISECONDS, signal)
       }
       yield { type: 'done', ...(await made(plans, call.request, signal)) }
@@ -99,15 +122,34 @@ function shownOf(text: string): string {
   return signs.length <= MOST_SHOWN ? text : `${signs.slice(0, MOST_SHOWN).join('')}…`
 }
 
-async function drawn(plan: ImagePlan): Promise<Uint8Array> {
+async function drawEdit(plan: ImagePlan): Promise<Uint8Array> {
   try {
     return await drawImage(plan)
   } catch (cause) {
-    if (plan.source === undefined) throw cause
-    const message = 'The sandbox could not read "image" or "mask": they must be PNG, JPEG, WebP or GIF files.'
-    throw new GatewayError('upstream_invalid_request', message, { param: 'image', upstream_status: 400, cause })
+    throw unreadable('"image" or "mask"', { param: 'image', cause })
   }
 }
+
+/** What it would take to decode a file is known before it is tried: a small one can stand for billions of pixels. */
+function pixelsOf(bytes: Uint8Array, param: string): number {
+  const { width = 0, height = 0 } = headerOf(bytes) ?? {}
+  if (width * height > 0) return width * height
+  throw unreadable(`"${param}"`, { param })
+}
+
+const unreadable = (what: string, detail: { param: string; cause?: unknown }) =>
+  new GatewayError(
+    'upstream_invalid_request',
+    `The sandbox could not read ${what}: it takes PNG, JPEG, WebP and GIF files.`,
+    { ...detail, upstream_status: 400 },
+  )
+
+const tooLarge = (param: string) =>
+  new GatewayError(
+    'upstream_invalid_request',
+    `"${param}" is too large: the sandbox draws over at most ${MOST_PIXELS} pixels, of all images and the mask together.`,
+    { param, upstream_status: 400 },
+  )
 
 function frameOf({ size = 'auto', output_format = 'png', output_compression, background }: ImageOrder) {
   const [width = 0, height = 0] = (size === 'auto' ? AUTO : size).split('x').map(Number)
@@ -123,7 +165,8 @@ function frameOf({ size = 'auto', output_format = 'png', output_compression, bac
 function usageOf(plans: ImagePlan[], { prompt }: ImageOrder): ImageUsage {
   const pixels = plans.reduce((sum, { width, height }) => sum + width * height, 0)
   const text_tokens = countTokens(prompt)
-  const image_tokens = plans[0]?.source ? Math.ceil((plans[0].source.length * 8) / PIXELS_A_TOKEN) : 0
+  const bytes = plans[0]?.sources.reduce((sum, source) => sum + source.length, 0) ?? 0
+  const image_tokens = Math.ceil((bytes * 8) / PIXELS_A_TOKEN)
   const input_tokens = text_tokens + image_tokens
   const output_tokens = Math.ceil(pixels / PIXELS_A_TOKEN)
   const input_tokens_details = { text_tokens, image_tokens }

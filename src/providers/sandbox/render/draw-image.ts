@@ -16,8 +16,8 @@ export type ImagePlan = {
   is_transparent: boolean
   /** In its corner. */
   note: string
-  /** What is changed: drawn beneath; the mask's transparent places are drawn anew. */
-  source?: Uint8Array
+  /** What is changed: drawn beneath, side by side; the mask's transparent places are drawn anew. */
+  sources: Uint8Array[]
   mask?: Uint8Array
   /** How far it is, 0 to 1: the picture of a half-made image is blurred. Default 1. */
   share?: number
@@ -41,9 +41,9 @@ export async function drawImage(plan: ImagePlan): Promise<Uint8Array> {
   const context = canvas.getContext('2d')
   const still = { ...plan, text }
   const look = { note: plan.note, ground: !plan.is_transparent }
-  if (plan.source === undefined) drawStill({ context, fontOf }, still, look)
+  if (plan.sources.length === 0) drawStill({ context, fontOf }, still, look)
   else {
-    await drawSource(context, plan, load)
+    await drawSources(context, plan, load)
     const layer = create(plan.width, plan.height)
     drawStill({ context: layer.getContext('2d'), fontOf }, still, { ...look, ground: plan.mask !== undefined })
     if (plan.mask !== undefined) await cutByMask(layer, plan.mask, load)
@@ -54,12 +54,20 @@ export async function drawImage(plan: ImagePlan): Promise<Uint8Array> {
   return plan.format === 'jpeg' ? finished.encode('jpeg', plan.quality) : finished.encode('webp', plan.quality)
 }
 
-/** Covers the whole canvas, as much of it as its ratio allows. */
-async function drawSource(context: SKRSContext2D, plan: ImagePlan, load: Studio['load']): Promise<void> {
-  const image = await load(Buffer.from(plan.source ?? []))
-  const scale = Math.max(plan.width / image.width, plan.height / image.height)
-  const [width, height] = [image.width * scale, image.height * scale]
-  context.drawImage(image, (plan.width - width) / 2, (plan.height - height) / 2, width, height)
+/** Each covers a column of the canvas, with as much of it as its ratio allows. */
+async function drawSources(context: SKRSContext2D, plan: ImagePlan, load: Studio['load']): Promise<void> {
+  const column = plan.width / plan.sources.length
+  for (const [at, source] of plan.sources.entries()) {
+    const image = await load(Buffer.from(source))
+    const scale = Math.max(column / image.width, plan.height / image.height)
+    const [width, height] = [image.width * scale, image.height * scale]
+    context.save()
+    context.beginPath()
+    context.rect(at * column, 0, column, plan.height)
+    context.clip()
+    context.drawImage(image, at * column + (column - width) / 2, (plan.height - height) / 2, width, height)
+    context.restore()
+  }
 }
 
 /** Of the layer stays what is transparent in the mask. */
