@@ -28,7 +28,7 @@ const head = { id: 'chatcmpl-ours', created: 1_800_000_000, model: 'house/model'
 const broken = () => new GatewayError('bad_upstream_response', 'The stream of the benchmark was not understood.')
 const faults: Faults = { inAnswer: broken, notUnderstood: broken, cut: broken }
 const request: ChatRequest = { model: head.model, messages: [{ role: 'user', content: 'Hello' }], stream: true }
-const context = { signal: new AbortController().signal } as Context
+const context = { signal: new AbortController().signal, caller: {} } as Context
 const newMeter = (): Meter =>
   createMeter({ request, tokenizer: { count: async () => [0], close() {} }, note: {}, record() {} })
 
@@ -78,7 +78,8 @@ const LANES = {
     if (!sent) throw new Error('The dialect has no relay lane.')
     const call = { model: 'bench-model', request, request_id: 'req' }
     const teller = { head, writer: dialect.writer(head, request, 'req') }
-    return relayStream({ lane, sent, call, teller, meter, context })
+    const target = { provider: { id: 'bench', kind: 'chatcompat' }, model: call.model }
+    return relayStream({ target, lane, sent, call, teller, meter, context })
   },
   translated({ dialect, read }: Case, reads: Uint8Array[], meter: Meter): Promise<Speech> {
     return translated(read(answerOf(reads)), dialect.writer(head, request, 'req'), meter)

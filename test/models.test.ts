@@ -57,6 +57,43 @@ describe('the list', () => {
     expect(foreign.status).toBe(403)
   })
 
+  test('holds only the families that the presented token may use, in the shape of each client', async () => {
+    const own = await startGateway({
+      sandbox: false,
+      providers: { a: provider },
+      models: {
+        'a/chat': {},
+        'a/embed': { families: ['embeddings'] },
+        'a/both': { families: ['chatcompat', 'embeddings'] },
+      },
+    })
+    const issue = async (families: ('embeddings' | 'rerank')[]) =>
+      (await own.gateway.tokens.issue({ name: families.join(), families })).secret
+    const embeds = await issue(['embeddings'])
+    const reranks = await issue(['rerank'])
+    const list = async (path: string, headers: Record<string, string>) =>
+      await (await own.call(path, { headers })).json()
+    for (const [secret, ids] of [
+      [embeds, ['a/both', 'a/embed']],
+      [reranks, []],
+    ] as const) {
+      const headers = { authorization: `Bearer ${secret}` }
+      const { data } = await list('/v1/models', headers)
+      expect(data.map((one: Model) => one.id)).toEqual(ids)
+      expect(data.flatMap((one: Model) => one.supported_endpoint_types)).toEqual(ids.map(() => 'embeddings'))
+      const messages = await list('/v1/models', { ...headers, 'anthropic-version': '2023-06-01' })
+      expect(messages.data.map((one: { id: string }) => one.id)).toEqual(ids)
+      const contents = await list('/v1beta/models', { authorization: '', 'x-goog-api-key': secret })
+      expect(contents.models.map((one: { name: string }) => one.name)).toEqual(ids.map((id) => `models/${id}`))
+      for (const of of [{}, { 'anthropic-version': '2023-06-01' }, { authorization: '', 'x-goog-api-key': secret }]) {
+        const { status } = await own.call('/v1/models/a/chat', { headers: { ...headers, ...of } })
+        expect(status).toBe(403)
+      }
+      expect((await own.call('/v1/models/a/both', { headers })).status).toBe(ids.length > 0 ? 200 : 403)
+    }
+    await own[Symbol.asyncDispose]()
+  })
+
   test('answers HEAD with the headers alone, and takes a trailing slash', async () => {
     const head = await house.call('/v1/models', { method: 'HEAD' })
     expect([head.status, await head.text()]).toEqual([200, ''])

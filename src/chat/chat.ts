@@ -8,7 +8,7 @@ import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Meter } from './meter.ts'
-import { laneTo, relayStream, relayWhole, type Sent, targetsFor } from './relay.ts'
+import { assertAllowed, laneTo, relayStream, relayWhole, type Sent, targetsFor } from './relay.ts'
 import { type Speech, type Teller, translated, type Whole } from './speech.ts'
 
 /** A request on its way: the model chosen for it, who may answer, and what measures it. */
@@ -33,6 +33,7 @@ export function createChat({ catalogue, startMeter }: ChatParts): Chat {
       const { model, requested } = catalogue.require(request.model, family, context.caller)
       context.note.model = model.id
       const targets = targetsFor(model.targets, sent)
+      assertAllowed({ request, sent, targets }, context.caller)
       const asked = applyChatLimits(model, request)
       return { model, requested, request: asked, targets, sent, meter: startMeter(model, asked, context) }
     },
@@ -41,7 +42,7 @@ export function createChat({ catalogue, startMeter }: ChatParts): Chat {
       const { target, answer } = await firstToAnswer(targets, context.signal, async (target) => {
         const call = callFor(target, request, context)
         const lane = laneTo(target, sent)
-        if (lane && sent) return await relayWhole({ lane, sent, call, teller, meter, context })
+        if (lane && sent) return await relayWhole({ target, lane, sent, call, teller, meter, context })
         const answer = await chatOf(target).whole(call, context.signal)
         meter.countWhole(answer)
         return { write: (usage) => teller.writer.whole(answer, usage) } satisfies Whole
@@ -54,7 +55,7 @@ export function createChat({ catalogue, startMeter }: ChatParts): Chat {
       const { target, answer } = await firstToAnswer(targets, context.signal, (target) => {
         const call = callFor(target, request, context)
         const lane = laneTo(target, sent)
-        if (lane && sent) return relayStream({ lane, sent, call, teller, meter, context })
+        if (lane && sent) return relayStream({ target, lane, sent, call, teller, meter, context })
         return translated(chatOf(target).chunks(call, context.signal), teller.writer, meter)
       })
       context.note.target = nameOf(target)

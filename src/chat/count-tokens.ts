@@ -12,7 +12,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError, MODEL_REQUEST_ERRORS } from '../spec/error.ts'
 import type { ContentPart } from '../spec/message.ts'
 import type { Dialect, DialectRelay } from './dialects/dialect.ts'
-import { laneTo, type Sent, sentBy, targetsFor } from './relay.ts'
+import { assertAllowed, laneTo, passed, type Sent, sentBy, targetsFor } from './relay.ts'
 
 /** A picture of a megapixel, by the vendors' rules of thumb (a pixel in 750; 85 and 170 a tile). */
 const IMAGE_TOKENS = 1300
@@ -103,6 +103,7 @@ export function countTokensRoute(face: CountFace, { catalogue, tokenizer, settin
       const { model, requested } = catalogue.require(asked.model, face.family, context.caller)
       context.note.model = model.id
       const question = { request: { ...asked, model: model.id }, sent, targets: targetsFor(model.targets, sent) }
+      assertAllowed(question, context.caller)
       const tokens = (await askVendor(question, context)) ?? (await estimateTokens(question.request, tokenizer))
       return Response.json(face.write(tokens), { headers: lifecycleHeaders(requested, clock) })
     },
@@ -125,10 +126,11 @@ async function read({ parse, relay, family }: CountFace, body: unknown, context:
 }
 
 /** How to ask this target; undefined where it cannot be. */
-function counterOf(target: Target, { request, sent }: Question, { request_id, signal }: Context) {
+function counterOf(target: Target, { request, sent }: Question, context: Context) {
+  const { request_id, signal } = context
   const call = { model: target.model, request, request_id }
   const lane = laneTo(target, sent)
-  if (lane?.count && sent) return () => lane.count?.({ ...call, body: sent.body, headers: sent.headers }, signal)
+  if (lane?.count && sent) return () => lane.count?.(passed(target, sent, call, context), signal)
   const { chat } = target.provider
   // An outline is not what the vendor would read.
   return chat?.countTokens && !sent?.refusal ? () => chat.countTokens?.(call, signal) : undefined

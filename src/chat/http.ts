@@ -8,6 +8,7 @@ import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
+import { FieldNotAllowed } from '../providers/allowed/allowed.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import { type ErrorCode, GatewayError, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
 import type { Asked, Chat } from './chat.ts'
@@ -46,7 +47,9 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
   }
   /** What the house says of a field is said of the client's. */
   const told = (thrown: unknown, request: ChatRequest): unknown =>
-    thrown instanceof GatewayError && dialect.inClientWords ? dialect.inClientWords(thrown, request) : thrown
+    thrown instanceof GatewayError && !(thrown instanceof FieldNotAllowed) && dialect.inClientWords
+      ? dialect.inClientWords(thrown, request)
+      : thrown
 
   async function whole(asking: Asking, context: Context): Promise<Response> {
     const { asked } = asking

@@ -49,12 +49,13 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
     }),
   }
   const speech = await relayStream({
+    target: { provider: { id: 'v', kind: 'messages-compat' }, model: 'm' },
     lane: { dialect: 'messages-compat', send: async () => answer } as unknown as RelayProvider,
     sent: { family: 'messages-compat', relay, body: {}, headers: {} },
     call: { model: 'm', request: { model: 'v/m', messages: [] }, request_id: 'req_1' },
     teller: {} as Teller,
     meter,
-    context: { signal: new AbortController().signal } as Context,
+    context: { signal: new AbortController().signal, caller: {} } as Context,
   })
   let text = ''
   let code: unknown

@@ -1,9 +1,12 @@
 /** The relay lane: where client and vendor speak the same dialect, what the vendor says passes as bytes. */
 import type { Context } from '../http/context.ts'
 import type { Target } from '../models/catalogue.ts'
-import type { ChatCall, RelayAnswer, RelayProvider } from '../providers/provider.ts'
+import { allowedHeaders, assertBody, assertOptions } from '../providers/allowed/allowed.ts'
+import type { ChatCall, RelayAnswer, RelayCall, RelayProvider } from '../providers/provider.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
+import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
+import type { Caller } from '../spec/token.ts'
 import type { DialectRelay, RelayStep, RelayStream } from './dialects/dialect.ts'
 import type { Meter } from './meter.ts'
 import { begun, type Speech, type Teller, translated, type Whole } from './speech.ts'
@@ -56,10 +59,47 @@ export function targetsFor(targets: Target[], sent: Sent | undefined): Target[] 
   return able
 }
 
-type Relaying = { lane: RelayProvider; sent: Sent; call: ChatCall; teller: Teller; meter: Meter; context: Context }
+/** Throws for what of a request the caller may not send to one of the targets; before anything is sent. */
+export function assertAllowed(
+  { request, sent, targets }: { request: ChatRequest; sent: Sent | undefined; targets: Target[] },
+  caller: Caller,
+): void {
+  for (const target of targets) {
+    const { provider } = target
+    const lane = laneTo(target, sent)
+    if (lane && sent && lane.dialect !== 'chatcompat') {
+      assertBody(sent.body, lane.dialect, provider, caller)
+      continue
+    }
+    assertBody(request, 'chatcompat', provider, caller)
+    assertOptions(request.provider_options, provider, caller)
+  }
+}
 
-export async function relayWhole({ lane, sent, call, teller, context, meter }: Relaying): Promise<Whole> {
-  const answer = await lane.send({ ...call, body: sent.body, headers: sent.headers }, false, context.signal)
+/** The client's request as this target gets it. */
+export const passed = (
+  { provider }: Target,
+  { body, headers }: Sent,
+  call: ChatCall,
+  { caller }: Context,
+): RelayCall => ({
+  ...call,
+  body,
+  headers: allowedHeaders(headers, provider, caller),
+})
+
+type Relaying = {
+  target: Target
+  lane: RelayProvider
+  sent: Sent
+  call: ChatCall
+  teller: Teller
+  meter: Meter
+  context: Context
+}
+
+export async function relayWhole({ target, lane, sent, call, teller, context, meter }: Relaying): Promise<Whole> {
+  const answer = await lane.send(passed(target, sent, call, context), false, context.signal)
   if (!isBytes(answer)) throw new GatewayError('internal_error', 'A whole answer came in chunks.')
   const parts = { ...teller, request: call.request, faults: answer.faults }
   const read = sent.relay.whole(await answer.text(), parts)
@@ -68,8 +108,8 @@ export async function relayWhole({ lane, sent, call, teller, context, meter }: R
 }
 
 /** Resolves with the vendor's first words. */
-export async function relayStream({ lane, sent, call, teller, context, meter }: Relaying): Promise<Speech> {
-  const answer = await lane.send({ ...call, body: sent.body, headers: sent.headers }, true, context.signal)
+export async function relayStream({ target, lane, sent, call, teller, context, meter }: Relaying): Promise<Speech> {
+  const answer = await lane.send(passed(target, sent, call, context), true, context.signal)
   if (!isBytes(answer)) return await translated(answer, teller.writer, meter)
   const stream = sent.relay.stream({ ...teller, request: call.request, faults: answer.faults })
   return await begun({ batches: passing(answer, stream, meter), tellsUsage: stream.tellsUsage, end: stream.end })

@@ -167,7 +167,8 @@ const outputOf = ({ response: { output } }: StoredResponse): JsonObject[] =>
   Array.isArray(output) ? output.filter(isItem) : []
 const saidIn = (turn: StoredResponse): JsonObject[] => [...turn.input, ...outputOf(turn)]
 
-const kindOf = ({ type = 'message' }: InputItem): string => (type in ITEM_KINDS ? ITEM_KINDS[type as Kind] : 'msg')
+const kindOf = ({ type = 'message' }: InputItem): string =>
+  Object.hasOwn(ITEM_KINDS, type) ? ITEM_KINDS[type as Kind] : 'msg'
 type Kind = keyof typeof ITEM_KINDS
 
 const notFound = (response_id: string) =>

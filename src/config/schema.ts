@@ -94,6 +94,22 @@ export type ProviderKind = (typeof PROVIDER_KINDS)[number]
 
 export const OUTPUT_MODES = ['copy', 'passthrough'] as const
 
+export const Passthrough = Type.Object(
+  {
+    applies_to: optional(
+      Type.Enum(['limited_tokens', 'all_tokens'], {
+        description: 'Whose requests may hold only what is known to reach no other model. Default limited_tokens.',
+      }),
+    ),
+    allow: optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        description: 'Fields, tool types and header values to let through besides, e.g. tools.image_generation',
+      }),
+    ),
+  },
+  { ...closed, description: 'What tokens that are limited to some models or families may send on to the vendor.' },
+)
+
 export const ProviderConfig = Type.Object(
   {
     kind: optional(Type.Enum([...PROVIDER_KINDS], { description: 'How it is spoken to. Default chatcompat.' })),
@@ -133,6 +149,7 @@ export const ProviderConfig = Type.Object(
         description: "copy finished files, or pass the vendor's links through. Default copy.",
       }),
     ),
+    passthrough: optional(Passthrough),
     private_addresses: optional(
       Type.Boolean({ description: 'Files may be fetched from private and loopback addresses. Default false.' }),
     ),

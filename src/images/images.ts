@@ -4,6 +4,7 @@ import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import type { Catalogue, CatalogueModel, Chosen, Target } from '../models/catalogue.ts'
 import { applyImageLimits } from '../models/image-limits.ts'
 import { firstToMake } from '../models/targets.ts'
+import { assertOrder } from '../providers/allowed/allowed.ts'
 import type { ImageCall, ImageEvent, ImageProvider, MadeImage } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageRequest, ImageUsage } from '../spec/image-request.ts'
@@ -110,6 +111,7 @@ export function createImages({ catalogue, fetchImage, record }: ImagesParts): Im
     ask(request, operation, context) {
       const { model, requested } = catalogue.require(request.model, 'image-generation', context.caller)
       context.note.model = model.id
+      for (const { provider } of model.targets) assertOrder(request, provider, context.caller)
       const order = applyImageLimits(model, request, operation)
       return { model, requested, order, given: request.response_format ?? model.images.response_format ?? 'b64_json' }
     },

@@ -24,7 +24,9 @@ export function parseImageRequest(posted: Posted): ImageRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }
-  const known = Object.entries(body).filter(([name, value]) => value !== null && name in ImageRequest.properties)
+  const known = Object.entries(body).filter(
+    ([name, value]) => value !== null && Object.hasOwn(ImageRequest.properties, name),
+  )
   const fields: unknown = Object.fromEntries(known)
   if (!check.Check(fields)) throw refusalOf(diagnose(ImageRequest, fields))
   checkCompanions(fields)

@@ -92,6 +92,24 @@ describe('finding a model', () => {
     expect(catalogue.find('m', callerOf('p/*')).id).toBe('p/m')
   })
 
+  test('shows the families that the token may use, and no model without one', () => {
+    const chats = ['chatcompat', 'chatcompat-response', 'messages-compat', 'contentgen-compat'] as const
+    const mine = catalogueOf({
+      'p/all': { families: [...chats] },
+      'p/one': { families: ['messages-compat'] },
+      'p/none': { provider: mute },
+    })
+    const caller: Caller = { ...anyone, mayUseFamily: (family) => family === 'chatcompat' }
+    const listed = mine.list(caller).map(({ id, supported_endpoint_types }) => [id, supported_endpoint_types])
+    expect(listed).toEqual([
+      ['p/all', ['chatcompat']],
+      ['p/none', []],
+    ])
+    expect(mine.find('p/all', caller).supported_endpoint_types).toEqual(['chatcompat'])
+    expect(codeOf(() => mine.find('p/one', caller))).toBe('model_not_allowed')
+    expect(mine.list(anyone).find(({ id }) => id === 'p/all')?.supported_endpoint_types).toEqual([...chats])
+  })
+
   test('what the token may not use is refused as such, what is not there as not found', () => {
     expect(codeOf(() => catalogue.find('p/m', callerOf('q/*')))).toBe('model_not_allowed')
     expect(codeOf(() => catalogue.find('only', callerOf('p/*')))).toBe('model_not_allowed')

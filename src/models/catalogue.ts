@@ -44,7 +44,7 @@ export type CatalogueModel = Life & {
 export type Chosen = { model: CatalogueModel; requested: CatalogueModel }
 
 export type Catalogue = {
-  /** The models that the caller may use, by id. */
+  /** The models that the caller may use, by id, each with the families that it may use. */
   list(caller: Caller): Model[]
   /** One model by its id or by the part after the provider's prefix. Throws model_not_found, ambiguous_model. */
   find(name: string, caller: Caller): Model
@@ -121,7 +121,7 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
       })
     }
     if (fitting.length > 0) {
-      throw new GatewayError('model_not_allowed', `This token may not use the model "${name}".`, { param: 'model' })
+      throw notAllowed(name)
     }
     throw new GatewayError(
       'model_not_found',
@@ -144,10 +144,14 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
   return {
     list: (caller) =>
       [...byId.values()]
-        .filter((model) => caller.mayUseModel(model.id))
+        .filter((model) => caller.mayUseModel(model.id) && isUsable(model, caller))
         .sort((a, b) => (a.id < b.id ? -1 : 1))
-        .map((model) => publicModel(model, unixSeconds(clock))),
-    find: (name, caller) => publicModel(resolve(name, caller), unixSeconds(clock)),
+        .map((model) => publicModel(model, caller, unixSeconds(clock))),
+    find(name, caller) {
+      const model = resolve(name, caller)
+      if (isUsable(model, caller)) return publicModel(model, caller, unixSeconds(clock))
+      throw notAllowed(name)
+    },
     sizesOf(id) {
       const model = byId.get(id)
       return { context_tokens: model?.context_tokens, max_tokens: model?.limits.max_tokens?.maximum }
@@ -176,13 +180,23 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
   }
 }
 
-function publicModel(model: CatalogueModel, now: number): Model {
+const notAllowed = (name: string) =>
+  new GatewayError('model_not_allowed', `This token may not use the model "${name}".`, { param: 'model' })
+
+const familiesFor = ({ families }: CatalogueModel, caller: Caller): EndpointFamily[] =>
+  families.filter((family) => caller.mayUseFamily(family))
+
+/** Whether the caller may use one of its families; one that nobody can use is shown as it is. */
+const isUsable = (model: CatalogueModel, caller: Caller): boolean =>
+  model.families.length === 0 || familiesFor(model, caller).length > 0
+
+function publicModel(model: CatalogueModel, caller: Caller, now: number): Model {
   const shown: Model = {
     id: model.id,
     object: 'model',
     created: model.created,
     owned_by: ownerOf(model.id),
-    supported_endpoint_types: model.families,
+    supported_endpoint_types: familiesFor(model, caller),
     status: statusAt(model, now),
   }
   if (model.deprecated_at !== undefined) shown.deprecated_at = model.deprecated_at

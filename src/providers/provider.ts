@@ -205,6 +205,9 @@ export type RelayProvider = {
   count?(call: RelayCall, signal: AbortSignal): Promise<number>
 }
 
+/** Whose requests have to keep to the lists in `allowed/`, and what the operator allows besides. */
+export type PassthroughRules = { applies_to: 'limited_tokens' | 'all_tokens'; allow: readonly string[] }
+
 export type Provider = {
   /** The operator's name for it: the key in the configuration. */
   id: string
@@ -217,6 +220,8 @@ export type Provider = {
   images?: ImageProvider
   /** Absent where the operator wants every answer translated. */
   relay?: RelayProvider
+  /** What limited tokens may send beyond the lists; absent: nothing. */
+  passthrough?: PassthroughRules
   /** The models that the vendor itself says it has; for discovery. Rejects with GatewayError. */
   listModels?(signal: AbortSignal): Promise<DiscoveredModel[]>
   /** Frees what the provider holds (connections, timers). */

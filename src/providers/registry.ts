@@ -71,7 +71,9 @@ export function createProvider(parts: ProviderParts): Provider {
   const provider = create(kind, parts)
   const whole =
     preset && kind === (preset.kind ?? 'chatcompat') ? { ...provider, ...borrowed(preset, parts) } : provider
-  return whole.images || !whole.listModels ? whole : { ...whole, listModels: withoutImages(whole.listModels) }
+  const { applies_to = 'limited_tokens', allow = [] } = parts.config.passthrough ?? {}
+  const ruled = { ...whole, passthrough: { applies_to, allow } }
+  return ruled.images || !ruled.listModels ? ruled : { ...ruled, listModels: withoutImages(ruled.listModels) }
 }
 
 type ListModels = NonNullable<Provider['listModels']>

@@ -22,6 +22,8 @@ export type Token = Type.Static<typeof Token>
 /** The caller of a request, as far as rooms need to know. */
 export type Caller = {
   token_id: string
+  /** Not all models, or not all families. */
+  is_limited?: boolean
   mayUseModel(id: string): boolean
   mayUseFamily(family: EndpointFamily): boolean
 }

@@ -2,6 +2,7 @@
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import type { Catalogue, Chosen } from '../models/catalogue.ts'
+import { assertOrder } from '../providers/allowed/allowed.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject, Task } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
@@ -38,6 +39,7 @@ export async function submit(parts: SubmitParts, order: Order): Promise<Submitte
   if (earlier) return { task: earlier, replayed: true }
   const chosen = parts.catalogue.require(order.request.model, order.family, order.caller)
   const { model } = chosen
+  for (const { provider } of model.targets) assertOrder(order.request, provider, order.caller)
   const kind = kindOf(order.family)
   const wanted = kind.applyLimits(model, order.request)
   const callback = callbackOf(order.request)

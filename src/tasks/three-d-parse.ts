@@ -16,7 +16,9 @@ export function parseThreeD(posted: Posted): ThreeDRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }
-  const known = Object.entries(body).filter(([name, value]) => value !== null && name in ThreeDRequest.properties)
+  const known = Object.entries(body).filter(
+    ([name, value]) => value !== null && Object.hasOwn(ThreeDRequest.properties, name),
+  )
   const fields: unknown = Object.fromEntries(known)
   if (check.Check(fields)) return fields
   throw refusalOf(diagnose(ThreeDRequest, fields))

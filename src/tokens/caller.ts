@@ -10,6 +10,7 @@ export function callerOf({ token_id, models, families }: Token): Caller {
   const allowed = families && new Set<EndpointFamily>(families)
   return {
     token_id,
+    is_limited: families !== null || !models.includes('*'),
     mayUseModel: models.includes('*')
       ? () => true
       : rememberAnswers((id) => models.some((glob) => matchesGlob(glob, id))),

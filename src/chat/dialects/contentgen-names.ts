@@ -1,4 +1,5 @@
 /** A client's body with one spelling of everything: `system_instruction` is `systemInstruction`, and `null` is absent. */
+import { camelCase } from '../../kit/camel-case.ts'
 import { GatewayError } from '../../spec/error.ts'
 
 /** A body holds contents, they parts, they what is in them; schemas go deeper than anybody writes by hand. */
@@ -65,6 +66,3 @@ function tidyList(list: unknown[], depth: number): unknown[] {
 
 const isAlone = (value: unknown): boolean =>
   typeof value === 'string' || (typeof value === 'object' && value !== null && !Array.isArray(value))
-
-export const camelCase = (name: string): string =>
-  name.includes('_') ? name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) : name

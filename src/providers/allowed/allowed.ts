@@ -1,0 +1,117 @@
+/** What a token that is limited to some models or families may send to a vendor beyond what the gateway itself says. */
+import { type AllowList, all, type ObjectShape, type Outside, outsideOf } from '../../kit/allow-list.ts'
+import { camelCase } from '../../kit/camel-case.ts'
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Caller } from '../../spec/token.ts'
+import type { Dialect, PassthroughRules, Provider } from '../provider.ts'
+import { ANY_MEDIUM } from './any-file.ts'
+import { CHAT_COMPLETIONS } from './chat-completions.ts'
+import { CONTENTGEN } from './contentgen.ts'
+import { EXTRAS } from './extras.ts'
+import { BETAS, MESSAGES } from './messages.ts'
+import { CHAT_OPTIONS } from './options.ts'
+import { RESPONSES } from './responses.ts'
+
+const DEFAULT_RULES: PassthroughRules = { applies_to: 'limited_tokens', allow: [] }
+
+type Vendor = Pick<Provider, 'id' | 'kind' | 'passthrough'>
+
+/** The rules for what this caller sends to this vendor; undefined where there are none. */
+function rulesFor({ kind, passthrough = DEFAULT_RULES }: Vendor, caller: Caller): PassthroughRules | undefined {
+  // The sandbox sends nothing anywhere.
+  if (kind === 'sandbox') return undefined
+  return caller.is_limited || passthrough.applies_to === 'all_tokens' ? passthrough : undefined
+}
+
+const BODIES: Record<Dialect, Omit<AllowList, 'besides'>> = {
+  chatcompat: { shape: CHAT_COMPLETIONS },
+  'messages-compat': { shape: MESSAGES },
+  'chatcompat-response': { shape: RESPONSES },
+  'contentgen-compat': { shape: CONTENTGEN, spelling: camelCase },
+}
+
+/** Throws `unsupported_parameter` for what of a body is not on the list of its dialect. */
+export function assertBody(body: unknown, dialect: Dialect, vendor: Vendor, caller: Caller): void {
+  const rules = rulesFor(vendor, caller)
+  const outside = rules && outsideOf(body, { ...BODIES[dialect], besides: rules.allow })
+  if (!outside) return
+  const error = notAllowed(outside, vendor)
+  throw dialect === 'chatcompat' ? error : new FieldNotAllowed(error.code, error.message, error.detail)
+}
+
+/** The same for `provider_options` of a chat request. */
+export function assertOptions(options: unknown, vendor: Vendor, caller: Caller): void {
+  const rules = rulesFor(vendor, caller)
+  if (!rules || !isRecord(options)) return
+  const { 'responses-compat': own, ...others } = options
+  const at = 'provider_options'
+  throwIf(outsideOf(own, { shape: RESPONSES, besides: rules.allow }, `${at}.responses-compat`), vendor)
+  throwIf(outsideOf(others, { shape: CHAT_OPTIONS, besides: rules.allow, spelling: spelled }, at), vendor)
+}
+
+/** The same for an image, a video or a 3D order: its `metadata`, and where its media are. */
+export function assertOrder({ metadata, ...order }: JsonRecord, vendor: Vendor, caller: Caller): void {
+  const rules = rulesFor(vendor, caller)
+  if (!rules) return
+  throwIf(outsideOf(metadata, { shape: EXTRAS, besides: rules.allow, spelling: spelled }, 'metadata'), vendor)
+  throwIf(outsideOf(order, { shape: ORDER_MEDIA, besides: rules.allow }), vendor)
+}
+
+const ORDER_MEDIA: ObjectShape = {
+  members: all(ANY_MEDIUM, 'image', 'images', 'last_image', 'video', 'mask'),
+  others: 'data',
+}
+
+/** Kinds have a name of their own, the members of their options two spellings. */
+const spelled = camelCase
+
+/** Headers in which a client asks its vendor for what is not in the body: what is not on a list is left out. */
+export function allowedHeaders(
+  headers: Record<string, string>,
+  vendor: Vendor,
+  caller: Caller,
+): Record<string, string> {
+  const rules = rulesFor(vendor, caller)
+  if (!rules) return headers
+  const allowed: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    const kept = value
+      .split(',')
+      .map((one) => one.trim())
+      .filter((one) => HEADERS[name]?.(one) || rules.allow.includes(`headers.${name}.${one}`))
+    if (kept.length > 0) allowed[name] = kept.join(',')
+  }
+  return allowed
+}
+
+const BETA = /^([a-z0-9-]+?)-?(\d{4}-\d{2}-\d{2}|\d{8})$/ // `context-1m-2025-08-07`, `claude-code-20250219`
+const HEADERS: Record<string, (value: string) => boolean> = {
+  'anthropic-version': (value) => /^\d{4}-\d{2}-\d{2}$/.test(value),
+  'anthropic-beta': (value) => BETAS.includes(BETA.exec(value)?.[1] ?? ''),
+  'openai-beta': (value) => /^(responses=(v1|experimental)|assistants=v[12])$/.test(value),
+}
+
+/** So many of the names that are allowed are told. */
+const MOST_TOLD = 40
+const MOST_OF_A_NAME = 300
+
+function throwIf(outside: Outside | undefined, vendor: Vendor): void {
+  if (outside) throw notAllowed(outside, vendor)
+}
+
+function notAllowed({ path, entry, type, allowed }: Outside, { id }: Vendor): GatewayError {
+  const param = path.slice(0, MOST_OF_A_NAME)
+  const told = allowed.slice(0, MOST_TOLD).join(', ')
+  const right = allowed.length === 0 ? '' : ` Allowed here: ${told}${allowed.length > MOST_TOLD ? ', and more' : ''}.`
+  return new GatewayError(
+    'unsupported_parameter',
+    `"${param}"${type === undefined ? '' : ` is "${type}", which`} is not allowed for a token that is limited to some ` +
+      `models or families: it is not known to reach no other model of the provider "${id}". Leave it out.${right} ` +
+      `The operator can allow it: providers.${id}.passthrough.allow, "${entry.slice(0, MOST_OF_A_NAME)}".`,
+    { param, taken: 'no' },
+  )
+}
+
+/** Its `param` is in the client's own words. */
+export class FieldNotAllowed extends GatewayError {}

@@ -1,0 +1,111 @@
+/**
+ * What of a contentgen request reaches no other model and nothing of the operator's account. Source: the types of
+ * `@google/genai` 3.1.0, `dist/genai.d.ts`. Names are in camel case; the other spelling of them is the same. Not on the
+ * list: `routingConfig`, `modelSelectionConfig` and `retrieval`, which name models; `cachedContent`, `fileSearch`, voices
+ * of the account and templates, which name things of the operator's account.
+ */
+
+import { all, type ObjectShape, plain } from '../../kit/allow-list.ts'
+import { ANY_FILE } from './any-file.ts'
+
+const blob = plain('data', 'mimeType', 'displayName')
+const file: ObjectShape = { members: { ...all('value', 'mimeType', 'displayName'), fileUri: ANY_FILE } }
+
+const part: ObjectShape = {
+  members: {
+    ...all('value', 'text', 'thought', 'thoughtSignature'),
+    inlineData: blob,
+    fileData: file,
+    functionCall: {
+      members: { ...all('value', 'id', 'name', 'willContinue'), args: 'data', partialArgs: 'data' },
+    },
+    functionResponse: {
+      members: {
+        ...all('value', 'id', 'name', 'willContinue', 'scheduling'),
+        response: 'data',
+        parts: { members: { inlineData: blob, fileData: file } },
+      },
+    },
+    toolCall: { members: { ...all('value', 'id', 'toolType'), args: 'data' } },
+    toolResponse: { members: { ...all('value', 'id', 'toolType'), response: 'data' } },
+    executableCode: plain('id', 'code', 'language'),
+    codeExecutionResult: plain('id', 'outcome', 'output'),
+    videoMetadata: plain('startOffset', 'endOffset', 'fps'),
+    mediaResolution: plain('level', 'numTokens'),
+    partMetadata: 'data',
+  },
+}
+const content: ObjectShape = { members: { role: 'value', parts: part } }
+
+const voice: ObjectShape = { members: { prebuiltVoiceConfig: plain('voiceName') } }
+const speech: ObjectShape = {
+  members: {
+    languageCode: 'value',
+    voiceConfig: voice,
+    multiSpeakerVoiceConfig: {
+      members: { speakerVoiceConfigs: { members: { speaker: 'value', voiceConfig: voice } } },
+    },
+  },
+}
+
+const generation: ObjectShape = {
+  members: {
+    ...all('value', 'temperature', 'topP', 'topK', 'candidateCount', 'maxOutputTokens', 'stopSequences', 'seed'),
+    ...all('value', 'presencePenalty', 'frequencyPenalty', 'responseLogprobs', 'logprobs', 'responseMimeType'),
+    ...all('value', 'responseModalities', 'mediaResolution', 'audioTimestamp', 'enableEnhancedCivicAnswers'),
+    ...all('value', 'enableAffectiveDialog'),
+    ...all('data', 'responseSchema', 'responseJsonSchema'),
+    thinkingConfig: plain('includeThoughts', 'thinkingBudget', 'thinkingLevel'),
+    speechConfig: speech,
+    imageConfig: plain(
+      ...['aspectRatio', 'imageSize', 'personGeneration', 'outputMimeType', 'outputCompressionQuality'],
+      'prominentPeople',
+    ),
+    translationConfig: plain('echoTargetLanguage', 'targetLanguageCode'),
+  },
+}
+
+const search = plain('blockingConfidence', 'excludeDomains')
+const tool: ObjectShape = {
+  members: {
+    functionDeclarations: {
+      members: {
+        ...all('value', 'name', 'description', 'behavior'),
+        ...all('data', 'parameters', 'parametersJsonSchema', 'response', 'responseJsonSchema'),
+      },
+    },
+    googleSearch: {
+      members: {
+        ...all('value', 'blockingConfidence', 'excludeDomains'),
+        searchTypes: { others: { members: {} } },
+        timeRangeFilter: plain('startTime', 'endTime'),
+      },
+    },
+    googleSearchRetrieval: { members: { dynamicRetrievalConfig: plain('mode', 'dynamicThreshold') } },
+    enterpriseWebSearch: search,
+    googleMaps: plain('enableWidget'),
+    codeExecution: { members: {} },
+    urlContext: { members: {} },
+    computerUse: plain('environment', 'excludedPredefinedFunctions', 'enablePromptInjectionDetection'),
+  },
+}
+
+export const CONTENTGEN: ObjectShape = {
+  members: {
+    contents: content,
+    systemInstruction: content,
+    generationConfig: generation,
+    tools: tool,
+    toolConfig: {
+      members: {
+        includeServerSideToolInvocations: 'value',
+        functionCallingConfig: plain('mode', 'allowedFunctionNames', 'streamFunctionCallArguments'),
+        retrievalConfig: { members: { languageCode: 'value', latLng: plain('latitude', 'longitude') } },
+      },
+    },
+    safetySettings: plain('category', 'method', 'threshold'),
+    labels: { others: 'value' },
+    serviceTier: 'value',
+    store: 'value',
+  },
+}
