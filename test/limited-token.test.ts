@@ -577,6 +577,8 @@ describe('a forbidden name at any place of a body', () => {
     const text = JSON.stringify(body)
     expect((await post(path, text)).status).toBeLessThan(300)
     const holders = objectsIn(JSON.parse(text)).length
+    // An order holds no data of the client's.
+    const isOrder = /video|image/.test(path)
     const value = fc.constantFrom<unknown>(BIG, [BIG], { id: BIG }, { model: BIG }, [{ name: BIG }], [[BIG]])
     await fc.assert(
       fc.asyncProperty(
@@ -598,7 +600,7 @@ describe('a forbidden name at any place of a body', () => {
           for (const request of vendor.requests) {
             expect(request.path).not.toContain(BIG)
             const places = request.body.startsWith('{') ? placesOf(BIG, request.json()) : []
-            expect(places.filter((place) => !DATA.test(place))).toEqual([])
+            expect(places.filter((place) => isOrder || !DATA.test(place))).toEqual([])
           }
         },
       ),

@@ -12,7 +12,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError, MODEL_REQUEST_ERRORS } from '../spec/error.ts'
 import type { ContentPart } from '../spec/message.ts'
 import type { Dialect, DialectRelay } from './dialects/dialect.ts'
-import { assertAllowed, laneTo, passed, type Sent, sentBy, targetsFor } from './relay.ts'
+import { assertAllowed, laneTo, passthroughCall, type Sent, sentBy, targetsFor } from './relay.ts'
 
 /** A picture of a megapixel, by the vendors' rules of thumb (a pixel in 750; 85 and 170 a tile). */
 const IMAGE_TOKENS = 1300
@@ -130,7 +130,7 @@ function counterOf(target: Target, { request, sent }: Question, context: Context
   const { request_id, signal } = context
   const call = { model: target.model, request, request_id }
   const lane = laneTo(target, sent)
-  if (lane?.count && sent) return () => lane.count?.(passed(target, sent, call, context), signal)
+  if (lane?.count && sent) return () => lane.count?.(passthroughCall(target, sent, call, context), signal)
   const { chat } = target.provider
   // An outline is not what the vendor would read.
   return chat?.countTokens && !sent?.refusal ? () => chat.countTokens?.(call, signal) : undefined

@@ -77,7 +77,7 @@ export function assertAllowed(
 }
 
 /** The client's request as this target gets it. */
-export const passed = (
+export const passthroughCall = (
   { provider }: Target,
   { body, headers }: Sent,
   call: ChatCall,
@@ -99,7 +99,7 @@ type Relaying = {
 }
 
 export async function relayWhole({ target, lane, sent, call, teller, context, meter }: Relaying): Promise<Whole> {
-  const answer = await lane.send(passed(target, sent, call, context), false, context.signal)
+  const answer = await lane.send(passthroughCall(target, sent, call, context), false, context.signal)
   if (!isBytes(answer)) throw new GatewayError('internal_error', 'A whole answer came in chunks.')
   const parts = { ...teller, request: call.request, faults: answer.faults }
   const read = sent.relay.whole(await answer.text(), parts)
@@ -109,7 +109,7 @@ export async function relayWhole({ target, lane, sent, call, teller, context, me
 
 /** Resolves with the vendor's first words. */
 export async function relayStream({ target, lane, sent, call, teller, context, meter }: Relaying): Promise<Speech> {
-  const answer = await lane.send(passed(target, sent, call, context), true, context.signal)
+  const answer = await lane.send(passthroughCall(target, sent, call, context), true, context.signal)
   if (!isBytes(answer)) return await translated(answer, teller.writer, meter)
   const stream = sent.relay.stream({ ...teller, request: call.request, faults: answer.faults })
   return await begun({ batches: passing(answer, stream, meter), tellsUsage: stream.tellsUsage, end: stream.end })

@@ -48,6 +48,7 @@ test.each<[object, string]>([
   [{ tools: { type: 'dated' } }, 'tools.type'],
   [{ tools: { type: 'dated_2025' } }, 'tools.type'],
   [{ tools: { type: ['plain'] } }, 'tools.type'],
+  [{ tools: { type: { toString: 1 } } }, 'tools.type'],
   [{ tools: { type: 'dated_20250101', schema: {} } }, 'tools.schema'],
   [{ tools: { type: 'plain', n: 1 } }, 'tools.n'],
   [{ url: 'gs:x' }, 'url'],
@@ -64,6 +65,11 @@ test('an entry of the operator allows a member, or a type, with all within', () 
   expect(outside(value)).toMatchObject({ entry: 'inner.c', allowed: ['b'] })
   expect(outside(value, { besides: ['inner.c'] })).toMatchObject({ entry: 'tools.other', type: 'other' })
   expect(outside(value, { besides: ['inner.c', 'tools.other'] })).toBeUndefined()
+})
+
+test('a type is repeated up to its hundredth character', () => {
+  expect(outside({ tools: { type: 'x'.repeat(100) } })?.type).toHaveLength(100)
+  expect(outside({ tools: { type: 'x'.repeat(101) } })?.type).toHaveLength(100)
 })
 
 test('names are compared in one spelling where readers take several', () => {

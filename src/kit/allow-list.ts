@@ -42,15 +42,17 @@ export type AllowList = {
   spelling?: (name: string) => string
 }
 
-/** Deeper than any request is; the stack has an end. */
+/** Deeper than any known request; bounds the recursion. */
 const MAX_DEPTH = 100
+/** So much of a type is worth repeating. */
+const MAX_TYPE_LENGTH = 100
 const DATE = /_(\d{8}|\d{4}_\d{2}_\d{2})$/ // `_20250124`, `_2025_03_11`
 
 /** The first part of a value that is not on the list; undefined where all of it is. `at`: where the value stands. */
 export function outsideOf(value: unknown, { shape: whole, besides = [], spelling }: AllowList, at = '') {
   const hasBesides = besides.length > 0
 
-  /** Places are put together on the way out of what is outside: nearly nothing is. `entry` is kept where it is asked for. */
+  /** The path is built only once something is found, and `entry` only where there are entries to compare it with. */
   function look(one: unknown, shape: Shape, entry: string, depth: number): Found | undefined {
     if (shape === 'data' || one === null || one === undefined) return undefined
     if (typeof shape === 'function') return look(one, shape(), entry, depth)
@@ -76,7 +78,7 @@ export function outsideOf(value: unknown, { shape: whole, besides = [], spelling
     const { members = NONE, others, types, by_type } = shape
     const type = typeOf(object.type, types)
     if (type === undefined) {
-      const named = String(object.type)
+      const named = typeof object.type === 'string' ? object.type : 'type'
       if (hasBesides && besides.includes(joined(entry, named))) return undefined
       return { places: ['type'], type: named, allowed: [...(types ?? [])] }
     }
@@ -95,20 +97,20 @@ export function outsideOf(value: unknown, { shape: whole, besides = [], spelling
   }
 
   const found = look(value, whole, at, 0)
-  return found && told(found, at)
+  return found && toOutside(found, at)
 }
 
-/** From the outside to the inside: names, and places in lists. */
+/** Member names and list indexes, outermost first. */
 type Found = { places: (string | number)[]; type?: string; allowed: string[] }
 
-function told({ places, type, allowed }: Found, at: string): Outside {
+function toOutside({ places, type, allowed }: Found, at: string): Outside {
   const path = places.reduce<string>(
     (before, place) => (typeof place === 'number' ? `${before}[${place}]` : joined(before, place)),
     at,
   )
   const names = places.filter((place) => typeof place === 'string')
   const entry = [...(type === undefined ? names : [...names.slice(0, -1), type])].reduce(joined, at)
-  return { path, entry, allowed, ...(type === undefined ? {} : { type }) }
+  return { path, entry, allowed, ...(type === undefined ? {} : { type: type.slice(0, MAX_TYPE_LENGTH) }) }
 }
 
 const joined = (before: string, name: string): string => (before === '' ? name : `${before}.${name}`)

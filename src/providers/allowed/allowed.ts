@@ -92,23 +92,24 @@ const HEADERS: Record<string, (value: string) => boolean> = {
   'openai-beta': (value) => /^(responses=(v1|experimental)|assistants=v[12])$/.test(value),
 }
 
-/** So many of the names that are allowed are told. */
-const MOST_TOLD = 40
-const MOST_OF_A_NAME = 300
+/** How many allowed names an error lists. */
+const MAX_LISTED = 40
+const MAX_PATH_LENGTH = 300
 
 function throwIf(outside: Outside | undefined, vendor: Vendor): void {
   if (outside) throw notAllowed(outside, vendor)
 }
 
 function notAllowed({ path, entry, type, allowed }: Outside, { id }: Vendor): GatewayError {
-  const param = path.slice(0, MOST_OF_A_NAME)
-  const told = allowed.slice(0, MOST_TOLD).join(', ')
-  const right = allowed.length === 0 ? '' : ` Allowed here: ${told}${allowed.length > MOST_TOLD ? ', and more' : ''}.`
+  const param = path.slice(0, MAX_PATH_LENGTH)
+  const listed = allowed.slice(0, MAX_LISTED).join(', ')
+  const right =
+    allowed.length === 0 ? '' : ` Allowed here: ${listed}${allowed.length > MAX_LISTED ? ', and more' : ''}.`
   return new GatewayError(
     'unsupported_parameter',
     `"${param}"${type === undefined ? '' : ` is "${type}", which`} is not allowed for a token that is limited to some ` +
       `models or families: it is not known to reach no other model of the provider "${id}". Leave it out.${right} ` +
-      `The operator can allow it: providers.${id}.passthrough.allow, "${entry.slice(0, MOST_OF_A_NAME)}".`,
+      `The operator can allow it: providers.${id}.passthrough.allow, "${entry.slice(0, MAX_PATH_LENGTH)}".`,
     { param, taken: 'no' },
   )
 }
