@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 document, from the same schemas that check requests and the same sheet that errors come from. */
 import type { Operation, Parameter, Route } from './http/context.ts'
-import { ERRORS, ErrorBody, type ErrorCode, type ErrorRow, errorBody, GatewayError } from './spec/error.ts'
+import { ERRORS, ErrorBody, type ErrorCode, type ErrorRow, errorBody, GatewayError, shouldRetry } from './spec/error.ts'
 
 type Json = { [name: string]: unknown }
 type OpenApiParts = { routes: Route[]; version: string }
@@ -168,7 +168,7 @@ const REQUEST_ID: Json = {
 
 /** What an error of this status tells in headers. */
 function failureHeaders(status: number, group: ErrorCode[]): Json {
-  const isMarked = group.some((code) => (ERRORS[code] as ErrorRow).retry !== undefined)
+  const isMarked = group.some((code) => shouldRetry(code) !== undefined)
   return {
     ...REQUEST_ID,
     ...(status === 429 || status === 503 ? { 'retry-after': header('integer', 'Seconds to wait, when known.') } : {}),

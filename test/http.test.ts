@@ -6,7 +6,7 @@ import type { Context, Route } from '../src/http/context.ts'
 import { eventStream } from '../src/http/event-stream.ts'
 import { pageRoutes } from '../src/http/pages.ts'
 import { createLog } from '../src/kit/log.ts'
-import { type ErrorCode, GatewayError } from '../src/spec/error.ts'
+import { ERRORS, type ErrorCode, GatewayError } from '../src/spec/error.ts'
 import type { Caller } from '../src/spec/token.ts'
 import { manualClock } from './kit/clock.ts'
 
@@ -196,19 +196,29 @@ describe('an error', () => {
     expect(body).toEqual({
       error: { message: 'It must be 1.', type: 'invalid_request_error', param: 'a.b', code: 'invalid_value' },
     })
-    for (const name of ['retry-after', 'x-should-retry', 'www-authenticate', 'allow']) {
+    for (const name of ['retry-after', 'www-authenticate', 'allow']) {
       expect([name, headers.has(name)]).toEqual([name, false])
     }
   })
 
   test.each<[ErrorCode, Record<string, string>]>([
-    ['invalid_api_key', { 'www-authenticate': 'Bearer' }],
+    ['invalid_api_key', { 'www-authenticate': 'Bearer', 'x-should-retry': 'false' }],
     ['insufficient_quota', { 'x-should-retry': 'false' }],
     ['upstream_auth', { 'x-should-retry': 'false' }],
   ])('%s says so in headers: %j', async (code, expected) => {
     const { headers } = await answerTo(new GatewayError(code, 'x'))
     for (const [name, value] of Object.entries(expected)) expect([name, headers.get(name)]).toEqual([name, value])
   })
+
+  test.each(Object.keys(ERRORS) as ErrorCode[])(
+    '%s says whether a retry can help, where the status does not',
+    async (code) => {
+      const permanent = ['insufficient_quota', 'upstream_auth', 'output_refused', 'task_not_ended']
+      const transient = [408, 409, 429, 500, 502, 503, 504].includes(ERRORS[code].status) && !permanent.includes(code)
+      const { status, headers } = await answerTo(new GatewayError(code, 'x'))
+      expect([status, headers.get('x-should-retry')]).toEqual([ERRORS[code].status, transient ? null : 'false'])
+    },
+  )
 
   test.each([
     [0, '0'],

@@ -277,7 +277,13 @@ test('the headers of errors are told where they are sent', () => {
   expect(responses['401']?.headers).toHaveProperty('www-authenticate')
   expect(responses['405']?.headers).toHaveProperty('allow')
   expect(responses['429']?.headers).toHaveProperty('retry-after')
-  expect(responses['502']?.headers).toHaveProperty('x-should-retry')
+  for (const status of ['400', '401', '403', '404', '502']) {
+    expect([status, Object.keys(responses[status]?.headers ?? {})]).toEqual([
+      status,
+      expect.arrayContaining(['x-should-retry']),
+    ])
+  }
+  expect(responses['503']?.headers).not.toHaveProperty('x-should-retry')
   expect(responses['400']?.headers).not.toHaveProperty('retry-after')
 })
 

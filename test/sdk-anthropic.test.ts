@@ -5,7 +5,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
 import Anthropic0 from 'anthropic-sdk-0'
 import { GENERAL, type Served, serve, watchUnhandled } from './kit/served.ts'
-import { chunk, chunks, failure, stream, usageChunk, whole } from './kit/vendor.ts'
+import { chunk, chunks, completion, failure, stream, usageChunk, whole } from './kit/vendor.ts'
 
 // One text for both: what is used here has the same types in both majors, which TypeScript cannot know.
 const MAJORS = { 'sdk 1': Anthropic, 'sdk 0': Anthropic0 as unknown as typeof Anthropic }
@@ -46,8 +46,8 @@ async function errorOf(answer: PromiseLike<unknown>): Promise<unknown> {
 }
 
 describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
-  const client = (apiKey = served.token) =>
-    new Client({ apiKey, baseURL: served.url.replace(/\/v1$/, ''), maxRetries: 0 })
+  const client = (apiKey = served.token, maxRetries = 0) =>
+    new Client({ apiKey, baseURL: served.url.replace(/\/v1$/, ''), maxRetries })
 
   test.each(GENERAL)('%s answers, whole', async (model) => {
     const message = await client().messages.create(asks(model, 'What is Gatehouse?'))
@@ -143,6 +143,30 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
         error: { type: 'invalid_request_error', message: expect.stringContaining('temperature') },
       },
     })
+  })
+
+  test('a request is sent once where a retry cannot help, and again where it can', async () => {
+    const wild = { ...asks('sandbox/general', 'x'), temperature: 7 } as ReturnType<typeof asks>
+    const narrow = await served.tokenFor(['sandbox/vision'])
+    const permanent: [number, string, ReturnType<typeof asks>][] = [
+      [400, served.token, wild],
+      [401, 'sk-wrong', asks('v/m', 'x')],
+      [404, served.token, asks('sandbox/none', 'x')],
+      [403, narrow, asks('v/m', 'x')],
+      [410, served.token, asks('sandbox/retired', 'x')],
+    ]
+    for (const [status, key, request] of permanent) {
+      served.requests.length = 0
+      const error = await errorOf(client(key, 2).messages.create(request))
+      expect(error).toMatchObject({ status })
+      expect((error as InstanceType<typeof Client.APIError>).headers?.get('x-should-retry')).toBe('false')
+      expect(served.requests).toHaveLength(1)
+    }
+    served.requests.length = 0
+    served.vendor.answer(failure(429, {}, { 'retry-after': '0' }), whole(completion('At last')))
+    const { content } = await client(served.token, 2).messages.create(asks('v/m', 'x'))
+    expect(content).toMatchObject([{ text: 'At last' }])
+    expect(served.requests).toHaveLength(2)
   })
 
   test('a stream that breaks is an error, never an end', async () => {

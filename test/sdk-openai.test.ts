@@ -815,7 +815,9 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       ]
       for (const ask of hopeless) {
         served.requests.length = 0
-        expect(await counted(ask())).toEqual([0])
+        const error = await rejection<InstanceType<typeof Sdk.APIError>>(ask())
+        expect([error.status, error.headers?.get('x-should-retry')]).toEqual([error.status, 'false'])
+        expect(served.requests).toHaveLength(1)
       }
     })
 

@@ -1,6 +1,6 @@
 /** From whatever was thrown to what a client is told: the one place where an error becomes an answer. */
 import type { Log } from '../kit/log.ts'
-import { ERRORS, type ErrorRow, errorBody, GatewayError } from '../spec/error.ts'
+import { errorBody, GatewayError, shouldRetry } from '../spec/error.ts'
 
 /** What was thrown on purpose stays; anything else is a fault of ours: logged with its cause, told without it. */
 export function asGatewayError(thrown: unknown, { log, request_id }: { log: Log; request_id: string }): GatewayError {
@@ -13,9 +13,9 @@ export function asGatewayError(thrown: unknown, { log, request_id }: { log: Log;
 export function errorResponse(error: GatewayError, write: (error: GatewayError) => unknown = errorBody): Response {
   const headers: Record<string, string> = {}
   const { retry_after, allow, bytes } = error.detail
-  const row: ErrorRow = ERRORS[error.code]
+  const retry = shouldRetry(error.code)
   if (retry_after !== undefined) headers['retry-after'] = String(Math.max(0, Math.ceil(retry_after)))
-  if (row.retry !== undefined) headers['x-should-retry'] = String(row.retry)
+  if (retry !== undefined) headers['x-should-retry'] = String(retry)
   if (error.status === 401) headers['www-authenticate'] = 'Bearer'
   if (bytes !== undefined) headers['content-range'] = `bytes */${bytes}`
   if (allow) headers.allow = allow.join(', ')

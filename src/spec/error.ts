@@ -5,8 +5,8 @@ import type { FailCode } from './task.ts'
 export type ErrorRow = { status: number; type: string; retry?: boolean; when: string }
 
 /**
- * code -> HTTP status, wire type, and when it is thrown. `retry` is sent as `x-should-retry` where the status alone
- * would mislead a client library (they retry 408, 409, 429 and 5xx by themselves).
+ * code -> HTTP status, wire type, and when it is thrown. `retry` is sent as `x-should-retry` where it differs from what
+ * `shouldRetry` derives from the status.
  */
 export const ERRORS = {
   invalid_json: { status: 400, type: 'invalid_request_error', when: 'The body is not JSON.' },
@@ -69,7 +69,6 @@ export const ERRORS = {
   idempotency_key_reused: {
     status: 422,
     type: 'invalid_request_error',
-    retry: false,
     when: 'The Idempotency-Key was used for another body within 24 hours.',
   },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error', when: 'Too many requests, here or at the upstream.' },
@@ -108,6 +107,20 @@ export const ERRORS = {
 } as const satisfies Record<string, ErrorRow>
 
 export type ErrorCode = keyof typeof ERRORS
+
+/** Client errors that can pass without a change of the request; every other 4xx stays. */
+const TRANSIENT_CLIENT_ERRORS = new Set([408, 409, 429])
+
+/**
+ * The value of `x-should-retry`; undefined: the header is not sent, and the client's own rule applies. The openai and
+ * @anthropic-ai libraries retry 408, 409, 429 and 5xx by themselves and obey the header before that; programs built on
+ * them (Claude Code) retry other statuses too, 401 among them, unless the header forbids it.
+ */
+export function shouldRetry(code: ErrorCode): boolean | undefined {
+  const { status, retry }: ErrorRow = ERRORS[code]
+  if (retry !== undefined) return retry
+  return status < 500 && !TRANSIENT_CLIENT_ERRORS.has(status) ? false : undefined
+}
 
 /** What may be wrong with a request that names a model, whatever it asks of it. */
 export const MODEL_REQUEST_ERRORS: ErrorCode[] = [
