@@ -284,6 +284,7 @@ describe('a stream', () => {
     const response = await answer
     expect(response.status).toBe(200)
     const read = reading(response)
+    expect(await read.next()).toBe(': keep-alive\n\n')
     const comment = read.next()
     house.clock.advance(15_000)
     expect(await comment).toBe(': keep-alive\n\n')
@@ -298,6 +299,43 @@ describe('a stream', () => {
     let end = ''
     for (let text = await read.next(); text !== undefined; text = await read.next()) end += text
     expect(end).toEndWith('data: [DONE]\n\n')
+  })
+
+  test('counts the silence from the arrival of the request: its body and targets that failed are in it', async () => {
+    const gate = Promise.withResolvers<void>()
+    const first = startVendor(async (wire) => {
+      await gate.promise
+      await failure(503)(wire)
+    })
+    const second = startVendor(hang())
+    const house = await startGateway({
+      providers: { a: { base_url: first.url }, b: { base_url: second.url } },
+      models: { 'v/m': { targets: ['a', 'b'].map((provider) => ({ provider, model: 'm' })) } },
+    })
+    open.push(house[Symbol.asyncDispose], first.stop, second.stop)
+    const body = new TransformStream<Uint8Array, Uint8Array>()
+    const writer = body.writable.getWriter()
+    const answer = house.gateway.fetch(
+      new Request('http://gatehouse.test/v1/chat/completions', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${house.token}`, 'content-type': 'application/json' },
+        body: body.readable,
+      }),
+    )
+    house.clock.advance(5_000)
+    await writer.write(new TextEncoder().encode(JSON.stringify(ask({ stream: true }))))
+    await writer.close()
+    await first.request()
+    house.clock.advance(5_000)
+    gate.resolve()
+    await second.request()
+    house.clock.advance(4_999)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(Bun.peek.status(answer)).toBe('pending')
+    house.clock.advance(1)
+    const read = reading(await answer)
+    expect(await read.next()).toBe(': keep-alive\n\n')
+    await read.leave()
   })
 
   test('whose vendor refuses after the silence was broken ends in an error event', async () => {

@@ -38,6 +38,8 @@ type Face = {
   end: RegExp
   /** How a failure in mid-stream begins. */
   failure: RegExp
+  /** What is sent in silence. */
+  keepAlive: string
 }
 const QUESTION = [{ role: 'user', parts: [{ text: 'Hello' }] }]
 const FACES: Record<string, Face> = {
@@ -47,6 +49,7 @@ const FACES: Record<string, Face> = {
     isNamed: false,
     end: /data: \[DONE\]\n\n$/,
     failure: /^data: \{"error":\{"message":"/,
+    keepAlive: ': keep-alive\n\n',
   },
   'messages-compat': {
     path: '/v1/messages',
@@ -54,6 +57,7 @@ const FACES: Record<string, Face> = {
     isNamed: true,
     end: /event: message_stop\ndata: \{"type":"message_stop"\}\n\n$/,
     failure: /^event: error\ndata: \{"type":"error","error":\{"type":"\w+","message":"/,
+    keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
   },
   'chatcompat-response': {
     path: '/v1/responses',
@@ -61,6 +65,7 @@ const FACES: Record<string, Face> = {
     isNamed: true,
     end: /event: response\.completed\ndata: [^\n]+\n\n$/,
     failure: /^event: response\.failed\ndata: \{"type":"response\.failed","sequence_number":\d+,"response":\{/,
+    keepAlive: ': keep-alive\n\n',
   },
   'contentgen-compat': {
     path: '/v1beta/models/v/m:streamGenerateContent?alt=sse',
@@ -68,6 +73,7 @@ const FACES: Record<string, Face> = {
     isNamed: false,
     end: /data: \{[^\n]*"finishReason":"STOP"[^\n]*\}\n\n$/,
     failure: /^data: \{"error":\{"code":5\d\d,"message":"/,
+    keepAlive: ': keep-alive\n\n',
   },
 }
 const NAMES = Object.keys(FACES)
@@ -84,7 +90,7 @@ const blocksOf = (text: string): string[] => text.split('\n\n').filter(Boolean)
 const dataOf = (block: string): string => /^data: (.*)$/m.exec(block)?.[1] ?? ''
 
 describe.each(NAMES)('a stream of the dialect %s', (name) => {
-  const { isNamed, end, failure } = faceOf(name)
+  const { isNamed, end, failure, keepAlive } = faceOf(name)
 
   test('is of whole events: at most a name, and one line of JSON; no id and no retry', async () => {
     vendor.answer(stream([': comment\n\nid: 7\nretry: 5\n', ...chunks('Hel', 'lo\n\nyou', '')]))
@@ -114,7 +120,7 @@ describe.each(NAMES)('a stream of the dialect %s', (name) => {
     expect(blocks.join('\n\n')).not.toMatch(/\[DONE\]|message_stop|response\.completed|finishReason/)
   })
 
-  test('is kept open by comments that are blocks of their own, before its first event and after it', async () => {
+  test('is opened and kept open by keep-alives that are blocks of their own, before its first event and after it', async () => {
     const opened = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<void>()
     const [role, word, ...rest] = chunks('Hello')
@@ -123,20 +129,27 @@ describe.each(NAMES)('a stream of the dialect %s', (name) => {
     const { path, body } = faceOf(name)
     const coming = house.call(path, { json: body })
     await slow.request()
-    house.clock.advance(15_000)
+    house.clock.advance(14_999)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(Bun.peek.status(coming)).toBe('pending')
+    house.clock.advance(1)
     const reader = ((await coming).body as ReadableStream<Uint8Array>).getReader()
     const decoder = new TextDecoder()
     const next = async () => decoder.decode((await reader.read()).value)
+    expect(await next()).toBe(keepAlive)
     const waiting = next()
-    house.clock.advance(15_000)
-    expect(await waiting).toBe(': keep-alive\n\n')
+    house.clock.advance(14_999)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(Bun.peek.status(waiting)).toBe('pending')
+    house.clock.advance(1)
+    expect(await waiting).toBe(keepAlive)
     opened.resolve()
     let said = ''
     while (!said.includes('Hello')) said += await next()
     expect(said).not.toContain(': keep-alive')
     const silent = next()
     house.clock.advance(15_000)
-    expect(await silent).toBe(': keep-alive\n\n')
+    expect(await silent).toBe(keepAlive)
     closed.resolve()
     let text = ''
     for (let piece = await next(); piece !== ''; piece = await next()) text += piece

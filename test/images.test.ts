@@ -211,6 +211,57 @@ describe('a stream', () => {
     expect(seen).toEqual(['image_edit.completed'])
   })
 
+  describe('of a vendor that says nothing', () => {
+    const silent = async () => {
+      const answer = Promise.withResolvers<Answer>()
+      const vendor = startVendor(async (wire) => (await answer.promise)(wire))
+      const house = await startGateway({
+        providers: { v: { base_url: vendor.url } },
+        models: { 'v/m': { families: ['image-generation'] } },
+      })
+      const json = { model: 'v/m', prompt: 'A kite', stream: true }
+      const coming = house.call('/v1/images/generations', { json })
+      await vendor.request()
+      return {
+        house,
+        coming,
+        answerWith: answer.resolve,
+        async [Symbol.asyncDispose]() {
+          await house[Symbol.asyncDispose]()
+          await vendor.stop()
+        },
+      }
+    }
+
+    test('is opened with a keep-alive 15 s after the request, and not earlier', async () => {
+      await using stream = await silent()
+      stream.house.clock.advance(14_999)
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(Bun.peek.status(stream.coming)).toBe('pending')
+      stream.house.clock.advance(1)
+      const response = await stream.coming
+      expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
+      stream.answerWith(
+        whole({ created: 1, data: [{ b64_json: Buffer.from(await square('#00ff00')).toString('base64') }] }),
+      )
+      const blocks = (await response.text()).split('\n\n').filter(Boolean)
+      expect(blocks).toEqual([': keep-alive', expect.stringContaining('image_generation.completed')])
+    })
+
+    test.each([
+      [14_999, 502, /^\{"code":"bad_upstream_response"/],
+      [15_000, 200, /^: keep-alive\n\n(event: error\n)?data: \{.*"bad_upstream_response"/],
+    ])('and fails after %d ms is told so with status %d', async (ms, status, text) => {
+      await using stream = await silent()
+      stream.house.clock.advance(ms)
+      await new Promise((resolve) => setImmediate(resolve))
+      stream.answerWith(failure(500))
+      const response = await stream.coming
+      expect(response.status).toBe(status)
+      expect(await response.text()).toMatch(text)
+    })
+  })
+
   test('that is refused before its first event is an error with its status', async () => {
     const body = { model: MODEL, prompt: '@sandbox status=429 retry_after=7', stream: true }
     const response = await post('/v1/images/generations', body)

@@ -584,7 +584,7 @@ test.each([
     await ended
     expect(seconds).toBeGreaterThanOrEqual(300)
     expect(seconds).toBeLessThan(340)
-    expect(text).toContain(': keep-alive')
+    expect(text).toContain(who === 'claude' ? 'event: ping\n' : ': keep-alive')
     expect(text.trimEnd().split('\n\n').at(-1)).toMatch(/"error":\s*\{/)
     expect(usedIn(house)[0]?.error).toBe('upstream_timeout')
     await vendor.aborted

@@ -4,7 +4,7 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import Anthropic from '@anthropic-ai/sdk'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
 import Anthropic0 from 'anthropic-sdk-0'
-import { GENERAL, type Served, serve, watchUnhandled } from './kit/served.ts'
+import { GENERAL, type Served, serve, watchedFetch, watchUnhandled } from './kit/served.ts'
 import { chunk, chunks, completion, failure, stream, usageChunk, whole } from './kit/vendor.ts'
 
 // One text for both: what is used here has the same types in both majors, which TypeScript cannot know.
@@ -167,6 +167,29 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     const { content } = await client(served.token, 2).messages.create(asks('v/m', 'x'))
     expect(content).toMatchObject([{ text: 'At last' }])
     expect(served.requests).toHaveLength(2)
+  })
+
+  test('pings, before the first event and between events, are no events', async () => {
+    const silent = await serve({ server: { keep_alive_seconds: 0.02 } })
+    try {
+      const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      const [role = {}, word = {}, ...rest] = chunks('Hel', 'lo')
+      silent.vendor.answer(stream([first.promise, role, word, second.promise, ...rest]))
+      const { fetch, seen, until } = watchedFetch()
+      const baseURL = silent.url.replace(/\/v1$/, '')
+      const running = new Client({ apiKey: silent.token, baseURL, maxRetries: 0, fetch }).messages.stream(
+        asks('v/m', 'x'),
+      )
+      await until('event: ping\n')
+      expect(seen()).not.toContain('message_start')
+      first.resolve()
+      await until('"text":"Hel"')
+      await until('event: ping\n', seen().length)
+      second.resolve()
+      expect(await running.finalText()).toBe('Hello')
+    } finally {
+      await silent.close()
+    }
   })
 
   test('a stream that breaks is an error, never an end', async () => {

@@ -3,7 +3,7 @@ import type { ServerSettings } from '../config/config.ts'
 import { readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import { asGatewayError } from '../http/errors.ts'
-import { eventStream } from '../http/event-stream.ts'
+import { awaitStart, eventStream } from '../http/event-stream.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
@@ -99,21 +99,19 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     const { asked } = asking
     const teller = tellerFor(asking, context)
     const starting = chat.stream(asked, teller, context)
-    const silent = await outlasts(starting, settings.keep_alive_seconds * 1000, clock)
-    if (!silent) {
-      try {
-        await starting
-      } catch (error) {
-        await asked.meter.settle(outcomeOf(error, context))
-        throw error
-      }
+    const silence = { arrived: context.arrived, keep_alive_ms: settings.keep_alive_seconds * 1000, clock }
+    try {
+      await awaitStart(starting, silence)
+    } catch (error) {
+      await asked.meter.settle(outcomeOf(error, context))
+      throw error
     }
+    const framing = asking.framing ?? dialect.framing
     return eventStream({
+      ...silence,
       batches: events(starting, { asked, writer: teller.writer, context }),
-      keep_alive_ms: settings.keep_alive_seconds * 1000,
-      clock,
       headers: modelHeaders(asked, clock),
-      ...(asking.framing ? { framing: asking.framing } : {}),
+      ...(framing ? { framing } : {}),
       abort: context.leave,
       onFirstByte() {
         context.note.first_byte_ms = clock.now() - context.arrived
@@ -163,19 +161,4 @@ const HALF_DONE = new Set(['upstream_cut', 'upstream_timeout', 'shutting_down', 
 export function outcomeOf(error: unknown, { signal }: Context): { error: boolean; refused: boolean } {
   const code = (error as Partial<GatewayError>).code ?? ''
   return { error: !signal.aborted, refused: !signal.aborted && !HALF_DONE.has(code) }
-}
-
-/** Whether `work` is still under way after `ms`; it may fail later without being watched here. */
-async function outlasts(work: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
-  let cancel = () => {}
-  const late = new Promise<boolean>((resolve) => {
-    cancel = clock.after(ms, () => resolve(true))
-  })
-  const settled = work.then(
-    () => false,
-    () => false,
-  )
-  const silent = await Promise.race([settled, late])
-  cancel()
-  return silent
 }

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import type { Outcome } from './context.ts'
-import { eventStream, type Framing } from './event-stream.ts'
+import { awaitStart, eventStream, type Framing } from './event-stream.ts'
 
 /** A stream over items that the test hands out one by one. */
-function streamOf(framing?: Framing) {
+function streamOf(framing?: Framing, waited_ms = 0) {
   const clock = manualClock()
   const waiting: ((item: IteratorResult<string>) => void)[] = []
   const ready: IteratorResult<string>[] = []
@@ -34,6 +34,7 @@ function streamOf(framing?: Framing) {
     batches: source,
     keep_alive_ms: 15_000,
     clock,
+    ...(waited_ms > 0 ? { arrived: clock.now() - waited_ms } : {}),
     headers: { 'x-extra': 'yes' },
     ...(framing ? { framing } : {}),
     abort: () => void aborted++,
@@ -112,6 +113,53 @@ describe('silence', () => {
     expect(await Promise.race([next, Promise.resolve('nothing')])).toBe('nothing')
     stream.clock.advance(1_000)
     expect(await next).toBe(': keep-alive\n\n')
+  })
+})
+
+describe('silence before the head', () => {
+  const soon = (next: Promise<unknown>) => Promise.race([next, Promise.resolve('nothing')])
+
+  test('counts: 15 s after the arrival a comment goes with the head', async () => {
+    const stream = streamOf(undefined, 15_000)
+    expect(await stream.read()).toBe(': keep-alive\n\n')
+    const next = stream.read()
+    stream.clock.advance(14_999)
+    expect(await soon(next)).toBe('nothing')
+    stream.clock.advance(1)
+    expect(await next).toBe(': keep-alive\n\n')
+  })
+
+  test('of less than 15 s leaves the rest of them', async () => {
+    const stream = streamOf(undefined, 14_998)
+    const next = stream.read()
+    stream.clock.advance(1)
+    expect(await soon(next)).toBe('nothing')
+    stream.clock.advance(1)
+    expect(await next).toBe(': keep-alive\n\n')
+  })
+
+  test.each([0, 4_000, 15_000, 40_000])(
+    'ends the wait for a start 15 s after the arrival, of which %d ms are over',
+    async (over) => {
+      const clock = manualClock()
+      const waited = awaitStart(new Promise(() => {}), { arrived: clock.now() - over, keep_alive_ms: 15_000, clock })
+      const left = Math.max(0, 15_000 - over)
+      if (left > 0) {
+        clock.advance(left - 1)
+        expect(await soon(waited.then(() => 'over'))).toBe('nothing')
+      }
+      clock.advance(left > 0 ? 1 : 0)
+      expect(await waited).toBeUndefined()
+      expect(clock.waiting()).toBe(0)
+    },
+  )
+
+  test('is over with the start, or with its failure', async () => {
+    const clock = manualClock()
+    const silence = { arrived: clock.now(), keep_alive_ms: 15_000, clock }
+    expect(await awaitStart(Promise.resolve('started'), silence)).toBeUndefined()
+    expect(await awaitStart(Promise.reject(new Error('refused')), silence).catch(String)).toBe('Error: refused')
+    expect(clock.waiting()).toBe(0)
   })
 })
 

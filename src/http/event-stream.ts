@@ -2,14 +2,16 @@
 import type { Clock } from '../kit/clock.ts'
 import type { Outcome } from './context.ts'
 
-/** A stream of another form: what it is called, and what keeps its connection open without saying anything. */
-export type Framing = { content_type: string; keep_alive: string }
+/** The form of a stream: its media type (default: server-sent events), and what is sent in silence. */
+export type Framing = { content_type?: string; keep_alive: string }
 
 type EventStreamParts = {
   /** Whole events, as text or encoded. One item is written as one piece. */
   batches: AsyncIterable<string | Uint8Array>
   keep_alive_ms: number
   clock: Clock
+  /** Unix milliseconds of the request's arrival: silence before the head counts too. Default: now. */
+  arrived?: number
   headers?: Record<string, string>
   /** Default: server-sent events. */
   framing?: Framing
@@ -22,7 +24,8 @@ type EventStreamParts = {
 }
 
 /** A comment is a block of its own: one that is glued to data makes some clients drop the data. */
-const EVENTS: Framing = { content_type: 'text/event-stream; charset=utf-8', keep_alive: ': keep-alive\n\n' }
+const COMMENTS: Framing = { keep_alive: ': keep-alive\n\n' }
+const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
 /** A client that takes nothing for this long is gone, whatever its connection says. */
 const STALLED_MILLISECONDS = 120_000
@@ -38,11 +41,11 @@ const STREAM_HEADERS = {
  * stream with no buffer of its own does that; a `direct` one was measured not to hold its source back.
  */
 export function eventStream(parts: EventStreamParts): Response {
-  const { batches, keep_alive_ms, clock, headers, framing = EVENTS, abort, onEnd, onFirstByte } = parts
+  const { batches, keep_alive_ms, clock, headers, framing = COMMENTS, abort, onEnd, onFirstByte } = parts
   const encoder = new TextEncoder()
   const keepAlive = encoder.encode(framing.keep_alive)
   const source = batches[Symbol.asyncIterator]()
-  let spoken = clock.now()
+  let spoken = parts.arrived ?? clock.now()
   let cancelTimer = () => {}
   let ended = false
   let begun = false
@@ -82,7 +85,14 @@ export function eventStream(parts: EventStreamParts): Response {
 
   const body = new ReadableStream<Uint8Array>(
     {
-      start: (controller) => watchSilence(controller, keep_alive_ms),
+      start(controller) {
+        // A head without a body may stay in a buffer on its way: the keep-alive goes with it.
+        if (clock.now() - spoken >= keep_alive_ms) {
+          spoken = clock.now()
+          controller.enqueue(keepAlive)
+        }
+        watchSilence(controller, keep_alive_ms - (clock.now() - spoken))
+      },
       async pull(controller) {
         wanted = true
         try {
@@ -113,5 +123,26 @@ export function eventStream(parts: EventStreamParts): Response {
     },
     { highWaterMark: 0 },
   )
-  return new Response(body, { headers: { ...headers, ...STREAM_HEADERS, 'content-type': framing.content_type } })
+  const { content_type = EVENT_STREAM } = framing
+  return new Response(body, { headers: { ...headers, ...STREAM_HEADERS, 'content-type': content_type } })
+}
+
+/**
+ * Waits for the start of a stream, so that a failure before it keeps its status: rejects as `starting` does. Gives up
+ * waiting once the request has been silent for `keep_alive_ms` since its arrival; `starting` may then fail later, and
+ * whoever reads the stream sees that.
+ */
+export async function awaitStart(
+  starting: Promise<unknown>,
+  { arrived, keep_alive_ms, clock }: { arrived: number; keep_alive_ms: number; clock: Clock },
+): Promise<void> {
+  let cancel = () => {}
+  const silence = new Promise<void>((resolve) => {
+    cancel = clock.after(Math.max(0, arrived + keep_alive_ms - clock.now()), resolve)
+  })
+  try {
+    await Promise.race([starting, silence])
+  } finally {
+    cancel()
+  }
 }

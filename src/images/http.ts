@@ -3,7 +3,7 @@ import Type from 'typebox'
 import type { ServerSettings } from '../config/config.ts'
 import type { Context, Route } from '../http/context.ts'
 import { asGatewayError } from '../http/errors.ts'
-import { eventStream } from '../http/event-stream.ts'
+import { awaitStart, eventStream } from '../http/event-stream.ts'
 import { readJsonOrForm } from '../http/multipart.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
@@ -101,9 +101,9 @@ export function imageRoutes({ images, keep, order, settings, clock, log, errors 
     return Response.json(answer, { headers: modelHeaders(asked, clock) })
   }
 
-  async function* events(news: AsyncIterable<ImageNews>, writer: ImageStreamWriter, context: Context) {
+  async function* events(starting: Promise<AsyncIterable<ImageNews>>, writer: ImageStreamWriter, context: Context) {
     try {
-      for await (const item of news) {
+      for await (const item of await starting) {
         if (item.type === 'partial') yield writer.partial(item.base64, item.index)
         else yield writer.completed(item.files, item.usage)
       }
@@ -116,12 +116,13 @@ export function imageRoutes({ images, keep, order, settings, clock, log, errors 
 
   async function streamed({ asked, operation }: Asking, partial: number, context: Context): Promise<Response> {
     const writer = createImageStreamWriter({ operation, order: asked.order, created: unixSeconds(clock) })
-    const news = await images.stream(asked, partial, context)
+    const starting = images.stream(asked, partial, context)
+    const silence = { arrived: context.arrived, keep_alive_ms: settings.keep_alive_seconds * 1000, clock }
+    await awaitStart(starting, silence)
     context.note.stream = true
     return eventStream({
-      batches: events(news, writer, context),
-      keep_alive_ms: settings.keep_alive_seconds * 1000,
-      clock,
+      ...silence,
+      batches: events(starting, writer, context),
       headers: modelHeaders(asked, clock),
       abort: context.leave,
       onFirstByte() {

@@ -32,7 +32,7 @@ export type AnswerWriter = {
 export type Exchange = {
   request: ChatRequest
   writer: Dialect['writer']
-  /** Of a stream that is no server-sent events. */
+  /** Of a stream that is no server-sent events, in place of the dialect's. */
   framing?: Framing
   /** How this one request may pass as bytes, in place of the dialect's own way. */
   relay?: DialectRelay
@@ -93,6 +93,8 @@ export type Dialect = {
   path: string
   /** `errors` are those beside what every dialect of chat may answer. */
   operation: Operation
+  /** What its streams send in silence, where that is no comment. */
+  framing?: Framing
   /** A client's JSON in the house's words. Throws GatewayError naming the field and what it may be. */
   parse(body: unknown): ChatRequest
   /** Reads a request in place of `parse`, where its body alone does not say all of it. Throws as `parse` does. */

@@ -22,6 +22,9 @@ import {
 import { toolsOf } from './messages-compat-tools.ts'
 import { createMessagesWriter } from './messages-compat-writer.ts'
 
+/** Anthropic's own keep-alive: "any number of ping events" may stand in a stream (API reference, streaming messages). */
+const PING = { keep_alive: 'event: ping\ndata: {"type":"ping"}\n\n' }
+
 const checkRequest = checker(MessagesRequest)
 const checkCount = checker(CountRequest)
 
@@ -44,6 +47,7 @@ export function messagesDialect(): Dialect {
         messages: [{ role: 'user', content: 'What is Gatehouse?' }],
       },
     },
+    framing: PING,
     parse: (body) => parseMessages(body, places),
     relay: messagesRelay,
     writer: createMessagesWriter,
