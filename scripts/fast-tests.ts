@@ -1,0 +1,122 @@
+/**
+ * `npm run test:fast`: every test file but the slow ones, several processes at a time. With `--table` it runs all files one by one
+ * and prints what each of them takes, to keep SLOW_TESTS up to date.
+ */
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+
+const ROOT = join(import.meta.dir, '..')
+
+/**
+ * Files that `npm run test:fast` leaves out, with the processor seconds they took (2 cores, 2026-11-22). What belongs
+ * here takes 4 s or more, or starts processes and waits for them. test/fast-tests.test.ts keeps the list in order.
+ */
+export const SLOW_TESTS: Record<string, number> = {
+  'packages/ai-sdk/test/package.test.ts': 5, // packs and installs the package
+  'src/providers/responses-compat/fixtures.test.ts': 6, // every stream cut at every byte
+  'test/cli-task.test.ts': 8,
+  'test/cli.test.ts': 25,
+  'test/connections.test.ts': 6,
+  'test/crash-3d.test.ts': 30,
+  'test/crash.test.ts': 135,
+  'test/durability.test.ts': 4, // starts processes and kills them
+  'test/embeddings.test.ts': 7,
+  'test/fold.test.ts': 6,
+  'test/matrix.test.ts': 18,
+  'test/narrow-token.test.ts': 7,
+  'test/property.test.ts': 9,
+  'test/relay-dialects.test.ts': 13,
+  'test/relay.test.ts': 8,
+  'test/responses-crash.test.ts': 7,
+  'test/rivalry.test.ts': 54,
+  'test/sandbox-video.test.ts': 12,
+  'test/sdk-openai.test.ts': 7,
+  'test/tasks-property.test.ts': 9,
+  'test/translation-property.test.ts': 4,
+  'test/vendors-ai-sdk-chat.test.ts': 4,
+  'test/vendors-embeddings.test.ts': 5,
+  'test/vendors-rerank.test.ts': 7,
+}
+
+/** Files in one process: enough that they share what they import, few enough that no process is left with all the work. */
+const FILES_A_PROCESS = 24
+const MAX_PROCESSES = 4
+
+/** All test files, by their path from the root. */
+export function allTests(): string[] {
+  const glob = new Bun.Glob('{bench,packages,src,test}/**/*.test.ts')
+  return [...glob.scanSync(ROOT)].filter((path) => !path.includes('node_modules/')).sort()
+}
+
+export const fastTests = (): string[] => allTests().filter((path) => !Object.hasOwn(SLOW_TESTS, path))
+
+/** What one process runs. Tests of PostgreSQL stay together, and begin first: each process starts its own server. */
+export async function groupsOf(files: string[]): Promise<string[][]> {
+  const texts = await Promise.all(files.map((path) => Bun.file(join(ROOT, path)).text()))
+  const usesPostgres = (index: number) => /kit\/(engines|postgres)\.ts'/.test(texts[index] ?? '')
+  const others = files.filter((_, index) => !usesPostgres(index))
+  const count = Math.ceil(others.length / FILES_A_PROCESS)
+  return [
+    files.filter((_, index) => usesPostgres(index)),
+    // Neighbours in the list are alike, and so are their times: each group gets some of all kinds.
+    ...Array.from({ length: count }, (_, group) => others.filter((_, index) => index % count === group)),
+  ]
+}
+
+type Run = { text: string; failed: boolean; wall_seconds: number; cpu_seconds: number }
+
+async function run(files: string[]): Promise<Run> {
+  const start = performance.now()
+  // "./" names a file; without it a path would be a filter for every path that contains it.
+  const paths = files.map((path) => `./${path}`)
+  const child = Bun.spawn([process.execPath, 'test', '--timeout', '30000', ...paths], {
+    cwd: ROOT,
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [out, errors] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  const code = await child.exited
+  const cpu = child.resourceUsage()?.cpuTime.total ?? 0
+  const wall_seconds = (performance.now() - start) / 1000
+  return { text: out + errors, failed: code !== 0, wall_seconds, cpu_seconds: Number(cpu) / 1e6 }
+}
+
+const seconds = (value: number): string => value.toFixed(1).padStart(7)
+
+async function runFast(): Promise<boolean> {
+  const start = performance.now()
+  const groups = await groupsOf(fastTests())
+  const totals = { pass: 0, fail: 0, cpu: 0, failed: false }
+  const work = async () => {
+    for (let files = groups.shift(); files; files = groups.shift()) {
+      const { text, failed, cpu_seconds } = await run(files)
+      const count = (what: string) => Number(new RegExp(`^ *(\\d+) ${what}$`, 'm').exec(text)?.[1] ?? 0)
+      totals.pass += count('pass')
+      totals.fail += count('fail')
+      totals.cpu += cpu_seconds
+      totals.failed ||= failed
+      if (failed) process.stderr.write(text.replaceAll(/^\(pass\).*\n/gm, ''))
+    }
+  }
+  const processes = Math.min(MAX_PROCESSES, Math.max(2, availableParallelism()))
+  await Promise.all(Array.from({ length: processes }, work))
+  const wall = (performance.now() - start) / 1000
+  const times = `${wall.toFixed(1)} s (${totals.cpu.toFixed(1)} s of processor time)`
+  process.stdout.write(`${totals.pass} pass, ${totals.fail} fail in ${times}\n`)
+  return !totals.failed
+}
+
+async function printTable(): Promise<boolean> {
+  const rows: { path: string; wall_seconds: number; cpu_seconds: number; failed: boolean }[] = []
+  for (const path of allTests()) rows.push({ path, ...(await run([path])) })
+  rows.sort((a, b) => b.cpu_seconds - a.cpu_seconds)
+  process.stdout.write('    cpu    wall  file\n')
+  for (const { path, wall_seconds, cpu_seconds, failed } of rows) {
+    const notes = [...(Object.hasOwn(SLOW_TESTS, path) ? ['slow'] : []), ...(failed ? ['FAILED'] : [])]
+    process.stdout.write(`${seconds(cpu_seconds)} ${seconds(wall_seconds)}  ${[path, ...notes].join('  ')}\n`)
+  }
+  return rows.every(({ failed }) => !failed)
+}
+
+if (import.meta.main) process.exit((await (process.argv.includes('--table') ? printTable() : runFast())) ? 0 : 1)
