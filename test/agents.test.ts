@@ -1,9 +1,8 @@
-/** Coding agents as they work: the messages dialect before a chat-completions vendor, responses before a messages vendor. */
+/** Coding agents by their recorded requests: Claude Code with a chatcompat provider, Codex with a messages provider. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import Anthropic0 from 'anthropic-sdk-0'
 import OpenAI from 'openai'
-import * as messages from './fixtures/agents/messages-agent.ts'
-import * as responses from './fixtures/agents/responses-agent.ts'
+import { claudeCode, codex } from './kit/agents.ts'
 import { openPort, type Port, watchUnhandled } from './kit/served.ts'
 import { chunk, chunks, failure, stream, usageChunk } from './kit/vendor.ts'
 import { PIXEL } from './matrix/asks.ts'
@@ -41,6 +40,38 @@ afterAll(async () => {
   expect(unhandled.stop()).toEqual([])
 })
 
+/** Questions that name two tools: the scripted providers and the sandbox then call both. */
+const LOOK = 'Please use Read and Bash to look around.'
+const CALL = 'Please call exec_command and view_image.'
+
+/** The texts of a message, those of its results among them. */
+const textsOf = ({ content }: Anthropic0.Beta.BetaMessageParam): string[] =>
+  (typeof content === 'string' ? [] : content).flatMap((block) => {
+    if (block.type === 'text') return [block.text]
+    if (block.type !== 'tool_result' || block.content === undefined) return []
+    return typeof block.content === 'string' ? [block.content] : textsOf({ role: 'user', content: block.content as [] })
+  })
+
+/** A patch that was made in an earlier session, by another model. */
+const PATCHED: OpenAI.Responses.ResponseInputItem[] = [
+  { type: 'reasoning', id: 'rs_elsewhere', summary: [], encrypted_content: 'gAAAAABo_of_another_vendor' },
+  {
+    type: 'custom_tool_call',
+    id: 'ctc_1',
+    call_id: 'call_patch',
+    name: 'apply_patch',
+    input: '*** Begin Patch\n*** Add File: b.ts\n+export {}\n*** End Patch',
+  },
+  { type: 'custom_tool_call_output', call_id: 'call_patch', output: 'Done: A b.ts' },
+  {
+    type: 'message',
+    id: 'msg_1',
+    status: 'completed',
+    role: 'assistant',
+    content: [{ type: 'output_text', text: 'I added b.ts.', annotations: [] }],
+  },
+]
+
 const origin = () => port.url.replace(/\/v1$/, '')
 
 async function errorOf(answer: PromiseLike<unknown>): Promise<unknown> {
@@ -72,17 +103,22 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
   })
 
   test('asks whether there is quota, with one token', async () => {
-    const { stop_reason, usage } = await client().beta.messages.create(messages.quota('plain/m'))
+    const { stop_reason, usage } = await client().beta.messages.create({
+      model: 'plain/m',
+      max_tokens: 1,
+      messages: [{ role: 'user', content: 'quota' }],
+      metadata: { user_id: claudeCode.user_id },
+    })
     expect([stop_reason, usage.output_tokens]).toEqual(['max_tokens', 1])
     expect(sent()).toMatchObject({ max_tokens: 1, messages: [{ role: 'user', content: 'quota' }] })
   })
 
   test('counts its prompt before it asks, pictures and tools among it', async () => {
-    const { max_tokens: _, metadata: __, ...prompt } = messages.asked('plain/m', [messages.FIRST])
+    const { max_tokens: _, metadata: __, ...prompt } = claudeCode.asked('plain/m', [claudeCode.first(LOOK)])
     const few = await client().beta.messages.countTokens(prompt)
     const many = await client().beta.messages.countTokens({
       ...prompt,
-      messages: messages.longHistory(5, PIXEL.data),
+      messages: claudeCode.longHistory({ turns: 5, data: PIXEL.data, question: LOOK, last: 'Go on.' }),
     })
     expect(few.input_tokens).toBeGreaterThan(60)
     expect(many.input_tokens).toBeGreaterThan(few.input_tokens + 5 * 1000)
@@ -92,7 +128,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
   test('is asked by the vendor for two files at once, after thoughts and words, and hears it as blocks', async () => {
     plain.answer(stream(manyThings()))
     const events: string[] = []
-    const running = client().beta.messages.stream(messages.asked('plain/m', [messages.FIRST]))
+    const running = client().beta.messages.stream(claudeCode.asked('plain/m', [claudeCode.first(LOOK)]))
     running.on('streamEvent', (event) => events.push(event.type))
     const message = await running.finalMessage()
     expect(message.content).toMatchObject([
@@ -107,25 +143,25 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
   })
 
   test('has all of its request told to the vendor, and nothing that the vendor does not know', async () => {
-    await say(messages.asked('plain/m', [messages.FIRST]))
+    await say(claudeCode.asked('plain/m', [claudeCode.first(LOOK)]))
     const { tools, ...body } = sent()
     expect(body).toEqual({
       model: 'm',
-      max_tokens: 8000,
+      max_tokens: 32_000,
+      reasoning_effort: 'high',
       stream: true,
       stream_options: { include_usage: true },
-      user: messages.USER_ID,
+      user: claudeCode.user_id,
       messages: [
-        { role: 'system', content: messages.SYSTEM.map(({ text }) => text).join('\n\n') },
+        { role: 'system', content: claudeCode.system.map(({ text }) => text).join('\n\n') },
         {
           role: 'user',
-          content:
-            '<system-reminder>\nThe list of tasks is empty.\n</system-reminder>\nPlease use Read and Bash to look around.',
+          content: textsOf(claudeCode.first(LOOK)).join('\n'),
         },
       ],
     })
     expect(tools).toEqual(
-      messages.TOOLS.map(({ name, description, input_schema: parameters }) => ({
+      claudeCode.tools.map(({ name, description, input_schema: parameters }) => ({
         type: 'function',
         function: { name, description, parameters },
       })),
@@ -134,32 +170,38 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
   })
 
   test.each(['plain/m', 'sandbox/general'])('works with %s until it has its answer', async (model) => {
-    const first = await say(messages.asked(model, [messages.FIRST]))
+    const first = await say(claudeCode.asked(model, [claudeCode.first(LOOK)]))
     const uses = first.content.filter((block) => block.type === 'tool_use')
-    expect(uses.map(({ name, input }) => [name, input])).toMatchObject([
-      ['Read', { file_path: '/src/main.ts' }],
-      ['Bash', { command: 'ls -la' }],
-    ])
+    const called = Object.fromEntries(uses.map(({ name, input }) => [name, input]))
+    expect(uses.length).toBe(2)
+    // A copy: `toMatchObject` writes its matchers into the object that it compares.
+    expect(structuredClone(called)).toMatchObject({
+      Read: { file_path: expect.any(String) },
+      Bash: { command: expect.any(String) },
+    })
+    const results = claudeCode.results(uses, PIXEL.data)
+    const [succeeded, failed, reminder] = textsOf(results)
     const history: Anthropic0.Beta.BetaMessageParam[] = [
-      messages.FIRST,
+      claudeCode.first(LOOK),
       { role: 'assistant', content: first.content },
-      messages.results(uses, PIXEL.data),
+      results,
     ]
-    const second = await say({ ...messages.asked(model, history), tool_choice: { type: 'none' } })
+    const second = await say({ ...claudeCode.asked(model, history), tool_choice: { type: 'none' } })
     expect([second.stop_reason, second.content.at(-1)?.type]).toEqual(['end_turn', 'text'])
     if (model !== 'plain/m') return
     expect(sent().messages.slice(2)).toEqual([
       {
         role: 'assistant',
         content: null,
+        reasoning_content: THOUGHT,
         tool_calls: uses.map(({ id, name, input }) => ({
           id,
           type: 'function',
           function: { name, arguments: JSON.stringify(input) },
         })),
       },
-      { role: 'tool', tool_call_id: uses[0]?.id, content: 'A picture of 1 x 1:' },
-      { role: 'tool', tool_call_id: uses[1]?.id, content: 'ls: cannot access /src: Permission denied' },
+      { role: 'tool', tool_call_id: uses[0]?.id, content: succeeded },
+      { role: 'tool', tool_call_id: uses[1]?.id, content: failed },
       {
         role: 'user',
         content: [
@@ -167,15 +209,23 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
           { type: 'image_url', image_url: { url: `data:image/png;base64,${PIXEL.data}` } },
         ],
       },
-      { role: 'user', content: '<system-reminder>\nA file was changed.\n</system-reminder>' },
+      { role: 'user', content: reminder },
     ])
   })
 
   test('goes on after a long history with pictures; thoughts of others are left out, all else is in its place', async () => {
     const turns = 60
     const large = Buffer.alloc(60_000, 7).toString('base64')
-    const message = await say(messages.asked('plain/m', messages.longHistory(turns, large)))
-    expect(message.content).toMatchObject([{ type: 'text', text: expect.stringContaining('Now say it in a word.') }])
+    const message = await say(
+      claudeCode.asked(
+        'plain/m',
+        claudeCode.longHistory({ turns, data: large, question: LOOK, last: 'Now say it in a word.' }),
+      ),
+    )
+    expect(message.content).toMatchObject([
+      { type: 'thinking', thinking: THOUGHT },
+      { type: 'text', text: expect.stringContaining('Now say it in a word.') },
+    ])
     const said = sent().messages
     expect(said.length).toBe(2 + turns * 4 + 2)
     for (let turn = 0; turn < turns; turn++) {
@@ -188,7 +238,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
       ])
       expect(JSON.stringify(after[2])).toContain(large)
     }
-    expect(JSON.stringify(said)).not.toMatch(/elsewhere|cache_control|I look at part|signature/)
+    expect(JSON.stringify(said)).not.toMatch(/RW5jcnlwdGVkIGVsc2V3aGVyZQ|cache_control|I look at it|"signature"/)
   })
 
   test('knows each failure by its type', async () => {
@@ -200,7 +250,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
     ]
     for (const [status, type] of kinds) {
       plain.answer(failure(status))
-      const error = await errorOf(say(messages.asked('plain/m', [messages.FIRST])))
+      const error = await errorOf(say(claudeCode.asked('plain/m', [claudeCode.first(LOOK)])))
       expect(error).toMatchObject({ error: { type: 'error', error: { type } }, requestID: expect.any(String) })
     }
   })
@@ -209,7 +259,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
     plain.answer(
       failure(400, { code: 'context_length_exceeded', message: "This model's maximum context length is 8192 tokens." }),
     )
-    const error = await errorOf(say(messages.asked('plain/m', [messages.FIRST])))
+    const error = await errorOf(say(claudeCode.asked('plain/m', [claudeCode.first(LOOK)])))
     expect(error).toMatchObject({ status: 400, error: { error: { type: 'invalid_request_error' } } })
     expect(String(error)).toContain('prompt is too long')
     expect(String(error)).toContain('8192')
@@ -217,10 +267,10 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
 
   test('is told of a stream that breaks, and reaches the vendor when it leaves', async () => {
     plain.answer(stream(chunks('Hel', 'lo'), { cutAfter: 3 }))
-    expect(await errorOf(say(messages.asked('plain/m', [messages.FIRST])))).toBeInstanceOf(Error)
+    expect(await errorOf(say(claudeCode.asked('plain/m', [claudeCode.first(LOOK)])))).toBeInstanceOf(Error)
     plain.answer(stream(chunks('Hel', 'lo'), { hangAfter: 3 }))
     const coming = plain.request(2)
-    const running = client().beta.messages.stream(messages.asked('plain/m', [messages.FIRST]))
+    const running = client().beta.messages.stream(claudeCode.asked('plain/m', [claudeCode.first(LOOK)]))
     running.on('text', () => running.abort())
     expect(await errorOf(running.finalMessage())).toBeInstanceOf(Anthropic0.APIUserAbortError)
     await (await coming).gone
@@ -254,29 +304,34 @@ describe('an agent of the responses dialect, before a vendor of messages', () =>
     client()
       .responses.stream({ ...params, stream: true })
       .finalResponse()
+  /** The recorded request without the tools that only their own provider runs. */
+  const codexRequest = (model: string, input: OpenAI.Responses.ResponseInputItem[]) => ({
+    ...codex.asked(model, input),
+    tools: codex.tools.filter(({ type }) => type === 'function' || type === 'custom'),
+  })
   type Turn = { role: string; content: Record<string, unknown>[] }
   const sent = () => thinking.requests.at(-1)?.json() as { messages: Turn[] } & Record<string, unknown>
   const callsOf = ({ output }: OpenAI.Responses.Response) => output.filter((item) => item.type === 'function_call')
 
   test.each(['thinking/m', 'sandbox/vision'])('works with %s until it has its answer', async (model) => {
-    const first = await say(responses.asked(model, responses.FIRST))
+    const first = await say(codexRequest(model, codex.first(CALL)))
     const calls = callsOf(first)
-    expect(calls.map(({ name, arguments: said }) => [name, JSON.parse(said)])).toEqual([
-      ['shell', { command: 'ls', workdir: '/src' }],
-      ['view_image', { path: '/src/a.png' }],
+    expect(calls.map(({ name, arguments: said }) => [name, JSON.parse(said)])).toMatchObject([
+      ['exec_command', { cmd: expect.any(String) }],
+      ['view_image', { path: expect.any(String) }],
     ])
     const history = [
-      ...responses.FIRST,
+      ...codex.first(CALL),
       ...(first.output as OpenAI.Responses.ResponseInputItem[]),
-      ...responses.results(calls, PIXEL.data),
+      ...codex.results(calls, PIXEL.data),
     ]
-    const second = await say(responses.asked(model, history))
+    const second = await say(codexRequest(model, history))
     expect([second.status, second.output.at(-1)?.type]).toEqual(['completed', 'message'])
-    expect(second.output_text).toContain('a.png main.ts')
+    expect(second.output_text).toContain(codex.output)
   })
 
   test('has its thoughts signed by the vendor, and brings them back to it', async () => {
-    const first = await say(responses.asked('thinking/m', responses.FIRST))
+    const first = await say(codexRequest('thinking/m', codex.first(CALL)))
     const [thought] = first.output
     if (thought?.type !== 'reasoning') throw new Error('There is no thought.')
     expect([thought.summary.map(({ text }) => text).join(''), typeof thought.encrypted_content]).toEqual([
@@ -285,12 +340,12 @@ describe('an agent of the responses dialect, before a vendor of messages', () =>
     ])
     const calls = callsOf(first)
     const input = [
-      ...responses.FIRST,
+      ...codex.first(CALL),
       ...(first.output as OpenAI.Responses.ResponseInputItem[]),
-      ...responses.results(calls, PIXEL.data),
+      ...codex.results(calls, PIXEL.data),
     ]
     // The vendor refuses a turn of calls whose thought or signature is lost.
-    expect((await say(responses.asked('thinking/m', input))).status).toBe('completed')
+    expect((await say(codexRequest('thinking/m', input))).status).toBe('completed')
     const { messages: said, ...body } = sent()
     expect(said.map(({ role, content }) => [role, ...content.map(({ type }) => type)])).toEqual([
       ['user', 'text', 'text'],
@@ -298,15 +353,12 @@ describe('an agent of the responses dialect, before a vendor of messages', () =>
       ['user', 'tool_result', 'tool_result'],
     ])
     expect(said[2]?.content).toMatchObject([
-      { tool_use_id: calls[0]?.call_id, content: 'Exit code: 0\nOutput:\na.png main.ts' },
+      { tool_use_id: calls[0]?.call_id, content: codex.output },
       { tool_use_id: calls[1]?.call_id, content: [{ type: 'image', source: { data: PIXEL.data } }] },
     ])
     expect(body).toMatchObject({
       stream: true,
-      system: [
-        { text: responses.INSTRUCTIONS },
-        { text: '<permissions>Files may be written below /src.</permissions>' },
-      ],
+      system: codex.developerTexts.map((text) => ({ text })),
       tool_choice: { type: 'auto', disable_parallel_tool_use: false },
     })
     expect(body.thinking).toMatchObject({ type: expect.stringMatching(/adaptive|enabled/) })
@@ -314,11 +366,15 @@ describe('an agent of the responses dialect, before a vendor of messages', () =>
   })
 
   test('sees its tool of free text as a function at the vendor, and a patch of an earlier session as a call', async () => {
-    const input = [...responses.FIRST.slice(0, 2), ...responses.PATCHED, ...responses.FIRST.slice(2)]
-    const { status } = await say(responses.asked('thinking/m', input))
+    const first = codex.first(CALL)
+    const input = [...first.slice(0, -1), ...PATCHED, ...first.slice(-1)]
+    const { status } = await say(codexRequest('thinking/m', input))
     expect(status).toBe('completed')
     const { messages: said, tools } = sent()
-    expect((tools as { name: string }[]).map(({ name }) => name)).toEqual(['shell', 'view_image', 'apply_patch'])
+    expect((tools as { name: string }[]).map(({ name }) => name)).toEqual(
+      codexRequest('thinking/m', []).tools.map((tool) => ('name' in tool ? tool.name : tool.type)),
+    )
+    expect(tools).toContainEqual(expect.objectContaining({ name: 'apply_patch', input_schema: expect.anything() }))
     const blocks = said.flatMap(({ content }) => content)
     const use = blocks.find(({ type, name }) => type === 'tool_use' && name === 'apply_patch')
     expect(JSON.stringify(use?.input)).toContain('*** Add File: b.ts')
@@ -329,7 +385,7 @@ describe('an agent of the responses dialect, before a vendor of messages', () =>
   test('gets a patch as free text, streamed', async () => {
     const ask = 'Please call apply_patch.'
     const running = client().responses.stream({
-      ...responses.asked('thinking/m', [{ role: 'user', content: ask }]),
+      ...codexRequest('thinking/m', [{ role: 'user', content: ask }]),
       stream: true,
     })
     let text = ''
@@ -340,7 +396,7 @@ describe('an agent of the responses dialect, before a vendor of messages', () =>
   })
 
   test('is told of a failure before the stream by its status, and within it by its last event', async () => {
-    const failing = (words: string) => responses.asked('thinking/m', [{ role: 'user', content: words }])
+    const failing = (words: string) => codexRequest('thinking/m', [{ role: 'user', content: words }])
     expect(await errorOf(say(failing('x\n@sandbox status=429')))).toBeInstanceOf(OpenAI.RateLimitError)
     const events = await client().responses.create({ ...failing('x\n@sandbox tokens=9 error_after=5'), stream: true })
     const types: string[] = []
