@@ -59,8 +59,9 @@ function packagesOf(agent: Agent, directory: string): string {
 async function record(agent: Agent): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'record-agent-'))
   try {
-    const run = await runAgent(agent, join(packagesOf(agent, installed), 'node_modules'), directory)
-    const scrub = createScrubber({ project: run.project, home: run.home, ours: OURS })
+    const packages = join(packagesOf(agent, installed), 'node_modules')
+    const run = await runAgent(agent, packages, directory)
+    const scrub = createScrubber({ project: run.project, home: run.home, packages, ours: OURS })
     const recorded = run.requests.map(({ method, path, headers, body }) =>
       scrub({ method, path, headers, body: body === '' ? null : (JSON.parse(body) as unknown) }),
     )

@@ -13,7 +13,8 @@ const request = (body: unknown, headers: Record<string, string> = {}): Recorded 
   headers,
   body,
 })
-const scrubber = () => createScrubber({ project: '/tmp/r/project', home: '/tmp/r/home', ours: OURS })
+const scrubber = () =>
+  createScrubber({ project: '/tmp/r/project', home: '/tmp/r/home', packages: '/tmp/i/node_modules', ours: OURS })
 const scrub = (body: unknown) => scrubber()(request(body)).body
 
 describe('fillerFor', () => {
@@ -95,11 +96,14 @@ describe('a scrubbed request', () => {
   test('has the same stand-in for an id in each place and each request, and our paths', () => {
     const scrubOne = scrubber()
     const one = scrubOne(request({ prompt_cache_key: ID, metadata: { user_id: `{"session_id":"${ID}"}` } })).body
-    const other = scrubOne(request({ input: [{ id: `msg_${ID}`, output: 'in /tmp/r/project/main.ts' }] })).body
+    const other = scrubOne(
+      request({ input: [{ id: `msg_${ID}`, output: 'in /tmp/r/project/main.ts, /tmp/i/node_modules' }] }),
+    ).body
     const standIn = '00000000-0000-7000-8000-000000000001'
     expect(one).toEqual({ prompt_cache_key: standIn, metadata: { user_id: `{"session_id":"${standIn}"}` } })
     expect(JSON.stringify(other)).toContain(`msg_${standIn}`)
-    expect(JSON.stringify(other)).toContain(PROJECT)
+    expect(JSON.stringify(other)).toContain(`${PROJECT}/`)
+    expect(JSON.stringify(other)).toContain(', /usr/lib/node_modules')
   })
 
   test('has a grammar of the same length that accepts any text', () => {

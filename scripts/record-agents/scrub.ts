@@ -5,6 +5,7 @@ export type Recorded = { method: string; path: string; headers: Record<string, s
 
 /** Where the fixtures say that the agent ran. */
 export const PROJECT = '/home/user/project'
+const PACKAGES = '/usr/lib/node_modules'
 const HOME = '/home/user'
 
 /** Keys, and what belongs to one connection. */
@@ -29,10 +30,13 @@ const TIME = /("turn_started_at_unix_ms":)\d+/g
 
 export type Scrubber = (request: Recorded) => Recorded
 
+/** Where the agent ran and is installed, and the phrases that stay. */
+type Where = { project: string; home: string; packages: string; ours: string[] }
+
 /** One scrubber for all requests of a run: the same id becomes the same stand-in in each of them. */
-export function createScrubber({ project, home, ours }: { project: string; home: string; ours: string[] }): Scrubber {
+export function createScrubber({ project, home, packages, ours }: Where): Scrubber {
   const standIns = new Map<string, string>()
-  const phrases = [...ours, PROJECT, HOME]
+  const phrases = [...ours, PROJECT, HOME, PACKAGES]
   const standInFor = (id: string, make: (count: number) => string) => {
     const made = standIns.get(id) ?? make(standIns.size + 1)
     standIns.set(id, made)
@@ -42,6 +46,7 @@ export function createScrubber({ project, home, ours }: { project: string; home:
     text
       .replaceAll(project, PROJECT)
       .replaceAll(home, HOME)
+      .replaceAll(packages, PACKAGES)
       .replaceAll(UUID, (id) => standInFor(id, (count) => `00000000-0000-7000-8000-${String(count).padStart(12, '0')}`))
       .replaceAll(LONG_ID, (id, prefix: string = '') =>
         standInFor(id, (count) => `${prefix}${String(count).padStart(id.length - prefix.length, '0')}`),
@@ -89,7 +94,7 @@ function grammarOf(length: number): string {
 /** Long strings of a fixture that are neither filler nor names: what the check of the fixtures refuses. */
 export function foreignProse({ headers, body }: Recorded, ours: readonly string[]): string[] {
   const found: string[] = []
-  const phrases = [...ours, PROJECT, HOME]
+  const phrases = [...ours, PROJECT, HOME, PACKAGES]
   const isFine = (value: string, key: string, isKept: boolean) =>
     value.length <= 40 ||
     (isKept ? !PROSE.test(value) : isName(value, key)) ||
