@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import Anthropic0 from 'anthropic-sdk-0'
 import OpenAI from 'openai'
-import { claudeCode, codex } from './kit/agents.ts'
+import { claudeCode, codex, PATCHED } from './kit/agents.ts'
 import { openPort, type Port, watchUnhandled } from './kit/served.ts'
 import { chunk, chunks, failure, stream, usageChunk } from './kit/vendor.ts'
 import { PIXEL } from './matrix/asks.ts'
@@ -51,26 +51,6 @@ const textsOf = ({ content }: Anthropic0.Beta.BetaMessageParam): string[] =>
     if (block.type !== 'tool_result' || block.content === undefined) return []
     return typeof block.content === 'string' ? [block.content] : textsOf({ role: 'user', content: block.content as [] })
   })
-
-/** A patch that was made in an earlier session, by another model. */
-const PATCHED: OpenAI.Responses.ResponseInputItem[] = [
-  { type: 'reasoning', id: 'rs_elsewhere', summary: [], encrypted_content: 'gAAAAABo_of_another_vendor' },
-  {
-    type: 'custom_tool_call',
-    id: 'ctc_1',
-    call_id: 'call_patch',
-    name: 'apply_patch',
-    input: '*** Begin Patch\n*** Add File: b.ts\n+export {}\n*** End Patch',
-  },
-  { type: 'custom_tool_call_output', call_id: 'call_patch', output: 'Done: A b.ts' },
-  {
-    type: 'message',
-    id: 'msg_1',
-    status: 'completed',
-    role: 'assistant',
-    content: [{ type: 'output_text', text: 'I added b.ts.', annotations: [] }],
-  },
-]
 
 const origin = () => port.url.replace(/\/v1$/, '')
 

@@ -170,3 +170,23 @@ export const codex = {
     ]
   },
 }
+
+/** A patch that was made in an earlier session, by another model. */
+export const PATCHED: Item[] = [
+  { type: 'reasoning', id: 'rs_elsewhere', summary: [], encrypted_content: 'gAAAAABo_of_another_vendor' },
+  {
+    type: 'custom_tool_call',
+    id: 'ctc_1',
+    call_id: 'call_patch',
+    name: 'apply_patch',
+    input: '*** Begin Patch\n*** Add File: b.ts\n+export {}\n*** End Patch',
+  },
+  { type: 'custom_tool_call_output', call_id: 'call_patch', output: 'Done: A b.ts' },
+  {
+    type: 'message',
+    id: 'msg_1',
+    status: 'completed',
+    role: 'assistant',
+    content: [{ type: 'output_text', text: 'I added b.ts.', annotations: [] }],
+  },
+]
