@@ -261,21 +261,75 @@ describe('resume', () => {
   test.each(['timeout', 'canceled'] as const)('a task that ended with %s is followed again for a day', async (code) => {
     await add(1, failed(code))
     const { out } = await gatehouse(['task', 'resume', idOf(1)])
-    expect(out).toBe(`Task ${idOf(1)} stays FAILURE (${code}); what became of it at sandbox is asked again.\n`)
+    expect(out).toBe(
+      `Task ${idOf(1)} stays FAILURE (${code}); what became of it at sandbox is asked again.${code === 'timeout' ? ' When it has made it, resume the task once more.' : ''}\n`,
+    )
     const task = await store.tasks.find(idOf(1))
     expect(task).toMatchObject({ status: 'FAILURE', fail_code: code })
     expect(task?.due_ms).toBeLessThanOrEqual(Date.now())
     expect(task?.deadline_at).toBeGreaterThanOrEqual(NOW)
   })
 
+  const copying: Partial<Task> = {
+    ...failed('output_expired'),
+    made: [{ url: 'https://files.test/1' }],
+    outputs_expire_at: NOW + 600_000,
+  }
+
+  test.each([
+    ['with its links', copying, [{ url: 'https://files.test/1' }]],
+    ['of an older version, without its links', failed('output_expired'), null],
+    ["that the gateway's storage could not take", { ...copying, fail_code: 'internal_error' }, copying.made],
+    [
+      'that timed out and was made all the same',
+      { ...failed('timeout'), late_outcome: { status: 'SUCCESS', at: NOW, detail: '' } },
+      null,
+    ],
+  ] satisfies [string, Partial<Task>, unknown][])('a finished task %s goes back to copying', async (_, more, made) => {
+    await add(1, more, { callback: { callback_id: 'evt_1', url: 'https://app.test/hook' } })
+    const { out, err, code } = await gatehouse(['task', 'resume', idOf(1), '--deadline', '2h'])
+    expect({ err, code }).toEqual({ err: '', code: 0 })
+    expect(out).toStartWith(`Task ${idOf(1)} is IN_PROGRESS again: its files are fetched from sandbox, until 20`)
+    const task = await store.tasks.find(idOf(1))
+    expect(task).toMatchObject({ status: 'IN_PROGRESS', progress: 99, fail_code: '', fail_reason: '', finish_time: 0 })
+    expect(task).toMatchObject({ operation: { id: 'upstream-7' }, made, late_outcome: null })
+    expect(task?.deadline_at).toBeWithin(NOW + 7_200, NOW + 7_260)
+    expect(task?.due_ms).toBeLessThanOrEqual(Date.now())
+    expect((await store.callbacks.ofTask(idOf(1)))?.callback_id).not.toBe('evt_1')
+  })
+
+  test('a finished task is tried for a day when no deadline is given', async () => {
+    await add(1, copying)
+    const { task } = await answer(['task', 'resume', idOf(1)])
+    expect(task.deadline_at).toBeWithin(NOW + 86_400, NOW + 86_460)
+  })
+
   test.each([
     ['success', { ...failed(''), status: 'SUCCESS' }, 'has ended with SUCCESS: there is nothing to resume.'],
     ['another failure', failed('no_output'), 'has ended with FAILURE (no_output): there is nothing to resume.'],
+    [
+      'files that were lost with their process',
+      { ...failed('output_expired'), operation: {}, made: [{ key: 'k', content_type: 'image/png' }] },
+      'its files came with the answer of the upstream and were lost',
+    ],
+    ['nothing to ask for', { ...failed('output_expired'), operation: {} }, 'there is nothing to ask it for'],
+    [
+      'a second order that may not have been taken',
+      { ...failed('output_expired'), operation: { $proceeding: {} } },
+      'there is nothing to resume.',
+    ],
+    [
+      'a clean-up that is due',
+      { ...copying, outputs: [{ key: 'k', content_type: 'video/mp4' }], outputs_expire_at: NOW - 5 },
+      'its files are being removed',
+    ],
+    ['a refused order', { ...failed('invalid_input'), operation: null }, 'no upstream had taken its order'],
+    ['an unknown outcome', failed('submit_outcome_unknown'), 'The order is not sent again by a resume'],
     ['no order', { ...failed('timeout'), operation: null }, 'and no upstream had taken its order'],
     [
       'a late end that is known',
-      { ...failed('timeout'), late_outcome: { status: 'SUCCESS', at: NOW, detail: '' } },
-      'and its upstream then said SUCCESS: nothing more will come.',
+      { ...failed('timeout'), late_outcome: { status: 'FAILURE', at: NOW, detail: '' } },
+      'and its upstream then said FAILURE: nothing more will come.',
     ],
     ['an unknown outcome', failed('submit_outcome_unknown'), 'Look at sandbox whether it took one at 20'],
   ] satisfies [string, Partial<Task>, string][])(

@@ -46,7 +46,14 @@ afterAll(async () => {
   await vendor.stop()
 })
 
-const FAST = { deadline_minutes: 1, poll_seconds: 0.2, slow_poll_seconds: 1, hands: 8, callback_origins: [] }
+const FAST = {
+  deadline_minutes: 1,
+  copy_deadline_minutes: 1,
+  poll_seconds: 0.2,
+  slow_poll_seconds: 1,
+  hands: 8,
+  callback_origins: [],
+}
 
 type Video = OpenAI.Video
 type Create = OpenAI.VideoCreateParams

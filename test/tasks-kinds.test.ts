@@ -176,6 +176,35 @@ describe('a vendor that answers at once', () => {
     expect(acme.calls.length).toBeWithin(4, 10)
   })
 
+  test('and a place for files that is away for hours: bytes that exist nowhere else wait for it, and nobody else takes the task', async () => {
+    const files = memoryFiles()
+    const { keep } = files
+    let is_away = true
+    files.keep = (...file) => (is_away ? Promise.reject(new Error('the bucket is away')) : keep(...file))
+    const acme = atOnce([bytes('one')])
+    await using house = await taskHouse({ vendors: { acme }, files })
+    const id = await house.submit()
+    await house.drift(5_400)
+    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
+    is_away = false
+    await house.drift(20)
+    expect(endOf(await house.read(id))).toBe('SUCCESS')
+    expect(acme.calls).toHaveLength(1)
+  })
+
+  test('and a place for files that never comes back: at the copying deadline it is a fault of the gateway', async () => {
+    const files = memoryFiles()
+    files.keep = () => Promise.reject(new Error('the bucket is gone'))
+    const acme = atOnce([bytes('one')])
+    await using house = await taskHouse({ vendors: { acme }, files, settings: { copy_deadline_minutes: 30 } })
+    const id = await house.submit()
+    await house.drift(1_790)
+    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    await house.drift(40)
+    expect(endOf(await house.read(id))).toBe('FAILURE internal_error')
+    expect(acme.calls).toHaveLength(1)
+  })
+
   test('a file that may not be kept ends the task', async () => {
     const files = memoryFiles()
     files.keep = () => Promise.reject(new GatewayError('output_refused', 'Too large.'))

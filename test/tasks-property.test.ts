@@ -229,7 +229,7 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
       vendors: guardedVendors,
       around,
       at,
-      settings: { deadline_minutes: DEADLINE_MINUTES },
+      settings: { deadline_minutes: DEADLINE_MINUTES, copy_deadline_minutes: DEADLINE_MINUTES },
     })
     houses.push(made)
     return made

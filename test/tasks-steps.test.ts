@@ -208,19 +208,118 @@ describe('the files', () => {
     expect(files.copied.map(({ source }) => source.url.slice(15))).toEqual(['1', '2-old', '2-new'])
   })
 
-  test('that are gone, also by a fresh link, are expired', async () => {
-    const files = memoryFiles({ copy: () => Promise.reject(gone()) })
-    const status = saying(success('https://a.test/1'), success('https://a.test/2'))
-    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ status }) } })
-    expect(failure(await house.read(await taken(house)))).toBe('FAILURE output_expired')
-    expect(files.copied).toHaveLength(2)
+  test.each([
+    ['a 404, a 403 or a 410', gone()],
+    ['a 401', new GatewayError('bad_upstream_response', 'HTTP 401', { upstream_status: 401 })],
+    ['a 500', new GatewayError('bad_upstream_response', 'HTTP 500', { upstream_status: 500 })],
+    ['a 503', new GatewayError('server_is_overloaded', 'HTTP 503', { upstream_status: 503, retry_after: 5 })],
+    ['a cut connection or a wrong length', broken()],
+    ['a time-out', new GatewayError('upstream_timeout', 'It kept silent.')],
+    ['a full disk', Object.assign(new Error('no space left'), { code: 'ENOSPC' })],
+    ['a bucket that is away', new Error('The bucket answered with HTTP 500.')],
+  ])('whose download fails once by %s are copied at the second attempt', async (_, error) => {
+    let calls = 0
+    const files = memoryFiles({ copy: () => (calls++ === 0 ? Promise.reject(error) : Promise.resolve(undefined)) })
+    await using house = await taskHouse({ files })
+    const id = await house.submit()
+    await house.run(12)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', fail_code: '' })
+    expect(calls).toBe(2)
   })
 
-  test('whose fresh link is the dead one are expired at once', async () => {
+  test('that stay away are tried until the copying deadline, ever more seldom, and no longer', async () => {
+    let failing = true
+    const files = memoryFiles({ copy: () => (failing ? Promise.reject(gone()) : Promise.resolve(undefined)) })
+    // The deadline of the task itself has nothing to do with it.
+    const settings = { deadline_minutes: 1, copy_deadline_minutes: 120 }
+    await using house = await taskHouse({ files, settings })
+    const id = await house.submit()
+    await house.run(6)
+    const first = await house.read(id)
+    expect(first).toMatchObject({ status: 'IN_PROGRESS', progress: 99, fail_code: '', finish_time: 0 })
+    expect(first.deadline_at - first.submit_time).toBeWithin(7200, 7210)
+    await house.run(7_180)
+    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99, fail_code: '' })
+    // 2 + 4 + ... + 256, then one every 300 s, each with its fresh look; a jitter of 15 % either way.
+    expect(files.copied.length).toBeWithin(27, 38)
+    await house.run(25)
+    const task = await house.read(id)
+    expect(failure(task)).toBe('FAILURE output_expired')
+    expect(task.finish_time).toBe(task.deadline_at)
+    expect(task.fail_reason).toContain('The file is no longer there.')
+    expect(task.operation).toEqual({ id })
+    expect(task.made).toEqual([{ url: 'https://files.acme.test/a.mp4' }])
+
+    failing = true
+    const late = await house.submit()
+    await house.run(20)
+    failing = false
+    house.clock.advance(86_400_000) // the gateway was away at the deadline: there is a last attempt
+    await house.tasks.idle()
+    expect(await house.read(late)).toMatchObject({ status: 'SUCCESS' })
+  })
+
+  test('that come too slowly are copied on for ten minutes after the deadline, not for longer', async () => {
+    const files = memoryFiles({ copy: async () => ({ done: false, bytes: 1 }) })
+    await using house = await taskHouse({ files, settings: { copy_deadline_minutes: 1 } })
+    const pace = files.copy
+    files.copy = (...given) => {
+      house.clock.advance(50_000)
+      return pace(...given)
+    }
+    const id = await house.submit()
+    await house.run(6)
+    const { finish_time, deadline_at, fail_code } = await house.read(id)
+    expect([fail_code, finish_time - deadline_at >= 600, finish_time - deadline_at < 660]).toEqual([
+      'output_expired',
+      true,
+      true,
+    ])
+  })
+
+  test.each([
+    ['the vendor keeps files for', { retention_seconds: 5_400 }, undefined, 5_400],
+    ['the vendor says that this one expires in', {}, 7_200, 7_200],
+    ['a vendor whose files are gone in a minute gets all the same', { retention_seconds: 60 }, undefined, 600],
+    ['a clock of the vendor that is wrong leaves', {}, -5_000, 600],
+    ['the setting allows, whatever the vendor keeps,', { retention_seconds: 864_000 }, 864_000, 86_400],
+  ] as const)('are tried for as long as %s (%p, %p): %d s', async (_, more, expires_in, seconds) => {
+    const files = memoryFiles({ copy: () => Promise.reject(broken()) })
+    const status = async (): Promise<TaskProgress> => ({
+      ...(success() as TaskProgress & { status: 'SUCCESS' }),
+      ...(expires_in !== undefined && { expires_at: Math.floor(house.clock.now() / 1000) + expires_in }),
+    })
+    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ status, ...more }) } })
+    const id = await house.submit()
+    await house.run(6)
+    const { deadline_at, submit_time } = await house.read(id)
+    expect(deadline_at - submit_time).toBeWithin(seconds, seconds + 7)
+  })
+
+  test("that the gateway's own storage never takes end as a fault of the gateway", async () => {
+    const files = memoryFiles({ copy: () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })) })
+    await using house = await taskHouse({ files, settings: { copy_deadline_minutes: 5 } })
+    const id = await house.submit()
+    await house.run(310)
+    const task = await house.read(id)
+    expect(failure(task)).toBe('FAILURE internal_error')
+    expect(task.made).toHaveLength(1)
+    // A vendor has nothing to do with a full disk: it is not asked for fresh links.
+    expect(house.logged()).toContain('file could not be stored')
+  })
+
+  test('of which the vendor takes its success back are given up after five attempts, not after one', async () => {
     const files = memoryFiles({ copy: () => Promise.reject(gone()) })
-    await using house = await taskHouse({ files })
-    expect(failure(await house.read(await taken(house)))).toBe('FAILURE output_expired')
-    expect(files.copied).toHaveLength(1)
+    const taken_back: TaskProgress = { status: 'FAILURE', fail_code: 'generation_failed', fail_reason: 'Taken down.' }
+    const acme = scriptedVendor({ status: saying<TaskProgress>(success(), taken_back) })
+    await using house = await taskHouse({ files, vendors: { acme } })
+    const id = await house.submit()
+    await house.run(20)
+    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    await house.run(30)
+    expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'output_expired' })
+    expect((await house.read(id)).fail_reason).toContain('Taken down.')
+    expect(files.copied).toHaveLength(5)
   })
 
   test('whose fresh link does not work yet are tried by it again, not by the dead one', async () => {
@@ -253,7 +352,7 @@ describe('the files', () => {
     expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
-  test('that may not be fetched end the task with the reason; what was copied is removed', async () => {
+  test('that may not be fetched end the task with the reason; what was copied is removed a week later', async () => {
     const files = memoryFiles({
       copy: async (key) => {
         if (key.endsWith('1.mp4')) throw new GatewayError('output_refused', 'The file is larger than 10 bytes.')
@@ -268,32 +367,12 @@ describe('the files', () => {
       fail_code: 'output_expired',
       fail_reason: 'The file is larger than 10 bytes.',
     })
+    // What was copied waits a week for an operator who allows more and resumes the task.
+    expect(await toRemove(house)).toEqual([])
+    house.clock.advance(7 * 86_400_000 - 60_000)
+    expect(await toRemove(house)).toEqual([])
+    house.clock.advance(60_000)
     expect(await toRemove(house)).toEqual([`${id}/0.mp4`])
-  })
-
-  test('that cannot be had for a while are tried again, ten minutes long whatever the deadline', async () => {
-    let calls = 0
-    let good = Number.POSITIVE_INFINITY
-    const files = memoryFiles({
-      copy: async () => {
-        calls++
-        if (calls < good) throw broken()
-        return undefined
-      },
-    })
-    await using house = await taskHouse({ files, settings: { deadline_minutes: 1 } })
-    const id = await house.submit()
-    await house.run(400)
-    expect(calls).toBeGreaterThan(8)
-    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
-    good = 0
-    await house.run(75)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
-
-    good = Number.POSITIVE_INFINITY
-    const second = await house.submit()
-    await house.run(620)
-    expect(failure(await house.read(second))).toBe('FAILURE timeout')
   })
 
   test('are fetched with the headers of their vendor, and from where the operator allows', async () => {
@@ -417,15 +496,29 @@ describe('the deadline', () => {
     expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
-  test('ends the last looks too, where what was made can never be kept', async () => {
-    const open = () => Promise.reject(new Error('no'))
-    const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [{ content_type: 'video/mp4', open }] })
-    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) }, settings })
+  test('is that of copying from when it is made, also where its bytes come with the answer and cannot be kept', async () => {
+    let fails = true
+    const open = async () => (fails ? Promise.reject(new Error('no')) : new Blob(['12345']).stream())
+    const kept = { content_type: 'video/webm', open: async () => new Blob(['123']).stream() }
+    const made: TaskProgress = {
+      status: 'SUCCESS',
+      outputs: [kept, { content_type: 'video/mp4', open }, { url: 'https://a.test/1' }],
+    }
+    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status: saying(made) }) }, settings })
     const id = await house.submit()
-    await house.run(130)
-    expect(await house.read(id)).toMatchObject({ status: 'QUEUED' })
-    await house.run(700)
-    expect(failure(await house.read(id))).toBe('FAILURE timeout')
+    await house.run(300)
+    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
+    fails = false
+    await house.run(300)
+    const task = await house.read(id)
+    expect(task.status).toBe('SUCCESS')
+    expect(task.outputs.map(({ key }) => key)).toEqual([`${id}/0.webm`, `${id}/1.mp4`, `${id}/2.mp4`])
+
+    fails = true
+    house.settings.copy_deadline_minutes = 10
+    const second = await house.submit()
+    await house.run(615)
+    expect(failure(await house.read(second))).toBe('FAILURE output_expired')
   })
 
   test('of an order that was never sent leaves nothing to look for', async () => {

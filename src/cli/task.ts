@@ -6,9 +6,10 @@ import { systemClock, unixSeconds } from '../kit/clock.ts'
 import { TASK_STATUSES, type Task, type TaskStatus } from '../spec/task.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store, TaskFilter } from '../store/store.ts'
+import { resumptionOf } from '../tasks/resume.ts'
 import { chooseToken } from '../tokens/choose.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
-import { isEnded, taskTable, taskText, UNFINISHED } from './task-text.ts'
+import { taskTable, taskText, UNFINISHED } from './task-text.ts'
 import { json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse task <list | show | cancel | resume> [options]
@@ -24,9 +25,11 @@ Commands:
       --after <task_id>      go on after this one
   show <task_id>         show all that is known of a task, but not the media that it was given
   cancel <task_id>       end a task; its upstream is told to stop where that is possible
-  resume <task_id>       take the next step of an unfinished task now; of one that ended by its deadline or by being
-                         canceled, ask the upstream again what became of it, for a day (the client's answer stays)
-      --deadline <duration>  give an unfinished task a later deadline, from now on: 30m, 2h, 1d (at most)
+  resume <task_id>       take the next step of an unfinished task now; of one that failed after its upstream had made
+                         it, try again to copy its files; of one that ended by its deadline or by being canceled, ask
+                         the upstream again what became of it, for a day (the client's answer stays). An order is never
+                         sent again.
+      --deadline <duration>  how long it is tried, from now on: 30m, 2h, 1d (at most, and the default for files)
 
 Options:
   --data-dir <directory>  where data is kept (default: GATEHOUSE_DATA_DIR, else ./data); not used with
@@ -136,21 +139,35 @@ async function resume({ given, store, terminal }: Work): Promise<number> {
   const text = given.text('deadline')
   const wanted = text === undefined ? undefined : now + readDuration(text)
   const task = await find(store, given.positionals[0])
-  const deadline_at = isEnded(task) ? followedFrom(task, { wanted, now }) : nextDeadline(task, { wanted, now })
-  const { task_id } = task
-  if (!(await store.tasks.resume(task_id, { due_ms: systemClock.now(), deadline_at }))) throw unknown(task_id)
-  if (given.has('json')) {
-    terminal.out(json({ task: await find(store, task_id) }))
-    return 0
-  }
-  const until = `${new Date(deadline_at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`
-  terminal.out(
-    isEnded(task)
-      ? `Task ${task_id} stays ${task.status} (${task.fail_code}); what became of it at ${task.provider} is asked again.\n`
-      : `The next step of task ${task_id} is due now; its deadline is ${until}.\n`,
-  )
+  const text_out = await resumeAs(store, task, { wanted, now })
+  terminal.out(given.has('json') ? json({ task: await find(store, task.task_id) }) : text_out)
   return 0
 }
+
+/** What was done, for the operator. */
+async function resumeAs(store: Store, task: Task, wish: Wish): Promise<string> {
+  const { task_id, provider, status, fail_code } = task
+  const due_ms = systemClock.now()
+  const resumption = resumptionOf(task, wish.now)
+  if (resumption.way === 'none') throw new Error(`${endOf(task)}${resumption.why}`)
+  if (resumption.way === 'reopen') {
+    const deadline_at = wish.wanted ?? wish.now + LONGEST_SECONDS
+    if (!(await store.tasks.reopen(task, { ...resumption.reopening, due_ms, deadline_at }))) {
+      throw new Error(`Task ${task_id} has changed just now. Look at it with gatehouse task show, and try again.`)
+    }
+    return `Task ${task_id} is IN_PROGRESS again: its files are fetched from ${provider}, until ${timeOf(deadline_at)}.\n`
+  }
+  if (resumption.way === 'watch' && wish.wanted !== undefined) {
+    throw new Error(`${endOf(task)}: it needs no deadline. Leave out --deadline.`)
+  }
+  const deadline_at = resumption.way === 'watch' ? wish.now : nextDeadline(task, wish)
+  if (!(await store.tasks.resume(task_id, { due_ms, deadline_at }))) throw unknown(task_id)
+  return resumption.way === 'watch'
+    ? `Task ${task_id} stays ${status} (${fail_code}); what became of it at ${provider} is asked again.${fail_code === 'timeout' ? ' When it has made it, resume the task once more.' : ''}\n`
+    : `The next step of task ${task_id} is due now; its deadline is ${timeOf(deadline_at)}.\n`
+}
+
+const timeOf = (at: number): string => `${new Date(at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 
 type Wish = { wanted: number | undefined; now: number }
 
@@ -163,22 +180,6 @@ function nextDeadline({ task_id, deadline_at }: Task, { wanted, now }: Wish): nu
     throw new Error(`The deadline of task ${task_id} is later than that already: ${wait(deadline_at - now)} from now.`)
   }
   return wanted ?? deadline_at
-}
-
-/** The upstream is asked for a day after this. Throws where there is nothing to ask. */
-function followedFrom(task: Task, { wanted, now }: Wish): number {
-  const { fail_code, late_outcome, operation, sent_at, provider } = task
-  const end = endOf(task)
-  if (fail_code === 'submit_outcome_unknown') {
-    const when = new Date((sent_at ?? 0) * 1000).toISOString()
-    throw new Error(`${end}: there is no order to ask for. Look at ${provider} whether it took one at ${when}.`)
-  }
-  if (fail_code !== 'timeout' && fail_code !== 'canceled') throw new Error(`${end}: there is nothing to resume.`)
-  if (operation === null) throw new Error(`${end}, and no upstream had taken its order: there is nothing to follow.`)
-  if (late_outcome)
-    throw new Error(`${end}, and its upstream then said ${late_outcome.status}: nothing more will come.`)
-  if (wanted !== undefined) throw new Error(`${end}: it needs no deadline. Leave out --deadline.`)
-  return now
 }
 
 const endOf = ({ task_id, status, fail_code }: Task): string =>
@@ -217,7 +218,7 @@ function readLimit(text: string | undefined): number {
 }
 
 const UNIT_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 }
-/** As in the configuration (`tasks.deadline_minutes`). */
+/** As in the configuration (`tasks.deadline_minutes`), and the default of `tasks.copy_deadline_minutes`. */
 const LONGEST_SECONDS = 86_400
 
 function readDuration(text: string): number {

@@ -66,6 +66,7 @@ export const DEFAULT_TIMEOUTS: Required<Timeouts> = {
 
 export const DEFAULT_TASKS: Required<TasksConfig> = {
   deadline_minutes: 60,
+  copy_deadline_minutes: 1_440,
   poll_seconds: 4,
   slow_poll_seconds: 15,
   hands: 32,

@@ -100,6 +100,14 @@ export const TasksConfig = Type.Object(
     deadline_minutes: optional(
       Type.Number({ exclusiveMinimum: 0, maximum: 1440, description: 'A task that takes longer fails. Default 60.' }),
     ),
+    copy_deadline_minutes: optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: 43_200,
+        description:
+          'How long copying a finished file is retried, from when the upstream has made it; not longer than the upstream keeps it. Default 1440.',
+      }),
+    ),
     poll_seconds: seconds('Between two questions to a vendor about a young task. Default 4.', 300),
     slow_poll_seconds: seconds('The same of an old one. Default 15.', 3600),
     hands: optional(

@@ -13,6 +13,9 @@ const TASKS = '/contents/generations/tasks'
 /** The models before 1.5 have no sound, and refuse the field by which it is switched. */
 const WITHOUT_SOUND = ['*seedance-1-0*', '*wan2-1*']
 
+/** `video_url` is cleared 24 hours after the task has ended (BytePlus ModelArk, "Retrieve a video generation task"). */
+const RETENTION_SECONDS = 86_400
+
 export function createArk(parts: VendorParts): Provider {
   const vendor = createOrderJson(parts, {
     base_url: 'https://ark.ap-southeast.bytepluses.com/api/v3',
@@ -28,6 +31,7 @@ export function createArk(parts: VendorParts): Provider {
     video: {
       // It takes no key by which a repeated order would be known.
       resubmit: 'unsafe',
+      retention_seconds: RETENTION_SECONDS,
       async start(call, signal) {
         const body = writeOrder(call, parts.id, hasSound(call.model))
         const answer = await vendor.order({ path: TASKS, body, model: call.model, signal })

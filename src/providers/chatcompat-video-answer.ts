@@ -41,12 +41,18 @@ export function readVideo(answer: JsonRecord, vendor: OrderJson, contentUrl: str
   const task = isRecord(answer.data) && answer.data.status !== undefined ? answer.data : answer
   const state = STATES[vendor.statusIn(task.status).toLowerCase()]
   if (state === undefined) return {}
-  if (state === 'SUCCESS') return vendor.made(filesIn(task, vendor.base_url) ?? [contentUrl])
+  if (state === 'SUCCESS') return withExpiry(vendor.made(filesIn(task, vendor.base_url) ?? [contentUrl]), task)
   if (state === 'QUEUED' || state === 'IN_PROGRESS') return { status: state, ...progressIn(task.progress) }
   const error = isRecord(task.error) ? task.error : {}
   const reason = [task.fail_reason, error.message, task.error, answer.message].find(isText)
   return vendor.failure(failCodeOf(state, [task.fail_code, error.code]), reason)
 }
+
+/** Unix seconds; some write 0 where they mean never. */
+const withExpiry = (progress: TaskProgress, { expires_at }: JsonRecord): TaskProgress =>
+  progress.status === 'SUCCESS' && typeof expires_at === 'number' && expires_at > 0
+    ? { ...progress, expires_at }
+    : progress
 
 /** A number, or text such as `30%`. */
 function progressIn(value: unknown): { progress?: number } {

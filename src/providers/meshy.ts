@@ -32,6 +32,9 @@ const DECIDED = [
   'target_formats',
 ]
 
+/** Text to 3D and image to 3D: 3 days after the task has ended (help.meshy.ai, "How long does Meshy keep API-generated assets?"). */
+const RETENTION_SECONDS = 3 * 86_400
+
 export function createMeshy(parts: VendorParts): Provider {
   const vendor = createOrderJson(parts, { base_url: 'https://api.meshy.ai/openapi', key_env: 'MESHY_API_KEY', judge })
   return {
@@ -40,6 +43,7 @@ export function createMeshy(parts: VendorParts): Provider {
     threeD: {
       // It takes no key by which a repeated order would be known.
       resubmit: 'unsafe',
+      retention_seconds: RETENTION_SECONDS,
       async start(call, signal) {
         const { way, body, texture } = writeOrder(call, parts.id)
         const answer = await vendor.order({ path: WAYS[way], body, model: call.model, signal })

@@ -62,7 +62,8 @@ export type TaskProgress =
   | { status?: 'QUEUED' | 'IN_PROGRESS'; progress?: number; retry_after_seconds?: number }
   /** The order is done, and another one has to follow, which `proceed` sends. */
   | { status: 'PROCEED' }
-  | { status: 'SUCCESS'; outputs: RemoteOutput[] }
+  /** `expires_at`: until when the vendor keeps the files, where it says so. Unix seconds. */
+  | { status: 'SUCCESS'; outputs: RemoteOutput[]; expires_at?: number }
   /** `fail_reason` is for the client and holds no secret. */
   | { status: 'FAILURE'; fail_code: FailCode; fail_reason: string }
 
@@ -92,6 +93,8 @@ export type OrderProvider<Order> = {
   cancel?(operation: Json, signal: AbortSignal): Promise<void>
   /** Headers with which a file of this vendor is fetched (its key, for an address of its own); absent: none. */
   outputHeaders?(url: string): Record<string, string>
+  /** How long the vendor keeps what it has made, where its documentation says so: copying is not retried for longer. */
+  retention_seconds?: number
   /** Whether the same order, sent twice with the same key, is certainly one order at the vendor. */
   resubmit: 'safe' | 'unsafe'
 }

@@ -46,8 +46,8 @@ export const FAIL_CODES = {
     advice: 'Change the prompt, and submit again.',
   },
   output_expired: {
-    when: 'What the upstream had made was gone, or too large, when the gateway came to fetch it.',
-    advice: 'Submit again, or ask the operator.',
+    when: 'The upstream made it, but its file could not be copied before the copying deadline, or is too large. The upstream may charge for it.',
+    advice: 'Ask the operator to resume the task: the file may still be there. Or submit again.',
   },
   timeout: {
     when: 'The task was not done by its deadline. The upstream may still finish, and charge for it.',
@@ -135,8 +135,11 @@ export type TaskOutput = {
 /** Something that the vendor has made and that is still to be copied. */
 export type MadeOutput = { url: string; content_type?: string }
 
-/** The same, or a file whose bytes came with the vendor's answer: the key says where they are put. */
-export type ComingOutput = MadeOutput | { key: string; content_type: string }
+/**
+ * The same, or a file that has no link, only bytes: the key says where they are stored. `polled`: the bytes came with the
+ * answer to a poll, so another poll brings them again; otherwise they came with the answer to the order, only once.
+ */
+export type ComingOutput = MadeOutput | { key: string; content_type: string; polled?: true }
 
 /**
  * A task as the house keeps it. Times are unix seconds, except those that end in `_ms`, which only plan the work.
@@ -171,7 +174,7 @@ export type Task = {
   sent_at: number | null
   /** What the vendor answered to the order: all that asking for its progress needs. */
   operation: Json
-  /** What is still to be copied, once the vendor is done. */
+  /** What is still to be copied, once the vendor is done. Of a task that failed by it: what a resume goes on with. */
   made: ComingOutput[] | null
   outputs: TaskOutput[]
   outputs_expire_at: number | null

@@ -68,6 +68,18 @@ export function callbackStore(engine: Engine): CallbackStore {
   }
 }
 
+/**
+ * For the transaction in which an ended task is resumed: it waits for the next end, which is another event. Receivers
+ * drop a second event with an id that they know.
+ */
+export async function renewCallback(write: Write, task_id: string, callback_id: string): Promise<void> {
+  await write
+    .updateTable('callbacks')
+    .set({ callback_id, attempts: 0, due_ms: null, delivered_at: null, last_status: null })
+    .where('task_id', '=', task_id)
+    .execute()
+}
+
 /** For the transaction in which the task ends. */
 export async function makeCallbackDue(write: Write, task_id: string, due_ms: number): Promise<void> {
   await write.updateTable('callbacks').set({ due_ms }).where('task_id', '=', task_id).execute()

@@ -93,6 +93,17 @@ export type TaskChange = Partial<
   usage?: UsageRow
 }
 
+export type Reopening = {
+  due_ms: number
+  deadline_at: number
+  /** What copying goes on with; null: nothing is known of the files, and the upstream is asked again. */
+  copying: { made: NonNullable<Task['made']>; outputs: TaskOutput[] } | null
+  /** The id of the callback from now on, where there is one. */
+  callback_id: string
+  /** Takes back what the end of the task has counted. */
+  usage: UsageRow
+}
+
 export type TaskFilter = {
   /** Of one token, or of all. */
   token_id?: string
@@ -130,6 +141,12 @@ export type TaskStore = {
   askCancel(task_id: string, now: { now: number; now_ms: number }): Promise<Task | undefined>
   /** For the operator: makes a waiting or failed task due again, with another deadline. False: there is none such. */
   resume(task_id: string, change: { due_ms: number; deadline_at: number }): Promise<boolean>
+  /**
+   * For the operator: puts a failed task back to IN_PROGRESS, due now, with nothing left of its failure, and gives its
+   * callback another id: the next end is another event. False, and nothing is written, if the task does not have this
+   * fence any more, has not failed, or was deleted.
+   */
+  reopen(task: Pick<Task, 'task_id' | 'fence'>, change: Reopening): Promise<boolean>
   /** Hides an ended task from everyone and makes its outputs due for removal; false if there is none such. */
   remove(task_id: string, token_id: string, now: number): Promise<boolean>
   /** Where work waits: each provider with its earliest `due_ms` (a lease's end counts as one). */

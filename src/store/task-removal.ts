@@ -25,7 +25,12 @@ export async function removeOutputs(engine: Engine, task_ids: string[]): Promise
   // In one order, so that no two processes wait for each other's rows.
   for (const some of portions(task_ids.toSorted())) {
     await engine.write((write) =>
-      write.updateTable('tasks').set({ outputs: '[]', outputs_expire_at: null }).where('task_id', 'in', some).execute(),
+      write
+        .updateTable('tasks')
+        .set({ outputs: '[]', outputs_expire_at: null, made: null })
+        .where('task_id', 'in', some)
+        .where('outputs_expire_at', 'is not', null) // a task that was resumed in between keeps what it has
+        .execute(),
     )
   }
 }

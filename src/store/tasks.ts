@@ -8,6 +8,7 @@ import type { Database, Write } from './tables.ts'
 import { claimTasks, hastenTasks, lanesOf } from './task-claims.ts'
 import { listTasks } from './task-list.ts'
 import { forgetTaskKeys, outputsToRemove, removeOutputs } from './task-removal.ts'
+import { reopenTask } from './task-reopen.ts'
 import { columnsOfChange, rowOfTask, taskOfRow } from './task-row.ts'
 import { atLeast, ENDED, forwardTo, isFinal, UNFINISHED } from './task-sql.ts'
 import { addUsage } from './usage.ts'
@@ -72,6 +73,12 @@ export function taskStore(engine: Engine): TaskStore {
           .executeTakeFirst(),
       )
       if (row) engine.tell({ task_id, status: row.status })
+      return row !== undefined
+    },
+
+    async reopen(task, change) {
+      const row = await engine.write((write) => reopenTask(write, task, change))
+      if (row) engine.tell({ task_id: task.task_id, status: row.status })
       return row !== undefined
     },
 

@@ -11,6 +11,8 @@ const OLD_SECONDS = 600
 const JITTER = 0.15
 const FIRST_BACK_OFF_SECONDS = 2
 const LONGEST_BACK_OFF_SECONDS = 60
+/** Of a finished file, which is retried for hours: about 300 attempts a day. */
+const LONGEST_COPY_BACK_OFF_SECONDS = 300
 /** A task that has just been asked about is not asked about again, however many clients want to know. */
 const FRESH_MILLISECONDS = 3_000
 /** Of ended tasks: nobody waits for what became of them. */
@@ -38,13 +40,22 @@ export function nextPoll(
   return beforeDeadline(task, now_ms + Math.max(pollPause(task, settings, now_ms), milliseconds(retry_after)), now_ms)
 }
 
+type Retry = { now_ms: number; retry_after?: number | undefined }
+
 /** The next attempt after this many in a row that went wrong. Unix milliseconds. */
-export function nextAttempt(
+export const nextAttempt = (task: Task, failures: number, retry: Retry): number =>
+  backOff(task, failures, { ...retry, longest_seconds: LONGEST_BACK_OFF_SECONDS })
+
+/** The same of a download. */
+export const nextCopyAttempt = (task: Task, failures: number, retry: Retry): number =>
+  backOff(task, failures, { ...retry, longest_seconds: LONGEST_COPY_BACK_OFF_SECONDS })
+
+function backOff(
   task: Task,
   failures: number,
-  { now_ms, retry_after = 0 }: { now_ms: number; retry_after?: number | undefined },
+  { now_ms, retry_after = 0, longest_seconds }: Retry & { longest_seconds: number },
 ): number {
-  const seconds = Math.min(LONGEST_BACK_OFF_SECONDS, FIRST_BACK_OFF_SECONDS * 2 ** Math.max(0, failures - 1))
+  const seconds = Math.min(longest_seconds, FIRST_BACK_OFF_SECONDS * 2 ** Math.max(0, failures - 1))
   const pause = Math.max(jittered(task, seconds * 1000), milliseconds(retry_after))
   return beforeDeadline(task, now_ms + pause, now_ms)
 }

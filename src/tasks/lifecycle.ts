@@ -1,6 +1,7 @@
 /** Which ways a task's life may go, and what its client sees on the way. Pure. */
 
-import type { FailCode, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
+import type { ComingOutput, FailCode, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
+import type { UsageRow } from '../spec/token.ts'
 import type { TaskChange } from '../store/store.ts'
 
 /** Forward only, skipping allowed; what has ended stays as it is (the specification leaves the transitions open). */
@@ -55,13 +56,20 @@ function progressIn(status: TaskStatus, percent: number | undefined): number {
 
 export type Ending =
   | { status: 'SUCCESS'; outputs: TaskOutput[]; outputs_expire_at: number | null }
-  | { status: 'FAILURE'; fail_code: FailCode; fail_reason: string }
+  | {
+      status: 'FAILURE'
+      fail_code: FailCode
+      fail_reason: string
+      /** What was still to be copied, and until when what was copied is kept: an operator may resume the task. */
+      resumable?: { made: ComingOutput[]; outputs: TaskOutput[]; outputs_expire_at: number }
+    }
 
 /**
  * What is written at the end. A task that succeeded without ever having been seen at work began, as far as anybody
  * knows, when its order was sent; one that failed before it began keeps `start_time` 0.
  */
-export function ended(task: Task, ending: Ending, now: number): TaskChange {
+export function ended(task: Task, given: Ending, now: number): TaskChange {
+  const { resumable, ...ending } = given.status === 'FAILURE' ? given : { ...given, resumable: undefined }
   const began = task.start_time || (ending.status === 'SUCCESS' ? Math.max(task.sent_at ?? now, task.submit_time) : 0)
   const finish_time = Math.max(now, task.submit_time, began)
   return {
@@ -70,17 +78,29 @@ export function ended(task: Task, ending: Ending, now: number): TaskChange {
     start_time: began,
     finish_time,
     made: null,
+    ...resumable,
     failures: 0,
     due_ms: null,
     drop_inputs: true,
-    usage: usageOf(task, ending, finish_time),
+    usage: usageOf(task, given, finish_time),
   }
+}
+
+/** Takes back what the end of a failed task has counted: the task is resumed, and will be counted when it ends again. */
+export function usageTakenBack(task: Task): UsageRow {
+  const { fail_code, fail_reason, finish_time } = task
+  const counted = usageOf(
+    task,
+    { status: 'FAILURE', fail_code: fail_code || 'internal_error', fail_reason },
+    finish_time,
+  )
+  return { ...counted, requests: -counted.requests, errors: -counted.errors }
 }
 
 const HOUR_SECONDS = 3600
 
 /** One request; an error, unless its client wanted it to end. Videos have no tokens. */
-function usageOf({ token_id, model }: Task, ending: Ending, finish_time: number) {
+function usageOf({ token_id, model }: Task, ending: Ending, finish_time: number): UsageRow {
   const failed = ending.status === 'FAILURE' && ending.fail_code !== 'canceled'
   return {
     token_id,

@@ -24,7 +24,7 @@ export function writeVideo(task: Task): Video {
     progress: task.progress,
     created_at: task.submit_time,
     completed_at: task.status === 'SUCCESS' ? task.finish_time : null,
-    expires_at: task.outputs_expire_at,
+    expires_at: task.status === 'SUCCESS' ? task.outputs_expire_at : null,
     prompt: textOf(prompt) ?? '',
     // Where the model's own default decides, nobody here knows.
     seconds: typeof duration === 'number' ? String(duration) : '',

@@ -167,7 +167,14 @@ export async function taskHouse(options: HouseOptions = {}): Promise<TaskHouse> 
       { id, kind: 'scripted', video, threeD: video as unknown as ThreeDProvider },
     ]),
   )
-  const settings = { deadline_minutes: 60, poll_seconds: 4, slow_poll_seconds: 15, hands: 32, keep_days: 30 }
+  const settings = {
+    deadline_minutes: 60,
+    copy_deadline_minutes: 1_440,
+    poll_seconds: 4,
+    slow_poll_seconds: 15,
+    hands: 32,
+    keep_days: 30,
+  }
   Object.assign(settings, options.settings)
   let lines = ''
   const write = (text: string) => {

@@ -1,42 +1,69 @@
 /** The steps that bring a vendor's files into the gateway's own storage, one file after the other, bit by bit. */
 import type { Copied, CopySource } from '../../outputs/outputs.ts'
-import type { GatewayError } from '../../spec/error.ts'
+import type { TaskProgress } from '../../providers/provider.ts'
+import { GatewayError } from '../../spec/error.ts'
 import type { ComingOutput, MadeOutput } from '../../spec/task.ts'
-import { nextAttempt } from '../cadence.ts'
-import { reasonFrom } from './fail-code.ts'
-import { keyOf, NOTHING, passedThrough, succeed } from './finish.ts'
+import { nextCopyAttempt } from '../cadence.ts'
+import { endCopying } from './end-copying.ts'
+import { keepOne, keyOf, NOTHING, passedThrough, storageError, succeed } from './finish.ts'
 import { asGatewayError, fail, type Held, vendorOf, within, write } from './held.ts'
 import { linksOf, look } from './look.ts'
 import { doubt } from './send.ts'
+
+/** A file without a link: the key says where its bytes are stored. */
+type Bytes = Exclude<ComingOutput, MadeOutput>
+type Files = { made: ComingOutput[]; rest: ComingOutput[] }
+type End = Extract<TaskProgress, { status: 'SUCCESS' | 'FAILURE' }>
 
 export async function copy(held: Held, made: ComingOutput[]): Promise<void> {
   const { task } = held
   const [file, ...rest] = made
   if (!file) return task.outputs.length > 0 ? succeed(held, task.outputs) : fail(held, 'no_output', NOTHING)
-  if ('key' in file) return found(held, file.key, { made, rest })
+  if ('key' in file) return copyBytes(held, file, { made, rest })
   if (held.providerSettings(task.provider)?.outputs === 'passthrough') {
     return copied(held, { done: true, output: passedThrough(held, file) }, { made, rest })
   }
   const answer = await fetchFile(held, file)
-  if ('error' in answer) {
-    const { error } = answer
-    return error.code === 'output_gone' ? refresh(held, { made, dead: file, error }) : missed(held, error, made)
-  }
-  await copied(held, answer.copied, { made, rest })
+  if ('copied' in answer) return copied(held, answer.copied, { made, rest })
+  const { error } = answer
+  return needsFreshLink(held, error) ? refresh(held, { made, dead: file, error }) : missed(held, error, made)
 }
 
-/** Bytes that came with the vendor's answer: they are where they were to be put, or nowhere any more. */
-async function found(held: Held, key: string, files: Files): Promise<void> {
-  const { task, outputs, log } = held
-  const there = await outputs.open(key)
-  if (there) {
-    const { content_type, bytes } = there
-    return copied(held, { done: true, output: { key, content_type, bytes } }, files)
+/** Bytes that came with the vendor's answer: they are where they were to be put, or another poll brings them. */
+async function copyBytes(held: Held, file: Bytes, files: Files): Promise<void> {
+  const stored = await held.outputs.open(file.key).catch((error: unknown) => ({ error: storageError(held, error) }))
+  if (stored && 'error' in stored) return missed(held, stored.error, files.made)
+  if (stored) {
+    const { content_type, bytes } = stored
+    return copied(held, { done: true, output: { key: file.key, content_type, bytes } }, files)
   }
+  return file.polled ? pollForBytes(held, file, files) : lost(held)
+}
+
+/** The bytes came with the answer to the order, and were not stored before the process that had them ended. */
+async function lost(held: Held): Promise<void> {
+  const { task, log, clock } = held
   log.error('a paid file was lost before it was kept', { task_id: task.task_id, provider: task.provider })
+  if (clock.now() >= task.deadline_at * 1000) return fail(held, 'timeout', LATE)
   if (vendorOf(held)?.resubmit !== 'safe') return fail(held, 'output_expired', LOST)
   // The same order with the same key is the same order: it is asked for what it has made once more.
   await doubt(held)
+}
+
+async function pollForBytes(held: Held, { key }: Bytes, files: Files): Promise<void> {
+  const polled = await pollAgain(held)
+  if ('error' in polled) return missed(held, polled.error, files.made)
+  const { end } = polled
+  if (end.status === 'FAILURE') return missed(held, verdictError(end), files.made, end)
+  // Files without a link stand before those with one, and those that are stored already before the rest.
+  const bytes = end.outputs.filter((one) => !('url' in one))[held.task.outputs.length]
+  if (!bytes || 'url' in bytes) return missed(held, fewerFiles(), files.made)
+  try {
+    await copied(held, { done: true, output: await keepOne(held, bytes, key) }, files)
+  } catch (error) {
+    if (held.stopping()) throw error
+    await missed(held, asGatewayError(error), files.made)
+  }
 }
 
 type Answer = { copied: Copied } | { error: GatewayError }
@@ -50,7 +77,7 @@ async function fetchFile(held: Held, file: MadeOutput): Promise<Answer> {
     return { copied: await within(signal, work) }
   } catch (error) {
     if (held.stopping()) throw error
-    return { error: asGatewayError(error) }
+    return { error: storageError(held, error) }
   }
 }
 
@@ -67,12 +94,12 @@ function sourceOf(held: Held, { url, content_type }: MadeOutput): CopySource {
   }
 }
 
-type Files = { made: ComingOutput[]; rest: ComingOutput[] }
-
 async function copied(held: Held, answer: Copied, { made, rest }: Files): Promise<void> {
   const due_ms = held.clock.now()
   if (!answer.done) {
     held.at('copy: in the middle')
+    if (due_ms >= (held.task.deadline_at + LAST_COPY_SECONDS) * 1000)
+      return endCopying(held, { made, error: tooSlow() })
     await write(held, 'copy', { made, failures: 0, due_ms })
     return
   }
@@ -82,37 +109,74 @@ async function copied(held: Held, answer: Copied, { made, rest }: Files): Promis
   await write(held, 'copy', { made: rest, outputs, failures: 0, due_ms })
 }
 
+/**
+ * Links expire sooner than what they lead to, and a 4xx says that this one may have. Any other error of the upstream may
+ * pass; when it does not, a fresh link may lead elsewhere. An error of the gateway's own storage has nothing to do with it.
+ */
+function needsFreshLink({ task }: Held, { code, detail }: GatewayError): boolean {
+  if (code === 'internal_error' || code === 'output_refused') return false
+  if (code === 'output_gone' || task.failures > 0) return true
+  const status = detail.upstream_status ?? 0
+  return status >= 400 && status < 500 && status !== 408 && status !== 429
+}
+
 type Dead = { made: ComingOutput[]; dead: MadeOutput; error: GatewayError }
 
-/** The link is dead: links expire sooner than what they lead to. The vendor is asked for fresh ones, once. */
+/** Asks the vendor for fresh links. Where they are the same or fewer, or there are none, the attempt has failed. */
 async function refresh(held: Held, { made, dead, error }: Dead): Promise<void> {
-  const vendor = vendorOf(held)
-  if (!vendor) return missed(held, error, made)
-  const seen = await look(held, vendor)
-  if ('error' in seen) return missed(held, seen.error, made)
-  const { progress } = seen
-  if (progress.status === 'FAILURE') return fail(held, 'output_expired', reasonFrom(progress.fail_reason) || EXPIRED)
-  if (progress.status !== 'SUCCESS') return missed(held, error, made)
+  const polled = await pollAgain(held)
+  if ('error' in polled) return missed(held, error, made)
+  const { end } = polled
+  if (end.status === 'FAILURE') return missed(held, verdictError(end), made, end)
   // Those that are copied already stand first in the vendor's list.
-  const fresh = linksOf(progress.outputs).slice(-made.length)
+  const fresh = linksOf(end.outputs).slice(-made.length)
   const [file, ...rest] = fresh
-  if (!file || fresh.length < made.length || file.url === dead.url) return fail(held, 'output_expired', EXPIRED)
+  if (!file || fresh.length < made.length || file.url === dead.url) return missed(held, error, made)
   const answer = await fetchFile(held, file)
   if ('copied' in answer) return copied(held, answer.copied, { made: fresh, rest })
-  if (answer.error.code === 'output_gone') return fail(held, 'output_expired', EXPIRED)
   await missed(held, answer.error, fresh)
 }
 
-/** What may pass is tried again until the deadline; the links stay as they are known. */
-async function missed(held: Held, error: GatewayError, made: ComingOutput[]): Promise<void> {
+/** What the vendor says of a task that it said was done; an answer that is no end counts as an error. */
+async function pollAgain(held: Held): Promise<{ end: End } | { error: GatewayError }> {
+  const vendor = vendorOf(held)
+  if (!vendor) return { error: noProvider() }
+  const seen = await look(held, vendor)
+  if ('error' in seen) return seen
+  const { progress } = seen
+  return progress.status === 'SUCCESS' || progress.status === 'FAILURE' ? { end: progress } : { error: notDone() }
+}
+
+/** So many attempts have to fail before a vendor is believed that takes its success back. */
+const VERDICT_ATTEMPTS = 5
+
+/** Tried again later, until the deadline; only what cannot get better by waiting ends it before. */
+async function missed(held: Held, error: GatewayError, made: ComingOutput[], verdict?: End): Promise<void> {
   const { task, log, clock } = held
-  if (error.code === 'output_refused') return fail(held, 'output_expired', reasonFrom(error.message))
   const failures = task.failures + 1
-  log.warn('file not copied yet', { task_id: task.task_id, provider: task.provider, code: error.code, failures })
-  const due_ms = nextAttempt(task, failures, { now_ms: clock.now(), retry_after: error.detail.retry_after })
+  const fields = { task_id: task.task_id, provider: task.provider, code: error.code, failures }
+  log.warn('file not copied yet', { ...fields, upstream_status: error.detail.upstream_status })
+  const now_ms = clock.now()
+  const is_over = now_ms >= task.deadline_at * 1000
+  const is_final = error.code === 'output_refused' || (verdict !== undefined && failures >= VERDICT_ATTEMPTS)
+  if (is_over || is_final) return endCopying(held, { made, error })
+  const due_ms = nextCopyAttempt(task, failures, { now_ms, retry_after: error.detail.retry_after })
   await write(held, 'copy', { made, failures, due_ms })
 }
 
+const verdictError = (end: End): GatewayError =>
+  new GatewayError(
+    'output_gone',
+    (end.status === 'FAILURE' && end.fail_reason) || 'The upstream took back that it had made it.',
+  )
+
+/** After the deadline a copy that makes progress goes on for so long. */
+const LAST_COPY_SECONDS = 600
+
+const tooSlow = () => new GatewayError('upstream_timeout', 'The upstream sent it too slowly.')
+const fewerFiles = () => new GatewayError('output_gone', 'The upstream no longer lists the file.')
+const notDone = () => new GatewayError('bad_upstream_response', 'The upstream no longer says that it is done.')
+const noProvider = () => new GatewayError('no_available_channel', 'The provider that made it is no longer configured.')
+const LATE = 'The upstream made it, but its file could not be stored before the deadline.'
 const LOST =
   'What the upstream had made came with its answer, and was lost when the gateway stopped before it was kept. It may be charged for.'
-const EXPIRED = 'The upstream no longer had what it had made when the gateway came to fetch it.'

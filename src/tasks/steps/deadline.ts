@@ -4,6 +4,7 @@ import type { TaskProgress } from '../../providers/provider.ts'
 import type { Task } from '../../spec/task.ts'
 import type { TaskChange } from '../../store/store.ts'
 import { nextLateLook } from '../cadence.ts'
+import { copy } from './copy.ts'
 import { reasonFrom } from './fail-code.ts'
 import { fail, type Held, vendorOf, write } from './held.ts'
 import { look } from './look.ts'
@@ -17,7 +18,7 @@ export async function giveUp(held: Held): Promise<void> {
   const { task } = held
   if (task.sent_at === null) return fail(held, 'timeout', 'The order could not be sent before the deadline.')
   if (task.operation === null) return fail(held, 'submit_outcome_unknown', NEVER_KNOWN)
-  if (task.made) return fail(held, 'timeout', 'The upstream made it, but its file could not be fetched in time.')
+  if (task.made) return copy(held, task.made) // a last attempt: when it fails, the task does
   const vendor = isWorthALook(task, held.clock.now()) ? vendorOf(held) : undefined
   const seen = vendor && (await look(held, vendor))
   if (seen && 'progress' in seen && isEnd(seen.progress)) return heard(held, seen.progress)

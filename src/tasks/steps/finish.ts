@@ -2,10 +2,10 @@
 import { unixSeconds } from '../../kit/clock.ts'
 import { endingOf } from '../../kit/file-ending.ts'
 import type { RemoteOutput } from '../../providers/provider.ts'
-import type { GatewayError } from '../../spec/error.ts'
+import { GatewayError } from '../../spec/error.ts'
 import type { MadeOutput, Task, TaskOutput } from '../../spec/task.ts'
 import { kindOf } from '../order-kinds.ts'
-import { asGatewayError, end, type Held, within } from './held.ts'
+import { asGatewayError, end, type Held, vendorOf, within } from './held.ts'
 import { modelOf } from './targets.ts'
 
 const DAY_SECONDS = 86_400
@@ -17,8 +17,20 @@ export function succeed(held: Held, outputs: TaskOutput[]): Promise<void> {
   return end(held, { status: 'SUCCESS', outputs, outputs_expire_at })
 }
 
-/** Once the vendor is done, its files have at least this long to be copied: they are paid for. */
-export const COPY_SECONDS = 600
+/** A vendor that says its files are soon gone, or gone already, is tried for so long all the same. */
+const LEAST_COPY_SECONDS = 600
+
+/**
+ * Until when copying is tried, from now on. It has nothing to do with the deadline of the task, which is for making it:
+ * what is made is paid for. Unix seconds.
+ */
+export function copyDeadline(held: Held, expires_at = Number.POSITIVE_INFINITY): number {
+  const now = unixSeconds(held.clock)
+  const retention = vendorOf(held)?.retention_seconds ?? Number.POSITIVE_INFINITY
+  const kept = Number.isNaN(expires_at) ? retention : Math.min(retention, expires_at - now)
+  const wanted = held.settings().copy_deadline_minutes * 60
+  return now + Math.ceil(Math.min(wanted, Math.max(LEAST_COPY_SECONDS, kept)))
+}
 
 export type MadeBytes = Exclude<RemoteOutput, MadeOutput>
 
@@ -26,7 +38,7 @@ export type MadeBytes = Exclude<RemoteOutput, MadeOutput>
 export async function keepBytes(
   held: Held,
   remote: RemoteOutput[],
-): Promise<{ kept: TaskOutput[] } | { error: GatewayError }> {
+): Promise<{ kept: TaskOutput[]; error?: GatewayError }> {
   const kept: TaskOutput[] = []
   try {
     for (const one of remote) {
@@ -37,19 +49,26 @@ export async function keepBytes(
     if (held.stopping()) throw error
     const { task_id, provider } = held.task
     held.log.warn('file not kept', { task_id, provider }) // the cause may name an address
-    return { error: asGatewayError(error) }
+    return { kept, error: asGatewayError(error) }
   }
 }
 
-export async function keepOne(
-  { outputs, signal, at }: Held,
-  { content_type, open }: MadeBytes,
-  key: string,
-): Promise<TaskOutput> {
+/** What is no error of the upstream is one of the gateway's own storage: a full disk, a bucket that is away. */
+export function storageError(held: Held, error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error
+  const { task_id, provider } = held.task
+  held.log.error('file could not be stored', { task_id, provider }, error)
+  return new GatewayError('internal_error', "The gateway's own storage failed.", { cause: error })
+}
+
+export async function keepOne(held: Held, { content_type, open }: MadeBytes, key: string): Promise<TaskOutput> {
+  const { outputs, signal, at } = held
   at('copy: before the first byte')
   const body = await within(signal, open(signal))
   at('copy: in the middle')
-  const output = await within(signal, outputs.keep(key, { content_type, body }, signal))
+  const output = await within(signal, outputs.keep(key, { content_type, body }, signal)).catch((error: unknown) => {
+    throw held.stopping() ? error : storageError(held, error)
+  })
   at('copy: after the last byte')
   return output
 }

@@ -14,6 +14,8 @@ import type { At, Write } from '../points.ts'
 
 export type TaskSettings = {
   deadline_minutes: number
+  /** How long a finished file is tried to be copied. */
+  copy_deadline_minutes: number
   poll_seconds: number
   slow_poll_seconds: number
   /** Steps at a time of a provider that says nothing else. */
@@ -87,12 +89,14 @@ export async function write(held: Held, kind: Write, change: TaskChange): Promis
 
 /**
  * The end. `watch_ms`: when to look whether the vendor finished all the same. Files that a failed task has already
- * copied are nobody's: they are removed as if their time were over.
+ * copied are removed as if their time were over, unless the task can be resumed.
  */
 export async function end(held: Held, ending: Ending, watch_ms: number | null = null): Promise<void> {
   const { task, log, clock } = held
   const change: TaskChange = { ...ended(task, ending, unixSeconds(clock)), due_ms: watch_ms }
-  if (ending.status === 'FAILURE' && task.outputs.length > 0) change.outputs_expire_at = unixSeconds(clock)
+  if (ending.status === 'FAILURE' && !ending.resumable && task.outputs.length > 0) {
+    change.outputs_expire_at = unixSeconds(clock)
+  }
   if (!(await write(held, 'end', change))) return
   held.refusals.delete(task.task_id)
   held.unhurried.delete(task.task_id)

@@ -1,0 +1,43 @@
+/** A failed task back to work, by the operator's wish: the only way out of an end. */
+import type { Task } from '../spec/task.ts'
+import { renewCallback } from './callbacks.ts'
+import type { Reopening } from './store.ts'
+import type { Write } from './tables.ts'
+import { columnsOfChange } from './task-row.ts'
+import { addUsage } from './usage.ts'
+
+/** Before the end: 100 % is for what has ended. */
+const PROGRESS = 99
+
+export async function reopenTask(
+  write: Write,
+  { task_id, fence }: Pick<Task, 'task_id' | 'fence'>,
+  { due_ms, deadline_at, copying, callback_id, usage }: Reopening,
+): Promise<{ status: Task['status'] } | undefined> {
+  const row = await write
+    .updateTable('tasks')
+    .set({
+      ...columnsOfChange({ fail_reason: '', late_outcome: null, ...(copying ?? { made: null, outputs: [] }) }),
+      status: 'IN_PROGRESS',
+      progress: PROGRESS,
+      fail_code: '',
+      finish_time: 0,
+      outputs_expire_at: null,
+      cancel_asked_at: null,
+      failures: 0,
+      deadline_at,
+      due_ms,
+      leased_by: '',
+      fence: fence + 1, // whoever has it in hand, to see what became of it, loses it
+    })
+    .where('task_id', '=', task_id)
+    .where('fence', '=', fence)
+    .where('status', '=', 'FAILURE')
+    .where('deleted_at', 'is', null)
+    .returning('status')
+    .executeTakeFirst()
+  if (!row) return undefined
+  await renewCallback(write, task_id, callback_id)
+  await addUsage(write, [usage])
+  return row
+}

@@ -1,0 +1,315 @@
+/** What `gatehouse task resume` does with a task whose files could not be copied: on both engines, in memory, by crashes. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { createLog } from '../src/kit/log.ts'
+import { createCleaner } from '../src/outputs/clean.ts'
+import type { TaskProgress } from '../src/providers/provider.ts'
+import { GatewayError } from '../src/spec/error.ts'
+import type { Task } from '../src/spec/task.ts'
+import type { Store } from '../src/store/store.ts'
+import { createCallbacks } from '../src/tasks/callbacks.ts'
+import type { Point } from '../src/tasks/points.ts'
+import { resumptionOf } from '../src/tasks/resume.ts'
+import { type ManualClock, manualClock } from './kit/clock.ts'
+import { ENGINES } from './kit/engines.ts'
+import {
+  type HouseOptions,
+  memoryFiles,
+  saying,
+  scriptedVendor,
+  success,
+  type TaskHouse,
+  taskHouse,
+} from './kit/task-house.ts'
+
+const gone = () => new GatewayError('output_gone', 'The file is no longer there.')
+const endOf = ({ status, fail_code }: Task) => `${status} ${fail_code}`.trim()
+const seconds = (clock: ManualClock) => Math.floor(clock.now() / 1000)
+const settings = { copy_deadline_minutes: 5 }
+const DAY = 86_400
+
+/** As the command does it. */
+async function resume(store: Store, clock: ManualClock, task: Task): Promise<boolean | string> {
+  const resumption = resumptionOf(task, seconds(clock))
+  if (resumption.way !== 'reopen') return resumption.way === 'none' ? resumption.why : resumption.way
+  const change = { ...resumption.reopening, due_ms: clock.now(), deadline_at: seconds(clock) + DAY }
+  return store.tasks.reopen(task, change)
+}
+
+/** Files of which some cannot be had until the test says so. */
+function fussyFiles(isGone: (key: string) => boolean) {
+  const state = { isGone }
+  const files = memoryFiles({
+    copy: (key) => (state.isGone(key) ? Promise.reject(gone()) : Promise.resolve(undefined)),
+  })
+  const heal = () => {
+    state.isGone = () => false
+  }
+  return { files, heal }
+}
+
+const two = () => saying(success('https://a.test/1', 'https://a.test/2'))
+
+async function failedHouse(options: HouseOptions, family: 'video-generation' | '3d-generation' = 'video-generation') {
+  const house = await taskHouse({ settings, ...options })
+  const id = await house.submit({}, { family })
+  await house.run(320)
+  expect(endOf(await house.read(id))).toBe('FAILURE output_expired')
+  return { house, id }
+}
+
+describe.each(ENGINES.map((engine) => [engine.name, engine] as const))(
+  'a task that failed by copying (%s)',
+  (_, engine) => {
+    afterAll(() => engine.cleanup())
+
+    test('goes on where it was: one file is there, the other is copied, and nothing is ordered again', async () => {
+      await engine.cleanup()
+      const store = await engine.open()
+      const { files, heal } = fussyFiles((key) => key.endsWith('1.mp4'))
+      const acme = scriptedVendor({ status: two() })
+      const { house, id } = await failedHouse({ store, files, vendors: { acme } })
+      await using _house = house
+      const failed = await house.read(id)
+      expect([failed.outputs.length, failed.made?.length, failed.progress]).toEqual([1, 1, 100])
+      expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
+
+      expect(await resume(store, house.clock, failed)).toBe(true)
+      const resumed = await house.read(id)
+      expect(resumed).toMatchObject({
+        status: 'IN_PROGRESS',
+        progress: 99,
+        fail_code: '',
+        fail_reason: '',
+        finish_time: 0,
+        failures: 0,
+        outputs_expire_at: null,
+        deadline_at: seconds(house.clock) + DAY,
+        operation: failed.operation,
+        start_time: failed.start_time,
+        outputs: failed.outputs,
+        made: failed.made,
+      })
+      expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 0, errors: 0 }])
+      const before = files.copied.length
+      heal()
+      await house.run(3)
+      const task = await house.read(id)
+      expect(endOf(task)).toBe('SUCCESS')
+      expect(task.outputs.map(({ key }) => key)).toEqual([`${id}/0.mp4`, `${id}/1.mp4`])
+      expect(files.copied.slice(before).map(({ key }) => key)).toEqual([`${id}/1.mp4`])
+      expect(acme.calls).toHaveLength(1)
+      expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 0 }])
+    }, 60_000)
+
+    test('is resumed by one of two operators, and by nobody who read it before it changed', async () => {
+      await engine.cleanup()
+      const store = await engine.open()
+      const { files, heal } = fussyFiles(() => true)
+      const { house, id } = await failedHouse({ store, files })
+      await using _house = house
+      const failed = await house.read(id)
+      const both = await Promise.all([resume(store, house.clock, failed), resume(store, house.clock, failed)])
+      expect(both.toSorted()).toEqual([false, true])
+      heal()
+      await house.run(3)
+      expect(endOf(await house.read(id))).toBe('SUCCESS')
+      expect(await resume(store, house.clock, failed)).toBe(false)
+      expect(endOf(await house.read(id))).toBe('SUCCESS')
+    }, 60_000)
+
+    test('that was deleted, that succeeded or that has not ended is not put back', async () => {
+      await engine.cleanup()
+      const store = await engine.open()
+      const { files } = fussyFiles((key) => key.endsWith('0.mp4'))
+      const { house, id } = await failedHouse({ store, files })
+      await using _house = house
+      const failed = await house.read(id)
+      await store.tasks.remove(id, 'tok_one', seconds(house.clock))
+      expect(await resume(store, house.clock, failed)).toBe(false)
+      await house.tasks.stop({ deadline_ms: 0 })
+      const under_way = await house.submit()
+      const waiting = await house.read(under_way)
+      expect(await store.tasks.reopen(waiting, { ...reopeningOf(failed), due_ms: 1, deadline_at: 1 })).toBe(false)
+      expect(await house.read(under_way)).toEqual(waiting)
+    }, 60_000)
+  },
+)
+
+function reopeningOf(task: Task) {
+  const resumption = resumptionOf(task, 0)
+  if (resumption.way !== 'reopen') throw new Error('not resumable')
+  return resumption.reopening
+}
+
+describe('a resumed task', () => {
+  test('of 3D is copied like a video', async () => {
+    const { files, heal } = fussyFiles(() => true)
+    const { house, id } = await failedHouse({ files }, '3d-generation')
+    await using _house = house
+    expect(await resume(house.store, house.clock, await house.read(id))).toBe(true)
+    heal()
+    await house.run(3)
+    expect(endOf(await house.read(id))).toBe('SUCCESS')
+  })
+
+  test('that fails again can be resumed again', async () => {
+    const { files, heal } = fussyFiles(() => true)
+    const { house, id } = await failedHouse({ files })
+    await using _house = house
+    const [first] = await house.store.usage.list({ limit: 1 })
+    await resume(house.store, house.clock, await house.read(id))
+    house.clock.advance((DAY + 1) * 1000)
+    await house.run(2)
+    expect(endOf(await house.read(id))).toBe('FAILURE output_expired')
+    const usage = await house.store.usage.list({ limit: 9 })
+    expect(usage.reduce((sum, { errors }) => sum + errors, 0)).toBe(first?.errors ?? -1)
+    expect(await resume(house.store, house.clock, await house.read(id))).toBe(true)
+    heal()
+    await house.run(3)
+    expect(endOf(await house.read(id))).toBe('SUCCESS')
+  })
+
+  test('whose files were cleaned away after a week asks its vendor for all of them again', async () => {
+    const { files, heal } = fussyFiles((key) => key.endsWith('1.mp4'))
+    const acme = scriptedVendor({ status: two() })
+    const { house, id } = await failedHouse({ files, vendors: { acme } })
+    await using _house = house
+    const log = createLog({ clock: house.clock, level: 'silent', pretty: false, write: () => {} })
+    const cleaner = createCleaner({ tasks: house.store.tasks, outputs: files, clock: house.clock, log })
+    house.clock.advance(7 * DAY * 1000 - 60_000)
+    await cleaner.sweep()
+    expect(files.kept.size).toBe(1)
+    house.clock.advance(60_000)
+    expect(await resume(house.store, house.clock, await house.read(id))).toContain('its files are being removed')
+    await cleaner.sweep()
+    expect(files.kept.size).toBe(0)
+    heal()
+    expect(await resume(house.store, house.clock, await house.read(id))).toBe(true)
+    await house.run(3)
+    const task = await house.read(id)
+    expect([endOf(task), task.outputs.length, files.kept.size]).toEqual(['SUCCESS', 2, 2])
+    expect(acme.calls).toHaveLength(1)
+    // What it has now is not cleaned away by what was due before.
+    await cleaner.sweep()
+    expect(files.kept.size).toBe(2)
+  })
+
+  test('keeps what it has when a clean-up that began before it ends after it', async () => {
+    const { files } = fussyFiles((key) => key.endsWith('1.mp4'))
+    const { house, id } = await failedHouse({ files, vendors: { acme: scriptedVendor({ status: two() }) } })
+    await using _house = house
+    await resume(house.store, house.clock, await house.read(id))
+    await house.store.tasks.outputsRemoved([id])
+    expect(await house.read(id)).toMatchObject({
+      outputs: [{ key: `${id}/0.mp4` }],
+      made: [{ url: 'https://a.test/2' }],
+    })
+  })
+
+  test('tells its receiver of both ends, each as an event of its own', async () => {
+    const { files, heal } = fussyFiles(() => true)
+    const clock = manualClock()
+    const got: { id: string; type: string }[] = []
+    await using house = await taskHouse({ files, clock, settings })
+    const callbacks = createCallbacks({
+      store: house.store,
+      guardedFetch: async ({ headers, body, url }) => {
+        const { type } = JSON.parse(String(body)) as { type: string }
+        got.push({ id: (headers as Record<string, string>)['webhook-id'] ?? '', type })
+        return { status: 204, headers: new Headers(), url, body: new ReadableStream() }
+      },
+      master_secret: 'whsec_master',
+      describe: ({ task_id, status }) => ({ task_id, status }) as never,
+      clock,
+      log: createLog({ clock, level: 'silent', pretty: false, write: () => {} }),
+    })
+    const id = await house.submit({ callback_url: 'https://app.test/hook' })
+    await house.run(320)
+    await callbacks.idle()
+    expect(got.map(({ type }) => type)).toEqual(['task.failed'])
+    await resume(house.store, clock, await house.read(id))
+    expect(await house.store.callbacks.ofTask(id)).toMatchObject({ attempts: 0, delivered_at: null, last_status: null })
+    await callbacks.idle()
+    expect(got).toHaveLength(1)
+    heal()
+    await house.run(3)
+    await callbacks.idle()
+    expect(got.map(({ type }) => type)).toEqual(['task.failed', 'task.succeeded'])
+    expect(new Set(got.map(({ id }) => id)).size).toBe(2)
+    await callbacks.stop({ deadline_ms: 0 })
+  })
+
+  test('that timed out and was made all the same is fetched', async () => {
+    let answer: TaskProgress = { status: 'IN_PROGRESS' }
+    const acme = scriptedVendor({ status: async () => answer })
+    await using house = await taskHouse({ vendors: { acme }, settings: { deadline_minutes: 2 } })
+    const id = await house.submit()
+    await house.run(125)
+    expect(await resume(house.store, house.clock, await house.read(id))).toBe('watch')
+    answer = success()
+    await house.run(100)
+    expect((await house.read(id)).late_outcome).toMatchObject({ status: 'SUCCESS' })
+    expect(await resume(house.store, house.clock, await house.read(id))).toBe(true)
+    await house.run(10)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', late_outcome: null })
+    expect(acme.calls).toHaveLength(1)
+  })
+})
+
+const POINTS = [
+  'copy: before the first byte',
+  'copy: after the last byte',
+  'copy: before the write',
+  'copy: after the write',
+  'end: before the write',
+  'end: after the write',
+] satisfies Point[]
+
+/** Dies at the how-manieth time; what it does from then on reaches nobody. */
+async function mortalHouse(options: HouseOptions, point: Point, nth: number): Promise<TaskHouse> {
+  let passed = 0
+  let is_dead = false
+  return taskHouse({
+    ...options,
+    at(passing) {
+      if (!is_dead && (passing !== point || ++passed !== nth)) return
+      is_dead = true
+      throw new Error('the process has ended')
+    },
+    around: (store): Store => ({
+      ...store,
+      tasks: {
+        ...store.tasks,
+        claim: (claim) => (is_dead ? Promise.resolve([]) : store.tasks.claim(claim)),
+        save: (task, change) => (is_dead ? new Promise(() => {}) : store.tasks.save(task, change)),
+      },
+    }),
+  })
+}
+
+describe.each(POINTS)('a process that ends at "%s"', (point) => {
+  test('while it copies, before and after a resume, loses nothing and orders nothing twice', async () => {
+    const { files, heal } = fussyFiles((key) => key.endsWith('1.mp4'))
+    const acme = scriptedVendor({ status: two() })
+    const options = { files, vendors: { acme }, settings }
+    const first = await mortalHouse(options, point, 1)
+    const id = await first.submit()
+    await first.drift(330)
+    const next = { ...options, store: first.store, clock: first.clock }
+    const second = await taskHouse(next)
+    await second.run(320)
+    expect(endOf(await second.read(id))).toBe('FAILURE output_expired')
+    await second.tasks.stop({ deadline_ms: 0 })
+    expect(await resume(first.store, first.clock, await second.read(id))).toBe(true)
+    const third = await mortalHouse(next, point, 1)
+    heal()
+    await third.drift(20)
+    await using last = await taskHouse(next)
+    await last.run(200)
+    const task = await last.read(id)
+    expect([endOf(task), task.outputs.map(({ key }) => key)]).toEqual(['SUCCESS', [`${id}/0.mp4`, `${id}/1.mp4`]])
+    expect(acme.calls).toHaveLength(1)
+    const usage = await first.store.usage.list({ limit: 9 })
+    expect([usage.reduce((n, row) => n + row.requests, 0), usage.reduce((n, row) => n + row.errors, 0)]).toEqual([1, 0])
+  }, 60_000)
+})
