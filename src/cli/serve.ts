@@ -19,7 +19,7 @@ const HELP = `Usage: gatehouse serve [options]
 
 Starts the gateway. Everything is optional: without a configuration file it looks for providers by itself.
 Ctrl-C lets open requests finish within a deadline and ends with 0; a second Ctrl-C cuts them. SIGHUP reads the
-configuration again, which also happens by itself when the file changes.
+configuration again as it is; by itself that happens when the file has changed and is no longer being written.
 
 Options:
   --host <address>        address to listen on (default: GATEHOUSE_HOST, else the file, else 127.0.0.1)
@@ -50,7 +50,8 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
 async function serve({ given, terminal, clock }: { given: Arguments; terminal: Terminal; clock: Clock }) {
   const { environment, cwd, interactive, err } = terminal
   const flags = flagsOf(given)
-  const load = (): Config => loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
+  const load = (readFile?: () => string | undefined): Config =>
+    loadConfig({ environment, cwd, flags, vendors: knownVendors(environment), ...(readFile && { readFile }) })
   const config = load()
   const log = createLog({ clock, level: config.log_level, pretty: interactive, write: err })
   const stopped = stopSignal()

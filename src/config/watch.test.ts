@@ -1,5 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ManualClock, manualClock } from '../../test/kit/clock.ts'
@@ -11,6 +20,10 @@ import { type ConfigWatch, watchConfig } from './watch.ts'
 
 const POLL = 2000
 const SETTLE = 100
+const QUIET = 1_000
+const LONG_QUIET = 5_000
+/** Seen by polling, and quiet for as long as any file has to be. */
+const TAKEN = POLL + LONG_QUIET
 
 let directory: string
 let path: string
@@ -21,8 +34,17 @@ let watched: ConfigWatch | undefined
 /** What the faked watch of the directory reports to. */
 let touched: () => void
 let refusal: Error | undefined
+/** Whether a process has the file open for writing. */
+let is_open: boolean
 
-const load = () => loadConfig({ environment: { GATEHOUSE_CONFIG: path }, cwd: directory })
+const load = (readFile?: () => string | undefined) =>
+  loadConfig({ environment: { GATEHOUSE_CONFIG: path }, cwd: directory, ...(readFile && { readFile }) })
+/** As an atomic replacement: the last write to the new file lies before the rename. */
+function replace(text: string): void {
+  writeFileSync(`${path}.new`, text)
+  utimesSync(`${path}.new`, 1, 1)
+  renameSync(`${path}.new`, path)
+}
 const write = (text: string) => writeFileSync(path, text)
 
 function keep(text: string): void {
@@ -39,7 +61,7 @@ function start(current = load()): ConfigWatch {
     touched = onEvent
     return () => {}
   }
-  watched = watchConfig({ path, current, load, apply, log, clock, watchDirectory })
+  watched = watchConfig({ path, current, load, apply, log, clock, watchDirectory, isOpen: async () => is_open })
   return watched
 }
 
@@ -54,9 +76,12 @@ function logged(): Record<string, unknown>[] {
 
 /** Moves time, then lets the promises that it has started run to their end. */
 async function settle(ms: number): Promise<void> {
-  clock.advance(ms)
-  await new Promise((resolve) => setImmediate(resolve))
+  for (let left = ms; left > 0; left -= PACE) {
+    clock.advance(Math.min(left, PACE))
+    await new Promise((resolve) => setImmediate(resolve))
+  }
 }
+const PACE = 50
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'gatehouse-watch-'))
@@ -65,6 +90,7 @@ beforeEach(() => {
   lines = ''
   applied = []
   refusal = undefined
+  is_open = false
   write('when_retired: refuse\n')
 })
 afterEach(() => {
@@ -73,39 +99,68 @@ afterEach(() => {
 })
 
 describe('a changed file', () => {
-  test('is applied once it has come to rest, and the log says in one line what changed', async () => {
+  test('is applied once it is quiet, and the log says in one line what changed', async () => {
     start()
     write('when_retired: serve\nproviders: { acme: { base_url: "http://a.example" } }\n')
     touched()
-    await settle(SETTLE - 1)
-    touched()
-    await settle(SETTLE - 1)
+    await settle(SETTLE + QUIET - 50)
     expect(applied).toEqual([])
-    await settle(1)
+    await settle(50)
     expect(applied.map((config) => config.when_retired)).toEqual(['serve'])
     expect(logged().map(({ event, changed }) => [event, changed])).toEqual([
       ['configuration applied', '~when_retired, providers +acme'],
     ])
   })
 
-  test('is seen by polling where no event tells of it', async () => {
+  test('is applied however much else happens in its directory', async () => {
     start()
-    await settle(POLL)
-    write('when_retired: serve\n')
-    await settle(POLL - 1)
-    expect(applied).toEqual([])
-    await settle(1)
-    expect(applied).toHaveLength(1)
-    await settle(POLL)
+    write('when_retired: serve\nsandbox: true\n')
+    for (let event = 0; event < 30; event++) {
+      touched()
+      await settle(50)
+    }
     expect(applied).toHaveLength(1)
   })
 
-  test('is seen when another file takes its place, as editors do', async () => {
+  test('is seen by polling where no event tells of it', async () => {
     start()
-    writeFileSync(`${path}.new`, 'when_retired: serve\n')
-    renameSync(`${path}.new`, path)
     await settle(POLL)
-    expect(applied.map((config) => config.when_retired)).toEqual(['serve'])
+    write('when_retired: serve\n\n')
+    await settle(POLL + QUIET - 50)
+    expect(applied).toEqual([])
+    await settle(50)
+    expect(applied).toHaveLength(1)
+    await settle(TAKEN)
+    expect(applied).toHaveLength(1)
+  })
+
+  test.each([
+    ['is taken at once when another file takes its place by a rename, whatever it lacks', false],
+    ['is taken at once by a rename also when it is open elsewhere', true],
+  ])('%s', async (_, open) => {
+    start()
+    is_open = open
+    replace('x-a: 1\n')
+    touched()
+    await settle(SETTLE - 50)
+    expect(applied).toEqual([])
+    await settle(50)
+    expect(logged().map(({ event }) => event)).toEqual(['configuration problem', 'configuration not applied'])
+    replace('sandbox: false\n')
+    touched()
+    await settle(SETTLE)
+    expect(applied.map(({ sandbox }) => sandbox)).toEqual([false])
+  })
+
+  test('is not taken at once when a new file is written at its place', async () => {
+    start()
+    rmSync(path)
+    write('sandbox: false\n')
+    touched()
+    await settle(SETTLE + LONG_QUIET - 50)
+    expect(applied).toEqual([])
+    await settle(50)
+    expect(applied).toHaveLength(1)
   })
 
   test('is seen when a link on the way to it is swapped, as mounted volumes do', async () => {
@@ -123,14 +178,14 @@ describe('a changed file', () => {
     await settle(POLL)
     symlinkSync('two', join(directory, '..next'))
     renameSync(join(directory, '..next'), join(directory, '..data'))
-    await settle(POLL)
+    await settle(TAKEN)
     expect(applied.map((config) => config.when_retired)).toEqual(['redirect'])
   })
 
   test('with the same meaning is not applied again', async () => {
     start()
     write('# a remark\nwhen_retired: refuse\n')
-    await settle(POLL)
+    await settle(TAKEN)
     expect(applied).toEqual([])
     expect(logged().map(({ event }) => event)).toEqual(['configuration unchanged'])
   })
@@ -140,8 +195,142 @@ describe('a changed file', () => {
     start(loadConfig({ environment: { GATEHOUSE_DISCOVER: 'off' }, cwd: join(directory, 'elsewhere') }))
     await settle(POLL)
     write('sandbox: false\n')
-    await settle(POLL)
+    await settle(TAKEN)
     expect(applied.map(({ sandbox, file }) => [sandbox, file])).toEqual([[false, path]])
+  })
+})
+
+describe('a file that is written in place', () => {
+  const PROVIDERS = 'providers:\n  acme: { base_url: "http://a.example" }\n  zenith: { base_url: "http://z.example" }\n'
+  const MODELS = 'models:\n  acme/a: {}\n  acme/b: {}\n'
+  const both = () => {
+    write(`${PROVIDERS}${MODELS}`)
+    start()
+  }
+  const events = () => logged().map(({ event, why }) => [event, why].filter(Boolean).join(': '))
+
+  test('is taken a second after its last change, and not before, when it lacks nothing', async () => {
+    both()
+    for (let piece = 0; piece < 6; piece++) {
+      appendFileSync(path, `  acme/c${piece}: {}\n`)
+      touched()
+      await settle(QUIET)
+      expect(applied).toEqual([])
+    }
+    await settle(SETTLE)
+    expect(applied.map(({ models }) => Object.keys(models).length)).toEqual([8])
+  })
+
+  test('is taken five seconds after its last change when a model of it is gone, and the log says that it waits', async () => {
+    both()
+    write(`${PROVIDERS}models:\n  acme/a: {}\n# ${'-'.repeat(80)}\n`)
+    touched()
+    await settle(SETTLE + LONG_QUIET - 50)
+    expect(applied).toEqual([])
+    expect(events()).toEqual(['configuration change waits: it lacks something that is in force'])
+    await settle(50)
+    expect(applied.map(({ models }) => Object.keys(models))).toEqual([['acme/a']])
+  })
+
+  test('is taken five seconds after its last change when it is shorter, whatever it says', async () => {
+    write('when_retired: serve\nserver: { port: 9000 }\n')
+    start()
+    write('when_retired: refuse\n')
+    touched()
+    await settle(SETTLE + LONG_QUIET - 50)
+    expect(applied).toEqual([])
+    await settle(50)
+    expect(applied).toHaveLength(1)
+  })
+
+  test('is waited for while a process has it open for writing, for a minute at most', async () => {
+    both()
+    is_open = true
+    appendFileSync(path, '  acme/c: {}\n')
+    touched()
+    await settle(50_000)
+    expect(applied).toEqual([])
+    expect(events()).toEqual(['configuration change waits: it is open for writing'])
+    is_open = false
+    await settle(QUIET)
+    expect(applied).toHaveLength(1)
+    is_open = true
+    appendFileSync(path, '  acme/d: {}\n')
+    touched()
+    await settle(SETTLE + 60_000 - 50)
+    expect(applied).toHaveLength(1)
+    await settle(50)
+    expect(applied).toHaveLength(2)
+  })
+
+  test.each([
+    ['empty', ''],
+    ['blank', ' \n\t\n'],
+    ['comments only', '# models\n---\n# providers: {}\n'],
+    ['cut after its first section', PROVIDERS],
+    ['an empty table', '{}\n'],
+    ['without its providers', 'models:\n  sandbox/a: {}\n'],
+  ])('that is %s is never taken by itself; SIGHUP takes it as it is', async (_, text) => {
+    both()
+    write(text)
+    touched()
+    await settle(600_000)
+    expect(applied).toEqual([])
+    const last = logged().at(-1)
+    expect(last).toMatchObject({ event: 'configuration not applied', kept: 'the last good one' })
+    expect(last?.force).toBe('send SIGHUP to take it as it is')
+    expect(lines.match(/configuration not applied/g)).toHaveLength(1)
+    expect(await watched?.reload()).toBe(true)
+    expect(applied).toHaveLength(1)
+  })
+
+  test('that is emptied and then written again is taken when it is whole', async () => {
+    both()
+    write('')
+    touched()
+    await settle(8_000)
+    write(`${PROVIDERS}${MODELS}  acme/c: {}\n`)
+    touched()
+    await settle(SETTLE + QUIET)
+    expect(applied.map(({ models }) => Object.keys(models).length)).toEqual([3])
+  })
+
+  test('that is empty does not end the search for providers of a gateway without a file', async () => {
+    rmSync(path)
+    start(loadConfig({ environment: {}, cwd: join(directory, 'elsewhere') }))
+    write('# nothing yet\n')
+    await settle(600_000)
+    expect(applied).toEqual([])
+    write('sandbox: true\n')
+    await settle(POLL + QUIET)
+    expect(applied).toEqual([])
+    await settle(LONG_QUIET)
+    expect(applied.map(({ discover }) => discover)).toEqual([false])
+  })
+
+  test('is loaded as it was looked at, not as it has become since', async () => {
+    both()
+    const seen: string[] = []
+    watched?.close()
+    const log = createLog({ clock, level: 'silent', pretty: false, write: keep })
+    watched = watchConfig({
+      path,
+      current: load(),
+      load(readFile) {
+        seen.push(readFile() ?? '')
+        write('')
+        return load(readFile)
+      },
+      apply: async (next) => void applied.push(next),
+      log,
+      clock,
+      watchDirectory: () => () => {},
+    })
+    const text = `${PROVIDERS}${MODELS}  acme/c: {}\n`
+    replace(text)
+    await settle(POLL)
+    expect(seen).toEqual([text])
+    expect(applied.map(({ models }) => Object.keys(models).length)).toEqual([3])
   })
 })
 
@@ -149,7 +338,7 @@ describe('the last good configuration stays', () => {
   test('when the file is wrong: every problem is logged, and a mended file is applied', async () => {
     start()
     write('when_retired: never\nserver:\n  port: many\n')
-    await settle(POLL)
+    await settle(TAKEN)
     expect(applied).toEqual([])
     expect(logged().map(({ event, problem, problems }) => [event, problem ?? problems])).toEqual([
       [
@@ -160,7 +349,7 @@ describe('the last good configuration stays', () => {
       ['configuration not applied', 2],
     ])
     write('when_retired: serve\n')
-    await settle(POLL)
+    await settle(TAKEN)
     expect(applied.map((config) => config.when_retired)).toEqual(['serve'])
   })
 
@@ -168,12 +357,12 @@ describe('the last good configuration stays', () => {
     start()
     refusal = new Error('models.a/b: there is no provider "a"')
     write('sandbox: false\n')
-    await settle(POLL)
+    await settle(TAKEN)
     expect(applied).toEqual([])
     expect(lines).toContain('there is no provider')
     refusal = undefined
     write('sandbox: false\nwhen_retired: refuse\n')
-    await settle(POLL)
+    await settle(TAKEN)
     expect(applied).toHaveLength(1)
     expect(logged().at(-1)).toMatchObject({ event: 'configuration applied', changed: '~sandbox' })
   })
@@ -183,7 +372,7 @@ describe('the last good configuration stays', () => {
     await settle(POLL)
     rmSync(path)
     await settle(POLL)
-    await settle(POLL)
+    await settle(TAKEN)
     expect(logged().map(({ event }) => event)).toEqual(['configuration file gone'])
     expect(await reload()).toBe(false)
     expect(logged()).toHaveLength(2)
@@ -213,7 +402,7 @@ test('what takes effect only at the next start is named; values are not logged',
   write(
     'server: { port: 9001, host: 10.1.2.3, keep_alive_seconds: 5 }\nproviders: { a: { base_url: "http://a.example", key: sesame-open } }\n',
   )
-  await settle(POLL)
+  await settle(TAKEN)
   expect(logged().map(({ event, changed, settings }) => [event, changed ?? settings])).toEqual([
     ['configuration applied', 'server ~host ~port ~keep_alive_seconds, providers +a'],
     ['restart needed', 'server.host, server.port'],
@@ -249,8 +438,7 @@ test('the directory is really watched: a rename is seen without polling', async 
     log,
     clock: eager,
   })
-  writeFileSync(`${path}.new`, 'when_retired: redirect\n')
-  renameSync(`${path}.new`, path)
+  replace('when_retired: redirect\n')
   expect((await done.promise).when_retired).toBe('redirect')
   watch.close()
 })
