@@ -21,6 +21,8 @@ export type CrashPlan = {
   /** Its time runs so many times faster than the wall clock, from this moment on (unix milliseconds). */
   speed: number
   epoch_ms: number
+  /** Default: as the gateway's own. */
+  copy_deadline_minutes?: number
   /** Where to die, at the how-manieth time that it comes by. */
   kill?: { point: string; nth: number }
 }
@@ -44,7 +46,8 @@ async function run(plan: CrashPlan): Promise<void> {
   const clock = fastClock(plan)
   const log = createLog({ clock, level: 'warn', pretty: false, write: (text) => process.stderr.write(text) })
   let passed = 0
-  const { kill } = plan
+  const { kill, copy_deadline_minutes } = plan
+  const copying = copy_deadline_minutes === undefined ? {} : { copy_deadline_minutes }
   const gateway = await createGateway({
     config: configOf({
       data_dir: plan.data_dir,
@@ -52,7 +55,7 @@ async function run(plan: CrashPlan): Promise<void> {
       bootstrap_token: plan.token,
       sandbox: false,
       // In wall-clock time a thirtieth of it: no task may come to its deadline, or its vendor to a time-out, by load alone.
-      tasks: { ...DEFAULT_TASKS, deadline_minutes: 1_440 },
+      tasks: { ...DEFAULT_TASKS, deadline_minutes: 1_440, ...copying },
       timeouts: { ...DEFAULT_TIMEOUTS, connect_seconds: 300 },
       outputs: { link_hours: 24, keep_days: 30, max_bytes: 1_000_000, directory: `${plan.data_dir}/outputs` },
       providers: {

@@ -39,6 +39,8 @@ type VendorOptions = {
   refusesFirst?: (prompt: string) => boolean
   /** How a video ends, by its prompt. Default: completed. */
   end?: (prompt: string) => PaidOrder['end']
+  /** Whether a finished video cannot be downloaded now: 404. Default: it can. */
+  isGone?: () => boolean
   /** The bytes of every video. */
   file?: Uint8Array<ArrayBuffer>
 }
@@ -136,6 +138,7 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
         return Response.json({ id, object: 'video.deleted', deleted: true })
       }
       if (!content) return poll(order)
+      if (options.isGone?.()) return Response.json({ error: { message: 'No such file.' } }, { status: 404 })
       return new Response(file, { headers: { 'content-type': 'video/mp4' } })
     },
   })

@@ -1,0 +1,119 @@
+/**
+ * The process is killed while it copies files that cannot be had, and again while it copies them after a resume: every
+ * task is delivered in the end, and paid for once. The command runs beside a gateway, on each engine.
+ */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TaskAnswer } from '../src/spec/task.ts'
+import type { Point } from '../src/tasks/points.ts'
+import { type CrashPlan, FILM } from './kit/crash-house.ts'
+import { House, stateOf, TOKEN } from './kit/house-process.ts'
+import { startPostgres } from './kit/postgres.ts'
+import { startVideoVendor } from './kit/video-vendor.ts'
+
+const COMMAND = join(import.meta.dir, '../bin/gatehouse')
+const SPEED = 30
+const ORDERS = 6
+const WHILE_GONE: Point[] = [
+  'copy: before the first byte',
+  'copy: before the write',
+  'copy: after the write',
+  'end: before the write',
+  'end: after the write',
+]
+const WHEN_BACK: Point[] = [
+  'copy: before the first byte',
+  'copy: after the last byte',
+  'end: before the write',
+  'end: after the write',
+]
+
+const directory = mkdtempSync(join(tmpdir(), 'gatehouse-crash-resume-'))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+async function submit(house: House, key: string): Promise<string> {
+  const response = await house.call('/v1/video/generations', {
+    method: 'POST',
+    headers: { 'idempotency-key': key },
+    body: JSON.stringify({ model: FILM, prompt: `film ${key}`, seconds: 4 }),
+  })
+  return ((await response.json()) as TaskAnswer).data.task_id
+}
+
+async function taken(house: House, id: string): Promise<void> {
+  let status = ''
+  while (['', 'NOT_START', 'SUBMITTED'].includes(status)) {
+    const answer = await house.call(`/v1/video/generations/${id}?wait=20`)
+    status = ((await answer.json()) as TaskAnswer).data.status
+  }
+}
+
+async function resume(task_id: string, env: Record<string, string>): Promise<number> {
+  const child = Bun.spawn([COMMAND, 'task', 'resume', task_id], {
+    cwd: directory,
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdout: 'ignore',
+    stderr: 'inherit',
+  })
+  return child.exited
+}
+
+async function kill(house: House): Promise<void> {
+  house.process.kill('SIGKILL')
+  await house.process.exited
+}
+
+describe.each([
+  ['sqlite', async () => `sqlite:${join(directory, 'sqlite', 'gatehouse.db')}`],
+  ['postgres', async () => (await startPostgres()).createDatabase()],
+] as const)('a gateway on %s that is killed while it copies', (name, store) => {
+  test.concurrent('fails nothing for good, and delivers all after a resume, paid for once', async () => {
+    let is_gone = true
+    const vendor = startVideoVendor({ idempotent: false, isGone: () => is_gone })
+    const store_url = await store()
+    const data_dir = join(directory, name)
+    const plan: CrashPlan = {
+      store_url,
+      data_dir,
+      vendor_url: vendor.url,
+      token: TOKEN,
+      is_idempotent: false,
+      speed: SPEED,
+      epoch_ms: Date.now(),
+      copy_deadline_minutes: 12, // 24 s of wall-clock time: the kills at the copy come before it
+    }
+    const env: Record<string, string> =
+      name === 'sqlite' ? { GATEHOUSE_DATA_DIR: data_dir } : { GATEHOUSE_DATABASE_URL: store_url }
+    try {
+      const first = new House(plan)
+      const ids: string[] = []
+      for (let order = 0; order < ORDERS; order++) ids.push(await submit(first, `order-${order}`))
+      // Kills before the order is known to be taken are another suite's.
+      for (const id of ids) await taken(first, id)
+      await kill(first)
+      for (const point of WHILE_GONE) {
+        expect([point, await new House({ ...plan, kill: { point, nth: 1 } }).died()]).toEqual([point, 'at the point'])
+      }
+      const house = new House(plan)
+      for (const id of ids) {
+        expect(await stateOf(house, id)).toMatchObject({ status: 'FAILURE', fail_code: 'output_expired' })
+      }
+      for (const id of ids) expect(await resume(id, env)).toBe(0)
+      const again = (await (await house.call(`/v1/video/generations/${ids[0]}`)).json()) as TaskAnswer
+      expect(again.data).toMatchObject({ status: 'IN_PROGRESS', progress: '99%', fail_code: '', finish_time: 0 })
+      await kill(house)
+      is_gone = false
+      for (const point of WHEN_BACK) {
+        expect([point, await new House({ ...plan, kill: { point, nth: 1 } }).died()]).toEqual([point, 'at the point'])
+      }
+      const last = new House(plan)
+      for (const id of ids) expect(await stateOf(last, id)).toMatchObject({ status: 'SUCCESS', fail_code: '' })
+      await kill(last)
+      expect(vendor.orders).toHaveLength(ORDERS)
+    } finally {
+      await vendor.stop()
+    }
+  }, 300_000)
+})
