@@ -194,6 +194,13 @@ describe('a file', () => {
     expect(config.tokens).toEqual({ models: ['*'], expires_after_days: 3 })
   })
 
+  test('takes the longest and the shortest deadlines of copying', () => {
+    const minutes = (value: number) => load({ yaml: `tasks: { copy_deadline_minutes: ${value} }` }).tasks
+    expect(minutes(43_200)).toEqual({ ...DEFAULT_TASKS, copy_deadline_minutes: 43_200 })
+    expect(minutes(0.1).copy_deadline_minutes).toBe(0.1)
+    expect(DEFAULT_TASKS.copy_deadline_minutes).toBe(1_440)
+  })
+
   test.each(['', '# only a remark\n', '---\n', '{}', 'server:\nproviders:\nmodels:\n  # acme/large:\n'])(
     '%p is valid: empty sections are absent ones',
     (yaml) => {
@@ -332,6 +339,11 @@ const MISTAKES: [string, string][] = [
   ['server: { cors_origins: x }', '1:25  server.cors_origins: found "x" (string), must be a list'],
   ['sandbox: yes', '1:10  sandbox: found "yes" (string), must be true or false'],
   ['when_retired: drop', '1:15  when_retired: found "drop" (string), must be one of "refuse", "serve", "redirect"'],
+  ['tasks: { copy_deadline_minutes: 0 }', '1:33  tasks.copy_deadline_minutes: found 0 (number), must be more than 0'],
+  [
+    'tasks: { copy_deadline_minutes: 43201 }',
+    '1:33  tasks.copy_deadline_minutes: found 43201 (number), must be more than 0 and at most 43200',
+  ],
   ['tokens: { expires_after_days: 0 }', '1:31  tokens.expires_after_days: found 0 (number), must be more than 0'],
   [
     'providers: { a: { kind: other, base_url: "http://a" } }',

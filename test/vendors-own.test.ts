@@ -862,6 +862,10 @@ describe('what the vendors share', () => {
   })
 })
 
+test('ark says for how long it keeps what it has made', () => {
+  expect(open(ARK).video.retention_seconds).toBe(86_400)
+})
+
 describe('kling is spoken to with a token made of the key pair', () => {
   const pair: Case = { ...KLING, config: { options: { access_key: 'the-access-key', secret_key: 'the-secret-key' } } }
   const tokenOf = (vendor: Vendor, index: number) => vendor.requests[index]?.headers.authorization?.split(' ')[1] ?? ''
@@ -936,6 +940,18 @@ describe('an upstream in the chat-compatible style', () => {
     [true, 'safe'],
   ] as const)('with idempotent %p a second order is %s', (idempotent, resubmit) => {
     expect(open(withOptions({ idempotent })).video.resubmit).toBe(resubmit)
+  })
+
+  test.each([
+    [1_763_700_000, { expires_at: 1_763_700_000 }],
+    [null, {}],
+    [0, {}],
+    ['tomorrow', {}],
+  ])('that says %p of when the file expires says %p', async (expires_at, told) => {
+    const answer = whole({ ...(fixture('chatcompat-video', 'done') as object), expires_at })
+    const progress = await open(VIDEOS, answer).video.status({ id: 'video_1' }, SIGNAL)
+    const { outputs: _, status, ...rest } = progress as Extract<typeof progress, { status: 'SUCCESS' }>
+    expect([status, rest]).toEqual(['SUCCESS', told])
   })
 
   test('a second order of the same video is the same bytes under the same key', async () => {
