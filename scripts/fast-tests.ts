@@ -18,6 +18,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/cli.test.ts': 25,
   'test/connections.test.ts': 6,
   'test/crash-3d.test.ts': 30,
+  'test/crash-resume.test.ts': 50,
   'test/crash.test.ts': 135,
   'test/durability.test.ts': 4, // starts processes and kills them
   'test/embeddings.test.ts': 7,
