@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ResponseStream } from 'openai/lib/responses/ResponseStream'
-import { checkedRequest, requestOf } from '../src/chat/dialects/responses.ts'
+import { checkedRequest, translatedRequest } from '../src/chat/dialects/responses.ts'
+import { clientTools } from '../src/chat/dialects/responses-tools.ts'
 import { createResponsesWriter } from '../src/chat/dialects/responses-writer.ts'
 import { eventsAfter, toldEvents } from '../src/chat/responses-told.ts'
 import type { ChatChunk, Delta, FinishReason } from '../src/spec/chat-completion.ts'
@@ -31,8 +32,8 @@ const call = fc
     index,
     id: `call_${index}`,
     type: 'function' as const,
-    // The last of them is a tool of free text.
-    function: { name: `tool_${index}`, arguments: text },
+    // The second stands in a namespace, and the last is a tool of free text.
+    function: { name: ['tool_0', 'crm__tool_1', 'tool_2'][index] ?? '', arguments: text },
     ...(opaque ? { opaque } : {}),
   }))
 const delta: fc.Arbitrary<Delta> = fc.oneof(
@@ -67,12 +68,16 @@ const spoken = fc.record({
 function streamOf({ deltas, finish, tells }: { deltas: Delta[]; finish: FinishReason; tells: boolean }): string {
   const asked = {
     model: 'a/b',
-    tools: [{ type: 'custom', name: 'tool_2' }],
+    tools: [
+      { type: 'custom', name: 'tool_2' },
+      { type: 'namespace', name: 'crm', tools: [{ type: 'function', name: 'tool_1' }] },
+    ],
     include: tells ? ['reasoning.encrypted_content'] : [],
   }
   const head = { id: 'resp_abc', created: 1, model: 'a/b' }
   const request = { model: 'a/b', messages: [] }
-  const writer = createResponsesWriter({ head, asked, request, keep: async () => {}, clock: manualClock() })
+  const { names } = clientTools(asked)
+  const writer = createResponsesWriter({ head, asked, request, names, keep: async () => {}, clock: manualClock() })
   const chunkOf = (part: Delta, finish_reason: FinishReason | null = null): ChatChunk => ({
     id: 'x',
     object: 'chat.completion.chunk',
@@ -138,6 +143,17 @@ describe('what clients send', () => {
     },
     { requiredKeys: [] },
   )
+  const ownTool = fc.record({ type: fc.constantFrom('function', 'custom', 'web_search', 'mcp'), name: member(words) })
+  const tools = fc.array(
+    fc.oneof(
+      ownTool,
+      fc.record(
+        { type: fc.constantFrom('namespace', 'tool_search'), name: words, tools: member(fc.array(ownTool)) },
+        { requiredKeys: ['type'] },
+      ),
+    ),
+    { maxLength: 2 },
+  )
   const item = fc.record(
     {
       type: member(
@@ -151,6 +167,9 @@ describe('what clients send', () => {
           'image_generation_call',
           'item_reference',
           'web_search_call',
+          'additional_tools',
+          'tool_search_call',
+          'tool_search_output',
         ),
       ),
       id: member(words),
@@ -158,6 +177,8 @@ describe('what clients send', () => {
       content: member(fc.oneof(words, fc.array(part, { maxLength: 2 }))),
       call_id: member(words),
       name: member(words),
+      namespace: member(words),
+      tools: member(tools),
       arguments: member(words),
       input: member(words),
       output: member(words),
@@ -172,11 +193,7 @@ describe('what clients send', () => {
       model: member(fc.constant('a/b')),
       input: member(fc.oneof(words, fc.array(item, { maxLength: 4 }))),
       instructions: member(words),
-      tools: member(
-        fc.array(fc.record({ type: fc.constantFrom('function', 'custom', 'web_search', 'mcp'), name: member(words) }), {
-          maxLength: 2,
-        }),
-      ),
+      tools: member(tools),
       tool_choice: member(fc.constantFrom('auto', 'required')),
       text: member(fc.constant({ format: { type: 'json_schema', name: 'n', schema: {} } })),
       reasoning: member(fc.record({ effort: member(fc.constantFrom('low', 'high')) })),
@@ -189,7 +206,7 @@ describe('what clients send', () => {
     fc.assert(
       fc.property(body, (sent) => {
         try {
-          const { messages } = requestOf(checkedRequest(sent), { items: [], ids: [] })
+          const { messages } = translatedRequest(checkedRequest(sent), { items: [], ids: [] }).request
           expect(messages.length).toBeGreaterThan(0)
           taken++
         } catch (error) {

@@ -6,6 +6,7 @@ import { createLog } from '../kit/log.ts'
 import type { ResponseRun, ResponseRunStore, StoredResponse } from '../store/store.ts'
 import type { Asked, Chat } from './chat.ts'
 import type { ReadResponse } from './dialects/responses.ts'
+import { clientTools } from './dialects/responses-tools.ts'
 import { createBackground } from './responses-background.ts'
 import { createKeptResponses } from './responses-kept.ts'
 import { makeResponse } from './responses-run.ts'
@@ -69,6 +70,7 @@ const read: ReadResponse = {
   before: { items: [], ids: [] },
   input: [{ type: 'message', role: 'user', content: 'Hi' }],
   request: { model: 'v/m', messages: [{ role: 'user', content: 'Hi' }] },
+  names: clientTools({}).names,
 }
 const stored: StoredResponse = {
   response_id: 'resp_abcdefghijklmnopqrstuvwx',

@@ -118,7 +118,7 @@ export function createBackground({ settings, ...given }: BackgroundParts): Backg
   }
 
   return {
-    async take({ asked, before, input, request }, context) {
+    async take({ asked, before, input, request, names }, context) {
       if (!kept.isKeeping()) {
         throw new GatewayError(
           'unsupported_parameter',
@@ -136,7 +136,7 @@ export function createBackground({ settings, ...given }: BackgroundParts): Backg
       const chosen = chat.ask({ request, family: 'chatcompat-response' }, context)
       if ((await runs.waiting(context.caller.token_id)) >= MOST_WAITING) throw tooMany()
       const head = { id: `resp_${randomAlphanumerics(24)}`, created: unixSeconds(clock), model: chosen.model.id }
-      const writer = createResponsesWriter({ head, asked, request: chosen.request, keep: async () => {}, clock })
+      const writer = createResponsesWriter({ head, asked, request: chosen.request, names, keep: async () => {}, clock })
       const { response, events } = writer.queued()
       const { caller } = context
       const { input: _, ...rest } = asked

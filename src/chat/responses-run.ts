@@ -9,9 +9,10 @@ import type { Caller } from '../spec/token.ts'
 import type { ResponseRun, ResponseRunStore, StoredResponse } from '../store/store.ts'
 import type { Chat } from './chat.ts'
 import type { Places } from './dialects/client-words.ts'
-import { requestOf } from './dialects/responses.ts'
+import { translatedRequest } from './dialects/responses.ts'
 import { inClientWords } from './dialects/responses-error.ts'
 import type { InputItem, ResponsesRequest } from './dialects/responses-schema.ts'
+import { clientTools } from './dialects/responses-tools.ts'
 import { createResponsesWriter, type ResponsesWriter } from './dialects/responses-writer.ts'
 import { outcomeOf } from './http.ts'
 import type { KeptResponses } from './responses-kept.ts'
@@ -115,10 +116,11 @@ function speakerOf({ kept, chat, clock }: RunParts, { response: stored, request:
   const places: Places = new WeakMap()
   const resumed = { number: Math.max(LAST_BEFORE_TURN, told) + 1, hasBegun: told >= LAST_BEFORE_WORDS }
   let wanted = { model: asked.model, messages: [] } as Parameters<Chat['ask']>[0]['request']
+  let { names } = clientTools({})
   let writer = writerFor()
 
   function writerFor(): ResponsesWriter {
-    return createResponsesWriter({ head, asked, request: wanted, keep: async () => {}, clock, resumed })
+    return createResponsesWriter({ head, asked, request: wanted, names, keep: async () => {}, clock, resumed })
   }
 
   return {
@@ -128,7 +130,9 @@ function speakerOf({ kept, chat, clock }: RunParts, { response: stored, request:
     async speak({ context, add, begun }: Speaking): Promise<void> {
       const before = previous_id === null ? { items: [], ids: [] } : await kept.conversation(previous_id, token_id)
       const input = stored.input as unknown as InputItem[]
-      wanted = { ...requestOf({ ...asked, input }, before, places), stream: true }
+      const translated = translatedRequest({ ...asked, input }, before, places)
+      names = translated.names
+      wanted = { ...translated.request, stream: true }
       const chosen = chat.ask({ request: wanted, family: 'chatcompat-response' }, context)
       wanted = chosen.request
       writer = writerFor()

@@ -1,9 +1,12 @@
 /** Calls of tools in a streamed response: open side by side, each named by its place in the output. */
 
+import { parseJson } from '../../kit/json.ts'
 import { freeText } from './responses-custom.ts'
-import type { CallItem, CustomCallItem, Desk, Open, Status } from './responses-items.ts'
+import type { CallItem, CustomCallItem, Desk, Open, Status, ToolSearchItem } from './responses-items.ts'
+import type { ToolIdentity, ToolNames } from './responses-tool-names.ts'
 
-type OpenCall = Open<CallItem | CustomCallItem> & { text: string }
+type AnyCall = CallItem | CustomCallItem | ToolSearchItem
+type OpenCall = Open<AnyCall> & { text: string }
 
 export type CallStream = {
   isOpen(index: number): boolean
@@ -17,16 +20,16 @@ export type CallStream = {
   closeAll(status: Status): string
 }
 
-/** `customs`: the names of tools that take free text. */
-export function createCallStream(desk: Desk, customs: Set<string>): CallStream {
+/** A call is told under the client's own name of the tool, whatever the vendor calls it. */
+export function createCallStream(desk: Desk, names: ToolNames): CallStream {
   const calls = new Map<number, OpenCall>()
   const told = new Set<number>()
 
   function add(at: OpenCall, text: string): string {
     if (text === '') return ''
     at.text += text
-    // The text of a custom tool stands within JSON here: it is told when it is whole.
-    if (at.item.type === 'custom_tool_call') return ''
+    // The text of a custom tool stands within JSON here, and a search has no events of its own: told when it is whole.
+    if (at.item.type !== 'function_call') return ''
     at.item.arguments = at.text
     return desk.event('response.function_call_arguments.delta', `${at.place},"delta":${JSON.stringify(text)}`)
   }
@@ -41,6 +44,10 @@ export function createCallStream(desk: Desk, customs: Set<string>): CallStream {
       const delta = desk.event('response.custom_tool_call_input.delta', `${at.place},"delta":${input}`)
       return delta + desk.event('response.custom_tool_call_input.done', `${at.place},"input":${input}`) + desk.done(at)
     }
+    if (at.item.type === 'tool_search_call') {
+      at.item.arguments = parseJson(at.text) ?? {}
+      return desk.done(at)
+    }
     // Clients parse the text in any case.
     const filled = at.text.trim() === '' ? add(at, '{}') : ''
     const fields = `${at.place},"name":${JSON.stringify(at.item.name)},"arguments":${JSON.stringify(at.text)}`
@@ -51,11 +58,8 @@ export function createCallStream(desk: Desk, customs: Set<string>): CallStream {
     isOpen: (index) => calls.has(index),
     callId: (index) => calls.get(index)?.item.call_id,
     isTold: (index) => told.has(index),
-    open(index, call_id, name) {
-      const type = customs.has(name) ? 'custom_tool_call' : 'function_call'
-      const named = { id: desk.newId(type, desk.output.length), call_id, name, status: 'in_progress' } as const
-      const item: CallItem | CustomCallItem =
-        type === 'function_call' ? { type, ...named, arguments: '' } : { type, ...named, input: '' }
+    open(index, call_id, vendorName) {
+      const item = startedCall(call_id, names.toolOf(vendorName), (type) => desk.newId(type, desk.output.length))
       const at = { ...desk.open(item), text: '' }
       calls.set(index, at)
       return desk.added(at)
@@ -75,6 +79,22 @@ export function createCallStream(desk: Desk, customs: Set<string>): CallStream {
       return events
     },
   }
+}
+
+/** What the client gets of a call at its beginning. */
+function startedCall(
+  call_id: string,
+  { type, name, namespace }: ToolIdentity,
+  newId: (type: AnyCall['type']) => string,
+): AnyCall {
+  const status = 'in_progress'
+  if (type === 'tool_search') {
+    const id = newId('tool_search_call')
+    return { type: 'tool_search_call', id, call_id, execution: 'client', arguments: {}, status }
+  }
+  const named = { call_id, name, ...(namespace === undefined ? {} : { namespace }), status } as const
+  if (type === 'custom') return { type: 'custom_tool_call', id: newId('custom_tool_call'), ...named, input: '' }
+  return { type: 'function_call', id: newId('function_call'), ...named, arguments: '' }
 }
 
 function isComplete(text: string): boolean {

@@ -1,8 +1,11 @@
 /** Tools that take free text: for every vendor a function with one text, and that text again for the client. */
 import type { FunctionTool } from '../../spec/chat-request.ts'
-import type { ClientTool, ResponsesRequest } from './responses-schema.ts'
+import type { ClientTool } from './responses-schema.ts'
 
-export function customFunction({ name = '', description, format }: ClientTool): FunctionTool {
+export function customFunction(
+  { format }: ClientTool,
+  { name, description }: { name: string; description: string | undefined },
+): FunctionTool {
   // No other vendor can be bound to a grammar; it is asked to keep it.
   const rule =
     format?.type === 'grammar' && format.definition !== undefined
@@ -23,10 +26,6 @@ export function customFunction({ name = '', description, format }: ClientTool): 
     },
   }
 }
-
-/** The names of the client's tools that take free text. */
-export const customNames = ({ tools = [] }: Pick<ResponsesRequest, 'tools'>): Set<string> =>
-  new Set(tools.flatMap(({ type, name }) => (type === 'custom' && name !== undefined ? [name] : [])))
 
 /** The text in a call's arguments; of a model that did not keep to JSON, all that it said. */
 export function freeText(text: string): string {

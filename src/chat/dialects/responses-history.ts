@@ -5,7 +5,8 @@ import type { ContentPart, MadeImage, Message, Opaque, Reasoning } from '../../s
 import type { Places } from './client-words.ts'
 import { uncarry } from './responses-carry.ts'
 import { argumentsOf } from './responses-custom.ts'
-import type { InputItem, InputPart } from './responses-schema.ts'
+import type { ClientTool, InputItem, InputPart } from './responses-schema.ts'
+import { flatTools, TOOL_SEARCH, type ToolNames } from './responses-tool-names.ts'
 
 /** An item, and its place: `input[3]`. */
 export type PlacedItem = { item: InputItem; at: string }
@@ -30,8 +31,11 @@ export const isMessage = (item: InputItem): item is MessageItem =>
 export const isReference = (item: InputItem): item is ReferenceItem =>
   item.type === 'item_reference' || (item.type === undefined && !isMessage(item))
 
-/** All items as messages. What is no part of the conversation (a vendor's own tools at work) is passed over. */
-export function historyOf(items: PlacedItem[], places: Places): Message[] {
+/**
+ * All items as messages, with calls under the names that vendors know. What is no part of the conversation (a vendor's
+ * own tools at work) is passed over.
+ */
+export function historyOf(items: PlacedItem[], names: ToolNames, places: Places): Message[] {
   const made: Message[] = []
   /** Values of calls and images, which travel in reasoning items of their own. */
   const signed = new Map<string, Opaque>()
@@ -66,11 +70,17 @@ export function historyOf(items: PlacedItem[], places: Places): Message[] {
       if (draft && draft.texts.length + draft.refusals.length > 0 && draft.calls.length === 0) flush()
       answering(at).reasoning.push(piece)
     } else if (item.type === 'function_call') {
-      const { call_id, name, arguments: text } = item
-      answering(at).calls.push({ id: call_id, type: 'function', function: { name, arguments: text } })
+      answering(at).calls.push(callOf(item.call_id, names.vendorName(nameOf(item)), item.arguments))
     } else if (item.type === 'custom_tool_call') {
-      const { call_id, name, input } = item
-      answering(at).calls.push({ id: call_id, type: 'function', function: { name, arguments: argumentsOf(input) } })
+      answering(at).calls.push(callOf(item.call_id, names.vendorName(nameOf(item)), argumentsOf(item.input)))
+    } else if (item.type === 'tool_search_call') {
+      const { call_id, arguments: asked = {} } = item
+      if (call_id !== undefined)
+        answering(at).calls.push(callOf(call_id, names.vendorName(TOOL_SEARCH), JSON.stringify(asked)))
+    } else if (item.type === 'tool_search_output') {
+      if (item.call_id === undefined) continue
+      flush()
+      add({ role: 'tool', tool_call_id: item.call_id, content: foundText(item.tools, names) }, at)
     } else if (item.type === 'image_generation_call') {
       const { id, result, output_format = 'png' } = item
       const url = `data:image/${output_format};base64,${result}`
@@ -83,6 +93,22 @@ export function historyOf(items: PlacedItem[], places: Places): Message[] {
   }
   flush()
   return made
+}
+
+const callOf = (id: string, name: string, text: string): ToolCalls[number] => ({
+  id,
+  type: 'function',
+  function: { name, arguments: text },
+})
+
+const nameOf = ({ name, namespace }: Item<'function_call' | 'custom_tool_call'>) => ({ name, namespace })
+
+/** What a search found: the tools are offered themselves, so their names are enough. */
+function foundText(tools: ClientTool[], names: ToolNames): string {
+  const found = flatTools(tools, '').flatMap(({ tool: { name }, namespace }) =>
+    name === undefined ? [] : [names.vendorName({ name, namespace })],
+  )
+  return found.length === 0 ? 'No further tools were found.' : `These tools can be called now: ${found.join(', ')}`
 }
 
 /** A reference that nothing stands behind. */

@@ -14,6 +14,7 @@ export type CallItem = {
   id: string
   call_id: string
   name: string
+  namespace?: string
   arguments: string
   status: Status
 }
@@ -23,7 +24,17 @@ export type CustomCallItem = {
   id: string
   call_id: string
   name: string
+  namespace?: string
   input: string
+  status: Status
+}
+/** A search among the tools that the client has not offered yet, which the client runs. */
+export type ToolSearchItem = {
+  type: 'tool_search_call'
+  id: string
+  call_id: string
+  execution: 'client'
+  arguments: unknown
   status: Status
 }
 export type ReasoningItem = {
@@ -40,7 +51,7 @@ export type ImageItem = {
   result: string | null
   output_format?: string
 }
-export type OutputItem = MessageItem | CallItem | CustomCallItem | ReasoningItem | ImageItem
+export type OutputItem = MessageItem | CallItem | CustomCallItem | ToolSearchItem | ReasoningItem | ImageItem
 
 /** Before an item's id. */
 export const ITEM_KINDS = {
@@ -49,6 +60,9 @@ export const ITEM_KINDS = {
   function_call_output: 'fco',
   custom_tool_call: 'ctc',
   custom_tool_call_output: 'ctco',
+  tool_search_call: 'tsc',
+  tool_search_output: 'tso',
+  additional_tools: 'at',
   reasoning: 'rs',
   image_generation_call: 'ig',
 } as const

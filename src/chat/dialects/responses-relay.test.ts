@@ -14,6 +14,7 @@ import { uncarry } from './responses-carry.ts'
 import { nothingPassed, type Passage } from './responses-passing.ts'
 import { responsesRelay } from './responses-relay.ts'
 import type { ResponsesRequest } from './responses-schema.ts'
+import { clientTools } from './responses-tools.ts'
 import { createResponsesWriter } from './responses-writer.ts'
 
 const NAME = 'A1b2C3d4E5f6G7h8I9j0K1l2'
@@ -40,7 +41,15 @@ function relayed(pieces: Uint8Array[], more: Partial<Passage> = {}) {
   const asked = passage.body as ResponsesRequest
   const { passed, isKept } = passage
   const keep = isKept ? async () => {} : undefined
-  const writer = createResponsesWriter({ head, asked, request, keep, clock: manualClock(), passed })
+  const writer = createResponsesWriter({
+    head,
+    asked,
+    request,
+    names: clientTools({}).names,
+    keep,
+    clock: manualClock(),
+    passed,
+  })
   const stream = responsesRelay(passage).stream({ head, request, writer, faults })
   const chunks: ChatChunk[] = []
   let told = ''

@@ -29,6 +29,33 @@ const InputPart = Type.Union([
 ])
 export type InputPart = Type.Static<typeof InputPart>
 
+/** A function of the client's, or by its `type` a tool of the vendor's. */
+const ToolFields = {
+  type: Type.String(),
+  name: optional(Type.String({ minLength: 1 })),
+  description: optional(Type.String()),
+  parameters: optional(Type.Record(Type.String(), Type.Unknown())),
+  strict: optional(Type.Boolean()),
+  format: optional(
+    Type.Object({
+      type: Type.Enum(['text', 'grammar']),
+      syntax: optional(Type.String()),
+      definition: optional(Type.String()),
+    }),
+  ),
+  search_context_size: optional(Type.String()),
+  user_location: optional(Type.Record(Type.String(), Type.Unknown())),
+  filters: optional(Type.Record(Type.String(), Type.Unknown())),
+  execution: optional(Type.String({ description: 'Of `tool_search`: who searches, `server` or `client`.' })),
+}
+const ClientTool = Type.Object({
+  ...ToolFields,
+  tools: optional(
+    Type.Array(Type.Object(ToolFields), { description: 'Of a `namespace`: its functions and custom tools.' }),
+  ),
+})
+export type ClientTool = Type.Static<typeof ClientTool>
+
 const id = optional(Type.String())
 const MessageItem = Type.Object({
   type: optional(Type.Literal('message')),
@@ -41,6 +68,7 @@ const CallItem = Type.Object({
   id,
   call_id: Type.String({ minLength: 1 }),
   name: Type.String({ minLength: 1 }),
+  namespace: optional(Type.String()),
   arguments: Type.String(),
 })
 const CallOutputItem = Type.Object({
@@ -54,6 +82,7 @@ const CustomCallItem = Type.Object({
   id,
   call_id: Type.String({ minLength: 1 }),
   name: Type.String({ minLength: 1 }),
+  namespace: optional(Type.String()),
   input: Type.String(),
 })
 const CustomCallOutputItem = Type.Object({
@@ -77,6 +106,22 @@ const ReasoningItem = Type.Object({
 })
 const ReferenceItem = Type.Object({ type: optional(Type.Literal('item_reference')), id: Type.String({ minLength: 1 }) })
 
+/** Tools that are offered from here on, beside those of `tools`. */
+const AdditionalToolsItem = Type.Object({ type: Type.Literal('additional_tools'), id, tools: Type.Array(ClientTool) })
+/** The client's own search for tools that it has not offered; one of the vendor's has no `call_id`. */
+const ToolSearchCallItem = Type.Object({
+  type: Type.Literal('tool_search_call'),
+  id,
+  call_id: optional(Type.String({ minLength: 1 })),
+  arguments: optional(Type.Unknown()),
+})
+const ToolSearchOutputItem = Type.Object({
+  type: Type.Literal('tool_search_output'),
+  id,
+  call_id: optional(Type.String({ minLength: 1 })),
+  tools: Type.Array(ClientTool),
+})
+
 /** What the vendor's own tools did: its words hold what came of it, so it is passed over. */
 export const PASSED_OVER = [
   'web_search_call',
@@ -96,6 +141,9 @@ export const InputItem = Type.Union([
   ImageCallItem,
   ReasoningItem,
   ReferenceItem,
+  AdditionalToolsItem,
+  ToolSearchCallItem,
+  ToolSearchOutputItem,
   OwnToolItem,
 ])
 export type InputItem = Type.Static<typeof InputItem>
@@ -108,33 +156,17 @@ export const ITEM_TYPES = [
   'image_generation_call',
   'reasoning',
   'item_reference',
+  'additional_tools',
+  'tool_search_call',
+  'tool_search_output',
 ] as const
-
-/** A function of the client's, or by its `type` a tool of the vendor's. */
-const ClientTool = Type.Object({
-  type: Type.String(),
-  name: optional(Type.String({ minLength: 1 })),
-  description: optional(Type.String()),
-  parameters: optional(Type.Record(Type.String(), Type.Unknown())),
-  strict: optional(Type.Boolean()),
-  format: optional(
-    Type.Object({
-      type: Type.Enum(['text', 'grammar']),
-      syntax: optional(Type.String()),
-      definition: optional(Type.String()),
-    }),
-  ),
-  search_context_size: optional(Type.String()),
-  user_location: optional(Type.Record(Type.String(), Type.Unknown())),
-  filters: optional(Type.Record(Type.String(), Type.Unknown())),
-})
-export type ClientTool = Type.Static<typeof ClientTool>
 
 const ClientToolChoice = Type.Union([
   Type.Enum(['none', 'auto', 'required']),
   Type.Object({
     type: Type.String(),
     name: optional(Type.String()),
+    namespace: optional(Type.String()),
     mode: optional(Type.Enum(['auto', 'required'])),
     tools: optional(Type.Array(Type.Record(Type.String(), Type.Unknown()))),
   }),

@@ -15,6 +15,7 @@ import {
   type Status,
   type TextPart,
 } from './responses-items.ts'
+import type { ToolNames } from './responses-tool-names.ts'
 
 export type ItemStream = {
   /** The events that one delta makes. `logprobs` are those of its words. */
@@ -25,14 +26,14 @@ export type ItemStream = {
   output: OutputItem[]
 }
 
-/** `customs`: the names of tools that take free text. */
-type StreamParts = DeskParts & { customs: Set<string> }
+/** `names`: what vendors call the client's tools. */
+type StreamParts = DeskParts & { names: ToolNames }
 
 /** Calls may be open side by side, each named by its place in the output; everything else is told one after the other. */
-export function createItemStream({ customs, ...parts }: StreamParts): ItemStream {
+export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
   const desk = createDesk(parts)
   const { event, added, done, newId, output, tells_encrypted } = desk
-  const calls = createCallStream(desk, customs)
+  const calls = createCallStream(desk, names)
   let message: Open<MessageItem> | undefined
   let reasoning: Open<ReasoningItem> | undefined
   /** How much of the answer's text stands before the open text part: citations count from the answer's beginning. */

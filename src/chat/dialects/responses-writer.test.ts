@@ -5,6 +5,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { usageFrom } from '../../spec/usage.ts'
 import { carry, PLAIN } from './responses-carry.ts'
 import type { ResponsesRequest } from './responses-schema.ts'
+import { clientTools } from './responses-tools.ts'
 import { createResponsesWriter } from './responses-writer.ts'
 
 const HEAD = { id: 'resp_abc', created: 1_700_000_000, model: 'a/b' }
@@ -13,7 +14,8 @@ const clock = { now: () => 1_700_000_007_000, after: () => () => {} }
 
 function writerFor(more: Partial<ResponsesRequest> = {}, keep?: () => Promise<void>) {
   const asked: ResponsesRequest = { model: 'a/b', ...more }
-  return createResponsesWriter({ head: HEAD, asked, request: { model: 'a/b', messages: [] }, keep, clock })
+  const { names } = clientTools(asked)
+  return createResponsesWriter({ head: HEAD, asked, request: { model: 'a/b', messages: [] }, names, keep, clock })
 }
 const chunk = (delta: Delta, finish_reason: FinishReason | null = null, index = 0): ChatChunk => ({
   id: 'x',
@@ -55,6 +57,66 @@ function told(
   return { events, types: events.map(({ type }) => type), response }
 }
 const short = (types: string[]) => types.map((type) => type.replace('response.', ''))
+
+describe('calls of tools within namespaces', () => {
+  const tools = [
+    {
+      type: 'namespace',
+      name: 'crm',
+      tools: [
+        { type: 'function', name: 'list' },
+        { type: 'custom', name: 'note' },
+      ],
+    },
+    { type: 'tool_search', execution: 'client', parameters: { type: 'object' } },
+  ]
+  const call = (index: number, name: string, text: string): Delta => ({
+    tool_calls: [{ index, id: `call_${index}`, type: 'function', function: { name, arguments: text } }],
+  })
+
+  test('are told under the namespace and the name of the client, in every event that names them', () => {
+    const { events, response } = told([call(0, 'crm__list', '{"of":'), call(0, 'crm__list', '1}')], { tools })
+    const named = { type: 'function_call', call_id: 'call_0', namespace: 'crm', name: 'list' }
+    expect(events.find(({ type }) => type === 'response.output_item.added')?.item).toMatchObject(named)
+    expect(events.find(({ type }) => type === 'response.function_call_arguments.done')).toMatchObject({
+      name: 'list',
+      arguments: '{"of":1}',
+    })
+    expect(events.find(({ type }) => type === 'response.output_item.done')?.item).toEqual(response.output[0])
+    expect(response.output).toMatchObject([{ ...named, arguments: '{"of":1}', status: 'completed' }])
+  })
+
+  test('of free text too', () => {
+    const { response } = told([call(0, 'crm__note', '{"input":"Hi"}')], { tools })
+    expect(response.output).toMatchObject([{ type: 'custom_tool_call', namespace: 'crm', name: 'note', input: 'Hi' }])
+  })
+
+  test('are told so in a whole answer', () => {
+    const { tool_calls } = call(0, 'crm__list', '{}')
+    const { output } = writerFor({ tools }).whole(completion({ tool_calls }, 'tool_calls'), USAGE) as {
+      output: object[]
+    }
+    expect(output).toMatchObject([{ type: 'function_call', namespace: 'crm', name: 'list', arguments: '{}' }])
+  })
+
+  test('of the search that the client runs have an item of their own, whose arguments are JSON', () => {
+    const { types, response } = told([call(0, 'tool_search', '{"query":'), call(0, '', '"notes"}')], { tools })
+    expect(short(types).filter((type) => type.includes('item') || type.includes('arguments'))).toEqual([
+      'output_item.added',
+      'output_item.done',
+    ])
+    expect(response.output).toEqual([
+      {
+        type: 'tool_search_call',
+        id: 'tsc_abc_0',
+        call_id: 'call_0',
+        execution: 'client',
+        arguments: { query: 'notes' },
+        status: 'completed',
+      },
+    ])
+  })
+})
 
 describe('a stream', () => {
   test('of words has the events that clients wait for, in their order', () => {

@@ -7,12 +7,12 @@ import { itemId, type Keep } from '../responses-kept.ts'
 import { inOneLine } from './chatcompat-writer.ts'
 import type { AnswerHead, AnswerWriter } from './dialect.ts'
 import { type Answer, answerOf, type State } from './responses-answer.ts'
-import { customNames } from './responses-custom.ts'
 import { failureOf } from './responses-error.ts'
 import { ITEM_KINDS, shown } from './responses-items.ts'
 import type { Passed } from './responses-passing.ts'
 import type { ResponsesRequest } from './responses-schema.ts'
 import { createItemStream } from './responses-stream.ts'
+import type { ToolNames } from './responses-tool-names.ts'
 
 type WriterParts = {
   head: AnswerHead
@@ -20,6 +20,8 @@ type WriterParts = {
   asked: ResponsesRequest
   /** The same as the model takes it. */
   request: ChatRequest
+  /** What vendors call the tools. */
+  names: ToolNames
   /** Absent where the answer is not kept. */
   keep: Keep | undefined
   clock: Clock
@@ -39,7 +41,7 @@ export type ResponsesWriter = AnswerWriter & {
 }
 
 export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
-  const { head, asked, request, keep, clock, resumed, passed } = parts
+  const { head, asked, request, names, keep, clock, resumed, passed } = parts
   const tells_encrypted = asked.include?.includes('reasoning.encrypted_content') ?? false
   const responseOf = answerOf({ head, asked, request, isKept: keep !== undefined })
   let sequence = resumed?.number ?? 0
@@ -55,7 +57,7 @@ export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
     newId: (type, index, vendors) => (keep === undefined && vendors) || itemId(head.id, ITEM_KINDS[type], index),
     event,
     tells_encrypted,
-    customs: customNames(asked),
+    names,
   })
 
   const shownOf = (response: Answer) =>

@@ -3,13 +3,13 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { GatewayError } from '../../spec/error.ts'
 import type { Places } from './client-words.ts'
-import { checkedRequest, REFUSED, requestOf } from './responses.ts'
+import { checkedRequest, REFUSED, translatedRequest } from './responses.ts'
 import { carry, PLAIN, uncarry } from './responses-carry.ts'
 import { inClientWords } from './responses-error.ts'
 import { ITEM_TYPES, PASSED_OVER, ResponsesRequest } from './responses-schema.ts'
 
 const parse = (more: object, places?: Places) =>
-  requestOf(checkedRequest({ model: 'a/b', input: 'Hello', ...more }), { items: [], ids: [] }, places)
+  translatedRequest(checkedRequest({ model: 'a/b', input: 'Hello', ...more }), { items: [], ids: [] }, places).request
 const messagesOf = (...input: object[]) => parse({ input }).messages
 const refusalOf = (more: object): unknown => {
   try {

@@ -27,13 +27,21 @@ import {
   ResponsesEvent,
   ResponsesRequest,
 } from './responses-schema.ts'
-import { toolsOf } from './responses-tools.ts'
+import type { ToolNames } from './responses-tool-names.ts'
+import { clientTools, toolsOf } from './responses-tools.ts'
 import { createResponsesWriter } from './responses-writer.ts'
 
 const check = checker(ResponsesRequest)
 
 /** A request that was read, with what it goes on from. */
-export type ReadResponse = { asked: ResponsesRequest; before: Conversation; input: InputItem[]; request: ChatRequest }
+export type ReadResponse = {
+  asked: ResponsesRequest
+  before: Conversation
+  input: InputItem[]
+  request: ChatRequest
+  /** What vendors call its tools. */
+  names: ToolNames
+}
 
 type DialectParts = {
   /** Where answers are remembered; without it a request says all of itself, and nothing is kept. */
@@ -56,7 +64,7 @@ export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect 
   async function reading(body: unknown, caller: Caller): Promise<ReadResponse> {
     const asked = checkedRequest(body)
     const { before, input } = await recalled(asked, caller)
-    return { asked, before, input, request: requestOf({ ...asked, input }, before, places) }
+    return { asked, before, input, ...translatedRequest({ ...asked, input }, before, places) }
   }
 
   /** The same, or its outline where only its own vendor can take it. */
@@ -68,7 +76,8 @@ export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect 
       const asked = outlined(withTypes(withoutNulls(body)))
       const { before, input } = await recalled(asked, caller)
       const items = placed(asked, { before, input })
-      return { asked, before, input, request: outlineOf({ asked, items, places }), refusal: thrown }
+      const { names } = clientTools({})
+      return { asked, before, input, request: outlineOf({ asked, items, places }), names, refusal: thrown }
     }
   }
 
@@ -88,9 +97,9 @@ export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect 
       errors: ['previous_response_not_found'],
       example: { model: 'sandbox/general', input: 'What is Gatehouse?' },
     },
-    parse: (body) => requestOf(checkedRequest(body), { items: [], ids: [] }, places),
+    parse: (body) => translatedRequest(checkedRequest(body), { items: [], ids: [] }, places).request,
     async read(body, { caller }) {
-      const { asked, before, input, request, refusal } = await readingOrOutlining(body, caller)
+      const { asked, before, input, request, names, refusal } = await readingOrOutlining(body, caller)
       const { previous_response_id } = asked
       const keep =
         kept && asked.store !== false ? kept.keeper({ caller, before, input, previous_response_id }) : undefined
@@ -99,7 +108,7 @@ export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect 
       const passage = { body: body as JsonRecord, before, input, isKept: keep !== undefined, tells_encrypted, passed }
       return {
         request,
-        writer: (head, limited) => createResponsesWriter({ head, asked, request: limited, keep, clock, passed }),
+        writer: (head, limited) => createResponsesWriter({ head, asked, request: limited, names, keep, clock, passed }),
         ...(mayPass(body) ? { relay: responsesRelay(passage) } : {}),
         ...(refusal ? { refusal } : {}),
       }
@@ -113,8 +122,10 @@ export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect 
         throw error instanceof GatewayError ? inClientWords(error, read.request, places) : error
       }
     },
-    writer: (head, request) =>
-      createResponsesWriter({ head, asked: { model: head.model }, request, keep: undefined, clock }),
+    writer(head, request) {
+      const { names } = clientTools({})
+      return createResponsesWriter({ head, asked: { model: head.model }, request, names, keep: undefined, clock })
+    },
     inClientWords: (error, request) => inClientWords(error, request, places),
   }
 }
@@ -128,18 +139,29 @@ export function checkedRequest(body: unknown): ResponsesRequest {
   return request
 }
 
-/** The request in the house's words, after what was said `before`. */
-export function requestOf(asked: ResponsesRequest, before: Conversation, places: Places = new WeakMap()): ChatRequest {
+/** The request in the gateway's own form, after what was said `before`, and the names that its tools have there. */
+export function translatedRequest(
+  asked: ResponsesRequest,
+  before: Conversation,
+  places: Places = new WeakMap(),
+): { request: ChatRequest; names: ToolNames } {
   const instructions: Message[] =
     asked.instructions === undefined || asked.instructions === ''
       ? []
       : [{ role: 'system', content: asked.instructions }]
   for (const message of instructions) places.set(message, 'instructions')
-  const said = historyOf(placed(asked, { before, input: itemsOf(asked.input) }), places)
+  const items = placed(asked, { before, input: itemsOf(asked.input) })
+  const tools = clientTools(asked, items)
+  const { names } = tools
+  const said = historyOf(items, names, places)
   if (said.length === 0) {
     throw new GatewayError('missing_required_parameter', '"input" is required.', { param: 'input' })
   }
-  const request: ChatRequest = { model: asked.model, messages: [...instructions, ...said], ...toolsOf(asked, places) }
+  const request: ChatRequest = {
+    model: asked.model,
+    messages: [...instructions, ...said],
+    ...toolsOf(asked, tools, places),
+  }
   for (const field of SAME) if (asked[field] !== undefined) Object.assign(request, { [field]: asked[field] })
   if (asked.max_output_tokens !== undefined) request.max_tokens = asked.max_output_tokens
   const { format, verbosity } = asked.text ?? {}
@@ -149,7 +171,7 @@ export function requestOf(asked: ResponsesRequest, before: Conversation, places:
   if (effort !== undefined) request.reasoning_effort = effort
   if (summary !== undefined) request.reasoning_summary = summary
   if (asked.include?.includes('message.output_text.logprobs') || asked.top_logprobs) request.logprobs = true
-  return request
+  return { request, names }
 }
 
 function placed(
