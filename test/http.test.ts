@@ -159,6 +159,18 @@ describe('a path', () => {
     if (method !== 'HEAD') expect((await answer.json()).error.code).toBe('method_not_allowed')
   })
 
+  test('that is asked for a WebSocket says 426, and which protocol it speaks', async () => {
+    const { call } = house()
+    const upgrade = { connection: 'Upgrade', upgrade: 'WebSocket', 'sec-websocket-version': '13' }
+    const answer = await call('/things', { method: 'GET', headers: upgrade })
+    expect(answer.status).toBe(426)
+    expect([answer.headers.get('upgrade'), answer.headers.get('connection')]).toEqual(['HTTP/1.1', 'Upgrade'])
+    const { error } = await answer.json()
+    expect([error.code, error.message]).toEqual(['upgrade_required', expect.stringContaining('HTTP POST')])
+    expect((await call('/things', { method: 'GET', headers: { upgrade: 'h2c' } })).status).toBe(405)
+    expect((await call('/things', { method: 'PUT', headers: upgrade })).status).toBe(405)
+  })
+
   test('answers HEAD as it answers GET, without the body', async () => {
     const { call } = house()
     for (const path of ['/ok', '/things/a%2Fb']) {

@@ -60,6 +60,7 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
   }
   for (const [path, methods] of methodsByPath(routes)) {
     hono.all(path, ({ env, req }) => {
+      if (isWebSocket(env.live.request)) return refuse(new GatewayError('upgrade_required', NO_WEBSOCKET), env.live)
       const allow = methods.includes('GET') ? [...methods, 'HEAD'] : methods
       const message = `${req.method} is not a method of ${shown(env.live.path)}; it has ${allow.join(', ')}.`
       return refuse(new GatewayError('method_not_allowed', message, { allow }), env.live)
@@ -220,6 +221,12 @@ function isLeftUnread(request: Request, { status }: Response): boolean {
   if (status < 400 || request.body === null || request.bodyUsed) return false
   return length === null || Number(length) > SKIPPED_BODY_BYTES
 }
+
+/** Clients that would rather have a WebSocket, such as Codex, go on by HTTP at once when they are told 426. */
+const NO_WEBSOCKET =
+  'WebSockets are not supported here: send an HTTP POST; with "stream": true it is answered by events.'
+const isWebSocket = ({ method, headers }: Request): boolean =>
+  method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket'
 
 /**
  * The path as it came, still percent-encoded, without the query and a trailing slash. Without a usable `host` header

@@ -18,6 +18,10 @@ export function errorResponse(error: GatewayError, write: (error: GatewayError) 
   if (retry !== undefined) headers['x-should-retry'] = String(retry)
   if (error.status === 401) headers['www-authenticate'] = 'Bearer'
   if (bytes !== undefined) headers['content-range'] = `bytes */${bytes}`
+  if (error.status === 426) {
+    headers.upgrade = 'HTTP/1.1' // RFC 9110, 15.5.22: the protocol that is required must be named
+    headers.connection = 'Upgrade'
+  }
   if (allow) headers.allow = allow.join(', ')
   return Response.json(write(error), { status: error.status, headers })
 }

@@ -33,6 +33,11 @@ export const ERRORS = {
   },
   content_policy_violation: { status: 400, type: 'invalid_request_error', when: 'The upstream refused the content.' },
   upstream_invalid_request: { status: 400, type: 'invalid_request_error', when: 'The upstream refused the request.' },
+  thread_unsupported_request: {
+    status: 400,
+    type: 'invalid_request_error',
+    when: 'No target of the model keeps threads; ask again without `thread`, with the whole conversation.',
+  },
   previous_response_not_found: {
     status: 400,
     type: 'invalid_request_error',
@@ -66,6 +71,11 @@ export const ERRORS = {
   request_too_large: { status: 413, type: 'invalid_request_error', when: 'The body is over the size limit.' },
   unsupported_media_type: { status: 415, type: 'invalid_request_error', when: 'The body is not application/json.' },
   range_not_satisfiable: { status: 416, type: 'invalid_request_error', when: 'The file ends before the range begins.' },
+  upgrade_required: {
+    status: 426,
+    type: 'invalid_request_error',
+    when: 'A WebSocket was asked for: the path speaks HTTP only.',
+  },
   idempotency_key_reused: {
     status: 422,
     type: 'invalid_request_error',

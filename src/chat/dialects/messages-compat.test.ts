@@ -307,7 +307,8 @@ describe('what is refused, with the client’s own place', () => {
     ['mcp_servers', 'unsupported_parameter', { mcp_servers: [{}] }],
     ['inference_geo', 'unsupported_parameter', { inference_geo: 'us' }],
     ['container', 'unsupported_parameter', { container: { skills: [{}] } }],
-    ['thread', 'unsupported_parameter', { thread: { type: 'continue' } }],
+    ['thread', 'thread_unsupported_request', { thread: { type: 'create' } }],
+    ['thread', 'thread_unsupported_request', { thread: { type: 'continue', previous_message_id: 'msg_1' } }],
   ]
   for (const [param, code, more] of REFUSED) {
     test(`${param} in ${JSON.stringify(more).slice(0, 80)}`, () => {
@@ -320,9 +321,7 @@ describe('what is refused, with the client’s own place', () => {
   })
 
   test('empty lists of what is refused ask for nothing', () => {
-    expect(parse({ mcp_servers: [], inference_geo: 'global', container: 'c', thread: { type: 'create' } })).toEqual(
-      parse({}),
-    )
+    expect(parse({ mcp_servers: [], inference_geo: 'global', container: 'c', thread: null })).toEqual(parse({}))
   })
 })
 

@@ -41,6 +41,7 @@ export function messagesDialect(): Dialect {
       request: MessagesRequest,
       response: MessagesAnswer,
       stream: MessagesEvent,
+      errors: ['thread_unsupported_request'],
       example: {
         model: 'sandbox/general',
         max_tokens: 1024,
@@ -111,11 +112,10 @@ function reasoningOf(thinking: MessagesRequest['thinking']): Partial<ChatRequest
 }
 
 /** Fields that would change what the answer is or where it is made, and that only their own vendor has. */
-const REFUSED: { field: 'mcp_servers' | 'inference_geo' | 'container' | 'thread'; asks(value: unknown): boolean }[] = [
+const REFUSED: { field: 'mcp_servers' | 'inference_geo' | 'container'; asks(value: unknown): boolean }[] = [
   { field: 'mcp_servers', asks: (value) => Array.isArray(value) && value.length > 0 },
   { field: 'inference_geo', asks: (value) => value !== 'global' },
   { field: 'container', asks: (value) => isRecord(value) && Array.isArray(value.skills) && value.skills.length > 0 },
-  { field: 'thread', asks: (value) => isRecord(value) && value.type === 'continue' },
 ]
 
 function refuseWhatCannotBe(asked: MessagesRequest): void {
@@ -125,6 +125,13 @@ function refuseWhatCannotBe(asked: MessagesRequest): void {
       param: field,
     })
   }
+  if (asked.thread === undefined) return
+  // The vendor's client libraries know this code: they ask again without a thread, with the whole conversation.
+  throw new GatewayError(
+    'thread_unsupported_request',
+    '"thread" is not supported for this model: no conversation is kept. Leave it out, and send all messages each time.',
+    { param: 'thread' },
+  )
 }
 
 /** A body holds messages, they blocks, they blocks, they a source, that blocks. */

@@ -63,6 +63,7 @@ export const ITEM_KINDS = {
   tool_search_call: 'tsc',
   tool_search_output: 'tso',
   additional_tools: 'at',
+  configuration_update: 'cu',
   reasoning: 'rs',
   image_generation_call: 'ig',
 } as const

@@ -46,6 +46,7 @@ const ToolFields = {
   search_context_size: optional(Type.String()),
   user_location: optional(Type.Record(Type.String(), Type.Unknown())),
   filters: optional(Type.Record(Type.String(), Type.Unknown())),
+  external_web_access: optional(Type.Boolean({ description: 'Of `web_search`: whether pages may be fetched.' })),
   execution: optional(Type.String({ description: 'Of `tool_search`: who searches, `server` or `client`.' })),
 }
 const ClientTool = Type.Object({
@@ -106,6 +107,25 @@ const ReasoningItem = Type.Object({
 })
 const ReferenceItem = Type.Object({ type: optional(Type.Literal('item_reference')), id: Type.String({ minLength: 1 }) })
 
+const TextFormat = Type.Union([
+  Type.Object({ type: Type.Literal('text') }),
+  Type.Object({ type: Type.Literal('json_object') }),
+  Type.Object({
+    type: Type.Literal('json_schema'),
+    name: Type.String({ minLength: 1 }),
+    schema: Type.Record(Type.String(), Type.Unknown()),
+    description: optional(Type.String()),
+    strict: optional(Type.Boolean()),
+  }),
+])
+
+/** Settings that hold from here on, in place of those of the request. */
+const ConfigurationUpdateItem = Type.Object({
+  type: Type.Literal('configuration_update'),
+  id,
+  reasoning: optional(Type.Object({ effort: bounds.reasoning_effort })),
+  text: optional(Type.Object({ format: optional(TextFormat) })),
+})
 /** Tools that are offered from here on, beside those of `tools`. */
 const AdditionalToolsItem = Type.Object({ type: Type.Literal('additional_tools'), id, tools: Type.Array(ClientTool) })
 /** The client's own search for tools that it has not offered; one of the vendor's has no `call_id`. */
@@ -141,6 +161,7 @@ export const InputItem = Type.Union([
   ImageCallItem,
   ReasoningItem,
   ReferenceItem,
+  ConfigurationUpdateItem,
   AdditionalToolsItem,
   ToolSearchCallItem,
   ToolSearchOutputItem,
@@ -156,6 +177,7 @@ export const ITEM_TYPES = [
   'image_generation_call',
   'reasoning',
   'item_reference',
+  'configuration_update',
   'additional_tools',
   'tool_search_call',
   'tool_search_output',
@@ -169,18 +191,6 @@ const ClientToolChoice = Type.Union([
     namespace: optional(Type.String()),
     mode: optional(Type.Enum(['auto', 'required'])),
     tools: optional(Type.Array(Type.Record(Type.String(), Type.Unknown()))),
-  }),
-])
-
-const TextFormat = Type.Union([
-  Type.Object({ type: Type.Literal('text') }),
-  Type.Object({ type: Type.Literal('json_object') }),
-  Type.Object({
-    type: Type.Literal('json_schema'),
-    name: Type.String({ minLength: 1 }),
-    schema: Type.Record(Type.String(), Type.Unknown()),
-    description: optional(Type.String()),
-    strict: optional(Type.Boolean()),
   }),
 ])
 

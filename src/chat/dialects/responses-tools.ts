@@ -29,7 +29,10 @@ export function toolsOf({ tool_choice }: ResponsesRequest, { offered, names }: C
   const functions: FunctionTool[] = []
   for (const one of offered) {
     const { tool, at } = one
-    if (isSearch(tool.type)) asked.web_search_options = searchOf(tool)
+    if (isSearch(tool.type)) {
+      // An index without access to the web is its own vendor's; the searches of all others go out to it, and are charged.
+      if (tool.external_web_access !== false) asked.web_search_options = searchOf(tool)
+    }
     // All tools are told in full here, so nothing is left that a vendor could search.
     else if (tool.type !== 'tool_search' || tool.execution === 'client') {
       const made = functionOf(one, names)

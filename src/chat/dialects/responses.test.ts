@@ -334,6 +334,32 @@ test('what the house says of a message is said of the client`s item', () => {
   expect(told('seed')[0]).toBe('seed')
 })
 
+test('a setting that an item of the input changes holds in place of the request`s own', () => {
+  const update = (more: object) => ({ type: 'configuration_update', ...more })
+  const format = { type: 'json_schema', name: 'n', schema: {} }
+  const input = [
+    { role: 'user', content: 'x' },
+    update({ reasoning: { effort: 'high' } }),
+    update({ reasoning: { effort: null }, text: { format } }),
+    update({ reasoning: { effort: 'minimal' } }),
+  ]
+  expect(parse({ input, reasoning: { effort: 'low', summary: 'auto' } })).toMatchObject({
+    messages: [user('x')],
+    reasoning_effort: 'minimal',
+    reasoning_summary: 'auto',
+    response_format: { json_schema: { name: 'n' } },
+  })
+  const bad = [input[0], update({ reasoning: { effort: 'endless' } })]
+  expect(refused({ input: bad })).toEqual(['invalid_value', 'input[1].reasoning.effort'])
+})
+
+test('a search that must stay off the web is left out: only its own vendor has one', () => {
+  const search = (more: object) => parse({ tools: [{ type: 'web_search', ...more }] }).web_search_options
+  expect(search({ external_web_access: false })).toBeUndefined()
+  expect(search({ external_web_access: true })).toEqual({})
+  expect(search({})).toEqual({})
+})
+
 describe('the manual', () => {
   const page = readFileSync(new URL('../../../docs/manual/responses.md', import.meta.url), 'utf8')
   /** What the first column of the tables names. */

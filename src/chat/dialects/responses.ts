@@ -94,7 +94,7 @@ export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect 
       request: ResponsesRequest,
       response: ResponsesAnswer,
       stream: ResponsesEvent,
-      errors: ['previous_response_not_found'],
+      errors: ['previous_response_not_found', 'upgrade_required'],
       example: { model: 'sandbox/general', input: 'What is Gatehouse?' },
     },
     parse: (body) => translatedRequest(checkedRequest(body), { items: [], ids: [] }, places).request,
@@ -164,14 +164,27 @@ export function translatedRequest(
   }
   for (const field of SAME) if (asked[field] !== undefined) Object.assign(request, { [field]: asked[field] })
   if (asked.max_output_tokens !== undefined) request.max_tokens = asked.max_output_tokens
-  const { format, verbosity } = asked.text ?? {}
+  const { format, effort } = settingsOf(asked, items)
+  const { verbosity } = asked.text ?? {}
   if (verbosity !== undefined) request.verbosity = verbosity
   if (format) request.response_format = formatOf(format)
-  const { effort, generate_summary, summary = generate_summary } = asked.reasoning ?? {}
+  const { generate_summary, summary = generate_summary } = asked.reasoning ?? {}
   if (effort !== undefined) request.reasoning_effort = effort
   if (summary !== undefined) request.reasoning_summary = summary
   if (asked.include?.includes('message.output_text.logprobs') || asked.top_logprobs) request.logprobs = true
   return { request, names }
+}
+
+/** What items of the input may change: the last word counts. */
+function settingsOf({ text, reasoning }: ResponsesRequest, items: PlacedItem[]) {
+  let format = text?.format
+  let effort = reasoning?.effort
+  for (const { item } of items) {
+    if (item.type !== 'configuration_update') continue
+    format = item.text?.format ?? format
+    effort = item.reasoning?.effort ?? effort
+  }
+  return { format, effort }
 }
 
 function placed(
