@@ -446,6 +446,21 @@ describe('the lane is chosen for each target', () => {
     expect([refused.status, other.requests.length]).toEqual([400, 0])
   })
 
+  test('a thread is kept by its own vendor only, at which it is begun and gone on with', async () => {
+    const { house, vendor, other } = await start()
+    for (const thread of [{ type: 'create' }, { type: 'continue', previous_message_id: 'msg_1' }]) {
+      vendor.answer(whole(message()))
+      expect((await post(house, asks({ model: 'mixed/m', thread }))).status).toBe(200)
+      expect(vendor.requests.at(-1)?.json().thread).toEqual(thread)
+      const refused = await post(house, asks({ model: 'c/m', thread }))
+      expect([refused.status, await refused.json()]).toMatchObject([
+        400,
+        { error: { type: 'invalid_request_error', details: { error_code: 'thread_unsupported_request' } } },
+      ])
+    }
+    expect(other.requests.length).toBe(0)
+  })
+
   test('a provider whose operator says so is always translated', async () => {
     const { house, vendor } = await start({ relay: false })
     vendor.answer(sse('messages-compat/unseen.sse'))

@@ -45,6 +45,33 @@ async function errorOf(answer: PromiseLike<unknown>): Promise<unknown> {
   throw new Error('It was answered.')
 }
 
+/** Since this major its helpers begin a thread at the server; a vendor that keeps none must not be asked for one twice. */
+describe('a runner of tools, which begins a thread', () => {
+  const call = (id: string, city: string) => {
+    const function_ = { name: 'get_weather', arguments: JSON.stringify({ city }) }
+    return stream([
+      chunk({ role: 'assistant', tool_calls: [{ index: 0, id, type: 'function', function: function_ }] }),
+      chunk({}, 'tool_calls'),
+      usageChunk(),
+    ])
+  }
+
+  test('goes on without it, through three turns', async () => {
+    served.vendor.requests.length = 0
+    served.vendor.answer(call('call_1', 'Paris'), call('call_2', 'Rome'), stream(chunks('Both ', 'sunny.')))
+    const client = new Anthropic({ apiKey: served.token, baseURL: served.url.replace(/\/v1$/, ''), maxRetries: 0 })
+    const run = async ({ city }: { city: string }) => `sunny in ${city}`
+    const weather = { ...WEATHER, run, parse: (input: unknown) => input as { city: string } }
+    const runner = client.beta.messages.toolRunner({ ...asks('v/m', 'Paris, Rome?'), tools: [weather], stream: true })
+    const reasons: (string | null)[] = []
+    for await (const message of runner) reasons.push((await message.finalMessage()).stop_reason)
+    expect(reasons).toEqual(['tool_use', 'tool_use', 'end_turn'])
+    expect(served.vendor.requests.map((request) => (request.json().messages as unknown[]).length)).toEqual([1, 3, 5])
+    // The first was refused, with the code from which the client goes on.
+    expect(served.requests.length).toBe(4)
+  })
+})
+
 describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
   const client = (apiKey = served.token, maxRetries = 0) =>
     new Client({ apiKey, baseURL: served.url.replace(/\/v1$/, ''), maxRetries })
