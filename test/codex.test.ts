@@ -21,26 +21,31 @@ const PATIENCE = 120_000
 /** The calls of one answer: the end of a tool's name, since each vendor knows it by another, and its arguments. */
 type Step = { tool: string; args: object }
 
-/** A model that makes these calls, one an answer, and then repeats what came of them. */
+/** A model that makes these calls, one an answer, and then repeats what came of them; of a subtask it says that it is done. */
 let steps: Step[] = []
-function follow({ history, tools }: Heard): Said {
+const SUBTASK = 'Do the subtask.'
+function follow({ history, tools, question }: Heard): Said {
+  if (question.includes(SUBTASK)) return said({ text: ['The subtask is done.'] })
   const results = history.flatMap((line) => (line.role === 'results' ? line.results : []))
   const step = steps[results.length]
   const known = step && tools.find(({ name }) => name.endsWith(step.tool))
   if (step && !known)
     throw new Error(`There is no tool ${step.tool} among ${tools.map(({ name }) => name).join(', ')}.`)
-  const text = `It is done: ${results.map((result) => result.text).join(' / ')}`
-  return {
-    reasoning: [],
-    text: step ? [] : [text],
-    calls:
-      step && known ? [{ id: `call_${results.length}`, name: known.name, pieces: [JSON.stringify(step.args)] }] : [],
-    finish: step ? 'tool_calls' : 'stop',
-    stop: undefined,
-    usage: { input: 40, cached: 12, output: 10, reasoning: 0 },
-    faults: {},
-  }
+  if (!step || !known) return said({ text: [`It is done: ${results.map(({ text }) => text).join(' / ')}`] })
+  const call = { id: `call_${results.length}`, name: known.name, pieces: [JSON.stringify(step.args)] }
+  return said({ calls: [call], finish: 'tool_calls' })
 }
+
+const said = (more: Partial<Said>): Said => ({
+  reasoning: [],
+  text: [],
+  calls: [],
+  finish: 'stop',
+  stop: undefined,
+  usage: { input: 40, cached: 12, output: 10, reasoning: 0 },
+  faults: {},
+  ...more,
+})
 
 type Kind = { kind: 'chatcompat' | 'messages-compat' | 'contentgen-compat'; wire: Wire; path: string; model: string }
 const KINDS: Kind[] = [
@@ -200,6 +205,22 @@ describe.skipIf(!existsSync(CODEX))('Codex with its defaults', () => {
       expect(readFileSync(join(place, 'project/b.txt'), 'utf8')).toBe('patched\n')
       const names = vendorOf('chatcompat').requests.map((request) => toolNames(request.json()))
       expect(names.map((one) => one.includes('mcp__notes__read_note'))).toEqual([false, true, true, true])
+    },
+    PATIENCE,
+  )
+
+  test(
+    'gives a subtask to another agent, which answers it',
+    async () => {
+      steps = [
+        { tool: 'collaboration__spawn_agent', args: { task_name: 'one', message: SUBTASK } },
+        { tool: 'collaboration__wait_agent', args: { timeout_ms: 60_000 } },
+      ]
+      const ran = await run('Give it away.', manualConfig('gpt-6.1-sol'))
+      expect(ran).toMatchObject({ code: 0 })
+      const bodies = vendorOf('chatcompat').requests.map(({ body }) => body)
+      const last = bodies.find((body) => body.includes('Message Type: FINAL_ANSWER')) ?? ''
+      expect(last).toContain('The subtask is done.')
     },
     PATIENCE,
   )

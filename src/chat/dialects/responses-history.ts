@@ -89,6 +89,9 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
       flush()
       const content = contentOf(item.output, `${at}.output`, places)
       add({ role: 'tool', tool_call_id: item.call_id, content }, at)
+    } else if (item.type === 'agent_message') {
+      flush()
+      add({ role: 'user', content: agentText(item) }, at)
     } else if (isReference(item)) throw notKept(at, item.id)
   }
   flush()
@@ -102,6 +105,15 @@ const callOf = (id: string, name: string, text: string): ToolCalls[number] => ({
 })
 
 const nameOf = ({ name, namespace }: Item<'function_call' | 'custom_tool_call'>) => ({ name, namespace })
+
+/** What OpenAI's own models encrypt (Fernet) nobody else can read; of all other models the member holds plain text. */
+const CIPHERTEXT = /^gAAAA[\w-]+=*$/
+
+const agentText = ({ content }: Item<'agent_message'>): string =>
+  content
+    .map((part) => (part.type === 'input_text' ? part.text : part.encrypted_content))
+    .filter((text) => !CIPHERTEXT.test(text))
+    .join('')
 
 /** What a search found: the tools are offered themselves, so their names are enough. */
 function foundText(tools: ClientTool[], names: ToolNames): string {

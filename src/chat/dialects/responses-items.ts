@@ -62,6 +62,7 @@ export const ITEM_KINDS = {
   custom_tool_call_output: 'ctco',
   tool_search_call: 'tsc',
   tool_search_output: 'tso',
+  agent_message: 'amsg',
   additional_tools: 'at',
   configuration_update: 'cu',
   reasoning: 'rs',

@@ -119,6 +119,17 @@ const TextFormat = Type.Union([
   }),
 ])
 
+/** What another agent of the same client says, in the words of the model that wrote them. */
+const AgentMessageItem = Type.Object({
+  type: Type.Literal('agent_message'),
+  id,
+  content: Type.Array(
+    Type.Union([
+      Type.Object({ type: Type.Literal('input_text'), text: Type.String() }),
+      Type.Object({ type: Type.Literal('encrypted_content'), encrypted_content: Type.String() }),
+    ]),
+  ),
+})
 /** Settings that hold from here on, in place of those of the request. */
 const ConfigurationUpdateItem = Type.Object({
   type: Type.Literal('configuration_update'),
@@ -161,6 +172,7 @@ export const InputItem = Type.Union([
   ImageCallItem,
   ReasoningItem,
   ReferenceItem,
+  AgentMessageItem,
   ConfigurationUpdateItem,
   AdditionalToolsItem,
   ToolSearchCallItem,
@@ -177,6 +189,7 @@ export const ITEM_TYPES = [
   'image_generation_call',
   'reasoning',
   'item_reference',
+  'agent_message',
   'configuration_update',
   'additional_tools',
   'tool_search_call',

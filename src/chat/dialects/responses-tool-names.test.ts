@@ -230,3 +230,19 @@ describe('a search among tools', () => {
     expect([names.toolOf(own).type, names.toolOf(function_).type]).toEqual(['tool_search', 'function'])
   })
 })
+
+test('a message of another agent is one of a user, without what only its vendor can read', () => {
+  const said = (...texts: string[]) => ({
+    type: 'agent_message',
+    author: '/root',
+    recipient: '/root/one',
+    content: [
+      { type: 'input_text', text: 'Payload: ' },
+      ...texts.map((encrypted_content) => ({ type: 'encrypted_content', encrypted_content })),
+    ],
+  })
+  expect(parse({ input: [said('Count to 3.'), said(`gAAAAAB${'x9-_'.repeat(20)}==`)] }).request.messages).toEqual([
+    { role: 'user', content: 'Payload: Count to 3.' },
+    { role: 'user', content: 'Payload: ' },
+  ])
+})
