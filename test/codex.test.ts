@@ -2,7 +2,7 @@
  * The Codex command line as its users run it, with its own defaults: before the sandbox and vendors of every protocol.
  * It is 167 MB to download, so it is installed apart: `npm ci --prefix test/agents`, which .ci/run does first.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,6 +12,7 @@ import { chatcompatWire } from './matrix/vendors/chatcompat.ts'
 import { contentgenWire } from './matrix/vendors/contentgen-compat.ts'
 import { messagesWire } from './matrix/vendors/messages-compat.ts'
 import { type Played, playVendor, type Wire } from './matrix/vendors/play.ts'
+import { responsesWire } from './matrix/vendors/responses-compat.ts'
 
 const CODEX = join(import.meta.dir, 'agents/node_modules/@openai/codex/bin/codex.js')
 const NOTES_SERVER = join(import.meta.dir, 'kit/notes-server.ts')
@@ -47,12 +48,25 @@ const said = (more: Partial<Said>): Said => ({
   ...more,
 })
 
-type Kind = { kind: 'chatcompat' | 'messages-compat' | 'contentgen-compat'; wire: Wire; path: string; model: string }
+type Kind = {
+  kind: 'chatcompat' | 'messages-compat' | 'contentgen-compat' | 'responses-compat'
+  wire: Wire
+  path: string
+  model: string
+}
 const KINDS: Kind[] = [
   { kind: 'chatcompat', wire: chatcompatWire, path: '/v1', model: 'm' },
   { kind: 'messages-compat', wire: messagesWire, path: '/v1', model: 'claude-sonnet-4-6' },
   { kind: 'contentgen-compat', wire: contentgenWire, path: '/v1beta', model: 'gemini-3.5-flash' },
 ]
+
+/** It gets what Codex sends as it is, namespaces and all. */
+const ownWire: Wire = {
+  ...responsesWire,
+  hear: ({ client_metadata: _, ...body }, path) => responsesWire.hear(body, path), // a field of Codex alone
+}
+const OWN: Kind = { kind: 'responses-compat', wire: ownWire, path: '/v1', model: 'gpt-5.5' }
+const ALL = [...KINDS, OWN]
 
 /** Models whose names Codex knows get other tools from it than those that it does not know. */
 const KNOWN = ['gpt-5.5', 'gpt-6.1-sol']
@@ -61,14 +75,14 @@ const vendors = new Map<string, Played>()
 let port: Port
 let place: string
 beforeAll(async () => {
-  for (const { kind, wire } of KINDS) vendors.set(kind, playVendor(wire, { think: follow }))
+  for (const { kind, wire } of ALL) vendors.set(kind, playVendor(wire, { think: follow }))
   const target = ({ kind, model }: Kind) => ({ targets: [{ provider: kind, model }] })
   port = await openPort({
     providers: Object.fromEntries(
-      KINDS.map(({ kind, path }) => [kind, { kind, base_url: `${vendorOf(kind).origin}${path}`, key: 'vendor-key' }]),
+      ALL.map(({ kind, path }) => [kind, { kind, base_url: `${vendorOf(kind).origin}${path}`, key: 'vendor-key' }]),
     ),
     models: {
-      ...Object.fromEntries(KINDS.map((kind) => [`${kind.kind}/m`, target(kind)])),
+      ...Object.fromEntries(ALL.map((kind) => [`${kind.kind}/m`, target(kind)])),
       ...Object.fromEntries(KNOWN.map((name) => [`chatcompat/${name}`, target(KINDS[0] as Kind)])),
     },
   })
@@ -78,10 +92,10 @@ beforeEach(() => {
   for (const vendor of vendors.values()) vendor.requests.length = 0
   port.requests.length = 0
 })
+afterEach(() => rmSync(place, { recursive: true, force: true }))
 afterAll(async () => {
   await port.close()
   for (const vendor of vendors.values()) await vendor.stop()
-  rmSync(place, { recursive: true, force: true })
 })
 const vendorOf = (kind: string): Played => {
   const vendor = vendors.get(kind)
@@ -186,6 +200,24 @@ describe.skipIf(!existsSync(CODEX))('Codex with its defaults', () => {
         )
         for (const name of names) expect(name).toMatch(/^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/)
         expect(new Set(names).size).toBe(names.length)
+      }
+    },
+    PATIENCE,
+  )
+
+  test(
+    'passes to a vendor of its own protocol as it is, through three turns',
+    async () => {
+      steps = [
+        { tool: 'exec_command', args: { cmd: 'echo one' } },
+        { tool: 'exec_command', args: { cmd: 'echo two' } },
+      ]
+      const ran = await run('Run both.', manualConfig('responses-compat/m') + MCP)
+      expect(ran).toMatchObject({ code: 0, said: expect.stringMatching(/one.*two/s) })
+      const { requests } = vendorOf('responses-compat')
+      expect(requests.length).toBe(3)
+      for (const request of requests) {
+        expect(request.json().tools).toContainEqual(expect.objectContaining({ type: 'namespace', name: 'mcp__notes' }))
       }
     },
     PATIENCE,
