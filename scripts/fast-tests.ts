@@ -16,6 +16,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'src/providers/responses-compat/fixtures.test.ts': 6, // every stream cut at every byte
   'test/cli-task.test.ts': 8,
   'test/cli.test.ts': 25,
+  'test/codex.test.ts': 10, // starts the real Codex, where it is installed
   'test/connections.test.ts': 6,
   'test/crash-3d.test.ts': 30,
   'test/crash-resume.test.ts': 50,

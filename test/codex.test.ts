@@ -206,13 +206,14 @@ describe.skipIf(!existsSync(CODEX))('Codex with its defaults', () => {
   )
 
   test(
-    'passes to a vendor of its own protocol as it is, through three turns',
+    'passes to a vendor of its own protocol as it is, through three turns, with a limited token too',
     async () => {
       steps = [
         { tool: 'exec_command', args: { cmd: 'echo one' } },
         { tool: 'exec_command', args: { cmd: 'echo two' } },
       ]
-      const ran = await run('Run both.', manualConfig('responses-compat/m') + MCP)
+      const limited = await port.tokenFor(['responses-compat/m'])
+      const ran = await run('Run both.', manualConfig('responses-compat/m') + MCP, { GATEHOUSE_TOKEN: limited })
       expect(ran).toMatchObject({ code: 0, said: expect.stringMatching(/one.*two/s) })
       const { requests } = vendorOf('responses-compat')
       expect(requests.length).toBe(3)

@@ -134,3 +134,29 @@ test('headers: what is known, what the operator allows, and everything of a toke
     'openai-beta': 'x=1',
   })
 })
+
+test('what coding agents send by default is allowed, or refused with the code that they know', () => {
+  const body = {
+    input: [
+      { type: 'additional_tools', role: 'developer', tools: [{ type: 'namespace', name: 'n', tools: [] }] },
+      { type: 'message', role: 'user', content: 'x', internal_chat_message_metadata_passthrough: { turn_id: 't' } },
+      {
+        type: 'agent_message',
+        author: '/root',
+        recipient: '/root/one',
+        content: [{ type: 'encrypted_content', encrypted_content: 'x' }],
+      },
+      { type: 'function_call', call_id: 'c', namespace: 'n', name: 'f', arguments: '{}' },
+    ],
+    tools: [{ type: 'web_search', external_web_access: false }],
+    tool_choice: { type: 'function', namespace: 'n', name: 'f' },
+    client_metadata: { session_id: 's' },
+    reasoning: { effort: 'low', context: 'all_turns' },
+  }
+  expect(refusedAt(() => assertBody(body, 'chatcompat-response', vendor, limited))).toBeUndefined()
+  const thread = { messages: [], thread: { type: 'create' } }
+  expect(() => assertBody(thread, 'messages-compat', vendor, limited)).toThrow(
+    expect.objectContaining({ code: 'thread_unsupported_request' }),
+  )
+  expect(() => assertBody({ ...thread, container: 'c' }, 'messages-compat', vendor, everyone)).not.toThrow()
+})

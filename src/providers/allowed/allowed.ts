@@ -37,7 +37,10 @@ export function assertBody(body: unknown, dialect: Dialect, vendor: Vendor, call
   const outside = rules && outsideOf(body, { ...BODIES[dialect], besides: rules.allow })
   if (!outside) return
   const error = notAllowed(outside, vendor)
-  throw dialect === 'chatcompat' ? error : new FieldNotAllowed(error.code, error.message, error.detail)
+  if (dialect === 'chatcompat') throw error
+  // From this code the vendor's client libraries recover: they send the whole conversation, without a thread.
+  const isThread = dialect === 'messages-compat' && outside.path === 'thread'
+  throw new FieldNotAllowed(isThread ? 'thread_unsupported_request' : error.code, error.message, error.detail)
 }
 
 /** The same for `provider_options` of a chat request. */

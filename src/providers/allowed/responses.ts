@@ -79,7 +79,7 @@ const item: ObjectShape = {
     ...['apply_patch_call', 'apply_patch_call_output', 'mcp_list_tools', 'mcp_call', 'mcp_approval_request'],
     ...['mcp_approval_response', 'tool_search_call', 'tool_search_output', 'additional_tools'],
     ...['configuration_update', 'compaction', 'compaction_summary', 'compaction_trigger', 'program'],
-    ...['program_output'],
+    ...['program_output', 'agent_message'],
   ],
   members: {
     ...all(
@@ -99,6 +99,9 @@ const item: ObjectShape = {
     ...all('value', 'encrypted_content', 'execution', 'code', 'fingerprint', 'result', 'reason', 'error'),
     ...all('value', 'server_label', 'approval_request_id', 'approve', 'max_output_length'),
     ...all('data', 'arguments', 'operation', 'annotations'),
+    /** Of Codex 0.169.0: who speaks to whom, and its notes on a message. */
+    ...all('value', 'author', 'recipient'),
+    ...all('data', 'internal_chat_message_metadata_passthrough'),
     content: part,
     summary: part,
     output: part,
@@ -129,8 +132,8 @@ export const RESPONSES: ObjectShape = {
     tools: tool,
     tool_choice: {
       members: {
-        ...all('value', 'type', 'name', 'mode', 'server_label'),
-        tools: plain('type', 'name', 'server_label'),
+        ...all('value', 'type', 'name', 'namespace', 'mode', 'server_label'),
+        tools: plain('type', 'name', 'namespace', 'server_label'),
       },
     },
     text,
