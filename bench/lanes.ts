@@ -1,16 +1,21 @@
-/** `npm run bench:lanes`: one streamed answer through either lane, without HTTP around it: processor time an event. */
+/**
+ * `npm run bench:lanes`: one streamed answer through either lane, without HTTP around it: processor time an event; and what
+ * of it goes into looking for the provider's secrets.
+ */
 import { chatcompatDialect } from '../src/chat/dialects/chatcompat.ts'
 import type { Dialect } from '../src/chat/dialects/dialect.ts'
 import { messagesDialect } from '../src/chat/dialects/messages-compat.ts'
 import { createMeter, type Meter } from '../src/chat/meter.ts'
 import { relayStream, sentBy } from '../src/chat/relay.ts'
+import { watchSecrets } from '../src/chat/secret-watch.ts'
 import { type Speech, translated } from '../src/chat/speech.ts'
 import type { Context } from '../src/http/context.ts'
 import { readStream } from '../src/providers/chatcompat/reading.ts'
 import { readEvents } from '../src/providers/event-stream.ts'
 import { createEventReader } from '../src/providers/messages-compat/events.ts'
 import type { Faults, RelayProvider } from '../src/providers/provider.ts'
-import type { UpstreamAnswer } from '../src/providers/transport-answer.ts'
+import { createScrubbingTransport } from '../src/providers/scrubbing-transport.ts'
+import type { UpstreamAnswer, UpstreamRequest } from '../src/providers/transport-answer.ts'
 import type { ChatChunk } from '../src/spec/chat-completion.ts'
 import type { ChatRequest } from '../src/spec/chat-request.ts'
 import { GatewayError } from '../src/spec/error.ts'
@@ -65,9 +70,26 @@ const CASES: Record<string, Case> = {
   },
 }
 
+/** A provider with one key of the usual length, which never occurs. */
+const KEY = 'sk-proj-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ'
+const upstreamRequest = { headers: { authorization: `Bearer ${KEY}` }, url: '' } as unknown as UpstreamRequest
+let reading: UpstreamAnswer
+const scrubbing = createScrubbingTransport({ send: async () => reading }, { key: KEY })
+const watching = { id: 'bench', kind: 'chatcompat', watchDeltas: scrubbing.watchDeltas }
+
+type Way = 'scrubbed' | 'bare'
+
+async function sendOver(way: Way, reads: Uint8Array[]): Promise<UpstreamAnswer> {
+  reading = answerOf(reads)
+  return way === 'bare' ? reading : scrubbing.send(upstreamRequest)
+}
+
+const meterFor = (way: Way, meter: Meter) => (way === 'bare' ? meter : watchSecrets(meter, watching))
+
 const LANES = {
-  relayed({ dialect }: Case, reads: Uint8Array[], meter: Meter): Promise<Speech> {
-    const lane: RelayProvider = { dialect: 'chatcompat', send: async () => ({ ...answerOf(reads), faults }) }
+  relayed({ dialect }: Case, reads: Uint8Array[], way: Way, meter: Meter): Promise<Speech> {
+    const send = async () => ({ ...(await sendOver(way, reads)), faults })
+    const lane: RelayProvider = { dialect: 'chatcompat', send }
     const body = { model: head.model, messages: [] }
     const sent = sentBy(dialect.relay, {
       family: dialect.family,
@@ -79,18 +101,21 @@ const LANES = {
     const call = { model: 'bench-model', request, request_id: 'req' }
     const teller = { head, writer: dialect.writer(head, request, 'req') }
     const target = { provider: { id: 'bench', kind: 'chatcompat' }, model: call.model }
-    return relayStream({ target, lane, sent, call, teller, meter, context })
+    return relayStream({ target, lane, sent, call, teller, meter: meterFor(way, meter), context })
   },
-  translated({ dialect, read }: Case, reads: Uint8Array[], meter: Meter): Promise<Speech> {
-    return translated(read(answerOf(reads)), dialect.writer(head, request, 'req'), meter)
+  async translated({ dialect, read }: Case, reads: Uint8Array[], way: Way, meter: Meter): Promise<Speech> {
+    const answer = await sendOver(way, reads)
+    return translated(read(answer), dialect.writer(head, request, 'req'), meterFor(way, meter))
   },
 }
 
+type Measured = { lane: keyof typeof LANES; way: Way; of: Case; reads: Uint8Array[] }
+
 /** One answer from its first byte to its last, encoded for the wire. Resolves with its size. */
-async function answer(lane: (typeof LANES)['relayed'], of: Case, reads: Uint8Array[]): Promise<number> {
+async function answer({ lane, way, of, reads }: Measured): Promise<number> {
   const encoder = new TextEncoder()
   const meter = newMeter()
-  const speech = await lane(of, reads, meter)
+  const speech = await LANES[lane](of, reads, way, meter)
   let size = 0
   for await (const piece of speech.batches) {
     size += (typeof piece === 'string' ? encoder.encode(piece) : piece).length
@@ -100,33 +125,42 @@ async function answer(lane: (typeof LANES)['relayed'], of: Case, reads: Uint8Arr
 }
 
 /** Processor nanoseconds an event. */
-async function measure(lane: (typeof LANES)['relayed'], of: Case, reads: Uint8Array[]): Promise<number> {
+async function measure(measured: Measured): Promise<number> {
   const before = process.cpuUsage()
   let answers = 0
   let used = 0
   while (used < SECONDS * 1e6) {
-    for (let count = 0; count < 20; count++) await answer(lane, of, reads)
+    for (let count = 0; count < 20; count++) await answer(measured)
     answers += 20
     const { user, system } = process.cpuUsage(before)
     used = user + system
   }
-  return (used * 1000) / (answers * of.events.length)
+  return (used * 1000) / (answers * measured.of.events.length)
 }
 
 const write = (text: string) => process.stdout.write(`${text}\n`)
-write('| | relayed, ns | translated, ns | translated ÷ relayed |')
-write('| --- | ---: | ---: | ---: |')
+write(
+  '| | relayed, ns | translated, ns | translated ÷ relayed | relayed, of it for secrets | translated, of it for secrets |',
+)
+write('| --- | ---: | ---: | ---: | ---: | ---: |')
 for (const [name, of] of Object.entries(CASES)) {
   for (const [how, size] of Object.entries(READS)) {
     const reads = readsOf(of.events, size)
-    const figures = { relayed: [] as number[], translated: [] as number[] }
+    const figures: Record<string, number[]> = {}
     for (let run = 0; run <= RUNS; run++) {
       for (const lane of ['relayed', 'translated'] as const) {
-        const figure = await measure(LANES[lane], of, reads)
-        if (run > 0) figures[lane].push(figure)
+        for (const way of ['bare', 'scrubbed'] as const) {
+          const figure = await measure({ lane, way, of, reads })
+          const name = `${lane} ${way}`
+          if (run > 0) figures[name] = [...(figures[name] ?? []), figure]
+        }
       }
     }
-    const [relayed, other] = [median(figures.relayed), median(figures.translated)]
-    write(`| ${name}, ${how} | ${show(relayed)} | ${show(other)} | ${show(other / relayed)} × |`)
+    const medianOf = (key: string) => median(figures[key] ?? [])
+    const [relayed, other] = [medianOf('relayed scrubbed'), medianOf('translated scrubbed')]
+    const share = (lane: string) =>
+      `${Math.round((1 - medianOf(`${lane} bare`) / medianOf(`${lane} scrubbed`)) * 100)} %`
+    const cells = [show(relayed), show(other), `${show(other / relayed)} ×`, share('relayed'), share('translated')]
+    write(`| ${name}, ${how} | ${cells.join(' | ')} |`)
   }
 }

@@ -9,6 +9,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Meter } from './meter.ts'
 import { assertAllowed, laneTo, relayStream, relayWhole, type Sent, targetsFor } from './relay.ts'
+import { watchSecrets } from './secret-watch.ts'
 import { type Speech, type Teller, translated, type Whole } from './speech.ts'
 
 /** A request on its way: the model chosen for it, who may answer, and what measures it. */
@@ -55,8 +56,9 @@ export function createChat({ catalogue, startMeter }: ChatParts): Chat {
       const { target, answer } = await firstToAnswer(targets, context.signal, (target) => {
         const call = callFor(target, request, context)
         const lane = laneTo(target, sent)
-        if (lane && sent) return relayStream({ target, lane, sent, call, teller, meter, context })
-        return translated(chatOf(target).chunks(call, context.signal), teller.writer, meter)
+        const watched = watchSecrets(meter, target.provider)
+        if (lane && sent) return relayStream({ target, lane, sent, call, teller, meter: watched, context })
+        return translated(chatOf(target).chunks(call, context.signal), teller.writer, watched)
       })
       context.note.target = nameOf(target)
       return answer

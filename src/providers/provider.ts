@@ -227,6 +227,8 @@ export type Provider = {
   passthrough?: PassthroughRules
   /** The models that the vendor itself says it has; for discovery. Rejects with GatewayError. */
   listModels?(signal: AbortSignal): Promise<DiscoveredModel[]>
+  /** Looks for its secrets in the deltas of one stream; undefined where it has none. */
+  watchDeltas?(): { completes(text: string): boolean } | undefined
   /** Frees what the provider holds (connections, timers). */
   close?(): Promise<void>
 }

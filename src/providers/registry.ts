@@ -15,6 +15,7 @@ import type { Provider } from './provider.ts'
 import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/settings.ts'
 import { createSleepingSandbox } from './sandbox/asleep.ts'
+import { createScrubbingTransport } from './scrubbing-transport.ts'
 import { settingsOf } from './settings.ts'
 import type { VendorParts } from './vendor-parts.ts'
 
@@ -65,14 +66,16 @@ function create(kind: ProviderKind, parts: ProviderParts): Provider {
 }
 
 /** The provider that a configuration describes. Throws an Error that names it and says what would be right. */
-export function createProvider(parts: ProviderParts): Provider {
+export function createProvider(given: ProviderParts): Provider {
+  const transport = createScrubbingTransport(given.transport, given.config)
+  const parts = { ...given, transport }
   const preset = Object.hasOwn(PRESETS, parts.config.preset ?? '') ? PRESETS[parts.config.preset ?? ''] : undefined
   const kind = parts.config.kind ?? preset?.kind ?? 'chatcompat'
   const provider = create(kind, parts)
   const whole =
     preset && kind === (preset.kind ?? 'chatcompat') ? { ...provider, ...borrowed(preset, parts) } : provider
   const { applies_to = 'limited_tokens', allow = [] } = parts.config.passthrough ?? {}
-  const ruled = { ...whole, passthrough: { applies_to, allow } }
+  const ruled = { ...whole, passthrough: { applies_to, allow }, watchDeltas: transport.watchDeltas }
   return ruled.images || !ruled.listModels ? ruled : { ...ruled, listModels: withoutImages(ruled.listModels) }
 }
 

@@ -21,6 +21,8 @@ export type UpstreamRequest = {
    * it was sent, and leaves that open otherwise. What an HTTP status says of it, `refusalTaken` knows.
    */
   order?: true
+  /** The answer holds credentials for this provider: it is read by the gateway only, and they are left in it. */
+  grants_credentials?: true
   /** A look whether somebody is there: a failure is not worth a line in the log, and no proxy is asked. */
   isProbe?: true
 }

@@ -20,6 +20,8 @@ const METADATA_URL = 'http://metadata.google.internal/computeMetadata/v1/instanc
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
 /** The longest that Google grants. */
 const GRANT_SECONDS = 3600
+/** A code of RFC 6749, and no text that could repeat what was sent. */
+const ERROR_CODE = /^[a-z_]{1,60}$/
 /** Before a token runs out, so that none runs out on its way. */
 const EARLY_SECONDS = 120
 
@@ -40,7 +42,7 @@ export function createGoogleToken(parts: TokenParts): (signal: AbortSignal) => P
   }
 
   async function ask(signal: AbortSignal): Promise<unknown> {
-    const common = { provider: id, signal, timeouts, stream: false }
+    const common = { provider: id, signal, timeouts, stream: false, grants_credentials: true } as const
     if (parts.credentials === 'metadata') {
       const headers = { 'metadata-flavor': 'Google' }
       return answerOf(await transport.send({ ...common, url: METADATA_URL, method: 'GET', headers }))
@@ -61,7 +63,7 @@ export function createGoogleToken(parts: TokenParts): (signal: AbortSignal) => P
   async function answerOf(answer: Awaited<ReturnType<Transport['send']>>): Promise<unknown> {
     const payload = parseJson(await answer.excerpt())
     if (answer.status === 200) return payload
-    const said = isRecord(payload) && typeof payload.error === 'string' ? ` (${payload.error.slice(0, 60)})` : ''
+    const said = isRecord(payload) && ERROR_CODE.test(String(payload.error)) ? ` (${payload.error})` : ''
     throw unusable(`their token was refused with ${answer.status}${said}`)
   }
 

@@ -28,9 +28,17 @@ export const GOOGLE: AiSdkVendor = {
         : undefined
       return (Array.isArray(made) ? made : []).flatMap((sample) =>
         isRecord(sample) && isRecord(sample.video) && typeof sample.video.uri === 'string'
-          ? [{ url: sample.video.uri, content_type: 'video/mp4' }]
+          ? [{ url: withoutKey(sample.video.uri), content_type: 'video/mp4' }]
           : [],
       )
     }),
   outputHeaders: (key, isOwn): Record<string, string> => (isOwn ? { 'x-goog-api-key': key } : {}),
+}
+
+/** The key is sent as a header, so an address needs none; a client may be given the address. */
+function withoutKey(uri: string): string {
+  const url = URL.parse(uri)
+  if (!url?.searchParams.has('key')) return uri
+  url.searchParams.delete('key')
+  return url.href
 }

@@ -1,0 +1,39 @@
+/** Ends a stream in which a provider repeats a secret of its own piece by piece, over several deltas. */
+import type { Provider } from '../providers/provider.ts'
+import type { ChatChunk } from '../spec/chat-completion.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Meter } from './meter.ts'
+
+/**
+ * A secret within one event is replaced where the provider's bytes are read. Of one that is split over events nothing can
+ * be replaced any more, so half of it ends the stream. Deltas of several choices are watched as one text.
+ */
+export function watchSecrets(meter: Meter, { id, watchDeltas }: Provider): Meter {
+  const watch = watchDeltas?.()
+  if (!watch) return meter
+  const take = (text: string | null | undefined) => {
+    if (!text || !watch.completes(text)) return
+    throw new GatewayError(
+      'bad_upstream_response',
+      `The upstream "${id}" repeated the gateway's credentials in its answer, which was ended there. Tell the operator.`,
+    )
+  }
+  const takeAll = (chunk: ChatChunk) => {
+    for (const { delta } of chunk.choices) {
+      take(delta.content)
+      take(delta.reasoning_content)
+      for (const call of delta.tool_calls ?? []) take(call.function?.arguments)
+    }
+  }
+  return {
+    ...meter,
+    count(batch) {
+      for (const chunk of batch) takeAll(chunk)
+      meter.count(batch)
+    },
+    countRaw(text) {
+      take(text)
+      meter.countRaw(text)
+    },
+  }
+}

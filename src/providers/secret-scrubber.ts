@@ -1,0 +1,188 @@
+/** Replaces the secrets of one provider in what it answers: in texts, in bytes that come in pieces, in deltas. */
+import { formsOf } from './secret-forms.ts'
+
+export type SecretScrubber = {
+  text(text: string): string
+  /** Of one body. A secret is found however its bytes are split over reads. */
+  body(): BodyScrubber
+  /** Of one stream of deltas. */
+  deltas(): DeltaWatch
+}
+
+export type BodyScrubber = {
+  /** What may be handed on now; empty while the bytes could be the beginning of a secret. */
+  push(bytes: Uint8Array): Uint8Array
+  /** What was held back. */
+  end(): Uint8Array
+}
+
+export type DeltaWatch = {
+  /** Whether this text, after those before it, has completed half of a secret. */
+  completes(text: string): boolean
+}
+
+const REDACTED = '[redacted]'
+const REDACTED_BYTES = Buffer.from(REDACTED)
+const NOTHING = new Uint8Array(0)
+/** Of a secret that comes in pieces: its first half, but not so little that it could be a common prefix. */
+const MIN_WATCHED = 8
+
+/** Undefined where there is no secret. */
+export function createSecretScrubber(secrets: string[]): SecretScrubber | undefined {
+  // The longest first: a form may be the beginning of another.
+  const forms = [...new Set(secrets.flatMap(formsOf))].sort((a, b) => b.length - a.length)
+  if (forms.length === 0) return undefined
+  const search = createSearch(forms.map((form) => Buffer.from(form)))
+  const halves = forms.map((form) => form.slice(0, Math.max(MIN_WATCHED, Math.ceil(form.length / 2))))
+  return {
+    text(text) {
+      let clean = text
+      for (const form of forms) if (clean.includes(form)) clean = clean.replaceAll(form, REDACTED)
+      return clean
+    },
+    body: () => createBodyScrubber(search),
+    deltas: createDeltaSearch([...new Set(halves)]),
+  }
+}
+
+type Search = {
+  /** The first secret at or after `from`, the longest of those that begin there. */
+  find(data: Uint8Array, from: number): { at: number; length: number } | undefined
+  /** Where a secret may begin that goes on beyond the end; the length of the data where none does. */
+  openAt(data: Uint8Array): number
+}
+
+/**
+ * Wu and Manber's search for several needles: two bytes say how far to the next place worth a look, so that most bytes of
+ * an answer are not looked at. A search for each needle took 60 to 260 ns of an event of a stream, this one 15 ns for all.
+ */
+function createSearch(needles: Buffer[]): Search {
+  const shortest = Math.min(...needles.map(({ length }) => length))
+  const longest = Math.max(...needles.map(({ length }) => length))
+  const shifts = new Uint8Array(65_536).fill(Math.min(255, shortest - 1))
+  const isFirst = new Uint8Array(256)
+  const isIn = new Uint8Array(256)
+  for (const needle of needles) {
+    isFirst[needle[0] ?? 0] = 1
+    for (const byte of needle) isIn[byte] = 1
+    for (let at = 1; at < shortest; at++) {
+      const pair = ((needle[at - 1] ?? 0) << 8) | (needle[at] ?? 0)
+      shifts[pair] = Math.min(shifts[pair] ?? 0, shortest - 1 - at)
+    }
+  }
+
+  function needleAt(data: Uint8Array, at: number): number {
+    if (isFirst[data[at] ?? 0] === 0) return 0
+    for (const needle of needles) if (startsWith(data, at, needle) === needle.length) return needle.length
+    return 0
+  }
+
+  return {
+    find(data, from) {
+      let last = from + shortest - 1
+      while (last < data.length) {
+        const shift = shifts[((data[last - 1] ?? 0) << 8) | (data[last] ?? 0)] ?? 0
+        if (shift > 0) {
+          last += shift
+          continue
+        }
+        const at = last - shortest + 1
+        const length = needleAt(data, at)
+        if (length > 0) return { at, length }
+        last++
+      }
+      return undefined
+    },
+    openAt(data) {
+      const { length } = data
+      // Events end with a line break, which is in no secret that can be sent in a header.
+      if (length === 0 || isIn[data[length - 1] ?? 0] === 0) return length
+      for (let at = Math.max(0, length - longest + 1); at < length; at++) {
+        if (isFirst[data[at] ?? 0] === 0) continue
+        for (const needle of needles) if (startsWith(data, at, needle) === length - at) return at
+      }
+      return length
+    },
+  }
+}
+
+/** How many bytes of the needle stand there: all of it, all up to the end of the data, or -1. */
+function startsWith(data: Uint8Array, at: number, needle: Buffer): number {
+  const length = Math.min(needle.length, data.length - at)
+  for (let index = 0; index < length; index++) if (data[at + index] !== needle[index]) return -1
+  return length
+}
+
+function createBodyScrubber(search: Search): BodyScrubber {
+  let held: Uint8Array = NOTHING
+  return {
+    push(bytes) {
+      const data = held.length === 0 ? bytes : Buffer.concat([held, bytes])
+      held = NOTHING
+      let found = search.find(data, 0)
+      let from = 0
+      const pieces: Uint8Array[] = []
+      for (; found; found = search.find(data, from)) {
+        pieces.push(data.subarray(from, found.at), REDACTED_BYTES)
+        from = found.at + found.length
+      }
+      const rest = from === 0 ? data : data.subarray(from)
+      const open = search.openAt(rest)
+      // A copy: whoever read the bytes may use their memory again.
+      if (open < rest.length) held = rest.slice(open)
+      if (pieces.length === 0) return open === rest.length ? rest : rest.subarray(0, open)
+      return Buffer.concat([...pieces, rest.subarray(0, open)])
+    },
+    end() {
+      const rest = held
+      held = NOTHING
+      return rest
+    },
+  }
+}
+
+/** Knuth, Morris and Pratt's search, a character at a time, for each of the texts. */
+function createDeltaSearch(texts: string[]): () => DeltaWatch {
+  const borders = texts.map(bordersOf)
+  /** By the low byte: another character of the same one costs a look, no more. */
+  const isFirst = new Uint8Array(256)
+  for (const text of texts) isFirst[text.charCodeAt(0) & 255] = 1
+
+  return () => {
+    const matched = new Uint16Array(texts.length)
+    let isOpen = false
+    const isHalf = (code: number): boolean => {
+      isOpen = false
+      for (let index = 0; index < texts.length; index++) {
+        const text = texts[index] ?? ''
+        let length = matched[index] ?? 0
+        while (length > 0 && text.charCodeAt(length) !== code) length = borders[index]?.[length - 1] ?? 0
+        if (text.charCodeAt(length) === code) length++
+        matched[index] = length
+        if (length === text.length) return true
+        if (length > 0) isOpen = true
+      }
+      return false
+    }
+    return {
+      completes(delta) {
+        for (let at = 0; at < delta.length; at++) {
+          const code = delta.charCodeAt(at)
+          if ((isOpen || isFirst[code & 255] === 1) && isHalf(code)) return true
+        }
+        return false
+      },
+    }
+  }
+}
+
+/** Of each beginning of the text, how long the longest end of it is with which it begins as well. */
+function bordersOf(text: string): Uint16Array {
+  const borders = new Uint16Array(text.length)
+  for (let at = 1, length = 0; at < text.length; at++) {
+    while (length > 0 && text.charCodeAt(at) !== text.charCodeAt(length)) length = borders[length - 1] ?? 0
+    if (text.charCodeAt(at) === text.charCodeAt(length)) length++
+    borders[at] = length
+  }
+  return borders
+}
