@@ -148,6 +148,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     guardedFetch,
     secret: await store.secrets.get('links', newSecret),
     settings: () => live.outputs,
+    files_base_url: () => settings.files_base_url,
     partial_directory: join(outputDirectory(config), '.partial'),
     clock,
     log,

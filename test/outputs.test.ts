@@ -590,13 +590,38 @@ describe('what is not a file to keep', () => {
 
 describe('the content type', () => {
   const rows: [given: string | null, declared: string | undefined, expected: string][] = [
-    ['video/webm', 'video/mp4', 'video/webm'],
-    ['application/octet-stream', 'video/webm', 'video/webm'],
+    ['video/webm', 'video/mp4', 'video/mp4'],
+    ['application/octet-stream', 'video/webm', 'video/mp4'],
+    ['video/mp4, text/html', undefined, 'video/mp4'],
     ['application/octet-stream', undefined, 'video/mp4'],
     ['binary/octet-stream', 'application/octet-stream', 'video/mp4'],
     [null, undefined, 'video/mp4'],
-    [null, 'model/gltf-binary', 'model/gltf-binary'],
+    [null, 'model/gltf-binary', 'video/mp4'],
   ]
+  const unknown: [given: string | null, declared: string | undefined, expected: string][] = [
+    ['video/mp4, text/html', undefined, 'application/octet-stream'],
+    ['video/mp4', 'video/mp4', 'application/octet-stream'],
+    ['image/svg+xml', 'image/svg+xml', 'application/octet-stream'],
+    ['application/pdf', undefined, 'application/octet-stream'],
+    ['model/obj', undefined, 'model/obj'],
+    ['text/plain', 'model/stl', 'model/stl'],
+    ['application/octet-stream', 'application/zip', 'application/zip'],
+  ]
+  for (const [type, content_type, expected] of unknown) {
+    test(`of bytes that tell nothing is ${expected} when the server says ${type} and the vendor ${content_type}`, async () => {
+      const { outputs } = roomOf()
+      const html = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>')
+      const source = sourceOf(vendorOf(file(html, { type })), content_type ? { content_type } : {})
+      expect(await outputs.copy('task_1/0', source, soon())).toMatchObject({ output: { content_type: expected } })
+      const kept = await outputs.keep(
+        'task_1/1',
+        { content_type: content_type ?? 'text/html', body: new Blob([html]).stream() },
+        new AbortController().signal,
+      )
+      expect(kept.content_type).toBe(content_type === undefined ? 'application/octet-stream' : expected)
+      expect(await new Response((await outputs.open('task_1/1'))?.body()).text()).toBe(html.toString())
+    })
+  }
   for (const [type, content_type, expected] of rows) {
     test(`is ${expected} when the server says ${type} and the vendor ${content_type}`, async () => {
       const { outputs } = roomOf()

@@ -84,7 +84,7 @@ describe('a 3D model of the sandbox', () => {
     const glb = await withoutToken(model)
     expect(Object.fromEntries(glb.headers)).toMatchObject({
       'content-type': 'model/gltf-binary',
-      'content-disposition': `attachment; filename="${task_id}.glb"`,
+      'content-disposition': `inline; filename="${task_id}.glb"`,
       'accept-ranges': 'bytes',
     })
     const { issues } = await validator.validateBytes(new Uint8Array(await glb.arrayBuffer()))

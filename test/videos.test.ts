@@ -517,6 +517,8 @@ describe('the file', () => {
       'cache-control': 'private, no-cache',
       'accept-ranges': 'bytes',
       'content-disposition': `inline; filename="${task.task_id}.mp4"`,
+      'content-security-policy':
+        "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'",
       'x-content-type-options': 'nosniff',
       etag: '"v1"',
     })

@@ -8,6 +8,8 @@ export type ServerSettings = {
   port: number
   /** Undefined: derived from where the server listens. */
   base_url: string | undefined
+  /** Undefined: files are served by the same address as all else. */
+  files_base_url: string | undefined
   max_body_bytes: number
   body_seconds: number
   keep_alive_seconds: number
@@ -47,6 +49,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   host: '127.0.0.1',
   port: 8787,
   base_url: undefined,
+  files_base_url: undefined,
   max_body_bytes: 32 * 1024 * 1024,
   body_seconds: 60,
   keep_alive_seconds: 15,

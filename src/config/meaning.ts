@@ -57,9 +57,21 @@ function checkServer({ server }: FileConfig, say: Say): void {
     say(['server', 'host'], `found ${JSON.stringify(server.host)}, must be ${HOST_WORDS}`)
   }
   if (server.base_url !== undefined) checkAddress(['server', 'base_url'], server.base_url, say)
+  if (server.files_base_url !== undefined) checkFilesAddress(server.files_base_url, server.base_url, say)
   for (const [index, origin] of (server.cors_origins ?? []).entries()) {
     if (origin === undefined || origin === '*' || URL.parse(origin)?.origin === origin) continue
     say(['server', 'cors_origins', index], 'must be "*" or an origin such as https://app.example.com, without a path')
+  }
+}
+
+/** The host alone tells files from the rest, so that it must be another one, and there is nothing below it. */
+function checkFilesAddress(files: string, base_url: string | undefined, say: Say): void {
+  const path: Path = ['server', 'files_base_url']
+  checkAddress(path, files, say)
+  const url = URL.parse(files)
+  if (url && url.pathname !== '/') say(path, 'has a path; must be an origin such as https://files.example.com')
+  if (url && base_url !== undefined && URL.parse(base_url)?.host === url.host) {
+    say(path, 'has the host of `base_url`; must be another one, so that nothing in a file runs in its name')
   }
 }
 

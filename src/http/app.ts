@@ -9,6 +9,7 @@ import type { Caller } from '../spec/token.ts'
 import type { AccessNote, Context, Outcome, Route } from './context.ts'
 import { corsHeaders, preflight } from './cors.ts'
 import { asGatewayError, errorResponse } from './errors.ts'
+import { isFilesHost } from './files-host.ts'
 
 /** Finds out who calls; throws invalid_api_key. Answers at once when it can: the hot path does not wait in vain. */
 export type Authenticate = (context: Context) => Caller | Promise<Caller>
@@ -72,6 +73,9 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
 
   async function answer(route: Route, context: Live, params: Record<string, string>): Promise<Response> {
     try {
+      if (settings.files_base_url !== undefined && !route.serves_files && isFilesHost(context.request, settings)) {
+        throw new GatewayError('unknown_url', 'Only stored files are served at this host.')
+      }
       context.params = params
       const isOpen = typeof route.public === 'function' ? route.public(context) : route.public === true
       if (!isOpen) {

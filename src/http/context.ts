@@ -79,6 +79,8 @@ export type Route = {
   shown?: string
   /** No token needed: never, or not for a request that is let in by other means, such as a signed link. */
   public?: true | ((context: Context) => boolean)
+  /** Serves stored files: the only routes at `server.files_base_url`. */
+  serves_files?: true
   /** Left out of the OpenAPI document. */
   hidden?: true
   operation: Operation

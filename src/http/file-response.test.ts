@@ -27,6 +27,8 @@ test('a whole file has its type, its length, and says that parts of it may be ha
     etag: '"v1"',
     'cache-control': 'private, max-age=60',
     'accept-ranges': 'bytes',
+    'content-security-policy':
+      "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'",
     'x-content-type-options': 'nosniff',
     'content-type': 'video/mp4',
     'content-disposition': 'inline; filename="a.mp4"',
@@ -97,6 +99,7 @@ describe('conditions', () => {
       expect([answer.status, answer.body]).toEqual([304, null])
       expect(answer.headers.get('etag')).toBe('"v1"')
       expect(answer.headers.get('cache-control')).toBe('private, max-age=60')
+      expect(answer.headers.get('content-security-policy')).toStartWith("sandbox; default-src 'none'")
     }
     expect(ask({ 'if-none-match': '"v2"' }).status).toBe(200)
   })
@@ -111,10 +114,43 @@ test('HEAD tells the whole file, opens nothing and has no parts', () => {
 })
 
 test('what could run in a browser is saved, not shown', () => {
-  for (const content_type of ['text/html', 'image/svg+xml', 'application/octet-stream', 'application/xhtml+xml']) {
-    expect(ask({}, { content_type }).headers.get('content-disposition')).toBe('attachment; filename="a.mp4"')
+  for (const content_type of [
+    'text/html',
+    'image/svg+xml',
+    'application/octet-stream',
+    'application/xhtml+xml',
+    'application/pdf',
+    'video/mp4, text/html',
+    'video/mp4,text/html',
+    'text/html, video/mp4',
+    'video/x-unknown',
+    'video/mp4\ttext/html',
+    '',
+  ]) {
+    const { headers } = ask({}, { content_type })
+    expect(headers.get('content-disposition')).toBe('attachment; filename="a.mp4"')
+    expect(headers.get('content-type')).toBe('application/octet-stream')
   }
-  for (const content_type of ['video/webm', 'audio/mp4', 'image/png', 'Video/MP4; codecs=avc1']) {
-    expect(ask({}, { content_type }).headers.get('content-disposition')).toStartWith('inline')
+  expect(ask({}, { content_type: 'model/obj' }).headers.get('content-type')).toBe('model/obj')
+  expect(ask({}, { content_type: 'model/obj' }).headers.get('content-disposition')).toStartWith('attachment')
+  for (const [content_type, type] of [
+    ['video/webm', 'video/webm'],
+    ['audio/mp4', 'audio/mp4'],
+    ['image/png', 'image/png'],
+    ['model/gltf-binary', 'model/gltf-binary'],
+    ['Video/MP4; codecs=avc1', 'video/mp4'],
+  ]) {
+    const { headers } = ask({}, { content_type: content_type ?? '' })
+    expect(headers.get('content-disposition')).toStartWith('inline')
+    expect(headers.get('content-type')).toBe(type ?? '')
+  }
+})
+
+test('a file name brings nothing else into its header', () => {
+  for (const filename of ['a";x="b.mp4', 'a\r\nset-cookie: b=c', 'ä\u202e.mp4', '../a/b\\c.mp4', 'a b.mp4']) {
+    const request = new Request('http://gatehouse.test/')
+    const { headers } = fileResponse(request, file(), { filename, cache_control: 'private' })
+    expect(headers.get('content-disposition')).toMatch(/^inline; filename="[\w.-]+"$/)
+    expect(headers.get('set-cookie')).toBeNull()
   }
 })

@@ -1,4 +1,5 @@
 /** A stored file over HTTP: whole or a part of it (RFC 9110, section 14), or that it has not changed. */
+import { servedAs } from '../kit/file-type.ts'
 import { GatewayError } from '../spec/error.ts'
 
 /** A part of a file: `last` is inclusive. */
@@ -15,20 +16,28 @@ export type ServedFile = {
 
 type Options = { filename: string; cache_control: string }
 
-/** What a browser may show by itself; anything else is saved, lest it run in the gateway's name. */
-const SHOWN = /^(video|audio)\/|^image\/(png|jpeg|gif|webp|avif)$/
+/**
+ * Nothing in a file runs in the gateway's name, whatever a browser makes of it: no guess at another type, no script, no
+ * origin, no request. Players and images of the browser's own need media and a style.
+ */
+const CONFINED = {
+  'content-security-policy': "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'",
+  'x-content-type-options': 'nosniff',
+}
+/** A quote, a line break or a letter outside ASCII would have to be encoded: our own names have none. */
+const NOT_IN_NAMES = /[^\w.-]/g
 
 /** The stream is handed on as it is: the runtime knows a file on the disk by it, and sends it with its length. */
 export function fileResponse(request: Request, file: ServedFile, { filename, cache_control }: Options): Response {
   const { content_type, bytes, version } = file
   const etag = `"${version}"`
-  const kept = { etag, 'cache-control': cache_control, 'accept-ranges': 'bytes', 'x-content-type-options': 'nosniff' }
+  const kept = { etag, 'cache-control': cache_control, 'accept-ranges': 'bytes', ...CONFINED }
   if (isKnown(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers: kept })
-  const type = content_type.split(';')[0]?.trim().toLowerCase() ?? ''
+  const served = servedAs(content_type)
   const headers: Record<string, string> = {
     ...kept,
-    'content-type': content_type,
-    'content-disposition': `${SHOWN.test(type) ? 'inline' : 'attachment'}; filename="${filename}"`,
+    'content-type': served.content_type,
+    'content-disposition': `${served.disposition}; filename="${filename.replace(NOT_IN_NAMES, '_')}"`,
     'content-length': String(bytes),
   }
   if (request.method === 'HEAD') return new Response(null, { headers })

@@ -19,6 +19,11 @@ export function sniff(bytes: Uint8Array): string | undefined {
   if (text(0, 3) === '\xff\xd8\xff') return 'image/jpeg'
   if (/^GIF8[79]a$/.test(text(0, 6))) return 'image/gif'
   if (text(0, 4) === 'RIFF' && text(8, 4) === 'WEBP') return 'image/webp'
+  if (text(0, 4) === 'RIFF' && text(8, 4) === 'WAVE') return 'audio/wav'
+  if (text(0, 4) === 'OggS') return 'audio/ogg'
+  if (text(0, 4) === 'fLaC') return 'audio/flac'
+  // A tag before the sound, or the first frame of layer III.
+  if (text(0, 3) === 'ID3' || /^\xff[\xfa\xfb\xf2\xf3]/.test(text(0, 2))) return 'audio/mpeg'
   if (text(0, 4) === 'glTF') return 'model/gltf-binary'
   if (text(0, 4) === '\x1aE\xdf\xa3') return readMatroska(text(4, SNIFF_BYTES - 4))
   if (text(4, 4) === 'ftyp' && bytes.length >= 12) return readBrands(bytes, text)

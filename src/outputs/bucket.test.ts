@@ -149,6 +149,7 @@ describe('an upload', () => {
     const unsigned: string[] = []
     let hold: Promise<void> | undefined
     const woken: (() => void)[] = []
+    const began: (string | null)[][] = []
     const server = Bun.serve({
       port: 0,
       hostname: '127.0.0.1',
@@ -157,6 +158,9 @@ describe('an upload', () => {
         await request.arrayBuffer()
         const kind = `${request.method} ${searchParams.get('partNumber') ?? (searchParams.has('uploads') ? 'begin' : 'end')}`
         seen.push(kind)
+        if (kind === 'POST begin') {
+          began.push(['content-type', 'content-disposition'].map((name) => request.headers.get(name)))
+        }
         if (!/^AWS4-HMAC-SHA256 Credential=S3RVER\//.test(request.headers.get('authorization') ?? ''))
           unsigned.push(kind)
         for (const wake of woken.splice(0)) wake()
@@ -174,6 +178,7 @@ describe('an upload', () => {
     return {
       files: filesOf({ endpoint: `http://127.0.0.1:${server.port}` }),
       seen,
+      began,
       unsigned,
       async until(kind: string) {
         while (!seen.includes(kind)) await new Promise<void>((resolve) => woken.push(resolve))
@@ -183,6 +188,18 @@ describe('an upload', () => {
       },
     }
   }
+
+  test('tells a browser that reads it there the type, and to save what it must not show', async () => {
+    const { files, began } = recorder()
+    for (const content_type of ['video/mp4', 'model/obj', 'video/mp4, text/html']) {
+      await files.write('task_1/0', { content_type, body: pieces(16) }, signal)
+    }
+    expect(began).toEqual([
+      ['video/mp4', 'inline'],
+      ['model/obj', 'attachment'],
+      ['application/octet-stream', 'attachment'],
+    ])
+  })
 
   test('holds one part in memory: the source waits while a part is on its way', async () => {
     const { files, seen, unsigned, until, holdBack } = recorder()

@@ -1,5 +1,6 @@
 /** A bucket that keeps files: any service that speaks S3. */
 import type { OutputSettings } from '../config/config.ts'
+import { servedAs } from '../kit/file-type.ts'
 import { checkKey } from './key.ts'
 import type { ByteRange, FileStore } from './outputs.ts'
 
@@ -37,9 +38,12 @@ export function createBucket({ s3 }: { s3: BucketSettings }): FileStore {
     /** In parts, each sent before the next is gathered. A broken-off upload is taken back; none of it can be seen. */
     async write(key, { content_type, body }, signal) {
       const name = nameOf(key)
+      const served = servedAs(content_type)
       signal.throwIfAborted()
       const written = client.write(name, new Response(endWith(body, signal)), {
-        type: content_type,
+        // For whoever reads the bucket by other means: it tells a browser the same as the gateway does.
+        type: served.content_type,
+        contentDisposition: served.disposition,
         partSize: PART_BYTES,
         queueSize: 1,
         retry: 3,

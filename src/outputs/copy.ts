@@ -1,8 +1,9 @@
 /** Copies one file of a vendor into a partial file: streamed, within its time and its size, and gone on with later. */
 import { createHash } from 'node:crypto'
 import type { Clock } from '../kit/clock.ts'
+import { typeOfFile, UNKNOWN_TYPE } from '../kit/file-type.ts'
 import { AddressRefused, type GuardedAnswer, type GuardedFetch } from '../kit/guarded-fetch.ts'
-import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
+import { SNIFF_BYTES } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { CopySource } from './outputs.ts'
 import type { Partial, PartialSource } from './partial.ts'
@@ -51,18 +52,14 @@ export async function download(partial: Partial, asked: Download, parts: Downloa
   }
 }
 
-/** The type that the vendor gave, unless it says nothing; then the one of the bytes. */
+/** The type that the bytes show; what the vendor says counts for a few that they do not. */
 export async function contentTypeOf(partial: Partial, source: CopySource): Promise<string> {
+  const first = await partial.first(SNIFF_BYTES)
   // Of a model its vendor says the format; servers of files seldom know it, and call it text or an archive.
-  if (source.content_type !== undefined && MODEL.test(source.content_type)) return source.content_type
-  for (const given of [partial.source?.content_type, source.content_type]) {
-    if (given && !SAYS_NOTHING.test(given)) return given
-  }
-  return sniff(await partial.first(SNIFF_BYTES)) ?? 'application/octet-stream'
+  const type = typeOfFile(first, source.content_type)
+  return type === UNKNOWN_TYPE ? typeOfFile(first, partial.source?.content_type ?? undefined) : type
 }
 
-const MODEL = /^(model\/|application\/vnd\.autodesk\.fbx$)/
-const SAYS_NOTHING = /^(application\/(octet-stream|binary|x-binary|force-download)|binary\/octet-stream)\b/i
 /** What servers answer instead of a file when something is wrong, with a 200 all the same. */
 const NOT_A_FILE = /^(text\/html|application\/(problem\+)?json|application\/xhtml)\b/i
 

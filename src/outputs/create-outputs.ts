@@ -1,8 +1,10 @@
 /** Puts the room together: where files are kept, how they come there, and the links to them. */
 import type { OutputSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
+import { typeOfFile } from '../kit/file-type.ts'
 import type { GuardedFetch } from '../kit/guarded-fetch.ts'
 import type { Log } from '../kit/log.ts'
+import { SNIFF_BYTES } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { TaskOutput } from '../spec/task.ts'
 import { contentTypeOf, download } from './copy.ts'
@@ -17,6 +19,8 @@ export type OutputsParts = {
   secret: string
   /** Read at each use: the configuration may change. */
   settings: () => Pick<OutputSettings, 'link_hours' | 'max_bytes'>
+  /** Where files are served, if not where all else is; read at each use as well. */
+  files_base_url?: () => string | undefined
   /** Where files lie while they are being copied: `<data>/outputs/.partial`. Gateways on one machine may share it. */
   partial_directory: string
   clock: Clock
@@ -75,18 +79,44 @@ export function createOutputs(parts: OutputsParts): Outputs & { tidy(): Promise<
     },
     async keep(key, file, signal) {
       const { max_bytes } = settings()
-      const body = file.body.pipeThrough(limitTo(max_bytes))
-      const { bytes } = await files.write(key, { content_type: file.content_type, body }, signal)
-      return { key, content_type: file.content_type, bytes } satisfies TaskOutput
+      const { first, body } = await begin(file.body.pipeThrough(limitTo(max_bytes)))
+      const content_type = typeOfFile(first, file.content_type)
+      const { bytes } = await files.write(key, { content_type, body }, signal)
+      return { key, content_type, bytes } satisfies TaskOutput
     },
     open: (key) => files.open(key),
     remove: (key) => files.remove(key),
-    ...createLinks({ clock, secret, link_hours: () => settings().link_hours }),
+    ...createLinks({ clock, secret, link_hours: () => settings().link_hours, files_base_url: parts.files_base_url }),
     async tidy() {
       const before_ms = clock.now() - STALE_MILLISECONDS
       return (await partials.tidy(before_ms)) + ((await files.tidy?.(before_ms)) ?? 0)
     },
   }
+}
+
+/** The first bytes of a stream, and the stream with them. */
+async function begin(stream: ReadableStream<Uint8Array>) {
+  const reader = stream.getReader()
+  const pieces: Uint8Array[] = []
+  let length = 0
+  while (length < SNIFF_BYTES) {
+    const { done, value } = await reader.read()
+    if (done) break
+    pieces.push(value)
+    length += value.length
+  }
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const piece = pieces.shift() ?? (await reader.read()).value
+        if (piece) controller.enqueue(piece)
+        else controller.close()
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  )
+  return { first: new Uint8Array(Buffer.concat(pieces)), body }
 }
 
 /** Fails when more comes than may be kept, or nothing at all. */

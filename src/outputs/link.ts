@@ -14,9 +14,15 @@ type LinkParts = {
   secret: string
   /** Read at each link: the configuration may change. */
   link_hours: () => number
+  files_base_url?: (() => string | undefined) | undefined
 }
 
-export function createLinks({ clock, secret, link_hours }: LinkParts): Pick<Outputs, 'link' | 'verify'> {
+export function createLinks({
+  clock,
+  secret,
+  link_hours,
+  files_base_url,
+}: LinkParts): Pick<Outputs, 'link' | 'verify'> {
   const sign = (task_id: string, index: number, expires: number) =>
     createHmac('sha256', secret).update(`output\n${task_id}\n${index}\n${expires}`).digest('base64url')
   return {
@@ -26,7 +32,8 @@ export function createLinks({ clock, secret, link_hours }: LinkParts): Pick<Outp
       const expires = Math.ceil((unixSeconds(clock) + life) / step) * step
       const which = index === 0 ? '' : `index=${index}&`
       const signature = sign(task_id, index, expires)
-      return `${base_url}${path}/${task_id}/content?${which}expires=${expires}&signature=${signature}`
+      const origin = files_base_url?.()?.replace(/\/+$/, '') ?? base_url
+      return `${origin}${path}/${task_id}/content?${which}expires=${expires}&signature=${signature}`
     },
     verify({ task_id, index, expires, signature }) {
       // As it was written: no sign, no exponent, no leading zero.

@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import type { Context, Parameter, Route } from '../http/context.ts'
 import { fileResponse } from '../http/file-response.ts'
+import { isFilesHost } from '../http/files-host.ts'
 import { unixSeconds } from '../kit/clock.ts'
 import { endingOf } from '../kit/file-ending.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -24,7 +25,7 @@ const QUERY: Record<string, Parameter> = {
   signature: { description: 'Of a signed link: with it no token is needed.', schema: Type.String() },
 }
 
-export function contentRoute({ tasks, outputs, clock }: FaceParts, face: FileFace): Route {
+export function contentRoute({ tasks, outputs, settings, clock }: FaceParts, face: FileFace): Route {
   const idIn = ({ params }: Context) => params[face.id] ?? ''
 
   /** Whether the query is that of a link; undefined where it is none. */
@@ -64,6 +65,7 @@ export function contentRoute({ tasks, outputs, clock }: FaceParts, face: FileFac
     ...FAMILY,
     method: 'GET',
     path: `${face.path}/:${face.id}/content`,
+    serves_files: true,
     // With a token beside a link that does not hold, the token decides.
     public(context) {
       const link = linkOf(context)
@@ -89,7 +91,7 @@ export function contentRoute({ tasks, outputs, clock }: FaceParts, face: FileFac
       },
       also: {
         206: 'The part that was asked for; `content-range` says which.',
-        302: 'The file lies at the upstream, and the operator has it fetched there.',
+        302: 'The file lies at the upstream, or is served at a host of its own: it is fetched there.',
         304: 'The file is the one that is known already.',
       },
       errors: ['task_not_exist', 'output_not_found', 'link_expired', 'range_not_satisfiable'],
@@ -102,6 +104,10 @@ export function contentRoute({ tasks, outputs, clock }: FaceParts, face: FileFac
       context.note.model = task.model
       const output = outputOf(task, index, face)
       if (output.key === undefined) return movedTo(output)
+      if (settings.files_base_url !== undefined && !isFilesHost(context.request, settings)) {
+        const { task_id } = task
+        return movedTo({ url: outputs.link({ base_url: settings.files_base_url, path: face.path, task_id, index }) })
+      }
       const file = await outputs.open(output.key)
       if (!file) throw removed(task)
       const filename = filenameOf(task, index, file.content_type)
@@ -154,8 +160,8 @@ const removed = ({ outputs_expire_at }: Task) =>
     { fail_code: 'output_expired' },
   )
 
-/** What the gateway did not copy is fetched where it lies. */
-function movedTo({ url }: TaskOutput): Response {
+/** What is not served here is fetched where it is. */
+function movedTo({ url }: Pick<TaskOutput, 'url'>): Response {
   if (url === undefined) throw notFound('The task has no file.')
   return new Response(null, { status: 302, headers: { location: url, 'cache-control': 'no-store' } })
 }

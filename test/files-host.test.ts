@@ -1,0 +1,70 @@
+/** Stored files at a host of their own: what a browser makes of one there can touch nothing of the gateway. */
+import { describe, expect, it } from 'bun:test'
+import { perTest } from './kit/per-test.ts'
+
+const { open } = perTest()
+
+async function withImage(server: object) {
+  const house = await open({ server })
+  const answer = await house.call('/v1/images/generations', {
+    json: { model: 'sandbox/image', prompt: 'a', size: '256x256', response_format: 'url' },
+  })
+  const { data } = (await answer.json()) as { data: { url: string }[] }
+  const link = new URL(data[0]?.url ?? '')
+  const at = (host: string, path = link.pathname + link.search, headers: Record<string, string> = {}) =>
+    house.gateway.fetch(new Request(`http://${host}${path}`, { headers }))
+  return { house, link, at, token: { authorization: `Bearer ${house.token}` } }
+}
+
+const FILES = 'http://files.example:8788'
+
+describe('server.files_base_url', () => {
+  it('is the address of links, and serves them', async () => {
+    const { link, at } = await withImage({ files_base_url: FILES, base_url: 'http://api.example' })
+    expect(link.origin).toBe(FILES)
+    const file = await at('files.example:8788')
+    expect([file.status, file.headers.get('content-type')]).toEqual([200, 'image/png'])
+    expect(file.headers.get('content-security-policy')).toStartWith("sandbox; default-src 'none'")
+  })
+
+  it('serves nothing else, with or without a token', async () => {
+    const { at, token } = await withImage({ files_base_url: FILES })
+    for (const path of ['/', '/docs', '/docs/scalar.js', '/openapi.json', '/healthz', '/v1/models', '/v1/videos']) {
+      const answer = await at('files.example', path, { ...token, accept: 'text/html' })
+      expect([path, answer.status]).toEqual([path, 404])
+      expect(answer.headers.get('content-type')).toStartWith('application/json')
+    }
+  })
+
+  it('is where other hosts send a client, with a link that works', async () => {
+    const { link, at, token } = await withImage({ files_base_url: FILES })
+    for (const [path, headers] of [
+      [link.pathname + link.search, {}],
+      [link.pathname, token],
+    ] as const) {
+      const answer = await at('api.example', path, headers)
+      expect([answer.status, answer.body]).toEqual([302, null])
+      const there = new URL(answer.headers.get('location') ?? '')
+      expect(there.origin).toBe(FILES)
+      expect((await at(there.host, there.pathname + there.search)).status).toBe(200)
+    }
+    expect((await at('api.example', link.pathname)).status).toBe(401)
+    expect((await at('api.example', `${link.pathname}?expires=9999999999&signature=x`)).status).toBe(403)
+  })
+
+  it('is known by the proxy’s word only where the proxy is trusted', async () => {
+    const forwarded = { 'x-forwarded-host': 'files.example' }
+    const trusting = await withImage({ files_base_url: FILES, trust_proxy: true })
+    expect((await trusting.at('10.0.0.1', undefined, forwarded)).status).toBe(200)
+    expect((await trusting.at('10.0.0.1', '/docs', forwarded)).status).toBe(404)
+    const other = await withImage({ files_base_url: FILES })
+    expect((await other.at('10.0.0.1', undefined, forwarded)).status).toBe(302)
+  })
+
+  it('is not needed: without it files are served where all else is', async () => {
+    const { link, at } = await withImage({})
+    expect((await at(link.host)).status).toBe(200)
+    expect((await at('files.example')).status).toBe(200)
+    expect((await at('files.example', '/healthz')).status).toBe(200)
+  })
+})
