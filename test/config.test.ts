@@ -395,6 +395,14 @@ const MISTAKES: [string, string][] = [
     '1:17  server.host: found "http://x", must be an address or a host name, such as 127.0.0.1 or ::',
   ],
   [
+    'server: { files_base_url: "https://files.example/below" }',
+    '1:27  server.files_base_url: has a path; must be an origin such as https://files.example.com',
+  ],
+  [
+    'server: { base_url: "https://a.example/v1", files_base_url: "https://a.example" }',
+    '1:61  server.files_base_url: has the host of `base_url`; must be another one, so that nothing in a file runs in its name',
+  ],
+  [
     'server: { base_url: "ftp://x" }',
     '1:21  server.base_url: must be an http or https address, such as https://api.example.com/v1',
   ],
@@ -519,7 +527,7 @@ describe('a file with one mistake is refused with one line that says where and w
 
   // Each range's other side: the same words within their bounds are taken.
   test.each([
-    'server: { port: 0, body_seconds: 86400, max_body_bytes: 1024, host: localhost, base_url: "https://a.example/x" }',
+    'server: { port: 0, body_seconds: 86400, max_body_bytes: 1024, host: localhost, base_url: "https://a.example/x", files_base_url: "https://b.example/" }',
     'server: { port: 65535, max_body_bytes: 1073741824, shutdown_seconds: 0, cors_origins: ["*", "https://a.example:8443"] }',
     'models: { sandbox/x: { limits: { max_tokens: { minimum: 1, maximum: 1, default: 1 } } } }',
     'models: { sandbox/x: { limits: { temperature: { minimum: 0, maximum: 2 }, top_p: { minimum: 0, maximum: 1 } } } }',
