@@ -518,7 +518,7 @@ describe('the file', () => {
       'accept-ranges': 'bytes',
       'content-disposition': `inline; filename="${task.task_id}.mp4"`,
       'content-security-policy':
-        "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'",
+        "sandbox allow-same-origin; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'",
       'x-content-type-options': 'nosniff',
       etag: '"v1"',
     })

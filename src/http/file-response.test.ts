@@ -28,7 +28,7 @@ test('a whole file has its type, its length, and says that parts of it may be ha
     'cache-control': 'private, max-age=60',
     'accept-ranges': 'bytes',
     'content-security-policy':
-      "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'",
+      "sandbox allow-same-origin; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'",
     'x-content-type-options': 'nosniff',
     'content-type': 'video/mp4',
     'content-disposition': 'inline; filename="a.mp4"',
@@ -99,7 +99,7 @@ describe('conditions', () => {
       expect([answer.status, answer.body]).toEqual([304, null])
       expect(answer.headers.get('etag')).toBe('"v1"')
       expect(answer.headers.get('cache-control')).toBe('private, max-age=60')
-      expect(answer.headers.get('content-security-policy')).toStartWith("sandbox; default-src 'none'")
+      expect(answer.headers.get('content-security-policy')).toStartWith("sandbox allow-same-origin; default-src 'none'")
     }
     expect(ask({ 'if-none-match': '"v2"' }).status).toBe(200)
   })
@@ -130,6 +130,7 @@ test('what could run in a browser is saved, not shown', () => {
     const { headers } = ask({}, { content_type })
     expect(headers.get('content-disposition')).toBe('attachment; filename="a.mp4"')
     expect(headers.get('content-type')).toBe('application/octet-stream')
+    expect(headers.get('content-security-policy')).toStartWith("sandbox; default-src 'none'")
   }
   expect(ask({}, { content_type: 'model/obj' }).headers.get('content-type')).toBe('model/obj')
   expect(ask({}, { content_type: 'model/obj' }).headers.get('content-disposition')).toStartWith('attachment')

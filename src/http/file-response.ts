@@ -18,12 +18,15 @@ type Options = { filename: string; cache_control: string }
 
 /**
  * Nothing in a file runs in the gateway's name, whatever a browser makes of it: no guess at another type, no script, no
- * origin, no request. Players and images of the browser's own need media and a style.
+ * request. A browser's own player asks for the file once more, from its own origin, so that of videos and sound is left.
  */
-const CONFINED = {
-  'content-security-policy': "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'",
+const confined = (content_type: string): Record<string, string> => ({
+  'content-security-policy': /^(audio|video)\//.test(content_type)
+    ? `sandbox allow-same-origin; ${NO_REQUESTS}`
+    : `sandbox; ${NO_REQUESTS}`,
   'x-content-type-options': 'nosniff',
-}
+})
+const NO_REQUESTS = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
 /** A quote, a line break or a letter outside ASCII would have to be encoded: our own names have none. */
 const NOT_IN_NAMES = /[^\w.-]/g
 
@@ -31,9 +34,14 @@ const NOT_IN_NAMES = /[^\w.-]/g
 export function fileResponse(request: Request, file: ServedFile, { filename, cache_control }: Options): Response {
   const { content_type, bytes, version } = file
   const etag = `"${version}"`
-  const kept = { etag, 'cache-control': cache_control, 'accept-ranges': 'bytes', ...CONFINED }
-  if (isKnown(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers: kept })
   const served = servedAs(content_type)
+  const kept = {
+    etag,
+    'cache-control': cache_control,
+    'accept-ranges': 'bytes',
+    ...confined(served.content_type),
+  }
+  if (isKnown(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers: kept })
   const headers: Record<string, string> = {
     ...kept,
     'content-type': served.content_type,

@@ -27,7 +27,7 @@ export function createFalThreeD(parts: VendorParts): ThreeDProvider {
     { ...parts, config: rest, environment: {} },
     {
       base_url: FAL.home,
-      ...(key ? { headers: () => ({ authorization: `Key ${key}` }), secrets: () => [key] } : {}),
+      ...(key ? { headers: () => ({ authorization: `Key ${key}` }) } : {}),
       ...(FAL.judge ? { judge: FAL.judge } : {}),
     },
   )

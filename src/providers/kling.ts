@@ -26,7 +26,7 @@ export function createKling(parts: VendorParts): Provider {
   const token = createToken(parts)
   const vendor = createOrderJson(parts, {
     base_url: 'https://api-singapore.klingai.com/v1',
-    ...(token ? { headers: () => ({ authorization: `Bearer ${token.now()}` }), secrets: token.secrets } : {}),
+    ...(token ? { headers: () => ({ authorization: `Bearer ${token()}` }) } : {}),
     judge,
   })
   return {
@@ -61,12 +61,11 @@ function createToken({ id, config, clock, environment }: VendorParts) {
   }
   let token = ''
   let until = 0
-  const now = () => {
+  return () => {
     if (unixSeconds(clock) + RENEW_SECONDS < until) return token
     ;({ token, until } = sign(access, secret, clock))
     return token
   }
-  return { now, secrets: () => [access, secret, token].filter((text) => text !== '') }
 }
 
 /** A JSON web token, signed with HMAC and SHA-256 (RFC 7519). */

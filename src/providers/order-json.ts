@@ -17,8 +17,6 @@ type Dialect = {
   key_env?: string
   /** Further headers, made anew for each request, since keys may expire. */
   headers?: () => Record<string, string>
-  /** What else must never be seen in an error. */
-  secrets?: () => string[]
   judge?: Judge
   /** A refusal after which the order may be under way all the same, whatever its status. */
   mayBeTaken?: (payload: unknown, status: number) => boolean
@@ -57,9 +55,8 @@ export type OrderJson = {
 export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson {
   const { id, transport, clock, log } = parts
   const settings = settingsWith(parts, dialect)
-  const secrets = () => [...settings.secrets, ...(dialect.secrets?.() ?? [])]
   const headers = () => ({ ...dialect.headers?.(), ...settings.headers })
-  const reading = createReading(id, secrets)
+  const reading = createReading(id)
 
   type Sent = { method: 'GET' | 'POST' | 'PUT' | 'DELETE'; path: string; signal: AbortSignal; order?: OrderRequest }
 
@@ -94,7 +91,7 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
     if (status >= 200 && status < 300 && meaning === undefined) return said
     const mayBeTaken = dialect.mayBeTaken?.(payload, status) ?? false
     const model = sent.order?.model
-    const error = refused({ provider: id, model, ...said, meaning, mayBeTaken, secrets: secrets(), clock })
+    const error = refused({ provider: id, model, ...said, meaning, mayBeTaken, clock })
     if (error.status >= 500) log.warn('upstream refused', { provider: id, upstream_status: status, error: error.code })
     throw error
   }
@@ -156,7 +153,7 @@ export type Reading = {
 const AGAINST_POLICY =
   /moderat|content[ _-]?polic|risk control|safety|sensitive|inappropriate|nsfw|prohibited|usage polic|copyright|public figure/i
 
-function createReading(id: string, secrets: () => string[]): Reading {
+function createReading(id: string): Reading {
   const upstream = `The upstream "${id}"`
   const notUnderstood = (what: string, detail = {}) =>
     new GatewayError('bad_upstream_response', `${upstream} ${what}.`, detail)
@@ -175,7 +172,7 @@ function createReading(id: string, secrets: () => string[]): Reading {
       throw notUnderstood('answered without the status of the task')
     },
     failure(fail_code, reason) {
-      const said = typeof reason === 'string' ? scrub(reason, secrets()) : ''
+      const said = typeof reason === 'string' ? scrub(reason) : ''
       const isRefused = fail_code === 'generation_failed' && AGAINST_POLICY.test(said)
       return {
         status: 'FAILURE',

@@ -24,7 +24,6 @@ export type Refused = {
   mayBeTaken: boolean
   /** Whoever asked hears of it at once: in the words for that, not in those for a task. */
   isAnsweredAtOnce?: true
-  secrets: string[]
   clock: Clock
 }
 

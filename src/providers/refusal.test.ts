@@ -3,7 +3,6 @@ import { manualClock } from '../../test/kit/clock.ts'
 import type { ErrorCode } from '../spec/error.ts'
 import { errorInAnswer, refusalToError, scrub } from './refusal.ts'
 
-const KEY = 'sk-canary-0123456789abcdef'
 const NOW = Date.UTC(2026, 0, 1)
 
 function refused(status: number, payload: unknown = {}, headers: Record<string, string> = {}) {
@@ -13,7 +12,6 @@ function refused(status: number, payload: unknown = {}, headers: Record<string, 
     status,
     headers: new Headers(headers),
     payload,
-    secrets: [KEY],
     clock: manualClock(NOW),
   })
 }
@@ -215,15 +213,14 @@ describe('an error where an answer was expected', () => {
     [said('x'), 'bad_upstream_response'],
     ['broken', 'bad_upstream_response'],
   ] as [unknown, ErrorCode][])('%j -> %s', (payload, code) => {
-    const error = errorInAnswer({ provider: 'v', model: 'm', payload, secrets: [], clock: manualClock() })
+    const error = errorInAnswer({ provider: 'v', model: 'm', payload, clock: manualClock() })
     expect(error.code).toBe(code)
   })
 })
 
 describe('secrets', () => {
-  test('our key and what looks like a key never pass', () => {
+  test('what looks like a key never passes', () => {
     const text = [
-      `key ${KEY}`,
       'Bearer abcdef123456',
       'sk-proj-abcdEFGH1234',
       'sk-ab****************yz12',
@@ -232,8 +229,8 @@ describe('secrets', () => {
       'xai-abcdefgh12345678',
       'https://user:pass@host/v1?key=verysecret&x=1',
     ].join(' ; ')
-    const clean = scrub(text, [KEY])
-    for (const secret of ['canary', 'abcdef', 'abcdEFGH', 'yz12', 'AIza', 'pass', 'verysecret']) {
+    const clean = scrub(text)
+    for (const secret of ['abcdef', 'abcdEFGH', 'yz12', 'AIza', 'pass', 'verysecret']) {
       expect(clean).not.toContain(secret)
     }
     expect(clean).toContain('x=1')
@@ -242,12 +239,12 @@ describe('secrets', () => {
   test('ordinary words stay', () => {
     const text =
       "Invalid value 'sk-1' for task-force; the key-value store is down, see https://vendor.example/docs?page=2"
-    expect(scrub(text, [])).toBe(text)
+    expect(scrub(text)).toBe(text)
   })
 
   test('a message has at most 1000 characters', () => {
-    expect(scrub('x'.repeat(1000), [])).toHaveLength(1000)
-    expect(scrub('x'.repeat(1001), [])).toHaveLength(1000)
+    expect(scrub('x'.repeat(1000))).toHaveLength(1000)
+    expect(scrub('x'.repeat(1001))).toHaveLength(1000)
   })
 
   test('a field name that is none is not passed on', () => {

@@ -51,10 +51,9 @@ describe('settings of a provider', () => {
   )
 
   test('credentials in the address become a header, and are kept out of the address', () => {
-    const { base_url, headers, secrets } = settings({ base_url: 'https://us%40er:pass-word@example.com/v1/' })
+    const { base_url, headers } = settings({ base_url: 'https://us%40er:pass-word@example.com/v1/' })
     expect(base_url).toBe('https://example.com/v1')
     expect(headers.authorization).toBe(`Basic ${btoa('us@er:pass-word')}`)
-    expect(secrets).toContain('pass-word')
   })
 
   test('a key that no header can hold is refused without being shown', () => {
@@ -65,13 +64,12 @@ describe('settings of a provider', () => {
   })
 
   test('a header may carry the key, and an own authorization wins', () => {
-    const { headers, secrets } = settings({
+    const { headers } = settings({
       base_url: 'https://example.com/v1',
       key: 'key-12345678',
       headers: { 'API-Key': '{key}', Authorization: 'Token abcdefgh' },
     })
     expect(headers).toEqual({ 'api-key': 'key-12345678', authorization: 'Token abcdefgh' })
-    expect(secrets).toContain('Token abcdefgh')
   })
 
   test('time-outs of the house hold unless the provider has its own', () => {

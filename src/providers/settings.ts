@@ -19,8 +19,6 @@ export type ProviderSettings = {
   chat_models: { include: string[]; exclude: string[]; others?: OtherFamily[] }
   /** What a text to embed is, in the vendor's words; undefined: it knows no such field. */
   input_types?: InputTypeWords
-  /** What must never be seen in an error. */
-  secrets: string[]
 }
 
 type Environment = Record<string, string | undefined>
@@ -82,7 +80,7 @@ export type SettingsParts = {
 export function settingsOf({ id, config, timeouts, environment }: SettingsParts): ProviderSettings {
   const resolved = resolveProvider(id, config, environment)
   const preset = presetOf(id, config)
-  const { address, authorization, secrets } = addressOf(id, resolved.base_url)
+  const { address, authorization } = addressOf(id, resolved.base_url)
   const { key } = resolved
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
     // a header value: anything else could not be sent
@@ -117,7 +115,6 @@ export function settingsOf({ id, config, timeouts, environment }: SettingsParts)
       ],
     },
     ...(preset?.input_types ? { input_types: preset.input_types } : {}),
-    secrets: [...secrets, ...(key ? [key] : []), ...Object.values(resolved.headers ?? {})].filter(isSecretSized),
   }
 }
 
@@ -137,9 +134,6 @@ export function readOptions(
     wrong: (name: string, right: string) => new Error(`providers.${id}.options.${name} must be ${right}`),
   }
 }
-
-/** Short values (a version, `true`) are no secrets, and replacing them would garble messages. */
-const isSecretSized = (value: string) => value.length >= 8
 
 function presetOf(id: string, config: ProviderConfig): Preset | undefined {
   if (config.preset === undefined) return undefined
@@ -169,7 +163,6 @@ function addressOf(id: string, base_url: string | undefined) {
   return {
     address: url.href.replace(/\/+$/, ''), // paths are appended with their own slash
     authorization: user || password ? `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` : undefined,
-    secrets: [password, user].filter((part) => part !== ''),
   }
 }
 

@@ -9,7 +9,7 @@ import type { UpstreamAnswer } from './transport-answer.ts'
 import type { VendorParts } from './vendor-parts.ts'
 
 export type UpstreamParts = Pick<VendorParts, 'id' | 'transport' | 'clock' | 'log'> & {
-  settings: Pick<ProviderSettings, 'base_url' | 'headers' | 'timeouts' | 'secrets'>
+  settings: Pick<ProviderSettings, 'base_url' | 'headers' | 'timeouts'>
 }
 
 /** What a kind of vendors says in its own way. */
@@ -41,7 +41,7 @@ export type Upstream = ReturnType<typeof createUpstream>
 
 export function createUpstream({ id, settings, transport, clock, log }: UpstreamParts, words: Words = {}) {
   const { refusalOf = refusalToError, failureOf = errorInAnswer, lists = [], clients = [] } = words
-  const { base_url, timeouts, secrets } = settings
+  const { base_url, timeouts } = settings
 
   /** The operator's headers with the client's. Of the same header the operator's counts, unless it is a list: then both. */
   function headersWith(client: Record<string, string> = {}): Record<string, string> {
@@ -89,7 +89,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   async function refused(answer: UpstreamAnswer, model: string | undefined): Promise<GatewayError> {
     const { status, headers } = answer
     const payload = parseJson(await answer.excerpt())
-    const error = refusalOf({ provider: id, model, status, headers, payload, secrets, clock })
+    const error = refusalOf({ provider: id, model, status, headers, payload, clock })
     if (error.status >= 500) {
       const upstream_request_id = requestIdOf(headers)
       log.warn('upstream refused', {
@@ -112,7 +112,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
 
   const faultsOf = (model: string, { headers }: UpstreamAnswer): Faults => ({
     inAnswer(payload) {
-      const error = failureOf({ provider: id, model, payload, secrets, clock })
+      const error = failureOf({ provider: id, model, payload, clock })
       const upstream_request_id = requestIdOf(headers)
       log.warn('upstream failed in its answer', { provider: id, model, error: error.code, upstream_request_id })
       return error

@@ -12,8 +12,6 @@ export type Account = {
   /** Sent with every request, names in lower case. */
   headers: Record<string, string>
   timeouts: Required<Timeouts>
-  /** What must never be seen in an error. */
-  secrets: string[]
 }
 
 type Vendor = Pick<AiSdkVendor, 'home' | 'key_env' | 'needsNoKey' | 'hosts'>
@@ -37,7 +35,6 @@ export function accountOf({ id, config, timeouts, environment = {} }: AiSdkParts
     base_url: settings.base_url,
     headers: settings.headers,
     timeouts: settings.timeouts,
-    secrets: key === '' ? settings.secrets : [...settings.secrets, key],
   }
 }
 

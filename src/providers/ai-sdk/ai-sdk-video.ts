@@ -10,7 +10,7 @@ import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import { scrub } from '../refusal.ts'
 import { neverSent } from '../transport-failure.ts'
 import { asFetch, createTransportFetch, type Wire } from '../transport-fetch.ts'
-import { type Account, accountOf, isOwn, moved } from './account.ts'
+import { accountOf, isOwn, moved } from './account.ts'
 import { fetched } from './media.ts'
 import { progressOf } from './progress.ts'
 import type { AiSdkParts, AiSdkVendor, VideoModel, VideoModelOptions, VideoModelStatus } from './vendor.ts'
@@ -61,8 +61,7 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
 
   type Answer = { status: number; headers: Headers; payload: unknown }
   function refusalOf(answer: Answer, meaning: Meaning | undefined, model: string | undefined): GatewayError {
-    const { secrets } = account
-    const error = refused({ provider: id, model, ...answer, meaning, mayBeTaken: false, secrets, clock })
+    const error = refused({ provider: id, model, ...answer, meaning, mayBeTaken: false, clock })
     if (error.status >= 500) {
       log.warn('upstream refused', { provider: id, upstream_status: answer.status, error: error.code })
     }
@@ -81,14 +80,10 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
     })
     const started = await startOf(make(model), options).catch((thrown: unknown) => {
       if (isSent) return undefined // it could not read our stand-in: the true answer will tell
-      throw new GatewayError(
-        'invalid_value',
-        `metadata.${vendor.kind} was not understood: ${faultsOf(thrown, account)}.`,
-        {
-          param: 'metadata',
-          taken: 'no',
-        },
-      )
+      throw new GatewayError('invalid_value', `metadata.${vendor.kind} was not understood: ${faultsOf(thrown)}.`, {
+        param: 'metadata',
+        taken: 'no',
+      })
     })
     for (const warning of started?.warnings ?? []) {
       if (warning.type === 'unsupported') refuseUnheard(warning, order, vendor, id)
@@ -254,9 +249,9 @@ function readStored(stored: Json, id: string): { name: string; operation: JsonOb
 }
 
 /** Which of a vendor's own fields a package did not take; it quotes the values, which may be large or private. */
-function faultsOf(thrown: unknown, { secrets }: Account): string {
+function faultsOf(thrown: unknown): string {
   const cause = thrown instanceof Error ? thrown.cause : undefined
   const issues = isRecord(cause) && Array.isArray(cause.issues) ? cause.issues.filter(isRecord) : []
   const faults = issues.map((issue) => `${Array.isArray(issue.path) ? issue.path.join('.') : ''}: ${issue.message}`)
-  return scrub(faults.join('; ') || 'its fields do not fit together', secrets).slice(0, 300)
+  return scrub(faults.join('; ') || 'its fields do not fit together').slice(0, 300)
 }

@@ -25,7 +25,7 @@ type FailedParts = { account: Account; fail_code?: FailCode | undefined; reason:
 
 /** A task's failure. */
 export function failed({ account, fail_code, reason }: FailedParts): TaskProgress {
-  const said = scrub(reason, account.secrets)
+  const said = scrub(reason)
   return {
     status: 'FAILURE',
     fail_code: fail_code ?? (AGAINST_POLICY.test(said) ? 'content_policy_violation' : 'generation_failed'),

@@ -159,7 +159,7 @@ function refuseAsTold(
   if (status === undefined) return
   const headers = new Headers(retry_after === undefined ? {} : { 'retry-after': String(retry_after) })
   const payload = { error: { message: 'The simulated vendor refused the order, as "@sandbox status" asked it to.' } }
-  throw notTaken(refusalToError({ ...to, status, headers, payload, secrets: [] }))
+  throw notTaken(refusalToError({ ...to, status, headers, payload }))
 }
 
 function busy(thing: string): GatewayError {

@@ -72,7 +72,6 @@ export function createSandbox({ id, clock, manual, media }: SandboxParts): Provi
       status,
       headers: new Headers(retry_after === undefined ? {} : { 'retry-after': String(retry_after) }),
       payload: { error: { message: `The simulated vendor refused the request, as "@sandbox status" asked it to.` } },
-      secrets: [],
       clock,
     })
   }

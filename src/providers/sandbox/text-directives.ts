@@ -49,7 +49,6 @@ export async function obey({ first_ms = 0, status, retry_after }: TextDirectives
     status,
     headers: new Headers(retry_after === undefined ? {} : { 'retry-after': String(retry_after) }),
     payload: { error: { message: 'The simulated vendor refused the request, as "@sandbox status" asked it to.' } },
-    secrets: [],
     clock,
   })
 }

@@ -36,9 +36,8 @@ export function createAiSdkChat(parts: AiSdkParts, vendor: ChatVendor): Provider
   const given = config.base_url === undefined ? {} : { base_url: vendor.chatUrl?.(config.base_url) ?? config.base_url }
   const account = accountOf({ ...parts, config: { ...config, ...given } }, vendor)
   const { base_url } = account
-  const secrets = [...account.secrets, ...(vendor.secrets ?? [])]
   const key = account.key || UNUSED_KEY
-  const faults = createChatFaults({ provider: id, vendor, secrets, clock })
+  const faults = createChatFaults({ provider: id, vendor, clock })
 
   /** The model of one call, and what it does on the wire. */
   async function open(name: string, signal: AbortSignal, stream: boolean) {
@@ -167,7 +166,7 @@ export function createAiSdkChat(parts: AiSdkParts, vendor: ChatVendor): Provider
     const { status, headers } = answer
     if (status >= 300) {
       const payload = parseJson(await answer.excerpt())
-      throw refusalToError({ provider: id, model: undefined, status, headers, payload, secrets, clock })
+      throw refusalToError({ provider: id, model: undefined, status, headers, payload, clock })
     }
     const models = readModelList(parseJson(await answer.text()), CHAT_MODELS)
     if (models) return models

@@ -69,7 +69,6 @@ export function rowOf(parts: AiSdkParts): Row {
     home,
     key_env: [],
     needsNoKey: true,
-    secrets: signed ? [signed.secretAccessKey, ...(signed.sessionToken ? [signed.sessionToken] : [])] : [],
     namespace: 'amazonBedrock',
     load: (at) => open(at, home),
     options: { service_tier: 'serviceTier' },

@@ -7,7 +7,7 @@ import { errorInAnswer, holdsError, refusalToError } from '../../refusal.ts'
 import type { Wire } from '../../transport-fetch.ts'
 import type { ChatVendor } from './vendor.ts'
 
-type FaultParts = { provider: string; vendor: ChatVendor; secrets: string[]; clock: Clock }
+type FaultParts = { provider: string; vendor: ChatVendor; clock: Clock }
 
 export type ChatFaults = {
   /** Whatever a package's method threw. */
@@ -18,7 +18,7 @@ export type ChatFaults = {
   cut(wire: Wire, model: string, raw?: string): GatewayError
 }
 
-export function createChatFaults({ provider, vendor, secrets, clock }: FaultParts): ChatFaults {
+export function createChatFaults({ provider, vendor, clock }: FaultParts): ChatFaults {
   const upstream = `The upstream "${provider}"`
 
   /** What the vendor said with its status, or with 200 where an answer was expected. */
@@ -29,16 +29,16 @@ export function createChatFaults({ provider, vendor, secrets, clock }: FaultPart
     const meaning = vendor.judge?.(payload, status)
     if (status >= 300 || meaning !== undefined) {
       // Chat costs nothing when it is refused: what is said of orders does not count here.
-      const error = refused({ provider, model, status, headers, payload, meaning, mayBeTaken: true, secrets, clock })
+      const error = refused({ provider, model, status, headers, payload, meaning, mayBeTaken: true, clock })
       return error.code === 'insufficient_quota' || error.code === 'model_not_found'
-        ? refusalToError({ provider, model, status: meaning === 402 ? 402 : status, headers, payload, secrets, clock })
+        ? refusalToError({ provider, model, status: meaning === 402 ? 402 : status, headers, payload, clock })
         : error
     }
     const body = Array.isArray(payload) ? payload[0] : payload
     return isRecord(body) && holdsError(body) ? inAnswer(body, model) : undefined
   }
 
-  const inAnswer = (payload: unknown, model: string) => errorInAnswer({ provider, model, payload, secrets, clock })
+  const inAnswer = (payload: unknown, model: string) => errorInAnswer({ provider, model, payload, clock })
 
   const notUnderstood = (thrown: unknown, { answer }: Wire) =>
     new GatewayError('bad_upstream_response', `${upstream} answered with something that could not be read.`, {
@@ -63,7 +63,7 @@ export function createChatFaults({ provider, vendor, secrets, clock }: FaultPart
     const byWords = inAnswer(payload, model)
     const status = isRecord(error) && typeof error.statusCode === 'number' ? error.statusCode : 0
     return byWords.code === 'bad_upstream_response' && status >= 400
-      ? refusalToError({ provider, model, status, headers: undefined, payload, secrets, clock })
+      ? refusalToError({ provider, model, status, headers: undefined, payload, clock })
       : byWords
   }
 

@@ -54,8 +54,6 @@ export type ChatVendor = {
   key_env: string[]
   /** It can be reached without a key of the configuration's. */
   needsNoKey?: true
-  /** What besides the key must never be seen in an error. */
-  secrets?: string[]
   /** The package's own name for its options. */
   namespace: string
   /** The package, loaded at the first use, and what it makes of a model's name. */

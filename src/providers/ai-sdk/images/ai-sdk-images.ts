@@ -27,8 +27,7 @@ export function aiSdkImages(parts: AiSdkParts, vendor: ImageVendor): Required<Pi
   const given = config.base_url === undefined ? {} : { base_url: vendor.imageUrl?.(config.base_url) ?? config.base_url }
   const account = accountOf({ ...parts, config: { ...config, ...given } }, vendor)
   const key = account.key || UNUSED_KEY
-  const secrets = [...account.secrets, ...(vendor.secrets ?? [])]
-  const faults = createImageFaults({ provider: id, vendor, secrets, clock })
+  const faults = createImageFaults({ provider: id, vendor, clock })
 
   /** The model of one call, and what it does on the wire. */
   async function open({ model, request_id }: ImageCall, signal: AbortSignal) {

@@ -10,7 +10,7 @@ import type { SaidOfImages } from './vendor.ts'
 /** Throws an Error that names the provider and says what would be right. */
 export function amazonBedrockImages(parts: AiSdkParts): Required<Pick<Provider, 'images'>> {
   const { vendor, key, open } = rowOf(parts)
-  const { home, key_env, secrets = [] } = vendor
+  const { home, key_env } = vendor
   return aiSdkImages(
     { ...parts, config: { ...parts.config, ...(key ? { key } : {}) } },
     {
@@ -18,7 +18,6 @@ export function amazonBedrockImages(parts: AiSdkParts): Required<Pick<Provider, 
       home,
       key_env,
       needsNoKey: true,
-      secrets,
       namespace: 'amazonBedrock',
       load: async (at) => (await open(at, home)).image,
       operations: ['generate', 'edit', 'variation'],

@@ -22,14 +22,14 @@ export type ImageFaults = {
   unsent(thrown: unknown): GatewayError
 }
 
-type FaultParts = { provider: string; vendor: ImageVendor; secrets: string[]; clock: Clock }
+type FaultParts = { provider: string; vendor: ImageVendor; clock: Clock }
 
-export function createImageFaults({ provider, vendor, secrets, clock }: FaultParts): ImageFaults {
+export function createImageFaults({ provider, vendor, clock }: FaultParts): ImageFaults {
   const upstream = `The upstream "${provider}"`
 
   /** The vendor has ended its work without an image: a definite answer, after which nothing comes. */
   function failed({ fail_code, reason }: NonNullable<SaidOfImages['failure']>): GatewayError {
-    const said = scrub(reason, secrets)
+    const said = scrub(reason)
     const isPolicy = fail_code === 'content_policy_violation' || (!fail_code && AGAINST_POLICY.test(said))
     return isPolicy
       ? new GatewayError('content_policy_violation', said || `${upstream} refused the content.`, {
@@ -44,13 +44,13 @@ export function createImageFaults({ provider, vendor, secrets, clock }: FaultPar
     heard({ status, headers, payload }, { model, isTaken }) {
       const meaning = vendor.judge?.(payload, status)
       if (status >= 300 || meaning !== undefined) {
-        const said = { provider, model, status, headers, payload, meaning, secrets, clock }
+        const said = { provider, model, status, headers, payload, meaning, clock }
         return refused({ ...said, mayBeTaken: isTaken, isAnsweredAtOnce: true })
       }
       const { images, failure } = vendor.read?.(payload, status) ?? {}
       if (failure) return failed(failure)
       if (images === undefined && isRecord(payload) && holdsError(payload)) {
-        const error = errorInAnswer({ provider, model, payload, secrets, clock })
+        const error = errorInAnswer({ provider, model, payload, clock })
         return isTaken ? error : takenAs(error)
       }
       return images?.length === 0

@@ -69,8 +69,6 @@ export type ImageVendor = {
   key_env: string[]
   /** It can be reached without a key of the configuration's. */
   needsNoKey?: true
-  /** What besides the key must never be seen in an error. */
-  secrets?: string[]
   /** The address for images behind a `base_url` that is written for another family of the same vendor. */
   imageUrl?(base_url: string): string
   /** Hosts of the vendor's besides the base URL's, by https only; they may see the key. */

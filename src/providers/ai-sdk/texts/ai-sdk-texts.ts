@@ -20,7 +20,6 @@ export function aiSdkTexts(parts: AiSdkParts, vendor: TextVendor): Pick<Provider
   const { id, config, transport, clock, log } = parts
   const given = config.base_url === undefined ? {} : { base_url: vendor.textUrl?.(config.base_url) ?? config.base_url }
   const account = accountOf({ ...parts, config: { ...config, ...given } }, vendor)
-  const secrets = [...account.secrets, ...(vendor.secrets ?? [])]
   const key = account.key || UNUSED_KEY
 
   type Asked = { model: string; request_id: string }
@@ -50,7 +49,7 @@ export function aiSdkTexts(parts: AiSdkParts, vendor: TextVendor): Pick<Provider
       const answer = await work.ask({ key, fetch })
       return { answer, payload: parseJson(wire.answer?.text ?? '') }
     } catch (thrown) {
-      const error = faultOf(thrown, wire, { provider: id, model, secrets, clock, words: work.words })
+      const error = faultOf(thrown, wire, { provider: id, model, clock, words: work.words })
       if (error.status >= 500 && error.code !== 'internal_error') {
         log.warn('upstream failed', {
           provider: id,

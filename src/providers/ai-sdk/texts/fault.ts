@@ -6,7 +6,7 @@ import { errorInAnswer, holdsError, refusalToError } from '../../refusal.ts'
 import type { Wire } from '../../transport-fetch.ts'
 import type { EmbeddingWords } from './vendor.ts'
 
-type FaultParts = { provider: string; model: string; secrets: string[]; clock: Clock; words: EmbeddingWords }
+type FaultParts = { provider: string; model: string; clock: Clock; words: EmbeddingWords }
 
 /** Whatever a package's method threw. */
 export function faultOf(thrown: unknown, wire: Wire, parts: FaultParts): GatewayError {
@@ -14,10 +14,10 @@ export function faultOf(thrown: unknown, wire: Wire, parts: FaultParts): Gateway
   if (thrown instanceof GatewayError) return thrown
   const { answer } = wire
   if (!answer) return unsent(thrown, parts)
-  const { provider, model, secrets, clock } = parts
+  const { provider, model, clock } = parts
   const { status, headers } = answer
   const payload = parseJson(answer.text)
-  const said = { provider, model, payload, secrets, clock }
+  const said = { provider, model, payload, clock }
   if (status >= 300) return refusalToError({ ...said, status, headers })
   if (isRecord(payload) && holdsError(payload)) return errorInAnswer(said)
   return new GatewayError(

@@ -42,8 +42,6 @@ export type TextVendor = {
   key_env: string[]
   /** It can be reached without a key of the configuration's. */
   needsNoKey?: true
-  /** What besides the key must never be seen in an error. */
-  secrets?: string[]
   /** The package's own name for its options. */
   namespace: string
   /** The address for this family behind a `base_url` that is written for another of the same vendor. */

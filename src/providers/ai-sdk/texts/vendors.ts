@@ -13,15 +13,14 @@ import type { EmbeddingWords, TextVendor } from './vendor.ts'
 type Texts = Pick<Provider, 'embeddings' | 'rerank'>
 /** Of a vendor that is known from another family: where it is and who we are there. */
 type Known = Pick<TextVendor, 'kind' | 'home' | 'key_env'> &
-  Partial<Pick<TextVendor, 'needsNoKey' | 'secrets' | 'hosts' | 'authorize' | 'send'>>
+  Partial<Pick<TextVendor, 'needsNoKey' | 'hosts' | 'authorize' | 'send'>>
 
-function known({ kind, home, key_env, needsNoKey, secrets, hosts, authorize, send }: Known): Known {
+function known({ kind, home, key_env, needsNoKey, hosts, authorize, send }: Known): Known {
   return {
     kind,
     home,
     key_env,
     ...(needsNoKey ? { needsNoKey } : {}),
-    ...(secrets ? { secrets } : {}),
     ...(hosts ? { hosts } : {}),
     ...(authorize ? { authorize } : {}),
     ...(send ? { send } : {}),
