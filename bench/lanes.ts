@@ -74,7 +74,7 @@ const CASES: Record<string, Case> = {
 const KEY = 'sk-proj-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ'
 const upstreamRequest = { headers: { authorization: `Bearer ${KEY}` }, url: '' } as unknown as UpstreamRequest
 let reading: UpstreamAnswer
-const scrubbing = createScrubbingTransport({ send: async () => reading }, { key: KEY })
+const scrubbing = createScrubbingTransport({ send: async () => reading }, [KEY])
 const watching = { id: 'bench', kind: 'chatcompat', watchDeltas: scrubbing.watchDeltas }
 
 type Way = 'scrubbed' | 'bare'

@@ -16,6 +16,7 @@ import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/settings.ts'
 import { createSleepingSandbox } from './sandbox/asleep.ts'
 import { createScrubbingTransport } from './scrubbing-transport.ts'
+import { secretsInConfig, secretsInEnvironment } from './secret-forms.ts'
 import { settingsOf } from './settings.ts'
 import type { VendorParts } from './vendor-parts.ts'
 
@@ -67,10 +68,12 @@ function create(kind: ProviderKind, parts: ProviderParts): Provider {
 
 /** The provider that a configuration describes. Throws an Error that names it and says what would be right. */
 export function createProvider(given: ProviderParts): Provider {
-  const transport = createScrubbingTransport(given.transport, given.config)
+  const { config, environment } = given
+  const preset = Object.hasOwn(PRESETS, config.preset ?? '') ? PRESETS[config.preset ?? ''] : undefined
+  const kind = config.kind ?? preset?.kind ?? 'chatcompat'
+  const secrets = [...secretsInConfig(config), ...secretsInEnvironment(kind, environment)]
+  const transport = createScrubbingTransport(given.transport, secrets)
   const parts = { ...given, transport }
-  const preset = Object.hasOwn(PRESETS, parts.config.preset ?? '') ? PRESETS[parts.config.preset ?? ''] : undefined
-  const kind = parts.config.kind ?? preset?.kind ?? 'chatcompat'
   const provider = create(kind, parts)
   const whole =
     preset && kind === (preset.kind ?? 'chatcompat') ? { ...provider, ...borrowed(preset, parts) } : provider

@@ -1,6 +1,5 @@
 /** The transport of one provider: what the provider repeats of its own secrets goes no further than this. */
-import type { ProviderConfig } from '../config/schema.ts'
-import { isCredentialName, secretsInConfig, secretsInHeader, secretsInQuery } from './secret-forms.ts'
+import { isCredentialName, secretsInHeader, secretsInQuery } from './secret-forms.ts'
 import { createSecretScrubber, type DeltaWatch, type SecretScrubber } from './secret-scrubber.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamAnswer, UpstreamRequest } from './transport-answer.ts'
@@ -15,9 +14,8 @@ type ScrubbingTransport = Transport & {
   watchDeltas(): DeltaWatch | undefined
 }
 
-/** The secrets are those of the configuration, and whatever credentials were sent: keys of the environment, derived tokens. */
-export function createScrubbingTransport(transport: Transport, config: ProviderConfig): ScrubbingTransport {
-  const written = secretsInConfig(config)
+/** The secrets are those that are given, and whatever credentials are sent: keys of the environment, derived tokens. */
+export function createScrubbingTransport(transport: Transport, written: string[]): ScrubbingTransport {
   const learned = new Set<string>()
   const isCredential = new Map<string, boolean>()
   /** Header name -> the last value that was looked at. */

@@ -1,5 +1,5 @@
 /** Which texts are secrets of a provider, and the forms in which a provider may repeat one. */
-import type { ProviderConfig } from '../config/schema.ts'
+import type { ProviderConfig, ProviderKind } from '../config/schema.ts'
 import { isRecord } from '../kit/json.ts'
 
 /** Shorter texts occur in answers by chance, and a key of that length protects nothing. */
@@ -66,6 +66,16 @@ export function secretsInQuery(url: string): string[] {
   if (start === -1) return []
   const pairs = [...new URLSearchParams(url.slice(start))]
   return pairs.filter(([name, value]) => isCredentialName(name) && isSecret(value)).map(([, value]) => value)
+}
+
+/** Secrets of the environment that are never sent, only signed with; all others are learned when they are sent. */
+const SIGNING_VARIABLES: { [kind in ProviderKind]?: string[] } = {
+  'amazon-bedrock': ['AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'],
+  kling: ['KLING_SECRET_KEY'],
+}
+
+export function secretsInEnvironment(kind: ProviderKind, environment: Record<string, string | undefined>): string[] {
+  return (SIGNING_VARIABLES[kind] ?? []).flatMap((name) => environment[name] ?? []).filter(isSecret)
 }
 
 /** The secrets that the operator wrote of a provider. */
