@@ -18,12 +18,7 @@ export const ServerConfig = Type.Object(
     host: optional(Type.String({ description: 'Address to listen on. Default 127.0.0.1.' })),
     port: optional(Type.Integer({ minimum: 0, maximum: 65_535, description: 'Default 8787; 0 takes a free one.' })),
     base_url: optional(Type.String({ description: 'The address that clients use, when it is another.' })),
-    files_base_url: optional(
-      Type.String({
-        description:
-          'An address with another host, by which the gateway is reached as well: stored files are served there and nowhere else, and nothing else is served there. Default: none.',
-      }),
-    ),
+    files_base_url: optional(Type.String({ description: 'Another host that leads here, for stored files alone.' })),
     max_body_bytes: optional(
       Type.Integer({ minimum: 1024, maximum: 1_073_741_824, description: 'Bodies above it get 413. Default 32 MiB.' }),
     ),
