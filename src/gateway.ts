@@ -159,7 +159,10 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     catalogue,
     outputs,
     providerOf: (id) => supply.find(id)?.provider,
-    providerSettings: (id) => supply.find(id)?.config,
+    providerSettings(id) {
+      const found = supply.find(id)?.config
+      return found && { ...found, first_byte_seconds: { ...live.timeouts, ...found.timeouts }.first_byte_seconds }
+    },
     inputs: { checkInputs: media.check },
     settings: taskSettings,
     clock,

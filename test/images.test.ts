@@ -338,13 +338,18 @@ describe('several targets', () => {
   }
 
   test('the next one is asked where the first has certainly not taken the request', async () => {
-    expect(await asked(failure(503))).toEqual([200, 1, 1])
+    expect(await asked(failure(404))).toEqual([200, 1, 1])
     expect(await asked(failure(429))).toEqual([200, 1, 1])
   })
 
   test('and not where it may have, and be paid: nobody pays twice for one request', async () => {
     expect(await asked(hangUp())).toEqual([502, 1, 0])
+    expect(await asked(failure(500))).toEqual([502, 1, 0])
+    expect(await asked(failure(503))).toEqual([503, 1, 0])
     expect(await asked(failure(504))).toEqual([504, 1, 0])
+    expect(await asked(failure(409))).toEqual([502, 1, 0])
+    expect(await asked(failure(307))).toEqual([502, 1, 0])
+    expect(await asked(whole({ error: { code: 'rate_limit_exceeded', message: 'later' } }))).toEqual([429, 1, 0])
   })
 })
 

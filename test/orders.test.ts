@@ -3,9 +3,9 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
+import { acceptanceOf } from '../src/providers/acceptance.ts'
 import { createTransport } from '../src/providers/transport.ts'
 import type { UpstreamRequest } from '../src/providers/transport-answer.ts'
-import { refusalTaken } from '../src/providers/transport-failure.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import { manualClock } from './kit/clock.ts'
 import { type Answer, failure, hang, hangUp, raw, reset, startVendor, type Vendor, whole } from './kit/vendor.ts'
@@ -288,14 +288,14 @@ describe('an order that cannot be sent was certainly not taken', () => {
 })
 
 describe('what an HTTP status says of an order', () => {
-  test.each([301, 307, 308, 400, 401, 402, 403, 404, 409, 413, 422, 429, 451, 500, 501, 503, 519, 528, 529, 530])(
-    '%d: it was refused',
-    (status) => expect(refusalTaken(status)).toEqual({ taken: 'no' }),
+  const acceptanceWith = (status: number) => acceptanceOf({ kind: 'chatcompat', status, payload: {} })
+  test.each([400, 401, 402, 403, 404, 405, 410, 413, 415, 422, 429, 431, 451])('%d: it was not accepted', (status) =>
+    expect(acceptanceWith(status)).toBe('not accepted'),
   )
-  test.each([200, 201, 202, 204, 302, 303, 408, 460, 499, 502, 504, 520, 522, 524, 527, 598, 599])(
-    '%d: nobody knows',
-    (status) => expect(refusalTaken(status)).toEqual({}),
-  )
+  test.each([
+    200, 201, 202, 204, 299, 300, 301, 302, 303, 307, 308, 407, 408, 409, 412, 421, 423, 424, 425, 426, 460, 498, 499,
+    500, 501, 502, 503, 504, 507, 519, 520, 522, 524, 527, 528, 529, 530, 598, 599,
+  ])('%d: it is in doubt', (status) => expect(acceptanceWith(status)).toBe('in doubt'))
   test('and an answer with any of them is an answer, not a failure of the transport', async () => {
     const vendor = vendorWith(failure(503), failure(200))
     const send = sender()

@@ -749,8 +749,12 @@ describe.each(SHARED)('%s as a vendor of tasks', (kind, { call, operation, accep
   })
 
   test.each<[string, Answer, 'no' | undefined]>([
-    ['500', whole({ message: 'oops' }, { status: 500 }), 'no'],
-    ['503', whole({ message: 'later' }, { status: 503 }), 'no'],
+    ['400', whole({ message: 'wrong' }, { status: 400 }), 'no'],
+    ['429', whole({ message: 'slow down' }, { status: 429 }), 'no'],
+    ['500', whole({ message: 'oops' }, { status: 500 }), undefined],
+    ['503', whole({ message: 'later' }, { status: 503 }), undefined],
+    ['409', whole({ message: 'conflict' }, { status: 409 }), undefined],
+    ['307', whole('', { status: 307, headers: { location: 'https://elsewhere.example/x' } }), undefined],
     ['502', whole({ message: 'bad gateway' }, { status: 502 }), undefined],
     ['504', whole({ message: 'gateway timeout' }, { status: 504 }), undefined],
     ['what is not JSON', whole('ok'), undefined],

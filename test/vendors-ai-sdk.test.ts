@@ -172,8 +172,9 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
 
   test.each([
     ...given.refusals,
-    refusal(500, { message: 'oops' }, 'bad_upstream_response'),
-    refusal(503, { message: 'later' }, 'server_is_overloaded'),
+    refusal(500, { message: 'oops' }, 'bad_upstream_response', 'open'),
+    refusal(503, { message: 'later' }, 'server_is_overloaded', 'open'),
+    refusal(409, { message: 'conflict' }, 'bad_upstream_response', 'open'),
     refusal(502, { message: 'bad gateway' }, 'bad_upstream_response', 'open'),
     refusal(504, { message: 'gateway timeout' }, 'upstream_timeout', 'open'),
     {
@@ -186,7 +187,7 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
       says: 'a redirect',
       answer: whole('', { status: 307, headers: { location: 'https://elsewhere.example/x' } }),
       code: 'bad_upstream_response',
-      taken: 'no',
+      taken: undefined,
     },
     { says: 'an answer that is not JSON', answer: whole('ok'), code: 'bad_upstream_response', taken: undefined },
     { says: 'an answer without an id', answer: whole({}), code: 'bad_upstream_response', taken: undefined },

@@ -312,7 +312,7 @@ const FAL: Case = {
       code: 'no_available_channel',
       taken: 'no',
     },
-    { says: 'a failure', answers: [said(500, { detail: 'Internal' })], code: 'bad_upstream_response', taken: 'no' },
+    { says: 'a failure', answers: [said(500, { detail: 'Internal' })], code: 'bad_upstream_response', taken: 'open' },
     { says: 'a proxy that lost it', answers: [said(504, 'gone')], code: 'upstream_timeout', taken: 'open' },
   ],
 }
@@ -554,7 +554,7 @@ const TOGETHERAI: Case = {
       says: 'an overload',
       answers: [said(503, { error: { message: 'busy' } })],
       code: 'server_is_overloaded',
-      taken: 'no',
+      taken: 'open',
     },
   ],
 }
@@ -597,7 +597,7 @@ const FIREWORKS: Case = {
       code: 'upstream_auth',
       taken: 'no',
     },
-    { says: 'an overload', answers: [said(503, 'busy')], code: 'server_is_overloaded', taken: 'no' },
+    { says: 'an overload', answers: [said(503, 'busy')], code: 'server_is_overloaded', taken: 'open' },
   ],
 }
 

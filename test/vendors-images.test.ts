@@ -495,7 +495,7 @@ describe('a task', () => {
   )
 
   test('that is refused for the moment is ordered again', async () => {
-    const { vendor, house } = await open({}, failure(429, {}, { 'retry-after': '2' }), failure(503), whole(made(PNG)))
+    const { vendor, house } = await open({}, failure(429, {}, { 'retry-after': '2' }), failure(429), whole(made(PNG)))
     expect((await ordered(house)).status).toBe('SUCCESS')
     expect(vendor.requests).toHaveLength(3)
   })
@@ -503,6 +503,10 @@ describe('a task', () => {
   test.each([
     ['a connection that breaks', hangUp()],
     ['a proxy that lost its patience', failure(504)],
+    ['a failure', failure(500)],
+    ['an overload', failure(503)],
+    ['a conflict', failure(409)],
+    ['a redirect', failure(307)],
     ['an answer that cannot be read', whole('<html>')],
   ])('is not ordered again after %s: nobody knows', async (_, answer) => {
     const { vendor, house } = await open({}, answer)

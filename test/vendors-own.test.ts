@@ -719,8 +719,17 @@ describe.each(CASES.map(named))('%s', (_, given) => {
 
   test.each([
     ...given.refusals,
-    refusal(500, { message: 'oops' }, 'bad_upstream_response', 'no'),
-    refusal(503, { message: 'later' }, 'server_is_overloaded', 'no'),
+    refusal(500, { message: 'oops' }, 'bad_upstream_response'),
+    // Runway documents a 503 of its own as load that it sheds.
+    refusal(503, { message: 'later' }, 'server_is_overloaded', given.kind === 'runway' ? 'no' : undefined),
+    {
+      says: '503 of a proxy',
+      answer: whole('<html>', { status: 503 }),
+      code: 'server_is_overloaded',
+      taken: undefined,
+    },
+    refusal(409, { message: 'conflict' }, 'bad_upstream_response'),
+    refusal(307, {}, 'bad_upstream_response'),
     refusal(502, { message: 'bad gateway' }, 'bad_upstream_response'),
     refusal(504, { message: 'gateway timeout' }, 'upstream_timeout'),
     { says: 'an answer that is not JSON', answer: whole('ok'), code: 'bad_upstream_response', taken: undefined },

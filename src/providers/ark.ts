@@ -18,6 +18,7 @@ const RETENTION_SECONDS = 86_400
 
 export function createArk(parts: VendorParts): Provider {
   const vendor = createOrderJson(parts, {
+    kind: 'ark',
     base_url: 'https://ark.ap-southeast.bytepluses.com/api/v3',
     key_env: 'ARK_API_KEY',
     judge,

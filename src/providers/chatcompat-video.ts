@@ -27,7 +27,7 @@ type Choices = { [name in keyof typeof CHOICES]: (typeof CHOICES)[name][number] 
 export function createChatcompatVideo(parts: VendorParts): Provider {
   const { id, config } = parts
   const choices = choicesOf(id, config.options ?? {})
-  const vendor = createOrderJson(parts, { judge, mayBeTaken })
+  const vendor = createOrderJson(parts, { kind: 'chatcompat-video', judge })
   const tasks = choices.api === 'videos' ? '/videos' : '/video/generations'
   const write = choices.api === 'videos' ? writeVideo : writeGeneration
   const origin = new URL(vendor.base_url).origin
@@ -44,6 +44,7 @@ export function createChatcompatVideo(parts: VendorParts): Provider {
     kind: 'chatcompat-video',
     video: {
       resubmit: config.options?.idempotent === true ? 'safe' : 'unsafe',
+      key_seconds: keySecondsOf(id, config.options ?? {}),
       async start(call, signal) {
         const answer = await vendor.order({
           path: tasks,
@@ -72,6 +73,15 @@ export function createChatcompatVideo(parts: VendorParts): Provider {
       outputHeaders: (url) => (URL.parse(url)?.origin === origin ? vendor.headers() : {}),
     },
   }
+}
+
+/** As long as another Gatehouse remembers a key, and as is customary. */
+const KEY_HOURS = 24
+
+/** How long the upstream recognises a repeated order. */
+function keySecondsOf(id: string, { key_hours = KEY_HOURS }: JsonRecord): number {
+  if (typeof key_hours === 'number' && key_hours > 0) return key_hours * 3600
+  throw new Error(`providers.${id}.options.key_hours must be a number of hours above 0, such as ${KEY_HOURS}`)
 }
 
 function choicesOf(id: string, options: JsonRecord): Choices {
@@ -180,13 +190,3 @@ const judge: Judge = (payload, status) =>
   /^(insufficient_user_quota|insufficient_quota|pre_consume_token_quota_failed)$/.test(codeIn(payload))
     ? 402
     : undefined
-
-/**
- * A refusal after which the order may be under way all the same: an earlier one with the same key is (409, or
- * `idempotency_key_reused`); or a gateway before the vendor does not know itself what became of it (New API's codes).
- */
-const mayBeTaken: (payload: unknown, status: number) => boolean = (payload, status) =>
-  status === 409 ||
-  /^(idempotency_key_reused|do_request_failed|read_response_body_failed|unmarshal_response_body_failed|invalid_response)$/.test(
-    codeIn(payload),
-  )

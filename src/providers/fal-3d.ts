@@ -26,6 +26,7 @@ export function createFalThreeD(parts: VendorParts): ThreeDProvider {
   const vendor = createOrderJson(
     { ...parts, config: rest, environment: {} },
     {
+      kind: 'fal',
       base_url: FAL.home,
       ...(key ? { headers: () => ({ authorization: `Key ${key}` }) } : {}),
       ...(FAL.judge ? { judge: FAL.judge } : {}),

@@ -18,6 +18,9 @@ const EARLIER_SECONDS = 5
 /** A new one is made this long before the end, so that none runs out on its way. */
 const RENEW_SECONDS = 300
 
+/** No such resource. */
+const UNKNOWN_TASK = 1203
+
 /** Which path a task is asked for on depends on which one it was ordered on. */
 const WAYS = ['text2video', 'image2video'] as const
 type Way = (typeof WAYS)[number]
@@ -25,6 +28,7 @@ type Way = (typeof WAYS)[number]
 export function createKling(parts: VendorParts): Provider {
   const token = createToken(parts)
   const vendor = createOrderJson(parts, {
+    kind: 'kling',
     base_url: 'https://api-singapore.klingai.com/v1',
     ...(token ? { headers: () => ({ authorization: `Bearer ${token()}` }) } : {}),
     judge,
@@ -38,6 +42,15 @@ export function createKling(parts: VendorParts): Provider {
       async start(call, signal) {
         const { way, body } = writeOrder(call, parts.id)
         const answer = await vendor.order({ path: `/videos/${way}`, body, model: call.model, signal })
+        return { operation: { id: vendor.idIn(dataOf(answer).task_id), way } }
+      },
+      // "task_id or external_task_id" is what its path takes; 1203 and 404 say that there is none.
+      async findOrder(call, signal) {
+        const { way } = writeOrder(call, parts.id)
+        const { status, payload } = await vendor.said(withId(`/videos/${way}`, call.task_id), signal)
+        const answer = isRecord(payload) ? payload : {}
+        if (status === 404 || Number(answer.code) === UNKNOWN_TASK) return undefined
+        if (status !== 200 || Number(answer.code ?? 0) !== 0) throw vendor.unreadable(status)
         return { operation: { id: vendor.idIn(dataOf(answer).task_id), way } }
       },
       async status(operation, signal) {

@@ -10,6 +10,7 @@ import { ratioOf, refuseOthers, refuseValue, tierOf, withExtras } from './video-
 
 export function createLuma(parts: VendorParts): Provider {
   const vendor = createOrderJson(parts, {
+    kind: 'luma',
     base_url: 'https://api.lumalabs.ai/dream-machine/v1',
     key_env: 'LUMAAI_API_KEY',
     judge,

@@ -36,7 +36,12 @@ const DECIDED = [
 const RETENTION_SECONDS = 3 * 86_400
 
 export function createMeshy(parts: VendorParts): Provider {
-  const vendor = createOrderJson(parts, { base_url: 'https://api.meshy.ai/openapi', key_env: 'MESHY_API_KEY', judge })
+  const vendor = createOrderJson(parts, {
+    kind: 'meshy',
+    base_url: 'https://api.meshy.ai/openapi',
+    key_env: 'MESHY_API_KEY',
+    judge,
+  })
   return {
     id: parts.id,
     kind: 'meshy',

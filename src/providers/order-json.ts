@@ -1,5 +1,6 @@
 /** How a vendor of orders is spoken to that takes and gives JSON: one order, many questions, its refusals in our words. */
 
+import type { ProviderKind } from '../config/schema.ts'
 import { isRecord, type JsonRecord, parseJson } from '../kit/json.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { FailCode, Json } from '../spec/task.ts'
@@ -11,6 +12,7 @@ import type { VendorParts } from './vendor-parts.ts'
 
 /** How one vendor differs. */
 type Dialect = {
+  kind: ProviderKind
   /** Where the vendor is, with the version, unless the configuration says otherwise. */
   base_url?: string
   /** The environment variable of the key, when the configuration has none. */
@@ -18,8 +20,6 @@ type Dialect = {
   /** Further headers, made anew for each request, since keys may expire. */
   headers?: () => Record<string, string>
   judge?: Judge
-  /** A refusal after which the order may be under way all the same, whatever its status. */
-  mayBeTaken?: (payload: unknown, status: number) => boolean
 }
 
 export type Bytes = { bytes: Uint8Array<ArrayBuffer>; content_type: string }
@@ -89,9 +89,9 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
     const { status, payload } = said
     const meaning = dialect.judge?.(payload, status)
     if (status >= 200 && status < 300 && meaning === undefined) return said
-    const mayBeTaken = dialect.mayBeTaken?.(payload, status) ?? false
     const model = sent.order?.model
-    const error = refused({ provider: id, model, ...said, meaning, mayBeTaken, clock })
+    const order_kind = sent.order && dialect.kind
+    const error = refused({ provider: id, model, ...said, meaning, order_kind, clock })
     if (error.status >= 500) log.warn('upstream refused', { provider: id, upstream_status: status, error: error.code })
     throw error
   }
@@ -139,6 +139,8 @@ function settingsWith(parts: VendorParts, { base_url, key_env }: Dialect): Provi
 /** What is read from answers, whoever gives them. */
 export type Reading = {
   objectIn(answer: { status: number; payload: unknown }): JsonRecord
+  /** An answer of this status, in which nothing of what was asked for can be read. */
+  unreadable(status: number): GatewayError
   /** The id of an order, the first that there is; none makes the answer unreadable, and the order perhaps taken. */
   idIn(...candidates: unknown[]): string
   /** The status of a task as text; none makes the answer unreadable. */
@@ -162,6 +164,7 @@ function createReading(id: string): Reading {
       if (isRecord(payload)) return payload
       throw notUnderstood('answered with something that is no JSON object', { upstream_status: status })
     },
+    unreadable: (status) => notUnderstood(`answered with HTTP ${status}`, { upstream_status: status }),
     idIn(...candidates) {
       const found = candidates.find((value) => (typeof value === 'string' && value !== '') || typeof value === 'number')
       if (found !== undefined) return String(found)

@@ -1,9 +1,10 @@
 /** What a vendor says when it refuses an order or a question about one: in our words, and whether the order was taken. */
+import type { ProviderKind } from '../config/schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import { takenBy } from './acceptance.ts'
 import { refusalToError } from './refusal.ts'
-import { refusalTaken } from './transport-failure.ts'
 
 /**
  * What a vendor means by an answer whose status alone would mislead: the status that fits, or that the content was
@@ -20,14 +21,14 @@ export type Refused = {
   headers: Headers
   payload: unknown
   meaning: Meaning | undefined
-  /** The order may be under way all the same, whatever the status. */
-  mayBeTaken: boolean
+  /** The kind of provider that an order was refused by; absent: it was a question, or the order is accepted already. */
+  order_kind?: ProviderKind | undefined
   /** Whoever asked hears of it at once: in the words for that, not in those for a task. */
   isAnsweredAtOnce?: true
   clock: Clock
 }
 
-export function refused({ meaning, mayBeTaken, isAnsweredAtOnce, ...said }: Refused): GatewayError {
+export function refused({ meaning, order_kind: kind, isAnsweredAtOnce, ...said }: Refused): GatewayError {
   const { provider, model, status, payload } = said
   if (status === 404 && model === undefined) {
     return new GatewayError('bad_upstream_response', `The upstream "${provider}" does not know the task (404).`, {
@@ -40,21 +41,8 @@ export function refused({ meaning, mayBeTaken, isAnsweredAtOnce, ...said }: Refu
     payload: meaning === 'policy' ? asPolicy(payload) : payload,
   })
   const code = model === undefined || isAnsweredAtOnce ? error.code : codeOfOrder(error.code, meaning ?? status)
-  const taken = model === undefined || mayBeTaken ? {} : takenBy(status, meaning)
+  const taken = kind === undefined ? {} : takenBy({ kind, status, payload })
   return new GatewayError(code, error.message, { ...error.detail, upstream_status: status, ...taken })
-}
-
-/** By the true status, unless that one says that all went well. */
-function takenBy(status: number, meaning: Meaning | undefined): { taken?: 'no' } {
-  if (meaning === 'policy') return { taken: 'no' }
-  return refusalTaken(status < 300 && meaning !== undefined ? meaning : status)
-}
-
-/** A refusal in the words for what is answered at once, and what its status says of whether it was taken. */
-export function takenAs(error: GatewayError): GatewayError {
-  const { upstream_status } = error.detail
-  const taken = upstream_status === undefined ? {} : refusalTaken(upstream_status)
-  return new GatewayError(error.code, error.message, { ...error.detail, ...taken })
 }
 
 /** The same refusal, of what was ordered instead: by the status that the vendor gave. */

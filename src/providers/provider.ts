@@ -73,8 +73,8 @@ export type TaskProgress =
  */
 export type OrderProvider<Order> = {
   /**
-   * Sends the order. Resolves only when the vendor has certainly taken it. A GatewayError with `detail.taken: 'no'`
-   * says that it certainly was not taken (never sent, or refused by a definite answer); any other error leaves it open.
+   * Sends the order. Resolves only when the provider has accepted it. A GatewayError with `detail.taken: 'no'` says that
+   * it was certainly not accepted (never sent, or `acceptanceOf` the answer); any other error leaves the order in doubt.
    * `made`: what a vendor that answers at once has made; its status is then not asked for.
    */
   start(call: OrderCall<Order>, signal: AbortSignal): Promise<{ operation: Json; made?: RemoteOutput[] }>
@@ -95,8 +95,15 @@ export type OrderProvider<Order> = {
   outputHeaders?(url: string): Record<string, string>
   /** How long the vendor keeps what it has made, where its documentation says so: copying is not retried for longer. */
   retention_seconds?: number
+  /**
+   * Looks up an order in doubt, by its key, by what it was labelled with, or by its time. Undefined: it is not there,
+   * which says little, since lists lag behind. Absent where the provider cannot be asked.
+   */
+  findOrder?(call: OrderCall<Order>, signal: AbortSignal): Promise<{ operation: Json } | undefined>
   /** Whether the same order, sent twice with the same key, is certainly one order at the vendor. */
   resubmit: 'safe' | 'unsafe'
+  /** Where it is: how long the provider remembers a key. Absent: for ever. */
+  key_seconds?: number
 }
 export type VideoProvider = OrderProvider<VideoOrder>
 /** The asked format comes first in its outputs, then other formats, then a preview. */

@@ -12,6 +12,7 @@ import { asAddress, namesModel, pixelsOf, ratioOf, refuseOthers, tierOf, withExt
 
 export function createRunway(parts: VendorParts): Provider {
   const vendor = createOrderJson(parts, {
+    kind: 'runway',
     base_url: 'https://api.dev.runwayml.com/v1',
     key_env: 'RUNWAYML_API_SECRET',
     // The only version that there is; requests without one are refused.

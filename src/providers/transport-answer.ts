@@ -18,7 +18,7 @@ export type UpstreamRequest = {
   stream: boolean
   /**
    * It may cost money, so it is written to the wire at most once. Its failure has `detail.taken: 'no'` when nothing of
-   * it was sent, and leaves that open otherwise. What an HTTP status says of it, `refusalTaken` knows.
+   * it was sent, and leaves that open otherwise. What an HTTP answer says of it, `acceptanceOf` knows.
    */
   order?: true
   /** The answer holds credentials for this provider: it is read by the gateway only, and they are left in it. */

@@ -1,5 +1,6 @@
 /** A failed connection in our words; what a runtime throws never leaves this file, since it may hold the address. */
 import { GatewayError } from '../spec/error.ts'
+import { acceptanceAfter } from './acceptance.ts'
 
 /** What a request ends with when its caller is gone: the caller's own reason if it has one (a stop of the gateway). */
 export function leftBy(signal: AbortSignal): GatewayError {
@@ -24,13 +25,6 @@ export function errorCodeOf(thrown: unknown): string {
 const NEVER_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|ETIMEDOUT|EPROTO|ECONNABORTED|ConnectionRefused|FailedToOpenSocket|ERR_TLS|ERR_SSL|CERT|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|ERR_INVALID_URL)/
 
-/**
- * The same, for certain, at any time: no name, no listener, no agreement on TLS. A time-out or a lost route is not
- * among them, since a connection that stands can end with it as well.
- */
-const NOTHING_SENT =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_|EPROTO|ConnectionRefused|ERR_TLS|ERR_SSL|CERT|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|ERR_INVALID_URL)/
-
 /** `thrown` never leaves this function whole: runtimes put the address, with all it holds, into such errors. */
 export function failedToSend(provider: string, thrown: unknown): GatewayError {
   const code = errorCodeOf(thrown)
@@ -38,7 +32,7 @@ export function failedToSend(provider: string, thrown: unknown): GatewayError {
     return new GatewayError(
       'upstream_unreachable',
       `No connection to the upstream "${provider}" (${code}).`,
-      NOTHING_SENT.test(code) ? { taken: 'no' } : {},
+      acceptanceAfter(code) === 'not accepted' ? { taken: 'no' } : {},
     )
   }
   return new GatewayError(
@@ -50,23 +44,6 @@ export function failedToSend(provider: string, thrown: unknown): GatewayError {
 /** The same error, of a request of which nothing was sent. */
 export const neverSent = (error: GatewayError) =>
   new GatewayError(error.code, error.message, { ...error.detail, taken: 'no' })
-
-/**
- * Statuses that say nothing of the order itself: it was accepted (2xx), whatever came of the answer; the answer to it
- * lies elsewhere (300, 302, 303); or a proxy tells that it lost patience or the connection to the server behind it, which may
- * have the order by then (408; 499 nginx; 460 a load balancer; 502; 504; 520 to 527 Cloudflare; 598, 599 others).
- */
-const SAYS_NOTHING = [300, 302, 303, 408, 460, 499, 502, 504, 598, 599]
-
-/**
- * What an HTTP status says of an order that was sent once: a definite refusal (401, 404, 422, 429, 500, 501, 503, 529)
- * was not taken, and another target may have it. Of a repeated order with a key that the vendor knows, 409 can mean
- * that the first one is under way: there the adapter must not ask here.
- */
-export function refusalTaken(status: number): { taken?: 'no' } {
-  if (status < 300 || SAYS_NOTHING.includes(status) || (status >= 520 && status <= 527)) return {}
-  return { taken: 'no' }
-}
 
 export function failedToRead(
   { provider, stream }: { provider: string; stream: boolean },

@@ -29,6 +29,7 @@ const DECIDED = [
 
 export function createTripo(parts: VendorParts): Provider {
   const vendor = createOrderJson(parts, {
+    kind: 'tripo',
     base_url: 'https://api.tripo3d.ai/v2/openapi',
     key_env: 'TRIPO_API_KEY',
     judge,

@@ -56,7 +56,7 @@ export const FAIL_CODES = {
   canceled: { when: 'The task was canceled.', advice: 'Nothing.' },
   internal_error: { when: 'A fault of the gateway.', advice: 'Submit again; tell the operator the task_id.' },
   submit_outcome_unknown: {
-    when: 'The connection broke after the order was sent: nobody knows whether the upstream took it. It was not sent twice.',
+    when: 'The order was sent, and the upstream did not say whether it accepted it: it may have been charged. It is not ordered twice.',
     advice: 'Submit again if it may cost a second time; the operator can look at the upstream whether the first ran.',
   },
 } as const satisfies Record<string, FailRow>

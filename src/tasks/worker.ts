@@ -141,8 +141,8 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
     const { task, written } = held
     const is_paid = task.sent_at !== null || written.is_sent === true
     if (held.stopping()) {
-      // An order whose answer is not known stays as it is: the next process finds it in doubt.
-      if (!is_paid || task.operation !== null) await store.tasks.save(task, { due_ms: clock.now() })
+      // Also an order whose answer is not known: its row says that it was sent, and the next process finds it in doubt.
+      await store.tasks.save(task, { due_ms: clock.now() })
       return
     }
     const failures = task.failures + 1

@@ -56,7 +56,8 @@ async function run(plan: CrashPlan): Promise<void> {
       sandbox: false,
       // In wall-clock time a thirtieth of it: no task may come to its deadline, or its vendor to a time-out, by load alone.
       tasks: { ...DEFAULT_TASKS, deadline_minutes: 1_440, ...copying },
-      timeouts: { ...DEFAULT_TIMEOUTS, connect_seconds: 300 },
+      // A short wait for an answer is a short lease of an order.
+      timeouts: { ...DEFAULT_TIMEOUTS, connect_seconds: 300, first_byte_seconds: 60 },
       outputs: { link_hours: 24, keep_days: 30, max_bytes: 1_000_000, directory: `${plan.data_dir}/outputs` },
       providers: {
         acme: {

@@ -189,7 +189,8 @@ export async function taskHouse(options: HouseOptions = {}): Promise<TaskHouse> 
     catalogue,
     outputs: files,
     providerOf: (id) => providers.get(id),
-    providerSettings: (id) => options.providers?.[id],
+    // Shorter than by default, so that a vendor that never answers is given up sooner.
+    providerSettings: (id) => ({ first_byte_seconds: 60, ...options.providers?.[id] }),
     inputs: { checkInputs: options.checkInputs ?? (async () => {}) },
     settings: () => settings,
     clock,

@@ -37,6 +37,8 @@ type VendorOptions = {
   polls?: number
   /** Whether the first order with this prompt is refused for the time being, by a definite answer. Default: no. */
   refusesFirst?: (prompt: string) => boolean
+  /** Whether an order with this prompt is accepted, and its first answer is a 500 all the same. Default: no. */
+  losesFirst?: (prompt: string) => boolean
   /** How a video ends, by its prompt. Default: completed. */
   end?: (prompt: string) => PaidOrder['end']
   /** Whether a finished video cannot be downloaded now: 404. Default: it can. */
@@ -57,6 +59,7 @@ const TINY_FILE = new Uint8Array([
 export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
   const { idempotent = true, polls: needed = 1, end = () => 'completed', file = TINY_FILE } = options
   const refusesFirst = options.refusesFirst ?? (() => false)
+  const losesFirst = options.losesFirst ?? (() => false)
   const refused = new Set<string>()
   let served = 0
   const waiting = new Set<() => void>()
@@ -126,9 +129,13 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
         const { prompt } = (await request.json()) as { prompt: string }
         if (refusesFirst(prompt) && !refused.has(prompt)) {
           refused.add(prompt)
-          return Response.json({ error: { message: 'Too busy.', code: 'busy' } }, { status: 503 })
+          return Response.json({ error: { message: 'Too busy.', code: 'busy' } }, { status: 429 })
         }
-        return Response.json(shown(take(request.headers.get('idempotency-key') ?? '', prompt)))
+        const order = take(request.headers.get('idempotency-key') ?? '', prompt)
+        if (losesFirst(prompt) && order.repeats === 0) {
+          return Response.json({ error: { message: 'Oops.', code: 'server_error' } }, { status: 500 })
+        }
+        return Response.json(shown(order))
       }
       const [, id = '', content] = /^\/v1\/videos\/([^/]+)(\/content)?$/.exec(pathname) ?? []
       const order = byId.get(id)

@@ -61,7 +61,8 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
 
   type Answer = { status: number; headers: Headers; payload: unknown }
   function refusalOf(answer: Answer, meaning: Meaning | undefined, model: string | undefined): GatewayError {
-    const error = refused({ provider: id, model, ...answer, meaning, mayBeTaken: false, clock })
+    const order_kind = model === undefined ? undefined : vendor.kind
+    const error = refused({ provider: id, model, ...answer, meaning, order_kind, clock })
     if (error.status >= 500) {
       log.warn('upstream refused', { provider: id, upstream_status: answer.status, error: error.code })
     }

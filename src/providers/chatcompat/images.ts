@@ -4,11 +4,11 @@ import { parseJson } from '../../kit/json.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageOperation } from '../../spec/image-request.ts'
+import { takenBy } from '../acceptance.ts'
 import type { Media } from '../media.ts'
-import { takenAs } from '../order-refusal.ts'
 import type { PostParts } from '../post.ts'
 import type { Faults, ImageCall, ImageEvent, ImageProvider } from '../provider.ts'
-import { errorInAnswer, refusalToError } from '../refusal.ts'
+import { refusalToError } from '../refusal.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { neverSent } from '../transport-failure.ts'
 import { createUpstream } from '../upstream.ts'
@@ -32,8 +32,10 @@ export function createCompatImages(parts: ImageParts): ImageProvider {
   const { id, media } = parts
   const { base_url, headers, fields, quirks } = parts.settings
   const upstream = createUpstream(parts, {
-    refusalOf: (refusal) => takenAs(refusalToError(refusal)),
-    failureOf: (refusal) => takenAs(errorInAnswer(refusal)),
+    refusalOf(refusal) {
+      const { code, message, detail } = refusalToError(refusal)
+      return new GatewayError(code, message, { ...detail, ...takenBy({ kind: 'chatcompat', ...refusal }) })
+    },
   })
   const origin = new URL(base_url).origin
 

@@ -2,6 +2,7 @@
 import { type Clock, pause } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageOrder, ImageUsage } from '../../spec/image-request.ts'
+import { takenBy } from '../acceptance.ts'
 import type { Media } from '../media.ts'
 import type { ImageCall, ImageEvent, ImageProvider, MadeImage } from '../provider.ts'
 import { headerOf } from './image-header.ts'
@@ -105,13 +106,16 @@ export function createSandboxImages({ id, clock, media }: SandboxImagesParts): I
   }
 }
 
-/** What is refused while it is read was certainly not taken. */
+/** What is refused while it is read was not accepted; a status that the prompt asks for means what it means of any provider. */
 async function readOrRefuse<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown
-    throw new GatewayError(thrown.code, thrown.message, { ...thrown.detail, taken: 'no' })
+    const { upstream_status: status } = thrown.detail
+    const taken =
+      status === undefined ? { taken: 'no' as const } : takenBy({ kind: 'sandbox', status, payload: undefined })
+    throw new GatewayError(thrown.code, thrown.message, { ...thrown.detail, ...taken })
   }
 }
 

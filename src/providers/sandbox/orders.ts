@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { type Clock, pause, systemClock } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
+import { takenBy } from '../acceptance.ts'
 import type { OrderCall, OrderProvider, TaskProgress } from '../provider.ts'
 import { refusalToError } from '../refusal.ts'
 import { isQuick, type Ordered, type ReadOrder } from './course.ts'
@@ -159,7 +160,8 @@ function refuseAsTold(
   if (status === undefined) return
   const headers = new Headers(retry_after === undefined ? {} : { 'retry-after': String(retry_after) })
   const payload = { error: { message: 'The simulated vendor refused the order, as "@sandbox status" asked it to.' } }
-  throw notTaken(refusalToError({ ...to, status, headers, payload }))
+  const { code, message, detail } = refusalToError({ ...to, status, headers, payload })
+  throw new GatewayError(code, message, { ...detail, ...takenBy({ kind: 'sandbox', status, payload }) })
 }
 
 function busy(thing: string): GatewayError {

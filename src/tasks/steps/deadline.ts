@@ -8,7 +8,11 @@ import { copy } from './copy.ts'
 import { reasonFrom } from './fail-code.ts'
 import { fail, type Held, vendorOf, write } from './held.ts'
 import { look } from './look.ts'
+import { lookUp } from './look-up.ts'
+import { callOf } from './order.ts'
 import { heard } from './poll.ts'
+import { isProceeding } from './proceed.ts'
+import { keepOperation } from './send.ts'
 
 /** How long after the deadline last looks go on, when what was made could not be kept at once. */
 const LAST_LOOKS_SECONDS = 600
@@ -16,13 +20,25 @@ const LAST_LOOKS_SECONDS = 600
 /** A last look first: what is done by now is delivered, however late the gateway comes to ask. */
 export async function giveUp(held: Held): Promise<void> {
   const { task } = held
-  if (task.sent_at === null) return fail(held, 'timeout', 'The order could not be sent before the deadline.')
-  if (task.operation === null) return fail(held, 'submit_outcome_unknown', NEVER_KNOWN)
+  if (task.sent_at === null) return fail(held, 'timeout', wasRefused(task) ? NOT_ACCEPTED : NOT_SENT)
+  if (task.operation === null) return giveUpDoubt(held)
+  if (isProceeding(task.operation)) return fail(held, 'submit_outcome_unknown', NEVER_KNOWN)
   if (task.made) return copy(held, task.made) // a last attempt: when it fails, the task does
   const vendor = isWorthALook(task, held.clock.now()) ? vendorOf(held) : undefined
   const seen = vendor && (await look(held, vendor))
   if (seen && 'progress' in seen && isEnd(seen.progress)) return heard(held, seen.progress)
   await fail(held, 'timeout', NOT_DONE, nextLateLook(task, held.clock.now()))
+}
+
+/** Certainly: an order whose outcome is not known keeps its `sent_at`. */
+const wasRefused = ({ tried, failures }: Task): boolean => tried.length > 0 || failures > 0
+
+/** A last look-up: what is found is followed once more, and then ends as any other task that was not done in time. */
+async function giveUpDoubt(held: Held): Promise<void> {
+  const vendor = vendorOf(held)
+  const found = vendor && (await lookUp(held, vendor, await callOf(held)))
+  if (typeof found === 'object') return keepOperation(held, found)
+  await fail(held, 'submit_outcome_unknown', NEVER_KNOWN)
 }
 
 /** What is done and cannot be kept, time and again, is not waited for without end. */
@@ -60,6 +76,8 @@ const detailOf = (end: End): string =>
     ? `The upstream finished, and made ${end.outputs.length} file(s).`
     : reasonFrom(`${end.fail_code}: ${end.fail_reason}`)
 
+const NOT_SENT = 'The order could not be sent before the deadline.'
+const NOT_ACCEPTED = 'No upstream accepted the order before the deadline.'
 const NEVER_KNOWN =
-  'The order was sent, and whether the upstream took it could not be learnt before the deadline; it may charge for it.'
+  'The order was sent, and whether the upstream accepted it could not be learned before the deadline: it may have been charged.'
 const NOT_DONE = 'It was not done by its deadline. The upstream may still finish, and charge for it.'

@@ -29,6 +29,8 @@ export type ProviderSettings = {
   outputs?: 'copy' | 'passthrough' | undefined
   private_addresses?: boolean | undefined
   base_url?: string | undefined
+  /** How long the first byte of its answer is waited for. */
+  first_byte_seconds?: number | undefined
 }
 
 /** Whether the media of a request can be had and read. */

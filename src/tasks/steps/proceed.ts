@@ -7,14 +7,11 @@ import { canonicalJson } from '../canonical-json.ts'
 import type { TaskVendor } from '../order-kinds.ts'
 import { reasonFrom, verdictOf } from './fail-code.ts'
 import { asGatewayError, fail, type Held, vendorOf, within, write } from './held.ts'
+import { leaseOfOrder, mayRepeat, orderSeconds } from './order.ts'
 import { keepOperation } from './send.ts'
 
 /** While every answer is a refusal for the time being: 2 + 4 + 8 + 16 + 32 + 60 + 60 seconds. */
 const TRIES = 8
-
-/** The question before it may have used the step's time up: an order gets as much again, and so does its lease. */
-const CALL_MILLISECONDS = 60_000
-const LEASE_MILLISECONDS = 90_000
 
 /** Stands in the place of the operation while the next order is sent: until then its outcome is in doubt. */
 type Proceeding = { $proceeding: Json }
@@ -31,10 +28,9 @@ export async function proceed(held: Held, vendor: TaskVendor): Promise<void> {
   const { task, store } = held
   const from = task.operation
   held.at('proceed: before the mark')
-  const due_ms = held.clock.now() + LEASE_MILLISECONDS
+  const due_ms = leaseOfOrder(held)
   if (!(await store.tasks.save(task, { operation: { $proceeding: from }, keep_lease: true, due_ms }))) return
   held.at('proceed: after the mark')
-  held.extend(CALL_MILLISECONDS)
   await sendNext(held, vendor, from)
 }
 
@@ -42,7 +38,8 @@ export async function proceed(held: Held, vendor: TaskVendor): Promise<void> {
 export async function proceedInDoubt(held: Held): Promise<void> {
   const vendor = vendorOf(held)
   if (!vendor) return later(held, {})
-  if (vendor.resubmit === 'unsafe') return fail(held, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
+  if (!mayRepeat(held, vendor)) return fail(held, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
+  if (!(await held.store.tasks.save(held.task, { keep_lease: true, due_ms: leaseOfOrder(held) }))) return
   held.at('doubt: before the order')
   await sendNext(held, vendor, operationOf(held.task))
 }
@@ -50,6 +47,7 @@ export async function proceedInDoubt(held: Held): Promise<void> {
 async function sendNext(held: Held, vendor: TaskVendor, from: Json): Promise<void> {
   const { task, signal } = held
   let operation: Json
+  held.extend(orderSeconds(held) * 1000)
   try {
     if (!vendor.proceed) throw new TypeError('A vendor that says PROCEED cannot.')
     ;({ operation } = await within(signal, vendor.proceed(from, keyOf(task, from), signal)))
@@ -80,7 +78,7 @@ async function refused(held: Held, { vendor, from, error }: Refused): Promise<vo
   }
   if (held.stopping()) throw error // the row says all: it was sent, and no answer is known
   log.error('order in doubt', { task_id: task.task_id, provider: task.provider, resubmit: vendor.resubmit }, error)
-  if (vendor.resubmit === 'unsafe') return fail(held, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
+  if (!mayRepeat(held, vendor)) return fail(held, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
   await later(held, { retry_after })
 }
 
@@ -91,4 +89,4 @@ async function later(held: Held, { operation, retry_after }: { operation?: Json;
 }
 
 const UNKNOWN_OUTCOME =
-  'The upstream made the first part. The order for the second was sent, and the connection broke before the upstream answered: it may have taken it, and charge for it. It was not sent again.'
+  'The upstream made the first part. The order for the second was sent, and the upstream did not say whether it accepted it: it may have been charged. It is not sent again.'

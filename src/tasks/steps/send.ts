@@ -1,14 +1,14 @@
 /** The step that may cost money: the order is sent, at most once to anybody who may have taken it. */
 import { pause, unixSeconds } from '../../kit/clock.ts'
-import { sha256 } from '../../kit/secret.ts'
-import type { OrderCall } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import type { TaskChange } from '../../store/store.ts'
 import { nextAttempt, nextPoll } from '../cadence.ts'
 import { advance } from '../lifecycle.ts'
-import { kindOf, type TaskVendor } from '../order-kinds.ts'
+import type { TaskVendor } from '../order-kinds.ts'
 import { reasonFrom, verdictOf } from './fail-code.ts'
-import { asGatewayError, fail, type Held, vendorOf, within, write } from './held.ts'
+import { fail, type Held, vendorOf, write } from './held.ts'
+import { lookUp } from './look-up.ts'
+import { callOf, leaseOfOrder, mayRepeat, order } from './order.ts'
 import { keepAll, planOf, type Taken } from './taken.ts'
 import { nextTarget, targetName, targetsOf } from './targets.ts'
 
@@ -17,8 +17,6 @@ const ROUNDS = 8
 /** The vendor has the order by now: what it answered is written down however long the store takes (in the lease). */
 const OPERATION_TRIES = 7
 const OPERATION_PAUSE_MILLISECONDS = 100
-/** What a lease has beyond the time of an order that takes long: for the writes after it. */
-const LEASE_LEFT_SECONDS = 30
 
 /** Marks that the order is about to be sent, and sends it. */
 export async function send(held: Held): Promise<void> {
@@ -28,26 +26,33 @@ export async function send(held: Held): Promise<void> {
   const call = await callOf(held)
   at('send: before sent_at')
   const sent_at = Math.max(unixSeconds(clock), task.submit_time)
-  if (!(await store.tasks.save(task, { sent_at, keep_lease: true, ...longerLease(held) }))) return
+  if (!(await store.tasks.save(task, { sent_at, keep_lease: true, due_ms: leaseOfOrder(held) }))) return
   held.written.is_sent = true
   at('send: after sent_at')
-  const answer = await order(held, vendor, call)
-  if ('operation' in answer) return keepOperation({ ...held, task: { ...task, sent_at } }, answer)
-  if (answer.error.detail.taken === 'no') return notTaken(held, answer.error)
-  await inDoubt(held, vendor, answer.error)
+  const sent: Held = { ...held, task: { ...task, sent_at } }
+  const answer = await order(sent, vendor, call)
+  if ('operation' in answer) return keepOperation(sent, answer)
+  if (answer.error.detail.taken === 'no') return notTaken(sent, answer.error)
+  await inDoubt(sent, vendor, answer.error)
 }
 
 /**
- * Sent, and no answer is known: by a crash, or because the connection broke. Where the same order twice is certainly
- * one order it is repeated, with the same key, at the same target; otherwise nobody may send it again.
+ * Sent, and whether it was accepted is not known: by a crash, or because the provider did not say. It is looked up where
+ * that is possible. Where the same order twice is certainly one order it is repeated, with the same key, at the same
+ * target; otherwise nobody may send it again.
  */
 export async function doubt(held: Held): Promise<void> {
+  const { task, store } = held
   const vendor = vendorOf(held)
   if (!vendor) return retryDoubt(held)
-  if (vendor.resubmit === 'unsafe') return fail(held, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
   const call = await callOf(held)
-  const lease = longerLease(held)
-  if (lease && !(await held.store.tasks.save(held.task, { keep_lease: true, ...lease }))) return
+  // Where files are missing the order is known to be accepted: it is asked for what it has made.
+  const found = task.operation === null ? await lookUp(held, vendor, call) : 'gone'
+  if (typeof found === 'object') return keepOperation(held, found)
+  if (!mayRepeat(held, vendor)) {
+    return found === 'open' ? retryDoubt(held) : fail(held, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
+  }
+  if (!(await store.tasks.save(task, { keep_lease: true, due_ms: leaseOfOrder(held) }))) return
   held.at('doubt: before the order')
   const answer = await order(held, vendor, call)
   if ('operation' in answer) return keepOperation(held, answer)
@@ -55,24 +60,6 @@ export async function doubt(held: Held): Promise<void> {
   const { detail, message } = answer.error
   if (detail.taken === 'no' && refusal === 'every') return fail(held, fail_code, reasonFrom(message))
   await inDoubt(held, vendor, answer.error)
-}
-
-/** Of an order that may take longer than the lease of other steps: until when nobody else takes the task. */
-function longerLease({ task, clock }: Held): { due_ms: number } | undefined {
-  const { order_seconds } = kindOf(task.family)
-  return order_seconds === undefined ? undefined : { due_ms: clock.now() + (order_seconds + LEASE_LEFT_SECONDS) * 1000 }
-}
-
-type Answer = Taken | { error: GatewayError }
-
-async function order(held: Held, vendor: TaskVendor, call: OrderCall<object>): Promise<Answer> {
-  const { order_seconds } = kindOf(held.task.family)
-  if (order_seconds !== undefined) held.extend(order_seconds * 1000)
-  try {
-    return await within(held.signal, vendor.start(call, held.signal))
-  } catch (error) {
-    return { error: asGatewayError(error) }
-  }
 }
 
 /** Paid for: a store that is away for some seconds must not lose it. */
@@ -101,17 +88,6 @@ export async function keepOperation(held: Held, { operation, made }: Taken): Pro
     }
   }
   if (change.keep_lease && made) await keepAll(held, made)
-}
-
-async function callOf({ task, store }: Held): Promise<OrderCall<object>> {
-  const inputs = await store.tasks.inputs(task.task_id)
-  const target = targetName(task.provider, task.upstream_model)
-  return {
-    model: task.upstream_model,
-    request: { ...task.request, ...inputs },
-    task_id: task.task_id,
-    idempotency_key: `${task.task_id}-${sha256(target).slice(0, 16)}`,
-  }
 }
 
 type Refusal = ReturnType<typeof verdictOf> & { reason: string; retry_after?: number | undefined }
@@ -162,13 +138,13 @@ async function pass(held: Held, { target, ...rest }: Passed): Promise<void> {
   })
 }
 
-/** Nobody knows whether it was taken. */
+/** Nobody knows whether it was accepted. */
 async function inDoubt(held: Held, vendor: TaskVendor, error: GatewayError): Promise<void> {
   const { task, log } = held
   if (held.stopping()) throw error // the row says all: it was sent, and no answer is known
   log.error('order in doubt', { task_id: task.task_id, provider: task.provider, resubmit: vendor.resubmit }, error)
-  if (vendor.resubmit === 'unsafe') return fail(held, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
-  await retryDoubt(held, error.detail.retry_after)
+  if (vendor.findOrder || mayRepeat(held, vendor)) return retryDoubt(held, error.detail.retry_after)
+  await fail(held, 'submit_outcome_unknown', reasonFrom(`${UNKNOWN_OUTCOME} Its answer: ${error.message}`))
 }
 
 async function retryDoubt(held: Held, retry_after?: number): Promise<void> {
@@ -179,4 +155,4 @@ async function retryDoubt(held: Held, retry_after?: number): Promise<void> {
 
 const GONE = 'The provider that was to make it is no longer configured.'
 const UNKNOWN_OUTCOME =
-  'The order was sent, and the connection broke before the upstream answered: it may have taken it, and charge for it. It was not sent again.'
+  'The order was sent, and the upstream did not say whether it accepted it: it may have been charged. It is not sent again.'

@@ -29,7 +29,7 @@ export function createChatFaults({ provider, vendor, clock }: FaultParts): ChatF
     const meaning = vendor.judge?.(payload, status)
     if (status >= 300 || meaning !== undefined) {
       // Chat costs nothing when it is refused: what is said of orders does not count here.
-      const error = refused({ provider, model, status, headers, payload, meaning, mayBeTaken: true, clock })
+      const error = refused({ provider, model, status, headers, payload, meaning, clock })
       return error.code === 'insufficient_quota' || error.code === 'model_not_found'
         ? refusalToError({ provider, model, status: meaning === 402 ? 402 : status, headers, payload, clock })
         : error

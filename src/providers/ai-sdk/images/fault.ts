@@ -2,7 +2,7 @@
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { refused, takenAs } from '../../order-refusal.ts'
+import { refused } from '../../order-refusal.ts'
 import { errorInAnswer, holdsError, scrub } from '../../refusal.ts'
 import { AGAINST_POLICY } from '../words.ts'
 import type { ImageVendor, SaidOfImages } from './vendor.ts'
@@ -45,13 +45,13 @@ export function createImageFaults({ provider, vendor, clock }: FaultParts): Imag
       const meaning = vendor.judge?.(payload, status)
       if (status >= 300 || meaning !== undefined) {
         const said = { provider, model, status, headers, payload, meaning, clock }
-        return refused({ ...said, mayBeTaken: isTaken, isAnsweredAtOnce: true })
+        return refused({ ...said, order_kind: isTaken ? undefined : vendor.kind, isAnsweredAtOnce: true })
       }
       const { images, failure } = vendor.read?.(payload, status) ?? {}
       if (failure) return failed(failure)
       if (images === undefined && isRecord(payload) && holdsError(payload)) {
-        const error = errorInAnswer({ provider, model, payload, clock })
-        return isTaken ? error : takenAs(error)
+        // Of status 2xx: that nothing was accepted is not documented of any of them.
+        return errorInAnswer({ provider, model, payload, clock })
       }
       return images?.length === 0
         ? new GatewayError('bad_upstream_response', `${upstream} answered with no image.`, { fail_code: 'no_output' })

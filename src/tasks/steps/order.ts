@@ -1,0 +1,52 @@
+/** One call that may cost money: how long it may take, and what the provider answers to it. */
+import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
+import { sha256 } from '../../kit/secret.ts'
+import type { OrderCall } from '../../providers/provider.ts'
+import type { GatewayError } from '../../spec/error.ts'
+import { kindOf, type TaskVendor } from '../order-kinds.ts'
+import { asGatewayError, type Held, within } from './held.ts'
+import type { Taken } from './taken.ts'
+import { targetName } from './targets.ts'
+
+/** Beyond the wait for the first byte: for connecting, and for reading what follows it. */
+const REST_SECONDS = 30
+/** What a lease has beyond the call: for the writes after it. */
+const LEASE_LEFT_SECONDS = 30
+
+/** The provider is waited for as long as its configuration says: an answer that is given up is an order in doubt. */
+export function orderSeconds({ task, providerSettings }: Held): number {
+  const { first_byte_seconds = DEFAULT_TIMEOUTS.first_byte_seconds } = providerSettings(task.provider) ?? {}
+  return Math.max(first_byte_seconds, kindOf(task.family).order_seconds ?? 0) + REST_SECONDS
+}
+
+/** Until when nobody else takes the task, since its order is being sent. Unix milliseconds. */
+export const leaseOfOrder = (held: Held): number => held.clock.now() + (orderSeconds(held) + LEASE_LEFT_SECONDS) * 1000
+
+/** What is in doubt may be sent again: the provider knows it by its key, and still will when it arrives. */
+export function mayRepeat(held: Held, { resubmit, key_seconds = Number.POSITIVE_INFINITY }: TaskVendor): boolean {
+  if (resubmit === 'unsafe') return false
+  const sent_ms = (held.task.sent_at ?? 0) * 1000
+  return held.clock.now() + orderSeconds(held) * 1000 < sent_ms + key_seconds * 1000
+}
+
+export type Answer = Taken | { error: GatewayError }
+
+export async function order(held: Held, vendor: TaskVendor, call: OrderCall<object>): Promise<Answer> {
+  held.extend(orderSeconds(held) * 1000)
+  try {
+    return await within(held.signal, vendor.start(call, held.signal))
+  } catch (error) {
+    return { error: asGatewayError(error) }
+  }
+}
+
+export async function callOf({ task, store }: Held): Promise<OrderCall<object>> {
+  const inputs = await store.tasks.inputs(task.task_id)
+  const target = targetName(task.provider, task.upstream_model)
+  return {
+    model: task.upstream_model,
+    request: { ...task.request, ...inputs },
+    task_id: task.task_id,
+    idempotency_key: `${task.task_id}-${sha256(target).slice(0, 16)}`,
+  }
+}

@@ -1,0 +1,226 @@
+/** An order in doubt: how long its answer is waited for, when it is looked up, and until when it is sent again. */
+import { describe, expect, test } from 'bun:test'
+import type { VideoProvider } from '../src/providers/provider.ts'
+import { GatewayError } from '../src/spec/error.ts'
+import type { Store } from '../src/store/store.ts'
+import { CALLER, type ScriptedVendor, saying, scriptedVendor, type TaskHouse, taskHouse } from './kit/task-house.ts'
+
+const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
+const refusal = () => new GatewayError('rate_limit_exceeded', 'Later.', { taken: 'no' })
+const hang = () => new Promise<never>(() => {})
+const FIRST_BYTE = { acme: { first_byte_seconds: 300 } }
+
+/** What a process that has died still wants of the store. */
+const unless = <T extends object>(isDead: () => boolean, parts: T): T =>
+  new Proxy(parts, {
+    get(target, name) {
+      const value = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...given: unknown[]) =>
+        isDead() ? Promise.reject(new Error('It has died.')) : Reflect.apply(value, target, given)
+    },
+  })
+
+const endOf = async (house: TaskHouse, id: string) => {
+  const { status, fail_code, fail_reason } = await house.read(id)
+  return { status, fail_code, fail_reason }
+}
+
+describe('the answer to an order', () => {
+  /** 30 s beyond the wait for the first byte are for connecting and for reading the rest. */
+  test.each([
+    [60, 89, 'QUEUED'],
+    [60, 91, 'FAILURE'],
+    [300, 329, 'QUEUED'],
+    [300, 331, 'FAILURE'],
+    [900, 929, 'QUEUED'],
+    [900, 931, 'FAILURE'],
+  ])(
+    'is waited for as long as first_byte_seconds %d says: after %d s it is %s',
+    async (first_byte_seconds, after, status) => {
+      const acme = scriptedVendor({
+        start: async () => {
+          await new Promise<void>((resolve) => void house.clock.after(after * 1000, resolve))
+          return { operation: 'op' }
+        },
+        status: async () => ({ status: 'QUEUED' }),
+      })
+      await using house = await taskHouse({ vendors: { acme }, providers: { acme: { first_byte_seconds } } })
+      const id = await house.submit()
+      await house.drift(after + 5)
+      expect((await house.read(id)).status).toBe(status as 'QUEUED')
+      expect(acme.calls).toHaveLength(1)
+    },
+  )
+
+  test.each([
+    [358, 0],
+    [362, 1],
+  ])('is waited for by nobody else: %d s after a process died, its order was taken over %d times', async (...row) => {
+    const [after, times] = row
+    let is_dead = false
+    const around = (store: Store): Store => ({ ...store, tasks: unless(() => is_dead, store.tasks) })
+    const dead = scriptedVendor({ resubmit: 'safe', start: hang })
+    await using house = await taskHouse({ vendors: { acme: dead }, providers: FIRST_BYTE, around })
+    await house.submit()
+    await house.drift(1)
+    expect(dead.calls).toHaveLength(1)
+    is_dead = true
+    const alive = scriptedVendor({ resubmit: 'safe' })
+    const { store, clock } = house
+    await using other = await taskHouse({ store, clock, vendors: { acme: alive }, providers: FIRST_BYTE })
+    await other.drift(after)
+    expect(alive.calls).toHaveLength(times)
+  })
+
+  test('to a repetition, and to an order that follows on another, is waited for as long', async () => {
+    const calls: (() => Promise<{ operation: string }>)[] = [async () => Promise.reject(broken())]
+    const slow = async () => {
+      await new Promise<void>((resolve) => void house.clock.after(320_000, resolve))
+      return { operation: 'op' }
+    }
+    const progress = saying<{ status: 'PROCEED' } | { status: 'SUCCESS'; outputs: { url: string }[] }>(
+      { status: 'PROCEED' },
+      { status: 'SUCCESS', outputs: [{ url: 'https://files.acme.test/a.mp4' }] },
+    )
+    const acme = scriptedVendor({
+      resubmit: 'safe',
+      start: () => (calls.shift() ?? slow)(),
+      status: progress,
+      proceed: slow,
+    })
+    await using house = await taskHouse({ vendors: { acme }, providers: FIRST_BYTE })
+    const id = await house.submit()
+    await house.drift(700)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'op' })
+    expect([acme.calls.length, acme.next.length]).toEqual([2, 1])
+  })
+})
+
+describe('an order in doubt that can be looked up', () => {
+  type Found = { operation: string } | undefined
+  function vendorWith(
+    findOrder: NonNullable<VideoProvider['findOrder']>,
+    more: Partial<VideoProvider> = {},
+  ): ScriptedVendor {
+    const vendor = scriptedVendor({ start: saying<never>(broken()), ...more })
+    return Object.assign(vendor, { findOrder })
+  }
+
+  test('is found, and followed like any other', async () => {
+    const keys: string[] = []
+    const find = saying<Found>(broken(), undefined, { operation: 'found' })
+    const acme = vendorWith(async (call) => {
+      keys.push(call.idempotency_key)
+      return find()
+    })
+    const zenith = scriptedVendor()
+    await using house = await taskHouse({ vendors: { acme, zenith } })
+    const id = await house.submit()
+    await house.run(60)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'found', provider: 'acme' })
+    expect([acme.calls.length, zenith.calls.length]).toEqual([1, 0])
+    expect([...new Set(keys)]).toEqual(acme.calls.map(({ idempotency_key }) => idempotency_key))
+  })
+
+  test('is found before it is sent again, where it could be', async () => {
+    const acme = vendorWith(saying<Found>({ operation: 'found' }), { resubmit: 'safe' })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(30)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'found' })
+    expect(acme.calls).toHaveLength(1)
+  })
+
+  test('is sent again with its key where it is not found, if the provider honours keys', async () => {
+    const acme = vendorWith(saying<Found>(undefined), {
+      resubmit: 'safe',
+      start: saying<{ operation: string }>(broken(), { operation: 'op' }),
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(30)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'op' })
+    expect(acme.calls).toHaveLength(2)
+  })
+
+  test('is looked up for five minutes after its answer can have come last, and then given up', async () => {
+    let questions = 0
+    const acme = vendorWith(async () => void questions++ as undefined)
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(380)
+    expect((await house.read(id)).status).toBe('SUBMITTED')
+    await house.run(75)
+    const end = await endOf(house, id)
+    expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'submit_outcome_unknown' })
+    expect(end.fail_reason).toContain('may have been charged')
+    expect(questions).toBeGreaterThan(5)
+    expect(acme.calls).toHaveLength(1)
+  })
+
+  test('is looked up until the deadline where nothing is learned, and once more then', async () => {
+    let is_back = false
+    const acme = vendorWith(async () => (is_back ? { operation: 'found' } : Promise.reject(broken())))
+    await using house = await taskHouse({ vendors: { acme }, settings: { deadline_minutes: 20 } })
+    const [id, second] = [await house.submit(), await house.submit()]
+    await house.run(1_195)
+    expect((await house.read(id)).status).toBe('SUBMITTED')
+    await house.tasks.cancel(second, CALLER)
+    is_back = true
+    await house.run(30)
+    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'found' })
+    expect(acme.calls).toHaveLength(2)
+  })
+})
+
+describe('the key of an order', () => {
+  /** An order may be under way for 90 s: it must arrive while the key is remembered. */
+  test.each([
+    [200, 2],
+    [95, 1],
+  ])('that is remembered for %d s lets it be sent %d times', async (key_seconds, times) => {
+    const acme = scriptedVendor({
+      resubmit: 'safe',
+      key_seconds,
+      start: saying<{ operation: string }>(new GatewayError('upstream_cut', 'Broken.', { retry_after: 10 }), {
+        operation: 'op',
+      }),
+    })
+    await using house = await taskHouse({ vendors: { acme } })
+    const id = await house.submit()
+    await house.run(120)
+    expect(acme.calls).toHaveLength(times)
+    expect((await endOf(house, id)).fail_code).toBe(times === 2 ? '' : 'submit_outcome_unknown')
+  })
+})
+
+describe('at the deadline', () => {
+  const atDeadline = async (vendor: Partial<VideoProvider>, run = 130) => {
+    await using house = await taskHouse({
+      vendors: { acme: scriptedVendor(vendor) },
+      settings: { deadline_minutes: 2 },
+    })
+    const id = await house.submit()
+    await house.run(run)
+    return endOf(house, id)
+  }
+
+  test('an order in doubt says that it may have been charged', async () => {
+    const end = await atDeadline({ resubmit: 'safe', start: saying<never>(broken()) })
+    expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'submit_outcome_unknown' })
+    expect(end.fail_reason).toContain('may have been charged')
+  })
+
+  test('an order that was certainly refused says that nobody accepted it', async () => {
+    const end = await atDeadline({ start: saying<never>(refusal()) })
+    expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'timeout' })
+    expect(end.fail_reason).toBe('No upstream accepted the order before the deadline.')
+  })
+
+  test('one that was refused at first and then left in doubt is not said to be unsent', async () => {
+    const end = await atDeadline({ resubmit: 'safe', start: saying<never>(refusal(), refusal(), broken()) })
+    expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'submit_outcome_unknown' })
+    expect(end.fail_reason).toContain('may have been charged')
+  })
+})
