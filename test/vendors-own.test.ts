@@ -926,6 +926,40 @@ describe('kling is spoken to with a token made of the key pair', () => {
     expect(vendor.requests[0]?.path).toBe('/v1/videos/image2video/83')
   })
 
+  test.each([
+    ['one that it has', whole(fixture('kling', 'running')), '831234567890123456'],
+    [
+      'one of another name',
+      whole({ code: 0, data: { task_id: '9', task_info: { external_task_id: 'x' } } }),
+      undefined,
+    ],
+    [
+      'one that it does not know, by its code',
+      whole({ code: 1203, message: 'no such task' }, { status: 404 }),
+      undefined,
+    ],
+    ['one that it does not know, with status 200', whole({ code: 1203, message: 'no such task' }), undefined],
+  ])('an order in doubt is looked up by external_task_id: %s', async (_, answer, found) => {
+    const { vendor, video } = open(KLING, answer)
+    const order = await video.findOrder?.(callOf(KLING), SIGNAL)
+    expect(order).toEqual(found === undefined ? undefined : { operation: { id: found, way: 'text2video' } })
+    expect(vendor.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      `GET /v1/videos/text2video/${TASK_ID}`,
+    ])
+  })
+
+  test.each([
+    ['a failure', whole({ code: 5000, message: 'oops' }, { status: 500 })],
+    ['too many questions', whole({ code: 1302, message: 'slow down' }, { status: 429 })],
+    ['a page', whole('<html>')],
+    ['no task', whole({ code: 0, data: {} })],
+  ])('a look-up that is answered with %s says nothing of the order', async (_, answer) => {
+    const { video } = open(KLING, answer)
+    expect((await errorOf(video.findOrder?.(callOf(KLING), SIGNAL) ?? Promise.resolve())).code).toBe(
+      'bad_upstream_response',
+    )
+  })
+
   test('an extra cannot switch on what the fields have not', async () => {
     const { vendor, video } = open(KLING, whole(fixture('kling', 'accepted')))
     await video.start(
@@ -961,6 +995,19 @@ describe('an upstream in the chat-compatible style', () => {
     const progress = await open(VIDEOS, answer).video.status({ id: 'video_1' }, SIGNAL)
     const { outputs: _, status, ...rest } = progress as Extract<typeof progress, { status: 'SUCCESS' }>
     expect([status, rest]).toEqual(['SUCCESS', told])
+  })
+
+  test.each([
+    [undefined, 86_400],
+    [0.5, 1_800],
+    [48, 172_800],
+  ])('with key_hours %p its keys are relied on for %d s', (key_hours, seconds) => {
+    const options = { idempotent: true, ...(key_hours !== undefined && { key_hours }) }
+    expect(open(withOptions(options)).video.key_seconds).toBe(seconds)
+  })
+
+  test.each([0, -1, '24', null])('key_hours %p is refused, by its name', (key_hours) => {
+    expect(() => open(withOptions({ key_hours }))).toThrow('options.key_hours must be a number of hours above 0')
   })
 
   test('a second order of the same video is the same bytes under the same key', async () => {

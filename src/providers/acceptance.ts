@@ -72,7 +72,7 @@ export const ORDER_KINDS = {
       },
     ],
   },
-  fal: { source: 'https://docs.fal.ai/model-apis/errors' },
+  fal: { source: 'https://fal.ai/docs/errors' },
   fireworks: { source: 'https://docs.fireworks.ai/guides/inference-error-codes' },
   google: { source: 'https://ai.google.dev/gemini-api/docs/troubleshooting' },
   'google-vertex': {
@@ -99,7 +99,7 @@ export const ORDER_KINDS = {
     ],
   },
   luma: { source: 'https://docs.lumalabs.ai/docs/api' },
-  meshy: { source: 'https://docs.meshy.ai/en/api/errors' },
+  meshy: { source: 'https://docs.meshy.ai/api-errors' },
   minimax: {
     source: MINIMAX_DOCS,
     exceptions: [

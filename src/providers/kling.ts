@@ -51,7 +51,10 @@ export function createKling(parts: VendorParts): Provider {
         const answer = isRecord(payload) ? payload : {}
         if (status === 404 || Number(answer.code) === UNKNOWN_TASK) return undefined
         if (status !== 200 || Number(answer.code ?? 0) !== 0) throw vendor.unreadable(status)
-        return { operation: { id: vendor.idIn(dataOf(answer).task_id), way } }
+        const { task_id, task_info } = dataOf(answer)
+        const name = isRecord(task_info) ? task_info.external_task_id : undefined
+        if (typeof name === 'string' && name !== call.task_id) return undefined
+        return { operation: { id: vendor.idIn(task_id), way } }
       },
       async status(operation, signal) {
         const path = withId(`/videos/${wayOf(operation)}`, operationId(operation))
