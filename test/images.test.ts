@@ -331,7 +331,11 @@ describe('several targets', () => {
       },
     })
     const response = await house.call('/v1/images/generations', { json: { model: 'house/image', prompt: 'A kite' } })
-    await response.text()
+    const text = await response.text()
+    // Official clients send a request again by themselves, unless they are told not to.
+    const isOpen = response.status !== 200
+    expect(response.headers.get('x-should-retry')).toBe(isOpen ? 'false' : null)
+    expect(text.includes('may have been charged')).toBe(isOpen)
     await house[Symbol.asyncDispose]()
     await Promise.all([one.stop(), two.stop()])
     return [response.status, one.requests.length, two.requests.length]
@@ -340,6 +344,19 @@ describe('several targets', () => {
   test('the next one is asked where the first has certainly not taken the request', async () => {
     expect(await asked(failure(404))).toEqual([200, 1, 1])
     expect(await asked(failure(429))).toEqual([200, 1, 1])
+  })
+
+  test('a refusal of all of them may be repeated', async () => {
+    const vendor = startVendor(failure(429))
+    const house = await startGateway({
+      providers: { v: { base_url: vendor.url } },
+      models: { 'v/image': { families: ['image-generation'] } },
+    })
+    const response = await house.call('/v1/images/generations', { json: { model: 'v/image', prompt: 'A kite' } })
+    expect([response.status, response.headers.get('x-should-retry')]).toEqual([429, null])
+    expect(await response.text()).not.toContain('charged')
+    await house[Symbol.asyncDispose]()
+    await vendor.stop()
   })
 
   test('and not where it may have, and be paid: nobody pays twice for one request', async () => {

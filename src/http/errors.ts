@@ -12,8 +12,7 @@ export function asGatewayError(thrown: unknown, { log, request_id }: { log: Log;
 /** The answer to an error; `write` shapes the body for families that have a form of their own. */
 export function errorResponse(error: GatewayError, write: (error: GatewayError) => unknown = errorBody): Response {
   const headers: Record<string, string> = {}
-  const { retry_after, allow, bytes } = error.detail
-  const retry = shouldRetry(error.code)
+  const { retry_after, allow, bytes, retry = shouldRetry(error.code) } = error.detail
   if (retry_after !== undefined) headers['retry-after'] = String(Math.max(0, Math.ceil(retry_after)))
   if (retry !== undefined) headers['x-should-retry'] = String(retry)
   if (error.status === 401) headers['www-authenticate'] = 'Bearer'

@@ -121,11 +121,13 @@ export function createImages({ catalogue, fetchImage, record }: ImagesParts): Im
       const { signal } = context
       try {
         const { target, answer } = await firstToMake(asked.model.targets, signal, (one) =>
-          imagesOf(one).make(callOf(one, asked, context), signal),
+          imagesOf(one)
+            .make(callOf(one, asked, context), signal)
+            .catch(mayBePaid),
         )
         context.note.target = nameOf(target)
         count(answer.usage, false)
-        return await finished(answer, target, signal)
+        return await finished(answer, target, signal).catch(mayBePaid)
       } catch (thrown) {
         count(undefined, !signal.aborted)
         throw thrown
@@ -141,7 +143,7 @@ export function createImages({ catalogue, fetchImage, record }: ImagesParts): Im
           const call = callOf(one, asked, context)
           return peek(
             news(provider.stream?.(call, partial_images, signal) ?? whole(provider, call, signal), one, signal),
-          )
+          ).catch(mayBePaid)
         })
         context.note.target = nameOf(target)
         return counted(answer, count)
@@ -151,6 +153,15 @@ export function createImages({ catalogue, fetchImage, record }: ImagesParts): Im
       }
     },
   }
+}
+
+/** Official clients repeat a request by themselves after a 429 or 5xx; after these the vendor may charge for both. */
+function mayBePaid(thrown: unknown): never {
+  if (!(thrown instanceof GatewayError) || (thrown.status < 500 && thrown.status !== 429)) throw thrown
+  const { code, message, detail } = thrown
+  // Certainly not accepted, or the vendor has ended its work without an image.
+  if (detail.taken === 'no' || detail.fail_code !== undefined) throw thrown
+  throw new GatewayError(code, `${message} The request may have been charged.`, { ...detail, retry: false })
 }
 
 /** A vendor without partial images: its stream is its answer. */

@@ -180,6 +180,8 @@ export type ErrorDetail = {
    * by a definite answer; absent: nobody knows, and it must not be sent again.
    */
   taken?: 'no'
+  /** Whether a client should send the same request again, where the code alone does not say. */
+  retry?: boolean
   /** With which a task would have failed for the same reason, where the code alone does not say. */
   fail_code?: FailCode
   cause?: unknown
