@@ -1,5 +1,8 @@
 /** A request that costs money: what the transport puts on the wire, how often, and what it says when that failed. */
 import { afterEach, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
@@ -44,6 +47,35 @@ function socketServer(on: { open?: 'end' | 'reset'; bytes?: (text: string) => 'e
   })
   stops.push(() => server.stop(true))
   return { url: `http://127.0.0.1:${server.port}/v1`, port: server.port, seen }
+}
+
+/** A vendor behind TLS whose connection turns to nonsense once it has read a request. */
+async function brokenTls() {
+  const read = (name: string) => readFileSync(new URL(`./fixtures/tls/files.example.com.${name}`, import.meta.url))
+  const bodies: string[] = []
+  let spoil = () => {}
+  const inner = createTlsServer({ cert: read('crt'), key: read('key') }, (socket) => {
+    socket.on('error', () => {})
+    socket.on('data', (bytes) => {
+      const [, body = ''] = bytes.toString().split('\r\n\r\n')
+      if (body === '') return
+      bodies.push(body)
+      spoil()
+    })
+  })
+  const proxy = createServer((client) => {
+    const server = connect((inner.address() as AddressInfo).port, '127.0.0.1')
+    client.on('error', () => {})
+    server.on('error', () => {})
+    client.pipe(server)
+    server.pipe(client)
+    spoil = () => void client.write('these bytes are no TLS record at all, and nobody can read them')
+  })
+  for (const server of [inner, proxy]) {
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+    stops.push(() => void server.close())
+  }
+  return { url: `https://127.0.0.1:${(proxy.address() as AddressInfo).port}/v1`, bodies }
 }
 
 type Parts = Parameters<typeof createTransport>[0]
@@ -232,7 +264,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
     )
   })
 
-  test('because the vendor does not speak TLS, or shows a certificate that nobody knows', async () => {
+  test('but not because TLS fails: the runtime says the same of a connection that stood', async () => {
     const plain = socketServer({ bytes: () => 'end' })
     const error = await refusal(sender()(`https://127.0.0.1:${plain.port}/v1`))
     // A server that hangs up within the handshake looks like one that hangs up on a request: left open.
@@ -243,9 +275,17 @@ describe('an order that cannot be sent was certainly not taken', () => {
       socket: { data: (socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n') },
     })
     stops.push(() => speaking.stop(true))
-    expect(await refusal(sender()(`https://127.0.0.1:${speaking.port}/v1`))).toMatchObject(
-      notTaken('upstream_unreachable'),
-    )
+    const other = await refusal(sender()(`https://127.0.0.1:${speaking.port}/v1`))
+    expect([other.code, other.detail.taken]).toEqual(['upstream_unreachable', undefined])
+  })
+
+  test('nor because TLS broke after the whole request was read', async () => {
+    const vendor = await brokenTls()
+    const untrusting: NonNullable<Parts['fetch']> = (url, init) =>
+      fetch(url, { ...init, tls: { rejectUnauthorized: false } } as RequestInit)
+    const error = await refusal(sender({ fetch: untrusting })(vendor.url))
+    expect(vendor.bodies).toEqual(['{"prompt":"a cat"}'])
+    expect(error.detail.taken).toBeUndefined()
   })
 
   const failingWith =
@@ -253,7 +293,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
     () =>
       Promise.reject(Object.assign(new Error('at https://vendor.example/?key=canary'), { code }))
 
-  test.each(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'CERT_HAS_EXPIRED', 'SELF_SIGNED_CERT_IN_CHAIN', 'EPROTO'])(
+  test.each(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'CERT_HAS_EXPIRED', 'SELF_SIGNED_CERT_IN_CHAIN'])(
     'because the request itself met %s',
     async (code) => {
       const send = sender({ dial: atOnce, fetch: failingWith(code) })
@@ -261,7 +301,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
     },
   )
 
-  test.each(['ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'EHOSTUNREACH', 'ECONNABORTED', 'anything'])(
+  test.each(['ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'EPROTO', 'EHOSTUNREACH', 'ECONNABORTED', 'anything'])(
     'but not because it met %s, which a connection that stands meets too',
     async (code) => {
       const error = await refusal(sender({ dial: atOnce, fetch: failingWith(code) })('https://vendor.example/v1'))

@@ -77,6 +77,9 @@ describe('the rule for the answers to orders', () => {
   test.each([
     ['ECONNREFUSED', 'not accepted'],
     ['ENOTFOUND', 'not accepted'],
+    ['CERT_HAS_EXPIRED', 'not accepted'],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'not accepted'],
+    ['EPROTO', 'in doubt'],
     ['ECONNRESET', 'in doubt'],
     ['ETIMEDOUT', 'in doubt'],
     ['EPIPE', 'in doubt'],

@@ -167,11 +167,11 @@ function codesIn(payload: unknown): string[] {
 }
 
 /**
- * Codes of a connection that failed before a byte of the request left: no name, no listener, no agreement on TLS. A
- * time-out or a lost route is not among them, since a connection that stands can end with it as well.
+ * Codes of a connection that failed before a byte of the request left: no name, no listener, a certificate that is not
+ * trusted. Time-outs, lost routes and TLS errors (EPROTO) are not among them: a connection that stands ends with them too.
  */
 const NOTHING_SENT =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_|EPROTO|ConnectionRefused|ERR_TLS|ERR_SSL|CERT|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|ERR_INVALID_URL)/
+  /^(ECONNREFUSED|ENOTFOUND|EAI_|ConnectionRefused|ERR_TLS_CERT|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_INVALID_URL)/
 
 /** By the code of the error with which the connection of an order ended. */
 export const acceptanceAfter = (code: string): Acceptance => (NOTHING_SENT.test(code) ? 'not accepted' : 'in doubt')
