@@ -22,7 +22,7 @@ const redirect = (status: number) => whole('', { status, headers: { location: '/
 const cut = (bytes: string) => raw(bytes, { close: true })
 const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n'
 
-type Fault = Answer | 'silence' | Answer[]
+type Fault = Answer | 'silence' | 'lateness' | Answer[]
 
 /** Orders that were accepted, and answers that do not say so. */
 const FAULTS: [string, Fault][] = [
@@ -63,6 +63,7 @@ async function worldOf(store: Store, mode: (typeof MODES)[number], fault: Fault 
   const transport = createTransport({ clock, log })
   const faultOf = (hold: Hold): OrderFault => {
     if (fault === 'silence') return { answers: [hold(hangUp())] }
+    if (fault === 'lateness') return { answers: [hold(whole({ id: 'video_0', status: 'queued' }))] }
     if ('refusal' in fault) return { answers: [fault.refusal], isAccepted: false }
     return { answers: Array.isArray(fault) ? fault : [fault] }
   }
@@ -108,6 +109,19 @@ async function endOf({ house, clock, vendors }: World, task_id: string): Promise
   throw new Error('The task does not end.')
 }
 
+/** Until its order has reached the vendor, which says nothing. */
+async function untilSilent({ house, clock, vendors }: World): Promise<void> {
+  let isSilent = false
+  const silence = vendors[0]?.silent().then(() => {
+    isSilent = true
+  })
+  while (!isSilent) {
+    await Promise.race([house.tasks.idle(), silence])
+    clock.advance(20)
+    await settled()
+  }
+}
+
 describe.each(ENGINES_ON_DISK.map((engine) => [engine.name, engine] as const))('on %s', (_, engine) => {
   let store: Store
   beforeAll(async () => {
@@ -132,6 +146,20 @@ describe.each(ENGINES_ON_DISK.map((engine) => [engine.name, engine] as const))('
         expect(first?.received).toHaveLength(1)
       }
     })
+  })
+
+  test.each([
+    [FIRST_BYTE_SECONDS - 1, 'SUCCESS', ''],
+    [FIRST_BYTE_SECONDS + 1, 'FAILURE', 'submit_outcome_unknown'],
+  ])('an answer that takes %d s to begin makes it %s', async (seconds, status, fail_code) => {
+    await using world = await worldOf(store, 'without keys', 'lateness')
+    const [vendor] = world.vendors
+    const id = await world.house.submit()
+    await untilSilent(world)
+    world.clock.advance(seconds * 1000)
+    vendor?.release()
+    expect(await endOf(world, id)).toMatchObject({ status, fail_code })
+    expect([vendor?.received.length, vendor?.accepted.length]).toEqual([1, 1])
   })
 
   test.each([
