@@ -1,6 +1,6 @@
 /** How many tokens a prompt has, before it is sent: asked of the vendor where one can be, else estimated. */
 import type { ServerSettings } from '../config/config.ts'
-import { readJson } from '../http/body.ts'
+import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Operation, Route } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
 import { createSample } from '../kit/sample.ts'
@@ -98,7 +98,7 @@ export function countTokensRoute(face: CountFace, { catalogue, tokenizer, settin
     operation: { ...face.operation, errors: [...MODEL_REQUEST_ERRORS, ...(face.operation.errors ?? [])] },
     ...(face.writeError ? { writeError: face.writeError } : {}),
     async handle(context) {
-      const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
+      const limits = bodyLimits(settings, clock, 'text')
       const { asked, sent } = await read(face, await readJson(context.request, limits), context)
       const { model, requested } = catalogue.require(asked.model, face.family, context.caller)
       context.note.model = model.id

@@ -1,6 +1,6 @@
 /** Chat over HTTP, whole and streamed, in any dialect (specification 2.2 to 2.4). */
 import type { ServerSettings } from '../config/config.ts'
-import { readJson } from '../http/body.ts'
+import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import { asGatewayError } from '../http/errors.ts'
 import { awaitStart, eventStream } from '../http/event-stream.ts'
@@ -130,7 +130,7 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     ...(dialect.writeError ? { writeError: dialect.writeError } : {}),
     ...(dialect.errorSchema ? { errorSchema: dialect.errorSchema } : {}),
     async handle(context) {
-      const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
+      const limits = bodyLimits(settings, clock, 'media')
       const body = await readJson(context.request, limits)
       const other = await dialect.instead?.(body, context)
       if (other) return other

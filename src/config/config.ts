@@ -11,6 +11,8 @@ export type ServerSettings = {
   /** Undefined: files are served by the same address as all else. */
   files_base_url: string | undefined
   max_body_bytes: number
+  /** Of requests that hold text alone: embeddings, rerank, token counts. `max_body_bytes` bounds these as well. */
+  max_text_body_bytes: number
   body_seconds: number
   keep_alive_seconds: number
   shutdown_seconds: number
@@ -51,6 +53,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   base_url: undefined,
   files_base_url: undefined,
   max_body_bytes: 32 * 1024 * 1024,
+  max_text_body_bytes: 8 * 1024 * 1024,
   body_seconds: 60,
   keep_alive_seconds: 15,
   shutdown_seconds: 25,

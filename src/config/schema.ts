@@ -22,6 +22,13 @@ export const ServerConfig = Type.Object(
     max_body_bytes: optional(
       Type.Integer({ minimum: 1024, maximum: 1_073_741_824, description: 'Bodies above it get 413. Default 32 MiB.' }),
     ),
+    max_text_body_bytes: optional(
+      Type.Integer({
+        minimum: 1024,
+        maximum: 1_073_741_824,
+        description: 'The same for embeddings, rerank and token counts, which hold no media. Default 8 MiB.',
+      }),
+    ),
     body_seconds: seconds('How long a request body may take to arrive. Default 60.'),
     keep_alive_seconds: seconds('Silence on a stream after which a keep-alive comment is sent. Default 15.', 300),
     shutdown_seconds: optional(

@@ -1,7 +1,7 @@
 /** Embeddings over HTTP in the contentgen shape: one content by `:embedContent`, several by `:batchEmbedContents`. */
 import Type from 'typebox'
 import type { ServerSettings } from '../config/config.ts'
-import { readJson } from '../http/body.ts'
+import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Operation, Route } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
@@ -60,7 +60,7 @@ export function contentgenEmbeddingRoutes({ embeddings, settings, clock }: Route
     const colon = target.lastIndexOf(':')
     const isBatch = target.slice(colon + 1) === 'batchEmbedContents'
     const model = target.slice(0, colon).replace(/^models\//, '')
-    const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
+    const limits = bodyLimits(settings, clock, 'text')
     const request = parseContents(await readJson(context.request, limits), { model, isBatch })
     const { embeddings: vectors, usage, ...chosen } = await asked(request, { context, isBatch })
     const values = vectors.map((vector) => ({ values: vector }))

@@ -1,6 +1,6 @@
 /** Embeddings over HTTP in the OpenAI shape. */
 import type { ServerSettings } from '../config/config.ts'
-import { readJson } from '../http/body.ts'
+import { bodyLimits, readJson } from '../http/body.ts'
 import type { Route } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
 import { base64OfFloats } from '../kit/float32.ts'
@@ -26,7 +26,7 @@ export function embeddingsRoute({ embeddings, settings, clock }: EmbeddingsRoute
       errors: EMBEDDING_ERRORS,
     },
     async handle(context) {
-      const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
+      const limits = bodyLimits(settings, clock, 'text')
       const request = parseEmbeddingRequest(await readJson(context.request, limits))
       const { embeddings: vectors, usage, ...chosen } = await embeddings.embed(request, context)
       const write = request.encoding_format === 'base64' ? base64OfFloats : (vector: number[]) => vector

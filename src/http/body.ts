@@ -1,15 +1,27 @@
 /** Reads a request's body: of the right type, within its size and its time, and well-formed. */
+import type { ServerSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
+import { excessOf, MAX_CONTAINERS, MAX_DEPTH, MAX_MEMBERS, MAX_NAMES, MAX_VALUES } from '../kit/json-bounds.ts'
 import { GatewayError } from '../spec/error.ts'
 import { findJsonFault } from './json-fault.ts'
 
 export type BodyLimits = { max_bytes: number; seconds: number; clock: Clock }
 
+/** What a family's bodies hold: text alone, or images and other media as well. */
+export type BodyContents = 'text' | 'media'
+
+/** The bounds of a request's body as the operator set them; read at each request, since a reload changes them. */
+export function bodyLimits(settings: ServerSettings, clock: Clock, contents: BodyContents): BodyLimits {
+  const { max_body_bytes, max_text_body_bytes, body_seconds } = settings
+  const max_bytes = contents === 'text' ? Math.min(max_text_body_bytes, max_body_bytes) : max_body_bytes
+  return { max_bytes, seconds: body_seconds, clock }
+}
+
 /** The parsed JSON body. Throws unsupported_media_type, request_too_large, request_timeout or invalid_json. */
 export async function readJson(request: Request, limits: BodyLimits): Promise<unknown> {
   const type = request.headers.get('content-type') ?? ''
   if (!isJson(type)) throw wrongType(type, 'application/json')
-  return parseJson(decode(await readBytes(request, limits)))
+  return parseJson(await readBytes(request, limits))
 }
 
 export const isJson = (type: string): boolean =>
@@ -75,17 +87,34 @@ function decode(bytes: Uint8Array): string {
 /** A longer text is not searched for its fault: no other request would move meanwhile. */
 const SEARCHED_CHARACTERS = 256 * 1024
 
-function parseJson(text: string): unknown {
-  let value: unknown
+/** Parses a body or a part of one, once it is known to be of bounded depth and of a bounded number of values. */
+function parseJson(bytes: Uint8Array): unknown {
+  assertBounded(bytes)
+  const text = decode(bytes)
   try {
-    value = JSON.parse(text)
+    return JSON.parse(text)
   } catch {
     throw new GatewayError('invalid_json', `The body is not valid JSON: ${faultOf(text)}.`)
   }
-  if (isTooDeep(text, value)) {
+}
+
+const MOST = {
+  containers: `${MAX_CONTAINERS} objects and arrays`,
+  names: `${MAX_NAMES} member names`,
+  values: `${MAX_VALUES} values`,
+  members: `${MAX_MEMBERS} members in one object`,
+}
+
+/** Throws invalid_json for what is nested too deep, request_too_large for too many values; before it is parsed. */
+export function assertBounded(bytes: Uint8Array): void {
+  // Each level and each value takes two bytes, so a short text has too few of either.
+  if (bytes.length <= 2 * MAX_DEPTH) return
+  const excess = excessOf(bytes)
+  if (excess === undefined) return
+  if (excess === 'depth') {
     throw new GatewayError('invalid_json', `The body's JSON is nested deeper than ${MAX_DEPTH} levels.`)
   }
-  return value
+  throw new GatewayError('request_too_large', `The body's JSON may have at most ${MOST[excess]}.`)
 }
 
 function faultOf(text: string): string {
@@ -93,28 +122,4 @@ function faultOf(text: string): string {
   if (text.length > SEARCHED_CHARACTERS) return 'it breaks off, or holds a sign that does not belong there'
   const { line, column, expected, found } = findJsonFault(text)
   return `line ${line}, column ${column}: expected ${expected}, found ${found}`
-}
-
-/** No real request comes near; code that walks a value by recursion is safe up to some thousands. */
-const MAX_DEPTH = 256
-
-/** Nearly all texts have too few brackets to be too deep, which is quick to see; else the value is walked by levels. */
-function isTooDeep(text: string, value: unknown): boolean {
-  if (text.length <= 2 * MAX_DEPTH || !hasMoreBrackets(text, MAX_DEPTH)) return false
-  let level = [value].filter(isContainer)
-  for (let depth = 1; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH) return true
-    level = level.flatMap((item) => Object.values(item).filter(isContainer))
-  }
-  return false
-}
-
-const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null
-
-function hasMoreBrackets(text: string, limit: number): boolean {
-  let left = limit
-  for (const sign of ['[', '{']) {
-    for (let at = text.indexOf(sign); at !== -1; at = text.indexOf(sign, at + 1)) if (left-- === 0) return true
-  }
-  return false
 }

@@ -1,6 +1,7 @@
 /** The parts of a form as the fields of a JSON body: text into numbers and objects, files into data URIs. */
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
+import { assertBounded } from './body.ts'
 import type { FormFile, FormPart } from './multipart.ts'
 
 /**
@@ -75,6 +76,7 @@ function readPart(name: string, { value, name: at }: FormPart, words: FormWords)
 }
 
 function objectIn(text: string, at: string): unknown {
+  assertBounded(Buffer.from(text))
   try {
     return JSON.parse(text)
   } catch {

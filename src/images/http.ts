@@ -1,6 +1,7 @@
 /** Images over HTTP in the OpenAI shape: at once, as a stream with partial images, or as a task (`async`). */
 import Type from 'typebox'
 import type { ServerSettings } from '../config/config.ts'
+import { bodyLimits } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import { asGatewayError } from '../http/errors.ts'
 import { awaitStart, eventStream } from '../http/event-stream.ts'
@@ -148,7 +149,7 @@ export function imageRoutes({ images, keep, order, settings, clock, log, errors 
       example,
     },
     async handle(context) {
-      const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
+      const limits = bodyLimits(settings, clock, 'media')
       const request = parseImageRequest(await readJsonOrForm(context.request, limits))
       if (request.async) return order(request, operation, context)
       const asking = { asked: images.ask(request, operation, context), operation }

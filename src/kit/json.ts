@@ -1,12 +1,14 @@
 /** JSON that others wrote, looked at member by member and believed in nothing. */
+import { isTooDeep } from './json-bounds.ts'
 
 export type JsonRecord = Record<string, unknown>
 
 export const isRecord = (value: unknown): value is JsonRecord =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The parsed text; undefined where it is not JSON. */
+/** The parsed text; undefined where it is not JSON, or nested deeper than any of use, which recursion could not walk. */
 export function parseJson(text: string): unknown {
+  if (isTooDeep(text)) return undefined
   try {
     return JSON.parse(text)
   } catch {

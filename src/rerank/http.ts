@@ -1,7 +1,7 @@
 /** Rerank over HTTP, in the shape that Cohere's and Jina's clients share. */
 import Type from 'typebox'
 import type { ServerSettings } from '../config/config.ts'
-import { readJson } from '../http/body.ts'
+import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import { checker } from '../kit/checker.ts'
 import type { Clock } from '../kit/clock.ts'
@@ -34,7 +34,7 @@ const writeError = (error: GatewayError): Type.Static<typeof RerankError> => ({
 /** The same under both versions: Cohere's clients of today ask for the second. */
 export function rerankRoutes({ rerank, settings, clock }: RerankRouteParts): Route[] {
   async function handle(context: Context): Promise<Response> {
-    const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
+    const limits = bodyLimits(settings, clock, 'text')
     const request = parseRerankRequest(await readJson(context.request, limits))
     const { results, usage, search_units, ...chosen } = await rerank.rank(request, context)
     const answer: RerankAnswer = {

@@ -68,7 +68,11 @@ export const ERRORS = {
     retry: false,
     when: 'A task can be deleted only once it has ended.',
   },
-  request_too_large: { status: 413, type: 'invalid_request_error', when: 'The body is over the size limit.' },
+  request_too_large: {
+    status: 413,
+    type: 'invalid_request_error',
+    when: 'The body is over the size limit, or has too many values.',
+  },
   unsupported_media_type: { status: 415, type: 'invalid_request_error', when: 'The body is not application/json.' },
   range_not_satisfiable: { status: 416, type: 'invalid_request_error', when: 'The file ends before the range begins.' },
   upgrade_required: {

@@ -1,5 +1,6 @@
 /** What the faces of tasks over HTTP share: taking an order on, and telling a task. */
 import type { ServerSettings } from '../config/config.ts'
+import { bodyLimits } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import { type Posted, readJsonOrForm } from '../http/multipart.ts'
 import type { Clock } from '../kit/clock.ts'
@@ -51,7 +52,7 @@ export async function takeOrder(
   read: (posted: Posted) => FamilyRequest,
 ): Promise<Taken> {
   const { settings, clock } = parts
-  const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock }
+  const limits = bodyLimits(settings, clock, 'media')
   return placeOrder(parts, context, read(await readJsonOrForm(context.request, limits)))
 }
 

@@ -39,7 +39,11 @@ function tidy(value: unknown, { depth, isOwn }: Place): unknown {
   if (depth > MAX_DEPTH) throw new GatewayError('invalid_value', `The body is nested deeper than ${MAX_DEPTH} levels.`)
   if (Array.isArray(value)) return tidyList(value, depth)
   let copy: Record<string, unknown> | undefined
-  for (const [name, member] of Object.entries(value)) {
+  const members = value as Record<string, unknown>
+  for (const name of Object.keys(members)) {
+    const member = members[name]
+    // Nearly all that a hostile body can hold in number: nothing about it can change.
+    if (typeof member !== 'object' && !name.includes('_') && (isOwn || !LISTS.has(name))) continue
     const known = isOwn ? name : camelCase(name)
     const isData = !isOwn && OWN_DATA.has(known)
     const inner = isData ? member : tidy(member, { depth: depth + 1, isOwn: !isOwn && OWN_NAMES.has(known) })

@@ -1,0 +1,106 @@
+/** Bounds on a JSON text that are checked before it is parsed: how deep it is, and of how many values it consists. */
+
+/** No real request comes near; code that walks a value by recursion is safe up to some thousands. */
+export const MAX_DEPTH = 256
+/** Objects and arrays: each costs many times its two bytes wherever the value is walked. */
+export const MAX_CONTAINERS = 100_000
+/** Member names: one that was not seen before costs about a microsecond to parse. */
+export const MAX_NAMES = 100_000
+/** Values of all kinds: the largest embeddings request of OpenAI's has 300,000 tokens as numbers. */
+export const MAX_VALUES = 1_000_000
+/** Members of one object: thousands of different names cost more to copy than to parse. No JSON Schema has as many. */
+export const MAX_MEMBERS = 10_000
+
+export type Excess = 'depth' | 'containers' | 'names' | 'values' | 'members'
+
+const QUOTE = 0x22
+const COMMA = 0x2c
+const COLON = 0x3a
+const BACKSLASH = 0x5c
+const OPEN_ARRAY = 0x5b
+const CLOSE_ARRAY = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+/** A string is read byte by byte up to here; the end of a longer one is searched for, which is faster. */
+const SHORT_STRING = 64
+
+type Bounds = Record<Exclude<Excess, 'depth'>, number>
+
+const BODY: Bounds = {
+  containers: MAX_CONTAINERS,
+  names: MAX_NAMES,
+  values: MAX_VALUES,
+  members: MAX_MEMBERS,
+}
+const DEPTH_ONLY: Bounds = {
+  containers: Number.POSITIVE_INFINITY,
+  names: Number.POSITIVE_INFINITY,
+  values: Number.POSITIVE_INFINITY,
+  members: Number.POSITIVE_INFINITY,
+}
+/** By depth, how many members the open object has so far. One for all scans: none waits for anything. */
+const membersAt = new Float64Array(MAX_DEPTH + 1)
+
+/**
+ * The first bound that a text exceeds. It is read once, up to there, and nothing is allocated. UTF-8 needs no decoding:
+ * all bytes of a character beyond ASCII are above 0x7f. Whether the text is JSON is not checked.
+ */
+export function excessOf(bytes: Uint8Array, most: Bounds = BODY): Excess | undefined {
+  let depth = 0
+  membersAt[0] = 0
+  let containers = 0
+  let names = 0
+  let values = 1
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at]
+    if (byte === QUOTE) at = endOfString(bytes, at + 1)
+    else if (byte === COMMA) {
+      if (++values > most.values) return 'values'
+    } else if (byte === COLON) {
+      if (++names > most.names) return 'names'
+      const members = (membersAt[depth] ?? 0) + 1
+      if (members > most.members) return 'members'
+      membersAt[depth] = members
+    } else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
+      if (++depth > MAX_DEPTH) return 'depth'
+      if (++containers > most.containers) return 'containers'
+      membersAt[depth] = 0
+    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) depth--
+  }
+  return undefined
+}
+
+/** Where the closing quote of a string stands, or the end of the text. */
+function endOfString(bytes: Uint8Array, start: number): number {
+  let at = start
+  for (;;) {
+    const near = Math.min(at + SHORT_STRING, bytes.length)
+    while (at < near) {
+      const byte = bytes[at]
+      if (byte === QUOTE) return at
+      at += byte === BACKSLASH ? 2 : 1
+    }
+    if (at >= bytes.length) return bytes.length
+    const quote = bytes.indexOf(QUOTE, at)
+    if (quote === -1) return bytes.length
+    // Everything before `at` has been read, so the backslashes before an escaped quote all stand behind it.
+    let slashes = 0
+    while (quote - slashes > at && bytes[quote - slashes - 1] === BACKSLASH) slashes++
+    if (slashes % 2 === 0) return quote
+    at = quote + 1
+  }
+}
+
+/** Whether a text is nested deeper than `MAX_DEPTH`. Nearly all have too few brackets for that, which is quick to see. */
+export function isTooDeep(text: string): boolean {
+  if (text.length <= 2 * MAX_DEPTH || !hasMoreBrackets(text, MAX_DEPTH)) return false
+  return excessOf(Buffer.from(text), DEPTH_ONLY) === 'depth'
+}
+
+function hasMoreBrackets(text: string, limit: number): boolean {
+  let left = limit
+  for (const bracket of ['[', '{']) {
+    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) if (left-- === 0) return true
+  }
+  return false
+}
