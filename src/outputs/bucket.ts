@@ -108,7 +108,7 @@ async function startReading(url: string, range: ByteRange | undefined, signal: A
   const headers: Record<string, string> = { 'accept-encoding': 'identity' }
   if (range) headers.range = `bytes=${range.first}-${range.last}`
   // Bun would give up by itself after five minutes, and a client may read slowly.
-  const response = await fetch(url, { headers, signal, timeout: false } as RequestInit)
+  const response = await fetch(url, { headers, signal, timeout: false, decompress: false } as RequestInit)
   if (response.status !== (range ? 206 : 200) || !response.body) {
     await response.body?.cancel()
     throw new Error(`The bucket answered with HTTP ${response.status} where a file was expected.`)

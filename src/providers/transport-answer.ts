@@ -1,6 +1,7 @@
 /** One request to an upstream from its start to the end of its body: everything that may end it early, and how it is read. */
 import type { Timeouts } from '../config/schema.ts'
 import type { Clock } from '../kit/clock.ts'
+import { type ByteReader, InflateError, inflate, isCoding } from '../kit/inflate.ts'
 import { GatewayError } from '../spec/error.ts'
 import { failedToRead, leftBy, tooLarge, tooSlow } from './transport-failure.ts'
 
@@ -96,12 +97,19 @@ export function createLife(clock: Clock, request: UpstreamRequest): Life {
   }
 }
 
+/** How the upstream has compressed the body although it was asked not to; undefined: it has not. */
+function codingOf(headers: Headers): string | undefined {
+  const coding = headers.get('content-encoding')?.trim().toLowerCase()
+  return coding === '' || coding === 'identity' ? undefined : coding
+}
+
 type AnswerParts = { clock: Clock; request: UpstreamRequest; response: Response; life: Life }
 
 export function createAnswer({ clock, request, response, life }: AnswerParts): UpstreamAnswer {
   const { provider } = request
   const idleMilliseconds = request.timeouts.idle_seconds * 1000
-  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  let reader: ByteReader | undefined
+  const coding = codingOf(response.headers)
   let ended = false
   let peeked: Uint8Array | undefined
   let waitingSince: number | undefined
@@ -125,9 +133,20 @@ export function createAnswer({ clock, request, response, life }: AnswerParts): U
     life.close()
   }
   const failed = (thrown: unknown) => {
-    const error = life.reason() ?? failedToRead(request, thrown)
+    const error = life.reason() ?? failedToRead(request, thrown instanceof InflateError ? unreadable(thrown) : thrown)
     finish()
     return error
+  }
+
+  const unreadable = ({ message }: Error) =>
+    new GatewayError('bad_upstream_response', `The upstream "${provider}" sent a body that ${message}.`)
+
+  /** The body as it is once inflated: all limits count these bytes. */
+  function readerOf(body: ReadableStream<Uint8Array>): ByteReader {
+    const plain = body.getReader()
+    if (coding === undefined) return plain
+    if (isCoding(coding)) return inflate(plain, coding)
+    throw new InflateError(`has the content-encoding "${coding.slice(0, 40)}", which was not asked for`)
   }
 
   async function read(): Promise<Uint8Array | undefined> {
@@ -141,12 +160,12 @@ export function createAnswer({ clock, request, response, life }: AnswerParts): U
       finish()
       return undefined
     }
-    reader ??= response.body.getReader()
     if (request.stream) {
       waitingSince = clock.now()
       if (!armed) arm(idleMilliseconds)
     }
     try {
+      reader ??= readerOf(response.body)
       const { done, value } = await reader.read()
       waitingSince = undefined
       // The end of a body may be told before the abort that caused it is.
@@ -196,7 +215,7 @@ export function createAnswer({ clock, request, response, life }: AnswerParts): U
         drop()
         throw tooLarge(provider, limit)
       }
-      if (Number.isFinite(length) && !response.headers.has('content-encoding') && !reader) {
+      if (Number.isFinite(length) && coding === undefined && !reader) {
         try {
           const text = await response.text()
           const reason = life.reason()

@@ -59,8 +59,7 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
       headers: {
         ...Object.fromEntries(new Headers(init.headers)),
         'user-agent': 'gatehouse',
-        // A compressed stream arrives in lumps, when the compressor's buffer is full.
-        ...(stream ? { 'accept-encoding': 'identity' } : {}),
+        'accept-encoding': 'identity',
       },
     })
     if (!target) {

@@ -8,7 +8,8 @@ import { errorCodeOf, failedToSend, leftBy, neverSent } from './transport-failur
 
 export type Transport = { send(request: UpstreamRequest): Promise<UpstreamAnswer> }
 
-type Fetch = (url: string, init: RequestInit & { timeout: false; protocol?: 'http1.1' }) => Promise<Response>
+type FetchInit = RequestInit & { timeout: false; decompress: false; protocol?: 'http1.1' }
+type Fetch = (url: string, init: FetchInit) => Promise<Response>
 /** Opens and closes a bare connection; calls back once when it stood, or with why it failed. The result gives up. */
 type Dial = (host: string, port: number, settled: (failure?: unknown) => void) => () => void
 
@@ -97,11 +98,13 @@ export function createTransport(parts: TransportParts): Transport {
         else stopWatching = watchConnect(url, timeouts.connect_seconds, () => life.end(notAccepted(request)))
         const response = await send(request.url, {
           method: request.method,
-          headers: request.headers,
+          headers: uncompressed(request.headers),
           ...(request.body === undefined ? {} : { body: request.body }),
           signal: life.signal,
           // A redirect could carry the key to another host.
           redirect: 'manual',
+          // The runtime inflates without a limit: what comes compressed all the same is inflated where it is counted.
+          decompress: false,
           // Bun would give up by itself after five minutes.
           timeout: false,
           // Bun repeats a PUT, DELETE or GET by itself when a kept connection breaks; on a new one it repeats nothing.
@@ -125,6 +128,10 @@ export function createTransport(parts: TransportParts): Transport {
     },
   }
 }
+
+/** The runtime would offer to take what it can inflate. */
+const uncompressed = (headers: Record<string, string>): Record<string, string> =>
+  headers['accept-encoding'] === undefined ? { ...headers, 'accept-encoding': 'identity' } : headers
 
 const notAccepted = ({ provider, timeouts }: UpstreamRequest) =>
   new GatewayError(

@@ -65,8 +65,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
       headers: {
         ...(body === undefined ? {} : { 'content-type': form?.content_type ?? 'application/json' }),
         accept: stream ? 'text/event-stream' : 'application/json',
-        // A compressed stream arrives in lumps, when the compressor's buffer is full.
-        ...(stream ? { 'accept-encoding': 'identity' } : {}),
+        'accept-encoding': 'identity',
         'user-agent': 'gatehouse',
         ...(call === undefined ? {} : { 'x-request-id': call.request_id }),
         ...headersWith(headers),
