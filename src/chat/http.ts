@@ -55,12 +55,12 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     const { asked } = asking
     try {
       const teller = tellerFor(asking, context)
+      const headers = { ...modelHeaders(asked, clock), 'content-type': 'application/json;charset=utf-8' }
       const answer = await chat.whole(asked, teller, context)
       const usage = await asked.meter.usage()
       await asked.meter.settle({ error: false })
       const body = answer.write(usage)
       await teller.writer.keep?.()
-      const headers = { ...modelHeaders(asked, clock), 'content-type': 'application/json;charset=utf-8' }
       return new Response(typeof body === 'string' ? body : JSON.stringify(body), { headers })
     } catch (error) {
       await asked.meter.settle(outcomeOf(error, context))
@@ -98,6 +98,7 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     context.note.stream = true
     const { asked } = asking
     const teller = tellerFor(asking, context)
+    const headers = modelHeaders(asked, clock)
     const starting = chat.stream(asked, teller, context)
     const silence = { arrived: context.arrived, keep_alive_ms: settings.keep_alive_seconds * 1000, clock }
     try {
@@ -110,7 +111,7 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
     return eventStream({
       ...silence,
       batches: events(starting, { asked, writer: teller.writer, context }),
-      headers: modelHeaders(asked, clock),
+      headers,
       ...(framing ? { framing } : {}),
       abort: context.leave,
       onFirstByte() {

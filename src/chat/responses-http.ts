@@ -1,6 +1,8 @@
 /** Kept responses over HTTP: read, listed by what they were made from, deleted. */
+
 import Type from 'typebox'
 import type { Context, Route } from '../http/context.ts'
+import { queryOf } from '../http/query.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { JsonObject } from '../spec/task.ts'
 import { type OutputItem, shown } from './dialects/responses-items.ts'
@@ -55,7 +57,7 @@ export function responseRoutes({ kept, background }: { kept: KeptResponses; back
       errors: ['response_not_found', 'invalid_value', 'unsupported_parameter'],
     },
     async handle(context) {
-      const query = queryOf(context)
+      const query = queryOf(context.request)
       if (query.get('stream') === 'true') return background.follow(idOf(context), startOf(query), context)
       const { response } = await found(context)
       return Response.json(visible(response, includes(query)))
@@ -92,7 +94,7 @@ export function responseRoutes({ kept, background }: { kept: KeptResponses; back
       errors: ['response_not_found', 'invalid_value'],
     },
     async handle(context) {
-      const query = queryOf(context)
+      const query = queryOf(context.request)
       const { limit, order, after } = pageOf(query)
       const all = await kept.inputOf(idOf(context), context.caller.token_id)
       const ordered = order === 'asc' ? all : all.toReversed()
@@ -124,8 +126,6 @@ export function responseRoutes({ kept, background }: { kept: KeptResponses; back
 }
 
 const invalid = (param: string, rule: string) => new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
-
-const queryOf = ({ request }: Context): URLSearchParams => new URL(request.url).searchParams
 
 /** Lists come as `include[]=a&include[]=b` or `include=a`, by client. */
 const includes = (query: URLSearchParams): boolean =>

@@ -92,7 +92,8 @@ export function createKeptResponses({ store, settings, clock }: KeptParts): Kept
 
     async resolved(items, token_id) {
       const wanted = new Map<string, string>()
-      for (const item of items) {
+      for (const [index, item] of items.entries()) {
+        if (isReference(item) && typeof item.id !== 'string') throw withoutId(`input[${index}].id`)
         const [, name] = isReference(item) ? (ITEM_ID.exec(item.id) ?? []) : []
         if (name !== undefined) wanted.set(name, `resp_${name}`)
       }
@@ -192,3 +193,7 @@ const previousNotFound = (response_id: string) =>
     `Previous response with id '${response_id.slice(0, 80)}' not found.`,
     { param: 'previous_response_id' },
   )
+
+/** Of a request that only its own vendor can read, and whose items were not checked. */
+const withoutId = (param: string) =>
+  new GatewayError('invalid_type', `"${param}" must be a string: the id of an item that was kept.`, { param })

@@ -5,6 +5,7 @@ import { MODEL_STATUSES } from '../spec/model.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
 import { ImageLimits } from './image-schema.ts'
 import { Quirks } from './quirks.ts'
+import { ServerConfig } from './server-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 
 const closed = { additionalProperties: false } as const
@@ -12,44 +13,6 @@ const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 const seconds = (description: string, maximum = 86_400) =>
   optional(Type.Number({ exclusiveMinimum: 0, maximum, description }))
 const unixTime = (description: string) => optional(Type.Integer({ minimum: 0, description }))
-
-export const ServerConfig = Type.Object(
-  {
-    host: optional(Type.String({ description: 'Address to listen on. Default 127.0.0.1.' })),
-    port: optional(Type.Integer({ minimum: 0, maximum: 65_535, description: 'Default 8787; 0 takes a free one.' })),
-    base_url: optional(Type.String({ description: 'The address that clients use, when it is another.' })),
-    files_base_url: optional(Type.String({ description: 'Another host that leads here, for stored files alone.' })),
-    max_body_bytes: optional(
-      Type.Integer({ minimum: 1024, maximum: 1_073_741_824, description: 'Bodies above it get 413. Default 32 MiB.' }),
-    ),
-    max_text_body_bytes: optional(
-      Type.Integer({
-        minimum: 1024,
-        maximum: 1_073_741_824,
-        description: 'The same for embeddings, rerank and token counts, which hold no media. Default 8 MiB.',
-      }),
-    ),
-    body_seconds: seconds('How long a request body may take to arrive. Default 60.'),
-    keep_alive_seconds: seconds('Silence on a stream after which a keep-alive comment is sent. Default 15.', 300),
-    shutdown_seconds: optional(
-      Type.Number({
-        minimum: 0,
-        maximum: 3600,
-        description: 'How long open requests may finish at a stop. Default 25.',
-      }),
-    ),
-    cors_origins: optional(
-      Type.Array(Type.String(), { description: 'Origins that browsers may call from; `*` is any. Default: none.' }),
-    ),
-    trust_proxy: optional(
-      Type.Boolean({ description: "Take the client's address from x-forwarded-for. Default false." }),
-    ),
-    delta_mirror: optional(
-      Type.Boolean({ description: 'Repeat `message` as `delta` in whole chat answers. Default true.' }),
-    ),
-  },
-  closed,
-)
 
 export const Timeouts = Type.Object(
   {

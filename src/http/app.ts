@@ -4,12 +4,13 @@ import type { ServerSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
-import { GatewayError } from '../spec/error.ts'
+import { errorBody, GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { AccessNote, Context, Outcome, Route } from './context.ts'
 import { corsHeaders, preflight } from './cors.ts'
 import { asGatewayError, errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
+import { pathOf } from './query.ts'
 
 /** Finds out who calls; throws invalid_api_key. Answers at once when it can: the hot path does not wait in vain. */
 export type Authenticate = (context: Context) => Caller | Promise<Caller>
@@ -100,9 +101,19 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
     context.note.stream = false
     if (error.detail.upstream_status !== undefined) context.note.upstream_status = error.detail.upstream_status
     const family = route ?? routes.find(({ path, writeError }) => writeError && isAkin(path, context.path))
-    const write = family?.writeError
-    const response = errorResponse(error, write && ((told) => write(told, context.request_id, context.request)))
+    const response = errorResponse(error, (told) => bodyOf(told, context, family?.writeError))
     return context.request.method === 'HEAD' ? headOf(response) : response
+  }
+
+  /** An error in its family's form; in the common one where that cannot be written. */
+  function bodyOf(error: GatewayError, { request, request_id }: Live, write: Route['writeError']): unknown {
+    if (!write) return errorBody(error)
+    try {
+      return write(error, request_id, request)
+    } catch (thrown) {
+      log.error('error not written', { request_id }, thrown)
+      return errorBody(error)
+    }
   }
 
   function begin(request: Request, peer: Peer): Live {
@@ -163,9 +174,18 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
     return route ? answer(route, context, NO_PARAMS) : hono.fetch(request, { live: context })
   }
 
+  /** Whatever is thrown on the way to a route, by the router too, is an error like any other. */
+  async function answered(context: Live): Promise<Response> {
+    try {
+      return await responseTo(context)
+    } catch (thrown) {
+      return refuse(thrown, context)
+    }
+  }
+
   async function respond(request: Request, peer: Peer): Promise<Response> {
     const context = begin(request, peer)
-    const response = await responseTo(context)
+    const response = await answered(context)
     context.status = response.status
     const { headers } = response
     headers.set('x-request-id', context.request_id)
@@ -231,19 +251,6 @@ const NO_WEBSOCKET =
   'WebSockets are not supported here: send an HTTP POST; with "stream": true it is answered by events.'
 const isWebSocket = ({ method, headers }: Request): boolean =>
   method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket'
-
-/**
- * The path as it came, still percent-encoded, without the query and a trailing slash. Without a usable `host` header
- * (HTTP/1.0) there is nothing before it.
- */
-function pathOf({ url }: Request): string {
-  const start = url.charCodeAt(0) === 47 ? 0 : url.indexOf('/', url.indexOf('//') + 2)
-  if (start === -1) return '/' // of CONNECT, which names no path
-  let end = url.indexOf('?', start)
-  if (end === -1) end = url.length
-  while (end > start + 1 && url.charCodeAt(end - 1) === 47) end--
-  return url.slice(start, end)
-}
 
 /** Whether paths begin alike (`/v1/videos`): what is refused below a family's paths is told in the family's words. */
 const isAkin = (path: string, other: string): boolean => beginningOf(path) === beginningOf(other)

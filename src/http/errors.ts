@@ -13,7 +13,9 @@ export function asGatewayError(thrown: unknown, { log, request_id }: { log: Log;
 export function errorResponse(error: GatewayError, write: (error: GatewayError) => unknown = errorBody): Response {
   const headers: Record<string, string> = {}
   const { retry_after, allow, bytes, retry = shouldRetry(error.code) } = error.detail
-  if (retry_after !== undefined) headers['retry-after'] = String(Math.max(0, Math.ceil(retry_after)))
+  if (retry_after !== undefined && Number.isFinite(retry_after)) {
+    headers['retry-after'] = String(Math.max(0, Math.ceil(retry_after)))
+  }
   if (retry !== undefined) headers['x-should-retry'] = String(retry)
   if (error.status === 401) headers['www-authenticate'] = 'Bearer'
   if (bytes !== undefined) headers['content-range'] = `bytes */${bytes}`

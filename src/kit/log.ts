@@ -77,7 +77,16 @@ function prettyLine(now: number, level: LogLevel, event: string, fields: LogFiel
 
 /** An error's name, message and first stack lines; for errors of our own making only. */
 function describeCause(cause: unknown): string {
-  if (!(cause instanceof Error)) return String(cause).slice(0, 500)
+  if (!(cause instanceof Error)) return textOf(cause).slice(0, 500)
   const stack = cause.stack?.split('\n').slice(0, 6).join(' | ') ?? ''
   return stack.includes(cause.message) ? stack : `${cause.name}: ${cause.message} ${stack}`
+}
+
+/** What has no text of its own, such as an object without a prototype, must not end what logs it. */
+function textOf(value: unknown): string {
+  try {
+    return String(value)
+  } catch {
+    return typeof value
+  }
 }

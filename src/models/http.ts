@@ -1,5 +1,6 @@
 /** The model catalogue over HTTP (specification, section 4), in the list shape of whoever asks. */
 import type { Context, Route } from '../http/context.ts'
+import { queryOf } from '../http/query.ts'
 import { contentgenErrorBody } from '../spec/contentgen-error.ts'
 import { errorBody, type GatewayError } from '../spec/error.ts'
 import { type Model, ModelList, Model as ModelSchema } from '../spec/model.ts'
@@ -28,7 +29,7 @@ export function modelRoutes({ catalogue, writeMessagesError }: ModelRouteParts):
   function list({ caller, request }: Context): Response {
     const models = catalogue.list(caller)
     const [face] = faceOf(request) ?? []
-    if (face) return Response.json(face.list(models.map(withSizes), new URL(request.url).searchParams))
+    if (face) return Response.json(face.list(models.map(withSizes), queryOf(request)))
     return Response.json({ success: true, object: 'list', data: models } satisfies ModelList)
   }
 

@@ -1,5 +1,6 @@
 /** A model's life: active, deprecated, retired (specification 3.1), by what the operator says and by the date. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { headerValue } from '../kit/header-value.ts'
 import { MODEL_STATUSES, type ModelStatus } from '../spec/model.ts'
 
 export type Life = {
@@ -29,8 +30,8 @@ export function lifecycleHeaders(life: Life, clock: Clock): Record<string, strin
   }
   if (life.retired_at !== undefined) headers.sunset = new Date(life.retired_at * 1000).toUTCString()
   if (life.replaced_by !== undefined) {
-    headers.link = `</v1/models/${encodeURI(life.replaced_by)}>; rel="successor-version"`
-    headers['x-model-replaced-by'] = life.replaced_by
+    headers.link = `</v1/models/${encodeURI(life.replaced_by.toWellFormed())}>; rel="successor-version"`
+    headers['x-model-replaced-by'] = headerValue(life.replaced_by)
   }
   return headers
 }
@@ -42,5 +43,5 @@ export function modelHeaders(
 ): Record<string, string> {
   const headers = lifecycleHeaders(requested, clock)
   if (model.id === requested.id) return headers
-  return { ...headers, 'x-model-requested': requested.id, 'x-model-served': model.id }
+  return { ...headers, 'x-model-requested': headerValue(requested.id), 'x-model-served': headerValue(model.id) }
 }

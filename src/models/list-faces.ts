@@ -1,4 +1,5 @@
 /** The catalogue in the words of clients that have a list shape of their own (messages, contentgen). */
+import { pathOf, queryOf } from '../http/query.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Model } from '../spec/model.ts'
 
@@ -62,10 +63,9 @@ function messagesModel({ model, context_tokens, max_tokens }: Listed) {
 
 /** Gemini's list: `pageSize`, `pageToken`. Its key comes in a header or in the query; its versions are paths. */
 export const contentgenFace: ListFace = {
-  speaks({ headers, url }) {
-    if (headers.has('x-goog-api-key')) return true
-    const { pathname, searchParams } = new URL(url)
-    return searchParams.has('key') || /^\/v1(beta|alpha)\//.test(pathname)
+  speaks(request) {
+    if (request.headers.has('x-goog-api-key')) return true
+    return queryOf(request).has('key') || /^\/v1(beta|alpha)\//.test(pathOf(request))
   },
   one: contentgenModel,
   list(models, query) {

@@ -11,11 +11,6 @@ const MOST_LISTED = 100
 
 const refusal = (param: string, message: string) => new GatewayError('invalid_value', message, { param })
 
-export function queryOf({ url }: Request): URLSearchParams {
-  const start = url.indexOf('?')
-  return new URLSearchParams(start === -1 ? '' : url.slice(start))
-}
-
 /** Seconds for which an answer may be held back until there is news: 0 to 60. */
 export function waitOf(query: URLSearchParams): number {
   const text = query.get('wait')
@@ -70,7 +65,8 @@ const HOST = /^([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?$/
 export function baseUrlOf(request: Request, settings: ServerSettings): string {
   if (settings.base_url !== undefined) return settings.base_url.replace(/\/+$/, '')
   // Without a host header (HTTP/1.0) the request names none.
-  const here = URL.parse(request.url) ?? new URL(`http://${settings.host}:${settings.port}`)
+  const { host: own, port } = settings
+  const here = URL.parse(request.url) ?? new URL(`http://${own.includes(':') ? `[${own}]` : own}:${port}`)
   if (!settings.trust_proxy) return here.origin
   const told = (name: string) => request.headers.get(name)?.split(',')[0]?.trim() ?? ''
   const scheme = told('x-forwarded-proto').toLowerCase()

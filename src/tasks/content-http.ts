@@ -1,14 +1,16 @@
 /** The bytes of what a task has made: to the token it was made for, or to whoever holds a signed link. */
+
 import Type from 'typebox'
 import type { Context, Parameter, Route } from '../http/context.ts'
 import { fileResponse } from '../http/file-response.ts'
 import { isFilesHost } from '../http/files-host.ts'
+import { queryOf } from '../http/query.ts'
 import { unixSeconds } from '../kit/clock.ts'
 import { endingOf } from '../kit/file-ending.ts'
+import { headerValue } from '../kit/header-value.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Task, TaskOutput } from '../spec/task.ts'
 import { presentedSecret } from '../tokens/presented.ts'
-import { queryOf } from './asking.ts'
 import { FAMILY, type Face, type FaceParts } from './face.ts'
 import { isEnded } from './lifecycle.ts'
 
@@ -163,7 +165,7 @@ const removed = ({ outputs_expire_at }: Task) =>
 /** What is not served here is fetched where it is. */
 function movedTo({ url }: Pick<TaskOutput, 'url'>): Response {
   if (url === undefined) throw notFound('The task has no file.')
-  return new Response(null, { status: 302, headers: { location: url, 'cache-control': 'no-store' } })
+  return new Response(null, { status: 302, headers: { location: headerValue(url), 'cache-control': 'no-store' } })
 }
 
 const filenameOf = ({ task_id }: Task, index: number, content_type: string): string =>

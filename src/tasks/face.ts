@@ -1,15 +1,17 @@
 /** What the faces of tasks over HTTP share: taking an order on, and telling a task. */
+
 import type { ServerSettings } from '../config/config.ts'
 import { bodyLimits } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import { type Posted, readJsonOrForm } from '../http/multipart.ts'
+import { queryOf } from '../http/query.ts'
 import type { Clock } from '../kit/clock.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { Outputs } from '../outputs/outputs.ts'
 import { type ErrorCode, MODEL_REQUEST_ERRORS } from '../spec/error.ts'
 import type { Task } from '../spec/task.ts'
 import { TaskErrorBody } from '../spec/task-error.ts'
-import { baseUrlOf, idempotencyKeyOf, queryOf, waitOf } from './asking.ts'
+import { baseUrlOf, idempotencyKeyOf, waitOf } from './asking.ts'
 import { isEnded } from './lifecycle.ts'
 import type { FamilyRequest, TaskFamily } from './order-kinds.ts'
 import type { Order } from './submit.ts'

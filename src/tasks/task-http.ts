@@ -1,7 +1,9 @@
 /** A task over HTTP in the specification's words (2.7), whatever it makes: asked for, listed, canceled. */
+
 import type { Route } from '../http/context.ts'
+import { queryOf } from '../http/query.ts'
 import { TaskAnswer, TaskList } from '../spec/task.ts'
-import { PAGE, pageOf, queryOf, STATUS, statusesOf, WAIT } from './asking.ts'
+import { PAGE, pageOf, STATUS, statusesOf, WAIT } from './asking.ts'
 import { FAMILY, type Face, type FaceParts, RETRY_TOLD, readTask, taskHeaders, withBase } from './face.ts'
 import { taskAnswer, taskList } from './task-writer.ts'
 

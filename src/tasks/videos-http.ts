@@ -1,8 +1,10 @@
 /** The same tasks in the chat-compatible style of videos. */
+
 import type { Context, Route } from '../http/context.ts'
+import { queryOf } from '../http/query.ts'
 import { Video, VideoDeleted, VideoList } from '../spec/video.ts'
 import { VideoCreate } from '../spec/video-create.ts'
-import { IDEMPOTENCY_KEY, PAGE, pageOf, queryOf, WAIT } from './asking.ts'
+import { IDEMPOTENCY_KEY, PAGE, pageOf, WAIT } from './asking.ts'
 import {
   FAMILY,
   type Face,

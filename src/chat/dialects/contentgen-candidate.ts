@@ -1,4 +1,5 @@
 /** One answer of the contentgen dialect as it grows: parts in the order in which the model spoke, calls whole. */
+import { isRecord, parseJson } from '../../kit/json.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { Annotation, Delta, FinishReason, ToolCall } from '../../spec/chat-completion.ts'
 import type { MadeImage, Opaque, Reasoning } from '../../spec/message.ts'
@@ -197,10 +198,6 @@ const newId = () => `call_${randomAlphanumerics(24)}`
 /** undefined where they are no object. */
 function argumentsOf(text: string): object | undefined {
   if (text.trim() === '') return {}
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value = parseJson(text)
+  return isRecord(value) ? value : undefined
 }

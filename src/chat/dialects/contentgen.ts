@@ -1,6 +1,7 @@
 /** The contentgen dialect: a client's JSON into the house's words, refused with the place and the rule. */
 
 import type { TSchema } from 'typebox'
+import { queryOf } from '../../http/query.ts'
 import { checker } from '../../kit/checker.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
 import { isRecord } from '../../kit/json.ts'
@@ -94,9 +95,9 @@ const ALT = {
 }
 
 /** The vendor takes `alt` with or without a `$`. */
-export function isSse({ url }: Request): boolean {
-  const { searchParams } = new URL(url)
-  return (searchParams.get('alt') ?? searchParams.get('$alt')) === 'sse'
+export function isSse(request: Request): boolean {
+  const query = queryOf(request)
+  return (query.get('alt') ?? query.get('$alt')) === 'sse'
 }
 
 type ParseOptions = { model: string; places?: Places }

@@ -1,4 +1,5 @@
 /** The messages dialect, outwards: answers as the vendor's client libraries read them, whole and as named events. */
+import { parseJson } from '../../kit/json.ts'
 import type { AnswerMessage, ChatChunk, FinishReason } from '../../spec/chat-completion.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import type { Reasoning } from '../../spec/message.ts'
@@ -150,9 +151,6 @@ function contentOf(message: AnswerMessage): object[] {
 /** Arguments that are no JSON, as a small model may write them, are handed on as they are. */
 function inputOf(text: string): unknown {
   if (text.trim() === '') return {}
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
+  const value = parseJson(text)
+  return value === undefined ? text : value
 }

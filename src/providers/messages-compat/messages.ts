@@ -1,4 +1,5 @@
 /** The house's messages as the vendor's turns of blocks. */
+import { parseJson } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Message, Reasoning } from '../../spec/message.ts'
 import { type Block, blockOf, refused } from './blocks.ts'
@@ -93,12 +94,7 @@ function thoughtOf({ text, opaque }: Reasoning): Block[] {
 
 function inputOf(text: string, param: string): unknown {
   if (text.trim() === '') return {}
-  let input: unknown
-  try {
-    input = JSON.parse(text)
-  } catch {
-    // Told below, with all else that is no object.
-  }
+  const input = parseJson(text)
   if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
   throw new GatewayError('invalid_value', `"${param}" must be the JSON text of an object.`, { param })
 }

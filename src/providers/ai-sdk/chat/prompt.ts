@@ -1,6 +1,6 @@
 /** A conversation in the words of AI SDK packages, with what they cannot carry refused by name. */
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
-import { isRecord } from '../../../kit/json.ts'
+import { isRecord, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Message, Opaque, Reasoning } from '../../../spec/message.ts'
 import type { Media } from '../../media.ts'
@@ -149,12 +149,7 @@ async function resultOf(message: Message, at: string, parts: ResultParts): Promi
 
 function inputOf(text: string, param: string): unknown {
   if (text.trim() === '') return {}
-  let input: unknown
-  try {
-    input = JSON.parse(text)
-  } catch {
-    // Told below, with all else that is no object.
-  }
+  const input = parseJson(text)
   if (isRecord(input)) return input
   throw new GatewayError('invalid_value', `"${param}" must be the JSON text of an object.`, { param })
 }

@@ -1,0 +1,137 @@
+/** JSON of a vendor's, nested deeper than recursion can walk: a bad answer of the vendor's, whoever asked and however. */
+import { describe, expect, test } from 'bun:test'
+import { startGateway } from './kit/gateway.ts'
+
+const DEPTH = 200_000
+const DEEP = '['.repeat(DEPTH) + ']'.repeat(DEPTH)
+
+type Kind = 'chatcompat' | 'messages-compat' | 'contentgen-compat' | 'responses-compat' | 'perplexity' | 'cohere'
+const KINDS: Kind[] = ['chatcompat', 'messages-compat', 'contentgen-compat', 'responses-compat', 'perplexity', 'cohere']
+
+const CLIENTS: Record<string, { path(stream: boolean): string; body(stream: boolean): object }> = {
+  chatcompat: {
+    path: () => '/v1/chat/completions',
+    body: (stream) => ({ model: 'vendor/m', messages: [{ role: 'user', content: 'x' }], stream }),
+  },
+  messages: {
+    path: () => '/v1/messages',
+    body: (stream) => ({ model: 'vendor/m', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], stream }),
+  },
+  responses: {
+    path: () => '/v1/responses',
+    body: (stream) => ({ model: 'vendor/m', input: 'x', store: false, stream }),
+  },
+  contentgen: {
+    path: (stream) => `/v1beta/models/vendor/m:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
+    body: () => ({ contents: [{ role: 'user', parts: [{ text: 'x' }] }] }),
+  },
+}
+
+/** The members of every kind's answers, each holding what is too deep. */
+const deepAnswer = `{"id":"x","type":"message","object":"response","role":"assistant","status":"completed","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"content":[{"type":"text","text":"x"}],"candidates":[{"content":{"parts":[{"text":"x"}]},"finishReason":"STOP"}],"output":[],"usage":{},"extra":${DEEP}}`
+
+/** Tool calls in the kinds' own forms, with arguments that are too deep: as text, or as an object. */
+const ARGUMENTS = `{"a":${DEEP}}`
+const TEXT = JSON.stringify(ARGUMENTS)
+const CALLS: Partial<Record<Kind, string>> = {
+  chatcompat: `{"id":"x","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":${TEXT}}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`,
+  'messages-compat': `{"id":"x","type":"message","role":"assistant","model":"m","content":[{"type":"tool_use","id":"c","name":"f","input":${ARGUMENTS}}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":1}}`,
+  'contentgen-compat': `{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"f","args":${ARGUMENTS}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1}}`,
+  'responses-compat': `{"id":"resp_x","object":"response","status":"completed","model":"m","output":[{"type":"function_call","id":"fc","call_id":"c","name":"f","arguments":${TEXT},"status":"completed"}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`,
+}
+
+async function asked(kind: Kind | 'rerank-compat', answer: { body: string; type: string; status?: number }) {
+  const vendor = Bun.serve({
+    port: 0,
+    fetch: () => new Response(answer.body, { status: answer.status ?? 200, headers: { 'content-type': answer.type } }),
+  })
+  const base_url = `http://127.0.0.1:${vendor.port}/v1`
+  const families = ['chatcompat', 'messages-compat', 'chatcompat-response', 'contentgen-compat', 'embeddings', 'rerank']
+  const house = await startGateway({
+    providers: { vendor: { kind, base_url, key: 'sk-canary-0123456789' } },
+    models: { 'vendor/m': { families: families as never } },
+  })
+  return {
+    call: (path: string, json: object) => house.call(path, { json }),
+    async [Symbol.asyncDispose]() {
+      await house[Symbol.asyncDispose]()
+      await vendor.stop(true)
+    },
+  }
+}
+
+for (const kind of KINDS) {
+  describe(`a vendor of the kind ${kind}`, () => {
+    for (const [client, { path, body }] of Object.entries(CLIENTS)) {
+      test(`that answers with it is a bad vendor to a client of ${client}`, async () => {
+        await using house = await asked(kind, { body: deepAnswer, type: 'application/json' })
+        const response = await house.call(path(false), body(false))
+        expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('Something went')])
+      })
+
+      test(`that streams it is told of in the stream to a client of ${client}`, async () => {
+        const events = `event: message_start\ndata: ${deepAnswer}\n\ndata: ${deepAnswer}\n\n`
+        await using house = await asked(kind, { body: events, type: 'text/event-stream' })
+        const response = await house.call(path(true), body(true))
+        const text = await response.text()
+        expect(text).not.toContain('Something went')
+        expect(text).toContain('error')
+        if (response.status !== 200) expect(response.status).toBe(502)
+      })
+
+      test(`that refuses with it is told of by its status to a client of ${client}`, async () => {
+        await using house = await asked(kind, {
+          body: `{"error":{"message":"no","x":${DEEP}}}`,
+          type: 'application/json',
+          status: 422,
+        })
+        const response = await house.call(path(false), body(false))
+        expect([response.status, await response.text()]).toEqual([400, expect.not.stringContaining('Something went')])
+      })
+
+      const call = CALLS[kind]
+      if (call !== undefined) {
+        test(`that calls a tool with it costs a client of ${client} no 500`, async () => {
+          await using house = await asked(kind, { body: call, type: 'application/json' })
+          const response = await house.call(path(false), body(false))
+          expect(await response.text()).not.toContain('Something went')
+          expect([200, 502]).toContain(response.status)
+        })
+      }
+    }
+  })
+}
+
+test('a vendor of embeddings that answers with it is a bad vendor', async () => {
+  await using house = await asked('chatcompat', { body: `{"data":${DEEP}}`, type: 'application/json' })
+  const response = await house.call('/v1/embeddings', { model: 'vendor/m', input: 'x' })
+  expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('Something went')])
+})
+
+test('a vendor of rerank that answers with it is a bad vendor', async () => {
+  await using house = await asked('rerank-compat', { body: `{"results":${DEEP}}`, type: 'application/json' })
+  const response = await house.call('/v1/rerank', { model: 'vendor/m', query: 'x', documents: ['x'] })
+  expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('Something went')])
+})
+
+describe('a client that brings it in the arguments of a call', () => {
+  for (const kind of KINDS) {
+    test(`to a vendor of the kind ${kind} gets no 500`, async () => {
+      await using house = await asked(kind, {
+        body: '{"error":{"message":"no"}}',
+        type: 'application/json',
+        status: 422,
+      })
+      const call = { id: 'c', type: 'function', function: { name: 'f', arguments: ARGUMENTS } }
+      const response = await house.call('/v1/chat/completions', {
+        model: 'vendor/m',
+        messages: [
+          { role: 'user', content: 'x' },
+          { role: 'assistant', content: null, tool_calls: [call] },
+          { role: 'tool', tool_call_id: 'c', content: ARGUMENTS },
+        ],
+      })
+      expect([response.status, await response.text()]).toEqual([400, expect.not.stringContaining('Something went')])
+    })
+  }
+})

@@ -1,0 +1,155 @@
+/** Requests without a usable host, or that refer to nothing: refused or answered, never a fault of the gateway's. */
+import { describe, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { DEFAULT_SERVER } from '../src/config/config.ts'
+import { createApp } from '../src/http/app.ts'
+import { createLog } from '../src/kit/log.ts'
+import { listen } from '../src/listen.ts'
+import { GatewayError } from '../src/spec/error.ts'
+import { manualClock } from './kit/clock.ts'
+import { startGateway } from './kit/gateway.ts'
+
+/** The whole answer to bytes that no HTTP library would send. */
+const exchanged = (port: number, bytes: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let answer = ''
+    const socket = connect({ port, host: '127.0.0.1' }, () => socket.write(bytes))
+    socket.on('data', (piece) => {
+      answer += piece
+    })
+    socket.on('close', () => resolve(answer))
+    socket.on('error', reject)
+  })
+
+const HOSTS: Record<string, string> = {
+  'no host': '',
+  'an empty host': 'host:\r\n',
+  'a host with blanks': 'host: a b c\r\n',
+  'a host with a bad port': 'host: example.com:99999999\r\n',
+  'a host of brackets': 'host: [::\r\n',
+  'a host of a path': 'host: ///\r\n',
+  'a host of percent signs': 'host: %%%\r\n',
+  'a host beyond ASCII': 'host: h\u00f6st\r\n',
+}
+const chat = JSON.stringify({ model: 'sandbox/general', messages: [{ role: 'user', content: 'x' }], max_tokens: 1 })
+const contents = JSON.stringify({ contents: [{ parts: [{ text: 'x' }] }] })
+const video = JSON.stringify({ model: 'sandbox/text-to-video', prompt: 'x' })
+const REQUESTS: [method: string, path: string, body?: string][] = [
+  ['GET', '/v1/models'],
+  ['GET', '/v1/models?limit=2'],
+  ['GET', '/v1/models/none'],
+  ['GET', '/v1beta/models?pageSize=2'],
+  ['GET', '/v1/responses/resp_x'],
+  ['GET', '/v1/responses/resp_x/input_items?limit=2'],
+  ['GET', '/v1/video/generations?limit=2'],
+  ['GET', '/v1/video/generations/x/content?index=0'],
+  ['GET', '/v1/videos'],
+  ['GET', '/none'],
+  ['PUT', '/v1/models'],
+  ['GET', '/'],
+  ['GET', '/healthz'],
+  ['OPTIONS', '/v1/models'],
+  ['HEAD', '/v1/models'],
+  ['POST', '/v1/chat/completions', chat],
+  ['POST', '/v1/messages', chat],
+  ['POST', '/v1beta/models/sandbox/general:generateContent', contents],
+  ['POST', '/v1beta/models/sandbox/general:streamGenerateContent?alt=sse', contents],
+  ['POST', '/v1/video/generations', video],
+]
+
+for (const host of ['127.0.0.1', '::']) {
+  test(`a request is answered whatever its host header, on ${host}`, async () => {
+    await using house = await startGateway({ server: { host } })
+    const log = createLog({ clock: manualClock(), level: 'silent', pretty: false, write() {} })
+    const gateway = { fetch: house.gateway.fetch, drain: house.gateway.drain }
+    const listener = await listen({ gateway, server: { host: '127.0.0.1', port: 0 }, log })
+    for (const [name, line] of Object.entries(HOSTS)) {
+      for (const version of ['1.0', '1.1']) {
+        for (const [method, path, body = ''] of REQUESTS) {
+          const length = body === '' ? '' : `content-type: application/json\r\ncontent-length: ${body.length}\r\n`
+          const head = `${method} ${path} HTTP/${version}\r\n${line}authorization: Bearer ${house.token}\r\nconnection: close\r\n`
+          const [status = ''] = (await exchanged(listener.port, `${head}${length}\r\n${body}`)).split('\r\n', 1)
+          expect([name, version, method, path, status]).toEqual([
+            name,
+            version,
+            method,
+            path,
+            expect.stringMatching(/^$|^HTTP\/1\.1 [234]/),
+          ])
+        }
+      }
+    }
+    await listener.stop({ deadline_ms: 0 })
+    expect(house.logged()).not.toContain('internal error')
+  })
+}
+
+describe('an item_reference', () => {
+  const references = [{}, { id: 1 }, { id: null }, { id: {} }, { id: ['msg_x'] }, { id: '' }, { id: 'msg_none' }]
+  for (const reference of references) {
+    test(`${JSON.stringify(reference)} is refused and named`, async () => {
+      await using house = await startGateway()
+      for (const path of ['/v1/responses', '/v1/responses/input_tokens']) {
+        for (const more of [{}, { background: true }, { previous_response_id: 'resp_none' }]) {
+          const item = { type: 'item_reference', ...reference }
+          const response = await house.call(path, { json: { model: 'sandbox/general', input: [item], ...more } })
+          expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('"param":')])
+        }
+      }
+      expect(house.logged()).not.toContain('internal error')
+    })
+  }
+})
+
+describe('an error that cannot be written', () => {
+  const throwing = () => {
+    throw new Error('The writer is broken.')
+  }
+  const app = (handle: () => never) => {
+    const clock = manualClock()
+    const log = createLog({ clock, level: 'silent', pretty: false, write() {} })
+    const authenticate = () => ({ token_id: 't', mayUseModel: () => true, mayUseFamily: () => true })
+    const route = {
+      method: 'GET' as const,
+      path: '/x',
+      operation: { summary: '', tag: '' },
+      writeError: throwing,
+      handle,
+    }
+    return createApp({ routes: [route], authenticate, settings: DEFAULT_SERVER, clock, log })
+  }
+  const ask = (handle: () => never) => app(handle).fetch(new Request('http://a.test/x'), { address: '' })
+
+  test('by its family is written in the common form', async () => {
+    const response = await ask(() => {
+      throw new GatewayError('invalid_value', 'No.', { param: 'x' })
+    })
+    expect([response.status, (await response.json()).error.code]).toEqual([400, 'invalid_value'])
+  })
+
+  for (const thrown of [
+    Object.create(null),
+    undefined,
+    null,
+    0,
+    'text',
+    Symbol('x'),
+    new Proxy({}, { get: throwing }),
+  ]) {
+    test(`whatever was thrown (${typeof thrown}) is an internal error`, async () => {
+      const response = await ask(() => {
+        throw thrown
+      })
+      expect([response.status, (await response.json()).error.code]).toEqual([500, 'internal_error'])
+    })
+  }
+
+  test('with a wait that is no number has no retry-after', async () => {
+    for (const retry_after of [Number.NaN, Number.POSITIVE_INFINITY]) {
+      const response = await ask(() => {
+        throw new GatewayError('rate_limit_exceeded', 'No.', { retry_after })
+      })
+      expect([response.status, response.headers.get('retry-after')]).toEqual([429, null])
+    }
+  })
+})
