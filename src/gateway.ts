@@ -1,5 +1,6 @@
 /** Builds every part of the house once, joins them, and hands back the whole. */
 import { join } from 'node:path'
+import { createAccessLog } from './access-log.ts'
 import { createChat } from './chat/chat.ts'
 import { contentgenRoutes } from './chat/contentgen-http.ts'
 import { messagesCountRoute } from './chat/count-tokens-messages.ts'
@@ -9,7 +10,6 @@ import { messagesDialect } from './chat/dialects/messages-compat.ts'
 import { writeMessagesError } from './chat/dialects/messages-compat-error.ts'
 import { responsesDialect } from './chat/dialects/responses.ts'
 import { chatRoute } from './chat/http.ts'
-import { createMeter } from './chat/meter.ts'
 import { createBackground } from './chat/responses-background.ts'
 import { responseRoutes } from './chat/responses-http.ts'
 import { createKeptResponses } from './chat/responses-kept.ts'
@@ -33,6 +33,7 @@ import { createCleaner } from './outputs/clean.ts'
 import { createOutputs } from './outputs/create-outputs.ts'
 import { createDirectory } from './outputs/directory.ts'
 import type { FileStore } from './outputs/outputs.ts'
+import { createPipeline } from './pipeline/pipeline.ts'
 import { createMedia } from './providers/media.ts'
 import { rerankRoutes } from './rerank/http.ts'
 import { createRerank } from './rerank/rerank.ts'
@@ -51,7 +52,7 @@ import { createMadeKeeper } from './tasks/keep-made.ts'
 import type { At } from './tasks/points.ts'
 import { taskData } from './tasks/task-writer.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
-import { createLedger, type Use } from './tokens/ledger.ts'
+import { createLedger } from './tokens/ledger.ts'
 import { presentedSecret } from './tokens/presented.ts'
 import { createTokens, type Tokens } from './tokens/tokens.ts'
 
@@ -116,20 +117,14 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   )
   await supply.apply(config)
 
-  const chat = createChat({
-    catalogue,
-    startMeter: (model, request, { caller, note }) =>
-      createMeter({
-        request,
-        tokenizer,
-        note,
-        record: (use) => ledger.record({ token_id: caller.token_id, model: model.id, ...use }),
-      }),
-  })
+  const accessLog = createAccessLog({ log })
+  const pipeline = createPipeline({ catalogue, recordUsage: ledger.record, subscribers: [accessLog.calls], clock, log })
+  const chat = createChat({ tokenizer, clock })
   const keptResponses = createKeptResponses({ store: store.responses, settings: () => live.responses, clock })
   const background = createBackground({
     runs: store.responseRuns,
     kept: keptResponses,
+    pipeline,
     chat,
     isRevoked: async (token_id) => (await store.tokens.find(token_id))?.disabled === true,
     settings,
@@ -137,12 +132,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
   })
   const responses = responsesDialect({ kept: keptResponses, queue: background.take, clock })
-  const recordTexts =
-    ({ token_id }: Caller, { id }: { id: string }) =>
-    (use: Omit<Use, 'token_id' | 'model'>) =>
-      ledger.record({ token_id, model: id, ...use })
-  const embeddings = createEmbeddings({ catalogue, tokenizer, record: recordTexts })
-  const rerank = createRerank({ catalogue, tokenizer, record: recordTexts })
+  const embeddings = createEmbeddings({ tokenizer })
+  const rerank = createRerank({ tokenizer })
   const outputs = createOutputs({
     files: filesOf(config),
     guardedFetch,
@@ -156,6 +147,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const taskSettings = () => ({ ...live.tasks, keep_days: live.outputs.keep_days })
   const tasks = createTasks({
     store,
+    pipeline,
     catalogue,
     outputs,
     providerOf: (id) => supply.find(id)?.provider,
@@ -170,9 +162,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     ...(parts.at === undefined ? {} : { at: parts.at }),
   })
   const images = createImages({
-    catalogue,
     fetchImage: createImageFetch({ guardedFetch, providerSettings: (id) => supply.find(id)?.config }),
-    record: (caller, model, use) => recordTexts(caller, model)(use),
+    clock,
   })
   const keepMade = createMadeKeeper({ store, outputs, settings, clock, task_settings: taskSettings })
   const callbacks = createCallbacks({
@@ -189,32 +180,31 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     routes: routeTable({
       models: modelRoutes({ catalogue, writeMessagesError }),
       chat: [
-        chatRoute({ chat, dialect: chatcompatDialect(settings), settings, clock, log }),
-        chatRoute({ chat, dialect: responses, settings, clock, log }),
+        chatRoute({ pipeline, chat, dialect: chatcompatDialect(settings), settings, clock }),
+        chatRoute({ pipeline, chat, dialect: responses, settings, clock }),
         ...responseRoutes({ kept: keptResponses, background }),
-        responsesCountRoute({ catalogue, tokenizer, settings, clock, kept: keptResponses }),
-        chatRoute({ chat, dialect: messagesDialect(), settings, clock, log }),
-        messagesCountRoute({ catalogue, tokenizer, settings, clock }),
-        ...contentgenRoutes({ chat, catalogue, tokenizer, settings, clock, log }),
+        responsesCountRoute({ pipeline, tokenizer, settings, clock, kept: keptResponses }),
+        chatRoute({ pipeline, chat, dialect: messagesDialect(), settings, clock }),
+        messagesCountRoute({ pipeline, tokenizer, settings, clock }),
+        ...contentgenRoutes({ pipeline, chat, tokenizer, settings, clock }),
       ],
       texts: [
-        embeddingsRoute({ embeddings, settings, clock }),
-        ...contentgenEmbeddingRoutes({ embeddings, settings, clock }),
-        ...rerankRoutes({ rerank, settings, clock }),
+        embeddingsRoute({ pipeline, embeddings, settings, clock }),
+        ...contentgenEmbeddingRoutes({ pipeline, embeddings, settings, clock }),
+        ...rerankRoutes({ pipeline, rerank, settings, clock }),
       ],
       images: imageRoutes({
+        pipeline,
         images,
-        keep: ({ asked: { model, order }, done, operation }, context) => {
-          const { prompt, size } = order
-          const request = { model: model.id, prompt, operation, n: order.n, ...(size === undefined ? {} : { size }) }
-          const { id, keep_days } = model
-          return keepMade({ family: 'image-generation', model: id, keep_days, request, ...done }, context)
+        keep: ({ model: { id, keep_days }, order, operation, generated }, context) => {
+          const { prompt, n, size } = order
+          const request = { model: id, prompt, operation, n, ...(size === undefined ? {} : { size }) }
+          return keepMade({ family: 'image-generation', model: id, keep_days, request, ...generated }, context)
         },
         order: imageOrders({ tasks, outputs, settings, clock }),
         errors: TASK_ERRORS,
         settings,
         clock,
-        log,
       }),
       tasks: taskRoutes({ tasks, outputs, settings, clock }),
       ready: () => store.ping(),
@@ -225,6 +215,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     settings,
     clock,
     log,
+    onFinished: accessLog.requestFinished,
   })
   tokens.start()
   if (!parts.is_idle) {
@@ -263,6 +254,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       const rooms = [tasks, callbacks, background]
       await Promise.all([...rooms.map((room) => room.stop({ deadline_ms })), cleaner.stop()])
       await supply.close()
+      await pipeline.close({ deadline_ms: SETTLE_MILLISECONDS })
       await ledger.close()
       await tokens.close()
       tokenizer.close()
@@ -270,6 +262,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     },
   }
 }
+
+/** How long the usage of calls that were cut may take to be estimated. */
+const SETTLE_MILLISECONDS = 2_000
 
 const newSecret = () => randomAlphanumerics(48)
 

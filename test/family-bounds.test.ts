@@ -1,7 +1,7 @@
 /** Bounds of embeddings, rerank and images that no other journey meets: what is just within one, and what is beyond. */
 import { describe, expect, test } from 'bun:test'
 import { createImageFetch } from '../src/images/fetch-image.ts'
-import type { Target } from '../src/models/catalogue.ts'
+import type { Target } from '../src/providers/provider.ts'
 import type { RerankAnswer } from '../src/spec/rerank-request.ts'
 import { perTest, told } from './kit/per-test.ts'
 import { failure, whole } from './kit/vendor.ts'

@@ -14,10 +14,11 @@ const FLOORS = [
   ['spec', 'kit'],
   ['config'],
   ['providers', 'store', 'outputs', 'http'],
-  ['models', 'tokens'],
+  ['models', 'tokens', 'routing'],
+  ['pipeline'],
   ['chat', 'tasks', 'embeddings', 'rerank', 'images', 'admin'],
 ]
-const STAIR = ['main.ts', 'gateway.ts', 'supply.ts', 'routes.ts', 'openapi.ts', 'listen.ts', 'cli']
+const STAIR = ['main.ts', 'gateway.ts', 'access-log.ts', 'supply.ts', 'routes.ts', 'openapi.ts', 'listen.ts', 'cli']
 
 /** Where the runtime's own words may stand: everywhere else speaks web standards. */
 const BUN_ROOMS = ['main.ts', 'listen.ts', 'cli', 'kit', 'store/engines', 'outputs']

@@ -1,5 +1,6 @@
 /** How the house speaks HTTP, whatever the subject: identity, callers, routes, errors, CORS, the log, and the end. */
 import { describe, expect, test } from 'bun:test'
+import { createAccessLog } from '../src/access-log.ts'
 import { DEFAULT_SERVER, type ServerSettings } from '../src/config/config.ts'
 import { type Authenticate, createApp } from '../src/http/app.ts'
 import type { Context, Route } from '../src/http/context.ts'
@@ -41,6 +42,7 @@ function house({ routes = [], authenticate = () => CALLER, settings = {} }: Part
     settings: all,
     clock,
     log,
+    onFinished: createAccessLog({ log }).requestFinished,
   })
   const call = (path: string, init: RequestInit = {}) =>
     app.fetch(new Request(`http://gatehouse.test${path}`, init), { address: '192.0.2.1' })

@@ -1,6 +1,7 @@
 /** The listening port, seen from raw sockets: what it bears with, what it cuts, and how it stops. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
+import { createAccessLog } from '../src/access-log.ts'
 import { DEFAULT_SERVER } from '../src/config/config.ts'
 import { createApp } from '../src/http/app.ts'
 import { readJson } from '../src/http/body.ts'
@@ -36,6 +37,7 @@ async function start({ routes = [], idle_seconds }: { routes?: Route[]; idle_sec
     settings,
     clock: systemClock,
     log,
+    onFinished: createAccessLog({ log }).requestFinished,
   })
   const server = await listen({
     gateway: { fetch: app.fetch, drain: app.close },

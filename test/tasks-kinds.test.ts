@@ -5,6 +5,7 @@ import { GatewayError } from '../src/spec/error.ts'
 import type { Json, Task } from '../src/spec/task.ts'
 import type { Store } from '../src/store/store.ts'
 import type { Point } from '../src/tasks/points.ts'
+import { testCall } from './kit/pipeline.ts'
 import {
   CALLER,
   type HouseOptions,
@@ -395,7 +396,7 @@ describe('a task of another family', () => {
     house.providers.set('acme', { id: 'acme', kind: 'scripted', images: { operations: ['generate'], make } })
     house.setTargets(['acme'])
     const request = { model: MODEL, prompt: 'a cat', operation: 'generate' as const }
-    const order = { request, family: 'image-generation' as const, caller: CALLER, base_url: 'http://gate.test' }
+    const order = { request, family: 'image-generation' as const, call: testCall(CALLER), base_url: 'http://gate.test' }
     const id = (await house.tasks.submit(order)).task.task_id
     // Another process, which would take it as soon as its lease is over.
     await using other = await taskHouse({ store: house.store, clock: house.clock })

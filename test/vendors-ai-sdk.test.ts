@@ -35,6 +35,7 @@ import {
 } from './kit/ai-sdk-cases.ts'
 import { manualClock } from './kit/clock.ts'
 import { startGateway } from './kit/gateway.ts'
+import { testCall } from './kit/pipeline.ts'
 import { type Answer, reset, startVendor, type Vendor, whole } from './kit/vendor.ts'
 
 const SIGNAL = new AbortController().signal
@@ -708,7 +709,7 @@ describe('through the whole house, from the order to the file', () => {
     const { task } = await tasks.submit({
       request: { model: `acme/${given.model}`, prompt: 'A red kite', ...order, ...(n > 1 ? { n } : {}) },
       family: 'video-generation',
-      caller: { token_id: 't1', mayUseModel: () => true, mayUseFamily: () => true },
+      call: testCall({ token_id: 't1', mayUseModel: () => true, mayUseFamily: () => true }),
       base_url: 'https://gate.example',
     })
     const look = async () => (await tasks.findAny(task.task_id)) ?? task

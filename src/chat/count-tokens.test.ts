@@ -1,6 +1,7 @@
 /** A prompt's tokens: by its vendor where one can be asked, else estimated, and never a refusal for that. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
+import { testPipeline } from '../../test/kit/pipeline.ts'
 import { DEFAULT_SERVER } from '../config/config.ts'
 import type { Context } from '../http/context.ts'
 import { systemClock } from '../kit/clock.ts'
@@ -80,9 +81,9 @@ describe('the route', () => {
     })
     const row = catalogueModel({ id: 'a/b', config: {}, targets, created: 1, when_retired: 'refuse' })
     catalogue.replace([{ ...row, families: ['messages-compat'] }])
-    const parts = { catalogue, tokenizer, settings, clock }
+    const { pipeline, finished, recorded } = testPipeline({ catalogue, clock })
+    const parts = { pipeline, tokenizer, settings, clock }
     const route = face ? countTokensRoute(face, parts) : messagesCountRoute(parts)
-    const note: Context['note'] = {}
     const context = {
       request: new Request('http://g.test/v1/messages/count_tokens?beta=true', {
         method: 'POST',
@@ -92,16 +93,17 @@ describe('the route', () => {
       request_id: 'req_1',
       signal: new AbortController().signal,
       caller: { token_id: 't', mayUseModel: () => true, mayUseFamily: () => true },
-      note,
+      note: {},
     } as unknown as Context
-    return { answer: await (await route.handle(context)).json(), note }
+    const response = await route.handle(context)
+    return { answer: await response.json(), headers: response.headers, record: finished[0], recorded }
   }
 
   const BODY = { model: 'a/b', messages: [{ role: 'user', content: 'hello world' }] }
 
   test('asks the target that can count, in the vendor’s own name of the model', async () => {
     const asked: string[] = []
-    const { answer, note } = await ask(
+    const { answer, record, recorded } = await ask(
       [
         undefined,
         async ({ model, request_id }) => {
@@ -113,7 +115,8 @@ describe('the route', () => {
     )
     expect(answer).toEqual({ input_tokens: 42 })
     expect(asked).toEqual(['vendor-model', 'req_1'])
-    expect(note).toEqual({ model: 'a/b', target: 'p1/vendor-model' })
+    expect(record).toMatchObject({ model: 'a/b', target: { provider: { id: 'p1' }, model: 'vendor-model' } })
+    expect(recorded).toEqual([])
   })
 
   test('estimates where none can, and where the vendor would not say', async () => {
@@ -121,7 +124,7 @@ describe('the route', () => {
     const refused = await ask([async () => Promise.reject(new GatewayError('upstream_auth', 'No.'))], BODY)
     expect(none.answer).toEqual({ input_tokens: 7 })
     expect(refused.answer).toEqual(none.answer)
-    expect(refused.note.estimated).toBe(true)
+    expect(refused.record).toMatchObject({ attempts: 1, error: undefined })
   })
 
   test('needs no max_tokens, and refuses what is wrong in the client’s words', async () => {

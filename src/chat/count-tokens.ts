@@ -5,8 +5,11 @@ import type { Context, Operation, Route } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
 import { createSample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
-import type { Catalogue, Target } from '../models/catalogue.ts'
-import { lifecycleHeaders } from '../models/lifecycle.ts'
+import { modelHeaders } from '../models/lifecycle.ts'
+import type { Call } from '../pipeline/call.ts'
+import type { Execution, Family } from '../pipeline/family.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
+import type { Target } from '../providers/provider.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError, MODEL_REQUEST_ERRORS } from '../spec/error.ts'
@@ -89,9 +92,10 @@ export type CountFace = Pick<Dialect, 'writeError'> & {
   write(tokens: number): unknown
 }
 
-export type CountParts = { catalogue: Catalogue; tokenizer: Tokenizer; settings: ServerSettings; clock: Clock }
+export type CountParts = { pipeline: Pipeline; tokenizer: Tokenizer; settings: ServerSettings; clock: Clock }
 
-export function countTokensRoute(face: CountFace, { catalogue, tokenizer, settings, clock }: CountParts): Route {
+export function countTokensRoute(face: CountFace, { pipeline, tokenizer, settings, clock }: CountParts): Route {
+  const family = countingFamily(face.family, tokenizer)
   return {
     method: 'POST',
     path: face.path,
@@ -99,21 +103,37 @@ export function countTokensRoute(face: CountFace, { catalogue, tokenizer, settin
     ...(face.writeError ? { writeError: face.writeError } : {}),
     async handle(context) {
       const limits = bodyLimits(settings, clock, 'text')
-      const { asked, sent } = await read(face, await readJson(context.request, limits), context)
-      const { model, requested } = catalogue.require(asked.model, face.family, context.caller)
-      context.note.model = model.id
-      const question = { request: { ...asked, model: model.id }, sent, targets: targetsFor(model.targets, sent) }
-      assertAllowed(question, context.caller)
-      const tokens = (await askVendor(question, context)) ?? (await estimateTokens(question.request, tokenizer))
-      return Response.json(face.write(tokens), { headers: lifecycleHeaders(requested, clock) })
+      const input = await read(face, await readJson(context.request, limits), context)
+      const { answer, ...chosen } = await pipeline.run(family, context, input)
+      return Response.json(face.write(answer), { headers: modelHeaders(chosen, clock) })
     },
   }
 }
 
+type CountInput = { asked: ChatRequest; sent: Sent | undefined }
 type Question = { request: ChatRequest; sent: Sent | undefined; targets: Target[] }
 
-/** The question in the house's words, or its outline where only a vendor of its own dialect can take it. */
-async function read({ parse, relay, family }: CountFace, body: unknown, context: Context) {
+/** A count is asked of the first target that can be asked, and estimated where none can or it fails. Nothing is charged. */
+const countingFamily = (
+  endpoint: EndpointFamily,
+  tokenizer: Tokenizer,
+): Family<CountInput, Question, number, undefined> => ({
+  endpoint: () => endpoint,
+  modelOf: ({ asked }) => asked.model,
+  fit(model, { asked, sent }, { caller }) {
+    const question = { request: { ...asked, model: model.id }, sent, targets: targetsFor(model.targets, sent) }
+    assertAllowed(question, caller)
+    return question
+  },
+  meter: () => undefined,
+  policy: 'until_answered',
+  async execute(question, execution) {
+    return (await askProvider(question, execution)) ?? (await estimateTokens(question.request, tokenizer))
+  },
+})
+
+/** The request translated, or its outline where only a provider of its own protocol understands it. */
+async function read({ parse, relay, family }: CountFace, body: unknown, context: Context): Promise<CountInput> {
   const sentAs = (refusal?: GatewayError) => sentBy(relay, { family, body, request: context.request, refusal })
   try {
     return { asked: await parse(body, context), sent: sentAs() }
@@ -125,32 +145,28 @@ async function read({ parse, relay, family }: CountFace, body: unknown, context:
   }
 }
 
-/** How to ask this target; undefined where it cannot be. */
-function counterOf(target: Target, { request, sent }: Question, context: Context) {
-  const { request_id, signal } = context
+/** How to ask this target; undefined where it cannot be asked. */
+function counterOf(target: Target, { request, sent }: Question, { request_id, signal, caller }: Call) {
   const call = { model: target.model, request, request_id }
   const lane = laneTo(target, sent)
-  if (lane?.count && sent) return () => lane.count?.(passthroughCall(target, sent, call, context), signal)
+  if (lane?.count && sent) return () => lane.count?.(passthroughCall(target, sent, { call, caller }), signal)
   const { chat } = target.provider
-  // An outline is not what the vendor would read.
+  // An outline is not what the provider would read.
   return chat?.countTokens && !sent?.refusal ? () => chat.countTokens?.(call, signal) : undefined
 }
 
-/** The count of the first target that can be asked; undefined where none can or it would not say. */
-async function askVendor(question: Question, context: Context): Promise<number | undefined> {
-  const { signal, note } = context
-  const target = question.targets.find((one) => counterOf(one, question, context))
+/** The count of the first target that can be asked; undefined where none can or it fails. */
+async function askProvider(
+  question: Question,
+  { call, attempt }: Pick<Execution<undefined>, 'call' | 'attempt'>,
+): Promise<number | undefined> {
+  const target = question.targets.find((one) => counterOf(one, question, call))
   if (!target) return undefined
   try {
-    const tokens = await counterOf(target, question, context)?.()
-    note.target = nameOf(target)
-    return tokens
+    return await attempt([target], async () => counterOf(target, question, call)?.())
   } catch (error) {
-    // A client that asks only for a number is better served by an estimate than by a vendor's trouble.
-    if (signal.aborted || !(error instanceof GatewayError)) throw error
-    note.estimated = true
+    // A client that asks only for a number is better served by an estimate than by a provider's failure.
+    if (call.signal.aborted || !(error instanceof GatewayError)) throw error
     return undefined
   }
 }
-
-const nameOf = ({ provider, model }: Target) => `${provider.id}/${model}`

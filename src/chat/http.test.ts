@@ -1,48 +1,43 @@
 import { expect, test } from 'bun:test'
+import { testPipeline } from '../../test/kit/pipeline.ts'
 import { DEFAULT_SERVER } from '../config/config.ts'
 import type { Context } from '../http/context.ts'
-import { createLog } from '../kit/log.ts'
-import { catalogueModel } from '../models/catalogue.ts'
+import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
 import { GatewayError } from '../spec/error.ts'
-import { usageFrom } from '../spec/usage.ts'
+import { createChat } from './chat.ts'
 import { chatcompatDialect } from './dialects/chatcompat.ts'
 import { chatRoute } from './http.ts'
-import type { Meter } from './meter.ts'
 
 const clock = { now: () => 0, after: () => () => {} }
-const log = createLog({ clock, level: 'error', pretty: false, write() {} })
 
-test('the error that ends a stream is told before the count of what was said is done', async () => {
+test('the error that ends a stream is sent before the usage of what came before is estimated', async () => {
   const counted = Promise.withResolvers<void>()
-  const model = catalogueModel({ id: 'v/m', config: {}, targets: [], created: 0, when_retired: 'refuse' })
-  // biome-ignore lint/correctness/useYield: it breaks off before it said anything
-  async function* breaksOff(): AsyncGenerator<string> {
-    throw new GatewayError('upstream_cut', 'It broke off.')
+  const chat = {
+    whole: () => Promise.reject(new Error('not asked for')),
+    async *chunks() {
+      const choices = [{ index: 0, delta: { content: 'Hello' } }]
+      yield [{ id: '', object: 'chat.completion.chunk' as const, created: 0, model: '', choices }]
+      throw new GatewayError('upstream_cut', 'It broke off.')
+    },
   }
-  const meter: Meter = {
-    count() {},
-    countRaw() {},
-    countWhole() {},
-    usage: async () => usageFrom({ input: 0, output: 0 }),
-    settle: () => counted.promise,
+  const catalogue = createCatalogue({ clock })
+  const targets = [{ provider: { id: 'v', kind: 'test', chat }, model: 'm' }]
+  const row = catalogueModel({ id: 'v/m', config: {}, targets, created: 0, when_retired: 'refuse' })
+  catalogue.replace([row])
+  const { pipeline, recorded } = testPipeline({ catalogue })
+  const tokenizer = {
+    async count(texts: string[]) {
+      await counted.promise
+      return texts.map(() => 1)
+    },
+    close() {},
   }
   const route = chatRoute({
-    chat: {
-      ask: ({ request }) => ({
-        model,
-        requested: model,
-        request,
-        targets: [],
-        sent: undefined,
-        meter,
-      }),
-      whole: () => Promise.reject(new Error('not asked for')),
-      stream: async () => ({ batches: breaksOff(), tellsUsage: false, end: () => '' }),
-    },
+    pipeline,
+    chat: createChat({ tokenizer, clock }),
     dialect: chatcompatDialect(DEFAULT_SERVER),
     settings: DEFAULT_SERVER,
     clock,
-    log,
   })
   const body = { model: 'v/m', stream: true, messages: [{ role: 'user', content: 'Hello' }] }
   const finished: string[] = []
@@ -53,15 +48,19 @@ test('the error that ends a stream is told before the count of what was said is 
       body: JSON.stringify(body),
     }),
     request_id: 'req_1',
+    caller: { token_id: 't', mayUseModel: () => true, mayUseFamily: () => true },
     signal: new AbortController().signal,
     note: {},
     finish: (outcome: string) => finished.push(outcome),
   } as unknown as Context
   const response = await route.handle(context)
   const reader = (response.body as ReadableStream<Uint8Array>).getReader()
-  expect(new TextDecoder().decode((await reader.read()).value)).toStartWith('data: {"error":{')
-  expect(finished).toEqual([])
+  const text = async () => new TextDecoder().decode((await reader.read()).value)
+  expect(await text()).toContain('"content":"Hello"')
+  expect(await text()).toStartWith('data: {"error":{')
+  expect({ finished, recorded }).toEqual({ finished: [], recorded: [] })
   counted.resolve()
   expect((await reader.read()).done).toBe(true)
   expect(finished).toEqual(['cut'])
+  expect(recorded).toMatchObject([{ token_id: 't', model: 'v/m', error: true, estimated: true }])
 })

@@ -2,42 +2,34 @@
 import type { ServerSettings } from '../config/config.ts'
 import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
-import { asGatewayError } from '../http/errors.ts'
 import { awaitStart, eventStream } from '../http/event-stream.ts'
-import { type Clock, unixSeconds } from '../kit/clock.ts'
-import type { Log } from '../kit/log.ts'
-import { randomAlphanumerics } from '../kit/secret.ts'
+import type { Clock } from '../kit/clock.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
 import { FieldNotAllowed } from '../providers/allowed/allowed.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import { type ErrorCode, GatewayError, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
-import type { Asked, Chat } from './chat.ts'
-import type { AnswerWriter, Dialect, Exchange } from './dialects/dialect.ts'
+import type { Chat, ChatInput } from './chat.ts'
+import type { AnswerHead, Dialect, Exchange } from './dialects/dialect.ts'
 import { type Sent, sentBy } from './relay.ts'
-import type { Speech, Teller } from './speech.ts'
 
-type ChatRouteParts = { chat: Chat; dialect: Dialect; settings: ServerSettings; clock: Clock; log: Log }
+type ChatRouteParts = { pipeline: Pipeline; chat: Chat; dialect: Dialect; settings: ServerSettings; clock: Clock }
 
-export function chatRoute({ chat, dialect, settings, clock, log }: ChatRouteParts): Route {
-  /** A request under way, with who writes its answer. */
-  type Asking = Omit<Exchange, 'request'> & { asked: Asked }
-  const tellerFor = ({ asked: { model, request }, writer }: Asking, { request_id }: Context): Teller => {
-    const id = `${dialect.id_prefix}${randomAlphanumerics(24)}`
-    const head = { id, created: unixSeconds(clock), model: model.id }
-    return { head, writer: writer(head, request, request_id) }
-  }
-  const readWords = (body: unknown, context: Context): Exchange | Promise<Exchange> =>
+export function chatRoute({ pipeline, chat, dialect, settings, clock }: ChatRouteParts): Route {
+  const { family } = dialect
+  const parse = (body: unknown, context: Context): Exchange | Promise<Exchange> =>
     dialect.read ? dialect.read(body, context) : { request: dialect.parse(body), writer: dialect.writer }
-  /** What cannot be put into the house's words may still pass to a vendor of the same dialect, as it is. */
+
+  /** What cannot be translated may still pass, as it is, to a provider of the same protocol. */
   async function read(body: unknown, context: Context): Promise<Exchange & { sent: Sent | undefined }> {
     const sent = (refusal: GatewayError | undefined, relay = dialect.relay) =>
-      sentBy(relay, { family: dialect.family, body, request: context.request, refusal })
+      sentBy(relay, { family, body, request: context.request, refusal })
     try {
-      const words = await readWords(body, context)
-      // The vendor's bytes are server-sent events.
-      const passing = words.framing ? undefined : sent(words.refusal, words.relay)
-      if (words.refusal && !passing) throw words.refusal
-      return { ...words, sent: passing }
+      const exchange = await parse(body, context)
+      // The provider's bytes are server-sent events.
+      const passing = exchange.framing ? undefined : sent(exchange.refusal, exchange.relay)
+      if (exchange.refusal && !passing) throw exchange.refusal
+      return { ...exchange, sent: passing }
     } catch (thrown) {
       if (!(thrown instanceof GatewayError) || !dialect.relay?.outline) throw thrown
       const untranslated = sent(thrown)
@@ -45,72 +37,49 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
       return { request: dialect.relay.outline(body), writer: dialect.writer, sent: untranslated }
     }
   }
-  /** What the house says of a field is said of the client's. */
-  const told = (thrown: unknown, request: ChatRequest): unknown =>
+
+  /** An error about a field names the client's field. */
+  const errorForClient = (thrown: unknown, request: ChatRequest): unknown =>
     thrown instanceof GatewayError && !(thrown instanceof FieldNotAllowed) && dialect.inClientWords
       ? dialect.inClientWords(thrown, request)
       : thrown
 
-  async function whole(asking: Asking, context: Context): Promise<Response> {
-    const { asked } = asking
+  async function whole(input: ChatInput, context: Context): Promise<Response> {
+    const { work, answering, ...chosen } = pipeline.start(chat.whole, context, input)
+    const { head, writer } = work.teller
+    const headers = { ...modelHeaders(chosen, clock), 'content-type': 'application/json;charset=utf-8' }
     try {
-      const teller = tellerFor(asking, context)
-      const headers = { ...modelHeaders(asked, clock), 'content-type': 'application/json;charset=utf-8' }
-      const answer = await chat.whole(asked, teller, context)
-      const usage = await asked.meter.usage()
-      await asked.meter.settle({ error: false })
+      const { answer, usage } = await answering
       const body = answer.write(usage)
-      await teller.writer.keep?.()
-      return new Response(typeof body === 'string' ? body : JSON.stringify(body), { headers })
-    } catch (error) {
-      await asked.meter.settle(outcomeOf(error, context))
-      throw error
-    }
-  }
-
-  /** The answer's events. An error after the first of them is the last one. */
-  async function* events(
-    starting: Promise<Speech>,
-    { asked, writer, context }: { asked: Asked; writer: AnswerWriter; context: Context },
-  ): AsyncIterable<string | Uint8Array> {
-    try {
-      const speech = await starting
-      yield* speech.batches
-      // Only a client that asked for the usage waits for it, which takes a while where it must be estimated.
-      const usage = speech.tellsUsage ? await asked.meter.usage() : undefined
-      const settled = asked.meter.settle({ error: false })
-      const end = speech.end(usage)
       await writer.keep?.()
-      if (end !== '') yield end
-      await settled
+      return new Response(typeof body === 'string' ? body : JSON.stringify(body), { headers })
     } catch (thrown) {
-      const reason = context.signal.reason ?? told(thrown, asked.request)
-      const error = asGatewayError(reason, { log, request_id: context.request_id })
-      context.note.error = error.code
-      const settled = asked.meter.settle(outcomeOf(error, context))
-      // First of all the client is told: an estimate may take as long as a cut connection has to live.
-      yield writer.fail(error)
-      await settled
+      return answerOf(thrown, head, context)
     }
   }
 
-  async function streamed(asking: Asking, context: Context): Promise<Response> {
-    context.note.stream = true
-    const { asked } = asking
-    const teller = tellerFor(asking, context)
-    const headers = modelHeaders(asked, clock)
-    const starting = chat.stream(asked, teller, context)
+  /** An error that is an answer in this protocol; throws any other. */
+  function answerOf(thrown: unknown, head: AnswerHead, { note, request }: Context): Response {
+    const answer = thrown instanceof GatewayError ? dialect.blocked?.(thrown, head, request) : undefined
+    if (!answer || !(thrown instanceof GatewayError)) throw thrown
+    note.error = thrown.code
+    if (thrown.detail.upstream_status !== undefined) note.upstream_status = thrown.detail.upstream_status
+    return answer
+  }
+
+  async function streamed(input: ChatInput, framing: Exchange['framing'], context: Context): Promise<Response> {
+    const { work, started, parts, record, abandon, ...chosen } = pipeline.stream(chat.stream, context, input)
+    const headers = modelHeaders(chosen, clock)
     const silence = { arrived: context.arrived, keep_alive_ms: settings.keep_alive_seconds * 1000, clock }
     try {
-      await awaitStart(starting, silence)
-    } catch (error) {
-      await asked.meter.settle(outcomeOf(error, context))
-      throw error
+      await awaitStart(started, silence)
+    } catch (thrown) {
+      return answerOf(thrown, work.teller.head, context)
     }
-    const framing = asking.framing ?? dialect.framing
+    context.note.stream = true
     return eventStream({
       ...silence,
-      batches: events(starting, { asked, writer: teller.writer, context }),
+      batches: parts,
       headers,
       ...(framing ? { framing } : {}),
       abort: context.leave,
@@ -118,8 +87,9 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
         context.note.first_byte_ms = clock.now() - context.arrived
       },
       async onEnd(outcome) {
-        await asked.meter.settle({ error: false }) // where the client left; in all other cases it is under way or done
-        context.finish(context.note.error ? 'cut' : outcome)
+        await abandon() // where the client left; in all other cases it is settled or about to be
+        if (record.error) context.note.error = record.error
+        context.finish(record.error ? 'cut' : outcome)
       },
     })
   }
@@ -135,13 +105,14 @@ export function chatRoute({ chat, dialect, settings, clock, log }: ChatRoutePart
       const body = await readJson(context.request, limits)
       const other = await dialect.instead?.(body, context)
       if (other) return other
-      const { request, sent, ...exchange } = await read(body, context)
+      const { request, sent, writer, framing = dialect.framing } = await read(body, context)
+      const { id_prefix } = dialect
+      const input = { family, request, sent, writer, answer: { id_prefix }, errorForClient }
       try {
-        const asking = { ...exchange, asked: chat.ask({ request, family: dialect.family, sent }, context) }
-        return await (request.stream ? streamed(asking, context) : whole(asking, context))
+        return await (request.stream ? streamed(input, framing, context) : whole(input, context))
       } catch (error) {
-        // A refusal of what was read is in the client's words already.
-        throw error === sent?.refusal ? error : told(error, request)
+        // A refusal of what was read names the client's fields already.
+        throw error === sent?.refusal ? error : errorForClient(error, request)
       }
     },
   }
@@ -154,12 +125,3 @@ const CHAT_ERRORS: ErrorCode[] = [
   'content_policy_violation',
   ...UPSTREAM_ERRORS,
 ]
-
-/** Codes after which the upstream may have worked, and charged, although its answer never arrived in full. */
-const HALF_DONE = new Set(['upstream_cut', 'upstream_timeout', 'shutting_down', 'client_closed_request'])
-
-/** What a request that did not end well counts as. */
-export function outcomeOf(error: unknown, { signal }: Context): { error: boolean; refused: boolean } {
-  const code = (error as Partial<GatewayError>).code ?? ''
-  return { error: !signal.aborted, refused: !signal.aborted && !HALF_DONE.has(code) }
-}

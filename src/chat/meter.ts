@@ -1,43 +1,25 @@
-/** Counts what one chat request used, on every path: complete, aborted, failed; measured, or estimated and marked so. */
-import type { AccessNote } from '../http/context.ts'
+/** Counts the usage of one chat request: as the provider reports it, or estimated and marked so. */
 import { createSample, type Sample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
+import type { Meter } from '../pipeline/call.ts'
 import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { Message } from '../spec/message.ts'
 import { type Usage, usageFrom } from '../spec/usage.ts'
 
-/** Where counts go: the ledger of the caller's use. */
-export type RecordUse = (use: {
-  input_tokens: number
-  output_tokens: number
-  error: boolean
-  estimated: boolean
-}) => void
-
-export type Meter = {
-  /** Takes note of what passes to the client. */
+export type ChatMeter = Meter<Usage> & {
+  /** Counts what passes to the client. */
   count(batch: ChatChunk[]): void
-  /** The same of text that passes unread: as it stands within the quotes of JSON, one sign a byte (latin1). */
+  /** The same of text that passes unread: as it stands within the quotes of JSON, latin1: one character per byte. */
   countRaw(text: string): void
   countWhole(answer: ChatCompletion): void
-  /** The usage of the whole answer, as the client should see it. */
-  usage(): Promise<Usage>
-  /**
-   * Records the request, once; later calls wait for the first. `error`: it did not end well. What the upstream was
-   * asked for before it broke is recorded as an estimate; a request that it refused outright costs nothing.
-   */
-  settle(outcome: { error: boolean; refused?: boolean }): Promise<void>
 }
 
-type MeterParts = { request: ChatRequest; tokenizer: Tokenizer; note: AccessNote; record: RecordUse }
-
-export function createMeter({ request, tokenizer, note, record }: MeterParts): Meter {
+export function createMeter({ request, tokenizer }: { request: ChatRequest; tokenizer: Tokenizer }): ChatMeter {
   let measured: Usage | undefined
   /** Whether the answer came to its end: until then a vendor's counts are those of a beginning. */
   let isWhole = false
-  let said = createSample()
-  let settling: Promise<void> | undefined
+  const said = createSample()
 
   const estimate = async (): Promise<Usage> => {
     const [input, output] = await Promise.all([promptOf(request).tokens(tokenizer), said.tokens(tokenizer)])
@@ -48,20 +30,6 @@ export function createMeter({ request, tokenizer, note, record }: MeterParts): M
     if (measured && !isWhole) measured = atLeast(measured, await said.tokens(tokenizer))
     measured ??= await estimate()
     return measured
-  }
-
-  async function settle({ error, refused = false }: { error: boolean; refused?: boolean }): Promise<void> {
-    const used = refused ? usageFrom({ input: 0, output: 0 }) : await usage()
-    said = createSample()
-    note.input_tokens = used.input_tokens
-    note.output_tokens = used.output_tokens
-    if (used.estimated) note.estimated = true
-    record({
-      input_tokens: used.input_tokens,
-      output_tokens: used.output_tokens,
-      error,
-      estimated: used.estimated ?? false,
-    })
   }
 
   return {
@@ -93,10 +61,7 @@ export function createMeter({ request, tokenizer, note, record }: MeterParts): M
       }
     },
     usage,
-    settle(outcome) {
-      settling ??= settle(outcome)
-      return settling
-    },
+    units: (usage) => usage,
   }
 }
 

@@ -1,20 +1,20 @@
 /** How an answer that passes as bytes ends, and what becomes of its connection. */
 import { expect, test } from 'bun:test'
-import type { Context } from '../http/context.ts'
+import { testCall } from '../../test/kit/pipeline.ts'
 import type { RelayAnswer, RelayProvider } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import { usageFrom } from '../spec/usage.ts'
 import type { DialectRelay, RelayStep } from './dialects/dialect.ts'
-import type { Meter } from './meter.ts'
+import type { ChatMeter } from './meter.ts'
 import { relayStream } from './relay.ts'
 import type { Teller } from './speech.ts'
 
-const meter: Meter = {
+const meter: ChatMeter = {
   count() {},
   countRaw() {},
   countWhole() {},
   usage: async () => usageFrom({ input: 0, output: 0 }),
-  settle: async () => {},
+  units: (usage) => usage,
 }
 
 /** What the client gets of a vendor that says a word, and then fails or ends; and what became of the connection. */
@@ -48,19 +48,19 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
       end: () => '',
     }),
   }
-  const speech = await relayStream({
+  const stream = await relayStream({
     target: { provider: { id: 'v', kind: 'messages-compat' }, model: 'm' },
     lane: { dialect: 'messages-compat', send: async () => answer } as unknown as RelayProvider,
     sent: { family: 'messages-compat', relay, body: {}, headers: {} },
-    call: { model: 'm', request: { model: 'v/m', messages: [] }, request_id: 'req_1' },
-    teller: {} as Teller,
+    chatCall: { model: 'm', request: { model: 'v/m', messages: [] }, request_id: 'req_1' },
+    teller: { writer: {} } as Teller,
     meter,
-    context: { signal: new AbortController().signal, caller: {} } as Context,
+    call: testCall({ token_id: 't', mayUseModel: () => true, mayUseFamily: () => true }),
   })
   let text = ''
   let code: unknown
   try {
-    for await (const piece of speech.batches) text += Buffer.from(piece).toString('latin1')
+    for await (const piece of stream.parts) text += Buffer.from(piece).toString('latin1')
   } catch (error) {
     code = (error as GatewayError).code
   }

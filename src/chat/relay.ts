@@ -1,15 +1,17 @@
 /** The relay lane: where client and vendor speak the same dialect, what the vendor says passes as bytes. */
-import type { Context } from '../http/context.ts'
-import type { Target } from '../models/catalogue.ts'
+
+import type { Call } from '../pipeline/call.ts'
+import type { ResponseStream } from '../pipeline/family.ts'
 import { allowedHeaders, assertBody, assertOptions } from '../providers/allowed/allowed.ts'
-import type { ChatCall, RelayAnswer, RelayCall, RelayProvider } from '../providers/provider.ts'
+import type { ChatCall, RelayAnswer, RelayCall, RelayProvider, Target } from '../providers/provider.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
+import type { Usage } from '../spec/usage.ts'
 import type { DialectRelay, RelayStep, RelayStream } from './dialects/dialect.ts'
-import type { Meter } from './meter.ts'
-import { begun, type Speech, type Teller, translated, type Whole } from './speech.ts'
+import type { ChatMeter } from './meter.ts'
+import { begun, type Teller, translated, type Whole } from './speech.ts'
 
 /** What a client sent, where its dialect has a relay lane. */
 export type Sent = {
@@ -80,39 +82,40 @@ export function assertAllowed(
 export const passthroughCall = (
   { provider }: Target,
   { body, headers }: Sent,
-  call: ChatCall,
-  { caller }: Context,
-): RelayCall => ({
-  ...call,
-  body,
-  headers: allowedHeaders(headers, provider, caller),
-})
+  { call, caller }: { call: ChatCall; caller: Caller },
+): RelayCall => ({ ...call, body, headers: allowedHeaders(headers, provider, caller) })
 
 type Relaying = {
   target: Target
   lane: RelayProvider
   sent: Sent
-  call: ChatCall
+  call: Call
+  chatCall: ChatCall
   teller: Teller
-  meter: Meter
-  context: Context
+  meter: ChatMeter
 }
 
-export async function relayWhole({ target, lane, sent, call, teller, context, meter }: Relaying): Promise<Whole> {
-  const answer = await lane.send(passthroughCall(target, sent, call, context), false, context.signal)
+const sendTo = ({ target, lane, sent, call: { caller, signal }, chatCall }: Relaying, stream: boolean) =>
+  lane.send(passthroughCall(target, sent, { call: chatCall, caller }), stream, signal)
+
+export async function relayWhole(relaying: Relaying): Promise<Whole> {
+  const { sent, chatCall, teller, meter } = relaying
+  const answer = await sendTo(relaying, false)
   if (!isBytes(answer)) throw new GatewayError('internal_error', 'A whole answer came in chunks.')
-  const parts = { ...teller, request: call.request, faults: answer.faults }
-  const read = sent.relay.whole(await answer.text(), parts)
+  const read = sent.relay.whole(await answer.text(), { ...teller, request: chatCall.request, faults: answer.faults })
   meter.countWhole(read.answer)
   return read
 }
 
-/** Resolves with the vendor's first words. */
-export async function relayStream({ target, lane, sent, call, teller, context, meter }: Relaying): Promise<Speech> {
-  const answer = await lane.send(passthroughCall(target, sent, call, context), true, context.signal)
+/** Resolves with the first part. */
+export async function relayStream(relaying: Relaying): Promise<ResponseStream<Usage>> {
+  const { sent, chatCall, teller, meter } = relaying
+  const answer = await sendTo(relaying, true)
   if (!isBytes(answer)) return await translated(answer, teller.writer, meter)
-  const stream = sent.relay.stream({ ...teller, request: call.request, faults: answer.faults })
-  return await begun({ batches: passing(answer, stream, meter), tellsUsage: stream.tellsUsage, end: stream.end })
+  const stream = sent.relay.stream({ ...teller, request: chatCall.request, faults: answer.faults })
+  const { tellsUsage, end } = stream
+  const { keep } = teller.writer
+  return await begun(passing(answer, stream, meter), { tellsUsage, end, ...(keep ? { keep } : {}) })
 }
 
 const isBytes = (answer: RelayAnswer | AsyncIterable<ChatChunk[]>): answer is RelayAnswer => 'faults' in answer
@@ -121,7 +124,7 @@ const isBytes = (answer: RelayAnswer | AsyncIterable<ChatChunk[]>): answer is Re
  * What the client gets, one piece a read of the vendor's bytes. Once the answer is complete, a connection that breaks or
  * goes silent is an end like another.
  */
-async function* passing(answer: RelayAnswer, stream: RelayStream, meter: Meter): AsyncGenerator<Uint8Array> {
+async function* passing(answer: RelayAnswer, stream: RelayStream, meter: ChatMeter): AsyncGenerator<Uint8Array> {
   let isClosed = false
   let isComplete = false
   try {
@@ -151,7 +154,7 @@ async function* passing(answer: RelayAnswer, stream: RelayStream, meter: Meter):
   }
 }
 
-function tell({ events, heard }: RelayStep, meter: Meter): Uint8Array | undefined {
+function tell({ events, heard }: RelayStep, meter: ChatMeter): Uint8Array | undefined {
   for (const one of heard) {
     if (typeof one === 'string') meter.countRaw(one)
     else meter.count([one])

@@ -1,10 +1,14 @@
 /** What bounds a token's responses in the background, and what becomes of them when it is revoked. */
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
+import { testPipeline } from '../../test/kit/pipeline.ts'
 import type { Context } from '../http/context.ts'
 import { createLog } from '../kit/log.ts'
+import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
+import type { ChatCall } from '../providers/provider.ts'
+import type { ChatChunk } from '../spec/chat-completion.ts'
 import type { ResponseRun, ResponseRunStore, StoredResponse } from '../store/store.ts'
-import type { Asked, Chat } from './chat.ts'
+import { createChat } from './chat.ts'
 import type { ReadResponse } from './dialects/responses.ts'
 import { clientTools } from './dialects/responses-tools.ts'
 import { createBackground } from './responses-background.ts'
@@ -44,17 +48,26 @@ function house({ waiting = 0, isRevoked = false }: Given) {
     settings: () => ({ keep_days: 30 }),
     clock,
   })
-  const model = { id: 'v/m', status: 'active' }
-  const chat: Chat = {
-    ask: ({ request }) => ({ model, requested: model, request }) as unknown as Asked,
-    whole: () => Promise.reject(new Error('It is asked for a stream.')),
-    stream: ({ request }) => {
-      asked.push(request.model)
-      return Promise.reject(new Error('It has no answer here.'))
+  const provider = {
+    id: 'v',
+    kind: 'test',
+    chat: {
+      whole: () => Promise.reject(new Error('not asked for')),
+      // biome-ignore lint/correctness/useYield: it fails before its first chunk
+      async *chunks({ request }: ChatCall): AsyncGenerator<ChatChunk[]> {
+        asked.push(request.model)
+        throw new Error('It has no answer here.')
+      },
     },
   }
+  const catalogue = createCatalogue({ clock })
+  const targets = [{ provider, model: 'm' }]
+  catalogue.replace([catalogueModel({ id: 'v/m', config: {}, targets, created: 0, when_retired: 'refuse' })])
+  const { pipeline } = testPipeline({ catalogue, clock })
+  const tokenizer = { count: async (texts: string[]) => texts.map(() => 1), close() {} }
+  const chat = createChat({ tokenizer, clock })
   const news = { tell: () => {}, next: async () => {} }
-  const parts = { runs, kept, chat, isRevoked: async () => isRevoked, news, clock, log }
+  const parts = { runs, kept, pipeline, chat, isRevoked: async () => isRevoked, news, clock, log }
   return {
     parts,
     added,
@@ -90,7 +103,7 @@ const run: ResponseRun = {
 }
 
 describe('of one token', () => {
-  const context = { caller } as unknown as Context
+  const context = { caller, signal: new AbortController().signal } as unknown as Context
 
   test('a thousand may wait', async () => {
     const { background, added } = house({ waiting: 999 })

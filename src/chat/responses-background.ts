@@ -3,11 +3,14 @@ import type { Context } from '../http/context.ts'
 import { unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
+import { applyChatLimits } from '../models/limits.ts'
+import type { Family } from '../pipeline/family.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { JsonObject } from '../spec/task.ts'
 import type { ResponseRun } from '../store/store.ts'
 import type { ReadResponse } from './dialects/responses.ts'
 import { createResponsesWriter } from './dialects/responses-writer.ts'
+import { assertAllowed } from './relay.ts'
 import { LOST, makeResponse, type RunParts, STOPPED } from './responses-run.ts'
 import { createNews, followResponse, toldEvents } from './responses-told.ts'
 
@@ -23,6 +26,8 @@ export type Background = {
   start(): void
   stop(options: { deadline_ms: number }): Promise<void>
 }
+
+type Accepted = ReadResponse & { id: string; model: string }
 
 type BackgroundParts = Omit<RunParts, 'news'> & { settings: { keep_alive_seconds: number } }
 
@@ -42,7 +47,7 @@ const RETRY_SECONDS = 60
 const LONGEST_MILLISECONDS = 3_600_000
 
 export function createBackground({ settings, ...given }: BackgroundParts): Background {
-  const { runs, kept, chat, clock, log } = given
+  const { runs, kept, pipeline, clock, log } = given
   const news = createNews({ clock })
   const parts: RunParts = { ...given, news }
   const hands = new Map<string, { control: AbortController; done: Promise<void> }>()
@@ -117,6 +122,31 @@ export function createBackground({ settings, ...given }: BackgroundParts): Backg
     }
   }
 
+  /** Accepts a request: it is stored, and executed later. */
+  const acceptance: Family<ReadResponse, Accepted, { response: unknown }, undefined> = {
+    endpoint: () => 'chatcompat-response',
+    modelOf: ({ request }) => request.model,
+    fit(model, { request, ...read }, { caller }) {
+      assertAllowed({ request, sent: undefined, targets: model.targets }, caller)
+      const id = `resp_${randomAlphanumerics(24)}`
+      return { ...read, id, model: model.id, request: applyChatLimits(model, request) }
+    },
+    meter: () => undefined,
+    policy: 'until_accepted',
+    async execute({ id, model, request, names, asked, before, input }, { call: { caller } }) {
+      if ((await runs.waiting(caller.token_id)) >= MOST_WAITING) throw tooMany()
+      const head = { id, created: unixSeconds(clock), model }
+      const writer = createResponsesWriter({ head, asked, request, names, keep: async () => {}, clock })
+      const { response, events } = writer.queued()
+      const { input: _, ...rest } = asked
+      const row = kept.rowOf({ caller, before, input, previous_response_id: asked.previous_response_id }, response)
+      const told = request.stream ? toldEvents(events) : undefined
+      await runs.add({ response: row, request: rest as unknown as JsonObject, told, due_ms: clock.now() }, before.ids)
+      wake()
+      return { response }
+    },
+  }
+
   return {
     async take({ asked, before, input, request, names }, context) {
       if (!kept.isKeeping()) {
@@ -133,20 +163,16 @@ export function createBackground({ settings, ...given }: BackgroundParts): Backg
           param: 'store',
         })
       }
-      const chosen = chat.ask({ request, family: 'chatcompat-response' }, context)
-      if ((await runs.waiting(context.caller.token_id)) >= MOST_WAITING) throw tooMany()
-      const head = { id: `resp_${randomAlphanumerics(24)}`, created: unixSeconds(clock), model: chosen.model.id }
-      const writer = createResponsesWriter({ head, asked, request: chosen.request, names, keep: async () => {}, clock })
-      const { response, events } = writer.queued()
-      const { caller } = context
-      const { input: _, ...rest } = asked
-      const row = kept.rowOf({ caller, before, input, previous_response_id: asked.previous_response_id }, response)
-      const told = request.stream ? toldEvents(events) : undefined
-      await runs.add({ response: row, request: rest as unknown as JsonObject, told, due_ms: clock.now() }, before.ids)
-      wake()
+      const { work, answer, ...chosen } = await pipeline.run(acceptance, context, {
+        asked,
+        before,
+        input,
+        request,
+        names,
+      })
       const headers = modelHeaders(chosen, clock)
-      if (!told) return Response.json(response, { headers })
-      return followResponse({ runs, news, clock, settings }, { response_id: head.id, after: -1, headers }, context)
+      if (!request.stream) return Response.json(answer.response, { headers })
+      return followResponse({ runs, news, clock, settings }, { response_id: work.id, after: -1, headers }, context)
     },
 
     async cancel(response_id, token_id) {

@@ -1,9 +1,10 @@
 /** One response that is made in the background, from its turn to its end. */
-import type { AccessNote, Context } from '../http/context.ts'
-import { asGatewayError } from '../http/errors.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import { GatewayError } from '../spec/error.ts'
+import type { Call, CallRecord } from '../pipeline/call.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
+import type { ChatRequest } from '../spec/chat-request.ts'
+import { asGatewayError, type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import type { ResponseRun, ResponseRunStore, StoredResponse } from '../store/store.ts'
@@ -14,13 +15,13 @@ import { inClientWords } from './dialects/responses-error.ts'
 import type { InputItem, ResponsesRequest } from './dialects/responses-schema.ts'
 import { clientTools } from './dialects/responses-tools.ts'
 import { createResponsesWriter, type ResponsesWriter } from './dialects/responses-writer.ts'
-import { outcomeOf } from './http.ts'
 import type { KeptResponses } from './responses-kept.ts'
 import { createEventLog, type News } from './responses-told.ts'
 
 export type RunParts = {
   runs: ResponseRunStore
   kept: KeptResponses
+  pipeline: Pipeline
   chat: Chat
   /** Whether this token was taken back since it asked. */
   isRevoked(token_id: string): Promise<boolean>
@@ -47,7 +48,6 @@ export async function makeResponse(parts: RunParts, run: ResponseRun, control: A
   const { response_id, token_id } = stored
   const key = { response_id, fence: run.fence }
   const isStream = told >= 0
-  const { context, note } = contextOf(stored, control.signal, clock)
   const events = createEventLog({
     clock,
     async write(news_of_it) {
@@ -63,28 +63,29 @@ export async function makeResponse(parts: RunParts, run: ResponseRun, control: A
     if (isStream) events.add(text)
   }
 
+  let failure: ErrorCode | undefined
   const speaking = speakerOf(parts, run)
   try {
     refuseInterrupted(run)
     if (await parts.isRevoked(token_id)) throw new GatewayError('invalid_api_key', REVOKED)
-    await speaking.speak({ context, add, begun: (response) => begin(response) })
+    await speaking.speak({ call: callOf(stored, control.signal, clock), add, begun: (response) => begin(response) })
   } catch (thrown) {
     if (control.signal.reason === LOST) return void log.info('response left', { response_id })
     if (control.signal.reason === STOPPED) return runs.release(key, clock.now())
     const error = asGatewayError(control.signal.reason ?? speaking.told(thrown), { log, request_id: response_id })
-    note.error = error.code
+    failure = error.code
     add(speaking.writer().fail(error))
   }
   const response = speaking.writer().made()
   if (response && (await runs.end(key, { response: jsonOf(response), told: await events.rest() }))) {
-    const { model = '', input_tokens, output_tokens, error } = note
+    const { model = '', units, error = failure } = speaking.record() ?? {}
     log.info('response ended', {
       response_id,
       token_id,
       status: response.status,
       model,
-      input_tokens,
-      output_tokens,
+      input_tokens: units?.input_tokens,
+      output_tokens: units?.output_tokens,
       error,
     })
   } else log.warn('a response came too late', { response_id })
@@ -103,73 +104,71 @@ function refuseInterrupted({ told, attempts }: ResponseRun): void {
 }
 
 type Speaking = {
-  context: Context
+  call: Call
   add(events: string): void
   begun(response: unknown): Promise<void>
 }
 
-/** Asks the model, and writes down what it says. */
-function speakerOf({ kept, chat, clock }: RunParts, { response: stored, request: body, told }: ResponseRun) {
+/** Calls the model, and hands on the encoded answer. */
+function speakerOf({ kept, pipeline, chat, clock }: RunParts, { response: stored, request: body, told }: ResponseRun) {
   const { response_id: id, token_id, created_at: created, previous_id, response } = stored
   const asked = body as unknown as ResponsesRequest
   const head = { id, created, model: String(response.model) }
   const places: Places = new WeakMap()
   const resumed = { number: Math.max(LAST_BEFORE_TURN, told) + 1, hasBegun: told >= LAST_BEFORE_WORDS }
-  let wanted = { model: asked.model, messages: [] } as Parameters<Chat['ask']>[0]['request']
+  let wanted: ChatRequest = { model: asked.model, messages: [] }
   let { names } = clientTools({})
-  let writer = writerFor()
+  let writer = writerFor(wanted)
+  let record: Readonly<CallRecord> | undefined
 
-  function writerFor(): ResponsesWriter {
-    return createResponsesWriter({ head, asked, request: wanted, names, keep: async () => {}, clock, resumed })
+  function writerFor(request: ChatRequest): ResponsesWriter {
+    return createResponsesWriter({ head, asked, request, names, keep: async () => {}, clock, resumed })
   }
 
   return {
     writer: () => writer,
+    record: () => record,
     told: (thrown: unknown): unknown =>
       thrown instanceof GatewayError ? inClientWords(thrown, wanted, places) : thrown,
-    async speak({ context, add, begun }: Speaking): Promise<void> {
+    async speak({ call, add, begun }: Speaking): Promise<void> {
       const before = previous_id === null ? { items: [], ids: [] } : await kept.conversation(previous_id, token_id)
       const input = stored.input as unknown as InputItem[]
       const translated = translatedRequest({ ...asked, input }, before, places)
       names = translated.names
       wanted = { ...translated.request, stream: true }
-      const chosen = chat.ask({ request: wanted, family: 'chatcompat-response' }, context)
-      wanted = chosen.request
-      writer = writerFor()
-      await begun(writer.begun())
-      const { meter } = chosen
-      try {
-        const speech = await chat.stream(chosen, { head, writer }, context)
-        for await (const text of speech.batches) add(String(text))
-        context.signal.throwIfAborted()
-        const usage = await meter.usage()
-        await meter.settle({ error: false })
-        add(speech.end(usage))
-      } catch (error) {
-        await meter.settle(outcomeOf(context.signal.reason ?? error, context))
-        throw error
+      let failure: GatewayError | undefined
+      const family: Chat['stream'] = {
+        ...chat.stream,
+        async execute(work, execution) {
+          await begun(writer.begun())
+          return chat.stream.execute(work, execution)
+        },
+        encodeError(error) {
+          failure = error
+          return ''
+        },
       }
+      const streaming = pipeline.stream(family, call, {
+        family: 'chatcompat-response',
+        request: wanted,
+        answer: { id, created },
+        writer(_, request) {
+          wanted = request
+          writer = writerFor(request)
+          return writer
+        },
+      })
+      record = streaming.record
+      for await (const text of streaming.parts) add(String(text))
+      if (failure) throw failure
     },
   }
 }
 
-/** What the house knows of a request that nobody waits for. Whether its token may use the model was asked when it came. */
-function contextOf({ response_id, token_id }: StoredResponse, signal: AbortSignal, clock: Clock) {
-  const note: AccessNote = { token_id }
+/** A call that no client waits for. Whether its token may use the model was checked when the request was accepted. */
+function callOf({ response_id, token_id }: StoredResponse, signal: AbortSignal, clock: Clock): Call {
   const caller: Caller = { token_id, mayUseModel: () => true, mayUseFamily: () => true }
-  const context: Context = {
-    request: new Request('http://gatehouse.invalid/v1/responses'),
-    request_id: response_id,
-    params: {},
-    signal,
-    leave() {},
-    finish() {},
-    caller,
-    address: '',
-    arrived: clock.now(),
-    note,
-  }
-  return { context, note }
+  return { request_id: response_id, caller, signal, arrived: clock.now() }
 }
 
 const jsonOf = (value: unknown): JsonObject => value as { [name: string]: Json }

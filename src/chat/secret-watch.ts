@@ -2,13 +2,13 @@
 import type { Provider } from '../providers/provider.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { Meter } from './meter.ts'
+import type { ChatMeter } from './meter.ts'
 
 /**
  * A secret within one event is replaced where the provider's bytes are read. Of one that is split over events nothing can
  * be replaced any more, so half of it ends the stream. Deltas of several choices are watched as one text.
  */
-export function watchSecrets(meter: Meter, { id, watchDeltas }: Provider): Meter {
+export function watchSecrets(meter: ChatMeter, { id, watchDeltas }: Provider): ChatMeter {
   const watch = watchDeltas?.()
   if (!watch) return meter
   const take = (text: string | null | undefined) => {

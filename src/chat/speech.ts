@@ -1,33 +1,27 @@
-/** An answer on its way to the client, whichever lane it came by: what is told piece by piece, and how it ends. */
+/** A chat answer on its way to the client, passed through or translated. */
+import type { ResponseStream } from '../pipeline/family.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
 import type { Usage } from '../spec/usage.ts'
 import type { AnswerHead, AnswerWriter } from './dialects/dialect.ts'
-import type { Meter } from './meter.ts'
+import type { ChatMeter } from './meter.ts'
 
-/** Who tells the client, and under which name. */
+/** What the encoding of an answer needs: its identity, and the client's encoder. */
 export type Teller = { head: AnswerHead; writer: AnswerWriter }
-
-export type Speech = {
-  /** Whole events, as text or encoded; never an empty piece. */
-  batches: AsyncIterable<string | Uint8Array>
-  tellsUsage: boolean
-  end(usage: Usage | undefined): string
-}
 
 /** A whole answer: its body, as JSON text or as what is to become it. */
 export type Whole = { write(usage: Usage): unknown }
 
-/** What a vendor says in chunks, written by the client's dialect. Resolves with its first words, or its refusal. */
+/** Chunks of a provider, encoded for the client. Resolves with the first part, or rejects with the refusal. */
 export const translated = (
   chunks: AsyncIterable<ChatChunk[]>,
-  { write, tellsUsage, end }: AnswerWriter,
-  meter: Meter,
-): Promise<Speech> => begun({ batches: written(chunks, write, meter), tellsUsage, end })
+  writer: AnswerWriter,
+  meter: ChatMeter,
+): Promise<ResponseStream<Usage>> => begun(encode(chunks, writer.write, meter), writer)
 
-async function* written(
+async function* encode(
   batches: AsyncIterable<ChatChunk[]>,
   write: AnswerWriter['write'],
-  meter: Meter,
+  meter: ChatMeter,
 ): AsyncGenerator<string> {
   for await (const batch of batches) {
     meter.count(batch)
@@ -36,21 +30,27 @@ async function* written(
   }
 }
 
-/** Waits for the first piece, so that a refusal still is one: nothing has been promised to the client yet. */
-export async function begun(speech: Speech): Promise<Speech> {
-  const iterator = speech.batches[Symbol.asyncIterator]()
-  let first: IteratorResult<string | Uint8Array> | undefined = await iterator.next()
+type End = Pick<AnswerWriter, 'tellsUsage' | 'end' | 'keep'>
+
+/** Waits for the first part, so that a refusal is still one: nothing was sent to the client yet. */
+export async function begun(
+  parts: AsyncGenerator<string | Uint8Array>,
+  { tellsUsage, end, keep }: End,
+): Promise<ResponseStream<Usage>> {
+  let first: IteratorResult<string | Uint8Array> | undefined = await parts.next()
   return {
-    ...speech,
-    batches: {
+    includesUsage: tellsUsage,
+    end,
+    ...(keep ? { store: keep } : {}),
+    parts: {
       [Symbol.asyncIterator]: () => ({
         next() {
-          if (!first) return iterator.next()
+          if (!first) return parts.next()
           const item = first
           first = undefined
           return Promise.resolve(item)
         },
-        return: () => iterator.return?.() ?? Promise.resolve({ done: true, value: undefined }),
+        return: () => parts.return(undefined),
       }),
     },
   }

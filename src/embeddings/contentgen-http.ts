@@ -1,18 +1,14 @@
 /** Embeddings over HTTP in the contentgen shape: one content by `:embedContent`, several by `:batchEmbedContents`. */
 import Type from 'typebox'
-import type { ServerSettings } from '../config/config.ts'
 import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Operation, Route } from '../http/context.ts'
-import type { Clock } from '../kit/clock.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.ts'
 import type { EmbeddingRequest } from '../spec/embedding-request.ts'
 import { GatewayError } from '../spec/error.ts'
 import { BatchEmbedRequest, EmbedContentRequest, inClientWords, parseContents } from './contentgen-parse.ts'
-import type { Embeddings } from './embeddings.ts'
-import { EMBEDDING_ERRORS } from './http.ts'
+import { EMBEDDING_ERRORS, type EmbeddingsRouteParts } from './http.ts'
 
-type RouteParts = { embeddings: Embeddings; settings: ServerSettings; clock: Clock }
 type Method = 'embedContent' | 'batchEmbedContents'
 
 const Vector = Type.Object({ values: Type.Array(Type.Number()) }, { title: 'ContentEmbedding' })
@@ -46,10 +42,10 @@ const OPERATIONS: Record<Method, Operation> = {
 }
 
 /** Under every version that clients ask for, and without `models/`, which some leave out before a name with a slash. */
-export function contentgenEmbeddingRoutes({ embeddings, settings, clock }: RouteParts): Route[] {
+export function contentgenEmbeddingRoutes({ pipeline, embeddings, settings, clock }: EmbeddingsRouteParts): Route[] {
   async function asked(request: EmbeddingRequest, { context, isBatch }: { context: Context; isBatch: boolean }) {
     try {
-      return await embeddings.embed(request, context)
+      return await pipeline.run(embeddings, context, request)
     } catch (thrown) {
       throw thrown instanceof GatewayError ? inClientWords(thrown, isBatch) : thrown
     }
@@ -62,8 +58,8 @@ export function contentgenEmbeddingRoutes({ embeddings, settings, clock }: Route
     const model = target.slice(0, colon).replace(/^models\//, '')
     const limits = bodyLimits(settings, clock, 'text')
     const request = parseContents(await readJson(context.request, limits), { model, isBatch })
-    const { embeddings: vectors, usage, ...chosen } = await asked(request, { context, isBatch })
-    const values = vectors.map((vector) => ({ values: vector }))
+    const { answer: embedded, usage, ...chosen } = await asked(request, { context, isBatch })
+    const values = embedded.embeddings.map((vector) => ({ values: vector }))
     const counts = { promptTokenCount: usage.prompt_tokens, totalTokenCount: usage.total_tokens }
     return Response.json(
       { ...(isBatch ? { embeddings: values } : { embedding: values[0] }), usageMetadata: counts },

@@ -1,62 +1,40 @@
 /** One embeddings request: the model chosen, the list split as its vendor wants it, the vectors joined in order. */
-import type { AccessNote, Context } from '../http/context.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
-import type { Catalogue, CatalogueModel, Chosen, Target } from '../models/catalogue.ts'
+import type { CatalogueModel } from '../models/catalogue.ts'
 import { applyEmbeddingLimits, type EmbeddingOrder, takesNoTokens } from '../models/embedding-limits.ts'
-import { firstToAnswer } from '../models/targets.ts'
-import { createTextMeter, type RecordTextUse } from '../models/text-meter.ts'
-import type { EmbeddingProvider } from '../providers/provider.ts'
+import type { Call } from '../pipeline/call.ts'
+import type { Family } from '../pipeline/family.ts'
+import { createTextMeter, type TextMeter } from '../pipeline/text-meter.ts'
+import type { EmbeddingProvider, Target } from '../providers/provider.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { Caller } from '../spec/token.ts'
-import type { TextUsage } from '../spec/usage.ts'
 
-export type Embedded = Chosen & { embeddings: number[][]; usage: TextUsage }
+export type EmbeddingWork = { model: CatalogueModel; order: EmbeddingOrder; targets: Target[] }
 
-export type Embeddings = {
-  /** Throws what stands in the way; at the end of it the request is in the ledger, however it ended. */
-  embed(request: EmbeddingRequest, context: Context): Promise<Embedded>
-}
-
-type EmbeddingsParts = {
-  catalogue: Catalogue
-  tokenizer: Tokenizer
-  record(caller: Caller, model: CatalogueModel): RecordTextUse
-}
+export type EmbeddingFamily = Family<EmbeddingRequest, EmbeddingWork, { embeddings: number[][] }, TextMeter>
 
 /** Calls of one request under way at a time: enough to hide the way to the vendor, too few for its rate limit. */
 const MOST_CALLS_AT_ONCE = 4
 /** All numbers of an answer together: it is held in memory as a whole. The largest that OpenAI gives has 6.3 million. */
 const MOST_NUMBERS = 10_000_000
 
-export function createEmbeddings({ catalogue, tokenizer, record }: EmbeddingsParts): Embeddings {
-  return {
-    async embed(asked, context) {
-      const { model, requested } = catalogue.require(asked.model, 'embeddings', context.caller)
-      context.note.model = model.id
-      const order = applyEmbeddingLimits(model, asked)
-      const targets = targetsFor(model, order)
-      if (order.request.dimensions) checkSize(order.inputs.length, order.request.dimensions)
-      const note: AccessNote = context.note
-      const meter = createTextMeter({
-        inputs: order.inputs,
-        tokenizer,
-        note,
-        record: record(context.caller, model),
-      })
-      try {
-        const { target, answer } = await firstToAnswer(targets, context.signal, (one) =>
-          allOf(one, { model, order, context }),
-        )
-        note.target = `${target.provider.id}/${target.model}`
-        return { model, requested, embeddings: answer.embeddings, usage: await meter.answered(answer.prompt_tokens) }
-      } catch (thrown) {
-        await meter.failed(thrown, context.signal)
-        throw thrown
-      }
-    },
-  }
-}
+export const createEmbeddings = ({ tokenizer }: { tokenizer: Tokenizer }): EmbeddingFamily => ({
+  endpoint: () => 'embeddings',
+  modelOf: ({ model }) => model,
+  fit(model, request) {
+    const order = applyEmbeddingLimits(model, request)
+    const targets = targetsFor(model, order)
+    if (order.request.dimensions) checkSize(order.inputs.length, order.request.dimensions)
+    return { model, order, targets }
+  },
+  meter: ({ order }) => createTextMeter({ inputs: order.inputs, tokenizer }),
+  policy: 'until_answered',
+  async execute({ model, order, targets }, { call, meter, attempt }) {
+    const answer = await attempt(targets, (target) => allOf(target, { model, order, call }))
+    meter.reported(answer.prompt_tokens)
+    return answer
+  },
+})
 
 type Served = { target: Target; provider: EmbeddingProvider }
 
@@ -75,11 +53,11 @@ function servedBy(target: Target): Served {
   throw new GatewayError('no_available_channel', `The provider "${id}" serves no embedding models.`)
 }
 
-type Work = { model: CatalogueModel; order: EmbeddingOrder; context: Context }
+type Work = { model: CatalogueModel; order: EmbeddingOrder; call: Call }
 type Answer = { embeddings: number[][]; prompt_tokens?: number }
 
 /** The whole list by one target: vectors of different models could not be compared. */
-async function allOf(one: Target, { model, order, context }: Work): Promise<Answer> {
+async function allOf(one: Target, { model, order, call }: Work): Promise<Answer> {
   const { target, provider } = servedBy(one)
   const inputs = Math.min(
     model.embeddings.most_inputs ?? Number.POSITIVE_INFINITY,
@@ -88,11 +66,11 @@ async function allOf(one: Target, { model, order, context }: Work): Promise<Answ
   const tokens = provider.most_tokens?.(target.model) ?? Number.POSITIVE_INFINITY
   const parts = split(order.inputs, { inputs, tokens })
   const failed = new AbortController()
-  const signal = AbortSignal.any([context.signal, failed.signal])
+  const signal = AbortSignal.any([call.signal, failed.signal])
   const answers = await inTurns(parts, async ({ inputs, first }) => {
-    const call = { model: target.model, inputs, request: order.request, request_id: context.request_id }
+    const { request } = order
     try {
-      const answer = await provider.embed(call, signal)
+      const answer = await provider.embed({ model: target.model, inputs, request, request_id: call.request_id }, signal)
       checkVectors(answer.embeddings, { target, count: inputs.length, dimensions: order.request.dimensions })
       checkSize(order.inputs.length, answer.embeddings[0]?.length ?? 0)
       return answer

@@ -5,14 +5,20 @@ import type { Route } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
 import { base64OfFloats } from '../kit/float32.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
 import { EmbeddingList, EmbeddingRequest } from '../spec/embedding-request.ts'
 import { type ErrorCode, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
-import type { Embeddings } from './embeddings.ts'
+import type { EmbeddingFamily } from './embeddings.ts'
 import { parseEmbeddingRequest } from './parse.ts'
 
-export type EmbeddingsRouteParts = { embeddings: Embeddings; settings: ServerSettings; clock: Clock }
+export type EmbeddingsRouteParts = {
+  pipeline: Pipeline
+  embeddings: EmbeddingFamily
+  settings: ServerSettings
+  clock: Clock
+}
 
-export function embeddingsRoute({ embeddings, settings, clock }: EmbeddingsRouteParts): Route {
+export function embeddingsRoute({ pipeline, embeddings, settings, clock }: EmbeddingsRouteParts): Route {
   return {
     method: 'POST',
     path: '/v1/embeddings',
@@ -28,11 +34,11 @@ export function embeddingsRoute({ embeddings, settings, clock }: EmbeddingsRoute
     async handle(context) {
       const limits = bodyLimits(settings, clock, 'text')
       const request = parseEmbeddingRequest(await readJson(context.request, limits))
-      const { embeddings: vectors, usage, ...chosen } = await embeddings.embed(request, context)
+      const { answer: embedded, usage, ...chosen } = await pipeline.run(embeddings, context, request)
       const write = request.encoding_format === 'base64' ? base64OfFloats : (vector: number[]) => vector
       const answer: EmbeddingList = {
         object: 'list',
-        data: vectors.map((vector, index) => ({ object: 'embedding', index, embedding: write(vector) })),
+        data: embedded.embeddings.map((vector, index) => ({ object: 'embedding', index, embedding: write(vector) })),
         model: chosen.model.id,
         usage,
       }

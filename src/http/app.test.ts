@@ -24,6 +24,7 @@ function appOf(routes: Partial<Route>[]) {
     settings: DEFAULT_SERVER,
     clock,
     log,
+    onFinished: () => {},
   })
   return (path: string, init: RequestInit = {}) =>
     app.fetch(new Request(`http://gatehouse.test${path}`, init), { address: '127.0.0.1' })

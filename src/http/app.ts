@@ -4,18 +4,26 @@ import type { ServerSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
-import { errorBody, GatewayError } from '../spec/error.ts'
+import { asGatewayError, errorBody, GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
-import type { AccessNote, Context, Outcome, Route } from './context.ts'
+import type { AccessNote, Context, FinishedRequest, Outcome, Route } from './context.ts'
 import { corsHeaders, preflight } from './cors.ts'
-import { asGatewayError, errorResponse } from './errors.ts'
+import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
 import { pathOf } from './query.ts'
 
 /** Finds out who calls; throws invalid_api_key. Answers at once when it can: the hot path does not wait in vain. */
 export type Authenticate = (context: Context) => Caller | Promise<Caller>
 
-type AppParts = { routes: Route[]; authenticate: Authenticate; settings: ServerSettings; clock: Clock; log: Log }
+type AppParts = {
+  routes: Route[]
+  authenticate: Authenticate
+  settings: ServerSettings
+  clock: Clock
+  log: Log
+  /** Told of each request at its end. */
+  onFinished(request: FinishedRequest): void
+}
 
 /** The other end of a connection, as the listener knows it. */
 export type Peer = {
@@ -47,7 +55,7 @@ const BROKEN_ENCODING = /%(?![0-9A-Fa-f]{2})/
 /** How long requests that were cut may take to tell their clients. */
 const CUT_MILLISECONDS = 1_000
 
-export function createApp({ routes, authenticate, settings, clock, log }: AppParts): App {
+export function createApp({ routes, authenticate, settings, clock, log, onFinished }: AppParts): App {
   const live = new Set<Live>()
   let closing = false
   /** Settled when the last open request is over, or given up; made when somebody waits for that. */
@@ -151,15 +159,12 @@ export function createApp({ routes, authenticate, settings, clock, log }: AppPar
     context.request.signal.removeEventListener('abort', context.leave)
     live.delete(context)
     context.peer.ended?.()
-    const { note } = context
-    log.info('request', {
-      request_id: context.request_id,
-      method: context.request.method,
+    onFinished({
+      context,
       path: shown(context.path),
       status: context.status,
       outcome: hasLeft(context) ? 'client_gone' : outcome,
       total_ms: clock.now() - context.arrived,
-      ...note,
     })
     if (live.size === 0) empty?.resolve()
   }

@@ -6,20 +6,26 @@ import type { Caller } from '../spec/token.ts'
 /** `done`: all was said. `client_gone`: the client left first. `cut`: the answer broke off. */
 export type Outcome = 'done' | 'client_gone' | 'cut'
 
-/** What the access log says of a request; rooms fill in what they learn. Never a prompt, an answer or a secret. */
+/** What HTTP itself knows of a request, for the access log. Never a prompt, a response or a secret. */
 export type AccessNote = {
   token_id?: string
+  /** The model of a stored task that was read; of a call, the pipeline knows it. */
   model?: string
-  /** `<provider>/<vendor's model>` that answered. */
-  target?: string
   stream?: boolean
-  /** Milliseconds from arrival to the first byte of the answer's body. */
+  /** Milliseconds from arrival to the first byte of the response body. */
   first_byte_ms?: number
-  input_tokens?: number
-  output_tokens?: number
-  estimated?: boolean
   error?: ErrorCode
   upstream_status?: number
+}
+
+/** A request that is over. */
+export type FinishedRequest = {
+  context: Context
+  /** As it came, at most 200 characters. */
+  path: string
+  status: number
+  outcome: Outcome
+  total_ms: number
 }
 
 export type Context = {

@@ -1,13 +1,5 @@
 /** From whatever was thrown to what a client is told: the one place where an error becomes an answer. */
-import type { Log } from '../kit/log.ts'
-import { errorBody, GatewayError, shouldRetry } from '../spec/error.ts'
-
-/** What was thrown on purpose stays; anything else is a fault of ours: logged with its cause, told without it. */
-export function asGatewayError(thrown: unknown, { log, request_id }: { log: Log; request_id: string }): GatewayError {
-  if (thrown instanceof GatewayError) return thrown
-  log.error('internal error', { request_id }, thrown)
-  return new GatewayError('internal_error', `Something went wrong in the gateway; the log has it as ${request_id}.`)
-}
+import { errorBody, type GatewayError, shouldRetry } from '../spec/error.ts'
 
 /** The answer to an error; `write` shapes the body for families that have a form of their own. */
 export function errorResponse(error: GatewayError, write: (error: GatewayError) => unknown = errorBody): Response {

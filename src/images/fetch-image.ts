@@ -1,6 +1,6 @@
 /** The bytes of an image that lies at its vendor, fetched under the same guard as every address that others give. */
 import { AddressRefused, type GuardedFetch } from '../kit/guarded-fetch.ts'
-import type { Target } from '../models/catalogue.ts'
+import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 
 type FetchParts = {

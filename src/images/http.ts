@@ -3,21 +3,21 @@ import Type from 'typebox'
 import type { ServerSettings } from '../config/config.ts'
 import { bodyLimits } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
-import { asGatewayError } from '../http/errors.ts'
 import { awaitStart, eventStream } from '../http/event-stream.ts'
 import { readJsonOrForm } from '../http/multipart.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
-import type { Log } from '../kit/log.ts'
+import type { CatalogueModel } from '../models/catalogue.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
 import { type ErrorCode, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
-import { ImageAnswer, type ImageOperation, ImageRequest } from '../spec/image-request.ts'
-import type { AskedImages, Done, ImageFile, ImageNews, Images } from './images.ts'
+import { ImageAnswer, type ImageOperation, type ImageOrder, ImageRequest } from '../spec/image-request.ts'
+import type { GeneratedImages, ImageInput, Images } from './images.ts'
 import { parseImageRequest } from './parse.ts'
-import { base64Of, createImageStreamWriter, type ImageStreamWriter } from './stream-writer.ts'
+import { base64Of, type ImageFile } from './stream-writer.ts'
 
 /** Images that were made, to be kept; by whom they were made is for the record. */
 export type KeepImages = (
-  made: { asked: AskedImages; done: Done; operation: ImageOperation },
+  made: { model: CatalogueModel; order: ImageOrder; operation: ImageOperation; generated: GeneratedImages },
   context: Context,
 ) => Promise<string[]>
 
@@ -25,6 +25,7 @@ export type KeepImages = (
 export type OrderImages = (request: ImageRequest, operation: ImageOperation, context: Context) => Promise<Response>
 
 type ImageRouteParts = {
+  pipeline: Pipeline
   images: Images
   /** Stores the files; the links by which they are had, in their order. */
   keep: KeepImages
@@ -32,7 +33,6 @@ type ImageRouteParts = {
   /** Read at each request: a reload changes them. */
   settings: ServerSettings
   clock: Clock
-  log: Log
   /** The shape of errors that the tasks of this family have too. */
   errors: Pick<Route, 'writeError' | 'errorSchema'>
 }
@@ -83,53 +83,43 @@ const ROUTES: { path: string; operation: ImageOperation; summary: string; descri
   },
 ]
 
-export function imageRoutes({ images, keep, order, settings, clock, log, errors }: ImageRouteParts): Route[] {
-  type Asking = { asked: AskedImages; operation: ImageOperation }
-
-  async function whole({ asked, operation }: Asking, context: Context): Promise<Response> {
-    const done = await images.make(asked, context)
-    const { background, quality, size } = asked.order
-    const links = asked.given === 'url' ? await keep({ asked, done, operation }, context) : undefined
+export function imageRoutes({ pipeline, images, keep, order, settings, clock, errors }: ImageRouteParts): Route[] {
+  async function whole(input: ImageInput, context: Context): Promise<Response> {
+    const { work, answer: generated, ...chosen } = await pipeline.run(images.whole, context, input)
+    const { background, quality, size } = work.order
+    const { operation } = input
+    const stored = { model: chosen.model, order: work.order, operation, generated }
+    const links = work.response_format === 'url' ? await keep(stored, context) : undefined
     const answer: ImageAnswer = {
       created: unixSeconds(clock),
-      data: done.files.map((file, index) => dataOf(file, links?.[index])),
-      output_format: done.files[0]?.content_type.replace('image/', '') ?? 'png',
+      data: generated.files.map((file, index) => dataOf(file, links?.[index])),
+      output_format: generated.files[0]?.content_type.replace('image/', '') ?? 'png',
       ...(background === undefined ? {} : { background }),
       ...(quality === undefined ? {} : { quality }),
       ...(size === undefined ? {} : { size }),
-      ...(done.usage ? { usage: done.usage } : {}),
+      ...(generated.usage ? { usage: generated.usage } : {}),
     }
-    return Response.json(answer, { headers: modelHeaders(asked, clock) })
+    return Response.json(answer, { headers: modelHeaders(chosen, clock) })
   }
 
-  async function* events(starting: Promise<AsyncIterable<ImageNews>>, writer: ImageStreamWriter, context: Context) {
-    try {
-      for await (const item of await starting) {
-        if (item.type === 'partial') yield writer.partial(item.base64, item.index)
-        else yield writer.completed(item.files, item.usage)
-      }
-    } catch (thrown) {
-      const error = asGatewayError(context.signal.reason ?? thrown, { log, request_id: context.request_id })
-      context.note.error = error.code
-      yield writer.fail(error)
-    }
-  }
-
-  async function streamed({ asked, operation }: Asking, partial: number, context: Context): Promise<Response> {
-    const writer = createImageStreamWriter({ operation, order: asked.order, created: unixSeconds(clock) })
-    const starting = images.stream(asked, partial, context)
+  async function streamed(input: ImageInput, context: Context): Promise<Response> {
+    const { started, parts, record, abandon, ...chosen } = pipeline.stream(images.stream, context, input)
     const silence = { arrived: context.arrived, keep_alive_ms: settings.keep_alive_seconds * 1000, clock }
-    await awaitStart(starting, silence)
+    await awaitStart(started, silence)
     context.note.stream = true
     return eventStream({
       ...silence,
-      batches: events(starting, writer, context),
-      headers: modelHeaders(asked, clock),
+      batches: parts,
+      headers: modelHeaders(chosen, clock),
       abort: context.leave,
       onFirstByte() {
         context.note.first_byte_ms = clock.now() - context.arrived
       },
-      onEnd: (outcome) => context.finish(context.note.error ? 'cut' : outcome),
+      async onEnd(outcome) {
+        await abandon()
+        if (record.error) context.note.error = record.error
+        context.finish(record.error ? 'cut' : outcome)
+      },
     })
   }
 
@@ -152,8 +142,8 @@ export function imageRoutes({ images, keep, order, settings, clock, log, errors 
       const limits = bodyLimits(settings, clock, 'media')
       const request = parseImageRequest(await readJsonOrForm(context.request, limits))
       if (request.async) return order(request, operation, context)
-      const asking = { asked: images.ask(request, operation, context), operation }
-      return request.stream ? streamed(asking, request.partial_images ?? 0, context) : whole(asking, context)
+      const input = { request, operation }
+      return request.stream ? streamed(input, context) : whole(input, context)
     },
   }))
 }

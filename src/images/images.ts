@@ -1,54 +1,50 @@
 /** One image request: the model chosen, the images made, their bytes brought here. */
-import type { Context } from '../http/context.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
-import type { Catalogue, CatalogueModel, Chosen, Target } from '../models/catalogue.ts'
+import type { CatalogueModel } from '../models/catalogue.ts'
 import { applyImageLimits } from '../models/image-limits.ts'
-import { firstToMake } from '../models/targets.ts'
+import type { Call, Meter } from '../pipeline/call.ts'
+import type { Family, StreamFamily } from '../pipeline/family.ts'
 import { assertOrder } from '../providers/allowed/allowed.ts'
-import type { ImageCall, ImageEvent, ImageProvider, MadeImage } from '../providers/provider.ts'
+import type { ImageCall, ImageEvent, ImageProvider, MadeImage, Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageRequest, ImageUsage } from '../spec/image-request.ts'
-import type { Caller } from '../spec/token.ts'
+import { createImageStreamWriter, type ImageFile, type ImageStreamWriter } from './stream-writer.ts'
 
-/** An image as its bytes. */
-export type ImageFile = { bytes: Uint8Array; content_type: string; revised_prompt?: string }
+export type ImageInput = { request: ImageRequest; operation: ImageOperation }
 
-/** A request on its way. */
-export type AskedImages = Chosen & { order: ImageOrder; given: 'url' | 'b64_json' }
+/** A request that fits its model. */
+export type ImageWork = {
+  order: ImageOrder
+  response_format: 'url' | 'b64_json'
+  partial_images: number
+  targets: Target[]
+  writer: ImageStreamWriter
+}
 
-export type Done = { files: ImageFile[]; usage: ImageUsage | undefined; target: Target }
-
-/** What of a stream there is to tell; the last one is `done`. */
-export type ImageNews = { type: 'partial'; index: number; base64: string } | ({ type: 'done' } & Done)
+export type GeneratedImages = { files: ImageFile[]; usage: ImageUsage | undefined; target: Target }
 
 export type Images = {
-  /** Chooses the model and fits the request to it; throws what stands in the way, before anything is sent. */
-  ask(request: ImageRequest, operation: ImageOperation, context: Context): AskedImages
-  /** Throws GatewayError; at the end of it the request is in the ledger, however it ended. */
-  make(asked: AskedImages, context: Context): Promise<Done>
-  /** The same, with partial images on the way where the vendor has them. Rejects with a refusal before the first. */
-  stream(asked: AskedImages, partial_images: number, context: Context): Promise<AsyncIterable<ImageNews>>
+  whole: Family<ImageInput, ImageWork, GeneratedImages, ImageMeter>
+  /** With partial images where the provider has them. */
+  stream: StreamFamily<ImageInput, ImageWork, ImageMeter>
+}
+
+type ImageMeter = Meter<ImageUsage | undefined> & {
+  /** The provider has answered, with these counts where it gave any. */
+  reported(usage: ImageUsage | undefined): void
 }
 
 type ImagesParts = {
-  catalogue: Catalogue
-  /** The bytes of an image that lies at its vendor. */
+  /** The bytes of an image that its provider stores. */
   fetchImage(url: string, target: Target, signal: AbortSignal): Promise<Uint8Array>
-  record(caller: Caller, model: CatalogueModel, use: ImageUse): void
+  clock: Clock
 }
-
-export type ImageUse = { input_tokens: number; output_tokens: number; error: boolean; estimated: boolean }
 
 /** As many as a request may ask for: a vendor that answers with thousands of addresses is not followed to them all. */
 const MOST_FILES = 16
 
-export function createImages({ catalogue, fetchImage, record }: ImagesParts): Images {
-  const callOf = ({ model }: Target, { order }: AskedImages, { request_id }: Context): ImageCall => ({
-    model,
-    request: order,
-    request_id,
-  })
-
+export function createImages({ fetchImage, clock }: ImagesParts): Images {
   async function fileOf(image: MadeImage, target: Target, signal: AbortSignal): Promise<ImageFile> {
     const bytes =
       'url' in image ? await fetchImage(image.url, target, signal) : new Uint8Array(Buffer.from(image.base64, 'base64'))
@@ -64,7 +60,7 @@ export function createImages({ catalogue, fetchImage, record }: ImagesParts): Im
     { images, usage }: { images: MadeImage[]; usage?: ImageUsage },
     target: Target,
     signal: AbortSignal,
-  ): Promise<Done> {
+  ): Promise<GeneratedImages> {
     if (images.length === 0) {
       throw new GatewayError('bad_upstream_response', `The upstream "${target.provider.id}" answered with no image.`)
     }
@@ -72,94 +68,99 @@ export function createImages({ catalogue, fetchImage, record }: ImagesParts): Im
     return { files, usage, target }
   }
 
-  /** Counts a request, once. */
-  function accountOf({ model }: AskedImages, { caller, note }: Context) {
-    let is_counted = false
-    return (usage: ImageUsage | undefined, error: boolean) => {
-      if (is_counted) return
-      is_counted = true
-      const { input_tokens = 0, output_tokens = 0 } = usage ?? {}
-      Object.assign(note, { input_tokens, output_tokens })
-      record(caller, model, { input_tokens, output_tokens, error, estimated: false })
-    }
-  }
-
-  async function* news(events: AsyncIterable<ImageEvent>, target: Target, signal: AbortSignal) {
+  /** The events of a stream, encoded; the files of the last one are fetched. */
+  async function* encode(
+    events: AsyncIterable<ImageEvent>,
+    { writer, target, meter, signal }: Encoding,
+  ): AsyncGenerator<string> {
+    let isDone = false
     for await (const event of events) {
-      if (event.type === 'partial') yield event
-      else yield { type: 'done' as const, ...(await finished(event, target, signal)) }
+      if (event.type === 'partial') {
+        yield writer.partial(event.base64, event.index)
+        continue
+      }
+      isDone = true
+      meter.reported(event.usage)
+      const { files, usage } = await finished(event, target, signal)
+      yield writer.completed(files, usage)
     }
+    if (!isDone) throw new GatewayError('upstream_cut', 'The upstream ended before the image was complete.')
   }
 
-  async function* counted(items: AsyncIterable<ImageNews>, count: ReturnType<typeof accountOf>) {
-    let is_done = false
-    try {
-      for await (const item of items) {
-        if (item.type === 'done') {
-          is_done = true
-          count(item.usage, false)
-        }
-        yield item
+  const shared = {
+    endpoint: () => 'image-generation' as const,
+    modelOf: ({ request }: ImageInput) => request.model,
+    fit(model: CatalogueModel, { request, operation }: ImageInput, { caller }: Call): ImageWork {
+      for (const { provider } of model.targets) assertOrder(request, provider, caller)
+      const order = applyImageLimits(model, request, operation)
+      return {
+        order,
+        response_format: request.response_format ?? model.images.response_format ?? 'b64_json',
+        partial_images: request.partial_images ?? 0,
+        targets: model.targets,
+        writer: createImageStreamWriter({ operation, order, created: unixSeconds(clock) }),
       }
-      if (!is_done) throw new GatewayError('upstream_cut', 'The upstream ended before the image was complete.')
-    } finally {
-      count(undefined, !is_done)
-    }
+    },
+    meter: createImageMeter,
+    policy: 'until_accepted' as const,
   }
 
   return {
-    ask(request, operation, context) {
-      const { model, requested } = catalogue.require(request.model, 'image-generation', context.caller)
-      context.note.model = model.id
-      for (const { provider } of model.targets) assertOrder(request, provider, context.caller)
-      const order = applyImageLimits(model, request, operation)
-      return { model, requested, order, given: request.response_format ?? model.images.response_format ?? 'b64_json' }
+    whole: {
+      ...shared,
+      async execute({ order, targets }, { call, meter, attempt }) {
+        const { signal } = call
+        const { target, answer } = await attempt(targets, async (target) => ({
+          target,
+          answer: await imagesOf(target)
+            .make(callOf(target, order, call), signal)
+            .catch(mayBeCharged),
+        }))
+        meter.reported(answer.usage)
+        return await finished(answer, target, signal).catch(mayBeCharged)
+      },
     },
-
-    async make(asked, context) {
-      const count = accountOf(asked, context)
-      const { signal } = context
-      try {
-        const { target, answer } = await firstToMake(asked.model.targets, signal, (one) =>
-          imagesOf(one)
-            .make(callOf(one, asked, context), signal)
-            .catch(mayBePaid),
-        )
-        context.note.target = nameOf(target)
-        count(answer.usage, false)
-        return await finished(answer, target, signal).catch(mayBePaid)
-      } catch (thrown) {
-        count(undefined, !signal.aborted)
-        throw thrown
-      }
-    },
-
-    async stream(asked, partial_images, context) {
-      const count = accountOf(asked, context)
-      const { signal } = context
-      try {
-        const { target, answer } = await firstToMake(asked.model.targets, signal, async (one) => {
-          const provider = imagesOf(one)
-          const call = callOf(one, asked, context)
-          return peek(
-            news(provider.stream?.(call, partial_images, signal) ?? whole(provider, call, signal), one, signal),
-          ).catch(mayBePaid)
-        })
-        context.note.target = nameOf(target)
-        return counted(answer, count)
-      } catch (thrown) {
-        count(undefined, !signal.aborted)
-        throw thrown
-      }
+    stream: {
+      ...shared,
+      execute: ({ order, partial_images, targets, writer }, { call, meter, attempt }) =>
+        attempt(targets, async (target) => {
+          const provider = imagesOf(target)
+          const { signal } = call
+          const imageCall = callOf(target, order, call)
+          const events = provider.stream?.(imageCall, partial_images, signal) ?? whole(provider, imageCall, signal)
+          const parts = await peek(encode(events, { writer, target, meter, signal })).catch(mayBeCharged)
+          return { parts, includesUsage: false, end: () => '' }
+        }),
+      encodeError: (error, { writer }) => writer.fail(error),
     },
   }
 }
 
-/** Official clients repeat a request by themselves after a 429 or 5xx; after these the vendor may charge for both. */
-function mayBePaid(thrown: unknown): never {
+type Encoding = { writer: ImageStreamWriter; target: Target; meter: ImageMeter; signal: AbortSignal }
+
+const callOf = ({ model }: Target, request: ImageOrder, { request_id }: Call): ImageCall => ({
+  model,
+  request,
+  request_id,
+})
+
+function createImageMeter(): ImageMeter {
+  let reported: { usage: ImageUsage | undefined } | undefined
+  return {
+    reported(usage) {
+      reported = { usage }
+    },
+    usage: async () => reported?.usage,
+    units: (usage) => ({ input_tokens: usage?.input_tokens ?? 0, output_tokens: usage?.output_tokens ?? 0 }),
+    isCharged: () => reported !== undefined,
+  }
+}
+
+/** Official clients repeat a request by themselves after a 429 or 5xx; after these the provider may charge for both. */
+function mayBeCharged(thrown: unknown): never {
   if (!(thrown instanceof GatewayError) || (thrown.status < 500 && thrown.status !== 429)) throw thrown
   const { code, message, detail } = thrown
-  // Certainly not accepted, or the vendor has ended its work without an image.
+  // Certainly not accepted, or the provider has ended its work without an image.
   if (detail.taken === 'no' || detail.fail_code !== undefined) throw thrown
   throw new GatewayError(code, `${message} The request may have been charged.`, { ...detail, retry: false })
 }
@@ -181,8 +182,6 @@ async function peek<T>(items: AsyncIterable<T>): Promise<AsyncIterable<T>> {
     }
   })()
 }
-
-const nameOf = ({ provider, model }: Target) => `${provider.id}/${model}`
 
 function imagesOf({ provider }: Target): ImageProvider {
   if (provider.images) return provider.images

@@ -1,7 +1,9 @@
 /** The events of an image stream, as text: partial images, then each complete one. */
 import { errorBody, type GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageUsage } from '../spec/image-request.ts'
-import type { ImageFile } from './images.ts'
+
+/** An image as its bytes. */
+export type ImageFile = { bytes: Uint8Array; content_type: string; revised_prompt?: string }
 
 type Head = { operation: ImageOperation; order: ImageOrder; created: number }
 

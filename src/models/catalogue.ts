@@ -6,14 +6,12 @@ import { familiesOfName } from '../config/model-names.ts'
 import type { Capabilities, Limits, ModelConfig } from '../config/schema.ts'
 import type { ThreeDLimits, VideoLimits } from '../config/task-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
-import type { Provider } from '../providers/provider.ts'
+import type { Provider, Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { type Model, ownerOf } from '../spec/model.ts'
 import type { Caller } from '../spec/token.ts'
 import { type Life, statusAt } from './lifecycle.ts'
-
-export type Target = { provider: Provider; model: string }
 
 export type CatalogueModel = Life & {
   id: string
@@ -52,6 +50,8 @@ export type Catalogue = {
   sizesOf(id: string): { context_tokens: number | undefined; max_tokens: number | undefined }
   /** The model to send a request of this family to; throws what stands in the way of it. */
   require(name: string, family: EndpointFamily, caller: Caller): Chosen
+  /** The model that serves requests of this family under this full id, for work that was accepted before; undefined: none. */
+  serving(id: string, family: EndpointFamily): CatalogueModel | undefined
   /** Puts another set of models in place, in one step. */
   replace(rows: CatalogueModel[]): void
 }
@@ -141,6 +141,18 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
     throw retired(model)
   }
 
+  function choose(name: string, family: EndpointFamily, caller: Caller): Chosen {
+    const requested = resolve(name, caller)
+    const isRetired = statusAt(requested, unixSeconds(clock)) === 'retired'
+    if (isRetired && requested.when_retired === 'refuse') throw retired(requested)
+    const model = isRetired && requested.when_retired === 'redirect' ? successor(requested, caller) : requested
+    if (!model.families.includes(family)) throw wrongFamily(model, family)
+    if (!caller.mayUseFamily(family)) {
+      throw new GatewayError('model_not_allowed', `This token may not send ${family} requests.`, { param: 'model' })
+    }
+    return { model, requested }
+  }
+
   return {
     list: (caller) =>
       [...byId.values()]
@@ -156,16 +168,14 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
       const model = byId.get(id)
       return { context_tokens: model?.context_tokens, max_tokens: model?.limits.max_tokens?.maximum }
     },
-    require(name, family, caller) {
-      const requested = resolve(name, caller)
-      const isRetired = statusAt(requested, unixSeconds(clock)) === 'retired'
-      if (isRetired && requested.when_retired === 'refuse') throw retired(requested)
-      const model = isRetired && requested.when_retired === 'redirect' ? successor(requested, caller) : requested
-      if (!model.families.includes(family)) throw wrongFamily(model, family)
-      if (!caller.mayUseFamily(family)) {
-        throw new GatewayError('model_not_allowed', `This token may not send ${family} requests.`, { param: 'model' })
+    require: choose,
+    serving(id, family) {
+      try {
+        return choose(id, family, ANYONE).model
+      } catch (error) {
+        if (error instanceof GatewayError) return undefined
+        throw error
       }
-      return { model, requested }
     },
     replace(rows) {
       byId = new Map(rows.map((row) => [row.id, row]))
@@ -179,6 +189,9 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
     },
   }
 }
+
+/** Whose right to use the model was checked before. */
+const ANYONE: Caller = { token_id: '', mayUseModel: () => true, mayUseFamily: () => true }
 
 const notAllowed = (name: string) =>
   new GatewayError('model_not_allowed', `This token may not use the model "${name}".`, { param: 'model' })

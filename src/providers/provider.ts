@@ -240,6 +240,9 @@ export type Provider = {
   close?(): Promise<void>
 }
 
+/** Who may serve a model: a provider, and the provider's own name of the model. */
+export type Target = { provider: Provider; model: string }
+
 export type DiscoveredModel = {
   model: string
   created?: number

@@ -8,6 +8,7 @@ import type { Clock } from '../kit/clock.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import { refusalOf } from '../models/refusal.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
 import {
   ErrorBody,
   type ErrorCode,
@@ -18,9 +19,9 @@ import {
 } from '../spec/error.ts'
 import { RerankAnswer, RerankRequest } from '../spec/rerank-request.ts'
 import { shown } from './documents.ts'
-import type { Rerank } from './rerank.ts'
+import type { RerankFamily } from './rerank.ts'
 
-type RerankRouteParts = { rerank: Rerank; settings: ServerSettings; clock: Clock }
+type RerankRouteParts = { pipeline: Pipeline; rerank: RerankFamily; settings: ServerSettings; clock: Clock }
 
 const check = checker(RerankRequest)
 
@@ -32,11 +33,12 @@ const writeError = (error: GatewayError): Type.Static<typeof RerankError> => ({
 })
 
 /** The same under both versions: Cohere's clients of today ask for the second. */
-export function rerankRoutes({ rerank, settings, clock }: RerankRouteParts): Route[] {
+export function rerankRoutes({ pipeline, rerank, settings, clock }: RerankRouteParts): Route[] {
   async function handle(context: Context): Promise<Response> {
     const limits = bodyLimits(settings, clock, 'text')
     const request = parseRerankRequest(await readJson(context.request, limits))
-    const { results, usage, search_units, ...chosen } = await rerank.rank(request, context)
+    const { answer: ranked, usage, ...chosen } = await pipeline.run(rerank, context, request)
+    const { results, search_units } = ranked
     const answer: RerankAnswer = {
       id: context.request_id,
       model: chosen.model.id,

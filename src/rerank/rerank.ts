@@ -1,69 +1,39 @@
 /** One rerank request: the model chosen, the documents as texts, the results checked and put in order. */
-import type { Context } from '../http/context.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
-import type { Catalogue, CatalogueModel, Chosen, Target } from '../models/catalogue.ts'
-import { firstToAnswer } from '../models/targets.ts'
-import { createTextMeter, type RecordTextUse } from '../models/text-meter.ts'
+import type { Call } from '../pipeline/call.ts'
+import type { Family } from '../pipeline/family.ts'
+import { createTextMeter, type TextMeter } from '../pipeline/text-meter.ts'
+import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { RerankRequest } from '../spec/rerank-request.ts'
-import type { Caller } from '../spec/token.ts'
-import type { TextUsage } from '../spec/usage.ts'
 import { textsOf } from './documents.ts'
 
 export type Scored = { index: number; relevance_score: number }
-export type Ranked = Chosen & { results: Scored[]; usage: TextUsage; search_units: number }
-
-export type Rerank = {
-  /** Throws what stands in the way; at the end of it the request is in the ledger, however it ended. */
-  rank(request: RerankRequest, context: Context): Promise<Ranked>
-}
-
-type RerankParts = {
-  catalogue: Catalogue
-  tokenizer: Tokenizer
-  record(caller: Caller, model: CatalogueModel): RecordTextUse
-}
+export type RerankWork = { request: RerankRequest; documents: string[]; top_n: number; targets: Target[] }
+export type Ranked = { results: Scored[]; search_units: number }
+export type RerankFamily = Family<RerankRequest, RerankWork, Ranked, TextMeter>
 
 /** A search unit of Cohere's: one query over up to so many documents. */
 const UNIT_DOCUMENTS = 100
 
-export function createRerank({ catalogue, tokenizer, record }: RerankParts): Rerank {
-  return {
-    async rank(request, context) {
-      const { model, requested } = catalogue.require(request.model, 'rerank', context.caller)
-      const { note, signal, caller } = context
-      note.model = model.id
-      const documents = textsOf(request)
-      const top_n = Math.min(request.top_n ?? documents.length, documents.length)
-      const meter = createTextMeter({
-        inputs: [request.query, ...documents],
-        tokenizer,
-        note,
-        record: record(caller, model),
-      })
-      try {
-        const { target, answer } = await firstToAnswer(model.targets, signal, (one) =>
-          askOne(one, { request, documents, top_n, context }),
-        )
-        note.target = `${target.provider.id}/${target.model}`
-        return {
-          model,
-          requested,
-          results: answer.results,
-          usage: await meter.answered(answer.prompt_tokens),
-          search_units: answer.search_units ?? Math.ceil(documents.length / UNIT_DOCUMENTS),
-        }
-      } catch (thrown) {
-        await meter.failed(thrown, signal)
-        throw thrown
-      }
-    },
-  }
-}
+export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFamily => ({
+  endpoint: () => 'rerank',
+  modelOf: ({ model }) => model,
+  fit({ targets }, request) {
+    const documents = textsOf(request)
+    return { request, documents, top_n: Math.min(request.top_n ?? documents.length, documents.length), targets }
+  },
+  meter: ({ request, documents }) => createTextMeter({ inputs: [request.query, ...documents], tokenizer }),
+  policy: 'until_answered',
+  async execute(work, { call, meter, attempt }) {
+    const answer = await attempt(work.targets, (target) => askOne(target, work, call))
+    meter.reported(answer.prompt_tokens)
+    const search_units = answer.search_units ?? Math.ceil(work.documents.length / UNIT_DOCUMENTS)
+    return { results: answer.results, search_units }
+  },
+})
 
-type Work = { request: RerankRequest; documents: string[]; top_n: number; context: Context }
-
-async function askOne({ provider, model }: Target, { request, documents, top_n, context }: Work) {
+async function askOne({ provider, model }: Target, { request, documents, top_n }: RerankWork, call: Call) {
   if (!provider.rerank) {
     throw new GatewayError('no_available_channel', `The provider "${provider.id}" serves no rerankers.`)
   }
@@ -75,9 +45,9 @@ async function askOne({ provider, model }: Target, { request, documents, top_n, 
       documents,
       top_n,
       ...(max_tokens_per_doc === undefined ? {} : { max_tokens_per_doc }),
-      request_id: context.request_id,
+      request_id: call.request_id,
     },
-    context.signal,
+    call.signal,
   )
   return { ...answer, results: bestOf(answer.results, { provider: provider.id, count: documents.length, top_n }) }
 }

@@ -230,3 +230,16 @@ export function errorBody(error: GatewayError): ErrorBody {
   if (error.detail.replaced_by) body.error.replaced_by = error.detail.replaced_by
   return body
 }
+
+/** Where an unexpected error is reported, with its cause. */
+type ErrorLog = { error(message: string, fields: { request_id: string }, cause: unknown): void }
+
+/** What was thrown on purpose stays. Anything else is a fault of the gateway: logged with its cause, answered without it. */
+export function asGatewayError(
+  thrown: unknown,
+  { log, request_id }: { log: ErrorLog; request_id: string },
+): GatewayError {
+  if (thrown instanceof GatewayError) return thrown
+  log.error('internal error', { request_id }, thrown)
+  return new GatewayError('internal_error', `Something went wrong in the gateway; the log has it as ${request_id}.`)
+}

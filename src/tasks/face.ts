@@ -68,11 +68,10 @@ export async function placeOrder(
   asked: FamilyRequest,
 ): Promise<Taken> {
   const idempotency_key = idempotencyKeyOf(context.request)
-  const { caller } = context
   const base_url = baseUrlOf(context.request, settings)
   const order: Order = {
     ...asked,
-    caller,
+    call: context,
     base_url,
     ...(idempotency_key === undefined ? {} : { idempotency_key }),
   }

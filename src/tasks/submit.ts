@@ -1,7 +1,10 @@
 /** Takes an order on: everything is checked, then one durable write; no vendor is called. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
-import type { Catalogue, Chosen } from '../models/catalogue.ts'
+import type { Chosen } from '../models/catalogue.ts'
+import type { Call } from '../pipeline/call.ts'
+import type { Family } from '../pipeline/family.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
 import { assertOrder } from '../providers/allowed/allowed.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject, Task } from '../spec/task.ts'
@@ -12,7 +15,7 @@ import { type FamilyRequest, kindOf } from './order-kinds.ts'
 import type { At } from './points.ts'
 
 export type Order = FamilyRequest & {
-  caller: Caller
+  call: Call
   /** `scheme://host` by which the client reached the gateway. */
   base_url: string
   idempotency_key?: string
@@ -23,7 +26,7 @@ export type Submitted = { task: Task; replayed: boolean; chosen?: Chosen }
 
 type SubmitParts = {
   store: { tasks: TaskStore }
-  catalogue: Catalogue
+  pipeline: Pipeline
   settings(): { deadline_minutes: number }
   clock: Clock
   at: At
@@ -37,40 +40,61 @@ export async function submit(parts: SubmitParts, order: Order): Promise<Submitte
   const idempotency = idempotencyOf(order, unixSeconds(parts.clock))
   const earlier = idempotency && (await earlierTask(parts, order, idempotency))
   if (earlier) return { task: earlier, replayed: true }
-  const chosen = parts.catalogue.require(order.request.model, order.family, order.caller)
-  const { model } = chosen
-  for (const { provider } of model.targets) assertOrder(order.request, provider, order.caller)
-  const kind = kindOf(order.family)
-  const wanted = kind.applyLimits(model, order.request)
-  const callback = callbackOf(order.request)
-  const { inputs, request } = apart(wanted, kind.media)
-  const { family, caller, base_url } = order
-  const task = newTask(parts, { family, caller, base_url, model: model.id, request })
-  const row: NewTask = { task }
-  if (inputs) row.inputs = inputs
-  if (callback) row.callback = callback
-  if (idempotency) row.idempotency = idempotency
-  parts.at('submit: before the row')
-  const added = await parts.store.tasks.add(row)
-  parts.at('submit: after the row')
-  if (added.outcome === 'conflict') {
-    throw new GatewayError(
-      'idempotency_key_reused',
-      'This Idempotency-Key was used for another request within the last 24 hours. Use a new key for a new request.',
-    )
-  }
-  return { task: added.task, replayed: added.outcome === 'replayed', chosen }
+  const { answer, model, requested } = await parts.pipeline.run(acceptance(parts), order.call, {
+    ...order,
+    idempotency,
+  })
+  return { ...answer, chosen: { model, requested } }
 }
+
+type Accepting = Order & { idempotency: Idempotency | undefined }
+
+/** Accepts an order: what `execute` does is one durable write. The worker calls the provider. */
+const acceptance = (parts: SubmitParts): Family<Accepting, NewTask, Omit<Submitted, 'chosen'>, undefined> => ({
+  endpoint: ({ family }) => family,
+  modelOf: ({ request }) => request.model,
+  fit(model, order, { caller }) {
+    for (const { provider } of model.targets) assertOrder(order.request, provider, caller)
+    const kind = kindOf(order.family)
+    const wanted = kind.applyLimits(model, order.request)
+    const callback = callbackOf(order.request)
+    const { inputs, request } = apart(wanted, kind.media)
+    const { family, base_url, idempotency } = order
+    const row: NewTask = { task: newTask(parts, { family, caller, base_url, model: model.id, request }) }
+    if (inputs) row.inputs = inputs
+    if (callback) row.callback = callback
+    if (idempotency) row.idempotency = idempotency
+    return row
+  },
+  meter: () => undefined,
+  policy: 'until_accepted',
+  async execute(row) {
+    parts.at('submit: before the row')
+    const added = await parts.store.tasks.add(row)
+    parts.at('submit: after the row')
+    if (added.outcome === 'conflict') {
+      throw new GatewayError(
+        'idempotency_key_reused',
+        'This Idempotency-Key was used for another request within the last 24 hours. Use a new key for a new request.',
+      )
+    }
+    return { task: added.task, replayed: added.outcome === 'replayed' }
+  },
+})
 
 type Idempotency = NonNullable<NewTask['idempotency']>
 
 /** A client that repeats itself is answered as at first, whatever has become of the model since. */
-async function earlierTask({ store, clock }: SubmitParts, { caller }: Order, { key, body_hash }: Idempotency) {
+async function earlierTask(
+  { store, clock }: SubmitParts,
+  { call: { caller } }: Order,
+  { key, body_hash }: Idempotency,
+) {
   const earlier = await store.tasks.findByKey(caller.token_id, key, unixSeconds(clock))
   return earlier?.body_hash === body_hash ? earlier.task : undefined
 }
 
-type Beginning = Pick<Order, 'family' | 'caller' | 'base_url'> & { model: string; request: JsonObject }
+type Beginning = Pick<Order, 'family' | 'base_url'> & { caller: Caller; model: string; request: JsonObject }
 
 /** A task with which nothing has happened yet. */
 export function newTask(

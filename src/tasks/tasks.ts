@@ -1,5 +1,6 @@
 /** One durable task, from acceptance to its end: what the faces over HTTP and the operator's commands ask of the room. */
 import { unixSeconds } from '../kit/clock.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Task, TaskStatus } from '../spec/task.ts'
@@ -60,6 +61,7 @@ export type Tasks = {
 }
 
 export type TasksParts = Omit<StepParts, keyof StepMemory | 'at'> & {
+  pipeline: Pipeline
   /** Hears of each numbered point that is come by; for tests. */
   at?: At
 }

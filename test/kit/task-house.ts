@@ -13,6 +13,7 @@ import type { At } from '../../src/tasks/points.ts'
 import type { InputChecker, Order, ProviderSettings, TaskSettings } from '../../src/tasks/tasks.ts'
 import { createTasks, type Tasks } from '../../src/tasks/tasks.ts'
 import { type ManualClock, manualClock } from './clock.ts'
+import { testCall, testPipeline } from './pipeline.ts'
 
 export const FILE = { content_type: 'video/mp4', bytes: 24 }
 export const MODEL = 'acme/film'
@@ -186,6 +187,7 @@ export async function taskHouse(options: HouseOptions = {}): Promise<TaskHouse> 
   setTargets(Object.keys(vendors))
   const tasks = createTasks({
     store: options.around?.(store) ?? store,
+    pipeline: testPipeline({ catalogue, clock }).pipeline,
     catalogue,
     outputs: files,
     providerOf: (id) => providers.get(id),
@@ -221,7 +223,7 @@ export async function taskHouse(options: HouseOptions = {}): Promise<TaskHouse> 
     setTargets,
     async submit(request = {}, { caller = CALLER, key, family = 'video-generation' } = {}) {
       const order = { model: MODEL, prompt: 'a cat', ...request }
-      const given = { request: order, family, caller, base_url: 'http://gate.test' }
+      const given = { request: order, family, call: testCall(caller), base_url: 'http://gate.test' }
       const { task } = await tasks.submit(key === undefined ? given : { ...given, idempotency_key: key })
       return task.task_id
     },

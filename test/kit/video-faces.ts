@@ -1,4 +1,5 @@
 /** The faces of videos over a store in memory: tasks in whatever state a test wants, files from a map, no vendor. */
+import { createAccessLog } from '../../src/access-log.ts'
 import { createApp } from '../../src/http/app.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { randomAlphanumerics } from '../../src/kit/secret.ts'
@@ -14,6 +15,7 @@ import { createTasks } from '../../src/tasks/tasks.ts'
 import { presentedSecret } from '../../src/tokens/presented.ts'
 import { manualClock } from './clock.ts'
 import { configOf } from './gateway.ts'
+import { testPipeline } from './pipeline.ts'
 import { callerOf } from './task-house.ts'
 
 /** 2026-01-01, where the clock stands. */
@@ -65,6 +67,7 @@ export async function videoFaces(server: Parameters<typeof configOf>[0] = {}) {
   }
   const tasks = createTasks({
     store,
+    pipeline: testPipeline({ catalogue, clock }).pipeline,
     catalogue,
     outputs,
     providerOf: () => provider,
@@ -85,6 +88,7 @@ export async function videoFaces(server: Parameters<typeof configOf>[0] = {}) {
     settings,
     clock,
     log,
+    onFinished: createAccessLog({ log }).requestFinished,
   })
 
   /** As the token `one`, unless told otherwise; `token: ''` sends none. */

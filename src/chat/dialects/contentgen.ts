@@ -18,8 +18,8 @@ import { outlineOf } from './contentgen-outline.ts'
 import { contentgenRelay } from './contentgen-relay.ts'
 import { ContentgenAnswer, ContentgenRequest, CountTokensRequest } from './contentgen-schema.ts'
 import { toolsOf } from './contentgen-tools.ts'
-import { createContentgenWriter } from './contentgen-writer.ts'
-import type { Dialect } from './dialect.ts'
+import { blockedAnswer, createContentgenWriter } from './contentgen-writer.ts'
+import type { AnswerHead, Dialect } from './dialect.ts'
 
 const checkRequest = checker(ContentgenRequest)
 const checkCount = checker(CountTokensRequest)
@@ -71,7 +71,20 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
     writeError: contentgenErrorBody,
     errorSchema: ContentgenError,
     inClientWords: (error, request) => inClientWords(error, request, places),
+    blocked: (error, head, request) =>
+      error.code === 'content_policy_violation' ? blockedResponse(error, { head, method, request }) : undefined,
   }
+}
+
+type Blocked = { head: AnswerHead; method: ContentgenMethod; request: Request }
+
+/** A prompt that the provider refused before its first word is an answer of this protocol, and no error. */
+function blockedResponse(error: GatewayError, { head: { id, model }, method, request }: Blocked): Response {
+  const body = blockedAnswer(error, { id, model })
+  if (method === 'generateContent') return Response.json(body)
+  if (!isSse(request)) return Response.json([body])
+  const headers = { 'content-type': 'text/event-stream; charset=utf-8' }
+  return new Response(`data: ${JSON.stringify(body)}\n\n`, { headers })
 }
 
 type Read = { made: ChatRequest; shows_thoughts: boolean; refusal?: GatewayError }

@@ -109,6 +109,8 @@ export type Dialect = {
   errorSchema?: TSchema
   /** The same error with its `param`, and its place in the message, as the client knows them. */
   inClientWords?(error: GatewayError, request: ChatRequest): GatewayError
+  /** The answer to an error that is no error in this protocol, such as a prompt that was blocked; undefined for others. */
+  blocked?(error: GatewayError, head: AnswerHead, request: Request): Response | undefined
   /** Present where answers of vendors of this family may pass as bytes. */
   relay?: DialectRelay
 }

@@ -1,0 +1,44 @@
+/** A call and what is known about it, without any type of HTTP. */
+import type { Target } from '../providers/provider.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { ErrorCode } from '../spec/error.ts'
+import type { Caller } from '../spec/token.ts'
+
+/** One call of one caller: from an HTTP request, a background worker or a test. */
+export type Call = {
+  /** Correlates log lines, upstream requests and responses. */
+  readonly request_id: string
+  readonly caller: Caller
+  /** Aborted, with the reason, when the client has left or the gateway stops. */
+  readonly signal: AbortSignal
+  /** Unix milliseconds. */
+  readonly arrived: number
+}
+
+/** What is counted and charged. `estimated`: the provider reported no usage. */
+export type Units = { input_tokens: number; output_tokens: number; estimated?: boolean | undefined }
+
+/** Counts the usage of one call. */
+export type Meter<Usage> = {
+  /** The usage as the client sees it; estimated where the provider reported none. */
+  usage(): Promise<Usage>
+  units(usage: Usage): Units
+  /** Whether the provider has charged for the call, even if it fails from here on; absent: not known. */
+  isCharged?(): boolean
+}
+
+/** What is known about a call so far. The pipeline writes it; subscribers read it. */
+export type CallRecord = {
+  readonly call: Call
+  readonly family: EndpointFamily
+  /** The public id of the model that serves it; set once it is resolved. */
+  model: string | undefined
+  /** The target of the last attempt. */
+  target: Target | undefined
+  attempts: number
+  is_stream: boolean
+  /** Set when the call is settled. */
+  units: Units | undefined
+  error: ErrorCode | undefined
+  upstream_status: number | undefined
+}

@@ -1,0 +1,40 @@
+/** What happens to a call, told to subscribers: access log, metrics, traces, audit. They observe, and never delay it. */
+import type { Log } from '../kit/log.ts'
+import type { Target } from '../providers/provider.ts'
+import type { CallRecord } from './call.ts'
+
+/** Every method is optional: a subscriber implements what it needs. */
+export type CallSubscriber = Partial<CallEvents>
+
+export type CallEvents = {
+  started(record: CallRecord): void
+  attemptStarted(record: CallRecord, target: Target): void
+  attemptFailed(record: CallRecord, target: Target, error: unknown): void
+  /** The first part of a streamed answer is on its way to the client. */
+  firstByte(record: CallRecord): void
+  /** Exactly once for each call that was started, after its usage was recorded. */
+  finished(record: CallRecord): void
+}
+
+const EVENTS = ['started', 'attemptStarted', 'attemptFailed', 'firstByte', 'finished'] as const
+
+/** One object that calls every subscriber in order. A subscriber that throws is logged, and disturbs nobody else. */
+export function publishTo(subscribers: readonly CallSubscriber[], log: Log): CallEvents {
+  const events: Partial<Record<keyof CallEvents, (...values: never[]) => void>> = {}
+  for (const name of EVENTS) {
+    const listeners = subscribers.flatMap((subscriber) => {
+      const listener = subscriber[name]?.bind(subscriber) as ((...values: unknown[]) => void) | undefined
+      return listener ? [listener] : []
+    })
+    events[name] = (...values: unknown[]) => {
+      for (const listener of listeners) {
+        try {
+          listener(...values)
+        } catch (error) {
+          log.error('a subscriber of call events failed', { event: name }, error)
+        }
+      }
+    }
+  }
+  return events as CallEvents
+}

@@ -1,0 +1,309 @@
+import { describe, expect, test } from 'bun:test'
+import { manualClock } from '../../test/kit/clock.ts'
+import { testCall } from '../../test/kit/pipeline.ts'
+import { createLog } from '../kit/log.ts'
+import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
+import type { Provider } from '../providers/provider.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Meter } from './call.ts'
+import type { CallSubscriber } from './events.ts'
+import type { Family, ResponseStream, StreamFamily } from './family.ts'
+import { createPipeline } from './pipeline.ts'
+import type { RecordUsage } from './settle.ts'
+
+type Input = { model: string; refuse?: true }
+type Execute<Answer> = Family<Input, Input, Answer, Meter<number>>['execute']
+
+const caller = { token_id: 'tok_a', mayUseModel: () => true, mayUseFamily: () => true }
+const broken = (code: GatewayError['code'], taken?: 'no') => new GatewayError(code, 'Broken.', taken ? { taken } : {})
+
+function house({
+  usage = async () => 7,
+  policy = 'until_answered' as Family<never, never, never, undefined>['policy'],
+} = {}) {
+  const clock = manualClock()
+  const catalogue = createCatalogue({ clock })
+  const provider = (id: string): Provider => ({ id, kind: 'test', rerank: {} as Provider['rerank'] & object })
+  const targets = ['one', 'two'].map((id) => ({ provider: provider(id), model: 'm' }))
+  const row = catalogueModel({
+    id: 'a/b',
+    config: { families: ['rerank'] },
+    targets,
+    created: 0,
+    when_retired: 'refuse',
+  })
+  catalogue.replace([row])
+  const recorded: Parameters<RecordUsage>[0][] = []
+  const events: string[] = []
+  let logged = ''
+  const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
+  const watching: CallSubscriber = {
+    started: ({ family }) => void events.push(`started ${family}`),
+    attemptStarted: (_, { provider: { id } }) => void events.push(`attempt ${id}`),
+    attemptFailed: (_, { provider: { id } }, error) => void events.push(`failed ${id} ${(error as GatewayError).code}`),
+    firstByte: () => void events.push('first byte'),
+    finished: ({ error, units }) => void events.push(`finished ${error ?? 'well'} ${units?.input_tokens}`),
+  }
+  const pipeline = createPipeline({
+    catalogue,
+    recordUsage: (use) => void recorded.push(use),
+    subscribers: [{ started: () => { throw new Error('a broken subscriber') } }, watching], // biome-ignore format: short
+    clock,
+    log,
+  })
+  const shared = {
+    endpoint: () => 'rerank' as const,
+    modelOf: ({ model }: Input) => model,
+    fit(_: unknown, input: Input) {
+      if (input.refuse) throw new GatewayError('invalid_value', 'It does not fit.')
+      return input
+    },
+    meter: (): Meter<number> => ({ usage, units: (tokens) => ({ input_tokens: tokens, output_tokens: 1 }) }),
+    policy,
+  }
+  const whole = <Answer>(execute: Execute<Answer>) => ({ ...shared, execute })
+  const stream = (execute: Execute<ResponseStream<number>>): StreamFamily<Input, Input, Meter<number>> => ({
+    ...shared,
+    execute,
+    encodeError: ({ code }) => `<${code}>`,
+  })
+  const lines = () => {
+    log.flush()
+    return logged
+  }
+  return { pipeline, targets, recorded, events, whole, stream, clock, logged: lines }
+}
+
+const input = { model: 'a/b' }
+const use = (more: object = {}) => ({
+  token_id: 'tok_a',
+  model: 'a/b',
+  input_tokens: 7,
+  output_tokens: 1,
+  error: false,
+  estimated: false,
+  ...more,
+})
+const NOTHING = { input_tokens: 0, output_tokens: 0 }
+
+describe('a call with one answer', () => {
+  test('passes every stage in order, and is recorded once', async () => {
+    const { pipeline, whole, targets, recorded, events } = house()
+    const family = whole((_, { attempt }) => attempt(targets, async ({ provider }) => `from ${provider.id}`))
+    const { answer, usage, model } = await pipeline.run(family, testCall(caller), input)
+    expect({ answer, usage, model: model.id }).toEqual({ answer: 'from one', usage: 7, model: 'a/b' })
+    expect(recorded).toEqual([use()])
+    expect(events).toEqual(['started rerank', 'attempt one', 'finished well 7'])
+  })
+
+  test('is refused before anything is sent where its model is unknown or its request does not fit', async () => {
+    const { pipeline, whole, recorded, events } = house()
+    const family = whole(() => Promise.reject(new Error('must not be executed')))
+    await expect(pipeline.run(family, testCall(caller), { model: 'a/c' })).rejects.toMatchObject({
+      code: 'model_not_found',
+    })
+    await expect(pipeline.run(family, testCall(caller), { ...input, refuse: true })).rejects.toMatchObject({
+      code: 'invalid_value',
+    })
+    expect(recorded).toEqual([])
+    expect(events).toEqual([
+      'started rerank',
+      'finished model_not_found undefined',
+      'started rerank',
+      'finished invalid_value undefined',
+    ])
+  })
+
+  test('goes to the next target where the first one fails, and ends with the failure of the last', async () => {
+    const { pipeline, whole, targets, recorded, events } = house()
+    const failing = whole((_, { attempt }) => attempt(targets, () => Promise.reject(broken('upstream_unreachable'))))
+    await expect(pipeline.run(failing, testCall(caller), input)).rejects.toMatchObject({ code: 'upstream_unreachable' })
+    expect(events).toEqual([
+      'started rerank',
+      'attempt one',
+      'failed one upstream_unreachable',
+      'attempt two',
+      'failed two upstream_unreachable',
+      'finished upstream_unreachable 0',
+    ])
+    expect(recorded).toEqual([use({ ...NOTHING, error: true })])
+  })
+
+  test('that is charged each time goes on only where it was certainly not accepted', async () => {
+    const { pipeline, whole, targets, events } = house({ policy: 'until_accepted' })
+    const run = (error: GatewayError) =>
+      pipeline
+        .run(
+          whole((_, { attempt }) => attempt(targets, () => Promise.reject(error))),
+          testCall(caller),
+          input,
+        )
+        .catch(() => {})
+    await run(broken('upstream_unreachable'))
+    expect(events.filter((event) => event.startsWith('attempt'))).toEqual(['attempt one'])
+    await run(broken('upstream_unreachable', 'no'))
+    expect(events.filter((event) => event.startsWith('attempt'))).toEqual(['attempt one', 'attempt one', 'attempt two'])
+  })
+
+  test.each(['upstream_cut', 'upstream_timeout', 'shutting_down', 'client_closed_request'] as const)(
+    'is counted after %s: the provider may have charged',
+    async (code) => {
+      const { pipeline, whole, recorded } = house()
+      await pipeline
+        .run(
+          whole(() => Promise.reject(broken(code))),
+          testCall(caller),
+          input,
+        )
+        .catch(() => {})
+      expect(recorded).toEqual([use({ error: true })])
+    },
+  )
+
+  test('that its client left is counted, and is no error', async () => {
+    const { pipeline, whole, recorded } = house()
+    const call = { ...testCall(caller), signal: AbortSignal.abort(broken('client_closed_request')) }
+    await pipeline
+      .run(
+        whole(() => Promise.reject(broken('client_closed_request'))),
+        call,
+        input,
+      )
+      .catch(() => {})
+    expect(recorded).toEqual([use()])
+  })
+
+  test('whose usage cannot be measured is recorded all the same', async () => {
+    const { pipeline, whole, recorded, logged } = house({
+      usage: () => Promise.reject(new Error('the tokenizer died')),
+    })
+    await pipeline
+      .run(
+        whole(() => Promise.reject(broken('upstream_cut'))),
+        testCall(caller),
+        input,
+      )
+      .catch(() => {})
+    expect(recorded).toEqual([use({ ...NOTHING, error: true, estimated: true })])
+    expect(logged()).toContain('usage could not be measured')
+  })
+})
+
+describe('a call with a streamed answer', () => {
+  async function* parts(...texts: (string | GatewayError)[]) {
+    for (const text of texts) {
+      if (text instanceof GatewayError) throw text
+      yield text
+    }
+  }
+  const begun = (source: AsyncIterable<string>, includesUsage = false): ResponseStream<number> => ({
+    parts: source,
+    includesUsage,
+    end: (usage) => `end ${usage}`,
+  })
+  const textOf = async (source: AsyncIterable<string | Uint8Array>) => (await Array.fromAsync(source)).join('|')
+
+  test('is settled once, when it ends', async () => {
+    const { pipeline, stream, recorded, events } = house()
+    const { parts: sent, started } = pipeline.stream(
+      stream(async () => begun(parts('a', 'b'), true)),
+      testCall(caller),
+      input,
+    )
+    await started
+    expect(recorded).toEqual([])
+    expect(await textOf(sent)).toBe('a|b|end 7')
+    expect(recorded).toEqual([use()])
+    expect(events).toEqual(['started rerank', 'first byte', 'finished well 7'])
+  })
+
+  test('does not wait for a usage that the client does not get', async () => {
+    const { pipeline, stream } = house({ usage: () => new Promise(() => {}) })
+    const { parts: sent } = pipeline.stream(
+      stream(async () => begun(parts('a'))),
+      testCall(caller),
+      input,
+    )
+    const iterator = sent[Symbol.asyncIterator]()
+    expect([(await iterator.next()).value, (await iterator.next()).value]).toEqual(['a', 'end undefined'])
+  })
+
+  test('that breaks ends with its error, encoded, and is settled', async () => {
+    const { pipeline, stream, recorded } = house()
+    const { parts: sent, record } = pipeline.stream(
+      stream(async () => begun(parts('a', broken('upstream_cut')))),
+      testCall(caller),
+      input,
+    )
+    expect(await textOf(sent)).toBe('a|<upstream_cut>')
+    expect(record.error).toBe('upstream_cut')
+    expect(recorded).toEqual([use({ error: true })])
+  })
+
+  test('that is refused rejects `started`, and is settled without being read', async () => {
+    const { pipeline, stream, recorded } = house()
+    const { started } = pipeline.stream(
+      stream(() => Promise.reject(broken('upstream_unreachable'))),
+      testCall(caller),
+      input,
+    )
+    await expect(started).rejects.toMatchObject({ code: 'upstream_unreachable' })
+    expect(recorded).toEqual([use({ ...NOTHING, error: true })])
+  })
+
+  test('that is read no further is settled: by the end of its reader, or by `abandon` where nobody began', async () => {
+    const { pipeline, stream, recorded } = house()
+    const { parts: sent } = pipeline.stream(
+      stream(async () => begun(parts('a', 'b'))),
+      testCall(caller),
+      input,
+    )
+    for await (const _ of sent) break
+    await pipeline
+      .stream(
+        stream(async () => begun(parts('a'))),
+        testCall(caller),
+        input,
+      )
+      .abandon()
+    await pipeline.close({ deadline_ms: 1_000 })
+    expect(recorded).toEqual([use(), use()])
+  })
+
+  test('that ends because it was aborted is not taken for complete', async () => {
+    const { pipeline, stream } = house()
+    const control = new AbortController()
+    async function* aborted() {
+      yield 'a'
+      control.abort(broken('shutting_down'))
+    }
+    const call = { ...testCall(caller), signal: control.signal }
+    expect(
+      await textOf(
+        pipeline.stream(
+          stream(async () => begun(aborted())),
+          call,
+          input,
+        ).parts,
+      ),
+    ).toBe('a|<shutting_down>')
+  })
+})
+
+test('closing waits for every call, at most until the deadline', async () => {
+  const measured = Promise.withResolvers<number>()
+  const { pipeline, whole, recorded, clock, logged } = house({ usage: () => measured.promise })
+  const running = pipeline.run(
+    whole(async () => 'answer'),
+    testCall(caller),
+    input,
+  )
+  const late = pipeline.close({ deadline_ms: 1_000 })
+  clock.advance(1_000)
+  await late
+  expect(logged()).toContain('calls were not settled before the deadline')
+  const closed = pipeline.close({ deadline_ms: 1_000 })
+  measured.resolve(3)
+  await Promise.all([closed, running])
+  expect(recorded).toEqual([use({ input_tokens: 3 })])
+})

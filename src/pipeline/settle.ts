@@ -1,0 +1,117 @@
+/** Ends a call: its usage is recorded exactly once, however it ended, and its subscribers are told. */
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import type { CallRecord, Meter, Units } from './call.ts'
+import type { CallEvents } from './events.ts'
+import type { AnyMeter } from './family.ts'
+
+/** Where usage goes. Must neither wait nor throw. */
+export type RecordUsage = (
+  use: { token_id: string; model: string; error: boolean; estimated: boolean } & Pick<
+    Units,
+    'input_tokens' | 'output_tokens'
+  >,
+) => void
+
+/** Only the first of these calls has an effect; the others wait for it. */
+export type Settlement = {
+  succeeded(): Promise<void>
+  /** Usage of a call that failed is counted where the provider may have charged for it. */
+  failed(thrown: unknown): Promise<void>
+}
+
+export type Settlements = {
+  /** Opens a call that is now counted until it is settled. `meter` undefined: nothing of it is counted. */
+  open(record: CallRecord, meter: AnyMeter): Settlement
+  /** Ends a call that was never opened: it was refused before anything was sent. */
+  refused(record: CallRecord, thrown: unknown): void
+  /** Waits until every open call is settled, at most until the deadline. */
+  close(options: { deadline_ms: number }): Promise<void>
+}
+
+/** After these the provider may have worked, and charged, although its answer never arrived in full. */
+const MAY_HAVE_BEEN_CHARGED: ReadonlySet<ErrorCode> = new Set([
+  'upstream_cut',
+  'upstream_timeout',
+  'shutting_down',
+  'client_closed_request',
+])
+
+const NO_UNITS: Units = { input_tokens: 0, output_tokens: 0 }
+
+type SettlementsParts = { recordUsage: RecordUsage; events: CallEvents; clock: Clock; log: Log }
+
+export function createSettlements({ recordUsage, events, clock, log }: SettlementsParts): Settlements {
+  let open = 0
+  let idle: PromiseWithResolvers<void> | undefined
+
+  async function unitsOf(record: CallRecord, meter: Meter<unknown>): Promise<Units> {
+    try {
+      return meter.units(await meter.usage())
+    } catch (error) {
+      log.error('usage could not be measured', { request_id: record.call.request_id }, error)
+      return { ...NO_UNITS, estimated: true }
+    }
+  }
+
+  async function settle(record: CallRecord, meter: AnyMeter, isCharged: boolean): Promise<void> {
+    if (meter) {
+      const units = isCharged ? await unitsOf(record, meter) : NO_UNITS
+      record.units = units
+      recordUsage({
+        token_id: record.call.caller.token_id,
+        model: record.model ?? '',
+        input_tokens: units.input_tokens,
+        output_tokens: units.output_tokens,
+        error: record.error !== undefined && !record.call.signal.aborted,
+        estimated: units.estimated ?? false,
+      })
+    }
+    events.finished(record)
+    if (--open === 0) idle?.resolve()
+  }
+
+  return {
+    open(record, meter) {
+      open++
+      let settled: Promise<void> | undefined
+      return {
+        succeeded() {
+          settled ??= settle(record, meter, true)
+          return settled
+        },
+        failed(thrown) {
+          if (settled) return settled
+          noteError(record, thrown)
+          settled = settle(record, meter, mayBeCharged(record) || meter?.isCharged?.() === true)
+          return settled
+        },
+      }
+    },
+    refused(record, thrown) {
+      noteError(record, thrown)
+      events.finished(record)
+    },
+    async close({ deadline_ms }) {
+      if (open === 0) return
+      idle = Promise.withResolvers<void>()
+      const cancel = clock.after(deadline_ms, () => {
+        log.error('calls were not settled before the deadline', { calls: open })
+        idle?.resolve()
+      })
+      await idle.promise
+      cancel()
+    },
+  }
+}
+
+const mayBeCharged = ({ call, error }: CallRecord): boolean =>
+  call.signal.aborted || (error !== undefined && MAY_HAVE_BEEN_CHARGED.has(error))
+
+function noteError(record: CallRecord, thrown: unknown): void {
+  if (thrown instanceof GatewayError) {
+    record.error = thrown.code
+    record.upstream_status = thrown.detail.upstream_status
+  } else record.error = 'internal_error'
+}
