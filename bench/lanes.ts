@@ -5,11 +5,11 @@
 import { chatcompatDialect } from '../src/chat/dialects/chatcompat.ts'
 import type { Dialect } from '../src/chat/dialects/dialect.ts'
 import { messagesDialect } from '../src/chat/dialects/messages-compat.ts'
-import { createMeter, type Meter } from '../src/chat/meter.ts'
+import { type ChatMeter, createMeter } from '../src/chat/meter.ts'
 import { relayStream, sentBy } from '../src/chat/relay.ts'
 import { watchSecrets } from '../src/chat/secret-watch.ts'
-import { type Speech, translated } from '../src/chat/speech.ts'
-import type { Context } from '../src/http/context.ts'
+import { translated } from '../src/chat/speech.ts'
+import type { ResponseStream } from '../src/pipeline/family.ts'
 import { readStream } from '../src/providers/chatcompat/reading.ts'
 import { readEvents } from '../src/providers/event-stream.ts'
 import { createEventReader } from '../src/providers/messages-compat/events.ts'
@@ -19,6 +19,7 @@ import type { UpstreamAnswer, UpstreamRequest } from '../src/providers/transport
 import type { ChatChunk } from '../src/spec/chat-completion.ts'
 import type { ChatRequest } from '../src/spec/chat-request.ts'
 import { GatewayError } from '../src/spec/error.ts'
+import type { Usage } from '../src/spec/usage.ts'
 import { median, show } from './figures.ts'
 import { chatEvents, EVENTS_A_STREAM, messagesEvents } from './vendor-answers.ts'
 
@@ -33,9 +34,9 @@ const head = { id: 'chatcmpl-ours', created: 1_800_000_000, model: 'house/model'
 const broken = () => new GatewayError('bad_upstream_response', 'The stream of the benchmark was not understood.')
 const faults: Faults = { inAnswer: broken, notUnderstood: broken, cut: broken }
 const request: ChatRequest = { model: head.model, messages: [{ role: 'user', content: 'Hello' }], stream: true }
-const context = { signal: new AbortController().signal, caller: {} } as Context
-const newMeter = (): Meter =>
-  createMeter({ request, tokenizer: { count: async () => [0], close() {} }, note: {}, record() {} })
+const { signal } = new AbortController()
+const caller = { token_id: 'bench', mayUseModel: () => true, mayUseFamily: () => true }
+const newMeter = (): ChatMeter => createMeter({ request, tokenizer: { count: async () => [0], close() {} } })
 
 /** The stream's bytes as reads bring them. */
 function readsOf(events: string[], size: number): Uint8Array[] {
@@ -84,10 +85,10 @@ async function sendOver(way: Way, reads: Uint8Array[]): Promise<UpstreamAnswer> 
   return way === 'bare' ? reading : scrubbing.send(upstreamRequest)
 }
 
-const meterFor = (way: Way, meter: Meter) => (way === 'bare' ? meter : watchSecrets(meter, watching))
+const meterFor = (way: Way, meter: ChatMeter) => (way === 'bare' ? meter : watchSecrets(meter, watching))
 
 const LANES = {
-  relayed({ dialect }: Case, reads: Uint8Array[], way: Way, meter: Meter): Promise<Speech> {
+  relayed({ dialect }: Case, reads: Uint8Array[], way: Way, meter: ChatMeter): Promise<ResponseStream<Usage>> {
     const send = async () => ({ ...(await sendOver(way, reads)), faults })
     const lane: RelayProvider = { dialect: 'chatcompat', send }
     const body = { model: head.model, messages: [] }
@@ -98,12 +99,18 @@ const LANES = {
       refusal: undefined,
     })
     if (!sent) throw new Error('The dialect has no relay lane.')
-    const call = { model: 'bench-model', request, request_id: 'req' }
+    const chatCall = { model: 'bench-model', request, request_id: 'req' }
     const teller = { head, writer: dialect.writer(head, request, 'req') }
-    const target = { provider: { id: 'bench', kind: 'chatcompat' }, model: call.model }
-    return relayStream({ target, lane, sent, call, teller, meter: meterFor(way, meter), context })
+    const target = { provider: { id: 'bench', kind: 'chatcompat' }, model: chatCall.model }
+    const call = { request_id: 'req', caller, signal, arrived: 0 }
+    return relayStream({ target, lane, sent, call, chatCall, teller, meter: meterFor(way, meter) })
   },
-  async translated({ dialect, read }: Case, reads: Uint8Array[], way: Way, meter: Meter): Promise<Speech> {
+  async translated(
+    { dialect, read }: Case,
+    reads: Uint8Array[],
+    way: Way,
+    meter: ChatMeter,
+  ): Promise<ResponseStream<Usage>> {
     const answer = await sendOver(way, reads)
     return translated(read(answer), dialect.writer(head, request, 'req'), meterFor(way, meter))
   },
@@ -115,12 +122,12 @@ type Measured = { lane: keyof typeof LANES; way: Way; of: Case; reads: Uint8Arra
 async function answer({ lane, way, of, reads }: Measured): Promise<number> {
   const encoder = new TextEncoder()
   const meter = newMeter()
-  const speech = await LANES[lane](of, reads, way, meter)
+  const stream = await LANES[lane](of, reads, way, meter)
   let size = 0
-  for await (const piece of speech.batches) {
+  for await (const piece of stream.parts) {
     size += (typeof piece === 'string' ? encoder.encode(piece) : piece).length
   }
-  await meter.settle({ error: false })
+  await meter.usage()
   return size
 }
 
