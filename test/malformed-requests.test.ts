@@ -116,7 +116,7 @@ describe('an error that cannot be written', () => {
       writeError: throwing,
       handle,
     }
-    return createApp({ routes: [route], authenticate, settings: DEFAULT_SERVER, clock, log })
+    return createApp({ routes: [route], authenticate, settings: DEFAULT_SERVER, clock, log, onFinished: () => {} })
   }
   const ask = (handle: () => never) => app(handle).fetch(new Request('http://a.test/x'), { address: '' })
 
