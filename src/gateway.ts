@@ -1,6 +1,7 @@
 /** Builds every part of the house once, joins them, and hands back the whole. */
 import { join } from 'node:path'
 import { createAccessLog } from './access-log.ts'
+import { createBackground } from './chat/background-responses.ts'
 import { createChat } from './chat/chat.ts'
 import { contentgenRoutes } from './chat/contentgen-http.ts'
 import { messagesCountRoute } from './chat/count-tokens-messages.ts'
@@ -10,9 +11,8 @@ import { messagesDialect } from './chat/dialects/messages-compat.ts'
 import { writeMessagesError } from './chat/dialects/messages-compat-error.ts'
 import { responsesDialect } from './chat/dialects/responses.ts'
 import { chatRoute } from './chat/http.ts'
-import { createBackground } from './chat/responses-background.ts'
 import { responseRoutes } from './chat/responses-http.ts'
-import { createKeptResponses } from './chat/responses-kept.ts'
+import { createStoredResponses } from './chat/stored-responses.ts'
 import type { Config } from './config/config.ts'
 import { contentgenEmbeddingRoutes } from './embeddings/contentgen-http.ts'
 import { createEmbeddings } from './embeddings/embeddings.ts'
@@ -45,11 +45,11 @@ import type { UsageStore } from './store/store.ts'
 import { createSupply, type Found } from './supply.ts'
 import { type Callbacks, createCallbacks } from './tasks/callbacks.ts'
 import { callbackMaster } from './tasks/callbacks-signature.ts'
-import { FAMILY as TASK_ERRORS } from './tasks/face.ts'
+import type { At } from './tasks/crash-points.ts'
 import { taskRoutes } from './tasks/http.ts'
 import { imageOrders } from './tasks/images-http.ts'
-import { createMadeKeeper } from './tasks/keep-made.ts'
-import type { At } from './tasks/points.ts'
+import { createGeneratedFileStore } from './tasks/store-generated.ts'
+import { FAMILY as TASK_ERRORS } from './tasks/task-api.ts'
 import { taskData } from './tasks/task-writer.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
 import { createLedger } from './tokens/ledger.ts'
@@ -120,10 +120,10 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const accessLog = createAccessLog({ log })
   const pipeline = createPipeline({ catalogue, recordUsage: ledger.record, subscribers: [accessLog.calls], clock, log })
   const chat = createChat({ tokenizer, clock })
-  const keptResponses = createKeptResponses({ store: store.responses, settings: () => live.responses, clock })
+  const storedResponses = createStoredResponses({ store: store.responses, settings: () => live.responses, clock })
   const background = createBackground({
     runs: store.responseRuns,
-    kept: keptResponses,
+    storedResponses: storedResponses,
     pipeline,
     chat,
     isRevoked: async (token_id) => (await store.tokens.find(token_id))?.disabled === true,
@@ -131,7 +131,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock,
     log,
   })
-  const responses = responsesDialect({ kept: keptResponses, queue: background.take, clock })
+  const responses = responsesDialect({ storedResponses: storedResponses, queue: background.take, clock })
   const embeddings = createEmbeddings({ tokenizer })
   const rerank = createRerank({ tokenizer })
   const outputs = createOutputs({
@@ -165,7 +165,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     fetchImage: createImageFetch({ guardedFetch, providerSettings: (id) => supply.find(id)?.config }),
     clock,
   })
-  const keepMade = createMadeKeeper({ store, outputs, settings, clock, task_settings: taskSettings })
+  const storeGenerated = createGeneratedFileStore({ store, outputs, settings, clock, task_settings: taskSettings })
   const callbacks = createCallbacks({
     store,
     guardedFetch,
@@ -182,8 +182,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       chat: [
         chatRoute({ pipeline, chat, dialect: chatcompatDialect(settings), settings, clock }),
         chatRoute({ pipeline, chat, dialect: responses, settings, clock }),
-        ...responseRoutes({ kept: keptResponses, background }),
-        responsesCountRoute({ pipeline, tokenizer, settings, clock, kept: keptResponses }),
+        ...responseRoutes({ storedResponses: storedResponses, background }),
+        responsesCountRoute({ pipeline, tokenizer, settings, clock, storedResponses: storedResponses }),
         chatRoute({ pipeline, chat, dialect: messagesDialect(), settings, clock }),
         messagesCountRoute({ pipeline, tokenizer, settings, clock }),
         ...contentgenRoutes({ pipeline, chat, tokenizer, settings, clock }),
@@ -199,7 +199,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         keep: ({ model: { id, keep_days }, order, operation, generated }, context) => {
           const { prompt, n, size } = order
           const request = { model: id, prompt, operation, n, ...(size === undefined ? {} : { size }) }
-          return keepMade({ family: 'image-generation', model: id, keep_days, request, ...generated }, context)
+          return storeGenerated({ family: 'image-generation', model: id, keep_days, request, ...generated }, context)
         },
         order: imageOrders({ tasks, outputs, settings, clock }),
         errors: TASK_ERRORS,

@@ -491,7 +491,7 @@ describe('fairness', () => {
   test('receivers that keep silent do not hold up the others, however many of their callbacks wait', async () => {
     const slow = 'https://dead.test/'
     const { got, guardedFetch } = receiver((request) => (request.url === slow ? hang(request.signal) : 200))
-    const { start } = callbacks(guardedFetch, { hands: 8 })
+    const { start } = callbacks(guardedFetch, { concurrency: 8 })
     for (let index = 0; index < 100; index++) await ended({ url: slow })
     const last = await ended({ url: 'https://alive.test/', token_id: 'tok_b' })
     start()
@@ -510,7 +510,7 @@ describe('fairness', () => {
 
   test('a token with many receivers holds at most half of the hands', async () => {
     const { got, guardedFetch } = receiver(({ url, signal }) => (url.includes('dead') ? hang(signal) : 200))
-    const { start } = callbacks(guardedFetch, { hands: 8 })
+    const { start } = callbacks(guardedFetch, { concurrency: 8 })
     for (let index = 0; index < 50; index++) await ended({ url: `https://dead-${index}.test/`, token_id: 'tok_a' })
     await ended({ url: 'https://alive.test/', token_id: 'tok_b' })
     start()
@@ -520,7 +520,7 @@ describe('fairness', () => {
 
   test('many callbacks for one good receiver are all delivered, each once', async () => {
     const { got, guardedFetch } = receiver(() => 200)
-    const { idle } = callbacks(guardedFetch, { hands: 8 })
+    const { idle } = callbacks(guardedFetch, { concurrency: 8 })
     for (let index = 0; index < 200; index++) await ended()
     await idle()
     await pass(2 * MINUTE, SECOND, idle)

@@ -77,20 +77,20 @@ const FACES: Record<string, Face> = {
   },
 }
 const NAMES = Object.keys(FACES)
-const faceOf = (name: string): Face => {
+const formatOf = (name: string): Face => {
   const face = FACES[name]
   if (!face) throw new Error(`There is no dialect ${name}.`)
   return face
 }
 const ask = (name: string, more: object = {}) => {
-  const { path, body } = faceOf(name)
+  const { path, body } = formatOf(name)
   return port.house.call(path, { json: { ...body, ...more } })
 }
 const blocksOf = (text: string): string[] => text.split('\n\n').filter(Boolean)
 const dataOf = (block: string): string => /^data: (.*)$/m.exec(block)?.[1] ?? ''
 
 describe.each(NAMES)('a stream of the dialect %s', (name) => {
-  const { isNamed, end, failure, keepAlive } = faceOf(name)
+  const { isNamed, end, failure, keepAlive } = formatOf(name)
 
   test('is of whole events: at most a name, and one line of JSON; no id and no retry', async () => {
     vendor.answer(stream([': comment\n\nid: 7\nretry: 5\n', ...chunks('Hel', 'lo\n\nyou', '')]))
@@ -126,7 +126,7 @@ describe.each(NAMES)('a stream of the dialect %s', (name) => {
     const [role, word, ...rest] = chunks('Hello')
     const slow = startVendor(stream([opened.promise, role ?? {}, word ?? {}, closed.promise, ...rest]))
     const house = await startGateway({ providers: { v: { base_url: slow.url } }, models: { 'v/m': {} } })
-    const { path, body } = faceOf(name)
+    const { path, body } = formatOf(name)
     const coming = house.call(path, { json: body })
     await slow.request()
     house.clock.advance(14_999)

@@ -8,9 +8,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TaskAnswer, TaskData } from '../src/spec/task.ts'
-import { POINTS, type Point } from '../src/tasks/points.ts'
-import { type CrashPlan, SOLID } from './kit/crash-house.ts'
-import { House, stateOf, TOKEN } from './kit/house-process.ts'
+import { POINTS, type Point } from '../src/tasks/crash-points.ts'
+import { type CrashPlan, SOLID } from './kit/crash-gateway.ts'
+import { House, stateOf, TOKEN } from './kit/gateway-process.ts'
 import { type MeshyOrder, startMeshyVendor } from './kit/meshy-vendor.ts'
 
 /** Each point twice: at the first order's passing, and at a later one's. */

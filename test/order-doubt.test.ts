@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { VideoProvider } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Store } from '../src/store/store.ts'
-import { CALLER, type ScriptedVendor, saying, scriptedVendor, type TaskHouse, taskHouse } from './kit/task-house.ts'
+import { CALLER, type ScriptedVendor, saying, scriptedVendor, type TaskEngine, taskEngine } from './kit/task-engine.ts'
 
 const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
 const refusal = () => new GatewayError('rate_limit_exceeded', 'Later.', { taken: 'no' })
@@ -21,7 +21,7 @@ const unless = <T extends object>(isDead: () => boolean, parts: T): T =>
     },
   })
 
-const endOf = async (house: TaskHouse, id: string) => {
+const endOf = async (house: TaskEngine, id: string) => {
   const { status, fail_code, fail_reason } = await house.read(id)
   return { status, fail_code, fail_reason }
 }
@@ -45,7 +45,7 @@ describe('the answer to an order', () => {
         },
         status: async () => ({ status: 'QUEUED' }),
       })
-      await using house = await taskHouse({ vendors: { acme }, providers: { acme: { first_byte_seconds } } })
+      await using house = await taskEngine({ vendors: { acme }, providers: { acme: { first_byte_seconds } } })
       const id = await house.submit()
       await house.drift(after + 5)
       expect((await house.read(id)).status).toBe(status as 'QUEUED')
@@ -61,14 +61,14 @@ describe('the answer to an order', () => {
     let is_dead = false
     const around = (store: Store): Store => ({ ...store, tasks: unless(() => is_dead, store.tasks) })
     const dead = scriptedVendor({ resubmit: 'safe', start: hang })
-    await using house = await taskHouse({ vendors: { acme: dead }, providers: FIRST_BYTE, around })
+    await using house = await taskEngine({ vendors: { acme: dead }, providers: FIRST_BYTE, around })
     await house.submit()
     await house.drift(1)
     expect(dead.calls).toHaveLength(1)
     is_dead = true
     const alive = scriptedVendor({ resubmit: 'safe' })
     const { store, clock } = house
-    await using other = await taskHouse({ store, clock, vendors: { acme: alive }, providers: FIRST_BYTE })
+    await using other = await taskEngine({ store, clock, vendors: { acme: alive }, providers: FIRST_BYTE })
     await other.drift(after)
     expect(alive.calls).toHaveLength(times)
   })
@@ -89,7 +89,7 @@ describe('the answer to an order', () => {
       status: progress,
       proceed: slow,
     })
-    await using house = await taskHouse({ vendors: { acme }, providers: FIRST_BYTE })
+    await using house = await taskEngine({ vendors: { acme }, providers: FIRST_BYTE })
     const id = await house.submit()
     await house.drift(700)
     expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'op' })
@@ -115,7 +115,7 @@ describe('an order in doubt that can be looked up', () => {
       return find()
     })
     const zenith = scriptedVendor()
-    await using house = await taskHouse({ vendors: { acme, zenith } })
+    await using house = await taskEngine({ vendors: { acme, zenith } })
     const id = await house.submit()
     await house.run(60)
     expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'found', provider: 'acme' })
@@ -125,7 +125,7 @@ describe('an order in doubt that can be looked up', () => {
 
   test('is found before it is sent again, where it could be', async () => {
     const acme = vendorWith(saying<Found>({ operation: 'found' }), { resubmit: 'safe' })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(30)
     expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'found' })
@@ -137,7 +137,7 @@ describe('an order in doubt that can be looked up', () => {
       resubmit: 'safe',
       start: saying<{ operation: string }>(broken(), { operation: 'op' }),
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(30)
     expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'op' })
@@ -147,7 +147,7 @@ describe('an order in doubt that can be looked up', () => {
   test('is looked up for five minutes after its answer can have come last, and then given up', async () => {
     let questions = 0
     const acme = vendorWith(async () => void questions++ as undefined)
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(380)
     expect((await house.read(id)).status).toBe('SUBMITTED')
@@ -162,7 +162,7 @@ describe('an order in doubt that can be looked up', () => {
   test('is looked up until the deadline where nothing is learned, and once more then', async () => {
     let is_back = false
     const acme = vendorWith(async () => (is_back ? { operation: 'found' } : Promise.reject(broken())))
-    await using house = await taskHouse({ vendors: { acme }, settings: { deadline_minutes: 20 } })
+    await using house = await taskEngine({ vendors: { acme }, settings: { deadline_minutes: 20 } })
     const [id, second] = [await house.submit(), await house.submit()]
     await house.run(1_195)
     expect((await house.read(id)).status).toBe('SUBMITTED')
@@ -187,7 +187,7 @@ describe('the key of an order', () => {
         operation: 'op',
       }),
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(120)
     expect(acme.calls).toHaveLength(times)
@@ -197,7 +197,7 @@ describe('the key of an order', () => {
 
 describe('at the deadline', () => {
   const atDeadline = async (vendor: Partial<VideoProvider>, run = 130) => {
-    await using house = await taskHouse({
+    await using house = await taskEngine({
       vendors: { acme: scriptedVendor(vendor) },
       settings: { deadline_minutes: 2 },
     })

@@ -11,7 +11,7 @@ import type { Store } from '../src/store/store.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
 import { ENGINES } from './kit/engines.ts'
 import { type Hold, type OrderFault, type OrderVendor, startOrderVendor } from './kit/order-vendor.ts'
-import { settled, type TaskHouse, taskHouse } from './kit/task-house.ts'
+import { settled, type TaskEngine, taskEngine } from './kit/task-engine.ts'
 import { type Answer, failure, hangUp, raw, reset, whole } from './kit/vendor.ts'
 
 const FIRST_BYTE_SECONDS = 300
@@ -55,7 +55,7 @@ const FAULTS: [string, Fault][] = [
 
 const ENGINES_ON_DISK = ENGINES.filter(({ name }) => name !== 'sqlite in memory')
 
-type World = { house: TaskHouse; clock: ManualClock; vendors: OrderVendor[]; [Symbol.asyncDispose](): Promise<void> }
+type World = { house: TaskEngine; clock: ManualClock; vendors: OrderVendor[]; [Symbol.asyncDispose](): Promise<void> }
 
 async function worldOf(store: Store, mode: (typeof MODES)[number], fault: Fault | { refusal: Answer }): Promise<World> {
   const clock = manualClock()
@@ -77,7 +77,7 @@ async function worldOf(store: Store, mode: (typeof MODES)[number], fault: Fault 
     const parts = { id: `vendor${index}`, config: { ...config, options }, timeouts: TIMEOUTS, environment: {} }
     return createProvider({ ...parts, transport, clock, log, manual: async () => [] })
   })
-  const house = await taskHouse({
+  const house = await taskEngine({
     store,
     clock,
     vendors: Object.fromEntries(providers.flatMap(({ id, video }) => (video ? [[id, video]] : []))),

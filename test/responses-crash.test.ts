@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { BackgroundPlan } from './kit/background-house.ts'
+import type { BackgroundPlan } from './kit/background-responses.ts'
 import { openPort } from './kit/served.ts'
 import { chunk, chunks, hang, startVendor, stream, type Vendor } from './kit/vendor.ts'
 

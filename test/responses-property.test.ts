@@ -5,7 +5,7 @@ import { ResponseStream } from 'openai/lib/responses/ResponseStream'
 import { checkedRequest, translatedRequest } from '../src/chat/dialects/responses.ts'
 import { clientTools } from '../src/chat/dialects/responses-tools.ts'
 import { createResponsesWriter } from '../src/chat/dialects/responses-writer.ts'
-import { eventsAfter, toldEvents } from '../src/chat/responses-told.ts'
+import { eventsAfter, toldEvents } from '../src/chat/response-events.ts'
 import type { ChatChunk, Delta, FinishReason } from '../src/spec/chat-completion.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Opaque } from '../src/spec/message.ts'
@@ -77,7 +77,14 @@ function streamOf({ deltas, finish, tells }: { deltas: Delta[]; finish: FinishRe
   const head = { id: 'resp_abc', created: 1, model: 'a/b' }
   const request = { model: 'a/b', messages: [] }
   const { names } = clientTools(asked)
-  const writer = createResponsesWriter({ head, asked, request, names, keep: async () => {}, clock: manualClock() })
+  const writer = createResponsesWriter({
+    head,
+    clientRequest: asked,
+    request,
+    names,
+    keep: async () => {},
+    clock: manualClock(),
+  })
   const chunkOf = (part: Delta, finish_reason: FinishReason | null = null): ChatChunk => ({
     id: 'x',
     object: 'chat.completion.chunk',

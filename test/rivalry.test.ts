@@ -7,8 +7,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRandom } from '../src/providers/sandbox/random.ts'
-import { type CrashPlan, FILM } from './kit/crash-house.ts'
-import { House, stateOf, TOKEN } from './kit/house-process.ts'
+import { type CrashPlan, FILM } from './kit/crash-gateway.ts'
+import { House, stateOf, TOKEN } from './kit/gateway-process.ts'
 import { startPostgres } from './kit/postgres.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 
@@ -73,13 +73,13 @@ async function endOf(rivals: Rivals, task_id: string): Promise<string> {
 }
 
 /** Each item in turn, so many at a time. */
-async function inHands<T, R>(items: T[], hands: number, work: (item: T) => Promise<R>): Promise<R[]> {
+async function inHands<T, R>(items: T[], concurrency: number, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   let next = 0
   const hand = async () => {
     for (let at = next++; at < items.length; at = next++) results[at] = await work(items[at] as T)
   }
-  await Promise.all(Array.from({ length: hands }, hand))
+  await Promise.all(Array.from({ length: concurrency }, hand))
   return results
 }
 

@@ -8,8 +8,8 @@ import { createCanvas, loadImage } from '@napi-rs/canvas'
 import validator from 'gltf-validator'
 import type { TaskProgress, ThreeDCall } from '../src/providers/provider.ts'
 import { createMadeFiles } from '../src/providers/sandbox/made-files.ts'
-import { createCrew } from '../src/providers/sandbox/render/crew.ts'
 import { gridOf } from '../src/providers/sandbox/render/model-shape.ts'
+import { createRenderWorkers } from '../src/providers/sandbox/render/workers.ts'
 import { createSandboxThreeD } from '../src/providers/sandbox/three-d.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { ThreeDOrder } from '../src/spec/three-d-request.ts'
@@ -21,7 +21,7 @@ const clock = manualClock()
 const sandbox = createSandboxThreeD({
   id: 'sandbox',
   clock,
-  crew: createCrew({ size: 1 }),
+  renderWorkers: createRenderWorkers({ size: 1 }),
   files: createMadeFiles({ parent: directory }),
 })
 afterAll(async () => {

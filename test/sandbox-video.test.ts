@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { BufferSource, EncodedPacketSink, Input, MP4 } from 'mediabunny'
 import type { TaskProgress, VideoCall } from '../src/providers/provider.ts'
 import { createMadeFiles } from '../src/providers/sandbox/made-files.ts'
-import { createCrew } from '../src/providers/sandbox/render/crew.ts'
 import { findFfmpeg } from '../src/providers/sandbox/render/ffmpeg.ts'
+import { createRenderWorkers } from '../src/providers/sandbox/render/workers.ts'
 import { createSandboxVideo, type SandboxVideo, type SandboxVideoParts } from '../src/providers/sandbox/video.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Json } from '../src/spec/task.ts'
@@ -31,8 +31,8 @@ function directory(): string {
 /** A sandbox of its own; the pictures are made with what npm ships, unless a test says otherwise. */
 function open(parts: Partial<SandboxVideoParts> & { use_ffmpeg?: boolean } = {}): SandboxVideo {
   const { use_ffmpeg = false, ...rest } = parts
-  const crew = createCrew({ use_ffmpeg, size: 1 })
-  const sandbox = createSandboxVideo({ id: 'sandbox', clock: manualClock(), crew, ...rest })
+  const renderWorkers = createRenderWorkers({ use_ffmpeg, size: 1 })
+  const sandbox = createSandboxVideo({ id: 'sandbox', clock: manualClock(), renderWorkers, ...rest })
   leave.push(sandbox.close)
   return sandbox
 }
@@ -228,9 +228,9 @@ describe('an order', () => {
   test('is refused when too many wait, and taken when there is room', async () => {
     const never = { render: () => new Promise<void>(() => {}), waiting: () => waiting, close() {} }
     let waiting = 2
-    const { video } = createSandboxVideo({ id: 'sandbox', clock: manualClock(), crew: never, most_waiting: 2 })
+    const { video } = createSandboxVideo({ id: 'sandbox', clock: manualClock(), renderWorkers: never, most_waiting: 2 })
     const known = (
-      await createSandboxVideo({ id: 's', clock: manualClock(), crew: never }).video.start(call('B'), signal)
+      await createSandboxVideo({ id: 's', clock: manualClock(), renderWorkers: never }).video.start(call('B'), signal)
     ).operation
     const { code, detail } = await refusal(video.start(call('A'), signal))
     expect([code, detail.taken, detail.retry_after]).toEqual(['server_is_overloaded', 'no', 5])
@@ -331,8 +331,8 @@ describe('what goes wrong as told', () => {
   })
 
   test('a renderer that crashes is generation_failed, not a wait without end', async () => {
-    const crew = createCrew({ size: 1, command: [process.execPath, '-e', 'process.exit(7)'] })
-    const sandbox = open({ crew })
+    const renderWorkers = createRenderWorkers({ size: 1, command: [process.execPath, '-e', 'process.exit(7)'] })
+    const sandbox = open({ renderWorkers })
     const operation = await order(sandbox, 'A\n@sandbox quick=1')
     const end = await sandbox.video.status(operation, signal)
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'generation_failed' })

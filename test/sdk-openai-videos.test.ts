@@ -51,7 +51,7 @@ const FAST = {
   copy_deadline_minutes: 1,
   poll_seconds: 0.2,
   slow_poll_seconds: 1,
-  hands: 8,
+  concurrency: 8,
   callback_origins: [],
 }
 

@@ -114,11 +114,11 @@ async function seenBy(house: TestGateway, path: string, json: object): Promise<{
 for (const kind of KINDS) {
   describe(`a ${kind} provider that repeats its secrets in every text and header`, () => {
     for (const client of KINDS) {
-      for (const relay of client === kind ? [true, false] : [false]) {
-        const how = `${client} clients${relay ? ', passed through' : ''}`
+      for (const passthrough of client === kind ? [true, false] : [false]) {
+        const how = `${client} clients${passthrough ? ', passed through' : ''}`
 
         it(`shows none to ${how}, in whole answers`, async () => {
-          const { house, vendor } = await start({ kind, quirks: { relay } })
+          const { house, vendor } = await start({ kind, quirks: { passthrough } })
           vendor.answer(wholeOf(kind))
           const { path, json } = CLIENTS[client]('v/m', false)
           const { status, text } = await seenBy(house, path, json)
@@ -128,7 +128,7 @@ for (const kind of KINDS) {
         })
 
         it(`shows none to ${how}, in streams`, async () => {
-          const { house, vendor } = await start({ kind, quirks: { relay } })
+          const { house, vendor } = await start({ kind, quirks: { passthrough } })
           vendor.answer(streamOf(kind), streamOf(kind, { chunkBytes: 97 }))
           const { path, json } = CLIENTS[client]('v/m', true)
           for (let run = 0; run < 2; run++) {
@@ -140,7 +140,7 @@ for (const kind of KINDS) {
         })
 
         it(`shows none to ${how}, in errors`, async () => {
-          const { house, vendor } = await start({ kind, quirks: { relay } })
+          const { house, vendor } = await start({ kind, quirks: { passthrough } })
           const error = { message: ECHO, param: KEY, code: KEY, type: KEY, status: KEY, details: [{ reason: ECHO }] }
           const statuses = [400, 401, 403, 404, 413, 422, 429, 500, 503]
           for (const status of statuses) {
@@ -156,7 +156,7 @@ for (const kind of KINDS) {
         })
 
         it(`ends a stream for ${how} in which a secret comes piece by piece`, async () => {
-          const { house, vendor } = await start({ kind, quirks: { relay } })
+          const { house, vendor } = await start({ kind, quirks: { passthrough } })
           for (const size of [1, 3, 7, KEY.length - 1]) {
             const pieces = KEY.match(new RegExp(`.{1,${size}}`, 'g')) ?? []
             vendor.answer(stream([inPieces(kind, pieces)], { done: kind === 'chatcompat' }))

@@ -1,6 +1,6 @@
 /** What a stop waits for, and what it does not. */
 import { expect, test } from 'bun:test'
-import { FILM } from './kit/crash-house.ts'
+import { FILM } from './kit/crash-gateway.ts'
 import { startGateway } from './kit/gateway.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 

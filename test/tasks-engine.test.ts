@@ -3,19 +3,19 @@ import { describe, expect, test } from 'bun:test'
 import type { TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Task, TaskStatus } from '../src/spec/task.ts'
-import { POINTS } from '../src/tasks/points.ts'
+import { POINTS } from '../src/tasks/crash-points.ts'
 import {
   CALLER,
   callerOf,
-  type HouseOptions,
+  type EngineOptions,
   MODEL,
   memoryFiles,
   saying,
   scriptedVendor,
   success,
-  type TaskHouse,
-  taskHouse,
-} from './kit/task-house.ts'
+  type TaskEngine,
+  taskEngine,
+} from './kit/task-engine.ts'
 
 const refusal = (code: ConstructorParameters<typeof GatewayError>[0], retry_after?: number) =>
   new GatewayError(code, `refused: ${code}`, { taken: 'no', ...(retry_after !== undefined && { retry_after }) })
@@ -25,14 +25,14 @@ const working = (progress?: number) => ({
   status: 'IN_PROGRESS' as const,
   ...(progress !== undefined && { progress }),
 })
-const seconds = (house: TaskHouse) => Math.floor(house.clock.now() / 1000)
+const seconds = (house: TaskEngine) => Math.floor(house.clock.now() / 1000)
 const failure = ({ status, fail_code }: Task) => `${status} ${fail_code}`
 const errorOf = async (work: Promise<unknown>) => (await work.catch((error) => error)) as GatewayError
 
 describe('a submission', () => {
   test('is one durable row; no vendor hears of it before the answer', async () => {
     const acme = scriptedVendor()
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit({
       image: 'https://example.test/a.png',
       duration: 4,
@@ -57,14 +57,14 @@ describe('a submission', () => {
   })
 
   test('is refused for a model that is unknown or of another family', async () => {
-    await using house = await taskHouse()
+    await using house = await taskEngine()
     expect(await errorOf(house.submit({ model: 'acme/other' }))).toMatchObject({ code: 'model_not_found' })
     house.setTargets([])
     expect(await errorOf(house.submit())).toMatchObject({ code: 'model_not_found', detail: { param: 'model' } })
   })
 
   test('is refused for a callback_url that is no plain http(s) URL', async () => {
-    await using house = await taskHouse()
+    await using house = await taskEngine()
     for (const callback_url of [
       'ftp://me.test/x',
       'me.test',
@@ -78,7 +78,7 @@ describe('a submission', () => {
   })
 
   test('with the same key and the same words is the same task, whatever the order of the fields', async () => {
-    await using house = await taskHouse()
+    await using house = await taskEngine()
     const first = await house.submit({ prompt: 'a dog', duration: 4 }, { key: 'k' })
     expect(await house.submit({ duration: 4, prompt: 'a dog' }, { key: 'k' })).toBe(first)
     expect(await house.submit({ prompt: 'a dog', duration: 4 }, { key: 'k2' })).not.toBe(first)
@@ -92,7 +92,7 @@ describe('a submission', () => {
   })
 
   test('two at once with the same key are one task', async () => {
-    await using house = await taskHouse()
+    await using house = await taskEngine()
     const ids = await Promise.all(Array.from({ length: 5 }, () => house.submit({}, { key: 'k' })))
     expect(new Set(ids).size).toBe(1)
   })
@@ -101,7 +101,7 @@ describe('a submission', () => {
 describe('the way of a task', () => {
   test('goes from NOT_START to SUCCESS, each state once, and ends with the file in our own keeping', async () => {
     const status = saying<TaskProgress>({ status: 'QUEUED' }, working(), working(50), working(40), success())
-    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     const id = await house.submit({ image: 'data:image/png;base64,AAAA' })
     const seen: [TaskStatus, number][] = [['NOT_START', 0]]
     for (let pace = 0; pace < 80; pace++) {
@@ -135,7 +135,7 @@ describe('the way of a task', () => {
 
   test('gives the vendor the request in the words of the specification, media in their fields, and one key', async () => {
     const acme = scriptedVendor()
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit({ prompt: 'a dog', seed: 7, image: 'data:image/png;base64,AAAA' })
     await house.run(1)
     expect(acme.calls).toEqual([
@@ -156,7 +156,7 @@ describe('the way of a task', () => {
         return { operation: 'op' }
       },
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     await house.submit()
     await house.run(1)
     expect(rows).toMatchObject([
@@ -165,7 +165,7 @@ describe('the way of a task', () => {
   })
 
   test('of a model with its own keep_days keeps its files that long', async () => {
-    await using house = await taskHouse({ keep_days: 0.5 })
+    await using house = await taskEngine({ keep_days: 0.5 })
     const id = await house.submit()
     await house.run(10)
     const task = await house.read(id)
@@ -179,7 +179,7 @@ describe('the inputs', () => {
       throw new GatewayError('invalid_value', '"image" is no image.', { param: 'image' })
     }
     const acme = scriptedVendor()
-    await using house = await taskHouse({ checkInputs, vendors: { acme } })
+    await using house = await taskEngine({ checkInputs, vendors: { acme } })
     const id = await house.submit({ image: 'https://example.test/a.png' })
     await house.run(1)
     expect(await house.read(id)).toMatchObject({
@@ -197,7 +197,7 @@ describe('the inputs', () => {
       tries++
       throw new GatewayError('upstream_unreachable', 'The host of "image" cannot be reached.')
     }
-    await using house = await taskHouse({ checkInputs })
+    await using house = await taskEngine({ checkInputs })
     const id = await house.submit({ image: 'https://example.test/a.png' })
     await house.run(20)
     expect(tries).toBe(4)
@@ -213,7 +213,7 @@ describe('the inputs', () => {
       if (tries++ < 2) throw new GatewayError('upstream_unreachable', 'The host of "image" cannot be reached.')
     }
     const acme = scriptedVendor({ start: hang })
-    await using house = await taskHouse({ checkInputs, vendors: { acme } })
+    await using house = await taskEngine({ checkInputs, vendors: { acme } })
     const id = await house.submit({ image: 'https://example.test/a.png' })
     await house.drift(15)
     expect(acme.calls).toHaveLength(1)
@@ -222,7 +222,7 @@ describe('the inputs', () => {
 
   test('are kept no longer than until the order is taken', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working()) })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit({ image: 'https://example.test/a.png' })
     expect(await house.store.tasks.inputs(id)).toBeDefined()
     await house.run(1)
@@ -232,7 +232,7 @@ describe('the inputs', () => {
 
   test('are not asked for where there are none', async () => {
     let tries = 0
-    await using house = await taskHouse({ checkInputs: async () => void tries++ })
+    await using house = await taskEngine({ checkInputs: async () => void tries++ })
     await house.submit()
     await house.run(1)
     expect(tries).toBe(0)
@@ -250,7 +250,7 @@ describe('an order that was certainly not taken', () => {
   ] as const)('(%s) goes to the next target', async (code) => {
     const acme = scriptedVendor({ start: saying<never>(refusal(code)) })
     const zenith = scriptedVendor()
-    await using house = await taskHouse({ vendors: { acme, zenith } })
+    await using house = await taskEngine({ vendors: { acme, zenith } })
     const id = await house.submit()
     await house.run(10)
     expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'zenith', tried: ['acme/film-1'] })
@@ -265,7 +265,7 @@ describe('an order that was certainly not taken', () => {
   ] as const)('(%s) ends where every target would refuse it', async (code, fail_code) => {
     const acme = scriptedVendor({ start: saying<never>(refusal(code)) })
     const zenith = scriptedVendor()
-    await using house = await taskHouse({ vendors: { acme, zenith } })
+    await using house = await taskEngine({ vendors: { acme, zenith } })
     const id = await house.submit()
     await house.run(10)
     expect(await house.read(id)).toMatchObject({
@@ -283,7 +283,7 @@ describe('an order that was certainly not taken', () => {
         operation: 'op',
       }),
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(1)
     expect(acme.calls).toHaveLength(1)
@@ -297,7 +297,7 @@ describe('an order that was certainly not taken', () => {
     const acme = scriptedVendor({
       start: saying<{ operation: string }>(refusal('rate_limit_exceeded', 120), { operation: 'op' }),
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     await house.submit()
     await house.run(119)
     expect(acme.calls).toHaveLength(1)
@@ -308,7 +308,7 @@ describe('an order that was certainly not taken', () => {
   test('is tried in eight rounds, and then ends with the code of the refusal', async () => {
     const acme = scriptedVendor({ start: saying<never>(refusal('rate_limit_exceeded')) })
     const zenith = scriptedVendor({ start: saying<never>(refusal('upstream_auth')) })
-    await using house = await taskHouse({ vendors: { acme, zenith } })
+    await using house = await taskEngine({ vendors: { acme, zenith } })
     const id = await house.submit()
     await house.run(900)
     expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'upstream_auth' })
@@ -316,7 +316,7 @@ describe('an order that was certainly not taken', () => {
     expect(acme.calls.length).toBeLessThan(20)
 
     const lone = scriptedVendor({ start: saying<never>(refusal('rate_limit_exceeded')) })
-    await using other = await taskHouse({ vendors: { lone } })
+    await using other = await taskEngine({ vendors: { lone } })
     const second = await other.submit()
     await other.run(300)
     expect(failure(await other.read(second))).toBe('FAILURE upstream_rate_limited')
@@ -325,7 +325,7 @@ describe('an order that was certainly not taken', () => {
 
   test('is not tried again where the refusal would stay', async () => {
     const acme = scriptedVendor({ start: saying<never>(refusal('upstream_auth')) })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(60)
     expect(failure(await house.read(id))).toBe('FAILURE upstream_auth')
@@ -347,7 +347,7 @@ describe('an order in doubt', () => {
   test.each(doubts)('(%s) is never sent to anybody again where twice is twice', async (_, start) => {
     const acme = scriptedVendor({ start })
     const zenith = scriptedVendor()
-    await using house = await taskHouse({ vendors: { acme, zenith } })
+    await using house = await taskEngine({ vendors: { acme, zenith } })
     const id = await house.submit()
     await house.drift(200)
     expect(await house.read(id)).toMatchObject({
@@ -365,7 +365,7 @@ describe('an order in doubt', () => {
       start: (call, signal) => (calls++ < 2 ? start() : Promise.resolve({ operation: [call.task_id, signal.aborted] })),
     })
     const zenith = scriptedVendor()
-    await using house = await taskHouse({ vendors: { acme, zenith } })
+    await using house = await taskEngine({ vendors: { acme, zenith } })
     const id = await house.submit()
     await house.drift(200)
     expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'acme' })
@@ -380,7 +380,7 @@ describe('an order in doubt', () => {
       start: saying<never>(broken(), refusal('rate_limit_exceeded')),
     })
     const zenith = scriptedVendor()
-    await using house = await taskHouse({ vendors: { acme, zenith }, settings: { deadline_minutes: 5 } })
+    await using house = await taskEngine({ vendors: { acme, zenith }, settings: { deadline_minutes: 5 } })
     const id = await house.submit()
     await house.run(290)
     expect(await house.read(id)).toMatchObject({ status: 'SUBMITTED', operation: null })
@@ -394,7 +394,7 @@ describe('an order in doubt', () => {
       resubmit: 'safe',
       start: saying<never>(broken(), refusal('content_policy_violation')),
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(30)
     expect(failure(await house.read(id))).toBe('FAILURE content_policy_violation')
@@ -415,7 +415,7 @@ describe('an order in doubt', () => {
         return { operation: 'paid' }
       },
     })
-    await using house = await taskHouse({
+    await using house = await taskEngine({
       vendors: { acme },
       around: (store) => ({
         ...store,
@@ -436,8 +436,8 @@ describe('an order in doubt', () => {
 test('every numbered point is come by on the ways of a task, so that a process can be ended there', async () => {
   const met = new Set<string>()
   const at = (point: string) => void met.add(point)
-  const way = async (acme: ReturnType<typeof scriptedVendor>, options: HouseOptions = {}, cancels = false) => {
-    await using house = await taskHouse({ ...options, vendors: { acme }, at })
+  const way = async (acme: ReturnType<typeof scriptedVendor>, options: EngineOptions = {}, cancels = false) => {
+    await using house = await taskEngine({ ...options, vendors: { acme }, at })
     const id = await house.submit()
     await house.run(6)
     if (cancels) await house.tasks.cancel(id, CALLER)
@@ -463,7 +463,7 @@ test('every numbered point is come by on the ways of a task, so that a process c
 })
 
 test('a client that repeats itself gets its task, whatever has become of the model since', async () => {
-  await using house = await taskHouse()
+  await using house = await taskEngine()
   const first = await house.submit({}, { key: 'again' })
   house.setTargets([])
   expect(await house.submit({}, { key: 'again' })).toBe(first)

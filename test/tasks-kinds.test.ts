@@ -4,20 +4,20 @@ import type { RemoteOutput, TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Json, Task } from '../src/spec/task.ts'
 import type { Store } from '../src/store/store.ts'
-import type { Point } from '../src/tasks/points.ts'
+import type { Point } from '../src/tasks/crash-points.ts'
 import { testCall } from './kit/pipeline.ts'
 import {
   CALLER,
-  type HouseOptions,
+  type EngineOptions,
   MODEL,
   memoryFiles,
   type ScriptedVendor,
   saying,
   scriptedVendor,
   success,
-  type TaskHouse,
-  taskHouse,
-} from './kit/task-house.ts'
+  type TaskEngine,
+  taskEngine,
+} from './kit/task-engine.ts'
 
 const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
 const refusal = (code: 'rate_limit_exceeded' | 'upstream_invalid_request' | 'insufficient_quota') =>
@@ -34,10 +34,10 @@ const link = (url: string): RemoteOutput => ({ url, content_type: 'image/png' })
  * A house whose process ends at the how-manieth time that a point is come by, and another on the same store that goes
  * on when the leases of the first are over.
  */
-async function diesAt(point: Point, nth: number, options: HouseOptions): Promise<{ next: TaskHouse; id: string }> {
+async function diesAt(point: Point, nth: number, options: EngineOptions): Promise<{ next: TaskEngine; id: string }> {
   let passed = 0
   let is_dead = false
-  const house = await taskHouse({
+  const house = await taskEngine({
     ...options,
     at(passing) {
       if (is_dead || (passing === point && ++passed === nth)) {
@@ -58,7 +58,7 @@ async function diesAt(point: Point, nth: number, options: HouseOptions): Promise
   await house.drift(20)
   if (!is_dead) throw new Error(`"${point}" was not come by ${nth} times`)
   const { vendors, files } = options
-  const next = await taskHouse({
+  const next = await taskEngine({
     ...(vendors && { vendors }),
     ...(files && { files }),
     store: house.store,
@@ -75,7 +75,7 @@ describe('a vendor that answers at once', () => {
   test('is not asked again: bytes are kept, links are copied, in the order in which they came', async () => {
     const acme = atOnce([bytes('one'), link('https://files.acme.test/two.png'), bytes('three', 'image/webp')])
     const files = memoryFiles()
-    await using house = await taskHouse({ vendors: { acme }, files })
+    await using house = await taskEngine({ vendors: { acme }, files })
     const id = await house.submit()
     await house.run(2)
     const task = await house.read(id)
@@ -89,7 +89,7 @@ describe('a vendor that answers at once', () => {
   })
 
   test('that made nothing has failed', async () => {
-    await using house = await taskHouse({ vendors: { acme: atOnce([]) } })
+    await using house = await taskEngine({ vendors: { acme: atOnce([]) } })
     const id = await house.submit()
     await house.run(2)
     expect(endOf(await house.read(id))).toBe('FAILURE no_output')
@@ -99,7 +99,7 @@ describe('a vendor that answers at once', () => {
     const acme = atOnce([link('https://files.acme.test/one.png'), bytes('two')])
     const files = memoryFiles()
     const providers = { acme: { outputs: 'passthrough' as const } }
-    await using house = await taskHouse({ vendors: { acme }, files, providers })
+    await using house = await taskEngine({ vendors: { acme }, files, providers })
     const id = await house.submit()
     await house.run(2)
     const task = await house.read(id)
@@ -159,7 +159,7 @@ describe('a vendor that answers at once', () => {
       if (++tries < 3) throw new Error('the bucket is away')
       return keep(...file)
     }
-    await using house = await taskHouse({ vendors: { acme: atOnce([bytes('one')]) }, files })
+    await using house = await taskEngine({ vendors: { acme: atOnce([bytes('one')]) }, files })
     const id = await house.submit()
     await house.drift(20)
     expect(endOf(await house.read(id))).toBe('SUCCESS')
@@ -170,7 +170,7 @@ describe('a vendor that answers at once', () => {
     const files = memoryFiles()
     files.keep = () => Promise.reject(new Error('the bucket is gone'))
     const acme = atOnce([bytes('one')], { resubmit: 'safe' })
-    await using house = await taskHouse({ vendors: { acme }, files, settings: { deadline_minutes: 5 } })
+    await using house = await taskEngine({ vendors: { acme }, files, settings: { deadline_minutes: 5 } })
     const id = await house.submit()
     await house.drift(400)
     expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'timeout' })
@@ -183,7 +183,7 @@ describe('a vendor that answers at once', () => {
     let is_away = true
     files.keep = (...file) => (is_away ? Promise.reject(new Error('the bucket is away')) : keep(...file))
     const acme = atOnce([bytes('one')])
-    await using house = await taskHouse({ vendors: { acme }, files })
+    await using house = await taskEngine({ vendors: { acme }, files })
     const id = await house.submit()
     await house.drift(5_400)
     expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
@@ -197,7 +197,7 @@ describe('a vendor that answers at once', () => {
     const files = memoryFiles()
     files.keep = () => Promise.reject(new Error('the bucket is gone'))
     const acme = atOnce([bytes('one')])
-    await using house = await taskHouse({ vendors: { acme }, files, settings: { copy_deadline_minutes: 30 } })
+    await using house = await taskEngine({ vendors: { acme }, files, settings: { copy_deadline_minutes: 30 } })
     const id = await house.submit()
     await house.drift(1_790)
     expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
@@ -209,7 +209,7 @@ describe('a vendor that answers at once', () => {
   test('a file that may not be kept ends the task', async () => {
     const files = memoryFiles()
     files.keep = () => Promise.reject(new GatewayError('output_refused', 'Too large.'))
-    await using house = await taskHouse({ vendors: { acme: atOnce([bytes('one')]) }, files })
+    await using house = await taskEngine({ vendors: { acme: atOnce([bytes('one')]) }, files })
     const id = await house.submit()
     await house.run(5)
     expect(await house.read(id)).toMatchObject({
@@ -239,7 +239,7 @@ describe('an order in two parts', () => {
         return { operation: { part: 2 } }
       },
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(15)
     expect(endOf(await house.read(id))).toBe('SUCCESS')
@@ -252,7 +252,7 @@ describe('an order in two parts', () => {
     const acme = inTwo({
       proceed: saying<{ operation: Json }>(refusal('rate_limit_exceeded'), { operation: { part: 2 } }),
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(25)
     expect(endOf(await house.read(id))).toBe('SUCCESS')
@@ -263,7 +263,7 @@ describe('an order in two parts', () => {
   test('that is always refused for the time being ends, and no other target is asked', async () => {
     const acme = inTwo({ proceed: saying<never>(refusal('rate_limit_exceeded')) })
     const zenith = scriptedVendor()
-    await using house = await taskHouse({ vendors: { acme, zenith } })
+    await using house = await taskEngine({ vendors: { acme, zenith } })
     const id = await house.submit()
     await house.run(600)
     expect(endOf(await house.read(id))).toBe('FAILURE upstream_rate_limited')
@@ -275,7 +275,7 @@ describe('an order in two parts', () => {
     ['insufficient_quota', 'insufficient_quota'],
   ] as const)('that is refused for good with %s ends as %s', async (code, fail_code) => {
     const acme = inTwo({ proceed: saying<never>(refusal(code)) })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(10)
     expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code })
@@ -287,7 +287,7 @@ describe('an order in two parts', () => {
     ['safe', 'SUCCESS', 2],
   ] as const)('whose connection breaks (%s): %s, sent %d times', async (resubmit, end, times) => {
     const acme = inTwo({ resubmit, proceed: saying<{ operation: Json }>(broken(), { operation: { part: 2 } }) })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(25)
     expect(endOf(await house.read(id))).toBe(end)
@@ -320,7 +320,7 @@ describe('an order in two parts', () => {
       status: async (operation) => ((operation as { part: number }).part === 1 ? later(55, proceedable) : success()),
       proceed: async () => later(55, { operation: { part: 2 } }),
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.drift(150)
     expect(endOf(await house.read(id))).toBe('SUCCESS')
@@ -333,7 +333,7 @@ describe('an order in two parts', () => {
       status: async () => ({ status: 'IN_PROGRESS' }),
       cancel: async (operation) => void told.push(operation),
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(6)
     await house.tasks.cancel(id, CALLER)
@@ -347,7 +347,7 @@ describe('a task of another family', () => {
   test('is made by its own part of the provider, under its own limits, and its file has its own ending', async () => {
     const acme = scriptedVendor()
     const files = memoryFiles()
-    await using house = await taskHouse({ vendors: { acme }, files })
+    await using house = await taskEngine({ vendors: { acme }, files })
     const id = await house.submit({ images: ['aGk='] }, { family: '3d-generation' })
     expect(await house.store.tasks.inputs(id)).toEqual({ images: ['aGk='] })
     await house.run(10)
@@ -361,7 +361,7 @@ describe('a task of another family', () => {
   })
 
   test('is seen under its own face only', async () => {
-    await using house = await taskHouse()
+    await using house = await taskEngine()
     const video = await house.submit()
     const solid = await house.submit({}, { family: '3d-generation' })
     const { tasks } = house
@@ -392,14 +392,14 @@ describe('a task of another family', () => {
       await new Promise<void>((resolve) => void house.clock.after(seconds * 1000, resolve))
       return { images: [{ base64: 'aGk=' }] }
     }
-    await using house = await taskHouse()
+    await using house = await taskEngine()
     house.providers.set('acme', { id: 'acme', kind: 'scripted', images: { operations: ['generate'], make } })
     house.setTargets(['acme'])
     const request = { model: MODEL, prompt: 'a cat', operation: 'generate' as const }
     const order = { request, family: 'image-generation' as const, call: testCall(CALLER), base_url: 'http://gate.test' }
     const id = (await house.tasks.submit(order)).task.task_id
     // Another process, which would take it as soon as its lease is over.
-    await using other = await taskHouse({ store: house.store, clock: house.clock })
+    await using other = await taskEngine({ store: house.store, clock: house.clock })
     other.providers.set('acme', { id: 'acme', kind: 'scripted', images: { operations: ['generate'], make } })
     await house.drift(350)
     expect(endOf(await house.read(id))).toBe(end)
@@ -407,7 +407,7 @@ describe('a task of another family', () => {
   })
 
   test('a model that is not of its family is refused', async () => {
-    await using house = await taskHouse()
+    await using house = await taskEngine()
     house.providers.set('flat', { id: 'flat', kind: 'scripted', video: scriptedVendor() })
     house.setTargets(['flat'])
     const error = await house.submit({}, { family: '3d-generation' }).catch((reason: GatewayError) => reason.code)

@@ -6,9 +6,9 @@ import { type ErrorCode, GatewayError } from '../src/spec/error.ts'
 import { FAIL_CODES, TASK_STATUSES, type Task } from '../src/spec/task.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { Store, TaskStore } from '../src/store/store.ts'
-import type { Point } from '../src/tasks/points.ts'
+import type { Point } from '../src/tasks/crash-points.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
-import { memoryFiles, scriptedVendor, settled, type TaskHouse, taskHouse } from './kit/task-house.ts'
+import { memoryFiles, scriptedVendor, settled, type TaskEngine, taskEngine } from './kit/task-engine.ts'
 
 /** Fixed, so that a failure can be had again. */
 const SEED = 20_261_121
@@ -212,8 +212,8 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
     },
   })
   let points = 0
-  const houses: TaskHouse[] = []
-  async function house(): Promise<TaskHouse> {
+  const houses: TaskEngine[] = []
+  async function house(): Promise<TaskEngine> {
     const life = mortal()
     const at = (_: Point) => {
       if (!given.deaths.includes(points++) || life.isDead()) return
@@ -222,7 +222,7 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
     }
     const guardedVendors = Object.fromEntries(Object.entries(vendors).map(([id, vendor]) => [id, life.guarded(vendor)]))
     const around = (whole: Store): Store => ({ ...whole, tasks: life.guarded(whole.tasks) })
-    const made = await taskHouse({
+    const made = await taskEngine({
       store,
       clock,
       files: life.guarded(files),
@@ -234,7 +234,7 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
     houses.push(made)
     return made
   }
-  const reborn: Promise<TaskHouse>[] = []
+  const reborn: Promise<TaskEngine>[] = []
   for (let worker = 0; worker < given.workers; worker++) await house()
 
   const ids: string[] = []

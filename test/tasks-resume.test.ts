@@ -7,19 +7,19 @@ import { GatewayError } from '../src/spec/error.ts'
 import type { Task } from '../src/spec/task.ts'
 import type { Store } from '../src/store/store.ts'
 import { createCallbacks } from '../src/tasks/callbacks.ts'
-import type { Point } from '../src/tasks/points.ts'
+import type { Point } from '../src/tasks/crash-points.ts'
 import { resumptionOf } from '../src/tasks/resume.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
 import { ENGINES } from './kit/engines.ts'
 import {
-  type HouseOptions,
+  type EngineOptions,
   memoryFiles,
   saying,
   scriptedVendor,
   success,
-  type TaskHouse,
-  taskHouse,
-} from './kit/task-house.ts'
+  type TaskEngine,
+  taskEngine,
+} from './kit/task-engine.ts'
 
 const gone = () => new GatewayError('output_gone', 'The file is no longer there.')
 const endOf = ({ status, fail_code }: Task) => `${status} ${fail_code}`.trim()
@@ -49,8 +49,8 @@ function fussyFiles(isGone: (key: string) => boolean) {
 
 const two = () => saying(success('https://a.test/1', 'https://a.test/2'))
 
-async function failedHouse(options: HouseOptions, family: 'video-generation' | '3d-generation' = 'video-generation') {
-  const house = await taskHouse({ settings, ...options })
+async function failedHouse(options: EngineOptions, family: 'video-generation' | '3d-generation' = 'video-generation') {
+  const house = await taskEngine({ settings, ...options })
   const id = await house.submit({}, { family })
   await house.run(320)
   expect(endOf(await house.read(id))).toBe('FAILURE output_expired')
@@ -210,7 +210,7 @@ describe('a resumed task', () => {
     const { files, heal } = fussyFiles(() => true)
     const clock = manualClock()
     const got: { id: string; type: string }[] = []
-    await using house = await taskHouse({ files, clock, settings })
+    await using house = await taskEngine({ files, clock, settings })
     const callbacks = createCallbacks({
       store: house.store,
       guardedFetch: async ({ headers, body, url }) => {
@@ -242,7 +242,7 @@ describe('a resumed task', () => {
   test('that timed out and was made all the same is fetched', async () => {
     let answer: TaskProgress = { status: 'IN_PROGRESS' }
     const acme = scriptedVendor({ status: async () => answer })
-    await using house = await taskHouse({ vendors: { acme }, settings: { deadline_minutes: 2 } })
+    await using house = await taskEngine({ vendors: { acme }, settings: { deadline_minutes: 2 } })
     const id = await house.submit()
     await house.run(125)
     expect(await resume(house.store, house.clock, await house.read(id))).toBe('watch')
@@ -266,10 +266,10 @@ const POINTS = [
 ] satisfies Point[]
 
 /** Dies at the how-manieth time; what it does from then on reaches nobody. */
-async function mortalHouse(options: HouseOptions, point: Point, nth: number): Promise<TaskHouse> {
+async function mortalHouse(options: EngineOptions, point: Point, nth: number): Promise<TaskEngine> {
   let passed = 0
   let is_dead = false
-  return taskHouse({
+  return taskEngine({
     ...options,
     at(passing) {
       if (!is_dead && (passing !== point || ++passed !== nth)) return
@@ -296,7 +296,7 @@ describe.each(POINTS)('a process that ends at "%s"', (point) => {
     const id = await first.submit()
     await first.drift(330)
     const next = { ...options, store: first.store, clock: first.clock }
-    const second = await taskHouse(next)
+    const second = await taskEngine(next)
     await second.run(320)
     expect(endOf(await second.read(id))).toBe('FAILURE output_expired')
     await second.tasks.stop({ deadline_ms: 0 })
@@ -304,7 +304,7 @@ describe.each(POINTS)('a process that ends at "%s"', (point) => {
     const third = await mortalHouse(next, point, 1)
     heal()
     await third.drift(20)
-    await using last = await taskHouse(next)
+    await using last = await taskEngine(next)
     await last.run(200)
     const task = await last.read(id)
     expect([endOf(task), task.outputs.map(({ key }) => key)]).toEqual(['SUCCESS', [`${id}/0.mp4`, `${id}/1.mp4`]])

@@ -12,9 +12,9 @@ import {
   scriptedVendor,
   settled,
   success,
-  type TaskHouse,
-  taskHouse,
-} from './kit/task-house.ts'
+  type TaskEngine,
+  taskEngine,
+} from './kit/task-engine.ts'
 
 const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
 const hang = () => new Promise<never>(() => {})
@@ -22,12 +22,12 @@ const working: TaskProgress = { status: 'IN_PROGRESS' }
 const failure = ({ status, fail_code }: Task) => `${status} ${fail_code}`
 const errorOf = async (work: Promise<unknown>) => (await work.catch((error) => error)) as GatewayError
 /** The files that whoever cleans up would remove now. */
-const toRemove = async ({ store, clock }: TaskHouse) =>
+const toRemove = async ({ store, clock }: TaskEngine) =>
   (await store.tasks.outputsToRemove(Math.floor(clock.now() / 1000), 10)).flatMap(({ outputs }) =>
     outputs.map(({ key }) => key),
   )
 /** Long after the first question, the vendor having said nothing new. */
-const taken = async (house: TaskHouse) => {
+const taken = async (house: TaskEngine) => {
   const id = await house.submit()
   await house.run(6)
   return id
@@ -53,7 +53,7 @@ describe('a poll', () => {
       if (asked === 1) return { status: 'IN_PROGRESS' as const, progress: 50 }
       return asked < 8 ? answer() : success()
     }
-    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     const id = await taken(house)
     const before = await house.read(id)
     await house.run(60)
@@ -69,7 +69,7 @@ describe('a poll', () => {
   test('that hangs is given up after a minute, and asked again', async () => {
     let asked = 0
     const status = async () => (asked++ === 0 ? hang() : success())
-    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     const id = await house.submit()
     await house.drift(60)
     expect(asked).toBe(1)
@@ -83,7 +83,7 @@ describe('a poll', () => {
     const acme = scriptedVendor({
       status: saying<TaskProgress>(limited, { ...working, retry_after_seconds: 50 }, working),
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await taken(house)
     expect(acme.questions).toBe(1)
     await house.run(37)
@@ -103,7 +103,7 @@ describe('a poll', () => {
     const acme = scriptedVendor({
       status: saying<TaskProgress>(working, {}, { status: 'MYSTERY' } as never, { status: 'QUEUED' }),
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(30)
     expect(acme.questions).toBeGreaterThan(4)
@@ -116,7 +116,7 @@ describe('a poll', () => {
       fail_code: 'generation_failed',
       fail_reason: 'see https://api.acme.test/?key=sk-1',
     })
-    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     const id = await taken(house)
     expect(await house.read(id)).toMatchObject({
       status: 'FAILURE',
@@ -130,7 +130,7 @@ describe('a poll', () => {
 
   test('that tells of a failure in a word that is not on the list is a failed generation', async () => {
     const status = saying<TaskProgress>({ status: 'FAILURE', fail_code: 'E1234' } as never)
-    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     expect(await house.read(await taken(house))).toMatchObject({
       fail_code: 'generation_failed',
       fail_reason: 'The upstream gave no reason.',
@@ -139,7 +139,7 @@ describe('a poll', () => {
 
   test('that tells of a success with nothing in it is a failure', async () => {
     const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [] })
-    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     expect(failure(await house.read(await taken(house)))).toBe('FAILURE no_output')
   })
 })
@@ -156,7 +156,7 @@ describe('the files', () => {
       },
     })
     const status = saying(success('https://a.test/1', 'https://a.test/2'))
-    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ status }) } })
+    await using house = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
     const id = await taken(house)
     expect(rows[0]).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
     expect(rows.map(({ made, outputs }) => [made?.length, outputs.length])).toEqual([
@@ -171,7 +171,7 @@ describe('the files', () => {
   test('that take longer than a step are copied on in the next, at once', async () => {
     let calls = 0
     const files = memoryFiles({ copy: async () => (++calls < 4 ? { done: false, bytes: calls } : undefined) })
-    await using house = await taskHouse({ files })
+    await using house = await taskEngine({ files })
     const id = await taken(house)
     expect(calls).toBe(4)
     expect(new Set(files.copied.map(({ key }) => key)).size).toBe(1)
@@ -186,7 +186,7 @@ describe('the files', () => {
       },
     })
     const acme = scriptedVendor({ status: saying(success('https://a.test/old'), success('https://a.test/new')) })
-    await using house = await taskHouse({ files, vendors: { acme } })
+    await using house = await taskEngine({ files, vendors: { acme } })
     expect(await house.read(await taken(house))).toMatchObject({ status: 'SUCCESS' })
     expect(files.copied.map(({ source }) => source.url)).toEqual(['https://a.test/old', 'https://a.test/new'])
     expect(acme.questions).toBe(2)
@@ -203,7 +203,7 @@ describe('the files', () => {
       success('https://a.test/1', 'https://a.test/2-old'),
       success('https://a.test/1-new', 'https://a.test/2-new'),
     )
-    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ status }) } })
+    await using house = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
     expect(await house.read(await taken(house))).toMatchObject({ status: 'SUCCESS' })
     expect(files.copied.map(({ source }) => source.url.slice(15))).toEqual(['1', '2-old', '2-new'])
   })
@@ -220,7 +220,7 @@ describe('the files', () => {
   ])('whose download fails once by %s are copied at the second attempt', async (_, error) => {
     let calls = 0
     const files = memoryFiles({ copy: () => (calls++ === 0 ? Promise.reject(error) : Promise.resolve(undefined)) })
-    await using house = await taskHouse({ files })
+    await using house = await taskEngine({ files })
     const id = await house.submit()
     await house.run(12)
     expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', fail_code: '' })
@@ -232,7 +232,7 @@ describe('the files', () => {
     const files = memoryFiles({ copy: () => (failing ? Promise.reject(gone()) : Promise.resolve(undefined)) })
     // The deadline of the task itself has nothing to do with it.
     const settings = { deadline_minutes: 1, copy_deadline_minutes: 120 }
-    await using house = await taskHouse({ files, settings })
+    await using house = await taskEngine({ files, settings })
     const id = await house.submit()
     await house.run(6)
     const first = await house.read(id)
@@ -261,7 +261,7 @@ describe('the files', () => {
 
   test('that come too slowly are copied on for ten minutes after the deadline, not for longer', async () => {
     const files = memoryFiles({ copy: async () => ({ done: false, bytes: 1 }) })
-    await using house = await taskHouse({ files, settings: { copy_deadline_minutes: 1 } })
+    await using house = await taskEngine({ files, settings: { copy_deadline_minutes: 1 } })
     const pace = files.copy
     files.copy = (...given) => {
       house.clock.advance(50_000)
@@ -289,7 +289,7 @@ describe('the files', () => {
       ...(success() as TaskProgress & { status: 'SUCCESS' }),
       ...(expires_in !== undefined && { expires_at: Math.floor(house.clock.now() / 1000) + expires_in }),
     })
-    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ status, ...more }) } })
+    await using house = await taskEngine({ files, vendors: { acme: scriptedVendor({ status, ...more }) } })
     const id = await house.submit()
     await house.run(6)
     const { deadline_at, submit_time } = await house.read(id)
@@ -298,7 +298,7 @@ describe('the files', () => {
 
   test("that the gateway's own storage never takes end as a fault of the gateway", async () => {
     const files = memoryFiles({ copy: () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })) })
-    await using house = await taskHouse({ files, settings: { copy_deadline_minutes: 5 } })
+    await using house = await taskEngine({ files, settings: { copy_deadline_minutes: 5 } })
     const id = await house.submit()
     await house.run(310)
     const task = await house.read(id)
@@ -312,7 +312,7 @@ describe('the files', () => {
     const files = memoryFiles({ copy: () => Promise.reject(gone()) })
     const taken_back: TaskProgress = { status: 'FAILURE', fail_code: 'generation_failed', fail_reason: 'Taken down.' }
     const acme = scriptedVendor({ status: saying<TaskProgress>(success(), taken_back) })
-    await using house = await taskHouse({ files, vendors: { acme } })
+    await using house = await taskEngine({ files, vendors: { acme } })
     const id = await house.submit()
     await house.run(20)
     expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
@@ -323,16 +323,16 @@ describe('the files', () => {
   })
 
   test('whose fresh link does not work yet are tried by it again, not by the dead one', async () => {
-    let news = 0
+    let notifications = 0
     const files = memoryFiles({
       copy: async (_, { url }) => {
         if (url.endsWith('old')) throw gone()
-        if (news++ === 0) throw broken()
+        if (notifications++ === 0) throw broken()
         return undefined
       },
     })
     const status = saying(success('https://a.test/old'), success('https://a.test/new'))
-    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ status }) } })
+    await using house = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
     const id = await house.submit()
     await house.run(12)
     expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
@@ -342,7 +342,7 @@ describe('the files', () => {
   test('that are being copied are not given up for a wish to cancel: they are paid for', async () => {
     let is_there = false
     const files = memoryFiles({ copy: async () => (is_there ? undefined : Promise.reject(broken())) })
-    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ cancel: async () => {} }) } })
+    await using house = await taskEngine({ files, vendors: { acme: scriptedVendor({ cancel: async () => {} }) } })
     const id = await taken(house)
     await house.tasks.cancel(id, CALLER)
     await house.run(10)
@@ -360,7 +360,7 @@ describe('the files', () => {
       },
     })
     const status = saying(success('https://a.test/1', 'https://a.test/2'))
-    await using house = await taskHouse({ files, vendors: { acme: scriptedVendor({ status }) } })
+    await using house = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
     const id = await taken(house)
     expect(await house.read(id)).toMatchObject({
       status: 'FAILURE',
@@ -378,7 +378,7 @@ describe('the files', () => {
   test('are fetched with the headers of their vendor, and from where the operator allows', async () => {
     const acme = scriptedVendor({ outputHeaders: (url) => ({ 'x-key': `for ${new URL(url).host}` }) })
     const providers = { acme: { private_addresses: true, base_url: 'http://10.0.0.7:81/v1' } }
-    await using house = await taskHouse({ vendors: { acme }, providers })
+    await using house = await taskEngine({ vendors: { acme }, providers })
     await taken(house)
     expect(house.files.copied[0]?.source).toEqual({
       url: 'https://files.acme.test/a.mp4',
@@ -391,7 +391,7 @@ describe('the files', () => {
   test('whose bytes came with the answer are kept at once, before those behind links', async () => {
     const bytes = { content_type: 'video/webm', open: async () => new Blob(['12345']).stream() }
     const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [{ url: 'https://a.test/1' }, bytes] })
-    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     const id = await taken(house)
     expect((await house.read(id)).outputs).toEqual([
       { key: `${id}/0.webm`, content_type: 'video/webm', bytes: 5 },
@@ -406,14 +406,14 @@ describe('the files', () => {
       return new Blob(['12345']).stream()
     }
     const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [{ content_type: 'video/mp4', open }] })
-    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status }) } })
+    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     const id = await house.submit()
     await house.run(20)
     expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', outputs: [{ bytes: 5 }] })
   })
 
   test('are passed through as they are where the operator wants it; nothing is copied or removed', async () => {
-    await using house = await taskHouse({ providers: { acme: { outputs: 'passthrough' } } })
+    await using house = await taskEngine({ providers: { acme: { outputs: 'passthrough' } } })
     const task = await house.read(await taken(house))
     expect(task).toMatchObject({
       status: 'SUCCESS',
@@ -430,7 +430,7 @@ describe('the deadline', () => {
   test('ends a task that is still at work; what becomes of it is recorded, and the answer stays', async () => {
     let answer: TaskProgress = working
     const acme = scriptedVendor({ status: async () => answer })
-    await using house = await taskHouse({ vendors: { acme }, settings })
+    await using house = await taskEngine({ vendors: { acme }, settings })
     const id = await house.submit()
     await house.run(119)
     expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
@@ -456,7 +456,7 @@ describe('the deadline', () => {
 
   test('is looked past no more once the outcome is known, also when an operator resumes the task', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(...Array(60).fill(working), success()) })
-    await using house = await taskHouse({ vendors: { acme }, settings })
+    await using house = await taskEngine({ vendors: { acme }, settings })
     const id = await house.submit()
     await house.run(125)
     expect((await house.read(id)).late_outcome).toBeNull()
@@ -471,7 +471,7 @@ describe('the deadline', () => {
 
   test('is looked past for a day, seldom', async () => {
     const acme = scriptedVendor({ status: saying(working) })
-    await using house = await taskHouse({ vendors: { acme }, settings })
+    await using house = await taskEngine({ vendors: { acme }, settings })
     const id = await house.submit()
     await house.run(125)
     const before = acme.questions
@@ -488,7 +488,7 @@ describe('the deadline', () => {
 
   test('has a last look first: what is done is delivered, however late the gateway comes', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working, success()) })
-    await using house = await taskHouse({ vendors: { acme }, settings })
+    await using house = await taskEngine({ vendors: { acme }, settings })
     const id = await taken(house)
     expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
     house.clock.advance(86_400_000) // nobody was there all day
@@ -504,7 +504,7 @@ describe('the deadline', () => {
       status: 'SUCCESS',
       outputs: [kept, { content_type: 'video/mp4', open }, { url: 'https://a.test/1' }],
     }
-    await using house = await taskHouse({ vendors: { acme: scriptedVendor({ status: saying(made) }) }, settings })
+    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status: saying(made) }) }, settings })
     const id = await house.submit()
     await house.run(300)
     expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
@@ -524,7 +524,7 @@ describe('the deadline', () => {
   test('of an order that was never sent leaves nothing to look for', async () => {
     const limited = new GatewayError('rate_limit_exceeded', 'busy', { taken: 'no', retry_after: 9_999 })
     const acme = scriptedVendor({ start: saying<never>(limited) })
-    await using house = await taskHouse({ vendors: { acme }, settings })
+    await using house = await taskEngine({ vendors: { acme }, settings })
     const id = await house.submit()
     await house.run(121)
     expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'timeout', due_ms: null })
@@ -536,7 +536,7 @@ describe('a wish to cancel', () => {
     const acme = scriptedVendor({
       start: saying<never>(new GatewayError('rate_limit_exceeded', 'busy', { taken: 'no', retry_after: 60 })),
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await taken(house)
     const noted = await house.tasks.cancel(id, CALLER)
     expect(noted).toMatchObject({ task_id: id, status: 'SUBMITTED' })
@@ -548,7 +548,7 @@ describe('a wish to cancel', () => {
 
   test('is passed on to a vendor that can be told', async () => {
     const acme = scriptedVendor({ status: saying(working), cancel: async () => {} })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await taken(house)
     await house.tasks.cancel(id, CALLER)
     await house.tasks.idle()
@@ -561,7 +561,7 @@ describe('a wish to cancel', () => {
   test('that the vendor refuses three times leaves the task to be followed to its end', async () => {
     let answer: TaskProgress = working
     const acme = scriptedVendor({ status: async () => answer, cancel: () => Promise.reject(broken()) })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await taken(house)
     await house.tasks.cancel(id, CALLER)
     await house.run(60)
@@ -575,7 +575,7 @@ describe('a wish to cancel', () => {
   test('where the vendor cannot be told ends the task, says what that means, and records what becomes of it', async () => {
     let answer: TaskProgress = working
     const acme = scriptedVendor({ status: async () => answer })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await taken(house)
     await house.tasks.cancel(id, CALLER)
     await house.tasks.idle()
@@ -591,7 +591,7 @@ describe('a wish to cancel', () => {
   test('during the order waits for its answer: the order is not sent again', async () => {
     const answered = Promise.withResolvers<{ operation: string }>()
     const acme = scriptedVendor({ start: () => answered.promise, status: saying(working), cancel: async () => {} })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.drift(1)
     await house.tasks.cancel(id, CALLER)
@@ -604,7 +604,7 @@ describe('a wish to cancel', () => {
   })
 
   test('is of no effect on a task that has ended, nor on one of another token', async () => {
-    await using house = await taskHouse()
+    await using house = await taskEngine()
     const id = await house.submit()
     expect(await errorOf(house.tasks.cancel(id, callerOf('tok_two')))).toMatchObject({ code: 'task_not_exist' })
     await house.run(10)
@@ -615,7 +615,7 @@ describe('a wish to cancel', () => {
 describe('a provider that is gone from the configuration', () => {
   test('keeps its task waiting, is told of once, and goes on when it is back', async () => {
     const acme = scriptedVendor({ status: saying(working) })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await taken(house)
     const provider = house.providers.get('acme')
     house.providers.delete('acme')
@@ -629,7 +629,7 @@ describe('a provider that is gone from the configuration', () => {
 
   test('and that nobody replaces ends its task at the deadline', async () => {
     const acme = scriptedVendor({ status: saying(working) })
-    await using house = await taskHouse({ vendors: { acme }, settings: { deadline_minutes: 3 } })
+    await using house = await taskEngine({ vendors: { acme }, settings: { deadline_minutes: 3 } })
     const id = await taken(house)
     house.providers.delete('acme')
     await house.run(181)
@@ -641,7 +641,7 @@ describe('a provider that is gone from the configuration', () => {
       start: saying<never>(new GatewayError('rate_limit_exceeded', 'busy', { taken: 'no', retry_after: 20 })),
     })
     const zenith = scriptedVendor()
-    await using house = await taskHouse({ vendors: { acme, zenith } })
+    await using house = await taskEngine({ vendors: { acme, zenith } })
     house.setTargets(['acme'])
     const id = await taken(house)
     house.providers.delete('acme')
@@ -651,7 +651,7 @@ describe('a provider that is gone from the configuration', () => {
   })
 
   test('with no other that serves the model makes it unavailable, after some tries', async () => {
-    await using house = await taskHouse()
+    await using house = await taskEngine()
     const id = await house.submit()
     house.setTargets([])
     await house.run(10)
@@ -668,10 +668,10 @@ describe('the worker', () => {
       start: ({ task_id }) => new Promise((resolve) => void open.push(() => resolve({ operation: task_id }))),
       status: saying(working),
     })
-    await using house = await taskHouse({
+    await using house = await taskEngine({
       vendors: { acme },
-      providers: { acme: { hands: 3 } },
-      settings: { hands: 100 },
+      providers: { acme: { concurrency: 3 } },
+      settings: { concurrency: 100 },
     })
     for (let one = 0; one < 8; one++) await house.submit()
     await house.drift(5)
@@ -689,7 +689,7 @@ describe('the worker', () => {
   test('lets a provider that hangs not hold up another', async () => {
     const acme = scriptedVendor({ start: hang })
     const zenith = scriptedVendor()
-    await using house = await taskHouse({ vendors: { acme, zenith }, settings: { hands: 2 } })
+    await using house = await taskEngine({ vendors: { acme, zenith }, settings: { concurrency: 2 } })
     house.setTargets(['acme'])
     for (let one = 0; one < 5; one++) await house.submit()
     await house.drift(1)
@@ -708,7 +708,7 @@ describe('the worker', () => {
         inputs: (id) => (faults-- > 0 ? Promise.reject(new Error('a bug')) : store.tasks.inputs(id)),
       },
     })
-    await using house = await taskHouse({ around })
+    await using house = await taskEngine({ around })
     const id = await house.submit()
     await house.run(30)
     expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
@@ -720,7 +720,7 @@ describe('the worker', () => {
       ...store,
       tasks: { ...store.tasks, inputs: () => Promise.reject(new Error('a bug with a secret')) },
     })
-    await using house = await taskHouse({ around })
+    await using house = await taskEngine({ around })
     const id = await house.submit()
     await house.run(300)
     const task = await house.read(id)
@@ -739,7 +739,7 @@ describe('the worker', () => {
           is_ill && change.made ? Promise.reject(new Error('a bug')) : store.tasks.save(task, change),
       },
     })
-    await using house = await taskHouse({ vendors: { acme }, around })
+    await using house = await taskEngine({ vendors: { acme }, around })
     const id = await house.submit()
     await house.run(600)
     expect((await house.read(id)).failures).toBeGreaterThan(9)
@@ -754,7 +754,7 @@ describe('the worker', () => {
       ...store,
       tasks: { ...store.tasks, lanes: () => (is_away ? Promise.reject(new Error('no disk')) : store.tasks.lanes()) },
     })
-    await using house = await taskHouse({ around })
+    await using house = await taskEngine({ around })
     is_away = true
     const id = await house.submit()
     await house.drift(10)
@@ -768,7 +768,7 @@ describe('the worker', () => {
     const answered = Promise.withResolvers<{ operation: string }>()
     const acme = scriptedVendor({ start: () => answered.promise })
     const zenith = scriptedVendor({ start: hang })
-    await using house = await taskHouse({ vendors: { acme, zenith } })
+    await using house = await taskEngine({ vendors: { acme, zenith } })
     house.setTargets(['acme'])
     const first = await house.submit()
     await house.drift(1)
@@ -799,7 +799,7 @@ describe('the worker', () => {
           )
         }),
     })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.drift(1)
     await house.tasks.stop({ deadline_ms: 0 })
@@ -815,7 +815,7 @@ describe('the worker', () => {
 
   test('gives a question that a stop has cut back at once', async () => {
     const acme = scriptedVendor({ status: hang })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.drift(6)
     expect(acme.questions).toBe(1)
@@ -830,7 +830,7 @@ describe('the worker', () => {
 
   test('takes over what another process had in hand when it died, once the lease is over', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await taken(house)
     const now_ms = house.clock.now() + 60_000
     const dead = await house.store.tasks.claim({
@@ -857,7 +857,7 @@ describe('the worker', () => {
     async (resubmit, end, calls) => {
       const acme = scriptedVendor({ resubmit })
       const zenith = scriptedVendor()
-      const house = await taskHouse({ vendors: { acme, zenith } })
+      const house = await taskEngine({ vendors: { acme, zenith } })
       await house.tasks.stop({ deadline_ms: 0 })
       const id = await house.submit()
       const lease = { by: 'dead', now_ms: house.clock.now(), until_ms: house.clock.now() + 90_000, limit: 1 }
@@ -868,7 +868,7 @@ describe('the worker', () => {
       const [second] = await house.store.tasks.claim({ ...lease, provider: 'acme' })
       if (!second) throw new Error('nothing to claim')
       await house.store.tasks.save(second, { sent_at: Math.floor(lease.now_ms / 1000), keep_lease: true })
-      await using next = await taskHouse({ vendors: { acme, zenith }, store: house.store, clock: house.clock })
+      await using next = await taskEngine({ vendors: { acme, zenith }, store: house.store, clock: house.clock })
       await next.run(89)
       expect(acme.calls).toHaveLength(0)
       expect(await next.read(id)).toMatchObject({ status: 'SUBMITTED' })
@@ -897,7 +897,7 @@ describe('the worker', () => {
         },
       },
     })
-    await using house = await taskHouse({ vendors: { acme }, around })
+    await using house = await taskEngine({ vendors: { acme }, around })
     const start = house.clock.now()
     const id = await house.submit()
     await settled()
@@ -918,14 +918,14 @@ describe('the worker', () => {
       ...store,
       tasks: {
         ...store.tasks,
-        hasten: (ids, now_ms) => {
+        advancePolling: (ids, now_ms) => {
           batches.push(now_ms)
-          return store.tasks.hasten(ids, now_ms)
+          return store.tasks.advancePolling(ids, now_ms)
         },
       },
     })
     const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
-    await using house = await taskHouse({ vendors: { acme }, around })
+    await using house = await taskEngine({ vendors: { acme }, around })
     const ids = await Promise.all(Array.from({ length: 20 }, () => house.submit()))
     await house.run(700)
     for (let pace = 0; pace < 40; pace++) {
@@ -941,7 +941,7 @@ describe('the worker', () => {
   test('does not ask a vendor who asked for patience, however old the task and many the clients', async () => {
     let answer: TaskProgress = working
     const acme = scriptedVendor({ status: async () => answer })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(700)
     answer = { ...working, retry_after_seconds: 60 }
@@ -959,7 +959,7 @@ describe('the worker', () => {
 
   test('asks sooner when a client does, of an old task', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await house.submit()
     await house.run(700)
     const before = acme.questions
@@ -976,7 +976,7 @@ describe('the worker', () => {
 
 describe('a client', () => {
   test('finds its own tasks only', async () => {
-    await using house = await taskHouse()
+    await using house = await taskEngine()
     const id = await house.submit()
     expect(await house.tasks.find(id, CALLER)).toMatchObject({ task_id: id })
     expect(await errorOf(house.tasks.find(id, callerOf('tok_two')))).toMatchObject({ code: 'task_not_exist' })
@@ -986,7 +986,7 @@ describe('a client', () => {
   })
 
   test('lists its own tasks, newest first, a page at a time', async () => {
-    await using house = await taskHouse()
+    await using house = await taskEngine()
     const ids: string[] = []
     for (let one = 0; one < 5; one++) {
       house.clock.advance(1_000)
@@ -1002,7 +1002,7 @@ describe('a client', () => {
   })
 
   test('deletes a task once it has ended, and its files with it', async () => {
-    await using house = await taskHouse()
+    await using house = await taskEngine()
     const id = await house.submit()
     expect(await errorOf(house.tasks.remove(id, CALLER))).toMatchObject({ code: 'task_not_ended' })
     await house.run(10)
@@ -1015,7 +1015,7 @@ describe('a client', () => {
 
   test('is told when to ask again, and of an ended task nothing', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working, working, success()) })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await taken(house)
     expect(house.tasks.retryAfter(await house.read(id))).toBeWithin(1, 6)
     await house.run(30)
@@ -1024,7 +1024,7 @@ describe('a client', () => {
 
   test('who waits is answered at the change, and not before', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working, working, success()) })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await taken(house)
     const seen = await house.read(id)
     let answer: Task | undefined
@@ -1038,7 +1038,7 @@ describe('a client', () => {
 
   test('who waits is answered when nothing but the progress has changed', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working, { ...working, progress: 50 }) })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const seen = await house.read(await taken(house))
     const answer = house.tasks.wait(seen, { seconds: 25, signal: new AbortController().signal, caller: CALLER })
     await house.run(8)
@@ -1049,7 +1049,7 @@ describe('a client', () => {
 
   test('who waits is answered when the time is up, after a minute at most, and at once of an ended task', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const id = await taken(house)
     const seen = await house.read(id)
     const { signal } = new AbortController()
@@ -1073,12 +1073,12 @@ describe('a client', () => {
 
   test('who waits hears of a change that was made by another process', async () => {
     const around = (store: Store): Store => ({ ...store, tasks: { ...store.tasks, watch: () => () => {} } })
-    await using house = await taskHouse({ around })
+    await using house = await taskEngine({ around })
     await house.tasks.stop({ deadline_ms: 0 }) // this one takes no steps
     const id = await house.submit()
     const seen = await house.read(id)
     const { signal } = new AbortController()
-    await using other = await taskHouse({ store: house.store, clock: house.clock, around })
+    await using other = await taskEngine({ store: house.store, clock: house.clock, around })
     let answer: Task | undefined
     other.tasks.wait(seen, { seconds: 25, signal, caller: CALLER }).then((task) => (answer = task))
     await other.drift(2)
@@ -1087,7 +1087,7 @@ describe('a client', () => {
 
   test('who leaves waits no more; a stop ends all waiting', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
-    await using house = await taskHouse({ vendors: { acme } })
+    await using house = await taskEngine({ vendors: { acme } })
     const seen = await house.read(await taken(house))
     const control = new AbortController()
     const left = house.tasks.wait(seen, { seconds: 25, signal: control.signal, caller: CALLER })
@@ -1100,7 +1100,7 @@ describe('a client', () => {
   })
 
   test('and the operator know how old the oldest task is, and how late the steps are', async () => {
-    await using house = await taskHouse()
+    await using house = await taskEngine()
     expect(await house.tasks.health()).toEqual({ unfinished: 0, oldest_seconds: 0, lag_seconds: 0 })
     await house.tasks.stop({ deadline_ms: 0 })
     await house.submit()

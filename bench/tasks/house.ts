@@ -32,7 +32,7 @@ export async function startVendor(dir: string, seconds: [number, number], latenc
 export async function startHouse(
   dir: string,
   name: string,
-  options: { vendor: string; hands: number },
+  options: { vendor: string; concurrency: number },
 ): Promise<House> {
   const home = join(dir, name)
   mkdirSync(home, { recursive: true })
@@ -40,7 +40,7 @@ export async function startHouse(
   writeFileSync(
     config,
     `sandbox: false
-tasks: { hands: ${options.hands} }
+tasks: { hands: ${options.concurrency} }
 providers:
   acme: { kind: chatcompat-video, base_url: "${options.vendor}/v1", key: bench-vendor-key, options: { idempotent: true } }
 models:

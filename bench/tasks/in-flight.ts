@@ -10,14 +10,14 @@ const MIB = 1024 * 1024
 const FILM_SECONDS: [number, number] = [60, 120]
 const LATENCY_MILLISECONDS = 30
 /** Steps at a time: 2,500 answers of 30 ms a second want 75. */
-const HANDS = 256
+const CONCURRENCY = 256
 /** How often the rows are looked at, from outside, so that no question of a client hastens a task. */
 const LOOK_MILLISECONDS = 100
 const TASK_ID_LENGTH = 'task_'.length + 32
 
 export async function measureInFlight({ dir, plan, say }: TaskBench): Promise<Figure[]> {
   const vendor = await startVendor(dir, FILM_SECONDS, LATENCY_MILLISECONDS)
-  const house = await startHouse(dir, 'in-flight', { vendor: vendor.url, hands: HANDS })
+  const house = await startHouse(dir, 'in-flight', { vendor: vendor.url, concurrency: CONCURRENCY })
   try {
     const before = residentBytes(house.group)
     let next = 0

@@ -10,7 +10,7 @@ const CONNECTIONS = 8
 
 export async function measureReads({ dir, plan, say }: TaskBench): Promise<Figure[]> {
   const vendor = await startVendor(dir, [600, 600], 30)
-  const options = { vendor: vendor.url, hands: 1 }
+  const options = { vendor: vendor.url, concurrency: 1 }
   try {
     const few = await measureWith({ dir, options, name: 'few', stored: FEW, plan, say })
     const many = await measureWith({ dir, options, name: 'many', stored: plan.stored, plan, say })
@@ -32,7 +32,7 @@ export async function measureReads({ dir, plan, say }: TaskBench): Promise<Figur
 
 type Measured = { reads: number; p99: number; processor: number; list_p99: number }
 type Setting = Pick<TaskBench, 'dir' | 'plan' | 'say'> & {
-  options: { vendor: string; hands: number }
+  options: { vendor: string; concurrency: number }
   name: string
   stored: number
 }

@@ -14,7 +14,7 @@ export async function measureSubmissions({ dir, plan }: TaskBench): Promise<Figu
   ]
   // Nothing is ordered meanwhile but one at a time: what is measured is the taking on.
   const vendor = await startVendor(dir, [600, 600], 30)
-  const house = await startHouse(dir, 'submissions', { vendor: vendor.url, hands: 1 })
+  const house = await startHouse(dir, 'submissions', { vendor: vendor.url, concurrency: 1 })
   try {
     await submit(house, 0)
     for (const connections of CONNECTIONS) {

@@ -10,30 +10,37 @@ import type { ChatCall, ChatProvider, Target } from '../providers/provider.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { AnswerHead, AnswerWriter } from './dialects/dialect.ts'
+import type { ResponseEncoder, ResponseHead } from './dialects/dialect.ts'
 import { type ChatMeter, createMeter } from './meter.ts'
-import { assertAllowed, laneTo, relayStream, relayWhole, type Sent, targetsFor } from './relay.ts'
+import {
+  assertAllowed,
+  type PassthroughRequest,
+  passThroughStream,
+  passThroughWhole,
+  passthroughFor,
+  targetsFor,
+} from './passthrough.ts'
 import { watchSecrets } from './secret-watch.ts'
-import { type Teller, translated, type Whole } from './speech.ts'
+import { type ResponseContext, translated, type Whole } from './translate.ts'
 
 /** A chat request as a client's protocol read it. */
 export type ChatInput = {
   family: EndpointFamily
   request: ChatRequest
   /** How the request may pass to a provider of the same protocol. */
-  sent?: Sent | undefined
+  passthroughRequest?: PassthroughRequest | undefined
   /** The id and time of the answer, or what stands before the random part of a new id. */
   answer: { id: string; created: number } | { id_prefix: string }
-  writer(head: AnswerHead, request: ChatRequest, request_id: string): AnswerWriter
+  writer(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder
   /** The same error with the names and places that the client wrote. */
   errorForClient?: ((thrown: unknown, request: ChatRequest) => unknown) | undefined
 }
 
 /** A chat request that fits its model. */
-export type ChatWork = Pick<ChatInput, 'sent' | 'errorForClient'> & {
+export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient'> & {
   request: ChatRequest
   targets: Target[]
-  teller: Teller
+  responseContext: ResponseContext
 }
 
 export type Chat = {
@@ -43,15 +50,21 @@ export type Chat = {
 
 export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: Clock }): Chat {
   function fit(model: CatalogueModel, input: ChatInput, { request_id, caller }: Call): ChatWork {
-    const { sent, answer, errorForClient } = input
-    const targets = targetsFor(model.targets, sent)
-    assertAllowed({ request: input.request, sent, targets }, caller)
+    const { passthroughRequest, answer, errorForClient } = input
+    const targets = targetsFor(model.targets, passthroughRequest)
+    assertAllowed({ request: input.request, passthroughRequest, targets }, caller)
     const request = applyChatLimits(model, input.request)
-    const head: AnswerHead =
+    const head: ResponseHead =
       'id' in answer
         ? { id: answer.id, created: answer.created, model: model.id }
         : { id: `${answer.id_prefix}${randomAlphanumerics(24)}`, created: unixSeconds(clock), model: model.id }
-    return { request, targets, sent, errorForClient, teller: { head, writer: input.writer(head, request, request_id) } }
+    return {
+      request,
+      targets,
+      passthroughRequest,
+      errorForClient,
+      responseContext: { head, writer: input.writer(head, request, request_id) },
+    }
   }
 
   const shared = {
@@ -65,29 +78,39 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
   return {
     whole: {
       ...shared,
-      execute: ({ request, targets, sent, teller }, { call, meter, attempt }) =>
+      execute: ({ request, targets, passthroughRequest, responseContext }, { call, meter, attempt }) =>
         attempt(targets, async (target) => {
           const chatCall = callFor(target, request, call)
-          const lane = laneTo(target, sent)
-          if (lane && sent) return relayWhole({ target, lane, sent, chatCall, call, teller, meter })
+          const passthrough = passthroughFor(target, passthroughRequest)
+          if (passthrough && passthroughRequest)
+            return passThroughWhole({ target, passthrough, passthroughRequest, chatCall, call, responseContext, meter })
           const answer = await chatOf(target).whole(chatCall, call.signal)
           meter.countWhole(answer)
-          return { write: (usage) => teller.writer.whole(answer, usage) } satisfies Whole
+          return { write: (usage) => responseContext.writer.whole(answer, usage) } satisfies Whole
         }),
     },
     stream: {
       ...shared,
-      execute: ({ request, targets, sent, teller }, { call, meter, attempt }) =>
+      execute: ({ request, targets, passthroughRequest, responseContext }, { call, meter, attempt }) =>
         attempt(targets, (target) => {
           const chatCall = callFor(target, request, call)
-          const lane = laneTo(target, sent)
+          const passthrough = passthroughFor(target, passthroughRequest)
           const watched = watchSecrets(meter, target.provider)
-          if (lane && sent) return relayStream({ target, lane, sent, chatCall, call, teller, meter: watched })
-          return translated(chatOf(target).chunks(chatCall, call.signal), teller.writer, watched)
+          if (passthrough && passthroughRequest)
+            return passThroughStream({
+              target,
+              passthrough,
+              passthroughRequest,
+              chatCall,
+              call,
+              responseContext,
+              meter: watched,
+            })
+          return translated(chatOf(target).chunks(chatCall, call.signal), responseContext.writer, watched)
         }),
       errorForClient: (thrown, { request, errorForClient }) =>
         errorForClient ? errorForClient(thrown, request) : thrown,
-      encodeError: (error, { teller }) => teller.writer.fail(error),
+      encodeError: (error, { responseContext }) => responseContext.writer.fail(error),
     },
   }
 }

@@ -5,8 +5,8 @@ import { isRecord } from '../kit/json.ts'
 import { type CountParts, countTokensRoute } from './count-tokens.ts'
 import { parseCount } from './dialects/messages-compat.ts'
 import { writeMessagesError } from './dialects/messages-compat-error.ts'
-import { outlineOf } from './dialects/messages-compat-outline.ts'
-import { messagesRelay } from './dialects/messages-compat-relay.ts'
+import { minimalRequestOf } from './dialects/messages-compat-minimal.ts'
+import { messagesPassthrough } from './dialects/messages-compat-passthrough.ts'
 import { CountRequest, MessagesError } from './dialects/messages-compat-schema.ts'
 
 const MessagesCount = Type.Object({ input_tokens: Type.Integer({ minimum: 0 }) }, { title: 'MessagesCount' })
@@ -25,10 +25,10 @@ export const messagesCountRoute = (parts: CountParts): Route => ({
         example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'What is Gatehouse?' }] },
       },
       parse: (body) => parseCount(body),
-      relay: {
-        ...messagesRelay,
+      passthrough: {
+        ...messagesPassthrough,
         // A question for a count has no limit of its answer.
-        outline: (body) => outlineOf(isRecord(body) ? { ...body, max_tokens: 1 } : body),
+        minimalRequest: (body) => minimalRequestOf(isRecord(body) ? { ...body, max_tokens: 1 } : body),
       },
       write: (tokens) => ({ input_tokens: tokens }),
       writeError: writeMessagesError,

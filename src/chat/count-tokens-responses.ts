@@ -4,15 +4,18 @@ import type { Route } from '../http/context.ts'
 import { type CountParts, countTokensRoute } from './count-tokens.ts'
 import { responsesDialect } from './dialects/responses.ts'
 import { ResponsesRequest } from './dialects/responses-schema.ts'
-import type { KeptResponses } from './responses-kept.ts'
+import type { StoredResponses } from './stored-responses.ts'
 
 const ResponsesCount = Type.Object(
   { object: Type.Literal('response.input_tokens'), input_tokens: Type.Integer({ minimum: 0 }) },
   { title: 'ResponsesCount' },
 )
 
-export function responsesCountRoute({ kept, ...parts }: CountParts & { kept: KeptResponses }): Route {
-  const { family, path, operation, parse, read } = responsesDialect({ kept, clock: parts.clock })
+export function responsesCountRoute({
+  storedResponses,
+  ...parts
+}: CountParts & { storedResponses: StoredResponses }): Route {
+  const { family, path, operation, parse, read } = responsesDialect({ storedResponses, clock: parts.clock })
   return countTokensRoute(
     {
       family,

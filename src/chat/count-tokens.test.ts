@@ -7,10 +7,10 @@ import type { Context } from '../http/context.ts'
 import { systemClock } from '../kit/clock.ts'
 import { createTokenizer } from '../kit/tokenizer.ts'
 import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
-import type { ChatProvider, RelayProvider } from '../providers/provider.ts'
+import type { ChatProvider, PassthroughProvider } from '../providers/provider.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
-import { type CountFace, countTokensRoute, estimateTokens, roughTokens } from './count-tokens.ts'
+import { type CountApi, countTokensRoute, estimateTokens, roughTokens } from './count-tokens.ts'
 import { messagesCountRoute } from './count-tokens-messages.ts'
 
 const tokenizer = createTokenizer({ clock: systemClock })
@@ -66,8 +66,8 @@ describe('the route', () => {
   async function ask(
     counters: (ChatProvider['countTokens'] | undefined)[],
     body: object,
-    face?: CountFace,
-    relays: (RelayProvider | undefined)[] = [],
+    api?: CountApi,
+    relays: (PassthroughProvider | undefined)[] = [],
   ) {
     const catalogue = createCatalogue({ clock })
     const targets = counters.map((countTokens, index) => {
@@ -76,14 +76,17 @@ describe('the route', () => {
         chunks: async function* () {},
         ...(countTokens ? { countTokens } : {}),
       }
-      const relay = relays[index]
-      return { provider: { id: `p${index}`, kind: 'x', chat, ...(relay ? { relay } : {}) }, model: 'vendor-model' }
+      const passthrough = relays[index]
+      return {
+        provider: { id: `p${index}`, kind: 'x', chat, ...(passthrough ? { passthrough } : {}) },
+        model: 'vendor-model',
+      }
     })
     const row = catalogueModel({ id: 'a/b', config: {}, targets, created: 1, when_retired: 'refuse' })
     catalogue.replace([{ ...row, families: ['messages-compat'] }])
     const { pipeline, finished, recorded } = testPipeline({ catalogue, clock })
     const parts = { pipeline, tokenizer, settings, clock }
-    const route = face ? countTokensRoute(face, parts) : messagesCountRoute(parts)
+    const route = api ? countTokensRoute(api, parts) : messagesCountRoute(parts)
     const context = {
       request: new Request('http://g.test/v1/messages/count_tokens?beta=true', {
         method: 'POST',
@@ -102,19 +105,19 @@ describe('the route', () => {
   const BODY = { model: 'a/b', messages: [{ role: 'user', content: 'hello world' }] }
 
   test('asks the target that can count, in the vendor’s own name of the model', async () => {
-    const asked: string[] = []
+    const clientRequest: string[] = []
     const { answer, record, recorded } = await ask(
       [
         undefined,
         async ({ model, request_id }) => {
-          asked.push(model, request_id)
+          clientRequest.push(model, request_id)
           return 42
         },
       ],
       BODY,
     )
     expect(answer).toEqual({ input_tokens: 42 })
-    expect(asked).toEqual(['vendor-model', 'req_1'])
+    expect(clientRequest).toEqual(['vendor-model', 'req_1'])
     expect(record).toMatchObject({ model: 'a/b', target: { provider: { id: 'p1' }, model: 'vendor-model' } })
     expect(recorded).toEqual([])
   })
@@ -135,7 +138,7 @@ describe('the route', () => {
   describe('a prompt that only a vendor of its own dialect understands', () => {
     const OWN = { ...BODY, tools: [{ type: 'code_execution_20260120', name: 'code_execution' }], unseen: { a: 1 } }
     const counted: { body: unknown; headers: unknown; model: string }[] = []
-    const relay = (more: object = {}) => ({
+    const passthrough = (more: object = {}) => ({
       dialect: 'messages-compat' as const,
       send: async () => ({}) as never,
       ...more,
@@ -146,17 +149,19 @@ describe('the route', () => {
         counted.push({ body, headers, model })
         return 77
       }
-      expect((await ask([async () => 1, undefined], OWN, undefined, [undefined, relay({ count })])).answer).toEqual({
+      expect(
+        (await ask([async () => 1, undefined], OWN, undefined, [undefined, passthrough({ count })])).answer,
+      ).toEqual({
         input_tokens: 77,
       })
       expect(counted).toEqual([{ body: OWN, headers: {}, model: 'vendor-model' }])
-      const { answer } = await ask([async () => 1], OWN, undefined, [relay()])
+      const { answer } = await ask([async () => 1], OWN, undefined, [passthrough()])
       expect(answer.input_tokens).toBeGreaterThan(7)
     })
 
     test('is refused where there is none, and for what is wrong with it in any case', async () => {
       await expect(ask([async () => 1], OWN)).rejects.toMatchObject({ code: 'unsupported_parameter' })
-      const wrong = ask([undefined], { ...OWN, messages: [] }, undefined, [relay()])
+      const wrong = ask([undefined], { ...OWN, messages: [] }, undefined, [passthrough()])
       await expect(wrong).rejects.toMatchObject({ detail: { param: 'messages' } })
     })
   })
@@ -166,13 +171,13 @@ describe('the route', () => {
   })
 
   test('of another dialect has its own path and answer', async () => {
-    const face: CountFace = {
+    const api: CountApi = {
       family: 'messages-compat',
       path: '/other',
       operation: { summary: 'x', tag: 'Chat' },
       parse: () => request('hello world'),
       write: (totalTokens) => ({ totalTokens }),
     }
-    expect((await ask([async () => 3], {}, face)).answer).toEqual({ totalTokens: 3 })
+    expect((await ask([async () => 3], {}, api)).answer).toEqual({ totalTokens: 3 })
   })
 })

@@ -14,8 +14,15 @@ import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError, MODEL_REQUEST_ERRORS } from '../spec/error.ts'
 import type { ContentPart } from '../spec/message.ts'
-import type { Dialect, DialectRelay } from './dialects/dialect.ts'
-import { assertAllowed, laneTo, passthroughCall, type Sent, sentBy, targetsFor } from './relay.ts'
+import type { Dialect, ProtocolPassthrough } from './dialects/dialect.ts'
+import {
+  assertAllowed,
+  type PassthroughRequest,
+  passthroughCall,
+  passthroughFor,
+  passthroughRequestFor,
+  targetsFor,
+} from './passthrough.ts'
 
 /** A picture of a megapixel, by the vendors' rules of thumb (a pixel in 750; 85 and 170 a tile). */
 const IMAGE_TOKENS = 1300
@@ -80,7 +87,7 @@ function mediaTokens(part: ContentPart): number {
 }
 
 /** The route of one dialect's question. */
-export type CountFace = Pick<Dialect, 'writeError'> & {
+export type CountApi = Pick<Dialect, 'writeError'> & {
   family: EndpointFamily
   path: string
   /** `errors` are those beside what every count may answer. */
@@ -88,30 +95,30 @@ export type CountFace = Pick<Dialect, 'writeError'> & {
   /** The request as for an answer, of which only the prompt is looked at. */
   parse(body: unknown, context: Context): ChatRequest | Promise<ChatRequest>
   /** How a question passes to a vendor of the same dialect; its outline is for one that only such a vendor understands. */
-  relay?: DialectRelay
+  passthrough?: ProtocolPassthrough
   write(tokens: number): unknown
 }
 
 export type CountParts = { pipeline: Pipeline; tokenizer: Tokenizer; settings: ServerSettings; clock: Clock }
 
-export function countTokensRoute(face: CountFace, { pipeline, tokenizer, settings, clock }: CountParts): Route {
-  const family = countingFamily(face.family, tokenizer)
+export function countTokensRoute(api: CountApi, { pipeline, tokenizer, settings, clock }: CountParts): Route {
+  const family = countingFamily(api.family, tokenizer)
   return {
     method: 'POST',
-    path: face.path,
-    operation: { ...face.operation, errors: [...MODEL_REQUEST_ERRORS, ...(face.operation.errors ?? [])] },
-    ...(face.writeError ? { writeError: face.writeError } : {}),
+    path: api.path,
+    operation: { ...api.operation, errors: [...MODEL_REQUEST_ERRORS, ...(api.operation.errors ?? [])] },
+    ...(api.writeError ? { writeError: api.writeError } : {}),
     async handle(context) {
       const limits = bodyLimits(settings, clock, 'text')
-      const input = await read(face, await readJson(context.request, limits), context)
+      const input = await read(api, await readJson(context.request, limits), context)
       const { answer, ...chosen } = await pipeline.run(family, context, input)
-      return Response.json(face.write(answer), { headers: modelHeaders(chosen, clock) })
+      return Response.json(api.write(answer), { headers: modelHeaders(chosen, clock) })
     },
   }
 }
 
-type CountInput = { asked: ChatRequest; sent: Sent | undefined }
-type Question = { request: ChatRequest; sent: Sent | undefined; targets: Target[] }
+type CountInput = { clientRequest: ChatRequest; passthroughRequest: PassthroughRequest | undefined }
+type Question = { request: ChatRequest; passthroughRequest: PassthroughRequest | undefined; targets: Target[] }
 
 /** A count is asked of the first target that can be asked, and estimated where none can or it fails. Nothing is charged. */
 const countingFamily = (
@@ -119,9 +126,13 @@ const countingFamily = (
   tokenizer: Tokenizer,
 ): Family<CountInput, Question, number, undefined> => ({
   endpoint: () => endpoint,
-  modelOf: ({ asked }) => asked.model,
-  fit(model, { asked, sent }, { caller }) {
-    const question = { request: { ...asked, model: model.id }, sent, targets: targetsFor(model.targets, sent) }
+  modelOf: ({ clientRequest }) => clientRequest.model,
+  fit(model, { clientRequest, passthroughRequest }, { caller }) {
+    const question = {
+      request: { ...clientRequest, model: model.id },
+      passthroughRequest,
+      targets: targetsFor(model.targets, passthroughRequest),
+    }
     assertAllowed(question, caller)
     return question
   },
@@ -133,26 +144,28 @@ const countingFamily = (
 })
 
 /** The request translated, or its outline where only a provider of its own protocol understands it. */
-async function read({ parse, relay, family }: CountFace, body: unknown, context: Context): Promise<CountInput> {
-  const sentAs = (refusal?: GatewayError) => sentBy(relay, { family, body, request: context.request, refusal })
+async function read({ parse, passthrough, family }: CountApi, body: unknown, context: Context): Promise<CountInput> {
+  const sentAs = (refusal?: GatewayError) =>
+    passthroughRequestFor(passthrough, { family, body, request: context.request, refusal })
   try {
-    return { asked: await parse(body, context), sent: sentAs() }
+    return { clientRequest: await parse(body, context), passthroughRequest: sentAs() }
   } catch (thrown) {
-    if (!(thrown instanceof GatewayError) || !relay?.outline) throw thrown
-    const sent = sentAs(thrown)
-    if (!sent) throw thrown
-    return { asked: relay.outline(body), sent }
+    if (!(thrown instanceof GatewayError) || !passthrough?.minimalRequest) throw thrown
+    const passthroughRequest = sentAs(thrown)
+    if (!passthroughRequest) throw thrown
+    return { clientRequest: passthrough.minimalRequest(body), passthroughRequest }
   }
 }
 
 /** How to ask this target; undefined where it cannot be asked. */
-function counterOf(target: Target, { request, sent }: Question, { request_id, signal, caller }: Call) {
+function counterOf(target: Target, { request, passthroughRequest }: Question, { request_id, signal, caller }: Call) {
   const call = { model: target.model, request, request_id }
-  const lane = laneTo(target, sent)
-  if (lane?.count && sent) return () => lane.count?.(passthroughCall(target, sent, { call, caller }), signal)
+  const passthrough = passthroughFor(target, passthroughRequest)
+  if (passthrough?.count && passthroughRequest)
+    return () => passthrough.count?.(passthroughCall(target, passthroughRequest, { call, caller }), signal)
   const { chat } = target.provider
   // An outline is not what the provider would read.
-  return chat?.countTokens && !sent?.refusal ? () => chat.countTokens?.(call, signal) : undefined
+  return chat?.countTokens && !passthroughRequest?.refusal ? () => chat.countTokens?.(call, signal) : undefined
 }
 
 /** The count of the first target that can be asked; undefined where none can or it fails. */

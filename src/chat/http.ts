@@ -10,8 +10,8 @@ import { FieldNotAllowed } from '../providers/allowed/allowed.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import { type ErrorCode, GatewayError, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
 import type { Chat, ChatInput } from './chat.ts'
-import type { AnswerHead, Dialect, Exchange } from './dialects/dialect.ts'
-import { type Sent, sentBy } from './relay.ts'
+import type { Dialect, Exchange, ResponseHead } from './dialects/dialect.ts'
+import { type PassthroughRequest, passthroughRequestFor } from './passthrough.ts'
 
 type ChatRouteParts = { pipeline: Pipeline; chat: Chat; dialect: Dialect; settings: ServerSettings; clock: Clock }
 
@@ -21,32 +21,39 @@ export function chatRoute({ pipeline, chat, dialect, settings, clock }: ChatRout
     dialect.read ? dialect.read(body, context) : { request: dialect.parse(body), writer: dialect.writer }
 
   /** What cannot be translated may still pass, as it is, to a provider of the same protocol. */
-  async function read(body: unknown, context: Context): Promise<Exchange & { sent: Sent | undefined }> {
-    const sent = (refusal: GatewayError | undefined, relay = dialect.relay) =>
-      sentBy(relay, { family, body, request: context.request, refusal })
+  async function read(
+    body: unknown,
+    context: Context,
+  ): Promise<Exchange & { passthroughRequest: PassthroughRequest | undefined }> {
+    const passthroughRequest = (refusal: GatewayError | undefined, passthrough = dialect.passthrough) =>
+      passthroughRequestFor(passthrough, { family, body, request: context.request, refusal })
     try {
       const exchange = await parse(body, context)
       // The provider's bytes are server-sent events.
-      const passing = exchange.framing ? undefined : sent(exchange.refusal, exchange.relay)
+      const passing = exchange.framing ? undefined : passthroughRequest(exchange.refusal, exchange.passthrough)
       if (exchange.refusal && !passing) throw exchange.refusal
-      return { ...exchange, sent: passing }
+      return { ...exchange, passthroughRequest: passing }
     } catch (thrown) {
-      if (!(thrown instanceof GatewayError) || !dialect.relay?.outline) throw thrown
-      const untranslated = sent(thrown)
+      if (!(thrown instanceof GatewayError) || !dialect.passthrough?.minimalRequest) throw thrown
+      const untranslated = passthroughRequest(thrown)
       if (!untranslated) throw thrown
-      return { request: dialect.relay.outline(body), writer: dialect.writer, sent: untranslated }
+      return {
+        request: dialect.passthrough.minimalRequest(body),
+        writer: dialect.writer,
+        passthroughRequest: untranslated,
+      }
     }
   }
 
   /** An error about a field names the client's field. */
   const errorForClient = (thrown: unknown, request: ChatRequest): unknown =>
-    thrown instanceof GatewayError && !(thrown instanceof FieldNotAllowed) && dialect.inClientWords
-      ? dialect.inClientWords(thrown, request)
+    thrown instanceof GatewayError && !(thrown instanceof FieldNotAllowed) && dialect.errorForClient
+      ? dialect.errorForClient(thrown, request)
       : thrown
 
   async function whole(input: ChatInput, context: Context): Promise<Response> {
     const { work, answering, ...chosen } = pipeline.start(chat.whole, context, input)
-    const { head, writer } = work.teller
+    const { head, writer } = work.responseContext
     const headers = { ...modelHeaders(chosen, clock), 'content-type': 'application/json;charset=utf-8' }
     try {
       const { answer, usage } = await answering
@@ -59,7 +66,7 @@ export function chatRoute({ pipeline, chat, dialect, settings, clock }: ChatRout
   }
 
   /** An error that is an answer in this protocol; throws any other. */
-  function answerOf(thrown: unknown, head: AnswerHead, { note, request }: Context): Response {
+  function answerOf(thrown: unknown, head: ResponseHead, { note, request }: Context): Response {
     const answer = thrown instanceof GatewayError ? dialect.blocked?.(thrown, head, request) : undefined
     if (!answer || !(thrown instanceof GatewayError)) throw thrown
     note.error = thrown.code
@@ -74,7 +81,7 @@ export function chatRoute({ pipeline, chat, dialect, settings, clock }: ChatRout
     try {
       await awaitStart(started, silence)
     } catch (thrown) {
-      return answerOf(thrown, work.teller.head, context)
+      return answerOf(thrown, work.responseContext.head, context)
     }
     context.note.stream = true
     return eventStream({
@@ -105,14 +112,14 @@ export function chatRoute({ pipeline, chat, dialect, settings, clock }: ChatRout
       const body = await readJson(context.request, limits)
       const other = await dialect.instead?.(body, context)
       if (other) return other
-      const { request, sent, writer, framing = dialect.framing } = await read(body, context)
+      const { request, passthroughRequest, writer, framing = dialect.framing } = await read(body, context)
       const { id_prefix } = dialect
-      const input = { family, request, sent, writer, answer: { id_prefix }, errorForClient }
+      const input = { family, request, passthroughRequest, writer, answer: { id_prefix }, errorForClient }
       try {
         return await (request.stream ? streamed(input, framing, context) : whole(input, context))
       } catch (error) {
         // A refusal of what was read names the client's fields already.
-        throw error === sent?.refusal ? error : errorForClient(error, request)
+        throw error === passthroughRequest?.refusal ? error : errorForClient(error, request)
       }
     },
   }

@@ -5,10 +5,10 @@ import type { Context, Route } from '../http/context.ts'
 import { queryOf } from '../http/query.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { JsonObject } from '../spec/task.ts'
+import type { Background } from './background-responses.ts'
 import { type OutputItem, shown } from './dialects/responses-items.ts'
 import { ResponsesAnswer, ResponsesEvent } from './dialects/responses-schema.ts'
-import type { Background } from './responses-background.ts'
-import type { KeptResponses } from './responses-kept.ts'
+import type { StoredResponses } from './stored-responses.ts'
 
 const Deleted = Type.Object(
   { id: Type.String(), object: Type.Literal('response'), deleted: Type.Literal(true) },
@@ -30,9 +30,15 @@ const params = { response_id: 'The id of a response that was stored.' }
 const include = { description: '`reasoning.encrypted_content` shows it.', schema: Type.String() }
 const tag = 'Chat'
 
-export function responseRoutes({ kept, background }: { kept: KeptResponses; background: Background }): Route[] {
+export function responseRoutes({
+  storedResponses,
+  background,
+}: {
+  storedResponses: StoredResponses
+  background: Background
+}): Route[] {
   const idOf = ({ params: given }: Context): string => given.response_id ?? ''
-  const found = (context: Context) => kept.find(idOf(context), context.caller.token_id)
+  const found = (context: Context) => storedResponses.find(idOf(context), context.caller.token_id)
 
   const retrieve: Route = {
     method: 'GET',
@@ -70,7 +76,7 @@ export function responseRoutes({ kept, background }: { kept: KeptResponses; back
     operation: { summary: 'Delete a response', tag, params, response: Deleted, errors: ['response_not_found'] },
     async handle(context) {
       const id = idOf(context)
-      await kept.remove(id, context.caller.token_id)
+      await storedResponses.remove(id, context.caller.token_id)
       background.drop(id)
       return Response.json({ id, object: 'response', deleted: true })
     },
@@ -96,7 +102,7 @@ export function responseRoutes({ kept, background }: { kept: KeptResponses; back
     async handle(context) {
       const query = queryOf(context.request)
       const { limit, order, after } = pageOf(query)
-      const all = await kept.inputOf(idOf(context), context.caller.token_id)
+      const all = await storedResponses.inputOf(idOf(context), context.caller.token_id)
       const ordered = order === 'asc' ? all : all.toReversed()
       const start = after === null ? 0 : ordered.findIndex(({ id }) => id === after) + 1
       if (after !== null && start === 0) throw invalid('after', 'must be the id of an item of this list')
@@ -149,14 +155,14 @@ function pageOf(query: URLSearchParams): { limit: number; order: 'asc' | 'desc';
 const idAt = (data: JsonObject[], index: number): string | null => (data.at(index)?.id as string | undefined) ?? null
 
 /** The response as it was answered: what its vendor wants back is kept with it, and shown when asked for. */
-function visible(response: JsonObject, tells_encrypted: boolean): JsonObject {
+function visible(response: JsonObject, includes_encrypted: boolean): JsonObject {
   const output = Array.isArray(response.output) ? response.output : []
-  return { ...response, output: output.map((item) => itemOf(item as JsonObject, tells_encrypted)) }
+  return { ...response, output: output.map((item) => itemOf(item as JsonObject, includes_encrypted)) }
 }
 
 /** Items of the input in the form of items of the output: a text is a list of parts. */
-function itemOf(item: JsonObject, tells_encrypted: boolean): JsonObject {
-  const plain = shown(item as unknown as OutputItem, tells_encrypted) as JsonObject
+function itemOf(item: JsonObject, includes_encrypted: boolean): JsonObject {
+  const plain = shown(item as unknown as OutputItem, includes_encrypted) as JsonObject
   if (typeof plain.role !== 'string') return plain
   if (typeof plain.content !== 'string') return { type: 'message', ...plain }
   const type = plain.role === 'assistant' ? 'output_text' : 'input_text'

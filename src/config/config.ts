@@ -75,7 +75,7 @@ export const DEFAULT_TASKS: Required<TasksConfig> = {
   copy_deadline_minutes: 1_440,
   poll_seconds: 4,
   slow_poll_seconds: 15,
-  hands: 32,
+  concurrency: 32,
   callback_origins: [],
 }
 

@@ -37,7 +37,7 @@ export const Quirks = Type.Object(
           'How it is asked for images: by which word for their bytes, by their address, or not at all. Default: by the name of the model, else b64_json.',
       }),
     ),
-    relay: optional(
+    passthrough: optional(
       Type.Boolean({
         description: "Answers to clients that speak the vendor's own dialect pass as they are. Default true.",
       }),

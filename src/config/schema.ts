@@ -112,8 +112,8 @@ export const ProviderConfig = Type.Object(
     options: optional(
       Type.Record(Type.String(), Type.Unknown(), { description: 'Settings that only this kind has; see the manual.' }),
     ),
-    hands: optional(
-      Type.Integer({ minimum: 1, maximum: 1024, description: 'Tasks stepped at a time. Default: tasks.hands.' }),
+    concurrency: optional(
+      Type.Integer({ minimum: 1, maximum: 1024, description: 'Tasks stepped at a time. Default: tasks.concurrency.' }),
     ),
     outputs: optional(
       Type.Enum([...OUTPUT_MODES], {

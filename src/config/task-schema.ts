@@ -110,7 +110,7 @@ export const TasksConfig = Type.Object(
     ),
     poll_seconds: seconds('Between two questions to a vendor about a young task. Default 4.', 300),
     slow_poll_seconds: seconds('The same of an old one. Default 15.', 3600),
-    hands: optional(
+    concurrency: optional(
       Type.Integer({ minimum: 1, maximum: 1024, description: 'Steps at a time per provider. Default 32.' }),
     ),
     callback_origins: optional(

@@ -6,7 +6,7 @@ import { modelHeaders } from '../models/lifecycle.ts'
 import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.ts'
 import type { EmbeddingRequest } from '../spec/embedding-request.ts'
 import { GatewayError } from '../spec/error.ts'
-import { BatchEmbedRequest, EmbedContentRequest, inClientWords, parseContents } from './contentgen-parse.ts'
+import { BatchEmbedRequest, EmbedContentRequest, errorForClient, parseContents } from './contentgen-parse.ts'
 import { EMBEDDING_ERRORS, type EmbeddingsRouteParts } from './http.ts'
 
 type Method = 'embedContent' | 'batchEmbedContents'
@@ -47,7 +47,7 @@ export function contentgenEmbeddingRoutes({ pipeline, embeddings, settings, cloc
     try {
       return await pipeline.run(embeddings, context, request)
     } catch (thrown) {
-      throw thrown instanceof GatewayError ? inClientWords(thrown, isBatch) : thrown
+      throw thrown instanceof GatewayError ? errorForClient(thrown, isBatch) : thrown
     }
   }
 

@@ -101,7 +101,7 @@ function shared<Field extends 'outputDimensionality' | 'taskType'>(
 const CLIENT_NAMES: Record<string, string> = { dimensions: 'outputDimensionality', input_type: 'taskType' }
 
 /** What the house says of a field, said of the client's. */
-export function inClientWords(error: GatewayError, isBatch: boolean): GatewayError {
+export function errorForClient(error: GatewayError, isBatch: boolean): GatewayError {
   const { param } = error.detail
   if (param === undefined) return error
   const [, index] = /^input\[(\d+)\]/.exec(param) ?? []

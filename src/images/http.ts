@@ -16,7 +16,7 @@ import { parseImageRequest } from './parse.ts'
 import { base64Of, type ImageFile } from './stream-writer.ts'
 
 /** Images that were made, to be kept; by whom they were made is for the record. */
-export type KeepImages = (
+export type StoreImages = (
   made: { model: CatalogueModel; order: ImageOrder; operation: ImageOperation; generated: GeneratedImages },
   context: Context,
 ) => Promise<string[]>
@@ -28,7 +28,7 @@ type ImageRouteParts = {
   pipeline: Pipeline
   images: Images
   /** Stores the files; the links by which they are had, in their order. */
-  keep: KeepImages
+  keep: StoreImages
   order: OrderImages
   /** Read at each request: a reload changes them. */
   settings: ServerSettings

@@ -68,14 +68,14 @@ function problems(schema: Schema, value: unknown, path: (string | number)[], lim
   switch (schema.type) {
     case 'string':
       if (typeof value !== 'string') return say('type', 'a string')
-      return sayIf(stringTrouble(schema, value), say)
+      return messageFor(stringTrouble(schema, value), say)
     case 'integer':
       if (typeof value !== 'number') return say('type', 'an integer')
       if (!Number.isInteger(value)) return say('type', 'an integer')
-      return sayIf(numberTrouble(schema, value), say)
+      return messageFor(numberTrouble(schema, value), say)
     case 'number':
       if (typeof value !== 'number') return say('type', 'a number')
-      return sayIf(numberTrouble(schema, value), say)
+      return messageFor(numberTrouble(schema, value), say)
     case 'boolean':
       return typeof value === 'boolean' ? [] : say('type', 'a boolean')
     case 'null':
@@ -89,7 +89,7 @@ function problems(schema: Schema, value: unknown, path: (string | number)[], lim
   }
 }
 
-const sayIf = (trouble: string | undefined, say: (kind: Problem['kind'], expected: string) => Found): Found =>
+const messageFor = (trouble: string | undefined, say: (kind: Problem['kind'], expected: string) => Found): Found =>
   trouble === undefined ? [] : say('value', trouble)
 
 function stringTrouble(schema: Schema, value: string): string | undefined {

@@ -5,7 +5,7 @@ import { contentgenErrorBody } from '../spec/contentgen-error.ts'
 import { errorBody, type GatewayError } from '../spec/error.ts'
 import { type Model, ModelList, Model as ModelSchema } from '../spec/model.ts'
 import type { Catalogue } from './catalogue.ts'
-import { contentgenFace, type Listed, type ListFace, messagesFace } from './list-faces.ts'
+import { contentgenFormat, type Listed, type ListFormat, messagesFormat } from './list-formats.ts'
 
 type WriteError = NonNullable<Route['writeError']>
 
@@ -13,14 +13,14 @@ type ModelRouteParts = { catalogue: Catalogue; writeMessagesError: WriteError }
 
 export function modelRoutes({ catalogue, writeMessagesError }: ModelRouteParts): Route[] {
   /** The first that speaks wins; for all others there are the specification's own words. */
-  const faces: [ListFace, WriteError][] = [
-    [messagesFace, writeMessagesError],
-    [contentgenFace, contentgenErrorBody],
+  const formats: [ListFormat, WriteError][] = [
+    [messagesFormat, writeMessagesError],
+    [contentgenFormat, contentgenErrorBody],
   ]
-  const faceOf = (request: Request) => faces.find(([face]) => face.speaks(request))
+  const formatOf = (request: Request) => formats.find(([format]) => format.speaks(request))
 
   const writeError = (error: GatewayError, request_id?: string, request?: Request) => {
-    const [, write = errorBody] = (request && faceOf(request)) ?? []
+    const [, write = errorBody] = (request && formatOf(request)) ?? []
     return write(error, request_id)
   }
 
@@ -28,15 +28,15 @@ export function modelRoutes({ catalogue, writeMessagesError }: ModelRouteParts):
 
   function list({ caller, request }: Context): Response {
     const models = catalogue.list(caller)
-    const [face] = faceOf(request) ?? []
-    if (face) return Response.json(face.list(models.map(withSizes), queryOf(request)))
+    const [format] = formatOf(request) ?? []
+    if (format) return Response.json(format.list(models.map(withSizes), queryOf(request)))
     return Response.json({ success: true, object: 'list', data: models } satisfies ModelList)
   }
 
   function retrieve({ params, caller, request }: Context): Response {
     const found = catalogue.find(params.model ?? '', caller)
-    const [face] = faceOf(request) ?? []
-    return Response.json(face ? face.one(withSizes(found)) : found)
+    const [format] = formatOf(request) ?? []
+    return Response.json(format ? format.one(withSizes(found)) : found)
   }
 
   const routes = (path: string, hidden: boolean): Route[] => [

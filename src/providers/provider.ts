@@ -174,7 +174,7 @@ export type ImageProvider = {
 export type Dialect = 'chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat'
 
 /** A chat request in the vendor's own dialect. */
-export type RelayCall = ChatCall & {
+export type PassthroughCall = ChatCall & {
   /** The client's own body, without what only the house understands; its `model` is the one that the client wrote. */
   body: Readonly<Record<string, unknown>>
   /** The client's headers that the dialect lets pass, names in lower case. */
@@ -182,7 +182,7 @@ export type RelayCall = ChatCall & {
 }
 
 /** An answer whose bytes are handed on: of status 2xx, and in the form that was asked for. */
-export type RelayAnswer = {
+export type PassthroughResponse = {
   /** The vendor's; what of them the client sees is the dialect's affair. */
   headers: Headers
   /** The next bytes of a stream; `undefined` at its end. */
@@ -203,16 +203,20 @@ export type Faults = {
   cut(): GatewayError
 }
 
-export type RelayProvider = {
+export type PassthroughProvider = {
   dialect: Dialect
   /**
    * Sends the client's request as it is, but for the model's name and what the house and the operator demand. An answer
    * in a form that cannot pass (a whole one where a stream was asked for) comes as chunks, to be written as always.
    * Throws GatewayError for a refusal; rejects at once when `signal` is aborted.
    */
-  send(call: RelayCall, stream: boolean, signal: AbortSignal): Promise<RelayAnswer | AsyncIterable<ChatChunk[]>>
+  send(
+    call: PassthroughCall,
+    stream: boolean,
+    signal: AbortSignal,
+  ): Promise<PassthroughResponse | AsyncIterable<ChatChunk[]>>
   /** How many tokens the vendor says that such a request has; absent where it cannot be asked so. Throws GatewayError. */
-  count?(call: RelayCall, signal: AbortSignal): Promise<number>
+  count?(call: PassthroughCall, signal: AbortSignal): Promise<number>
 }
 
 /** Whose requests have to keep to the lists in `allowed/`, and what the operator allows besides. */
@@ -229,9 +233,9 @@ export type Provider = {
   rerank?: RerankProvider
   images?: ImageProvider
   /** Absent where the operator wants every answer translated. */
-  relay?: RelayProvider
+  passthrough?: PassthroughProvider
   /** What limited tokens may send beyond the lists; absent: nothing. */
-  passthrough?: PassthroughRules
+  passthroughRules?: PassthroughRules
   /** The models that the vendor itself says it has; for discovery. Rejects with GatewayError. */
   listModels?(signal: AbortSignal): Promise<DiscoveredModel[]>
   /** Looks for its secrets in the deltas of one stream; undefined where it has none. */

@@ -14,7 +14,7 @@ import { PRESETS, type Preset } from './presets.ts'
 import type { Provider } from './provider.ts'
 import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/settings.ts'
-import { createSleepingSandbox } from './sandbox/asleep.ts'
+import { createLazySandbox } from './sandbox/lazy.ts'
 import { createScrubbingTransport } from './scrubbing-transport.ts'
 import { secretsInConfig, secretsInEnvironment } from './secret-forms.ts'
 import { settingsOf } from './settings.ts'
@@ -56,7 +56,7 @@ const OWN_KINDS: { [kind in Exclude<ProviderKind, AiSdkKind>]: Create } = {
   'responses-compat': (parts) => createResponsesCompat({ ...parts, settings: responsesSettings(parts) }),
   runway: (parts) => (require('./runway.ts') as typeof import('./runway.ts')).createRunway(parts),
   tripo: (parts) => (require('./tripo.ts') as typeof import('./tripo.ts')).createTripo(parts),
-  sandbox: ({ id, clock, manual, media }) => createSleepingSandbox({ id, clock, manual, media }),
+  sandbox: ({ id, clock, manual, media }) => createLazySandbox({ id, clock, manual, media }),
 }
 
 const isOwn = (kind: ProviderKind): kind is keyof typeof OWN_KINDS => Object.hasOwn(OWN_KINDS, kind)
@@ -78,7 +78,7 @@ export function createProvider(given: ProviderParts): Provider {
   const whole =
     preset && kind === (preset.kind ?? 'chatcompat') ? { ...provider, ...borrowed(preset, parts) } : provider
   const { applies_to = 'limited_tokens', allow = [] } = parts.config.passthrough ?? {}
-  const ruled = { ...whole, passthrough: { applies_to, allow }, watchDeltas: transport.watchDeltas }
+  const ruled = { ...whole, passthroughRules: { applies_to, allow }, watchDeltas: transport.watchDeltas }
   return ruled.images || !ruled.listModels ? ruled : { ...ruled, listModels: withoutImages(ruled.listModels) }
 }
 

@@ -37,7 +37,7 @@ const DEFAULT_QUIRKS: Required<Quirks> = {
   rerank: false,
   image_stream: false,
   image_response_format: 'b64_json',
-  relay: true,
+  passthrough: true,
 }
 
 /** Model names, anywhere, that are of another trade than chat. */

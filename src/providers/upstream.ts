@@ -2,7 +2,7 @@
 import { isRecord, parseJson } from '../kit/json.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { ChatCall, Faults, RelayAnswer } from './provider.ts'
+import type { ChatCall, Faults, PassthroughResponse } from './provider.ts'
 import { errorInAnswer, type Refusal, refusalToError } from './refusal.ts'
 import type { ProviderSettings } from './settings.ts'
 import type { UpstreamAnswer } from './transport-answer.ts'
@@ -145,7 +145,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
     answer: UpstreamAnswer,
     call: ChatCall,
     chunksIn?: (answer: UpstreamAnswer, call: ChatCall) => AsyncIterable<ChatChunk[]>,
-  ): Promise<RelayAnswer | AsyncIterable<ChatChunk[]>> {
+  ): Promise<PassthroughResponse | AsyncIterable<ChatChunk[]>> {
     if (chunksIn && !(await isEventStream(answer))) return chunksIn(answer, call)
     return { ...answer, faults: faultsOf(call.model, answer) }
   }

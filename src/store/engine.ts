@@ -2,7 +2,7 @@
 import type { TaskStatus } from '../spec/task.ts'
 import type { Database, Write } from './tables.ts'
 
-export type TaskNews = { task_id: string; status: TaskStatus }
+export type TaskChangeFeed = { task_id: string; status: TaskStatus }
 
 export type Engine = {
   name: string
@@ -12,7 +12,7 @@ export type Engine = {
   /** Several writers at once: a claim passes over the rows that another one has in hand. */
   many_writers: boolean
   /** Tells of a change that is committed; haste only. */
-  tell(news: TaskNews): void
-  watch(listener: (news: TaskNews) => void): () => void
+  tell(notifications: TaskChangeFeed): void
+  watch(listener: (notifications: TaskChangeFeed) => void): () => void
   close(): Promise<void>
 }

@@ -64,7 +64,7 @@ const cases: Record<string, (store: Store) => Promise<unknown>> = {
     await tasks.add({ task: TASK })
     await tasks.save({ task_id: 'task_a', fence: 0 }, { status: 'FAILURE', finish_time: 5 })
   },
-  hasten: ({ tasks }) => tasks.hasten(['task_a', 'task_b'], 5),
+  advancePolling: ({ tasks }) => tasks.advancePolling(['task_a', 'task_b'], 5),
   cancel: ({ tasks }) => tasks.askCancel('task_a', { now: 1, now_ms: 1 }),
   resume: ({ tasks }) => tasks.resume('task_a', { due_ms: 1, deadline_at: 1 }),
   remove: ({ tasks }) => tasks.remove('task_a', 'tok_a', 1),

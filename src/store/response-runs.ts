@@ -37,7 +37,7 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
 
     tell: (run, { response, told }) =>
       write(async (rows) => {
-        const held = await stillHeld(engine, rows, run)
+        const held = await ownsLease(engine, rows, run)
         if (!held) return false
         if (response) await change(rows, run.response_id, response)
         await log(rows, run.response_id, told)
@@ -108,7 +108,7 @@ type Claim = Parameters<ResponseRunStore['claim']>[0]
 
 async function take(engine: Engine, rows: Write, { now_ms, until_ms, limit }: Claim): Promise<ResponseRun[]> {
   // Of several who claim at once each passes over what the others hold: with more candidates some are left.
-  const candidates = await fairTurns(rows, now_ms, engine.many_writers ? limit * 4 : limit)
+  const candidates = await roundRobin(rows, now_ms, engine.many_writers ? limit * 4 : limit)
   if (candidates.length === 0) return []
   const due = rows
     .selectFrom('response_runs')
@@ -149,7 +149,7 @@ async function take(engine: Engine, rows: Write, { now_ms, until_ms, limit }: Cl
   return taken
 }
 
-async function fairTurns(rows: Write, now_ms: number, limit: number): Promise<string[]> {
+async function roundRobin(rows: Write, now_ms: number, limit: number): Promise<string[]> {
   const due = rows
     .selectFrom('response_runs')
     .select(['response_id', 'due_ms'])
@@ -171,7 +171,7 @@ async function fairTurns(rows: Write, now_ms: number, limit: number): Promise<st
 }
 
 /** Whether the run is still in these hands, which it stays until the end of the transaction. */
-async function stillHeld({ many_writers }: Engine, rows: Write, run: { response_id: string; fence: number }) {
+async function ownsLease({ many_writers }: Engine, rows: Write, run: { response_id: string; fence: number }) {
   const held = rows
     .selectFrom('response_runs')
     .select('fence')

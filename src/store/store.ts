@@ -136,7 +136,7 @@ export type TaskStore = {
    */
   save(task: Pick<Task, 'task_id' | 'fence'>, change: TaskChange): Promise<boolean>
   /** Makes waiting tasks due now, in nobody's hands; those in hand and those that are never due are left alone. */
-  hasten(task_ids: string[], now_ms: number): Promise<void>
+  advancePolling(task_ids: string[], now_ms: number): Promise<void>
   /** Notes the wish and makes the task due; undefined when there is none such, or it has ended. */
   askCancel(task_id: string, now: { now: number; now_ms: number }): Promise<Task | undefined>
   /** For the operator: makes a waiting or failed task due again, with another deadline. False: there is none such. */
@@ -250,9 +250,9 @@ export type ResponseRunStore = {
   /** Keeps a run in hand for longer; false when it is no longer there, or in other hands. */
   renew(run: RunKey, until_ms: number): Promise<boolean>
   /** What the response is by now, and what was told of it since; false as above. */
-  tell(run: RunKey, news: { response?: JsonObject; told?: ToldEvents | undefined }): Promise<boolean>
+  tell(run: RunKey, notifications: { response?: JsonObject; told?: ToldEvents | undefined }): Promise<boolean>
   /** The same at its end: nothing is left to be done. */
-  end(run: RunKey, news: { response: JsonObject; told?: ToldEvents | undefined }): Promise<boolean>
+  end(run: RunKey, notifications: { response: JsonObject; told?: ToldEvents | undefined }): Promise<boolean>
   /** Lays a run down as if it had not been begun. */
   release(run: RunKey, due_ms: number): Promise<void>
   /** Ends a response of this token as `response`, whoever has it in hand; false when it had ended before. */

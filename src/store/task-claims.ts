@@ -32,7 +32,7 @@ async function anyDue(db: Database, { provider, now_ms }: Claim): Promise<boolea
 
 async function take(engine: Engine, write: Write, claim: Claim): Promise<Task[]> {
   const { provider, now_ms, until_ms: due_ms, by: leased_by } = claim
-  const turns = await fairTurns(
+  const turns = await roundRobin(
     write,
     claim,
     Math.min(MOST_AT_ONCE, claim.limit * (engine.many_writers ? CANDIDATES_A_WANTED : 1)),
@@ -64,7 +64,7 @@ async function take(engine: Engine, write: Write, claim: Claim): Promise<Task[]>
  * The oldest due task of each token, then the second oldest of each, and so on: the first `most` of them. What it costs
  * grows with the number of tokens that have work waiting and with `most`, not with the length of their queues.
  */
-async function fairTurns(write: Write, claim: Claim, most: number): Promise<string[]> {
+async function roundRobin(write: Write, claim: Claim, most: number): Promise<string[]> {
   const firsts = await firstOfEachToken(write, claim, most)
   if (firsts.length === most) return firsts.map(({ task_id }) => task_id)
   const deepest = most - firsts.length + 1 // the first turn of the other tokens comes before any second one
@@ -119,7 +119,7 @@ async function firstOfEachToken(write: Write, { provider, now_ms }: Claim, most:
   return rows
 }
 
-export async function hastenTasks(engine: Engine, task_ids: string[], now_ms: number): Promise<void> {
+export async function advanceTaskPolling(engine: Engine, task_ids: string[], now_ms: number): Promise<void> {
   for (const some of portions(task_ids)) {
     await engine.write((write) => {
       const waiting = passOverLocked(

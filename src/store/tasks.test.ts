@@ -592,13 +592,13 @@ for (const engine of ENGINES) {
           task('never', { due_ms: null }),
           task('held', { due_ms: 900, leased_by: 'w' }),
         )
-        await store.tasks.hasten(['task_waits', 'task_due', 'task_never', 'task_held', 'task_none'], 500)
+        await store.tasks.advancePolling(['task_waits', 'task_due', 'task_never', 'task_held', 'task_none'], 500)
         const due = await Promise.all(
           ['waits', 'due', 'never', 'held'].map(async (name) => (await store.tasks.find(`task_${name}`))?.due_ms),
         )
         expect(due).toEqual([500, 100, null, 900])
-        await store.tasks.hasten([], 500)
-        await store.tasks.hasten(
+        await store.tasks.advancePolling([], 500)
+        await store.tasks.advancePolling(
           Array.from({ length: 1_200 }, (_, index) => `task_${index}`),
           500,
         )

@@ -5,7 +5,7 @@ import { makeCallbackDue } from './callbacks.ts'
 import type { Engine } from './engine.ts'
 import type { Added, NewTask, TaskChange, TaskStore } from './store.ts'
 import type { Database, Write } from './tables.ts'
-import { claimTasks, hastenTasks, lanesOf } from './task-claims.ts'
+import { advanceTaskPolling, claimTasks, lanesOf } from './task-claims.ts'
 import { listTasks } from './task-list.ts'
 import { forgetTaskKeys, outputsToRemove, removeOutputs } from './task-removal.ts'
 import { reopenTask } from './task-reopen.ts'
@@ -51,7 +51,7 @@ export function taskStore(engine: Engine): TaskStore {
       return true
     },
 
-    hasten: (task_ids, now_ms) => hastenTasks(engine, task_ids, now_ms),
+    advancePolling: (task_ids, now_ms) => advanceTaskPolling(engine, task_ids, now_ms),
 
     async askCancel(task_id, now) {
       const row = await engine.write((write) => askCancel(write, task_id, now))

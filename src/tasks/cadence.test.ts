@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Task } from '../spec/task.ts'
-import { askAgainSeconds, mayHasten, nextAttempt, nextLateLook, nextPoll, pollPause } from './cadence.ts'
+import { askAgainSeconds, mayPollEarlier, nextAttempt, nextPoll, nextSlowPollAt, pollPause } from './cadence.ts'
 
 const SETTINGS = { poll_seconds: 4, slow_poll_seconds: 15 }
 const SENT = 1_000_000
@@ -97,17 +97,17 @@ describe('the next attempt after failures', () => {
 describe('after the end', () => {
   const given = task({ finish_time: SENT, deadline_at: SENT })
   test('looks are a minute apart and more, ten minutes at most', () => {
-    expect((nextLateLook(given, at(0)) ?? 0) - at(0)).toBeWithin(51_000, 69_001)
-    expect((nextLateLook(given, at(50_000)) ?? 0) - at(50_000)).toBeWithin(510_000, 690_001)
+    expect((nextSlowPollAt(given, at(0)) ?? 0) - at(0)).toBeWithin(51_000, 69_001)
+    expect((nextSlowPollAt(given, at(50_000)) ?? 0) - at(50_000)).toBeWithin(510_000, 690_001)
   })
 
   test('there is none after a day', () => {
-    expect(nextLateLook(given, at(DAY - 1_000))).not.toBeNull()
-    expect(nextLateLook(given, at(DAY - 100))).toBeNull()
+    expect(nextSlowPollAt(given, at(DAY - 1_000))).not.toBeNull()
+    expect(nextSlowPollAt(given, at(DAY - 100))).toBeNull()
   })
 
   test('a later deadline, as an operator may set it, counts', () => {
-    expect(nextLateLook({ ...given, deadline_at: SENT + 5_000 }, at(DAY))).not.toBeNull()
+    expect(nextSlowPollAt({ ...given, deadline_at: SENT + 5_000 }, at(DAY))).not.toBeNull()
   })
 })
 
@@ -117,16 +117,16 @@ describe('a client who asks', () => {
     task({ due_ms: at(1_000) + pollPause(task(), SETTINGS, at(1_000)), ...fields })
 
   test('brings the next step forward, once the last is 3 seconds ago', () => {
-    expect(mayHasten(waiting(), SETTINGS, at(1_003))).toBe(true)
-    expect(mayHasten(waiting(), SETTINGS, at(1_002.9))).toBe(false)
+    expect(mayPollEarlier(waiting(), SETTINGS, at(1_003))).toBe(true)
+    expect(mayPollEarlier(waiting(), SETTINGS, at(1_002.9))).toBe(false)
   })
 
   test('does not, of a task in hand, in back-off, due already, never due or not sent', () => {
-    expect(mayHasten(waiting({ leased_by: 'worker' }), SETTINGS, at(1_005))).toBe(false)
-    expect(mayHasten(waiting({ failures: 1 }), SETTINGS, at(1_005))).toBe(false)
-    expect(mayHasten(waiting({ due_ms: at(1_005) }), SETTINGS, at(1_005))).toBe(false)
-    expect(mayHasten(waiting({ due_ms: null }), SETTINGS, at(1_005))).toBe(false)
-    expect(mayHasten(waiting({ operation: null }), SETTINGS, at(1_005))).toBe(false)
+    expect(mayPollEarlier(waiting({ leased_by: 'worker' }), SETTINGS, at(1_005))).toBe(false)
+    expect(mayPollEarlier(waiting({ failures: 1 }), SETTINGS, at(1_005))).toBe(false)
+    expect(mayPollEarlier(waiting({ due_ms: at(1_005) }), SETTINGS, at(1_005))).toBe(false)
+    expect(mayPollEarlier(waiting({ due_ms: null }), SETTINGS, at(1_005))).toBe(false)
+    expect(mayPollEarlier(waiting({ operation: null }), SETTINGS, at(1_005))).toBe(false)
   })
 
   test('is told when the next step is due, between one second and the slow pause', () => {

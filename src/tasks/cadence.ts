@@ -20,7 +20,7 @@ const LATE_LEAST_SECONDS = 60
 const LATE_MOST_SECONDS = 600
 const LATE_WATCH_SECONDS = 86_400
 /** What a client is told while a step is under way: it takes a moment. */
-const IN_HAND_SECONDS = 2
+const CLAIM_SECONDS = 2
 
 /** Milliseconds between two questions about this task. */
 export function pollPause(task: Task, settings: CadenceSettings, now_ms: number): number {
@@ -61,7 +61,7 @@ function backOff(
 }
 
 /** When to ask what became of a task that has ended here but not there; null: not any more. Unix milliseconds. */
-export function nextLateLook(task: Task, now_ms: number): number | null {
+export function nextSlowPollAt(task: Task, now_ms: number): number | null {
   const finish_time = task.finish_time || now_ms / 1000 // of one that ends just now
   const end = Math.max(finish_time, task.deadline_at) + LATE_WATCH_SECONDS
   const since = now_ms / 1000 - finish_time
@@ -74,7 +74,7 @@ export function nextLateLook(task: Task, now_ms: number): number | null {
  * Whether a client who asks may bring a task's next step forward: it waits in good order (not for its vendor's sake),
  * and its last step is some seconds ago. When that was is told by when the next is due.
  */
-export function mayHasten(task: Task, settings: CadenceSettings, now_ms: number): boolean {
+export function mayPollEarlier(task: Task, settings: CadenceSettings, now_ms: number): boolean {
   if (task.leased_by !== '' || task.due_ms === null || task.failures > 0 || task.operation === null) return false
   if (task.due_ms <= now_ms) return false
   return now_ms - (task.due_ms - pollPause(task, settings, now_ms)) >= FRESH_MILLISECONDS
@@ -82,7 +82,7 @@ export function mayHasten(task: Task, settings: CadenceSettings, now_ms: number)
 
 /** Seconds after which asking for a task that is under way makes sense. */
 export function askAgainSeconds(task: Task, settings: CadenceSettings, now_ms: number): number {
-  if (task.leased_by !== '' || task.due_ms === null) return IN_HAND_SECONDS
+  if (task.leased_by !== '' || task.due_ms === null) return CLAIM_SECONDS
   const seconds = Math.ceil((task.due_ms - now_ms) / 1000)
   return Math.min(Math.max(seconds, 1), Math.max(1, Math.ceil(settings.slow_poll_seconds)))
 }

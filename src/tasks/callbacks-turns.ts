@@ -2,8 +2,8 @@
 import type { Clock } from '../kit/clock.ts'
 
 /** A receiver that answers; and one that did not, the last time: each hand there is lost for a whole time-out. */
-const HANDS_A_HOST = 4
-const HANDS_A_SILENT_HOST = 1
+const CONCURRENCY_PER_HOST = 4
+const CONCURRENCY_PER_SILENT_HOST = 1
 /** No turn is put off longer: a receiver that is back should not wait for what was reckoned while it was away. */
 const LONGEST_WAIT_MILLISECONDS = 600_000
 const SHORTEST_WAIT_MILLISECONDS = 1_000
@@ -28,7 +28,7 @@ type Place = {
   line_ms: number
 }
 
-export function createTurns({ hands, clock }: { hands: number; clock: Clock }): Turns {
+export function createTurns({ concurrency, clock }: { concurrency: number; clock: Clock }): Turns {
   const places = new Map<string, Place>()
 
   function placeOf(name: string, limit: number): Place {
@@ -47,8 +47,8 @@ export function createTurns({ hands, clock }: { hands: number; clock: Clock }): 
 
   return {
     take({ host, token_id }) {
-      const receiver = placeOf(`host ${host}`, Math.min(HANDS_A_HOST, hands))
-      const token = placeOf(`token ${token_id}`, Math.max(1, Math.floor(hands / 2)))
+      const receiver = placeOf(`host ${host}`, Math.min(CONCURRENCY_PER_HOST, concurrency))
+      const token = placeOf(`token ${token_id}`, Math.max(1, Math.floor(concurrency / 2)))
       forget()
       const now_ms = clock.now()
       for (const place of [receiver, token]) {
@@ -62,7 +62,7 @@ export function createTurns({ hands, clock }: { hands: number; clock: Clock }): 
             place.in_hand--
             place.took_ms = clock.now() - now_ms
           }
-          receiver.limit = answered ? Math.min(HANDS_A_HOST, hands) : HANDS_A_SILENT_HOST
+          receiver.limit = answered ? Math.min(CONCURRENCY_PER_HOST, concurrency) : CONCURRENCY_PER_SILENT_HOST
         },
       }
     },

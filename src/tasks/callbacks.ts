@@ -24,18 +24,18 @@ export type CallbackParts = Omit<DeliveryParts, 'private_origins'> & {
   private_origins?(): readonly string[]
   log: Log
   /** How many are delivered at a time. Default 32. */
-  hands?: number
+  concurrency?: number
 }
 
-const DEFAULT_HANDS = 32
+const DEFAULT_CONCURRENCY = 32
 /** Well above the time-out of an attempt and the writes around it. */
 const LEASE_MILLISECONDS = 60_000
 /** Others who share the store may have ended a task, and a store that failed may be back. */
 const LOOK_MILLISECONDS = 5_000
 
 export function createCallbacks(parts: CallbackParts): Callbacks {
-  const { store, clock, log, hands = DEFAULT_HANDS, private_origins = () => [] } = parts
-  const turns = createTurns({ hands, clock })
+  const { store, clock, log, concurrency = DEFAULT_CONCURRENCY, private_origins = () => [] } = parts
+  const turns = createTurns({ concurrency, clock })
   const under_way = new Set<Promise<void>>()
   const stopped = new AbortController()
   const trying = { store, delivery: { ...parts, private_origins }, log, stopped: stopped.signal }
@@ -47,7 +47,7 @@ export function createCallbacks(parts: CallbackParts): Callbacks {
 
   /** Takes what is due and begins on it; how many there were. */
   async function round(): Promise<number> {
-    const limit = hands - under_way.size
+    const limit = concurrency - under_way.size
     if (limit <= 0) return 0
     const now_ms = clock.now()
     const claimed = await store.callbacks.claim({ now_ms, until_ms: now_ms + LEASE_MILLISECONDS, limit })
@@ -94,7 +94,7 @@ export function createCallbacks(parts: CallbackParts): Callbacks {
     }
     cancelTimer()
     // With no hand free the next look comes when one is.
-    if (state === 'running' && under_way.size < hands)
+    if (state === 'running' && under_way.size < concurrency)
       cancelTimer = clock.after(Math.max(1, next_ms), () => void look())
   }
 

@@ -11,10 +11,10 @@ import { headerValue } from '../kit/header-value.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Task, TaskOutput } from '../spec/task.ts'
 import { presentedSecret } from '../tokens/presented.ts'
-import { FAMILY, type Face, type FaceParts } from './face.ts'
 import { isEnded } from './lifecycle.ts'
+import { FAMILY, type TaskApi, type TaskApiParts } from './task-api.ts'
 
-type FileFace = Face & {
+type FileApi = TaskApi & {
   /** What of a task its files may be, beside the query of all. */
   variants?: readonly string[]
   /** The media types that it answers with. */
@@ -27,8 +27,8 @@ const QUERY: Record<string, Parameter> = {
   signature: { description: 'Of a signed link: with it no token is needed.', schema: Type.String() },
 }
 
-export function contentRoute({ tasks, outputs, settings, clock }: FaceParts, face: FileFace): Route {
-  const idIn = ({ params }: Context) => params[face.id] ?? ''
+export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, api: FileApi): Route {
+  const idIn = ({ params }: Context) => params[api.id] ?? ''
 
   /** Whether the query is that of a link; undefined where it is none. */
   function linkOf(context: Context): 'valid' | 'expired' | 'forged' | undefined {
@@ -44,11 +44,11 @@ export function contentRoute({ tasks, outputs, settings, clock }: FaceParts, fac
     const { caller } = context
     const link = linkOf(context)
     if (link === 'valid') {
-      const task = await tasks.findAny(idIn(context), face.families)
+      const task = await tasks.findAny(idIn(context), api.families)
       if (task) return task
       throw new GatewayError('task_not_exist', 'There is no such task any more. It may have been deleted.')
     }
-    if (caller.token_id !== '') return tasks.find(idIn(context), caller, face.families)
+    if (caller.token_id !== '') return tasks.find(idIn(context), caller, api.families)
     const why = link === 'expired' ? 'is over its time' : 'is not one of this gateway, or was changed'
     throw new GatewayError(
       'link_expired',
@@ -66,7 +66,7 @@ export function contentRoute({ tasks, outputs, settings, clock }: FaceParts, fac
   return {
     ...FAMILY,
     method: 'GET',
-    path: `${face.path}/:${face.id}/content`,
+    path: `${api.path}/:${api.id}/content`,
     serves_files: true,
     // With a token beside a link that does not hold, the token decides.
     public(context) {
@@ -74,18 +74,18 @@ export function contentRoute({ tasks, outputs, settings, clock }: FaceParts, fac
       return link === 'valid' || (link !== undefined && presentedSecret(context.request) === undefined)
     },
     operation: {
-      summary: `Download the file of a ${face.thing}`,
+      summary: `Download the file of a ${api.thing}`,
       description:
         'With the token, or by a link of `outputs`, which needs none until it expires. Parts of it may be asked for.',
-      tag: face.tag,
-      params: { [face.id]: 'The `task_id` of the task.' },
-      query: { ...variantOf(face), ...QUERY },
+      tag: api.tag,
+      params: { [api.id]: 'The `task_id` of the task.' },
+      query: { ...variantOf(api), ...QUERY },
       headers: {
         Range: { description: 'One part, such as `bytes=0-1023`.', schema: Type.String() },
         'If-Range': { description: 'The `etag` that the part must belong to.', schema: Type.String() },
         'If-None-Match': { description: 'The `etag` that is known already.', schema: Type.String() },
       },
-      media: face.media,
+      media: api.media,
       tells: {
         'accept-ranges': 'Always `bytes`.',
         'content-disposition': 'The name of the file.',
@@ -100,15 +100,15 @@ export function contentRoute({ tasks, outputs, settings, clock }: FaceParts, fac
     },
     async handle(context) {
       const query = queryOf(context.request)
-      checkVariant(query, face)
+      checkVariant(query, api)
       const index = indexOf(query)
       const task = await taskFor(context)
       context.note.model = task.model
-      const output = outputOf(task, index, face)
+      const output = outputOf(task, index, api)
       if (output.key === undefined) return movedTo(output)
       if (settings.files_base_url !== undefined && !isFilesHost(context.request, settings)) {
         const { task_id } = task
-        return movedTo({ url: outputs.link({ base_url: settings.files_base_url, path: face.path, task_id, index }) })
+        return movedTo({ url: outputs.link({ base_url: settings.files_base_url, path: api.path, task_id, index }) })
       }
       const file = await outputs.open(output.key)
       if (!file) throw removed(task)
@@ -118,12 +118,12 @@ export function contentRoute({ tasks, outputs, settings, clock }: FaceParts, fac
   }
 }
 
-function variantOf({ variants }: FileFace): Record<string, Parameter> {
+function variantOf({ variants }: FileApi): Record<string, Parameter> {
   if (!variants) return {}
   return { variant: { description: `Only \`${variants.join('`, `')}\`.`, schema: Type.Enum([...variants]) } }
 }
 
-function checkVariant(query: URLSearchParams, { variants }: FileFace): void {
+function checkVariant(query: URLSearchParams, { variants }: FileApi): void {
   const variant = query.get('variant')
   if (!variants || variant === null || variants.includes(variant)) return
   const message = `"variant" must be "${variants.join('" or "')}": thumbnails and sprite sheets are not made.`
@@ -139,7 +139,7 @@ function indexOf(query: URLSearchParams): number {
 const notFound = (message: string, detail: GatewayError['detail'] = {}) =>
   new GatewayError('output_not_found', message, detail)
 
-function outputOf(task: Task, index: number, { thing }: Face): TaskOutput {
+function outputOf(task: Task, index: number, { thing }: TaskApi): TaskOutput {
   if (!isEnded(task)) throw notFound(`The ${thing} is not ready: the task is ${task.status}, ${task.progress}%.`)
   if (task.status === 'FAILURE') {
     const why = `The task failed with ${task.fail_code}: ${task.fail_reason}`

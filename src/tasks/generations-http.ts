@@ -3,13 +3,13 @@ import type { Route } from '../http/context.ts'
 import { TaskCreated } from '../spec/task.ts'
 import { VideoRequest } from '../spec/video-request.ts'
 import { IDEMPOTENCY_KEY } from './asking.ts'
-import { FAMILY, type Face, type FaceParts, ORDER_ERRORS, ORDER_TOLD, takeOrder } from './face.ts'
 import { VIDEO_FAMILIES } from './order-kinds.ts'
+import { FAMILY, ORDER_ERRORS, ORDER_TOLD, type TaskApi, type TaskApiParts, takeOrder } from './task-api.ts'
 import { cancelRoute, listRoute, statusRoute } from './task-http.ts'
 import { taskCreated } from './task-writer.ts'
 import { parsePosted } from './video-parse.ts'
 
-const FACE: Face = {
+const API: TaskApi = {
   path: '/v1/video/generations',
   id: 'task_id',
   tag: 'Videos',
@@ -17,19 +17,19 @@ const FACE: Face = {
   families: VIDEO_FAMILIES,
 }
 
-export function generationRoutes(parts: FaceParts): Route[] {
-  return [createRoute(parts), listRoute(parts, FACE), statusRoute(parts, FACE), cancelRoute(parts, FACE)]
+export function generationRoutes(parts: TaskApiParts): Route[] {
+  return [createRoute(parts), listRoute(parts, API), statusRoute(parts, API), cancelRoute(parts, API)]
 }
 
-const createRoute = (parts: FaceParts): Route => ({
+const createRoute = (parts: TaskApiParts): Route => ({
   ...FAMILY,
   method: 'POST',
-  path: FACE.path,
+  path: API.path,
   operation: {
     summary: 'Create a video',
     description:
       'Answers at once with a `task_id`, when the task is stored: from then on it is not lost. Whether the video could be made is told by the task. Which values a model takes, and its defaults, the refusal of any other value names.',
-    tag: FACE.tag,
+    tag: API.tag,
     request: VideoRequest,
     files: ['image', 'last_image', 'images', 'video'],
     headers: IDEMPOTENCY_KEY,

@@ -1,13 +1,13 @@
 /** Tasks over HTTP: videos in the specification's words and in the chat-compatible style, images and 3D models. */
 import type { Route } from '../http/context.ts'
 import { contentRoute } from './content-http.ts'
-import type { FaceParts } from './face.ts'
 import { generationRoutes } from './generations-http.ts'
 import { imageTaskRoutes } from './images-http.ts'
+import type { TaskApiParts } from './task-api.ts'
 import { threeDRoutes } from './three-d-http.ts'
 import { VIDEOS, videosRoutes } from './videos-http.ts'
 
-export const taskRoutes = (parts: FaceParts): Route[] => [
+export const taskRoutes = (parts: TaskApiParts): Route[] => [
   ...generationRoutes(parts),
   ...videosRoutes(parts),
   contentRoute(parts, { ...VIDEOS, variants: ['video'], media: ['video/mp4'] }),

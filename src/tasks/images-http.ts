@@ -2,12 +2,12 @@
 import type { Context, Route } from '../http/context.ts'
 import type { ImageOperation, ImageRequest } from '../spec/image-request.ts'
 import { contentRoute } from './content-http.ts'
-import { type Face, type FaceParts, placeOrder } from './face.ts'
 import { IMAGE_FAMILIES } from './order-kinds.ts'
+import { placeOrder, type TaskApi, type TaskApiParts } from './task-api.ts'
 import { cancelRoute, listRoute, statusRoute } from './task-http.ts'
 import { taskCreated } from './task-writer.ts'
 
-const FACE: Face = {
+const API: TaskApi = {
   path: '/v1/images/generations',
   id: 'task_id',
   tag: 'Images',
@@ -15,16 +15,16 @@ const FACE: Face = {
   families: IMAGE_FAMILIES,
 }
 
-export const imageTaskRoutes = (parts: FaceParts): Route[] => [
-  listRoute(parts, FACE),
-  statusRoute(parts, FACE),
-  cancelRoute(parts, FACE),
-  contentRoute(parts, { ...FACE, media: ['image/png', 'image/jpeg', 'image/webp'] }),
+export const imageTaskRoutes = (parts: TaskApiParts): Route[] => [
+  listRoute(parts, API),
+  statusRoute(parts, API),
+  cancelRoute(parts, API),
+  contentRoute(parts, { ...API, media: ['image/png', 'image/jpeg', 'image/webp'] }),
 ]
 
 /** Takes a request for images on as a task. */
 export const imageOrders =
-  (parts: FaceParts) =>
+  (parts: TaskApiParts) =>
   async (request: ImageRequest, operation: ImageOperation, context: Context): Promise<Response> => {
     // Each file has its own link: bytes in an answer that is asked for again and again would serve nobody.
     const { response_format: _, async: __, stream: ___, ...rest } = request

@@ -11,8 +11,8 @@ import type { Json, JsonObject, Task } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import type { NewTask, TaskStore } from '../store/store.ts'
 import { canonicalJson } from './canonical-json.ts'
+import type { At } from './crash-points.ts'
 import { type FamilyRequest, kindOf } from './order-kinds.ts'
-import type { At } from './points.ts'
 
 export type Order = FamilyRequest & {
   call: Call

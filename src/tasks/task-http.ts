@@ -4,41 +4,41 @@ import type { Route } from '../http/context.ts'
 import { queryOf } from '../http/query.ts'
 import { TaskAnswer, TaskList } from '../spec/task.ts'
 import { PAGE, pageOf, STATUS, statusesOf, WAIT } from './asking.ts'
-import { FAMILY, type Face, type FaceParts, RETRY_TOLD, readTask, taskHeaders, withBase } from './face.ts'
+import { FAMILY, RETRY_TOLD, readTask, type TaskApi, type TaskApiParts, taskHeaders, withBase } from './task-api.ts'
 import { taskAnswer, taskList } from './task-writer.ts'
 
-const idOf = ({ id }: Face) => ({ [id]: 'The identifier that was returned when the task was created.' })
+const idOf = ({ id }: TaskApi) => ({ [id]: 'The identifier that was returned when the task was created.' })
 
-export const statusRoute = (parts: FaceParts, face: Face): Route => ({
+export const statusRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
   ...FAMILY,
   method: 'GET',
-  path: `${face.path}/:${face.id}`,
+  path: `${api.path}/:${api.id}`,
   operation: {
     summary: 'Ask for the state of a task',
     description:
       'Ask every 3 to 5 seconds until the status is SUCCESS or FAILURE, or when `retry-after` says; or let `wait` hold the answer until there is news. The links in `outputs` need no token, and expire; each answer has new ones.',
-    tag: face.tag,
-    params: idOf(face),
+    tag: api.tag,
+    params: idOf(api),
     query: WAIT,
     response: TaskAnswer,
     tells: RETRY_TOLD,
     errors: ['task_not_exist'],
   },
   async handle(context) {
-    const task = await readTask(parts, context, face)
+    const task = await readTask(parts, context, api)
     return Response.json(taskAnswer(withBase(task, parts.settings), parts.outputs), {
       headers: taskHeaders(parts, task),
     })
   },
 })
 
-export const listRoute = (parts: FaceParts, face: Face): Route => ({
+export const listRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
   ...FAMILY,
   method: 'GET',
-  path: face.path,
+  path: api.path,
   operation: {
-    summary: `List the token's tasks: ${face.thing}s`,
-    tag: face.tag,
+    summary: `List the token's tasks: ${api.thing}s`,
+    tag: api.tag,
     query: { ...STATUS, ...PAGE },
     response: TaskList,
     errors: ['invalid_value'],
@@ -46,30 +46,30 @@ export const listRoute = (parts: FaceParts, face: Face): Route => ({
   async handle({ request, caller }) {
     const query = queryOf(request)
     const statuses = statusesOf(query)
-    const filter = { families: face.families, ...pageOf(query), ...(statuses ? { statuses } : {}) }
+    const filter = { families: api.families, ...pageOf(query), ...(statuses ? { statuses } : {}) }
     const { tasks, has_more } = await parts.tasks.list(caller, filter)
     const listing = { tasks: tasks.map((task) => withBase(task, parts.settings)), has_more }
     return Response.json(taskList(listing, parts.outputs), { headers: { 'cache-control': 'no-store' } })
   },
 })
 
-export const cancelRoute = (parts: FaceParts, face: Face): Route => ({
+export const cancelRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
   ...FAMILY,
   method: 'POST',
-  path: `${face.path}/:${face.id}/cancel`,
+  path: `${api.path}/:${api.id}/cancel`,
   operation: {
     summary: 'Cancel a task',
     description:
       'Notes the wish, and answers with the task as it is. It ends as FAILURE with the fail_code `canceled`; the upstream is told where it can be told. A task that has ended stays as it is.',
-    tag: face.tag,
-    params: idOf(face),
+    tag: api.tag,
+    params: idOf(api),
     response: TaskAnswer,
     tells: RETRY_TOLD,
     errors: ['task_not_exist'],
   },
   async handle(context) {
     const { params, caller, note } = context
-    const task = await parts.tasks.cancel(params[face.id] ?? '', caller, face.families)
+    const task = await parts.tasks.cancel(params[api.id] ?? '', caller, api.families)
     note.model = task.model
     const answer = taskAnswer(withBase(task, parts.settings), parts.outputs, messageOf(task.status))
     return Response.json(answer, { headers: taskHeaders(parts, task) })

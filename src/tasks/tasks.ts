@@ -6,15 +6,15 @@ import { GatewayError } from '../spec/error.ts'
 import type { Task, TaskStatus } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import { askAgainSeconds } from './cadence.ts'
-import { createHaste } from './haste.ts'
+import type { At } from './crash-points.ts'
 import { isEnded } from './lifecycle.ts'
-import type { At } from './points.ts'
-import type { StepMemory, StepParts } from './steps/held.ts'
+import { createPollAccelerator } from './poll-accelerator.ts'
+import type { StepMemory, StepParts } from './steps/claimed-task.ts'
 import { type Order, type Submitted, submit } from './submit.ts'
 import { createWaiting } from './wait.ts'
 import { createWorker } from './worker.ts'
 
-export type { InputChecker, ProviderSettings, TaskSettings } from './steps/held.ts'
+export type { InputChecker, ProviderSettings, TaskSettings } from './steps/claimed-task.ts'
 export type { Order, Submitted } from './submit.ts'
 
 /** Those of a face: it shows no other tasks. */
@@ -70,13 +70,13 @@ export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
   const parts = { ...given, at }
   const { store, clock, settings } = parts
   const worker = createWorker(parts)
-  const haste = createHaste({ ...parts, worker })
+  const pollAccelerator = createPollAccelerator({ ...parts, worker })
   const waiting = createWaiting(parts)
 
   async function find(task_id: string, { token_id }: Caller, families?: Families): Promise<Task> {
     const task = await store.tasks.find(task_id, token_id)
     if (!task || !isOf(families, task)) throw noSuchTask()
-    haste.note(task)
+    pollAccelerator.note(task)
     return task
   }
 
@@ -131,7 +131,7 @@ export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
 
     start: () => worker.start(),
     async stop(options) {
-      haste.stop()
+      pollAccelerator.stop()
       waiting.stop()
       await worker.stop(options)
     },

@@ -4,13 +4,13 @@ import { TaskCreated } from '../spec/task.ts'
 import { THREE_D_TYPES, ThreeDRequest } from '../spec/three-d-request.ts'
 import { IDEMPOTENCY_KEY } from './asking.ts'
 import { contentRoute } from './content-http.ts'
-import { FAMILY, type Face, type FaceParts, ORDER_ERRORS, ORDER_TOLD, takeOrder } from './face.ts'
 import { THREE_D_FAMILIES } from './order-kinds.ts'
+import { FAMILY, ORDER_ERRORS, ORDER_TOLD, type TaskApi, type TaskApiParts, takeOrder } from './task-api.ts'
 import { cancelRoute, listRoute, statusRoute } from './task-http.ts'
 import { taskCreated } from './task-writer.ts'
 import { parseThreeD } from './three-d-parse.ts'
 
-const FACE: Face = {
+const API: TaskApi = {
   path: '/v1/3d/generations',
   id: 'task_id',
   tag: '3D models',
@@ -18,23 +18,23 @@ const FACE: Face = {
   families: THREE_D_FAMILIES,
 }
 
-export const threeDRoutes = (parts: FaceParts): Route[] => [
+export const threeDRoutes = (parts: TaskApiParts): Route[] => [
   createRoute(parts),
-  listRoute(parts, FACE),
-  statusRoute(parts, FACE),
-  cancelRoute(parts, FACE),
-  contentRoute(parts, { ...FACE, media: [...new Set(Object.values(THREE_D_TYPES)), 'image/png'] }),
+  listRoute(parts, API),
+  statusRoute(parts, API),
+  cancelRoute(parts, API),
+  contentRoute(parts, { ...API, media: [...new Set(Object.values(THREE_D_TYPES)), 'image/png'] }),
 ]
 
-const createRoute = (parts: FaceParts): Route => ({
+const createRoute = (parts: TaskApiParts): Route => ({
   ...FAMILY,
   method: 'POST',
-  path: FACE.path,
+  path: API.path,
   operation: {
     summary: 'Create a 3D model',
     description:
       'Answers at once with a `task_id`, when the task is stored: from then on it is not lost. One of `prompt`, `image` and `images` is required. Of the `outputs` of the task the first is in the `format` that was asked for; other files follow, a picture of it last.',
-    tag: FACE.tag,
+    tag: API.tag,
     request: ThreeDRequest,
     files: ['image', 'images'],
     headers: IDEMPOTENCY_KEY,

@@ -5,22 +5,22 @@ import { queryOf } from '../http/query.ts'
 import { Video, VideoDeleted, VideoList } from '../spec/video.ts'
 import { VideoCreate } from '../spec/video-create.ts'
 import { IDEMPOTENCY_KEY, PAGE, pageOf, WAIT } from './asking.ts'
+import { VIDEO_FAMILIES } from './order-kinds.ts'
 import {
   FAMILY,
-  type Face,
-  type FaceParts,
   ORDER_ERRORS,
   ORDER_TOLD,
   RETRY_TOLD,
   readTask,
+  type TaskApi,
+  type TaskApiParts,
   takeOrder,
   taskHeaders,
-} from './face.ts'
-import { VIDEO_FAMILIES } from './order-kinds.ts'
+} from './task-api.ts'
 import { parsePosted } from './video-parse.ts'
 import { writeVideo, writeVideoList } from './video-writer.ts'
 
-export const VIDEOS: Face = {
+export const VIDEOS: TaskApi = {
   path: '/v1/videos',
   id: 'video_id',
   tag: 'Videos, chat-compatible',
@@ -29,11 +29,11 @@ export const VIDEOS: Face = {
 }
 export const VIDEO_ID = { video_id: 'The id of the video; the `task_id` of a task is the same.' }
 
-export function videosRoutes(parts: FaceParts): Route[] {
+export function videosRoutes(parts: TaskApiParts): Route[] {
   return [createRoute(parts), listRoute(parts), retrieveRoute(parts), deleteRoute(parts)]
 }
 
-const createRoute = (parts: FaceParts): Route => ({
+const createRoute = (parts: TaskApiParts): Route => ({
   ...FAMILY,
   method: 'POST',
   path: VIDEOS.path,
@@ -63,7 +63,7 @@ const createRoute = (parts: FaceParts): Route => ({
   },
 })
 
-const retrieveRoute = (parts: FaceParts): Route => ({
+const retrieveRoute = (parts: TaskApiParts): Route => ({
   ...FAMILY,
   method: 'GET',
   path: `${VIDEOS.path}/:video_id`,
@@ -82,7 +82,7 @@ const retrieveRoute = (parts: FaceParts): Route => ({
   },
 })
 
-const listRoute = (parts: FaceParts): Route => ({
+const listRoute = (parts: TaskApiParts): Route => ({
   ...FAMILY,
   method: 'GET',
   path: VIDEOS.path,
@@ -99,7 +99,7 @@ const listRoute = (parts: FaceParts): Route => ({
   },
 })
 
-const deleteRoute = (parts: FaceParts): Route => ({
+const deleteRoute = (parts: TaskApiParts): Route => ({
   ...FAMILY,
   method: 'DELETE',
   path: `${VIDEOS.path}/:video_id`,

@@ -4,7 +4,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { Task } from '../spec/task.ts'
 import { nextAttempt } from './cadence.ts'
 import { takeStep } from './step.ts'
-import { fail, type Held, type StepMemory, type StepParts } from './steps/held.ts'
+import { type ClaimedTask, fail, type StepMemory, type StepParts } from './steps/claimed-task.ts'
 
 /** Long enough for the longest step and its writes; so long a task rests after the process that had it has died. */
 const LEASE_MILLISECONDS = 90_000
@@ -33,7 +33,7 @@ export type Worker = {
 
 export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
   const { store, clock, log } = parts
-  const shared: StepParts = { ...parts, missed: new Set(), refusals: new Map(), unhurried: new Map() }
+  const shared: StepParts = { ...parts, missed: new Set(), refusals: new Map(), notBefore: new Map() }
   const by = `worker_${randomAlphanumerics(16)}`
   const stopped = new AbortController()
   const steps = new Set<Promise<void>>()
@@ -47,7 +47,8 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
   let timer: { at_ms: number; cancel(): void } | undefined
   let unwatch = () => {}
 
-  const handsOf = (provider: string) => parts.providerSettings(provider)?.hands ?? parts.settings().hands
+  const concurrencyOf = (provider: string) =>
+    parts.providerSettings(provider)?.concurrency ?? parts.settings().concurrency
 
   /** One look at every lane; how many tasks were taken in hand. Rounds never overlap. */
   function round(): Promise<number> {
@@ -78,7 +79,7 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
   }
 
   async function take(provider: string): Promise<number> {
-    const limit = handsOf(provider) - (busy.get(provider) ?? 0)
+    const limit = concurrencyOf(provider) - (busy.get(provider) ?? 0)
     crowded.add(provider)
     if (limit < 1) return 0
     const now_ms = clock.now()
@@ -91,21 +92,21 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
   /** The seam at which a fault of a step ends: it never stops the others. */
   function run(task: Task, lane: string): void {
     busy.set(lane, (busy.get(lane) ?? 0) + 1)
-    const { held, free } = inHand(task)
-    const step = takeStep(held)
-      .catch((error: unknown) => fault(held, error))
+    const { claimed, free } = inHand(task)
+    const step = takeStep(claimed)
+      .catch((error: unknown) => fault(claimed, error))
       .catch((error: unknown) => log.error('step given up', { task_id: task.task_id }, error))
       .then(() => {
         free()
         steps.delete(step)
         busy.set(lane, (busy.get(lane) ?? 1) - 1)
         if (crowded.has(lane)) wake()
-        else if (typeof held.written.due_ms === 'number') wakeAt(held.written.due_ms)
+        else if (typeof claimed.written.due_ms === 'number') wakeAt(claimed.written.due_ms)
       })
     steps.add(step)
   }
 
-  function inHand(task: Task): { held: Held; free(): void } {
+  function inHand(task: Task): { claimed: ClaimedTask; free(): void } {
     const control = new AbortController()
     const stop = () => control.abort(stopped.signal.reason)
     stopped.signal.addEventListener('abort', stop, { once: true })
@@ -115,7 +116,7 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
         control.abort(new GatewayError('upstream_timeout', 'The upstream kept silent for too long.')),
       )
     let cancel = giveUpIn(CALL_MILLISECONDS)
-    const held: Held = {
+    const claimed: ClaimedTask = {
       ...shared,
       task,
       signal: control.signal,
@@ -128,7 +129,7 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
       written: {},
     }
     return {
-      held,
+      claimed,
       free() {
         cancel()
         stopped.signal.removeEventListener('abort', stop)
@@ -137,10 +138,10 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
   }
 
   /** A step broke off by a fault of ours, or because the gateway stops. */
-  async function fault(held: Held, error: unknown): Promise<void> {
-    const { task, written } = held
+  async function fault(claimed: ClaimedTask, error: unknown): Promise<void> {
+    const { task, written } = claimed
     const is_paid = task.sent_at !== null || written.is_sent === true
-    if (held.stopping()) {
+    if (claimed.stopping()) {
       // Also an order whose answer is not known: its row says that it was sent, and the next process finds it in doubt.
       await store.tasks.save(task, { due_ms: clock.now() })
       return
@@ -148,7 +149,7 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
     const failures = task.failures + 1
     log.error('step failed', { task_id: task.task_id, provider: task.provider, failures }, error)
     if (failures >= FAULTS && !is_paid && task.status !== 'SUCCESS' && task.status !== 'FAILURE') {
-      return fail(held, 'internal_error', 'A fault of the gateway kept it from being sent.')
+      return fail(claimed, 'internal_error', 'A fault of the gateway kept it from being sent.')
     }
     const due_ms = nextAttempt(task, failures, { now_ms: clock.now() })
     if (await store.tasks.save(task, { failures, due_ms })) written.due_ms = due_ms
@@ -183,7 +184,7 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
       wake()
     },
     wake,
-    mayHurry: (task_id) => (shared.unhurried.get(task_id) ?? 0) <= clock.now(),
+    mayHurry: (task_id) => (shared.notBefore.get(task_id) ?? 0) <= clock.now(),
     async stop({ deadline_ms }) {
       state = 'stopping'
       timer?.cancel()

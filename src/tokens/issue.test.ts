@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { sha256 } from '../kit/secret.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
-import { checkSecret, faceOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
+import { checkSecret, formatOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
 
 const now = 1_700_000_000
 const make = (order: Partial<TokenOrder> = {}, defaults = {}) => makeToken({ name: 'a', ...order }, { defaults, now })
@@ -118,12 +118,12 @@ describe('an order is refused, by the field', () => {
 test('of a secret that somebody chose at most a quarter is shown', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom('a', 'b', '-'), minLength: 20, maxLength: 512 }), (secret) => {
-      const { prefix } = faceOf(secret)
+      const { prefix } = formatOf(secret)
       expect(isSecret(secret)).toBe(true)
       expect(prefix.length).toBeGreaterThanOrEqual(5)
       expect(prefix.length).toBeLessThanOrEqual(Math.min(9, secret.length / 4))
       expect(secret.startsWith(prefix)).toBe(true)
     }),
   )
-  expect(faceOf(newSecret()).prefix).toHaveLength(9)
+  expect(formatOf(newSecret()).prefix).toHaveLength(9)
 })

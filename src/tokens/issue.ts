@@ -38,7 +38,7 @@ export const isSecret = (text: string): boolean => SECRET.test(text)
 export const newSecret = (): string => `sk-${randomAlphanumerics(SECRET_LENGTH)}`
 
 /** The hash to store, and the prefix to show: never more than a quarter of a secret that somebody chose. */
-export function faceOf(secret: string): Pick<StoredToken, 'hash' | 'prefix'> {
+export function formatOf(secret: string): Pick<StoredToken, 'hash' | 'prefix'> {
   return { hash: sha256(secret), prefix: secret.slice(0, Math.min(VISIBLE_LENGTH, Math.floor(secret.length / 4))) }
 }
 
@@ -63,7 +63,7 @@ export function makeToken(order: TokenOrder, { defaults, now }: { defaults: Toke
   const token: StoredToken = {
     token_id: `tok_${randomAlphanumerics(16)}`,
     name: readName(order.name),
-    ...faceOf(secret),
+    ...formatOf(secret),
     models: readModels(order.models ?? defaults.models ?? ['*']),
     families: readFamilies(order.families === undefined ? (defaults.families ?? null) : order.families),
     expires_at: order.expires_at === undefined ? usual : readExpiry(order.expires_at, now),

@@ -7,7 +7,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { Caller, Token } from '../spec/token.ts'
 import type { StoredToken, TokenStore } from '../store/store.ts'
 import { chooseToken } from './choose.ts'
-import { checkSecret, faceOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
+import { checkSecret, formatOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
 import { createKnownTokens } from './known.ts'
 import { createLastUsed } from './last-used.ts'
 import { createSlowDown } from './slow-down.ts'
@@ -139,7 +139,7 @@ export function createTokens({ store, clock, log, defaults }: TokensParts): Toke
         })
       }
       const secret = newSecret()
-      return { token: shown(await change(token_id, faceOf(secret))), secret }
+      return { token: shown(await change(token_id, formatOf(secret))), secret }
     },
 
     used: lastUsed.used,

@@ -16,7 +16,7 @@ import { presentedSecret } from '../../src/tokens/presented.ts'
 import { manualClock } from './clock.ts'
 import { configOf } from './gateway.ts'
 import { testPipeline } from './pipeline.ts'
-import { callerOf } from './task-house.ts'
+import { callerOf } from './task-engine.ts'
 
 /** 2026-01-01, where the clock stands. */
 export const NOW = Date.UTC(2026, 0, 1) / 1000

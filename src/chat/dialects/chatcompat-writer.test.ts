@@ -91,12 +91,12 @@ describe('a stream', () => {
   })
 
   test('says usage only when asked: null on the way, and once at the end in a chunk without choices', () => {
-    const asked = createChunkWriter(head, { include_usage: true })
+    const clientRequest = createChunkWriter(head, { include_usage: true })
     const on = chunksOf(
-      asked.write([
+      clientRequest.write([
         { ...chunkOf(says({ content: 'x' })), usage },
         { ...chunkOf(), usage },
-      ]) + asked.end(usage),
+      ]) + clientRequest.end(usage),
     )
     expect(on.map((chunk) => chunk.usage)).toEqual([null, null, usage])
     expect(on.at(-1)).toEqual({

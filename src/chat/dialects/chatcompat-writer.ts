@@ -2,10 +2,14 @@
 import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../spec/chat-completion.ts'
 import { errorBody } from '../../spec/error.ts'
 import type { Usage } from '../../spec/usage.ts'
-import type { AnswerHead, AnswerWriter } from './dialect.ts'
+import type { ResponseEncoder, ResponseHead } from './dialect.ts'
 
 /** A whole answer: `message`, and `delta` with the same content where the mirror is on, so that 2.4 as written fits. */
-export function writeWhole(answer: ChatCompletion, head: AnswerHead, options: { usage: Usage; delta_mirror: boolean }) {
+export function writeWhole(
+  answer: ChatCompletion,
+  head: ResponseHead,
+  options: { usage: Usage; delta_mirror: boolean },
+) {
   const choices = answer.choices.map((choice) => ({
     ...choice,
     message: { refusal: null, ...choice.message },
@@ -29,7 +33,7 @@ function mirrorOf({ content, tool_calls, ...rest }: AnswerMessage): Delta {
   return delta
 }
 
-export type ChunkWriter = Omit<AnswerWriter, 'whole'> & {
+export type ChunkWriter = Omit<ResponseEncoder, 'whole'> & {
   /** Whether the client has been told of this choice. */
   isOpen(index: number): boolean
   /** It has been told otherwise. */
@@ -40,7 +44,7 @@ export type ChunkWriter = Omit<AnswerWriter, 'whole'> & {
  * Frames chunks: the same id, created and model on each; for every choice first its role, alone; `finish_reason` and
  * `logprobs` always there; usage only when it was asked for, in a last chunk of its own.
  */
-export function createChunkWriter(head: AnswerHead, { include_usage }: { include_usage: boolean }): ChunkWriter {
+export function createChunkWriter(head: ResponseHead, { include_usage }: { include_usage: boolean }): ChunkWriter {
   const opened = new Set<number>()
   const object = 'chat.completion.chunk' as const
   const event = (chunk: unknown) => `data: ${JSON.stringify(chunk)}\n\n`
@@ -88,7 +92,7 @@ export function createChunkWriter(head: AnswerHead, { include_usage }: { include
     write,
     isOpen: (index) => opened.has(index),
     open: (index) => void opened.add(index),
-    tellsUsage: include_usage,
+    includesUsage: include_usage,
     end(usage) {
       const last = { ...head, object, system_fingerprint: null, choices: [], usage }
       return `${usage ? event(last) : ''}data: [DONE]\n\n`

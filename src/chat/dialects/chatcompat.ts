@@ -8,7 +8,7 @@ import { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Message } from '../../spec/message.ts'
-import { chatcompatRelay } from './chatcompat-relay.ts'
+import { chatcompatPassthrough } from './chatcompat-passthrough.ts'
 import { createChunkWriter, writeWhole } from './chatcompat-writer.ts'
 import type { Dialect } from './dialect.ts'
 
@@ -32,7 +32,7 @@ export const chatcompatDialect = (settings: { delta_mirror: boolean }): Dialect 
     example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'What is Gatehouse?' }] },
   },
   parse: parseChatRequest,
-  relay: chatcompatRelay,
+  passthrough: chatcompatPassthrough,
   writer: (head, request) => ({
     whole: (answer, usage) => writeWhole(answer, head, { usage, delta_mirror: settings.delta_mirror }),
     ...createChunkWriter(head, { include_usage: request.stream_options?.include_usage === true }),

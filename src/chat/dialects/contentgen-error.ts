@@ -1,5 +1,5 @@
 /** The contentgen dialect's errors: the client's own names of fields. */
-import { type ClientFields, retoldIn } from './client-words.ts'
+import { type ClientFields, errorTranslator } from './client-names.ts'
 import { RENAMED } from './contentgen-fields.ts'
 
 /** The house's field -> the client's, where they differ. */
@@ -31,7 +31,7 @@ const CLIENT_PARTS = [
 const OWN_OPTION = /^provider_options\.contentgen-compat\.(.+)$/
 
 /** The same error with the place that the client knows. */
-export const inClientWords = retoldIn({
+export const errorForClient = errorTranslator({
   fields: CLIENT_FIELDS,
   parts: CLIENT_PARTS,
   // Within a part the two do not look alike, so its own place is as near as one can come.

@@ -42,21 +42,21 @@ const MODEL_SAYS_NOTHING = ['THINKING_LEVEL_UNSPECIFIED', 'MODALITY_UNSPECIFIED'
 const TIERS = new Map([['standard', 'default']])
 
 /** Everything of a request but its conversation and its tools. */
-export function fieldsOf(asked: ContentgenRequest): Partial<ChatRequest> {
-  const config: JsonObject & GenerationConfig = asked.generationConfig ?? {}
-  refuseWhatCannotBe(asked)
+export function fieldsOf(clientRequest: ContentgenRequest): Partial<ChatRequest> {
+  const config: JsonObject & GenerationConfig = clientRequest.generationConfig ?? {}
+  assertSupported(clientRequest)
   const made: Partial<ChatRequest> = {}
   for (const [member, field] of Object.entries(RENAMED)) {
     if (config[member] !== undefined) Object.assign(made, { [field]: config[member] })
   }
   if (config.stopSequences?.length) made.stop = config.stopSequences
-  const tier = asked.serviceTier?.toLowerCase()
+  const tier = clientRequest.serviceTier?.toLowerCase()
   if (tier !== undefined && tier !== 'unspecified') made.service_tier = TIERS.get(tier) ?? tier
   const format = formatOf(config)
   if (format) made.response_format = format
   const modalities = modalitiesOf(config.responseModalities ?? [])
   if (modalities.includes('image')) made.modalities = modalities
-  const own = ownOf(asked)
+  const own = ownOf(clientRequest)
   return {
     ...made,
     ...thinkingOf(config.thinkingConfig),
@@ -64,10 +64,10 @@ export function fieldsOf(asked: ContentgenRequest): Partial<ChatRequest> {
   }
 }
 
-function refuseWhatCannotBe(asked: JsonObject): void {
+function assertSupported(clientRequest: JsonObject): void {
   for (const [path, instead] of Object.entries(REFUSED)) {
     const [name = '', member] = path.split('.')
-    const holder = asked[name]
+    const holder = clientRequest[name]
     const value = member === undefined ? holder : (holder as JsonObject | undefined)?.[member]
     if (value !== undefined && value !== '')
       throw refused('unsupported_parameter', path, `is not supported: ${instead}`)
@@ -75,8 +75,8 @@ function refuseWhatCannotBe(asked: JsonObject): void {
 }
 
 /** To ask for thoughts is to ask for thinking: the vendor's own models do it unasked. */
-function thinkingOf(asked: GenerationConfig['thinkingConfig']): Partial<ChatRequest> {
-  const { includeThoughts, thinkingBudget: budget, thinkingLevel } = asked ?? {}
+function thinkingOf(clientRequest: GenerationConfig['thinkingConfig']): Partial<ChatRequest> {
+  const { includeThoughts, thinkingBudget: budget, thinkingLevel } = clientRequest ?? {}
   const at = 'generationConfig.thinkingConfig.thinkingLevel'
   const level = wordOf(thinkingLevel, { known: THINKING_LEVELS, at })
   const isOn = budget === undefined ? level !== undefined || includeThoughts === true : budget !== 0
@@ -89,8 +89,8 @@ function thinkingOf(asked: GenerationConfig['thinkingConfig']): Partial<ChatRequ
   }
 }
 
-const modalitiesOf = (asked: string[]): string[] =>
-  asked.flatMap((one, index) => {
+const modalitiesOf = (clientRequest: string[]): string[] =>
+  clientRequest.flatMap((one, index) => {
     const at = `generationConfig.responseModalities[${index}]`
     return wordOf(one, { known: MODALITIES, at, code: 'unsupported_parameter' }) ?? []
   })
@@ -123,10 +123,10 @@ function formatOf(config: GenerationConfig): ChatRequest['response_format'] {
   return type === 'application/json' ? { type: 'json_object' } : undefined
 }
 
-function ownOf(asked: JsonObject): JsonObject {
+function ownOf(clientRequest: JsonObject): JsonObject {
   const own: JsonObject = {}
   for (const [holder, members] of Object.entries(OWN)) {
-    const from = (holder === '' ? asked : asked[holder]) as JsonObject | undefined
+    const from = (holder === '' ? clientRequest : clientRequest[holder]) as JsonObject | undefined
     const given = Object.fromEntries(
       members.flatMap((name) => (from?.[name] === undefined ? [] : [[name, from[name]]])),
     )

@@ -2,7 +2,7 @@
 
 import { GatewayError } from '../../spec/error.ts'
 import type { ContentPart, MadeImage, Message, Opaque, Reasoning } from '../../spec/message.ts'
-import type { Places } from './client-words.ts'
+import type { Places } from './client-names.ts'
 import { isWrapped, uncarry } from './contentgen-carry.ts'
 import { filePart, inlinePart, refuseCut, standardBase64, textPart, toolText } from './contentgen-parts.ts'
 import { type Content, PART_KINDS, type Part } from './contentgen-schema.ts'

@@ -1,7 +1,7 @@
 /** The contentgen dialect, inwards: tools and how they are to be used, in the house's words. */
 import type { ChatRequest, FunctionTool } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { Places } from './client-words.ts'
+import type { Places } from './client-names.ts'
 import { jsonSchemaOf } from './contentgen-json-schema.ts'
 import type { ContentgenRequest, FunctionDeclaration, JsonObject, Tool } from './contentgen-schema.ts'
 
@@ -12,23 +12,23 @@ const FUNCTIONS = 'functionDeclarations'
 const SEARCHES = ['googleSearch', 'googleSearchRetrieval']
 
 export function toolsOf({ tools = [], toolConfig }: Pick<ContentgenRequest, 'tools' | 'toolConfig'>, places: Places) {
-  const asked: Tools = {}
+  const clientRequest: Tools = {}
   const functions: FunctionTool[] = []
   for (const [index, tool] of tools.entries()) {
     const at = `tools[${index}]`
     const foreign = Object.keys(tool).find((name) => name !== FUNCTIONS && !SEARCHES.includes(name))
     if (foreign !== undefined) throw foreignTool(`${at}.${foreign}`)
-    if (tool.googleSearch || tool.googleSearchRetrieval) asked.web_search_options = searchOf(tool)
+    if (tool.googleSearch || tool.googleSearchRetrieval) clientRequest.web_search_options = searchOf(tool)
     for (const [place, declaration] of (tool.functionDeclarations ?? []).entries()) {
       const made = functionOf(declaration)
       places.set(made, `${at}.${FUNCTIONS}[${place}]`)
       functions.push(made)
     }
   }
-  if (functions.length > 0) asked.tools = functions
+  if (functions.length > 0) clientRequest.tools = functions
   const choice = choiceOf(toolConfig)
-  if (choice !== undefined && functions.length > 0) asked.tool_choice = choice
-  return asked
+  if (choice !== undefined && functions.length > 0) clientRequest.tool_choice = choice
+  return clientRequest
 }
 
 function foreignTool(param: string): GatewayError {

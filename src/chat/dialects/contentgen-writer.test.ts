@@ -227,11 +227,14 @@ describe('how an answer ends', () => {
 })
 
 describe('reasoning', () => {
-  const asked = { reasoning_content: 'Let me see', reasoning_details: [{ text: 'Let me see', opaque: foreign('S') }] }
+  const clientRequest = {
+    reasoning_content: 'Let me see',
+    reasoning_details: [{ text: 'Let me see', opaque: foreign('S') }],
+  }
 
   test('is shown where it was asked for, with its signature', () => {
     const thought = { text: 'Let me see', thought: true as const, thoughtSignature: carry({ own: foreign('S') }) }
-    expect(whole({ ...asked, content: 'Yes.' }).candidates?.[0]?.content.parts).toEqual([
+    expect(whole({ ...clientRequest, content: 'Yes.' }).candidates?.[0]?.content.parts).toEqual([
       thought,
       { text: 'Yes.' },
     ] as Part[])
@@ -253,7 +256,7 @@ describe('reasoning', () => {
     const before: Reasoning[] = [{ text: 'Let me see', opaque: foreign('S') }]
     const hidden = { shows_thoughts: false }
     const parts = [{ text: 'Yes.', thoughtSignature: carry({ before }) }] as Part[]
-    expect(whole({ ...asked, content: 'Yes.' }, hidden).candidates?.[0]?.content.parts).toEqual(parts)
+    expect(whole({ ...clientRequest, content: 'Yes.' }, hidden).candidates?.[0]?.content.parts).toEqual(parts)
     const deltas = [
       { reasoning_content: 'Let me see' },
       { reasoning_details: [{ opaque: foreign('S') }] },

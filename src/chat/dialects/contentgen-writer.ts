@@ -6,10 +6,10 @@ import type { Usage } from '../../spec/usage.ts'
 import { inOneLine } from './chatcompat-writer.ts'
 import { type AnswerPart, type Candidate, createCandidate } from './contentgen-candidate.ts'
 import { logprobsOf } from './contentgen-grounding.ts'
-import type { AnswerHead, AnswerWriter } from './dialect.ts'
+import type { ResponseEncoder, ResponseHead } from './dialect.ts'
 
 export type WriterOptions = {
-  head: AnswerHead
+  head: ResponseHead
   shows_thoughts: boolean
   /** `array`: the pieces of a stream are the items of one JSON array. */
   form: 'events' | 'array'
@@ -17,7 +17,7 @@ export type WriterOptions = {
   passed?: { readonly hasBegun: boolean }
 }
 
-export function createContentgenWriter({ head, shows_thoughts, form, passed }: WriterOptions): AnswerWriter {
+export function createContentgenWriter({ head, shows_thoughts, form, passed }: WriterOptions): ResponseEncoder {
   const candidates = new Map<number, Candidate>()
   const names = { modelVersion: head.model, responseId: head.id }
   let hasBegun = false
@@ -74,7 +74,7 @@ export function createContentgenWriter({ head, shows_thoughts, form, passed }: W
       return { candidates: told, usageMetadata: usageOf(usage), ...names }
     },
     write,
-    tellsUsage: true,
+    includesUsage: true,
     end(usage) {
       if (candidates.size === 0) candidateAt(0).finish('stop')
       const told = [...candidates].map(([index, candidate]) => ({
@@ -99,7 +99,7 @@ const contentOf = (parts: AnswerPart[]) => ({
 })
 
 /** A prompt that was refused is an answer of this dialect, and no error. */
-export const blockedAnswer = ({ message }: GatewayError, { id, model }: Pick<AnswerHead, 'id' | 'model'>) => ({
+export const blockedAnswer = ({ message }: GatewayError, { id, model }: Pick<ResponseHead, 'id' | 'model'>) => ({
   promptFeedback: { blockReason: 'SAFETY', blockReasonMessage: message },
   modelVersion: model,
   responseId: id,

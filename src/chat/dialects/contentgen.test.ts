@@ -291,12 +291,12 @@ describe('tools', () => {
   })
 
   test("the search on the web is the house's, and no choice is made among no functions", () => {
-    const asked = parse({
+    const clientRequest = parse({
       tools: [{ googleSearch: { excludeDomains: ['a.example'] } }],
       toolConfig: { functionCallingConfig: { mode: 'AUTO' } },
     })
-    expect(asked.web_search_options).toEqual({ filters: { blocked_domains: ['a.example'] } })
-    expect([asked.tools, asked.tool_choice]).toEqual([undefined, undefined])
+    expect(clientRequest.web_search_options).toEqual({ filters: { blocked_domains: ['a.example'] } })
+    expect([clientRequest.tools, clientRequest.tool_choice]).toEqual([undefined, undefined])
     expect(parse({ tools: [{ googleSearchRetrieval: {} }] }).web_search_options).toEqual({})
   })
 
@@ -563,7 +563,7 @@ describe('an error of the house', () => {
     ['model', 'model'],
   ])('at %s is told at %s', (param, known) => {
     const error = new GatewayError('invalid_value', `"${param}" must not be "image_url".`, { param })
-    const told = dialect.inClientWords?.(error, request)
+    const told = dialect.errorForClient?.(error, request)
     expect(told?.detail.param).toBe(known)
     expect(told?.message).toStartWith(`"${known}" must not be `)
   })

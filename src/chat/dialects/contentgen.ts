@@ -9,17 +9,17 @@ import { refusalOf } from '../../models/refusal.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { Places } from './client-words.ts'
-import { inClientWords } from './contentgen-error.ts'
+import type { Places } from './client-names.ts'
+import { errorForClient } from './contentgen-error.ts'
 import { fieldsOf } from './contentgen-fields.ts'
 import { historyOf, systemText } from './contentgen-history.ts'
+import { minimalRequestOf } from './contentgen-minimal.ts'
 import { inOneSpelling } from './contentgen-names.ts'
-import { outlineOf } from './contentgen-outline.ts'
-import { contentgenRelay } from './contentgen-relay.ts'
+import { contentgenPassthrough } from './contentgen-passthrough.ts'
 import { ContentgenAnswer, ContentgenRequest, CountTokensRequest } from './contentgen-schema.ts'
 import { toolsOf } from './contentgen-tools.ts'
 import { blockedAnswer, createContentgenWriter } from './contentgen-writer.ts'
-import type { AnswerHead, Dialect } from './dialect.ts'
+import type { Dialect, ResponseHead } from './dialect.ts'
 
 const checkRequest = checker(ContentgenRequest)
 const checkCount = checker(CountTokensRequest)
@@ -56,27 +56,27 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
     },
     parse: (body) => parseContentgen(body, { model: '', places }),
     read(body, { params, request }) {
-      const { made, shows_thoughts, refusal } = readOrOutlined(body, { model: params.model ?? '', places })
+      const { made, shows_thoughts, refusal } = readOrMinimal(body, { model: params.model ?? '', places })
       const form = isStream && !isSse(request) ? 'array' : 'events'
       const passed = { hasBegun: false }
       return {
         request: isStream ? { ...made, stream: true } : made,
         writer: (head) => createContentgenWriter({ head, shows_thoughts, form, passed }),
         ...(form === 'array' ? { framing: ARRAY } : {}),
-        relay: contentgenRelay(passed),
+        passthrough: contentgenPassthrough(passed),
         ...(refusal ? { refusal } : {}),
       }
     },
     writer: (head) => createContentgenWriter({ head, shows_thoughts: false, form: 'events' }),
     writeError: contentgenErrorBody,
     errorSchema: ContentgenError,
-    inClientWords: (error, request) => inClientWords(error, request, places),
+    errorForClient: (error, request) => errorForClient(error, request, places),
     blocked: (error, head, request) =>
       error.code === 'content_policy_violation' ? blockedResponse(error, { head, method, request }) : undefined,
   }
 }
 
-type Blocked = { head: AnswerHead; method: ContentgenMethod; request: Request }
+type Blocked = { head: ResponseHead; method: ContentgenMethod; request: Request }
 
 /** A prompt that the provider refused before its first word is an answer of this protocol, and no error. */
 function blockedResponse(error: GatewayError, { head: { id, model }, method, request }: Blocked): Response {
@@ -90,15 +90,15 @@ function blockedResponse(error: GatewayError, { head: { id, model }, method, req
 type Read = { made: ChatRequest; shows_thoughts: boolean; refusal?: GatewayError }
 
 /** A request in the house's words, or its outline where only its own vendor can take it. */
-function readOrOutlined(body: unknown, options: ParseOptions & { model: string }): Read {
+function readOrMinimal(body: unknown, options: ParseOptions & { model: string }): Read {
   try {
-    const asked = checkedRequest(body)
+    const clientRequest = checkedRequest(body)
     // The house has no word for it, since it only says what is told.
-    const shows_thoughts = asked.generationConfig?.thinkingConfig?.includeThoughts === true
-    return { made: requestOf(asked, options), shows_thoughts }
+    const shows_thoughts = clientRequest.generationConfig?.thinkingConfig?.includeThoughts === true
+    return { made: requestOf(clientRequest, options), shows_thoughts }
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown
-    return { made: outlineOf(body, options.model, options.places), shows_thoughts: false, refusal: thrown }
+    return { made: minimalRequestOf(body, options.model, options.places), shows_thoughts: false, refusal: thrown }
   }
 }
 
@@ -124,25 +124,25 @@ const checkedRequest = (body: unknown) => checked(body, ContentgenRequest, check
 
 /** Of a question how many tokens a prompt has: the contents, or all of a request. */
 export function parseCount(body: unknown, options: ParseOptions): ChatRequest {
-  const { generateContentRequest, contents, ...asked } = checked(body, CountTokensRequest, checkCount)
+  const { generateContentRequest, contents, ...clientRequest } = checked(body, CountTokensRequest, checkCount)
   if (isRecord(generateContentRequest)) return requestOf(generateContentRequest as ContentgenRequest, options)
-  if (contents !== undefined) return requestOf({ ...asked, contents } as ContentgenRequest, options)
+  if (contents !== undefined) return requestOf({ ...clientRequest, contents } as ContentgenRequest, options)
   throw new GatewayError('missing_required_parameter', '"contents" is required.', { param: 'contents' })
 }
 
 function checked(body: unknown, schema: TSchema, check: { Check(value: unknown): boolean }): Record<string, unknown> {
-  const asked = inOneSpelling(body)
-  if (!isRecord(asked))
+  const clientRequest = inOneSpelling(body)
+  if (!isRecord(clientRequest))
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  if (!check.Check(asked)) throw refusalOf(diagnose(schema, asked))
-  return asked
+  if (!check.Check(clientRequest)) throw refusalOf(diagnose(schema, clientRequest))
+  return clientRequest
 }
 
-function requestOf(asked: ContentgenRequest, { model, places = new WeakMap() }: ParseOptions): ChatRequest {
-  const { contents, systemInstruction } = asked
+function requestOf(clientRequest: ContentgenRequest, { model, places = new WeakMap() }: ParseOptions): ChatRequest {
+  const { contents, systemInstruction } = clientRequest
   const system = systemInstruction ? systemText(systemInstruction) : ''
   const before = system === '' ? [] : [{ role: 'system' as const, content: system }]
   for (const message of before) places.set(message, 'systemInstruction')
   const messages = [...before, ...historyOf(contents, places)]
-  return { model, messages, ...toolsOf(asked, places), ...fieldsOf(asked) }
+  return { model, messages, ...toolsOf(clientRequest, places), ...fieldsOf(clientRequest) }
 }

@@ -10,16 +10,16 @@ import type { GatewayError } from '../../spec/error.ts'
 import type { Usage } from '../../spec/usage.ts'
 
 /** What every answer and every event of one request carries alike. */
-export type AnswerHead = { id: string; created: number; model: string }
+export type ResponseHead = { id: string; created: number; model: string }
 
 /** The answer to one request, written for its client. */
-export type AnswerWriter = {
+export type ResponseEncoder = {
   /** The body of a whole answer. */
   whole(answer: ChatCompletion, usage: Usage): unknown
   /** The events of one batch, as text; empty when there is nothing for the client in it. */
   write(batch: ChatChunk[]): string
   /** Whether the end of the stream tells the usage, and so waits for it. */
-  tellsUsage: boolean
+  includesUsage: boolean
   /** The end of a stream that went well. */
   end(usage: Usage | undefined): string
   /** The end of a stream that broke. */
@@ -35,16 +35,16 @@ export type Exchange = {
   /** Of a stream that is no server-sent events, in place of the dialect's. */
   framing?: Framing
   /** How this one request may pass as bytes, in place of the dialect's own way. */
-  relay?: DialectRelay
+  passthrough?: ProtocolPassthrough
   /** Why it cannot be put into the house's words: `request` is its outline, and only `relay` can take it. */
   refusal?: GatewayError
 }
 
 /** What the relay lane knows of one answer. */
-export type RelayParts = { head: AnswerHead; request: ChatRequest; writer: AnswerWriter; faults: Faults }
+export type PassthroughParts = { head: ResponseHead; request: ChatRequest; writer: ResponseEncoder; faults: Faults }
 
 /** What came of some bytes of the vendor's. */
-export type RelayStep = {
+export type PassthroughStep = {
   /** For the client: whole events, one sign a byte (latin1). */
   events: string
   /**
@@ -59,19 +59,19 @@ export type RelayStep = {
 }
 
 /** One streamed answer on its way through. */
-export type RelayStream = {
-  push(bytes: Uint8Array): RelayStep
+export type PassthroughStream = {
+  push(bytes: Uint8Array): PassthroughStep
   /** After the last bytes: what was left, what the vendor forgot, or the failure that it is no end at all. */
-  close(): RelayStep
+  close(): PassthroughStep
   /** Whether the answer is complete, whatever still comes. */
   isFinished(): boolean
-  tellsUsage: boolean
+  includesUsage: boolean
   /** What has to be told after all that passed. */
   end(usage: Usage | undefined): string
 }
 
 /** Where both sides speak the same: how what its own vendors say passes as bytes. */
-export type DialectRelay = {
+export type ProtocolPassthrough = {
   /** The client's headers that go to the vendor, in lower case. */
   headers: readonly string[]
   /** The client's body as its vendor may have it, but for the model; undefined for one that must be translated. */
@@ -80,10 +80,10 @@ export type DialectRelay = {
    * What the house must know of a body that `parse` refuses because only its own vendor understands all of it. Throws
    * as `parse` does. Absent where `parse` refuses nothing that a vendor takes.
    */
-  outline?(body: unknown): ChatRequest
+  minimalRequest?(body: unknown): ChatRequest
   /** A whole answer: what of it counts, and the body for the client. Throws what is wrong with it. */
-  whole(text: string, parts: RelayParts): { answer: ChatCompletion; write(usage: Usage): unknown }
-  stream(parts: RelayParts): RelayStream
+  whole(text: string, parts: PassthroughParts): { answer: ChatCompletion; write(usage: Usage): unknown }
+  stream(parts: PassthroughParts): PassthroughStream
 }
 
 export type Dialect = {
@@ -102,15 +102,15 @@ export type Dialect = {
   /** The answer to a request that is no exchange, such as one for later; undefined for all others. Throws as `parse` does. */
   instead?(body: unknown, context: Context): Promise<Response | undefined>
   /** `request_id` is for what is told of an error in mid-stream. */
-  writer(head: AnswerHead, request: ChatRequest, request_id: string): AnswerWriter
+  writer(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder
   /** The body of an error that is told with its status; the OpenAI shape when absent. */
   writeError?(error: GatewayError, request_id?: string): unknown
   /** How such a body looks. */
   errorSchema?: TSchema
   /** The same error with its `param`, and its place in the message, as the client knows them. */
-  inClientWords?(error: GatewayError, request: ChatRequest): GatewayError
+  errorForClient?(error: GatewayError, request: ChatRequest): GatewayError
   /** The answer to an error that is no error in this protocol, such as a prompt that was blocked; undefined for others. */
-  blocked?(error: GatewayError, head: AnswerHead, request: Request): Response | undefined
+  blocked?(error: GatewayError, head: ResponseHead, request: Request): Response | undefined
   /** Present where answers of vendors of this family may pass as bytes. */
-  relay?: DialectRelay
+  passthrough?: ProtocolPassthrough
 }

@@ -1,6 +1,6 @@
 /** The messages dialect's errors: our sheet in the vendor's types, and the client's own names of fields. */
 import type { ErrorCode, GatewayError } from '../../spec/error.ts'
-import { type ClientFields, retoldIn } from './client-words.ts'
+import { type ClientFields, errorTranslator } from './client-names.ts'
 
 const TYPE_OF_STATUS: Record<number, string> = {
   401: 'authentication_error',
@@ -65,7 +65,7 @@ const CLIENT_BLOCKS = [
 ] as const
 
 /** The same error with the place that the client knows. */
-export const inClientWords = retoldIn({
+export const errorForClient = errorTranslator({
   fields: CLIENT_FIELDS,
   parts: CLIENT_BLOCKS,
   inMessage({ message, part, isPart, rest }, places) {

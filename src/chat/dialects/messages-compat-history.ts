@@ -2,7 +2,7 @@
 
 import { GatewayError } from '../../spec/error.ts'
 import type { ContentPart, Message, Reasoning } from '../../spec/message.ts'
-import type { Places } from './client-words.ts'
+import type { Places } from './client-names.ts'
 import { uncarry } from './messages-compat-carry.ts'
 import type { AssistantBlock, ClientMessage, UserBlock } from './messages-compat-schema.ts'
 
@@ -15,12 +15,12 @@ export const systemText = (system: string | { text: string }[]): string =>
 
 /** One message of the client's as one or more of ours. `at` is its place: `messages[3]`. */
 export function historyOf(message: ClientMessage, at: string, places: Places): Message[] {
-  const made = housed(message, at, places)
+  const made = gatewayMessages(message, at, places)
   for (const one of made) if (!places.has(one)) places.set(one, at)
   return made
 }
 
-function housed(message: ClientMessage, at: string, places: Places): Message[] {
+function gatewayMessages(message: ClientMessage, at: string, places: Places): Message[] {
   if (message.role === 'system') return [{ role: 'system', content: systemText(message.content) }]
   if (typeof message.content === 'string') return [{ role: message.role, content: message.content }]
   return message.role === 'user'

@@ -6,19 +6,20 @@ import type { ClientTool, MessagesRequest } from './messages-compat-schema.ts'
 type Tools = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'web_search_options'>
 
 export function toolsOf({ tools = [], tool_choice }: Pick<MessagesRequest, 'tools' | 'tool_choice'>): Tools {
-  const asked: Tools = {}
+  const clientRequest: Tools = {}
   const functions: NonNullable<ChatRequest['tools']> = []
   for (const [index, tool] of tools.entries()) {
-    if (tool.type !== undefined && /^web_search(_\d+)?$/.test(tool.type)) asked.web_search_options = searchOf(tool)
+    if (tool.type !== undefined && /^web_search(_\d+)?$/.test(tool.type))
+      clientRequest.web_search_options = searchOf(tool)
     else functions.push(functionOf(tool, `tools[${index}]`))
   }
-  if (functions.length > 0) asked.tools = functions
+  if (functions.length > 0) clientRequest.tools = functions
   if (tool_choice) {
-    asked.tool_choice = choiceOf(tool_choice)
+    clientRequest.tool_choice = choiceOf(tool_choice)
     const once = 'disable_parallel_tool_use' in tool_choice ? tool_choice.disable_parallel_tool_use : undefined
-    if (once !== undefined) asked.parallel_tool_calls = !once
+    if (once !== undefined) clientRequest.parallel_tool_calls = !once
   }
-  return asked
+  return clientRequest
 }
 
 function functionOf(tool: ClientTool, at: string): NonNullable<ChatRequest['tools']>[number] {

@@ -6,12 +6,12 @@ import type { Reasoning } from '../../spec/message.ts'
 import type { Usage } from '../../spec/usage.ts'
 import { roughTokens } from '../count-tokens.ts'
 import { inOneLine } from './chatcompat-writer.ts'
-import type { AnswerHead, AnswerWriter } from './dialect.ts'
+import type { ResponseEncoder, ResponseHead } from './dialect.ts'
 import { carry } from './messages-compat-carry.ts'
 import { writeMessagesError } from './messages-compat-error.ts'
 import { citationOf, createBlockStream, event, newId } from './messages-compat-stream.ts'
 
-export function createMessagesWriter(head: AnswerHead, request: ChatRequest, request_id: string): AnswerWriter {
+export function createMessagesWriter(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder {
   const blocks = createBlockStream()
   let hasBegun = false
   let refusal = ''
@@ -54,7 +54,7 @@ export function createMessagesWriter(head: AnswerHead, request: ChatRequest, req
       }
     },
     write,
-    tellsUsage: true,
+    includesUsage: true,
     end(usage) {
       const start = hasBegun ? '' : begin(usageOf(usage))
       const delta = { container: null, ...stopOf(finish ?? 'stop', stopSequence, refusal) }
@@ -68,7 +68,7 @@ export function createMessagesWriter(head: AnswerHead, request: ChatRequest, req
   }
 }
 
-const headOf = ({ id, model }: AnswerHead) => ({
+const headOf = ({ id, model }: ResponseHead) => ({
   id,
   type: 'message',
   role: 'assistant',

@@ -338,7 +338,7 @@ describe('errors', () => {
   }
   const request = dialect.parse(body)
   const told = (param: string) =>
-    dialect.inClientWords?.(new GatewayError('unsupported_value', `"${param}" is wrong.`, { param }), request)
+    dialect.errorForClient?.(new GatewayError('unsupported_value', `"${param}" is wrong.`, { param }), request)
 
   test.each([
     // The house has: system, user, tool, user.
@@ -357,7 +357,7 @@ describe('errors', () => {
   test('kinds of parts are told as the client calls them', () => {
     const param = 'messages[3].content[1].type'
     const words = `"${param}" must be "text", not the string "image_url".`
-    const error = dialect.inClientWords?.(new GatewayError('unsupported_value', words, { param }), request)
+    const error = dialect.errorForClient?.(new GatewayError('unsupported_value', words, { param }), request)
     expect(error?.message).toBe('"messages[1].content[2].type" must be "text", not the string "image".')
   })
 

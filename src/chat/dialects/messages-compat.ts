@@ -7,11 +7,11 @@ import { isRecord } from '../../kit/json.ts'
 import { refusalOf } from '../../models/refusal.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { Places } from './client-words.ts'
+import type { Places } from './client-names.ts'
 import type { Dialect } from './dialect.ts'
-import { inClientWords, writeMessagesError } from './messages-compat-error.ts'
+import { errorForClient, writeMessagesError } from './messages-compat-error.ts'
 import { historyOf, systemText } from './messages-compat-history.ts'
-import { messagesRelay } from './messages-compat-relay.ts'
+import { messagesPassthrough } from './messages-compat-passthrough.ts'
 import {
   CountRequest,
   MessagesAnswer,
@@ -50,11 +50,11 @@ export function messagesDialect(): Dialect {
     },
     framing: PING,
     parse: (body) => parseMessages(body, places),
-    relay: messagesRelay,
+    passthrough: messagesPassthrough,
     writer: createMessagesWriter,
     writeError: writeMessagesError,
     errorSchema: MessagesError,
-    inClientWords: (error, request) => inClientWords(error, request, places),
+    errorForClient: (error, request) => errorForClient(error, request, places),
   }
 }
 
@@ -78,18 +78,24 @@ function checked(body: unknown, schema: TSchema, check: { Check(value: unknown):
   return request as MessagesRequest
 }
 
-function requestOf(asked: MessagesRequest, places: Places): ChatRequest {
-  refuseWhatCannotBe(asked)
-  const { system, messages } = asked
+function requestOf(clientRequest: MessagesRequest, places: Places): ChatRequest {
+  assertSupported(clientRequest)
+  const { system, messages } = clientRequest
   const before =
     system === undefined || system.length === 0 ? [] : [{ role: 'system' as const, content: systemText(system) }]
   const history = messages.flatMap((message, index) => historyOf(message, `messages[${index}]`, places))
-  const request: ChatRequest = { model: asked.model, messages: [...before, ...history], ...toolsOf(asked) }
-  for (const field of SAME) if (asked[field] !== undefined) Object.assign(request, { [field]: asked[field] })
-  if (asked.stop_sequences?.length) request.stop = asked.stop_sequences
-  if (asked.metadata?.user_id !== undefined) request.user = asked.metadata.user_id
-  if (asked.service_tier !== undefined) request.service_tier = TIERS.get(asked.service_tier) ?? asked.service_tier
-  const { effort, format = asked.output_format } = asked.output_config ?? {}
+  const request: ChatRequest = {
+    model: clientRequest.model,
+    messages: [...before, ...history],
+    ...toolsOf(clientRequest),
+  }
+  for (const field of SAME)
+    if (clientRequest[field] !== undefined) Object.assign(request, { [field]: clientRequest[field] })
+  if (clientRequest.stop_sequences?.length) request.stop = clientRequest.stop_sequences
+  if (clientRequest.metadata?.user_id !== undefined) request.user = clientRequest.metadata.user_id
+  if (clientRequest.service_tier !== undefined)
+    request.service_tier = TIERS.get(clientRequest.service_tier) ?? clientRequest.service_tier
+  const { effort, format = clientRequest.output_format } = clientRequest.output_config ?? {}
   if (effort !== undefined) request.reasoning_effort = effort
   if (format) {
     request.response_format = {
@@ -97,7 +103,7 @@ function requestOf(asked: MessagesRequest, places: Places): ChatRequest {
       json_schema: { name: 'answer', schema: format.schema, strict: true },
     }
   }
-  return { ...request, ...reasoningOf(asked.thinking) }
+  return { ...request, ...reasoningOf(clientRequest.thinking) }
 }
 
 /** Fields of the same name and meaning. */
@@ -118,14 +124,14 @@ const REFUSED: { field: 'mcp_servers' | 'inference_geo' | 'container'; asks(valu
   { field: 'container', asks: (value) => isRecord(value) && Array.isArray(value.skills) && value.skills.length > 0 },
 ]
 
-function refuseWhatCannotBe(asked: MessagesRequest): void {
+function assertSupported(clientRequest: MessagesRequest): void {
   for (const { field, asks } of REFUSED) {
-    if (asked[field] === undefined || !asks(asked[field])) continue
+    if (clientRequest[field] === undefined || !asks(clientRequest[field])) continue
     throw new GatewayError('unsupported_parameter', `"${field}" is known to its own vendor only; leave it out.`, {
       param: field,
     })
   }
-  if (asked.thread === undefined) return
+  if (clientRequest.thread === undefined) return
   // The vendor's client libraries know this code: they ask again without a thread, with the whole conversation.
   throw new GatewayError(
     'thread_unsupported_request',

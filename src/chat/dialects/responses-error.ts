@@ -1,6 +1,6 @@
 /** The responses dialect's errors: what a response says of its failure, and the client's own names of fields. */
 import type { ErrorCode, GatewayError } from '../../spec/error.ts'
-import { type ClientFields, retoldIn } from './client-words.ts'
+import { type ClientFields, errorTranslator } from './client-names.ts'
 
 /** Our code -> the word that clients of responses look for; where there is none, by whose fault it was. */
 const FAILURE_CODES: { [code in ErrorCode]?: string } = {
@@ -35,7 +35,7 @@ const CLIENT_PARTS = [
 ] as const
 
 /** The same error with the place that the client knows. */
-export const inClientWords = retoldIn({
+export const errorForClient = errorTranslator({
   fields: CLIENT_FIELDS,
   parts: CLIENT_PARTS,
   inMessage({ message, part, isPart, rest }, places) {

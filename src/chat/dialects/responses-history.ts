@@ -2,7 +2,7 @@
 
 import { GatewayError } from '../../spec/error.ts'
 import type { ContentPart, MadeImage, Message, Opaque, Reasoning } from '../../spec/message.ts'
-import type { Places } from './client-words.ts'
+import type { Places } from './client-names.ts'
 import { uncarry } from './responses-carry.ts'
 import { argumentsOf } from './responses-custom.ts'
 import type { ClientTool, InputItem, InputPart } from './responses-schema.ts'
@@ -74,9 +74,9 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
     } else if (item.type === 'custom_tool_call') {
       answering(at).calls.push(callOf(item.call_id, names.vendorName(nameOf(item)), argumentsOf(item.input)))
     } else if (item.type === 'tool_search_call') {
-      const { call_id, arguments: asked = {} } = item
+      const { call_id, arguments: clientRequest = {} } = item
       if (call_id !== undefined)
-        answering(at).calls.push(callOf(call_id, names.vendorName(TOOL_SEARCH), JSON.stringify(asked)))
+        answering(at).calls.push(callOf(call_id, names.vendorName(TOOL_SEARCH), JSON.stringify(clientRequest)))
     } else if (item.type === 'tool_search_output') {
       if (item.call_id === undefined) continue
       flush()

@@ -78,7 +78,7 @@ export type DeskParts = {
   /** One event, numbered. `fields` is JSON text without its braces. */
   event(type: string, fields: string): string
   /** Whether the client wants what the vendor wants back. */
-  tells_encrypted: boolean
+  includes_encrypted: boolean
 }
 
 export type Desk = DeskParts & {
@@ -91,7 +91,7 @@ export type Desk = DeskParts & {
 }
 
 export function createDesk(parts: DeskParts): Desk {
-  const { event, tells_encrypted } = parts
+  const { event, includes_encrypted } = parts
   const output: OutputItem[] = []
   return {
     ...parts,
@@ -106,14 +106,14 @@ export function createDesk(parts: DeskParts): Desk {
     done: ({ item, index }) =>
       event(
         'response.output_item.done',
-        `"output_index":${index},"item":${JSON.stringify(shown(item, tells_encrypted))}`,
+        `"output_index":${index},"item":${JSON.stringify(shown(item, includes_encrypted))}`,
       ),
   }
 }
 
 /** An item as the client sees it: without what it did not ask for. */
-export function shown(item: OutputItem, tells_encrypted: boolean): object {
-  if (item.type !== 'reasoning' || tells_encrypted) return item
+export function shown(item: OutputItem, includes_encrypted: boolean): object {
+  if (item.type !== 'reasoning' || includes_encrypted) return item
   const { encrypted_content: _, ...rest } = item
   return rest
 }

@@ -1,8 +1,8 @@
 /** Responses on their way between a client and a vendor that speak alike: what of them is the gateway's own affair. */
 import { EXTRA_FIELDS } from '../../config/schema.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import { type Conversation, itemId } from '../responses-kept.ts'
-import type { AnswerHead } from './dialect.ts'
+import { type Conversation, itemId } from '../stored-responses.ts'
+import type { ResponseHead } from './dialect.ts'
 import { addsModel, namesAnotherModel } from './named-models.ts'
 import { carry, isCarried, uncarry } from './responses-carry.ts'
 import { isReference } from './responses-history.ts'
@@ -18,7 +18,7 @@ export type Passage = {
   input: InputItem[]
   /** Whether the answer is remembered here: it then bears our ids. */
   isKept: boolean
-  tells_encrypted: boolean
+  includes_encrypted: boolean
   passed: Passed
 }
 
@@ -49,7 +49,7 @@ const NOT_SENT = ['provider_options', 'previous_response_id', 'background', 'acc
  * The body as the vendor may have it: what is remembered is remembered here, so all that the request goes on from is in
  * it. `store` says whether it is. Undefined where it names another model, which the caller may not be allowed.
  */
-export function relayedBody({ body, before, input, isKept }: Passage): JsonRecord | undefined {
+export function passthroughBody({ body, before, input, isKept }: Passage): JsonRecord | undefined {
   if (namesAnotherModel(body) || addsModel([...before.items, ...input])) return undefined
   const relayed: JsonRecord = { ...body, store: isKept }
   for (const field of NOT_SENT) delete relayed[field]
@@ -114,8 +114,8 @@ export type Passing = ReturnType<typeof createPassing>
 
 /** Makes the client's of what is the vendor's; each is the very same thing where nothing has to change. */
 export function createPassing(
-  { body, isKept, tells_encrypted }: Passage,
-  { id: response_id, created, model }: AnswerHead,
+  { body, isKept, includes_encrypted }: Passage,
+  { id: response_id, created, model }: ResponseHead,
 ) {
   const ids = new Map<string, string>()
 
@@ -142,7 +142,7 @@ export function createPassing(
   }
 
   const shownItem = (item: unknown): unknown =>
-    isKept && isRecord(item) ? shown(item as unknown as OutputItem, tells_encrypted) : item
+    isKept && isRecord(item) ? shown(item as unknown as OutputItem, includes_encrypted) : item
 
   function changesTo(response: JsonRecord): JsonRecord {
     const changes: JsonRecord = {}

@@ -32,7 +32,7 @@ type StreamParts = DeskParts & { names: ToolNames }
 /** Calls may be open side by side, each named by its place in the output; everything else is told one after the other. */
 export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
   const desk = createDesk(parts)
-  const { event, added, done, newId, output, tells_encrypted } = desk
+  const { event, added, done, newId, output, includes_encrypted } = desk
   const calls = createCallStream(desk, names)
   let message: Open<MessageItem> | undefined
   let reasoning: Open<ReasoningItem> | undefined
@@ -154,7 +154,7 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
     const at = reasoning
     reasoning = undefined
     at.item.status = status
-    if (tells_encrypted) at.item.encrypted_content ??= carry({}, at.item.id)
+    if (includes_encrypted) at.item.encrypted_content ??= carry({}, at.item.id)
     const [part] = at.item.summary
     if (!part) return done(at)
     const place = `${at.place},"summary_index":0`

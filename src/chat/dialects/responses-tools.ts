@@ -1,7 +1,7 @@
 /** The responses dialect, inwards: tools and how they are to be used, in the house's words. */
 import type { ChatRequest, FunctionTool } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { Places } from './client-words.ts'
+import type { Places } from './client-names.ts'
 import { customFunction } from './responses-custom.ts'
 import type { PlacedItem } from './responses-history.ts'
 import type { ClientTool, ResponsesRequest } from './responses-schema.ts'
@@ -25,13 +25,13 @@ const isSearch = (type: unknown): boolean => typeof type === 'string' && /^web_s
 const isOwn = (type: unknown): boolean => type === 'function' || type === 'custom'
 
 export function toolsOf({ tool_choice }: ResponsesRequest, { offered, names }: ClientTools, places: Places): Tools {
-  const asked: Tools = {}
+  const clientRequest: Tools = {}
   const functions: FunctionTool[] = []
   for (const one of offered) {
     const { tool, at } = one
     if (isSearch(tool.type)) {
       // An index without access to the web is its own vendor's; the searches of all others go out to it, and are charged.
-      if (tool.external_web_access !== false) asked.web_search_options = searchOf(tool)
+      if (tool.external_web_access !== false) clientRequest.web_search_options = searchOf(tool)
     }
     // All tools are told in full here, so nothing is left that a vendor could search.
     else if (tool.type !== 'tool_search' || tool.execution === 'client') {
@@ -40,9 +40,9 @@ export function toolsOf({ tool_choice }: ResponsesRequest, { offered, names }: C
       functions.push(made)
     }
   }
-  if (functions.length > 0) asked.tools = functions
-  if (tool_choice !== undefined) asked.tool_choice = choiceOf(tool_choice, { offered, names })
-  return asked
+  if (functions.length > 0) clientRequest.tools = functions
+  if (tool_choice !== undefined) clientRequest.tool_choice = choiceOf(tool_choice, { offered, names })
+  return clientRequest
 }
 
 function functionOf(one: OfferedTool, names: ToolNames): FunctionTool {

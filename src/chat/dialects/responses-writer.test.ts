@@ -13,9 +13,16 @@ const USAGE = usageFrom({ input: 9, output: 3 })
 const clock = { now: () => 1_700_000_007_000, after: () => () => {} }
 
 function writerFor(more: Partial<ResponsesRequest> = {}, keep?: () => Promise<void>) {
-  const asked: ResponsesRequest = { model: 'a/b', ...more }
-  const { names } = clientTools(asked)
-  return createResponsesWriter({ head: HEAD, asked, request: { model: 'a/b', messages: [] }, names, keep, clock })
+  const clientRequest: ResponsesRequest = { model: 'a/b', ...more }
+  const { names } = clientTools(clientRequest)
+  return createResponsesWriter({
+    head: HEAD,
+    clientRequest,
+    request: { model: 'a/b', messages: [] },
+    names,
+    keep,
+    clock,
+  })
 }
 const chunk = (delta: Delta, finish_reason: FinishReason | null = null, index = 0): ChatChunk => ({
   id: 'x',
@@ -371,12 +378,12 @@ describe('a whole answer', () => {
 
   test('is kept with what its vendor wants back, though the client did not ask for it', async () => {
     const opaque = { origin: 'messages-compat', value: 'SIG' } as const
-    const kept: unknown[] = []
-    const keep = async (...args: unknown[]) => void kept.push(args[0])
+    const storedResponses: unknown[] = []
+    const keep = async (...args: unknown[]) => void storedResponses.push(args[0])
     const writer = writerFor({}, keep)
     const body = writer.whole(completion({ content: 'A', reasoning_details: [{ text: 'Hm.', opaque }] }), USAGE)
     await writer.keep?.()
-    expect(kept).toMatchObject([
+    expect(storedResponses).toMatchObject([
       { id: 'resp_abc', store: true, output: [{ encrypted_content: expect.any(String) }, {}] },
     ])
     expect(JSON.stringify(body)).not.toContain('encrypted_content')
@@ -387,8 +394,8 @@ test('a response repeats what was asked for, and tells what was left open', () =
   const schema = { type: 'object' }
   const tools = [{ type: 'function', name: 'look', parameters: schema }]
   const text = { verbosity: 'low', format: { type: 'json_schema' as const, name: 'n', schema } }
-  const asked = { tools, text, instructions: 'Be brief.', metadata: { a: 'b' }, truncation: 'auto' as const }
-  expect(writerFor(asked).whole(completion({ content: 'A' }), USAGE)).toMatchObject({
+  const clientRequest = { tools, text, instructions: 'Be brief.', metadata: { a: 'b' }, truncation: 'auto' as const }
+  expect(writerFor(clientRequest).whole(completion({ content: 'A' }), USAGE)).toMatchObject({
     tools: [{ type: 'function', name: 'look', parameters: schema, description: null, strict: null }],
     text: { verbosity: 'low', format: { type: 'json_schema', name: 'n', schema, description: null, strict: false } },
     instructions: 'Be brief.',

@@ -3,9 +3,9 @@ import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { ChatChunk, FinishReason } from '../../spec/chat-completion.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import type { Usage } from '../../spec/usage.ts'
-import { itemId, type Keep } from '../responses-kept.ts'
+import { itemId, type Keep } from '../stored-responses.ts'
 import { inOneLine } from './chatcompat-writer.ts'
-import type { AnswerHead, AnswerWriter } from './dialect.ts'
+import type { ResponseEncoder, ResponseHead } from './dialect.ts'
 import { type Answer, answerOf, type State } from './responses-answer.ts'
 import { failureOf } from './responses-error.ts'
 import { ITEM_KINDS, shown } from './responses-items.ts'
@@ -15,9 +15,9 @@ import { createItemStream } from './responses-stream.ts'
 import type { ToolNames } from './responses-tool-names.ts'
 
 type WriterParts = {
-  head: AnswerHead
+  head: ResponseHead
   /** What the client sent, which its answer repeats. */
-  asked: ResponsesRequest
+  clientRequest: ResponsesRequest
   /** The same as the model takes it. */
   request: ChatRequest
   /** What vendors call the tools. */
@@ -31,7 +31,7 @@ type WriterParts = {
   passed?: Readonly<Passed>
 }
 
-export type ResponsesWriter = AnswerWriter & {
+export type ResponsesWriter = ResponseEncoder & {
   /** The response before its turn, and the two events that say so. */
   queued(): { response: Answer; events: string }
   /** The response with nothing said yet. */
@@ -41,9 +41,9 @@ export type ResponsesWriter = AnswerWriter & {
 }
 
 export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
-  const { head, asked, request, names, keep, clock, resumed, passed } = parts
-  const tells_encrypted = asked.include?.includes('reasoning.encrypted_content') ?? false
-  const responseOf = answerOf({ head, asked, request, isKept: keep !== undefined })
+  const { head, clientRequest, request, names, keep, clock, resumed, passed } = parts
+  const includes_encrypted = clientRequest.include?.includes('reasoning.encrypted_content') ?? false
+  const responseOf = answerOf({ head, clientRequest, request, isKept: keep !== undefined })
   let sequence = resumed?.number ?? 0
   let hasBegun = resumed?.hasBegun ?? false
   let finish: FinishReason | null = null
@@ -56,12 +56,12 @@ export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
     // What is kept is found again by our ids; what is not goes back to its vendor under the vendor's own.
     newId: (type, index, vendors) => (keep === undefined && vendors) || itemId(head.id, ITEM_KINDS[type], index),
     event,
-    tells_encrypted,
+    includes_encrypted,
     names,
   })
 
   const shownOf = (response: Answer) =>
-    tells_encrypted ? response : { ...response, output: response.output.map((item) => shown(item, false)) }
+    includes_encrypted ? response : { ...response, output: response.output.map((item) => shown(item, false)) }
   const tell = (type: string, response: Answer): string =>
     event(type, `"response":${JSON.stringify(shownOf(response))}`)
 
@@ -119,7 +119,7 @@ export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
       }
       return inOneLine(events)
     },
-    tellsUsage: true,
+    includesUsage: true,
     end(usage) {
       const events = (hasBegun ? '' : begin()) + items.end(statusAt(finish))
       const response = finished(usage)

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { GatewayError } from '../../spec/error.ts'
-import type { Places } from './client-words.ts'
+import type { Places } from './client-names.ts'
 import { checkedRequest, REFUSED, translatedRequest } from './responses.ts'
 import { carry, PLAIN, uncarry } from './responses-carry.ts'
-import { inClientWords } from './responses-error.ts'
+import { errorForClient } from './responses-error.ts'
 import { ITEM_TYPES, PASSED_OVER, ResponsesRequest } from './responses-schema.ts'
 
 const parse = (more: object, places?: Places) =>
@@ -317,7 +317,7 @@ test('what the house says of a message is said of the client`s item', () => {
     places,
   )
   const told = (param: string) => {
-    const error = inClientWords(
+    const error = errorForClient(
       new GatewayError('unsupported_value', `"${param}" must be "text", not "image_url".`, { param }),
       request,
       places,

@@ -10,15 +10,15 @@ import type { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Message } from '../../spec/message.ts'
 import type { Caller } from '../../spec/token.ts'
-import type { Conversation, KeptResponses } from '../responses-kept.ts'
-import type { Places } from './client-words.ts'
+import type { Conversation, StoredResponses } from '../stored-responses.ts'
+import type { Places } from './client-names.ts'
 import type { Dialect } from './dialect.ts'
-import { inClientWords } from './responses-error.ts'
+import { errorForClient } from './responses-error.ts'
 import { historyOf, type PlacedItem } from './responses-history.ts'
+import { minimalRequestOf, outlined } from './responses-minimal.ts'
 import { withoutNulls } from './responses-nulls.ts'
-import { outlined, outlineOf } from './responses-outline.ts'
 import { nothingPassed } from './responses-passing.ts'
-import { responsesRelay } from './responses-relay.ts'
+import { responsesPassthrough } from './responses-passthrough.ts'
 import {
   type InputItem,
   ITEM_TYPES,
@@ -35,7 +35,7 @@ const check = checker(ResponsesRequest)
 
 /** A request that was read, with what it goes on from. */
 export type ReadResponse = {
-  asked: ResponsesRequest
+  clientRequest: ResponsesRequest
   before: Conversation
   input: InputItem[]
   request: ChatRequest
@@ -45,39 +45,49 @@ export type ReadResponse = {
 
 type DialectParts = {
   /** Where answers are remembered; without it a request says all of itself, and nothing is kept. */
-  kept?: KeptResponses
+  storedResponses?: StoredResponses
   /** Takes on a request whose answer is made in the background; absent where none is. */
   queue?(read: ReadResponse, context: Context): Promise<Response>
   clock: Clock
 }
 
-export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect {
+export function responsesDialect({ storedResponses, queue, clock }: DialectParts): Dialect {
   const places: Places = new WeakMap()
 
   /** What a request goes on from, and its items with those in the place of references. */
   async function recalled({ previous_response_id: previous, input }: ResponsesRequest, { token_id }: Caller) {
-    const before = kept && previous !== undefined ? await kept.conversation(previous, token_id) : { items: [], ids: [] }
+    const before =
+      storedResponses && previous !== undefined
+        ? await storedResponses.conversation(previous, token_id)
+        : { items: [], ids: [] }
     const own = itemsOf(input)
-    return { before, input: kept ? await kept.resolved(own, token_id) : own }
+    return { before, input: storedResponses ? await storedResponses.resolved(own, token_id) : own }
   }
 
   async function reading(body: unknown, caller: Caller): Promise<ReadResponse> {
-    const asked = checkedRequest(body)
-    const { before, input } = await recalled(asked, caller)
-    return { asked, before, input, ...translatedRequest({ ...asked, input }, before, places) }
+    const clientRequest = checkedRequest(body)
+    const { before, input } = await recalled(clientRequest, caller)
+    return { clientRequest, before, input, ...translatedRequest({ ...clientRequest, input }, before, places) }
   }
 
   /** The same, or its outline where only its own vendor can take it. */
-  async function readingOrOutlining(body: unknown, caller: Caller): Promise<ReadResponse & { refusal?: GatewayError }> {
+  async function readingOrMinimal(body: unknown, caller: Caller): Promise<ReadResponse & { refusal?: GatewayError }> {
     try {
       return await reading(body, caller)
     } catch (thrown) {
       if (!(thrown instanceof GatewayError) || !isRecord(body) || !mayPass(body)) throw thrown
-      const asked = outlined(withTypes(withoutNulls(body)))
-      const { before, input } = await recalled(asked, caller)
-      const items = placed(asked, { before, input })
+      const clientRequest = outlined(withTypes(withoutNulls(body)))
+      const { before, input } = await recalled(clientRequest, caller)
+      const items = placed(clientRequest, { before, input })
       const { names } = clientTools({})
-      return { asked, before, input, request: outlineOf({ asked, items, places }), names, refusal: thrown }
+      return {
+        clientRequest,
+        before,
+        input,
+        request: minimalRequestOf({ clientRequest, items, places }),
+        names,
+        refusal: thrown,
+      }
     }
   }
 
@@ -99,17 +109,27 @@ export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect 
     },
     parse: (body) => translatedRequest(checkedRequest(body), { items: [], ids: [] }, places).request,
     async read(body, { caller }) {
-      const { asked, before, input, request, names, refusal } = await readingOrOutlining(body, caller)
-      const { previous_response_id } = asked
+      const { clientRequest, before, input, request, names, refusal } = await readingOrMinimal(body, caller)
+      const { previous_response_id } = clientRequest
       const keep =
-        kept && asked.store !== false ? kept.keeper({ caller, before, input, previous_response_id }) : undefined
+        storedResponses && clientRequest.store !== false
+          ? storedResponses.keeper({ caller, before, input, previous_response_id })
+          : undefined
       const passed = nothingPassed()
-      const tells_encrypted = asked.include?.includes('reasoning.encrypted_content') ?? false
-      const passage = { body: body as JsonRecord, before, input, isKept: keep !== undefined, tells_encrypted, passed }
+      const includes_encrypted = clientRequest.include?.includes('reasoning.encrypted_content') ?? false
+      const passage = {
+        body: body as JsonRecord,
+        before,
+        input,
+        isKept: keep !== undefined,
+        includes_encrypted,
+        passed,
+      }
       return {
         request,
-        writer: (head, limited) => createResponsesWriter({ head, asked, request: limited, names, keep, clock, passed }),
-        ...(mayPass(body) ? { relay: responsesRelay(passage) } : {}),
+        writer: (head, limited) =>
+          createResponsesWriter({ head, clientRequest, request: limited, names, keep, clock, passed }),
+        ...(mayPass(body) ? { passthrough: responsesPassthrough(passage) } : {}),
         ...(refusal ? { refusal } : {}),
       }
     },
@@ -119,14 +139,21 @@ export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect 
       try {
         return await queue(read, context)
       } catch (error) {
-        throw error instanceof GatewayError ? inClientWords(error, read.request, places) : error
+        throw error instanceof GatewayError ? errorForClient(error, read.request, places) : error
       }
     },
     writer(head, request) {
       const { names } = clientTools({})
-      return createResponsesWriter({ head, asked: { model: head.model }, request, names, keep: undefined, clock })
+      return createResponsesWriter({
+        head,
+        clientRequest: { model: head.model },
+        request,
+        names,
+        keep: undefined,
+        clock,
+      })
     },
-    inClientWords: (error, request) => inClientWords(error, request, places),
+    errorForClient: (error, request) => errorForClient(error, request, places),
   }
 }
 
@@ -134,44 +161,46 @@ export function responsesDialect({ kept, queue, clock }: DialectParts): Dialect 
 export function checkedRequest(body: unknown): ResponsesRequest {
   if (!isRecord(body)) throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   const request = withTypes(withoutNulls(body))
-  refuseWhatCannotBe(request)
+  assertSupported(request)
   if (!check.Check(request)) throw refusalOf(diagnose(ResponsesRequest, request))
   return request
 }
 
 /** The request in the gateway's own form, after what was said `before`, and the names that its tools have there. */
 export function translatedRequest(
-  asked: ResponsesRequest,
+  clientRequest: ResponsesRequest,
   before: Conversation,
   places: Places = new WeakMap(),
 ): { request: ChatRequest; names: ToolNames } {
   const instructions: Message[] =
-    asked.instructions === undefined || asked.instructions === ''
+    clientRequest.instructions === undefined || clientRequest.instructions === ''
       ? []
-      : [{ role: 'system', content: asked.instructions }]
+      : [{ role: 'system', content: clientRequest.instructions }]
   for (const message of instructions) places.set(message, 'instructions')
-  const items = placed(asked, { before, input: itemsOf(asked.input) })
-  const tools = clientTools(asked, items)
+  const items = placed(clientRequest, { before, input: itemsOf(clientRequest.input) })
+  const tools = clientTools(clientRequest, items)
   const { names } = tools
   const said = historyOf(items, names, places)
   if (said.length === 0) {
     throw new GatewayError('missing_required_parameter', '"input" is required.', { param: 'input' })
   }
   const request: ChatRequest = {
-    model: asked.model,
+    model: clientRequest.model,
     messages: [...instructions, ...said],
-    ...toolsOf(asked, tools, places),
+    ...toolsOf(clientRequest, tools, places),
   }
-  for (const field of SAME) if (asked[field] !== undefined) Object.assign(request, { [field]: asked[field] })
-  if (asked.max_output_tokens !== undefined) request.max_tokens = asked.max_output_tokens
-  const { format, effort } = settingsOf(asked, items)
-  const { verbosity } = asked.text ?? {}
+  for (const field of SAME)
+    if (clientRequest[field] !== undefined) Object.assign(request, { [field]: clientRequest[field] })
+  if (clientRequest.max_output_tokens !== undefined) request.max_tokens = clientRequest.max_output_tokens
+  const { format, effort } = settingsOf(clientRequest, items)
+  const { verbosity } = clientRequest.text ?? {}
   if (verbosity !== undefined) request.verbosity = verbosity
   if (format) request.response_format = formatOf(format)
-  const { generate_summary, summary = generate_summary } = asked.reasoning ?? {}
+  const { generate_summary, summary = generate_summary } = clientRequest.reasoning ?? {}
   if (effort !== undefined) request.reasoning_effort = effort
   if (summary !== undefined) request.reasoning_summary = summary
-  if (asked.include?.includes('message.output_text.logprobs') || asked.top_logprobs) request.logprobs = true
+  if (clientRequest.include?.includes('message.output_text.logprobs') || clientRequest.top_logprobs)
+    request.logprobs = true
   return { request, names }
 }
 
@@ -265,13 +294,13 @@ export const REFUSED: {
   { field: 'n', asks: (value) => value !== 1, instead: 'there is one answer; ask several times' },
 ]
 
-function refuseWhatCannotBe(asked: Record<string, unknown>): void {
+function assertSupported(clientRequest: Record<string, unknown>): void {
   for (const { field, asks, instead } of REFUSED) {
-    if (asked[field] === undefined || !asks(asked[field])) continue
+    if (clientRequest[field] === undefined || !asks(clientRequest[field])) continue
     throw unsupported(field, `"${field}" is not supported: ${instead}.`)
   }
   const known: string[] = [...ITEM_TYPES, ...PASSED_OVER]
-  for (const [index, item] of (Array.isArray(asked.input) ? asked.input : []).entries()) {
+  for (const [index, item] of (Array.isArray(clientRequest.input) ? clientRequest.input : []).entries()) {
     const type = isRecord(item) ? item.type : undefined
     if (typeof type !== 'string' || known.includes(type)) continue
     const param = `input[${index}].type`

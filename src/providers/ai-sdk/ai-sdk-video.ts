@@ -70,7 +70,7 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
   }
 
   /** Everything but the sending: what the package would ignore, and what it would not take, is known by this. */
-  async function rehearse({ model }: VideoCall, order: VideoOrder, options: VideoModelOptions): Promise<void> {
+  async function dryRun({ model }: VideoCall, order: VideoOrder, options: VideoModelOptions): Promise<void> {
     let isSent = false
     const make = await vendor.load({
       key: account.key || UNUSED_KEY,
@@ -103,7 +103,7 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
       providerOptions: { [vendor.namespace]: extras },
       abortSignal: signal,
     }
-    await rehearse(call, order, options)
+    await dryRun(call, order, options)
     const { model, wire } = await open(call.model, signal, true).catch(beforeSending)
     try {
       const started = await startOf(model, options)

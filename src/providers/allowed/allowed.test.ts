@@ -128,8 +128,8 @@ test('headers: what is known, what the operator allows, and everything of a toke
   const headers = { 'anthropic-beta': 'effort-2025-11-24,effort-x,files-api-2025-04-14', 'openai-beta': 'x=1' }
   expect(allowedHeaders(headers, vendor, limited)).toEqual({ 'anthropic-beta': 'effort-2025-11-24' })
   expect(allowedHeaders(headers, vendor, everyone)).toEqual(headers)
-  const passthrough = { applies_to: 'all_tokens' as const, allow: ['headers.openai-beta.x=1'] }
-  expect(allowedHeaders(headers, { ...vendor, passthrough }, everyone)).toEqual({
+  const passthroughRules = { applies_to: 'all_tokens' as const, allow: ['headers.openai-beta.x=1'] }
+  expect(allowedHeaders(headers, { ...vendor, passthroughRules }, everyone)).toEqual({
     'anthropic-beta': 'effort-2025-11-24',
     'openai-beta': 'x=1',
   })

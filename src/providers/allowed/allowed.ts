@@ -15,13 +15,13 @@ import { RESPONSES } from './responses.ts'
 
 const DEFAULT_RULES: PassthroughRules = { applies_to: 'limited_tokens', allow: [] }
 
-type Vendor = Pick<Provider, 'id' | 'kind' | 'passthrough'>
+type Vendor = Pick<Provider, 'id' | 'kind' | 'passthroughRules'>
 
 /** The rules for what this caller sends to this vendor; undefined where there are none. */
-function rulesFor({ kind, passthrough = DEFAULT_RULES }: Vendor, caller: Caller): PassthroughRules | undefined {
+function rulesFor({ kind, passthroughRules = DEFAULT_RULES }: Vendor, caller: Caller): PassthroughRules | undefined {
   // The sandbox sends nothing anywhere.
   if (kind === 'sandbox') return undefined
-  return caller.is_limited || passthrough.applies_to === 'all_tokens' ? passthrough : undefined
+  return caller.is_limited || passthroughRules.applies_to === 'all_tokens' ? passthroughRules : undefined
 }
 
 const BODIES: Record<Dialect, Omit<AllowList, 'besides'>> = {

@@ -2,7 +2,7 @@
 import type { ChatChunk } from '../../spec/chat-completion.ts'
 import { fallbackOf } from '../answer-words.ts'
 import { readModelList } from '../model-list.ts'
-import type { ChatCall, Provider, RelayProvider } from '../provider.ts'
+import type { ChatCall, PassthroughProvider, Provider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { createUpstream, type UpstreamParts } from '../upstream.ts'
@@ -41,7 +41,7 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
   }
 
   /** The request is written as always: of unknown fields, a vendor sees those that its operator allows. */
-  const relay: RelayProvider = {
+  const passthrough: PassthroughProvider = {
     dialect: 'chatcompat',
     send: async (call, stream, signal) =>
       upstream.passed(await ask(call, signal, stream), call, stream ? chunksIn : undefined),
@@ -57,7 +57,7 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
       },
       chunks,
     },
-    ...(settings.quirks.relay ? { relay } : {}),
+    ...(settings.quirks.passthrough ? { passthrough } : {}),
     listModels: (signal) =>
       upstream.listed('/models', (payload) => readModelList(payload, settings.chat_models), signal),
   }

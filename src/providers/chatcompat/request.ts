@@ -72,7 +72,7 @@ export function createBodyWriter(settings: ProviderSettings): (call: ChatCall, s
   const writeMessages = createMessageWriter(settings)
 
   return ({ model, request }, stream) => {
-    refuseWhatCannotBe(request, quirks, dropped)
+    assertSupported(request, quirks, dropped)
     const given: Record<string, unknown> = request
     const body: Record<string, unknown> = { model, messages: writeMessages(plainHistory(request.messages)) }
     const limit = request.max_completion_tokens ?? request.max_tokens
@@ -92,7 +92,7 @@ export function createBodyWriter(settings: ProviderSettings): (call: ChatCall, s
   }
 }
 
-function refuseWhatCannotBe(request: ChatRequest, quirks: ProviderSettings['quirks'], dropped: Set<string>): void {
+function assertSupported(request: ChatRequest, quirks: ProviderSettings['quirks'], dropped: Set<string>): void {
   if (!quirks.tools) {
     if (request.tools?.length) throw unsupported(request, 'tools')
     if (request.functions?.length) throw unsupported(request, 'functions')

@@ -5,13 +5,13 @@ import { GatewayError } from '../../spec/error.ts'
 import { fallbackOf } from '../answer-words.ts'
 import type { Media } from '../media.ts'
 import { readPages } from '../model-list.ts'
-import type { ChatCall, Provider, RelayProvider } from '../provider.ts'
+import type { ChatCall, PassthroughProvider, Provider } from '../provider.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { createUpstream, type UpstreamParts } from '../upstream.ts'
 import { type AnswerReader, type ContentgenFaults, createAnswerReader } from './answer.ts'
 import { failureOf, refusalOf } from './error.ts'
 import { readModelPage } from './models.ts'
-import { relayedBody } from './relay.ts'
+import { passthroughBody } from './passthrough.ts'
 import { createBodyWriter, modelPath } from './request.ts'
 import type { ContentgenSettings } from './settings.ts'
 import { readEvents } from './stream.ts'
@@ -84,10 +84,10 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
     return upstream.listed(`/models?pageSize=1000${at}`, readModelPage, signal)
   }
 
-  const relay: RelayProvider = {
+  const passthrough: PassthroughProvider = {
     dialect: 'contentgen-compat',
     async send(call, stream, signal) {
-      const answer = await send(JSON.stringify(relayedBody(call, settings)), { call, stream }, signal)
+      const answer = await send(JSON.stringify(passthroughBody(call, settings)), { call, stream }, signal)
       return upstream.passed(answer, call, stream ? chunksIn : undefined)
     },
   }
@@ -95,7 +95,7 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
     id,
     kind: 'contentgen-compat',
     chat: { whole, chunks, countTokens },
-    ...(settings.relay ? { relay } : {}),
+    ...(settings.passthrough ? { passthrough } : {}),
     listModels: (signal) => readPages((token) => pageAt(token, signal), settings.chat_models),
   }
 }

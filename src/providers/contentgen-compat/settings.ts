@@ -8,7 +8,7 @@ export type ContentgenSettings = Omit<ProviderSettings, 'quirks'> & {
   /** The vendor's cloud, which has the same words but for a few. */
   cloud: boolean
   /** Answers to clients of its own dialect pass as they are. */
-  relay: boolean
+  passthrough: boolean
 }
 
 const KEY_HEADER = 'x-goog-api-key'
@@ -36,7 +36,7 @@ export function contentgenSettings(parts: SettingsParts): ContentgenSettings {
     base_url,
     headers,
     rule,
-    relay: quirks.relay,
+    passthrough: quirks.passthrough,
     cloud: /\baiplatform\.googleapis\.com$/.test(new URL(base_url).hostname),
   }
 }

@@ -4,7 +4,7 @@ import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { fallbackOf } from '../answer-words.ts'
 import { readEvents } from '../event-stream.ts'
 import { readPages } from '../model-list.ts'
-import type { ChatCall, Faults, Provider, RelayCall, RelayProvider } from '../provider.ts'
+import type { ChatCall, Faults, PassthroughCall, PassthroughProvider, Provider } from '../provider.ts'
 import { holdsError } from '../refusal.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { createUpstream, type UpstreamParts } from '../upstream.ts'
@@ -12,7 +12,7 @@ import { answerOf, eventsOf } from './answer.ts'
 import { failureOf, refusalOf } from './error.ts'
 import { createEventReader } from './events.ts'
 import { readModelPage } from './models.ts'
-import { countedBody, relayedBody } from './relay.ts'
+import { countedBody, passthroughBody } from './passthrough.ts'
 import { createBodyWriter } from './request.ts'
 import type { MessagesSettings } from './settings.ts'
 
@@ -66,7 +66,11 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
 
   const countTokens = (call: ChatCall, signal: AbortSignal) => countIn(write.count(call), call, signal)
 
-  async function countIn(body: string, call: ChatCall & Partial<Pick<RelayCall, 'headers'>>, signal: AbortSignal) {
+  async function countIn(
+    body: string,
+    call: ChatCall & Partial<Pick<PassthroughCall, 'headers'>>,
+    signal: AbortSignal,
+  ) {
     const question = { path: '/v1/messages/count_tokens', body, call, headers: call.headers }
     return upstream.readCount(await upstream.ask(question, signal), 'input_tokens')
   }
@@ -76,10 +80,10 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
     return upstream.listed(`/v1/models?limit=1000${after}`, readModelPage, signal)
   }
 
-  const relay: RelayProvider = {
+  const passthrough: PassthroughProvider = {
     dialect: 'messages-compat',
     async send(call, stream, signal) {
-      const body = JSON.stringify(relayedBody(call, settings))
+      const body = JSON.stringify(passthroughBody(call, settings))
       const answer = await upstream.ask({ path: '/v1/messages', body, call, stream, headers: call.headers }, signal)
       return upstream.passed(answer, call, stream ? chunksIn : undefined)
     },
@@ -89,7 +93,7 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
     id,
     kind: 'messages-compat',
     chat: { whole, chunks, countTokens },
-    ...(settings.relay ? { relay } : {}),
+    ...(settings.passthrough ? { passthrough } : {}),
     listModels: (signal) => readPages((after) => pageAfter(after, signal), settings.chat_models),
   }
 }

@@ -50,7 +50,7 @@ export function createBodyWriter(settings: MessagesSettings): BodyWriter {
 
   function bodyOf({ model, request }: ChatCall): JsonRecord {
     const rule = { ...ruleOf(model), ...ruleSettings }
-    refuseWhatCannotBe(request, rule)
+    assertSupported(request, rule)
     const conversation = conversationOf(request.messages, rule)
     const tools = toolsOf(request, rule)
     const defaultLimit = Number.isInteger(request_defaults.max_tokens) ? Number(request_defaults.max_tokens) : undefined
@@ -85,7 +85,7 @@ export function createBodyWriter(settings: MessagesSettings): BodyWriter {
   }
 }
 
-function refuseWhatCannotBe(request: ChatRequest, rule: ModelRule): void {
+function assertSupported(request: ChatRequest, rule: ModelRule): void {
   for (const [field, { asks, instead }] of Object.entries(REFUSED)) {
     if (asks(request)) throw refused(field, `${instead} for the model "${request.model}"`)
   }

@@ -6,7 +6,7 @@ export type MessagesSettings = Omit<ProviderSettings, 'quirks'> & {
   /** What the operator knows better than the rows of models. */
   rule: Partial<ModelRule>
   /** Clients that speak as it does get its answers as they are. */
-  relay: boolean
+  passthrough: boolean
 }
 
 /** Of the vendor's versions, the one that all its models and all its imitators know. */
@@ -35,7 +35,13 @@ export function messagesSettings(parts: SettingsParts): MessagesSettings {
   const rule: Partial<ModelRule> = { ...options.rule }
   if (version >= WITHOUT_SAMPLING) rule.sampling = false
   if (config.quirks?.json_schema === false) rule.json_schema = false
-  return { ...settings, base_url: settings.base_url.replace(/\/v1$/, ''), headers, rule, relay: quirks.relay } // paths are appended with it
+  return {
+    ...settings,
+    base_url: settings.base_url.replace(/\/v1$/, ''),
+    headers,
+    rule,
+    passthrough: quirks.passthrough,
+  } // paths are appended with it
 }
 
 function optionsOf(parts: SettingsParts) {

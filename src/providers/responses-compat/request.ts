@@ -56,17 +56,19 @@ export const MIN_OUTPUT_TOKENS = 16
 export function createBodyWriter(settings: ResponsesSettings): BodyWriter {
   const { fields, request_defaults } = settings
   const defaults = Object.entries(request_defaults)
-  const ownDefaults = defaults.filter(([field]) => !isHouseField(field) && !OURS.has(field))
-  const houseDefaults = defaults.filter(([field]) => isHouseField(field) && !OURS.has(field) && field !== 'messages')
+  const ownDefaults = defaults.filter(([field]) => !isGatewayField(field) && !OURS.has(field))
+  const gatewayDefaults = defaults.filter(
+    ([field]) => isGatewayField(field) && !OURS.has(field) && field !== 'messages',
+  )
   const isDropped = (field: string) => fields.drop.includes(field)
 
   /** The caller's words with the operator's defaults, without what the operator leaves out. */
   function askedOf(given: ChatRequest): ChatRequest {
-    refuseWhatCannotBe(given, settings)
-    if (houseDefaults.length === 0 && fields.drop.length === 0) return given
+    assertSupported(given, settings)
+    if (gatewayDefaults.length === 0 && fields.drop.length === 0) return given
     const asked: JsonRecord = { ...given }
-    for (const [field, value] of houseDefaults) asked[field] ??= value
-    for (const field of fields.drop) if (isHouseField(field) && field !== 'messages') delete asked[field]
+    for (const [field, value] of gatewayDefaults) asked[field] ??= value
+    for (const field of fields.drop) if (isGatewayField(field) && field !== 'messages') delete asked[field]
     return asked as ChatRequest
   }
 
@@ -115,9 +117,9 @@ export function ruleFor(model: string, { rule }: ResponsesSettings): ModelRule {
   return rule.reasons ? { efforts: COMMON_EFFORTS, ...known, ...rule } : { ...known, ...rule }
 }
 
-const isHouseField = (field: string) => Object.hasOwn(ChatRequest.properties, field)
+const isGatewayField = (field: string) => Object.hasOwn(ChatRequest.properties, field)
 
-function refuseWhatCannotBe(request: ChatRequest, { fields, tools, json_schema }: ResponsesSettings): void {
+function assertSupported(request: ChatRequest, { fields, tools, json_schema }: ResponsesSettings): void {
   for (const [field, fate] of Object.entries(FIELD_FATES)) {
     if ('refused' in fate && fate.asks(request)) {
       throw refused(field, `${fate.refused} for the model "${request.model}"`)

@@ -4,14 +4,14 @@ import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { fallbackOf } from '../answer-words.ts'
 import { readEvents } from '../event-stream.ts'
 import { readModelList } from '../model-list.ts'
-import type { ChatCall, ChatProvider, Faults, Provider, RelayProvider } from '../provider.ts'
+import type { ChatCall, ChatProvider, Faults, PassthroughProvider, Provider } from '../provider.ts'
 import { holdsError } from '../refusal.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { createUpstream, isGood, type UpstreamParts } from '../upstream.ts'
 import { answerOf, endOf } from './answer.ts'
 import { failureOf, refusalOf } from './error.ts'
 import { createEventReader, isFailure } from './events.ts'
-import { relayedBody } from './relay.ts'
+import { passthroughBody } from './passthrough.ts'
 import { createBodyWriter } from './request.ts'
 import type { ResponsesSettings } from './settings.ts'
 
@@ -80,10 +80,10 @@ export function createResponsesCompat(parts: ResponsesParts): Provider {
   }
 
   const chat: ChatProvider = { whole, chunks, countTokens }
-  const relay: RelayProvider = {
+  const passthrough: PassthroughProvider = {
     dialect: 'chatcompat-response',
     async send(call, stream, signal) {
-      const body = JSON.stringify(relayedBody(call, settings, write.defaults(call.model)))
+      const body = JSON.stringify(passthroughBody(call, settings, write.defaults(call.model)))
       const answer = await upstream.ask({ path: '/responses', body, call, stream, headers: call.headers }, signal)
       return upstream.passed(answer, call, stream ? chunksIn : undefined)
     },
@@ -92,7 +92,7 @@ export function createResponsesCompat(parts: ResponsesParts): Provider {
     id,
     kind: 'responses-compat',
     chat,
-    ...(settings.relay ? { relay } : {}),
+    ...(settings.passthrough ? { passthrough } : {}),
     listModels: (signal) =>
       upstream.listed('/models', (payload) => readModelList(payload, settings.chat_models), signal),
   }

@@ -12,7 +12,7 @@ export type ResponsesSettings = Omit<ProviderSettings, 'quirks'> & {
   /** Takes `input_audio` in messages, which the API's own documentation does not have. */
   audio: boolean
   /** Answers to clients of its own dialect pass as they are. */
-  relay: boolean
+  passthrough: boolean
 }
 
 const OPTIONS = ['reasoning', 'sampling', 'audio'] as const
@@ -38,7 +38,7 @@ export function responsesSettings(parts: SettingsParts): ResponsesSettings {
     developer_role,
     tools,
     json_schema,
-    relay: quirks.relay,
+    passthrough: quirks.passthrough,
     ...optionsOf(parts),
   }
 }

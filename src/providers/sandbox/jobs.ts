@@ -1,9 +1,9 @@
 /** The orders that the sandbox has in hand: waiting, being rendered, finished for a while, then forgotten. */
 import type { Clock } from '../../kit/clock.ts'
 import type { Ordered } from './course.ts'
-import type { MadeFiles } from './made-files.ts'
-import type { Crew } from './render/crew.ts'
+import type { GeneratedFiles } from './made-files.ts'
 import type { Plan } from './render/renderer-words.ts'
+import type { RenderWorkers } from './render/workers.ts'
 
 export type Job<Operation> = {
   operation: Operation
@@ -34,8 +34,8 @@ export type Work = { plan: Plan; pieces: number; name: string }
 
 export type JobsParts<Operation> = {
   clock: Clock
-  files: MadeFiles
-  crew: Crew
+  files: GeneratedFiles
+  renderWorkers: RenderWorkers
   most_waiting?: number | undefined
   workOf(operation: Operation): Work
 }
@@ -48,7 +48,7 @@ const KEEP_MILLISECONDS = 10 * 60_000
 type Kept<Operation> = { job: Job<Operation>; stop: AbortController; cancelForget: () => void }
 
 export function createJobs<Operation extends Ordered>(parts: JobsParts<Operation>): Jobs<Operation> {
-  const { clock, files, crew, most_waiting = MOST_WAITING, workOf } = parts
+  const { clock, files, renderWorkers, most_waiting = MOST_WAITING, workOf } = parts
   const jobs = new Map<string, Kept<Operation>>()
   let isClosed = false
 
@@ -62,7 +62,7 @@ export function createJobs<Operation extends Ordered>(parts: JobsParts<Operation
       const onFrame = (frames: number) => {
         job.share = frames / pieces
       }
-      await crew.render({ plan, path, onStart, onFrame }, signal)
+      await renderWorkers.render({ plan, path, onStart, onFrame }, signal)
       job.path = path
       job.state = 'done'
     } catch (error) {
@@ -112,7 +112,7 @@ export function createJobs<Operation extends Ordered>(parts: JobsParts<Operation
     has: (id) => jobs.has(id),
     take(operation) {
       const known = jobs.get(operation.id)
-      if (!known && (isClosed || crew.waiting() >= most_waiting)) return undefined
+      if (!known && (isClosed || renderWorkers.waiting() >= most_waiting)) return undefined
       const kept = known ?? begin(operation)
       remember(kept)
       return kept.job
@@ -125,7 +125,7 @@ export function createJobs<Operation extends Ordered>(parts: JobsParts<Operation
     async close() {
       isClosed = true
       for (const { cancelForget } of jobs.values()) cancelForget()
-      crew.close()
+      renderWorkers.close()
       await Promise.all([...jobs.values()].map(({ job }) => (job.operation.course.hang ? undefined : job.settled)))
       jobs.clear()
       await files.close()

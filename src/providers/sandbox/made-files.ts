@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { GatewayError } from '../../spec/error.ts'
 
-export type MadeFiles = {
+export type GeneratedFiles = {
   /** A fresh path, alone in its directory: what else is written beside it goes with it. */
   reserve(name: string): Promise<string>
   /** Never rejects. */
@@ -18,7 +18,7 @@ const PREFIX = 'gatehouse-sandbox-'
 const STALE_MILLISECONDS = 24 * 3_600_000
 const READ_BYTES = 64 * 1024
 
-export function createMadeFiles({ parent = tmpdir() }: { parent?: string } = {}): MadeFiles {
+export function createMadeFiles({ parent = tmpdir() }: { parent?: string } = {}): GeneratedFiles {
   let directory: Promise<string> | undefined
 
   async function make(): Promise<string> {

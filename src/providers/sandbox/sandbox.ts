@@ -11,7 +11,7 @@ import { createManual, type Manual, type ManualPage } from './manual-search.ts'
 import { paced } from './pace.ts'
 import { type Prompt, readPrompt } from './prompt.ts'
 import { createRandom } from './random.ts'
-import { createCrew } from './render/crew.ts'
+import { createRenderWorkers } from './render/workers.ts'
 import { createSandboxRerank } from './rerank.ts'
 import { createSandboxThreeD } from './three-d.ts'
 import { countPrompt } from './tokens.ts'
@@ -77,9 +77,9 @@ export function createSandbox({ id, clock, manual, media }: SandboxParts): Provi
   }
 
   // One crew for both: the machine has so many cores and no more.
-  const crew = createCrew({})
-  const { video, close: closeVideo } = createSandboxVideo({ id, clock, crew })
-  const { threeD, close: closeThreeD } = createSandboxThreeD({ id, clock, crew })
+  const renderWorkers = createRenderWorkers({})
+  const { video, close: closeVideo } = createSandboxVideo({ id, clock, renderWorkers })
+  const { threeD, close: closeThreeD } = createSandboxThreeD({ id, clock, renderWorkers })
   const close = async () => {
     await Promise.all([closeVideo(), closeThreeD()])
   }

@@ -7,17 +7,17 @@ import { GatewayError } from '../../spec/error.ts'
 import type { ThreeDCall, ThreeDProvider } from '../provider.ts'
 import { Course, isQuick, type ReadOrder } from './course.ts'
 import { createJobs } from './jobs.ts'
-import { createMadeFiles, type MadeFiles } from './made-files.ts'
+import { createMadeFiles, type GeneratedFiles } from './made-files.ts'
 import { createSandboxOrders } from './orders.ts'
-import type { Crew } from './render/crew.ts'
 import { filesOfModel, MODEL_FORMATS, MODEL_PIECES, type ModelPlan, POLYGONS } from './render/model-plan.ts'
+import type { RenderWorkers } from './render/workers.ts'
 import { readVideoPrompt } from './video-directives.ts'
 
 export type SandboxThreeDParts = {
   id: string
   clock: Clock
-  crew: Crew
-  files?: MadeFiles
+  renderWorkers: RenderWorkers
+  files?: GeneratedFiles
   most_waiting?: number
 }
 
@@ -42,12 +42,12 @@ const MAX_TEXT = 600
 const QUICK_POLYGONS = POLYGONS.minimum
 
 export function createSandboxThreeD(parts: SandboxThreeDParts): { threeD: ThreeDProvider; close: () => Promise<void> } {
-  const { id, clock, crew, files = createMadeFiles(), most_waiting } = parts
+  const { id, clock, renderWorkers, files = createMadeFiles(), most_waiting } = parts
   const checkOperation = checker(Operation)
   const jobs = createJobs<Operation>({
     clock,
     files,
-    crew,
+    renderWorkers,
     most_waiting,
     workOf(operation) {
       const plan = planOf(operation)

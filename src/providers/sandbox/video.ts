@@ -3,18 +3,18 @@ import type { Clock } from '../../kit/clock.ts'
 import type { VideoProvider } from '../provider.ts'
 import { isQuick } from './course.ts'
 import { createJobs } from './jobs.ts'
-import { createMadeFiles, type MadeFiles } from './made-files.ts'
+import { createMadeFiles, type GeneratedFiles } from './made-files.ts'
 import { createSandboxOrders } from './orders.ts'
-import { type Crew, createCrew } from './render/crew.ts'
 import { planRender } from './render/plan.ts'
+import { createRenderWorkers, type RenderWorkers } from './render/workers.ts'
 import { readOperation, readOrder, type VideoOperation } from './video-operation.ts'
 
 export type SandboxVideoParts = {
   id: string
   clock: Clock
   /** Default: as many processes as half of the cores, and a directory of the machine's temporary ones. */
-  crew?: Crew
-  files?: MadeFiles
+  renderWorkers?: RenderWorkers
+  files?: GeneratedFiles
   most_waiting?: number
 }
 
@@ -23,12 +23,12 @@ export type SandboxVideo = { video: VideoProvider; close: () => Promise<void> }
 const NAME = 'video.mp4'
 
 export function createSandboxVideo(parts: SandboxVideoParts): SandboxVideo {
-  const { id, clock, crew = createCrew({}), files = createMadeFiles(), most_waiting } = parts
+  const { id, clock, renderWorkers = createRenderWorkers({}), files = createMadeFiles(), most_waiting } = parts
   const workOf = (operation: VideoOperation) => {
     const plan = planRender({ ...operation, quick: isQuick(operation) })
     return { plan, pieces: plan.frames, name: NAME }
   }
-  const jobs = createJobs({ clock, files, crew, most_waiting, workOf })
+  const jobs = createJobs({ clock, files, renderWorkers, most_waiting, workOf })
   const video = createSandboxOrders({
     id,
     clock,

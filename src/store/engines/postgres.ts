@@ -5,7 +5,7 @@ import type { Engine } from '../engine.ts'
 import { migrate } from '../migrate.ts'
 import { StoreError } from '../store-error.ts'
 import type { Tables } from '../tables.ts'
-import { createSharedNews } from './postgres-news.ts'
+import { createChangeFeed } from './postgres-change-feed.ts'
 
 /** A server allows 100 by default; several gateways and the operator's tools share them. */
 const MOST_CONNECTIONS = 10
@@ -37,16 +37,16 @@ export async function openPostgres(url: string): Promise<Engine> {
     idle_in_transaction_session_timeout: SILENT_MILLISECONDS,
   })
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
-  const news = createSharedNews({ db, connect: () => new Client(place.config) })
+  const notifications = createChangeFeed({ db, connect: () => new Client(place.config) })
   return {
     name: 'postgres',
     db,
     write: (work) => db.transaction().execute(work),
     many_writers: true,
-    tell: news.tell,
-    watch: news.watch,
+    tell: notifications.tell,
+    watch: notifications.watch,
     async close() {
-      await news.close()
+      await notifications.close()
       await db.destroy()
     },
   }

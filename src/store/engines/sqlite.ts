@@ -13,9 +13,9 @@ import {
   SqliteQueryCompiler,
   type SqliteStatement,
 } from 'kysely'
+import { createNotifications } from '../change-feed.ts'
 import type { Engine } from '../engine.ts'
 import { migrate } from '../migrate.ts'
-import { createNews } from '../news.ts'
 import { createSharedCommit } from '../shared-commit.ts'
 import { StoreError } from '../store-error.ts'
 import type { Tables } from '../tables.ts'
@@ -64,7 +64,7 @@ export async function openSqlite(path: string): Promise<Engine> {
     db,
     write: commit.write,
     many_writers: false,
-    ...createNews(),
+    ...createNotifications(),
     async close() {
       await commit.settled()
       await db.destroy()

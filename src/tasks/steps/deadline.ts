@@ -3,11 +3,11 @@ import { unixSeconds } from '../../kit/clock.ts'
 import type { TaskProgress } from '../../providers/provider.ts'
 import type { Task } from '../../spec/task.ts'
 import type { TaskChange } from '../../store/store.ts'
-import { nextLateLook } from '../cadence.ts'
+import { nextSlowPollAt } from '../cadence.ts'
+import { type ClaimedTask, fail, vendorOf, write } from './claimed-task.ts'
 import { copy } from './copy.ts'
 import { reasonFrom } from './fail-code.ts'
-import { fail, type Held, vendorOf, write } from './held.ts'
-import { look } from './look.ts'
+import { look } from './late-poll.ts'
 import { lookUp } from './look-up.ts'
 import { callOf } from './order.ts'
 import { heard } from './poll.ts'
@@ -15,55 +15,55 @@ import { isProceeding } from './proceed.ts'
 import { keepOperation } from './send.ts'
 
 /** How long after the deadline last looks go on, when what was made could not be kept at once. */
-const LAST_LOOKS_SECONDS = 600
+const LAST_POLLS_SECONDS = 600
 
 /** A last look first: what is done by now is delivered, however late the gateway comes to ask. */
-export async function giveUp(held: Held): Promise<void> {
-  const { task } = held
-  if (task.sent_at === null) return fail(held, 'timeout', wasRefused(task) ? NOT_ACCEPTED : NOT_SENT)
-  if (task.operation === null) return giveUpDoubt(held)
-  if (isProceeding(task.operation)) return fail(held, 'submit_outcome_unknown', NEVER_KNOWN)
-  if (task.made) return copy(held, task.made) // a last attempt: when it fails, the task does
-  const vendor = isWorthALook(task, held.clock.now()) ? vendorOf(held) : undefined
-  const seen = vendor && (await look(held, vendor))
-  if (seen && 'progress' in seen && isEnd(seen.progress)) return heard(held, seen.progress)
-  await fail(held, 'timeout', NOT_DONE, nextLateLook(task, held.clock.now()))
+export async function giveUp(claimed: ClaimedTask): Promise<void> {
+  const { task } = claimed
+  if (task.sent_at === null) return fail(claimed, 'timeout', wasRefused(task) ? NOT_ACCEPTED : NOT_SENT)
+  if (task.operation === null) return giveUpDoubt(claimed)
+  if (isProceeding(task.operation)) return fail(claimed, 'submit_outcome_unknown', NEVER_KNOWN)
+  if (task.made) return copy(claimed, task.made) // a last attempt: when it fails, the task does
+  const vendor = isWorthPolling(task, claimed.clock.now()) ? vendorOf(claimed) : undefined
+  const seen = vendor && (await look(claimed, vendor))
+  if (seen && 'progress' in seen && isEnd(seen.progress)) return heard(claimed, seen.progress)
+  await fail(claimed, 'timeout', NOT_DONE, nextSlowPollAt(task, claimed.clock.now()))
 }
 
 /** Certainly: an order whose outcome is not known keeps its `sent_at`. */
 const wasRefused = ({ tried, failures }: Task): boolean => tried.length > 0 || failures > 0
 
 /** A last look-up: what is found is followed once more, and then ends as any other task that was not done in time. */
-async function giveUpDoubt(held: Held): Promise<void> {
-  const vendor = vendorOf(held)
-  const found = vendor && (await lookUp(held, vendor, await callOf(held)))
-  if (typeof found === 'object') return keepOperation(held, found)
-  await fail(held, 'submit_outcome_unknown', NEVER_KNOWN)
+async function giveUpDoubt(claimed: ClaimedTask): Promise<void> {
+  const vendor = vendorOf(claimed)
+  const found = vendor && (await lookUp(claimed, vendor, await callOf(claimed)))
+  if (typeof found === 'object') return keepOperation(claimed, found)
+  await fail(claimed, 'submit_outcome_unknown', NEVER_KNOWN)
 }
 
 /** What is done and cannot be kept, time and again, is not waited for without end. */
-const isWorthALook = ({ failures, deadline_at }: Task, now_ms: number): boolean =>
-  failures === 0 || now_ms / 1000 < deadline_at + LAST_LOOKS_SECONDS
+const isWorthPolling = ({ failures, deadline_at }: Task, now_ms: number): boolean =>
+  failures === 0 || now_ms / 1000 < deadline_at + LAST_POLLS_SECONDS
 
 /** The client's answer stands; the operator learns whether there is something to be charged for. */
-export async function watchLate(held: Held): Promise<void> {
-  const { task, clock } = held
-  if (task.operation === null || task.late_outcome) return late(held, { due_ms: null })
-  const vendor = vendorOf(held)
-  const seen = vendor && (await look(held, vendor))
+export async function watchLate(claimed: ClaimedTask): Promise<void> {
+  const { task, clock } = claimed
+  if (task.operation === null || task.late_outcome) return late(claimed, { due_ms: null })
+  const vendor = vendorOf(claimed)
+  const seen = vendor && (await look(claimed, vendor))
   if (!seen || 'error' in seen || !isEnd(seen.progress)) {
-    return late(held, { due_ms: nextLateLook(task, clock.now()) })
+    return late(claimed, { due_ms: nextSlowPollAt(task, clock.now()) })
   }
   const { status } = seen.progress
-  held.log.warn('task ended late at the upstream', { task_id: task.task_id, provider: task.provider, status })
-  await late(held, {
+  claimed.log.warn('task ended late at the upstream', { task_id: task.task_id, provider: task.provider, status })
+  await late(claimed, {
     late_outcome: { status, at: unixSeconds(clock), detail: detailOf(seen.progress) },
     due_ms: null,
   })
 }
 
-async function late(held: Held, change: TaskChange): Promise<void> {
-  await write(held, 'late', change)
+async function late(claimed: ClaimedTask, change: TaskChange): Promise<void> {
+  await write(claimed, 'late', change)
 }
 
 type End = Extract<TaskProgress, { status: 'SUCCESS' | 'FAILURE' }>

@@ -5,16 +5,16 @@ import type { RemoteOutput } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { MadeOutput, Task, TaskOutput } from '../../spec/task.ts'
 import { kindOf } from '../order-kinds.ts'
-import { asGatewayError, end, type Held, vendorOf, within } from './held.ts'
+import { asGatewayError, type ClaimedTask, end, vendorOf, within } from './claimed-task.ts'
 import { modelOf } from './targets.ts'
 
 const DAY_SECONDS = 86_400
 
-export function succeed(held: Held, outputs: TaskOutput[]): Promise<void> {
+export function succeed(claimed: ClaimedTask, outputs: TaskOutput[]): Promise<void> {
   const is_kept = outputs.some(({ key }) => key !== undefined)
-  const keep_days = modelOf(held)?.keep_days ?? held.settings().keep_days
-  const outputs_expire_at = is_kept ? unixSeconds(held.clock) + Math.ceil(keep_days * DAY_SECONDS) : null
-  return end(held, { status: 'SUCCESS', outputs, outputs_expire_at })
+  const keep_days = modelOf(claimed)?.keep_days ?? claimed.settings().keep_days
+  const outputs_expire_at = is_kept ? unixSeconds(claimed.clock) + Math.ceil(keep_days * DAY_SECONDS) : null
+  return end(claimed, { status: 'SUCCESS', outputs, outputs_expire_at })
 }
 
 /** A vendor that says its files are soon gone, or gone already, is tried for so long all the same. */
@@ -24,11 +24,11 @@ const LEAST_COPY_SECONDS = 600
  * Until when copying is tried, from now on. It has nothing to do with the deadline of the task, which is for making it:
  * what is made is paid for. Unix seconds.
  */
-export function copyDeadline(held: Held, expires_at = Number.POSITIVE_INFINITY): number {
-  const now = unixSeconds(held.clock)
-  const retention = vendorOf(held)?.retention_seconds ?? Number.POSITIVE_INFINITY
+export function copyDeadline(claimed: ClaimedTask, expires_at = Number.POSITIVE_INFINITY): number {
+  const now = unixSeconds(claimed.clock)
+  const retention = vendorOf(claimed)?.retention_seconds ?? Number.POSITIVE_INFINITY
   const kept = Number.isNaN(expires_at) ? retention : Math.min(retention, expires_at - now)
-  const wanted = held.settings().copy_deadline_minutes * 60
+  const wanted = claimed.settings().copy_deadline_minutes * 60
   return now + Math.ceil(Math.min(wanted, Math.max(LEAST_COPY_SECONDS, kept)))
 }
 
@@ -36,38 +36,42 @@ export type MadeBytes = Exclude<RemoteOutput, MadeOutput>
 
 /** Files whose bytes came with the answer are kept at once: there is no link to come back to. */
 export async function keepBytes(
-  held: Held,
+  claimed: ClaimedTask,
   remote: RemoteOutput[],
 ): Promise<{ kept: TaskOutput[]; error?: GatewayError }> {
   const kept: TaskOutput[] = []
   try {
     for (const one of remote) {
-      if (!('url' in one)) kept.push(await keepOne(held, one, keyOf(held.task, kept.length, one)))
+      if (!('url' in one)) kept.push(await keepOne(claimed, one, keyOf(claimed.task, kept.length, one)))
     }
     return { kept }
   } catch (error) {
-    if (held.stopping()) throw error
-    const { task_id, provider } = held.task
-    held.log.warn('file not kept', { task_id, provider }) // the cause may name an address
+    if (claimed.stopping()) throw error
+    const { task_id, provider } = claimed.task
+    claimed.log.warn('file not kept', { task_id, provider }) // the cause may name an address
     return { kept, error: asGatewayError(error) }
   }
 }
 
 /** What is no error of the upstream is one of the gateway's own storage: a full disk, a bucket that is away. */
-export function storageError(held: Held, error: unknown): GatewayError {
+export function storageError(claimed: ClaimedTask, error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
-  const { task_id, provider } = held.task
-  held.log.error('file could not be stored', { task_id, provider }, error)
+  const { task_id, provider } = claimed.task
+  claimed.log.error('file could not be stored', { task_id, provider }, error)
   return new GatewayError('internal_error', "The gateway's own storage failed.", { cause: error })
 }
 
-export async function keepOne(held: Held, { content_type, open }: MadeBytes, key: string): Promise<TaskOutput> {
-  const { outputs, signal, at } = held
+export async function keepOne(
+  claimed: ClaimedTask,
+  { content_type, open }: MadeBytes,
+  key: string,
+): Promise<TaskOutput> {
+  const { outputs, signal, at } = claimed
   at('copy: before the first byte')
   const body = await within(signal, open(signal))
   at('copy: in the middle')
   const output = await within(signal, outputs.keep(key, { content_type, body }, signal)).catch((error: unknown) => {
-    throw held.stopping() ? error : storageError(held, error)
+    throw claimed.stopping() ? error : storageError(claimed, error)
   })
   at('copy: after the last byte')
   return output
@@ -79,7 +83,7 @@ export function keyOf({ task_id, family }: Task, index: number, { content_type =
 }
 
 /** A file that stays at its vendor, by the operator's wish. */
-export const passedThrough = ({ task }: Held, { url, content_type }: MadeOutput): TaskOutput => ({
+export const passedThrough = ({ task }: ClaimedTask, { url, content_type }: MadeOutput): TaskOutput => ({
   url,
   content_type: content_type ?? kindOf(task.family).content_type,
 })

@@ -4,7 +4,7 @@ import { sha256 } from '../../kit/secret.ts'
 import type { OrderCall } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import { kindOf, type TaskVendor } from '../order-kinds.ts'
-import { asGatewayError, type Held, within } from './held.ts'
+import { asGatewayError, type ClaimedTask, within } from './claimed-task.ts'
 import type { Taken } from './taken.ts'
 import { targetName } from './targets.ts'
 
@@ -14,33 +14,37 @@ const REST_SECONDS = 30
 const LEASE_LEFT_SECONDS = 30
 
 /** The provider is waited for as long as its configuration says: an answer that is given up is an order in doubt. */
-export function orderSeconds({ task, providerSettings }: Held): number {
+export function orderSeconds({ task, providerSettings }: ClaimedTask): number {
   const { first_byte_seconds = DEFAULT_TIMEOUTS.first_byte_seconds } = providerSettings(task.provider) ?? {}
   return Math.max(first_byte_seconds, kindOf(task.family).order_seconds ?? 0) + REST_SECONDS
 }
 
 /** Until when nobody else takes the task, since its order is being sent. Unix milliseconds. */
-export const leaseOfOrder = (held: Held): number => held.clock.now() + (orderSeconds(held) + LEASE_LEFT_SECONDS) * 1000
+export const leaseOfOrder = (claimed: ClaimedTask): number =>
+  claimed.clock.now() + (orderSeconds(claimed) + LEASE_LEFT_SECONDS) * 1000
 
 /** What is in doubt may be sent again: the provider knows it by its key, and still will when it arrives. */
-export function mayRepeat(held: Held, { resubmit, key_seconds = Number.POSITIVE_INFINITY }: TaskVendor): boolean {
+export function mayRepeat(
+  claimed: ClaimedTask,
+  { resubmit, key_seconds = Number.POSITIVE_INFINITY }: TaskVendor,
+): boolean {
   if (resubmit === 'unsafe') return false
-  const sent_ms = (held.task.sent_at ?? 0) * 1000
-  return held.clock.now() + orderSeconds(held) * 1000 < sent_ms + key_seconds * 1000
+  const sent_ms = (claimed.task.sent_at ?? 0) * 1000
+  return claimed.clock.now() + orderSeconds(claimed) * 1000 < sent_ms + key_seconds * 1000
 }
 
 export type Answer = Taken | { error: GatewayError }
 
-export async function order(held: Held, vendor: TaskVendor, call: OrderCall<object>): Promise<Answer> {
-  held.extend(orderSeconds(held) * 1000)
+export async function order(claimed: ClaimedTask, vendor: TaskVendor, call: OrderCall<object>): Promise<Answer> {
+  claimed.extend(orderSeconds(claimed) * 1000)
   try {
-    return await within(held.signal, vendor.start(call, held.signal))
+    return await within(claimed.signal, vendor.start(call, claimed.signal))
   } catch (error) {
     return { error: asGatewayError(error) }
   }
 }
 
-export async function callOf({ task, store }: Held): Promise<OrderCall<object>> {
+export async function callOf({ task, store }: ClaimedTask): Promise<OrderCall<object>> {
   const inputs = await store.tasks.inputs(task.task_id)
   const target = targetName(task.provider, task.upstream_model)
   return {

@@ -4,55 +4,58 @@ import type { RemoteOutput, TaskProgress } from '../../providers/provider.ts'
 import { type ComingOutput, FAIL_CODES, type FailCode } from '../../spec/task.ts'
 import { nextAttempt, nextCopyAttempt, nextPoll } from '../cadence.ts'
 import { advance } from '../lifecycle.ts'
+import { type ClaimedTask, fail, vendorOf, write } from './claimed-task.ts'
 import { endCopying } from './end-copying.ts'
 import { reasonFrom } from './fail-code.ts'
 import { copyDeadline, keepBytes, keyOf, NOTHING, passedThrough, succeed } from './finish.ts'
-import { fail, type Held, vendorOf, write } from './held.ts'
-import { linksOf, look } from './look.ts'
+import { linksOf, look } from './late-poll.ts'
 import { proceed } from './proceed.ts'
 
 /** It only keeps clients from hastening; what others ended meanwhile is not worth keeping for ever. */
-const MOST_UNHURRIED = 10_000
+const MAX_NOT_BEFORE = 10_000
 
-export async function poll(held: Held): Promise<void> {
-  const vendor = vendorOf(held)
-  if (!vendor) return again(held)
-  const seen = await look(held, vendor)
-  if ('error' in seen) return again(held, seen.error.detail.retry_after)
-  if (seen.progress.status === 'PROCEED') return proceed(held, vendor)
-  await heard(held, seen.progress)
+export async function poll(claimed: ClaimedTask): Promise<void> {
+  const vendor = vendorOf(claimed)
+  if (!vendor) return again(claimed)
+  const seen = await look(claimed, vendor)
+  if ('error' in seen) return again(claimed, seen.error.detail.retry_after)
+  if (seen.progress.status === 'PROCEED') return proceed(claimed, vendor)
+  await heard(claimed, seen.progress)
 }
 
 /** What the vendor says, taken for true. */
-export async function heard(held: Held, progress: Exclude<TaskProgress, { status: 'PROCEED' }>): Promise<void> {
-  if (progress.status === 'SUCCESS') return made(held, progress)
-  if (progress.status !== 'FAILURE') return underWay(held, progress)
-  await fail(held, knownCode(progress.fail_code), reasonFrom(progress.fail_reason) || 'The upstream gave no reason.')
+export async function heard(
+  claimed: ClaimedTask,
+  progress: Exclude<TaskProgress, { status: 'PROCEED' }>,
+): Promise<void> {
+  if (progress.status === 'SUCCESS') return made(claimed, progress)
+  if (progress.status !== 'FAILURE') return underWay(claimed, progress)
+  await fail(claimed, knownCode(progress.fail_code), reasonFrom(progress.fail_reason) || 'The upstream gave no reason.')
 }
 
 /** The list is closed for clients, also where an adapter passes a vendor's own word through. */
 const knownCode = (code: FailCode): FailCode => (Object.hasOwn(FAIL_CODES, code) ? code : 'generation_failed')
 
 /** Later: nothing is known, so nothing changes but the time of the next question. */
-async function again(held: Held, retry_after?: number): Promise<void> {
-  const failures = held.task.failures + 1
-  const due_ms = nextAttempt(held.task, failures, { now_ms: held.clock.now(), retry_after })
-  await write(held, 'poll', { failures, due_ms })
+async function again(claimed: ClaimedTask, retry_after?: number): Promise<void> {
+  const failures = claimed.task.failures + 1
+  const due_ms = nextAttempt(claimed.task, failures, { now_ms: claimed.clock.now(), retry_after })
+  await write(claimed, 'poll', { failures, due_ms })
 }
 
 type Made = Extract<TaskProgress, { status: 'SUCCESS' }>
 type UnderWay = Exclude<TaskProgress, { status: 'SUCCESS' | 'FAILURE' | 'PROCEED' }>
 
 /** A status that is absent or unknown keeps the task where it is; the vendor has it, so that is QUEUED at least. */
-async function underWay(held: Held, { status, progress, retry_after_seconds }: UnderWay): Promise<void> {
-  const { task, clock, unhurried } = held
-  const due_ms = nextPoll(task, held.settings(), { now_ms: clock.now(), retry_after: retry_after_seconds })
-  if (retry_after_seconds === undefined) unhurried.delete(task.task_id)
+async function underWay(claimed: ClaimedTask, { status, progress, retry_after_seconds }: UnderWay): Promise<void> {
+  const { task, clock, notBefore } = claimed
+  const due_ms = nextPoll(task, claimed.settings(), { now_ms: clock.now(), retry_after: retry_after_seconds })
+  if (retry_after_seconds === undefined) notBefore.delete(task.task_id)
   else {
-    if (unhurried.size >= MOST_UNHURRIED) unhurried.clear()
-    unhurried.set(task.task_id, due_ms)
+    if (notBefore.size >= MAX_NOT_BEFORE) notBefore.clear()
+    notBefore.set(task.task_id, due_ms)
   }
-  await write(held, 'poll', {
+  await write(claimed, 'poll', {
     ...advance(task, {
       status: status === 'IN_PROGRESS' ? 'IN_PROGRESS' : 'QUEUED',
       percent: progress,
@@ -64,35 +67,35 @@ async function underWay(held: Held, { status, progress, retry_after_seconds }: U
 }
 
 /** Done: the vendor's links are written down before anything is copied; bytes that came along are kept at once. */
-async function made(held: Held, { outputs: remote, expires_at }: Made): Promise<void> {
-  const { task } = held
-  if (remote.length === 0) return fail(held, 'no_output', NOTHING)
-  const bytes = await keepBytes(held, remote)
+async function made(claimed: ClaimedTask, { outputs: remote, expires_at }: Made): Promise<void> {
+  const { task } = claimed
+  if (remote.length === 0) return fail(claimed, 'no_output', NOTHING)
+  const bytes = await keepBytes(claimed, remote)
   const links = linksOf(remote)
-  const missing = bytes.error ? [...unkeptBytes(held, remote, bytes.kept.length), ...links] : links
+  const missing = bytes.error ? [...unkeptBytes(claimed, remote, bytes.kept.length), ...links] : links
   if (bytes.error?.code === 'output_refused') {
-    return endCopying(held, { made: missing, error: bytes.error, outputs: bytes.kept })
+    return endCopying(claimed, { made: missing, error: bytes.error, outputs: bytes.kept })
   }
-  if (!bytes.error && held.providerSettings(task.provider)?.outputs === 'passthrough') {
-    return succeed(held, [...bytes.kept, ...links.map((link) => passedThrough(held, link))])
+  if (!bytes.error && claimed.providerSettings(task.provider)?.outputs === 'passthrough') {
+    return succeed(claimed, [...bytes.kept, ...links.map((link) => passedThrough(claimed, link))])
   }
-  if (missing.length === 0) return succeed(held, bytes.kept)
-  const now_ms = held.clock.now()
-  const now = unixSeconds(held.clock)
-  await write(held, 'made', {
+  if (missing.length === 0) return succeed(claimed, bytes.kept)
+  const now_ms = claimed.clock.now()
+  const now = unixSeconds(claimed.clock)
+  await write(claimed, 'made', {
     ...advance(task, { status: 'IN_PROGRESS', percent: 100, now }),
     // It was never seen at work, but it was: since it was sent, as far as anybody knows.
     ...(task.start_time === 0 && { start_time: Math.max(task.sent_at ?? now, task.submit_time) }),
     made: missing,
     outputs: bytes.kept,
     failures: bytes.error ? 1 : 0,
-    deadline_at: copyDeadline(held, expires_at),
+    deadline_at: copyDeadline(claimed, expires_at),
     due_ms: bytes.error ? nextCopyAttempt(task, 1, { now_ms, retry_after: bytes.error.detail.retry_after }) : now_ms,
   })
 }
 
 /** Those that could not be kept now: another poll brings them again. */
-const unkeptBytes = ({ task }: Held, remote: RemoteOutput[], kept: number): ComingOutput[] =>
+const unkeptBytes = ({ task }: ClaimedTask, remote: RemoteOutput[], kept: number): ComingOutput[] =>
   remote
     .filter((one) => !('url' in one))
     .map(({ content_type = '' }, index) => ({

@@ -2,20 +2,20 @@
 import { unixSeconds } from '../../kit/clock.ts'
 import { nextAttempt } from '../cadence.ts'
 import { advance } from '../lifecycle.ts'
+import { asGatewayError, type ClaimedTask, fail, within, write } from './claimed-task.ts'
 import { mayPass, reasonFrom } from './fail-code.ts'
-import { asGatewayError, fail, type Held, within, write } from './held.ts'
 import { nextTarget, targetsOf } from './targets.ts'
 
 /** 2 + 4 + 8 + 16 seconds: longer than a server of files or the list of a provider's models is away at a restart. */
 const TRIES = 5
 
-export async function prepare(held: Held): Promise<void> {
-  const { task, clock } = held
-  const fault = await inputFault(held)
-  if (fault) return fault.isPassing ? retry(held, fault.fail) : fault.fail()
-  const target = nextTarget(targetsOf(held), task.tried)
-  if (!target) return retry(held, () => fail(held, 'model_unavailable', `No target serves "${task.model}" now.`))
-  await write(held, 'prepare', {
+export async function prepare(claimed: ClaimedTask): Promise<void> {
+  const { task, clock } = claimed
+  const fault = await inputFault(claimed)
+  if (fault) return fault.isPassing ? retry(claimed, fault.fail) : fault.fail()
+  const target = nextTarget(targetsOf(claimed), task.tried)
+  if (!target) return retry(claimed, () => fail(claimed, 'model_unavailable', `No target serves "${task.model}" now.`))
+  await write(claimed, 'prepare', {
     ...advance(task, { status: 'SUBMITTED', now: unixSeconds(clock) }),
     provider: target.provider.id,
     upstream_model: target.model,
@@ -24,29 +24,29 @@ export async function prepare(held: Held): Promise<void> {
   })
 }
 
-async function inputFault(held: Held): Promise<{ isPassing: boolean; fail(): Promise<void> } | undefined> {
-  const { task, store, inputs, signal } = held
+async function inputFault(claimed: ClaimedTask): Promise<{ isPassing: boolean; fail(): Promise<void> } | undefined> {
+  const { task, store, inputs, signal } = claimed
   const media = await store.tasks.inputs(task.task_id)
   if (!media) return undefined
   try {
     await within(signal, inputs.checkInputs(media, signal))
     return undefined
   } catch (error) {
-    if (held.stopping()) throw error
+    if (claimed.stopping()) throw error
     const known = asGatewayError(error)
     return {
       isPassing: mayPass(known),
-      fail: () => fail(held, 'input_media_invalid', reasonFrom(known.message)),
+      fail: () => fail(claimed, 'input_media_invalid', reasonFrom(known.message)),
     }
   }
 }
 
 /** Nothing was sent yet, so there is time to see whether it passes. */
-async function retry(held: Held, giveUp: () => Promise<void>): Promise<void> {
-  const failures = held.task.failures + 1
+async function retry(claimed: ClaimedTask, giveUp: () => Promise<void>): Promise<void> {
+  const failures = claimed.task.failures + 1
   if (failures >= TRIES) return giveUp()
-  await write(held, 'prepare', {
+  await write(claimed, 'prepare', {
     failures,
-    due_ms: nextAttempt(held.task, failures, { now_ms: held.clock.now() }),
+    due_ms: nextAttempt(claimed.task, failures, { now_ms: claimed.clock.now() }),
   })
 }

@@ -5,8 +5,8 @@ import type { Json, Task } from '../../spec/task.ts'
 import { nextAttempt } from '../cadence.ts'
 import { canonicalJson } from '../canonical-json.ts'
 import type { TaskVendor } from '../order-kinds.ts'
+import { asGatewayError, type ClaimedTask, fail, vendorOf, within, write } from './claimed-task.ts'
 import { reasonFrom, verdictOf } from './fail-code.ts'
-import { asGatewayError, fail, type Held, vendorOf, within, write } from './held.ts'
 import { leaseOfOrder, mayRepeat, orderSeconds } from './order.ts'
 import { keepOperation } from './send.ts'
 
@@ -24,37 +24,37 @@ export const operationOf = ({ operation }: Pick<Task, 'operation'>): Json =>
   isProceeding(operation) ? operation.$proceeding : operation
 
 /** The vendor has done its part. Marks that the next order is about to be sent, and sends it. */
-export async function proceed(held: Held, vendor: TaskVendor): Promise<void> {
-  const { task, store } = held
+export async function proceed(claimed: ClaimedTask, vendor: TaskVendor): Promise<void> {
+  const { task, store } = claimed
   const from = task.operation
-  held.at('proceed: before the mark')
-  const due_ms = leaseOfOrder(held)
+  claimed.at('proceed: before the mark')
+  const due_ms = leaseOfOrder(claimed)
   if (!(await store.tasks.save(task, { operation: { $proceeding: from }, keep_lease: true, due_ms }))) return
-  held.at('proceed: after the mark')
-  await sendNext(held, vendor, from)
+  claimed.at('proceed: after the mark')
+  await sendNext(claimed, vendor, from)
 }
 
 /** Marked, and no answer is known: as with a first order, nobody sends it again where that could cost twice. */
-export async function proceedInDoubt(held: Held): Promise<void> {
-  const vendor = vendorOf(held)
-  if (!vendor) return later(held, {})
-  if (!mayRepeat(held, vendor)) return fail(held, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
-  if (!(await held.store.tasks.save(held.task, { keep_lease: true, due_ms: leaseOfOrder(held) }))) return
-  held.at('doubt: before the order')
-  await sendNext(held, vendor, operationOf(held.task))
+export async function proceedInDoubt(claimed: ClaimedTask): Promise<void> {
+  const vendor = vendorOf(claimed)
+  if (!vendor) return later(claimed, {})
+  if (!mayRepeat(claimed, vendor)) return fail(claimed, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
+  if (!(await claimed.store.tasks.save(claimed.task, { keep_lease: true, due_ms: leaseOfOrder(claimed) }))) return
+  claimed.at('doubt: before the order')
+  await sendNext(claimed, vendor, operationOf(claimed.task))
 }
 
-async function sendNext(held: Held, vendor: TaskVendor, from: Json): Promise<void> {
-  const { task, signal } = held
+async function sendNext(claimed: ClaimedTask, vendor: TaskVendor, from: Json): Promise<void> {
+  const { task, signal } = claimed
   let operation: Json
-  held.extend(orderSeconds(held) * 1000)
+  claimed.extend(orderSeconds(claimed) * 1000)
   try {
     if (!vendor.proceed) throw new TypeError('A vendor that says PROCEED cannot.')
     ;({ operation } = await within(signal, vendor.proceed(from, keyOf(task, from), signal)))
   } catch (error) {
-    return refused(held, { vendor, from, error: asGatewayError(error) })
+    return refused(claimed, { vendor, from, error: asGatewayError(error) })
   }
-  await keepOperation(held, { operation })
+  await keepOperation(claimed, { operation })
 }
 
 /** The same for every attempt at this order, and another one than that of the order before it. */
@@ -66,26 +66,31 @@ const keyOf = ({ task_id }: Task, from: Json) => ({
 type Refused = { vendor: TaskVendor; from: Json; error: GatewayError }
 
 /** What the first order has made lies at this vendor, so no other target can go on from there. */
-async function refused(held: Held, { vendor, from, error }: Refused): Promise<void> {
-  const { task, log, clock } = held
+async function refused(claimed: ClaimedTask, { vendor, from, error }: Refused): Promise<void> {
+  const { task, log, clock } = claimed
   const { refusal, fail_code } = verdictOf(error)
   const { retry_after, taken } = error.detail
   if (taken === 'no') {
-    if (held.stopping()) return write(held, 'refused', { operation: from, due_ms: clock.now() }).then(() => {})
+    if (claimed.stopping()) return write(claimed, 'refused', { operation: from, due_ms: clock.now() }).then(() => {})
     log.warn('order refused', { task_id: task.task_id, provider: task.provider, code: error.code })
     const is_last = refusal !== 'passing' || task.failures + 1 >= TRIES
-    return is_last ? fail(held, fail_code, reasonFrom(error.message)) : later(held, { operation: from, retry_after })
+    return is_last
+      ? fail(claimed, fail_code, reasonFrom(error.message))
+      : later(claimed, { operation: from, retry_after })
   }
-  if (held.stopping()) throw error // the row says all: it was sent, and no answer is known
+  if (claimed.stopping()) throw error // the row says all: it was sent, and no answer is known
   log.error('order in doubt', { task_id: task.task_id, provider: task.provider, resubmit: vendor.resubmit }, error)
-  if (!mayRepeat(held, vendor)) return fail(held, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
-  await later(held, { retry_after })
+  if (!mayRepeat(claimed, vendor)) return fail(claimed, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
+  await later(claimed, { retry_after })
 }
 
-async function later(held: Held, { operation, retry_after }: { operation?: Json; retry_after?: number | undefined }) {
-  const failures = held.task.failures + 1
-  const due_ms = nextAttempt(held.task, failures, { now_ms: held.clock.now(), retry_after })
-  await write(held, 'refused', { ...(operation !== undefined && { operation }), failures, due_ms })
+async function later(
+  claimed: ClaimedTask,
+  { operation, retry_after }: { operation?: Json; retry_after?: number | undefined },
+) {
+  const failures = claimed.task.failures + 1
+  const due_ms = nextAttempt(claimed.task, failures, { now_ms: claimed.clock.now(), retry_after })
+  await write(claimed, 'refused', { ...(operation !== undefined && { operation }), failures, due_ms })
 }
 
 const UNKNOWN_OUTCOME =

@@ -6,9 +6,9 @@ import type { ComingOutput, Json } from '../../spec/task.ts'
 import type { TaskChange } from '../../store/store.ts'
 import { nextAttempt } from '../cadence.ts'
 import { advance } from '../lifecycle.ts'
+import { asGatewayError, type ClaimedTask, fail, vendorOf, write } from './claimed-task.ts'
 import { reasonFrom } from './fail-code.ts'
 import { copyDeadline, keepOne, keyOf, type MadeBytes } from './finish.ts'
-import { asGatewayError, fail, type Held, vendorOf, write } from './held.ts'
 
 /** A vendor's answer to an order that it has taken. */
 export type Taken = { operation: Json; made?: RemoteOutput[] }
@@ -28,60 +28,63 @@ const LONGEST_PAUSE_MILLISECONDS = 16_000
  * crash knows which were stored. Where they were not, and the vendor gives the same for the same order, it is asked
  * again: that needs the inputs.
  */
-export function planOf(held: Held, made: RemoteOutput[]): TaskChange {
-  const { task, clock } = held
+export function planOf(claimed: ClaimedTask, made: RemoteOutput[]): TaskChange {
+  const { task, clock } = claimed
   const now = unixSeconds(clock)
   const has_bytes = made.some((one) => !('url' in one))
-  const mayAskAgain = has_bytes && isRepeatable(held)
+  const mayAskAgain = has_bytes && isRepeatable(claimed)
   return {
     ...advance(task, { status: 'IN_PROGRESS', percent: 100, now }),
     ...(task.start_time === 0 && { start_time: Math.max(task.sent_at ?? now, task.submit_time) }),
-    made: made.map((one, index) => comingOf(held, one, index)),
+    made: made.map((one, index) => comingOf(claimed, one, index)),
     outputs: [], // of an earlier attempt: the same files, under the same keys
     // Bytes that are asked for again must not put the deadline off again.
-    ...(!mayAskAgain && { deadline_at: copyDeadline(held) }),
+    ...(!mayAskAgain && { deadline_at: copyDeadline(claimed) }),
     due_ms: clock.now() + (has_bytes ? LEASE_MILLISECONDS : 0),
     ...(has_bytes && ({ keep_lease: true, failures: task.failures } as const)),
     ...(!mayAskAgain && ({ drop_inputs: true } as const)),
   }
 }
 
-function comingOf({ task }: Held, one: RemoteOutput, index: number): ComingOutput {
+function comingOf({ task }: ClaimedTask, one: RemoteOutput, index: number): ComingOutput {
   if ('url' in one) return one
   return { key: keyOf(task, index, one), content_type: one.content_type }
 }
 
 /** Stores all bytes, and hands the task on to the step that looks whether they are there. */
-export async function keepAll(held: Held, made: RemoteOutput[]): Promise<void> {
-  const { clock, task, log } = held
+export async function keepAll(claimed: ClaimedTask, made: RemoteOutput[]): Promise<void> {
+  const { clock, task, log } = claimed
   // These bytes exist nowhere else, unless the vendor gives them again for the same order.
-  const until_ms = isRepeatable(held) ? 0 : copyDeadline(held) * 1000
+  const until_ms = isRepeatable(claimed) ? 0 : copyDeadline(claimed) * 1000
   let failures = task.failures
   for (const [index, one] of made.entries()) {
     if ('url' in one) continue
-    const error = await tryToKeep(held, { one, key: keyOf(task, index, one), until_ms })
+    const error = await tryToKeep(claimed, { one, key: keyOf(task, index, one), until_ms })
     if (error === 'lease lost') return
-    if (error?.code === 'output_refused') return fail(held, 'output_expired', reasonFrom(error.message))
+    if (error?.code === 'output_refused') return fail(claimed, 'output_expired', reasonFrom(error.message))
     if (!error) continue
     log.error('a paid file could not be kept', { task_id: task.task_id, provider: task.provider })
-    if (until_ms > 0) return fail(held, 'internal_error', NOT_KEPT)
+    if (until_ms > 0) return fail(claimed, 'internal_error', NOT_KEPT)
     failures = task.failures + 1
   }
   const now_ms = clock.now()
   const due_ms = failures === task.failures ? now_ms : nextAttempt(task, failures, { now_ms })
-  await write(held, 'made', { failures, due_ms })
+  await write(claimed, 'made', { failures, due_ms })
 }
 
-const isRepeatable = (held: Held): boolean => vendorOf(held)?.resubmit === 'safe'
+const isRepeatable = (claimed: ClaimedTask): boolean => vendorOf(claimed)?.resubmit === 'safe'
 
 type Kept = { one: MadeBytes; key: string; until_ms: number }
 
 /** A few quick attempts; then slow ones until `until_ms`, while nobody else may take the task. */
-async function tryToKeep(held: Held, { one, key, until_ms }: Kept): Promise<GatewayError | 'lease lost' | undefined> {
-  const { clock, store, task } = held
+async function tryToKeep(
+  claimed: ClaimedTask,
+  { one, key, until_ms }: Kept,
+): Promise<GatewayError | 'lease lost' | undefined> {
+  const { clock, store, task } = claimed
   for (let attempt = 1; ; attempt++) {
-    held.extend(KEEP_MILLISECONDS)
-    const error = await keepOnce(held, one, key)
+    claimed.extend(KEEP_MILLISECONDS)
+    const error = await keepOnce(claimed, one, key)
     if (!error || error.code === 'output_refused') return error
     if (attempt >= KEEP_TRIES) {
       if (clock.now() >= until_ms) return error
@@ -90,19 +93,19 @@ async function tryToKeep(held: Held, { one, key, until_ms }: Kept): Promise<Gate
       if (!(await renewed.catch(() => true))) return 'lease lost'
     }
     await pause(clock, Math.min(LONGEST_PAUSE_MILLISECONDS, KEEP_PAUSE_MILLISECONDS * 2 ** attempt))
-    if (held.stopping()) throw error
+    if (claimed.stopping()) throw error
   }
 }
 
-async function keepOnce(held: Held, one: MadeBytes, key: string): Promise<GatewayError | undefined> {
+async function keepOnce(claimed: ClaimedTask, one: MadeBytes, key: string): Promise<GatewayError | undefined> {
   const over = new AbortController()
   const silent = () => over.abort(new GatewayError('internal_error', "The gateway's own storage kept silent."))
-  const cancel = held.clock.after(ATTEMPT_MILLISECONDS, silent)
+  const cancel = claimed.clock.after(ATTEMPT_MILLISECONDS, silent)
   try {
-    await keepOne({ ...held, signal: AbortSignal.any([held.signal, over.signal]) }, one, key)
+    await keepOne({ ...claimed, signal: AbortSignal.any([claimed.signal, over.signal]) }, one, key)
     return undefined
   } catch (thrown) {
-    if (held.stopping()) throw thrown
+    if (claimed.stopping()) throw thrown
     return asGatewayError(thrown)
   } finally {
     cancel()

@@ -14,7 +14,7 @@ import type { AiSdkParts } from '../vendor.ts'
 import { answerOf, type Named } from './answer.ts'
 import { eagerly } from './eagerly.ts'
 import { createChatFaults, isUnknownEvent } from './fault.ts'
-import { isWorthRehearsing, refuseWarned } from './meaning.ts'
+import { isWorthDryRun, refuseWarned } from './meaning.ts'
 import { createPartReader } from './parts.ts'
 import { optionsOf } from './request.ts'
 import type { CallOptions, ChatVendor, PackageWarning } from './vendor.ts'
@@ -61,7 +61,7 @@ export function createAiSdkChat(parts: AiSdkParts, vendor: ChatVendor): Provider
   }
 
   /** Asks the package, with nobody to hear it, what of the request it would leave out; throws for what matters. */
-  async function rehearse({ model, request }: ChatCall, options: CallOptions): Promise<void> {
+  async function dryRun({ model, request }: ChatCall, options: CallOptions): Promise<void> {
     const make = await vendor.load({ key, fetch: asFetch(async () => new Response('', { headers: SILENT_STREAM })) })
     const started = await Promise.resolve(make(model).doStream(options)).catch(() => undefined)
     const reader = started?.stream.getReader()
@@ -75,7 +75,7 @@ export function createAiSdkChat(parts: AiSdkParts, vendor: ChatVendor): Provider
 
   async function prepare(call: ChatCall, signal: AbortSignal): Promise<CallOptions> {
     const options = await optionsOf(call, { vendor, config, media, signal })
-    if (isWorthRehearsing(call.request)) await rehearse(call, options)
+    if (isWorthDryRun(call.request)) await dryRun(call, options)
     return options
   }
 

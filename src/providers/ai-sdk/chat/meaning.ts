@@ -53,7 +53,7 @@ const NEVER: { [field in keyof ChatRequest]?: Omit<Meaning, 'param'> } = {
 }
 
 /** Throws `unsupported_parameter` for what would be lost, as far as it is known by the vendor's row. */
-export function refuseWhatIsLost(request: ChatRequest, vendor: ChatVendor, dropped: string[]): void {
+export function assertNothingLost(request: ChatRequest, vendor: ChatVendor, dropped: string[]): void {
   const cannot = (param: string, instead: string) => refused(param, `${instead} for the model "${request.model}"`)
   for (const [field, { asks, instead }] of Object.entries(NEVER)) if (asks(request)) throw cannot(field, instead)
   for (const [name, { param, asks, instead }] of Object.entries(LOSABLE)) {
@@ -78,7 +78,7 @@ export function searchOf({ web_search, web_search_options }: ChatRequest): Recor
 }
 
 /** Whether the package should be asked, before anything is sent, what it would leave out. */
-export const isWorthRehearsing = (request: ChatRequest): boolean =>
+export const isWorthDryRun = (request: ChatRequest): boolean =>
   (['stop', 'json_object', 'json_schema', 'tool_choice', 'media'] as const).some((name) =>
     LOSABLE[name].asks(request),
   ) || searchOf(request) !== undefined

@@ -5,7 +5,7 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { ChatRequest } from '../../../spec/chat-request.ts'
 import { type Media, mediaOfOne } from '../../media.ts'
 import type { ChatCall } from '../../provider.ts'
-import { refuseWhatIsLost, searchOf } from './meaning.ts'
+import { assertNothingLost, searchOf } from './meaning.ts'
 import { promptOf } from './prompt.ts'
 import type { CallOptions, ChatVendor, PackageTool } from './vendor.ts'
 
@@ -20,7 +20,7 @@ export async function optionsOf(
 ): Promise<CallOptions> {
   const { vendor, config } = parts
   const dropped = config.fields?.drop ?? []
-  refuseWhatIsLost(whole, vendor, dropped)
+  assertNothingLost(whole, vendor, dropped)
   const filled = without(withDefaults(whole, config.request_defaults), dropped)
   const request = fitted(filled, vendor, model)
   // What goes to the vendor under a name of its own is not told twice.

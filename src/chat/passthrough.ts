@@ -1,0 +1,196 @@
+/** The relay lane: where client and vendor speak the same dialect, what the vendor says passes as bytes. */
+
+import type { Call } from '../pipeline/call.ts'
+import type { ResponseStream } from '../pipeline/family.ts'
+import { allowedHeaders, assertBody, assertOptions } from '../providers/allowed/allowed.ts'
+import type {
+  ChatCall,
+  PassthroughCall,
+  PassthroughProvider,
+  PassthroughResponse,
+  Target,
+} from '../providers/provider.ts'
+import type { ChatChunk } from '../spec/chat-completion.ts'
+import type { ChatRequest } from '../spec/chat-request.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Caller } from '../spec/token.ts'
+import type { Usage } from '../spec/usage.ts'
+import type { PassthroughStep, PassthroughStream, ProtocolPassthrough } from './dialects/dialect.ts'
+import type { ChatMeter } from './meter.ts'
+import { begun, type ResponseContext, translated, type Whole } from './translate.ts'
+
+/** What a client sent, where its dialect has a relay lane. */
+export type PassthroughRequest = {
+  family: string
+  passthrough: ProtocolPassthrough
+  /** As the vendor may have it, but for the model. */
+  body: Readonly<Record<string, unknown>>
+  headers: Record<string, string>
+  /** Why the request could not be put into the house's words: only a vendor of the same dialect can take it. */
+  refusal?: GatewayError
+}
+
+/** A header's value that a vendor may be sent: names, dates and lists of them. */
+const HEADER_VALUE = /^[\w.,; =:/+-]{1,1000}$/
+
+/** undefined where the dialect has no such lane, or this body cannot take it. */
+export function passthroughRequestFor(
+  passthrough: ProtocolPassthrough | undefined,
+  {
+    family,
+    body,
+    request,
+    refusal,
+  }: { family: string; body: unknown; request: Request; refusal: GatewayError | undefined },
+): PassthroughRequest | undefined {
+  if (!passthrough || typeof body !== 'object' || body === null) return undefined
+  const relayed = passthrough.body(body as Record<string, unknown>)
+  if (!relayed) return undefined
+  const headers: Record<string, string> = {}
+  for (const name of passthrough.headers) {
+    const value = request.headers.get(name)
+    if (value !== null && HEADER_VALUE.test(value)) headers[name] = value
+  }
+  return { family, passthrough, body: relayed, headers, ...(refusal ? { refusal } : {}) }
+}
+
+/** How to send this request to that target as it is; undefined where it must be translated. */
+export function passthroughFor(
+  { provider }: Target,
+  passthroughRequest: PassthroughRequest | undefined,
+): PassthroughProvider | undefined {
+  return passthroughRequest && provider.passthrough?.dialect === passthroughRequest.family
+    ? provider.passthrough
+    : undefined
+}
+
+/** The targets that can take the request. Throws its refusal where none can. */
+export function targetsFor(targets: Target[], passthroughRequest: PassthroughRequest | undefined): Target[] {
+  if (!passthroughRequest?.refusal) return targets
+  const able = targets.filter((target) => passthroughFor(target, passthroughRequest))
+  if (able.length === 0) throw passthroughRequest.refusal
+  return able
+}
+
+/** Throws for what of a request the caller may not send to one of the targets; before anything is sent. */
+export function assertAllowed(
+  {
+    request,
+    passthroughRequest,
+    targets,
+  }: { request: ChatRequest; passthroughRequest: PassthroughRequest | undefined; targets: Target[] },
+  caller: Caller,
+): void {
+  for (const target of targets) {
+    const { provider } = target
+    const passthrough = passthroughFor(target, passthroughRequest)
+    if (passthrough && passthroughRequest && passthrough.dialect !== 'chatcompat') {
+      assertBody(passthroughRequest.body, passthrough.dialect, provider, caller)
+      continue
+    }
+    assertBody(request, 'chatcompat', provider, caller)
+    assertOptions(request.provider_options, provider, caller)
+  }
+}
+
+/** The client's request as this target gets it. */
+export const passthroughCall = (
+  { provider }: Target,
+  { body, headers }: PassthroughRequest,
+  { call, caller }: { call: ChatCall; caller: Caller },
+): PassthroughCall => ({ ...call, body, headers: allowedHeaders(headers, provider, caller) })
+
+type PassingThrough = {
+  target: Target
+  passthrough: PassthroughProvider
+  passthroughRequest: PassthroughRequest
+  call: Call
+  chatCall: ChatCall
+  responseContext: ResponseContext
+  meter: ChatMeter
+}
+
+const sendTo = (
+  { target, passthrough, passthroughRequest, call: { caller, signal }, chatCall }: PassingThrough,
+  stream: boolean,
+) => passthrough.send(passthroughCall(target, passthroughRequest, { call: chatCall, caller }), stream, signal)
+
+export async function passThroughWhole(relaying: PassingThrough): Promise<Whole> {
+  const { passthroughRequest, chatCall, responseContext, meter } = relaying
+  const answer = await sendTo(relaying, false)
+  if (!isBytes(answer)) throw new GatewayError('internal_error', 'A whole answer came in chunks.')
+  const read = passthroughRequest.passthrough.whole(await answer.text(), {
+    ...responseContext,
+    request: chatCall.request,
+    faults: answer.faults,
+  })
+  meter.countWhole(read.answer)
+  return read
+}
+
+/** Resolves with the first part. */
+export async function passThroughStream(relaying: PassingThrough): Promise<ResponseStream<Usage>> {
+  const { passthroughRequest, chatCall, responseContext, meter } = relaying
+  const answer = await sendTo(relaying, true)
+  if (!isBytes(answer)) return await translated(answer, responseContext.writer, meter)
+  const stream = passthroughRequest.passthrough.stream({
+    ...responseContext,
+    request: chatCall.request,
+    faults: answer.faults,
+  })
+  const { includesUsage, end } = stream
+  const { keep } = responseContext.writer
+  return await begun(passing(answer, stream, meter), { includesUsage, end, ...(keep ? { keep } : {}) })
+}
+
+const isBytes = (answer: PassthroughResponse | AsyncIterable<ChatChunk[]>): answer is PassthroughResponse =>
+  'faults' in answer
+
+/**
+ * What the client gets, one piece a read of the vendor's bytes. Once the answer is complete, a connection that breaks or
+ * goes silent is an end like another.
+ */
+async function* passing(
+  answer: PassthroughResponse,
+  stream: PassthroughStream,
+  meter: ChatMeter,
+): AsyncGenerator<Uint8Array> {
+  let isClosed = false
+  let isComplete = false
+  try {
+    while (!isClosed) {
+      let bytes: Uint8Array | undefined
+      try {
+        bytes = await answer.read()
+      } catch (error) {
+        if (!isLost(error) || !stream.isFinished()) throw error
+      }
+      const step = bytes ? stream.push(bytes) : stream.close()
+      const told = tell(step, meter)
+      if (told) yield told
+      if (step.failure) throw step.failure
+      if (bytes && step.isDone) {
+        const last = stream.close()
+        const end = tell(last, meter)
+        if (end) yield end
+        if (last.failure) throw last.failure
+      }
+      isClosed = !bytes || step.isDone
+    }
+    isComplete = true
+  } finally {
+    if (isComplete) answer.release()
+    else answer.drop()
+  }
+}
+
+function tell({ events, heard }: PassthroughStep, meter: ChatMeter): Uint8Array | undefined {
+  for (const one of heard) {
+    if (typeof one === 'string') meter.countRaw(one)
+    else meter.count([one])
+  }
+  return events === '' ? undefined : Buffer.from(events, 'latin1')
+}
+
+const isLost = (error: unknown): boolean =>
+  error instanceof GatewayError && (error.code === 'upstream_cut' || error.code === 'upstream_timeout')

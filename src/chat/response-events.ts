@@ -1,0 +1,150 @@
+/** The events of a response that is made in the background: written down as they come, and followed from there. */
+
+import type { Context } from '../http/context.ts'
+import { eventStream } from '../http/event-stream.ts'
+import { type Clock, pause } from '../kit/clock.ts'
+import type { ResponseRunStore, ToldEvents } from '../store/store.ts'
+
+/** The numbers of events in a text; a data line is one line, so what a model says cannot look like it. */
+const NUMBER = /^data: \{"type":"[\w.]+","sequence_number":(\d+)/gm
+
+/** One durable write for all that was said meanwhile. */
+const GATHER_MILLISECONDS = 200
+/** How often whoever follows looks for what another process has written down. */
+const LOOK_MILLISECONDS = 1_000
+
+/** Some events, and the number of the last of them; undefined where there is none. */
+export function toldEvents(events: string): ToldEvents | undefined {
+  const last = [...events.matchAll(NUMBER)].at(-1)?.[1]
+  return last === undefined ? undefined : { last_number: Number(last), events }
+}
+
+/** The events of a text that come after this number. */
+export function eventsAfter({ events, last_number }: ToldEvents, after: number): string {
+  const [first = last_number + 1] = [...events.matchAll(NUMBER)].map(([, number]) => Number(number))
+  if (first > after) return events
+  return events
+    .split(/(?<=\n\n)/) // after the empty line that ends each
+    .filter((event) => Number([...event.matchAll(NUMBER)][0]?.[1] ?? -1) > after)
+    .join('')
+}
+
+export type EventLog = {
+  add(events: string): void
+  /** What was not written down yet, once all before it is. */
+  rest(): Promise<ToldEvents | undefined>
+}
+
+type EventLogParts = { clock: Clock; write(told: ToldEvents): Promise<void>; fault(error: unknown): void }
+
+/** Gathers events and hands them to `write` now and then. */
+export function createEventLog({ clock, write, fault }: EventLogParts): EventLog {
+  let pending = ''
+  let cancel: (() => void) | undefined
+  let writing: Promise<void> = Promise.resolve()
+
+  function flush(): void {
+    cancel = undefined
+    // One at a time, in order: what comes meanwhile goes with the next one.
+    writing = writing
+      .then(async () => {
+        const told = take()
+        if (told) await write(told)
+      })
+      .catch(fault)
+  }
+  function take(): ToldEvents | undefined {
+    const told = toldEvents(pending)
+    pending = ''
+    return told
+  }
+
+  return {
+    add(events) {
+      if (events === '') return
+      pending += events
+      cancel ??= clock.after(GATHER_MILLISECONDS, flush)
+    },
+    async rest() {
+      cancel?.()
+      await writing
+      return take()
+    },
+  }
+}
+
+export type Notifications = {
+  /** Something was written down of this response. */
+  tell(response_id: string): void
+  /** Resolves with the next news, after a while without any, or when `signal` is aborted. */
+  next(response_id: string, signal: AbortSignal): Promise<void>
+}
+
+export function createNotifications({ clock }: { clock: Clock }): Notifications {
+  const waiting = new Map<string, Set<() => void>>()
+  return {
+    tell(response_id) {
+      for (const wake of waiting.get(response_id) ?? []) wake()
+    },
+    async next(response_id, signal) {
+      const control = new AbortController()
+      const wake = () => control.abort()
+      const all = waiting.get(response_id) ?? new Set()
+      waiting.set(response_id, all.add(wake))
+      signal.addEventListener('abort', wake, { once: true })
+      if (signal.aborted) wake()
+      await pause(clock, LOOK_MILLISECONDS, control.signal).catch(() => {}) // woken: that is news, not a fault
+      signal.removeEventListener('abort', wake)
+      all.delete(wake)
+      if (all.size === 0) waiting.delete(response_id)
+    },
+  }
+}
+
+type FollowParts = {
+  runs: ResponseRunStore
+  notifications: Notifications
+  clock: Clock
+  settings: { keep_alive_seconds: number }
+}
+
+export type Following = { response_id: string; after: number; headers?: Record<string, string> }
+
+/** A stream of all events after this number, as they come, until the response has ended. */
+export function followResponse(
+  { runs, notifications, clock, settings }: FollowParts,
+  following: Following,
+  context: Context,
+) {
+  const { response_id, after, headers = {} } = following
+  const { signal } = context
+  async function* batches(): AsyncGenerator<string> {
+    let seen = after
+    // A comment: the client hears at once that it is listened to, also where nothing more is said for a while.
+    yield ': following\n\n'
+    while (!signal.aborted) {
+      // Asked first: what is written down at the end is there by then.
+      const hasEnded = !(await runs.isRunning(response_id))
+      const heard = notifications.next(response_id, signal)
+      for (const told of await runs.events(response_id, seen)) {
+        const events = eventsAfter(told, seen)
+        seen = told.last_number
+        if (events !== '') yield events
+      }
+      if (hasEnded) return
+      await heard
+    }
+  }
+  context.note.stream = true
+  return eventStream({
+    batches: batches(),
+    keep_alive_ms: settings.keep_alive_seconds * 1000,
+    clock,
+    headers,
+    abort: context.leave,
+    onFirstByte() {
+      context.note.first_byte_ms = clock.now() - context.arrived
+    },
+    onEnd: (outcome) => context.finish(outcome),
+  })
+}

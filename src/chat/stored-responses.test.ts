@@ -1,0 +1,105 @@
+/** What is kept of answers, and when it is removed. */
+import { describe, expect, test } from 'bun:test'
+import { manualClock } from '../../test/kit/clock.ts'
+import type { ResponseStore, StoredResponse } from '../store/store.ts'
+import { createStoredResponses } from './stored-responses.ts'
+
+/** A store of so many answers that are over their time. */
+function storeOf(over: number) {
+  const added: StoredResponse[] = []
+  const writes: number[] = []
+  const store: ResponseStore = {
+    add: async (response) => void added.push(response),
+    find: async () => [],
+    length: async () => 0,
+    conversation: async () => [],
+    remove: async () => false,
+    async forget(_now, limit) {
+      const removed = Math.min(limit, over)
+      over -= removed
+      writes.push(removed)
+      return removed
+    },
+  }
+  return { store, added, writes }
+}
+const caller = { token_id: 'tok_a', mayUseModel: () => true, mayUseFamily: () => true }
+const GOING = { caller, before: { items: [], ids: [] }, input: [], previous_response_id: undefined }
+
+test('all that is over its time is removed at a look, in writes of bounded size, and a look comes once a minute', async () => {
+  const { store, writes } = storeOf(450)
+  const clock = manualClock()
+  const storedResponses = createStoredResponses({ store, settings: () => ({ keep_days: 30 }), clock })
+  await storedResponses.forget()
+  expect(writes).toEqual([200, 200, 50])
+  clock.advance(59_000)
+  await storedResponses.forget()
+  expect(writes).toHaveLength(3)
+  clock.advance(1_000)
+  await storedResponses.forget()
+  expect(writes).toHaveLength(4)
+})
+
+test('an answer is kept for as long as the operator says by then', async () => {
+  const { store, added } = storeOf(0)
+  let keep_days = 0.5
+  const storedResponses = createStoredResponses({ store, settings: () => ({ keep_days }), clock: manualClock() })
+  await storedResponses.keeper(GOING)?.({ id: 'resp_a', created_at: 100 })
+  keep_days = 2
+  await storedResponses.keeper(GOING)?.({ id: 'resp_b', created_at: 100 })
+  keep_days = 0
+  expect([storedResponses.keeper(GOING), storedResponses.isStoring()]).toEqual([undefined, false])
+  expect(added.map(({ expires_at }) => expires_at)).toEqual([100 + 43_200, 100 + 172_800])
+})
+
+test('a conversation that is too long is told from one with a gap', async () => {
+  const turn = (id: string, previous_id: string | null): StoredResponse => ({
+    response_id: id,
+    token_id: 'tok_a',
+    previous_id,
+    created_at: 1,
+    expires_at: 2,
+    input: [],
+    response: {},
+  })
+  const isThere = { a: true }
+  const store: ResponseStore = {
+    ...storeOf(0).store,
+    conversation: async () => [turn('resp_b', 'resp_a'), turn('resp_c', 'resp_b')],
+    find: async () => (isThere.a ? [turn('resp_a', null)] : []),
+  }
+  const storedResponses = createStoredResponses({ store, settings: () => ({ keep_days: 30 }), clock: manualClock() })
+  const refusal = () => storedResponses.conversation('resp_c', 'tok_a').catch((error) => error.code)
+  expect(await refusal()).toBe('context_length_exceeded')
+  isThere.a = false
+  expect(await refusal()).toBe('previous_response_not_found')
+})
+
+describe('items that are referred to', () => {
+  const storedResponses = (text: string, length = 0) => {
+    const output = [{ type: 'message', id: 'msg_a_0', role: 'assistant', content: text }]
+    const row = { response_id: 'resp_a', token_id: 'tok_a', previous_id: null, created_at: 1, expires_at: 2, input: [] }
+    const found = { ...row, response: { output } }
+    const store: ResponseStore = { ...storeOf(0).store, find: async () => [found], length: async () => length }
+    return createStoredResponses({ store, settings: () => ({ keep_days: 30 }), clock: manualClock() })
+  }
+  const references = (count: number) =>
+    Array.from({ length: count }, () => ({ type: 'item_reference', id: 'msg_a_0' }) as const)
+  const MILLION = 'x'.repeat(1024 * 1024)
+
+  test('may be long together, and no longer', async () => {
+    expect(await storedResponses(MILLION).resolved(references(63), 'tok_a')).toHaveLength(63)
+    const refusal = await storedResponses(MILLION)
+      .resolved(references(64), 'tok_a')
+      .catch((error) => error)
+    expect(refusal).toMatchObject({ code: 'context_length_exceeded', detail: { param: 'input' } })
+  })
+
+  test('are not read where the answers that hold them are too long', async () => {
+    expect(await storedResponses('', 64 * 1024 * 1024).resolved(references(1), 'tok_a')).toHaveLength(1)
+    const refusal = await storedResponses('', 64 * 1024 * 1024 + 1)
+      .resolved(references(1), 'tok_a')
+      .catch((error) => error)
+    expect(refusal).toMatchObject({ code: 'context_length_exceeded' })
+  })
+})

@@ -1,0 +1,204 @@
+/** Answers that are kept for their clients: what a request goes on from, and what it refers to. */
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Json, JsonObject } from '../spec/task.ts'
+import type { Caller } from '../spec/token.ts'
+import type { ResponseStore, StoredResponse } from '../store/store.ts'
+import { isReference, notKept } from './dialects/responses-history.ts'
+import { ITEM_KINDS } from './dialects/responses-items.ts'
+import type { InputItem } from './dialects/responses-schema.ts'
+
+/** What was said before a request, and in which responses. */
+export type Conversation = { items: InputItem[]; ids: string[] }
+
+/** A response, as far as its keeper looks at it. */
+export type Kept = { id: string; created_at: number }
+
+/** Remembers an answer. */
+export type Keep = (response: Kept) => Promise<void>
+
+type PreviousResponse = {
+  caller: Caller
+  before: Conversation
+  input: InputItem[]
+  previous_response_id: string | undefined
+}
+
+export type StoredResponses = {
+  /** All that was said up to the end of this response. Throws `previous_response_not_found`. */
+  conversation(response_id: string, token_id: string): Promise<Conversation>
+  /** The items with those in the place of others that refer to them. Throws for one that is not kept. */
+  resolved(items: InputItem[], token_id: string): Promise<InputItem[]>
+  /** Absent where the operator wants nothing kept. */
+  keeper(going: PreviousResponse): Keep | undefined
+  /** Whether answers are kept at all. */
+  isStoring(): boolean
+  /** Removes what is over its time, now and then. */
+  forget(): Promise<void>
+  /** A response as it is kept, with what it was made from. */
+  rowOf(going: PreviousResponse, response: Kept): StoredResponse
+  /** One response of this token. Throws `response_not_found`. */
+  find(response_id: string, token_id: string): Promise<StoredResponse>
+  /** What a response was made from, the oldest first. Throws `response_not_found`. */
+  inputOf(response_id: string, token_id: string): Promise<JsonObject[]>
+  /** Throws `response_not_found`. */
+  remove(response_id: string, token_id: string): Promise<void>
+}
+
+const DAY_SECONDS = 86_400
+/** Of a conversation, as JSON: twice the longest body by default, and more than any model reads. */
+const MOST_SIGNS = 64 * 1024 * 1024
+/** How often what is over its time is looked for; how many go in one write, and in one look. */
+const FORGET_SECONDS = 60
+const FORGET_AT_ONCE = 200
+const FORGET_ROUNDS = 500
+
+/** The ids of an answer's items hold the answer's own: `resp_<name>` has `msg_<name>_0`, and its input `msg_<name>_in0`. */
+const ITEM_ID = /^[a-z]+_([A-Za-z0-9]+)_\d+$/
+
+export const itemId = (response_id: string, kind: string, index: number | string): string =>
+  `${kind}_${response_id.slice('resp_'.length)}_${index}`
+
+type StoredResponsesParts = {
+  store: ResponseStore
+  /** How long answers are kept; 0: not at all. Asked anew for each. */
+  settings(): { keep_days: number }
+  clock: Clock
+}
+
+export function createStoredResponses({ store, settings, clock }: StoredResponsesParts): StoredResponses {
+  let lookedAt = 0
+  const now = () => unixSeconds(clock)
+
+  const rowOf = (going: PreviousResponse, response: Kept) =>
+    storedFrom(going, response, Math.ceil(settings().keep_days * DAY_SECONDS))
+
+  async function find(response_id: string, token_id: string): Promise<StoredResponse> {
+    const [found] = await store.find([response_id], token_id, now())
+    if (found) return found
+    throw notFound(response_id)
+  }
+
+  return {
+    find,
+
+    async conversation(response_id, token_id) {
+      const turns = await store.conversation(response_id, { token_id, now: now(), max_length: MOST_SIGNS })
+      const [first] = turns
+      if (!first) throw previousNotFound(response_id)
+      if (first.previous_id !== null) {
+        const [before] = await store.find([first.previous_id], token_id, now())
+        throw before ? tooLong('previous_response_id') : previousNotFound(first.previous_id)
+      }
+      const { status } = turns.at(-1)?.response ?? {}
+      if (status === 'queued' || status === 'in_progress') throw notEnded(response_id)
+      return { items: turns.flatMap(saidIn) as InputItem[], ids: turns.map((turn) => turn.response_id) }
+    },
+
+    async resolved(items, token_id) {
+      const wanted = new Map<string, string>()
+      for (const [index, item] of items.entries()) {
+        if (isReference(item) && typeof item.id !== 'string') throw withoutId(`input[${index}].id`)
+        const [, name] = isReference(item) ? (ITEM_ID.exec(item.id) ?? []) : []
+        if (name !== undefined) wanted.set(name, `resp_${name}`)
+      }
+      if (wanted.size === 0 && !items.some(isReference)) return items
+      const ids = [...wanted.values()]
+      if ((await store.length(ids, token_id, now())) > MOST_SIGNS) throw tooLong('input')
+      const found = await store.find(ids, token_id, now())
+      const byId = new Map(found.flatMap(outputOf).map((item) => [item.id, item]))
+      // The same item may be referred to again and again: what is short as it comes could be longer than all memory.
+      const lengths = new Map<unknown, number>()
+      let length = 0
+      return items.map((item, index) => {
+        if (!isReference(item)) return item
+        const referred = byId.get(item.id)
+        if (!referred) throw notKept(`input[${index}]`, item.id)
+        const own = lengths.get(item.id) ?? JSON.stringify(referred).length
+        lengths.set(item.id, own)
+        length += own
+        if (length > MOST_SIGNS) throw tooLong('input')
+        return referred as unknown as InputItem
+      })
+    },
+
+    rowOf,
+
+    isStoring: () => settings().keep_days > 0,
+
+    keeper(going) {
+      if (settings().keep_days === 0) return undefined
+      return (response) => store.add(rowOf(going, response), going.before.ids)
+    },
+
+    async forget() {
+      if (now() - lookedAt < FORGET_SECONDS) return
+      lookedAt = now()
+      for (let round = 0; round < FORGET_ROUNDS; round++) {
+        if ((await store.forget(now(), FORGET_AT_ONCE)) < FORGET_AT_ONCE) return
+      }
+    },
+
+    async inputOf(response_id, token_id) {
+      const turns = await store.conversation(response_id, { token_id, now: now(), max_length: MOST_SIGNS })
+      const last = turns.at(-1)
+      if (!last) throw notFound(response_id)
+      return [...turns.slice(0, -1).flatMap(saidIn), ...last.input]
+    },
+
+    async remove(response_id, token_id) {
+      if (!(await store.remove(response_id, token_id))) throw notFound(response_id)
+    },
+  }
+}
+
+function storedFrom(going: PreviousResponse, response: Kept, seconds: number): StoredResponse {
+  const { caller, input, previous_response_id } = going
+  const { id, created_at } = response
+  const items = input.map((item, index) => ({ id: itemId(id, kindOf(item), `in${index}`), ...item }))
+  return {
+    response_id: id,
+    token_id: caller.token_id,
+    previous_id: previous_response_id ?? null,
+    created_at,
+    expires_at: created_at + seconds,
+    input: items as unknown as JsonObject[],
+    response: response as unknown as JsonObject,
+  }
+}
+
+const isItem = (value: Json): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const outputOf = ({ response: { output } }: StoredResponse): JsonObject[] =>
+  Array.isArray(output) ? output.filter(isItem) : []
+const saidIn = (turn: StoredResponse): JsonObject[] => [...turn.input, ...outputOf(turn)]
+
+const kindOf = ({ type = 'message' }: InputItem): string =>
+  Object.hasOwn(ITEM_KINDS, type) ? ITEM_KINDS[type as Kind] : 'msg'
+type Kind = keyof typeof ITEM_KINDS
+
+const notFound = (response_id: string) =>
+  new GatewayError('response_not_found', `Response with id '${response_id.slice(0, 80)}' not found.`)
+
+const tooLong = (param: 'previous_response_id' | 'input') =>
+  new GatewayError(
+    'context_length_exceeded',
+    `The conversation before this request is too long to go on from: what "${param}" refers to has more than ${MOST_SIGNS} signs.`,
+    { param },
+  )
+
+const notEnded = (response_id: string) =>
+  new GatewayError('invalid_value', `Previous response with id '${response_id.slice(0, 80)}' has not ended yet.`, {
+    param: 'previous_response_id',
+  })
+
+const previousNotFound = (response_id: string) =>
+  new GatewayError(
+    'previous_response_not_found',
+    `Previous response with id '${response_id.slice(0, 80)}' not found.`,
+    { param: 'previous_response_id' },
+  )
+
+/** Of a request that only its own vendor can read, and whose items were not checked. */
+const withoutId = (param: string) =>
+  new GatewayError('invalid_type', `"${param}" must be a string: the id of an item that was kept.`, { param })

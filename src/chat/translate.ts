@@ -1,0 +1,57 @@
+/** A chat answer on its way to the client, passed through or translated. */
+import type { ResponseStream } from '../pipeline/family.ts'
+import type { ChatChunk } from '../spec/chat-completion.ts'
+import type { Usage } from '../spec/usage.ts'
+import type { ResponseEncoder, ResponseHead } from './dialects/dialect.ts'
+import type { ChatMeter } from './meter.ts'
+
+/** What the encoding of an answer needs: its identity, and the client's encoder. */
+export type ResponseContext = { head: ResponseHead; writer: ResponseEncoder }
+
+/** A whole answer: its body, as JSON text or as what is to become it. */
+export type Whole = { write(usage: Usage): unknown }
+
+/** Chunks of a provider, encoded for the client. Resolves with the first part, or rejects with the refusal. */
+export const translated = (
+  chunks: AsyncIterable<ChatChunk[]>,
+  writer: ResponseEncoder,
+  meter: ChatMeter,
+): Promise<ResponseStream<Usage>> => begun(encode(chunks, writer.write, meter), writer)
+
+async function* encode(
+  batches: AsyncIterable<ChatChunk[]>,
+  write: ResponseEncoder['write'],
+  meter: ChatMeter,
+): AsyncGenerator<string> {
+  for await (const batch of batches) {
+    meter.count(batch)
+    const text = write(batch)
+    if (text !== '') yield text
+  }
+}
+
+type End = Pick<ResponseEncoder, 'includesUsage' | 'end' | 'keep'>
+
+/** Waits for the first part, so that a refusal is still one: nothing was sent to the client yet. */
+export async function begun(
+  parts: AsyncGenerator<string | Uint8Array>,
+  { includesUsage, end, keep }: End,
+): Promise<ResponseStream<Usage>> {
+  let first: IteratorResult<string | Uint8Array> | undefined = await parts.next()
+  return {
+    includesUsage: includesUsage,
+    end,
+    ...(keep ? { store: keep } : {}),
+    parts: {
+      [Symbol.asyncIterator]: () => ({
+        next() {
+          if (!first) return parts.next()
+          const item = first
+          first = undefined
+          return Promise.resolve(item)
+        },
+        return: () => parts.return(undefined),
+      }),
+    },
+  }
+}

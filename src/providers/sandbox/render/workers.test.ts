@@ -1,0 +1,164 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import { manualClock } from '../../../../test/kit/clock.ts'
+import { planRender } from './plan.ts'
+import { createRenderWorkers, type RenderWorkers, type RenderWorkersParts, workerCount } from './workers.ts'
+
+/** A renderer that does what the text of its job says, and answers `pid` as its frame. */
+const RENDERER = `
+  const say = (word) => process.stdout.write(JSON.stringify(word) + '\\n')
+  require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+    const { text } = JSON.parse(line).plan
+    if (text === 'crash') process.exit(3)
+    if (text === 'fail') return say({ failed: 'no paint left' })
+    process.stdout.write('a library says hello\\n{"and": "this"}\\n')
+    say({ frame: process.pid })
+    if (text !== 'silent') say({ done: 'built-in' })
+  }).on('close', () => process.exit(0))
+`
+
+const crews: RenderWorkers[] = []
+afterEach(() => {
+  for (const renderWorkers of crews.splice(0)) renderWorkers.close()
+})
+
+function hire(parts: RenderWorkersParts = {}): RenderWorkers {
+  const renderWorkers = createRenderWorkers({ size: 1, command: [process.execPath, '-e', RENDERER], ...parts })
+  crews.push(renderWorkers)
+  return renderWorkers
+}
+
+type Post = { started: Promise<void>; frame: Promise<number>; done: Promise<void> }
+
+function post(
+  renderWorkers: RenderWorkers,
+  text: string,
+  { signal = new AbortController().signal, quick = false } = {},
+): Post {
+  const started = Promise.withResolvers<void>()
+  const frame = Promise.withResolvers<number>()
+  const plan = { ...planRender({ ...PARTS, text, quick: true }), quick }
+  const job = { plan, path: '', onStart: () => started.resolve(), onFrame: frame.resolve }
+  const done = renderWorkers.render(job, signal)
+  done.catch(() => {}) // a test that cares awaits it
+  return { started: started.promise, frame: frame.promise, done }
+}
+
+const PARTS = { seed: '', aspect_ratio: '1:1', size: '720p', duration: 4, audio: false } as const
+
+describe('the crew', () => {
+  test('is half of the cores, and at least one', () => {
+    expect([1, 2, 3, 4, 16].map(workerCount)).toEqual([1, 1, 1, 2, 8])
+  })
+
+  test('gives one job after the other to the same process, and hears nothing but its own words', async () => {
+    const renderWorkers = hire()
+    const [one, two] = [post(renderWorkers, 'ok'), post(renderWorkers, 'ok')]
+    await Promise.all([one.done, two.done])
+    expect(await two.frame).toBe(await one.frame)
+  })
+
+  test('never has more at work than its size; the others wait their turn', async () => {
+    const renderWorkers = hire({ size: 2 })
+    const stop = new AbortController()
+    const held = [post(renderWorkers, 'silent', { signal: stop.signal }), post(renderWorkers, 'silent')]
+    const later = post(renderWorkers, 'ok')
+    const [first, second] = await Promise.all(held.map(({ frame }) => frame))
+    expect(first).not.toBe(second)
+    expect(renderWorkers.waiting()).toBe(1)
+    stop.abort(new Error('enough'))
+    await later.done
+    expect(renderWorkers.waiting()).toBe(0)
+    await expect(held[0]?.done).rejects.toThrow('enough')
+  })
+
+  test('lets a quick one go before those that are large, but behind the quick ones', async () => {
+    const renderWorkers = hire()
+    const stop = new AbortController()
+    const held = post(renderWorkers, 'silent', { signal: stop.signal })
+    const order: string[] = []
+    const large = post(renderWorkers, 'ok').started.then(() => order.push('large'))
+    const quick = ['one', 'two'].map((name) =>
+      post(renderWorkers, 'ok', { quick: true }).started.then(() => {
+        order.push(name)
+      }),
+    )
+    await held.frame
+    stop.abort()
+    await Promise.all([large, ...quick])
+    expect(order).toEqual(['one', 'two', 'large'])
+  })
+
+  test('a process that ends in the middle fails its job, and the next gets a fresh one', async () => {
+    const renderWorkers = hire()
+    const [crash, next] = [post(renderWorkers, 'crash'), post(renderWorkers, 'ok')]
+    await expect(crash.done).rejects.toThrow('the renderer ended (3)')
+    await next.done
+  })
+
+  test('a program that is not there fails every job', async () => {
+    const renderWorkers = hire({ command: ['/nowhere/renderer'] })
+    const [one, two] = [post(renderWorkers, 'ok'), post(renderWorkers, 'ok')]
+    await expect(one.done).rejects.toThrow()
+    await expect(two.done).rejects.toThrow()
+  })
+
+  test('what the renderer says of its failure is the reason, and it goes on with the next', async () => {
+    const renderWorkers = hire()
+    const [bad, good] = [post(renderWorkers, 'fail'), post(renderWorkers, 'ok')]
+    await expect(bad.done).rejects.toThrow('no paint left')
+    await good.done
+  })
+
+  test('a process that is silent for a minute is ended', async () => {
+    const clock = manualClock()
+    const silent = post(hire({ clock }), 'silent')
+    await silent.frame
+    clock.advance(59_999)
+    expect(clock.waiting()).toBe(1)
+    clock.advance(1)
+    await expect(silent.done).rejects.toThrow('fell silent')
+  })
+
+  test('a process that has nothing to do for a while is ended', async () => {
+    const clock = manualClock()
+    const renderWorkers = hire({ clock })
+    const first = post(renderWorkers, 'ok')
+    await first.done
+    clock.advance(15_000)
+    expect(clock.waiting()).toBe(0)
+    const second = post(renderWorkers, 'ok')
+    await second.done
+    expect(await second.frame).not.toBe(await first.frame)
+  })
+
+  test('what is no longer wanted is dropped, waiting or under way', async () => {
+    const renderWorkers = hire()
+    const stop = new AbortController()
+    const [running, waiting] = [post(renderWorkers, 'silent', stop), post(renderWorkers, 'ok', stop)]
+    await running.frame
+    stop.abort(new Error('not wanted'))
+    await expect(running.done).rejects.toThrow('not wanted')
+    await expect(waiting.done).rejects.toThrow('not wanted')
+    await expect(post(renderWorkers, 'ok', stop).done).rejects.toThrow('not wanted')
+    await post(renderWorkers, 'ok').done
+  })
+
+  test('a closed crew ends what it has and takes nothing more', async () => {
+    const renderWorkers = hire()
+    const [running, waiting] = [post(renderWorkers, 'silent'), post(renderWorkers, 'ok')]
+    await running.frame
+    renderWorkers.close()
+    for (const { done } of [running, waiting, post(renderWorkers, 'ok')]) await expect(done).rejects.toThrow('closed')
+  })
+
+  test('the renderer is given no secret of the environment', async () => {
+    process.env.GATEHOUSE_TEST_SECRET = 'abc'
+    const tell = `process.stdout.write(JSON.stringify({ failed: Object.keys(process.env).join() }) + '\\n')`
+    const script = `require('node:readline').createInterface({ input: process.stdin }).on('line', () => { ${tell} })`
+    const names = post(hire({ command: [process.execPath, '-e', script] }), 'ok').done
+    delete process.env.GATEHOUSE_TEST_SECRET
+    const said = await names.catch((error: Error) => error.message)
+    expect(said).toContain('PATH')
+    expect(said).not.toContain('SECRET')
+  })
+})

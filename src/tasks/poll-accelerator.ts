@@ -1,0 +1,59 @@
+/** Clients who ask bring the next step of their tasks forward, in one batch a second at most. */
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import type { Task } from '../spec/task.ts'
+import type { TaskStore } from '../store/store.ts'
+import { type CadenceSettings, mayPollEarlier } from './cadence.ts'
+import { isEnded } from './lifecycle.ts'
+
+const BATCH_MILLISECONDS = 1_000
+/** More tasks than this in one batch would not be stepped within the second anyway. */
+const MOST_TASKS = 10_000
+
+export type PollAccelerator = {
+  /** A client wants to know of this task. */
+  note(task: Task): void
+  stop(): void
+}
+
+type PollAcceleratorParts = {
+  store: { tasks: TaskStore }
+  clock: Clock
+  log: Log
+  settings(): CadenceSettings
+  worker: { wake(): void; mayHurry(task_id: string): boolean }
+}
+
+export function createPollAccelerator({ store, clock, log, settings, worker }: PollAcceleratorParts): PollAccelerator {
+  const waiting = new Set<string>()
+  let last_ms = Number.NEGATIVE_INFINITY
+  let cancel: (() => void) | undefined
+
+  async function flush(): Promise<void> {
+    cancel = undefined
+    last_ms = clock.now()
+    const task_ids = [...waiting]
+    waiting.clear()
+    try {
+      await store.tasks.advancePolling(task_ids, clock.now())
+      worker.wake()
+    } catch (error) {
+      log.warn('tasks not hastened', { tasks: task_ids.length, why: (error as Error).name }) // haste only
+    }
+  }
+
+  return {
+    note(task) {
+      const now_ms = clock.now()
+      if (isEnded(task) || waiting.size >= MOST_TASKS) return
+      if (!mayPollEarlier(task, settings(), now_ms) || !worker.mayHurry(task.task_id)) return
+      waiting.add(task.task_id)
+      cancel ??= clock.after(Math.max(0, last_ms + BATCH_MILLISECONDS - now_ms), () => void flush())
+    },
+    stop() {
+      cancel?.()
+      cancel = undefined
+      waiting.clear()
+    },
+  }
+}

@@ -1,0 +1,120 @@
+/** What the faces of tasks over HTTP share: taking an order on, and telling a task. */
+
+import type { ServerSettings } from '../config/config.ts'
+import { bodyLimits } from '../http/body.ts'
+import type { Context, Route } from '../http/context.ts'
+import { type Posted, readJsonOrForm } from '../http/multipart.ts'
+import { queryOf } from '../http/query.ts'
+import type { Clock } from '../kit/clock.ts'
+import { modelHeaders } from '../models/lifecycle.ts'
+import type { Outputs } from '../outputs/outputs.ts'
+import { type ErrorCode, MODEL_REQUEST_ERRORS } from '../spec/error.ts'
+import type { Task } from '../spec/task.ts'
+import { TaskErrorBody } from '../spec/task-error.ts'
+import { baseUrlOf, idempotencyKeyOf, waitOf } from './asking.ts'
+import { isEnded } from './lifecycle.ts'
+import type { FamilyRequest, TaskFamily } from './order-kinds.ts'
+import type { Order } from './submit.ts'
+import { writeTaskError } from './task-writer.ts'
+import type { Tasks } from './tasks.ts'
+
+export type TaskApiParts = {
+  tasks: Pick<Tasks, 'submit' | 'find' | 'findAny' | 'wait' | 'list' | 'cancel' | 'remove' | 'retryAfter'>
+  outputs: Pick<Outputs, 'link' | 'verify' | 'open'>
+  /** Read at each request: a reload changes them. */
+  settings: ServerSettings
+  clock: Clock
+}
+
+/** Where one sort of tasks is spoken of, and whose tasks are seen there. */
+export type TaskApi = {
+  /** `/v1/video/generations`: a task is below it, by its id. */
+  path: string
+  /** The name of the id in the path. */
+  id: string
+  tag: string
+  /** What its tasks make, in a sentence: `video`. */
+  thing: string
+  families: readonly TaskFamily[]
+}
+
+/** How these families tell their errors. */
+export const FAMILY: Pick<Route, 'writeError' | 'errorSchema'> = {
+  writeError: writeTaskError,
+  errorSchema: TaskErrorBody,
+}
+
+/** A task's words change, and are for one client only. */
+const UNSTORED = { 'cache-control': 'no-store' }
+
+/** Reads the order, and has it written down. */
+export async function takeOrder(
+  parts: TaskApiParts,
+  context: Context,
+  read: (posted: Posted) => FamilyRequest,
+): Promise<Taken> {
+  const { settings, clock } = parts
+  const limits = bodyLimits(settings, clock, 'media')
+  return placeOrder(parts, context, read(await readJsonOrForm(context.request, limits)))
+}
+
+/** The headers tell of its model, and whether it is an old one. */
+export type Taken = { task: Task; headers: Record<string, string> }
+
+/** Has an order written down that was read already. */
+export async function placeOrder(
+  { tasks, settings, clock }: TaskApiParts,
+  context: Context,
+  asked: FamilyRequest,
+): Promise<Taken> {
+  const idempotency_key = idempotencyKeyOf(context.request)
+  const base_url = baseUrlOf(context.request, settings)
+  const order: Order = {
+    ...asked,
+    call: context,
+    base_url,
+    ...(idempotency_key === undefined ? {} : { idempotency_key }),
+  }
+  const { task, replayed, chosen } = await tasks.submit(order)
+  context.note.model = task.model
+  const headers: Record<string, string> = {
+    ...UNSTORED,
+    ...(chosen ? modelHeaders(chosen, clock) : {}),
+    ...(replayed ? { 'idempotent-replayed': 'true' } : {}),
+    ...retryHeader(tasks, task),
+  }
+  return { task, headers }
+}
+
+/** One task of the caller's, held back while nothing changes if the client asks for that. */
+export async function readTask({ tasks }: TaskApiParts, context: Context, { id, families }: TaskApi): Promise<Task> {
+  const { request, params, caller, signal, note } = context
+  const seconds = waitOf(queryOf(request))
+  const seen = await tasks.find(params[id] ?? '', caller, families)
+  note.model = seen.model
+  return seconds > 0 && !isEnded(seen) ? tasks.wait(seen, { seconds, signal, caller }) : seen
+}
+
+export const taskHeaders = ({ tasks }: TaskApiParts, task: Task): Record<string, string> => ({
+  ...UNSTORED,
+  ...retryHeader(tasks, task),
+})
+
+function retryHeader(tasks: Pick<Tasks, 'retryAfter'>, task: Task): Record<string, string> {
+  return isEnded(task) ? {} : { 'retry-after': String(Math.max(1, Math.ceil(tasks.retryAfter(task)))) }
+}
+
+/** With links as they are made now: the operator may have moved the gateway since the order. */
+export const withBase = (task: Task, { base_url }: ServerSettings): Task =>
+  base_url === undefined ? task : { ...task, base_url: base_url.replace(/\/+$/, '') }
+
+export const ORDER_ERRORS: ErrorCode[] = [...MODEL_REQUEST_ERRORS, 'idempotency_key_reused']
+
+export const RETRY_TOLD = {
+  'retry-after': 'Seconds after which asking again makes sense; absent once the task has ended.',
+}
+
+export const ORDER_TOLD = {
+  ...RETRY_TOLD,
+  'idempotent-replayed': '`true` when the Idempotency-Key is known, and this is the task that was made for it.',
+}

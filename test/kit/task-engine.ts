@@ -1,0 +1,265 @@
+/** The engine of tasks in memory: the real store, a clock that stands still, vendors and files as a test wants them. */
+import { createLog } from '../../src/kit/log.ts'
+import { type CatalogueModel, catalogueModel, createCatalogue } from '../../src/models/catalogue.ts'
+import type { Copied, CopySource, Outputs } from '../../src/outputs/outputs.ts'
+import type { Provider, TaskProgress, ThreeDProvider, VideoCall, VideoProvider } from '../../src/providers/provider.ts'
+import type { EndpointFamily } from '../../src/spec/endpoint-family.ts'
+import type { Json, Task } from '../../src/spec/task.ts'
+import type { Caller } from '../../src/spec/token.ts'
+import type { VideoRequest } from '../../src/spec/video-request.ts'
+import { openStore } from '../../src/store/open-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import type { At } from '../../src/tasks/crash-points.ts'
+import type { InputChecker, Order, ProviderSettings, TaskSettings } from '../../src/tasks/tasks.ts'
+import { createTasks, type Tasks } from '../../src/tasks/tasks.ts'
+import { type ManualClock, manualClock } from './clock.ts'
+import { testCall, testPipeline } from './pipeline.ts'
+
+export const FILE = { content_type: 'video/mp4', bytes: 24 }
+export const MODEL = 'acme/film'
+
+/** A vendor that takes every order and has one video at the first question, unless the test says otherwise. */
+export type ScriptedVendor = VideoProvider & { calls: VideoCall[]; questions: number; canceled: number; next: Json[] }
+
+export function scriptedVendor(script: Partial<VideoProvider> = {}): ScriptedVendor {
+  const { cancel, proceed } = script
+  const vendor: ScriptedVendor = {
+    calls: [],
+    questions: 0,
+    canceled: 0,
+    next: [],
+    resubmit: 'unsafe',
+    ...script,
+    async start(call, signal) {
+      vendor.calls.push(call)
+      return script.start ? script.start(call, signal) : { operation: { id: call.task_id } }
+    },
+    async status(operation, signal) {
+      vendor.questions++
+      return script.status ? script.status(operation, signal) : success()
+    },
+  }
+  if (cancel) {
+    vendor.cancel = (operation, signal) => {
+      vendor.canceled++
+      return cancel(operation, signal)
+    }
+  }
+  if (proceed) {
+    vendor.proceed = (operation, call, signal) => {
+      vendor.next.push(operation)
+      return proceed(operation, call, signal)
+    }
+  }
+  return vendor
+}
+
+export const success = (...urls: string[]): TaskProgress => ({
+  status: 'SUCCESS',
+  outputs: (urls.length === 0 ? ['https://files.acme.test/a.mp4'] : urls).map((url) => ({ url })),
+})
+
+/** Says each of the answers in turn, and then the last one over and over; an error is thrown. */
+export function saying<T>(...answers: (T | Error)[]): () => Promise<Exclude<T, Error>> {
+  let next = 0
+  return async () => {
+    const answer = answers[Math.min(next++, answers.length - 1)]
+    if (answer instanceof Error) throw answer
+    return answer as Exclude<T, Error>
+  }
+}
+
+export type Files = Outputs & {
+  copied: { key: string; source: CopySource }[]
+  kept: Map<string, number>
+}
+
+type CopyScript = (key: string, source: CopySource) => Promise<Copied | undefined>
+
+export function memoryFiles(script: { copy?: CopyScript } = {}): Files {
+  const types = new Map<string, string>()
+  const files: Files = {
+    copied: [],
+    kept: new Map(),
+    async copy(key, source) {
+      files.copied.push({ key, source })
+      const said = await script.copy?.(key, source)
+      if (said && !said.done) return said
+      files.kept.set(key, FILE.bytes)
+      return said ?? { done: true, output: { key, ...FILE } }
+    },
+    async keep(key, { content_type, body }) {
+      const bytes = (await new Response(body).arrayBuffer()).byteLength
+      files.kept.set(key, bytes)
+      types.set(key, content_type)
+      return { key, content_type, bytes }
+    },
+    async open(key) {
+      const bytes = files.kept.get(key)
+      if (bytes === undefined) return undefined
+      const content_type = types.get(key) ?? FILE.content_type
+      return { content_type, bytes, version: key, body: () => new Response(new Uint8Array(bytes)).body ?? never() }
+    },
+    async remove(key) {
+      files.kept.delete(key)
+    },
+    link: ({ base_url, path, task_id, index }) => `${base_url}${path}/${task_id}/content?index=${index}`,
+    verify: () => 'valid',
+  }
+  return files
+}
+
+const never = (): never => {
+  throw new Error('no body')
+}
+
+export const callerOf = (token_id: string): Caller => ({
+  token_id,
+  mayUseModel: () => true,
+  mayUseFamily: () => true,
+})
+export const CALLER = callerOf('tok_one')
+
+export type EngineOptions = {
+  /** By id, in the order in which they are the model's targets; default: one, `acme`. */
+  vendors?: Record<string, VideoProvider>
+  files?: Files
+  settings?: Partial<TaskSettings>
+  providers?: Record<string, ProviderSettings>
+  checkInputs?: InputChecker['checkInputs']
+  keep_days?: number
+  at?: At
+  store?: Store
+  clock?: ManualClock
+  /** Stands between the engine and the store. */
+  around?: (store: Store) => Store
+}
+
+export type TaskEngine = {
+  tasks: Tasks
+  store: Store
+  clock: ManualClock
+  files: Files
+  /** What the configuration has; a test may take one away. */
+  providers: Map<string, Provider>
+  settings: TaskSettings
+  setTargets(ids: string[]): void
+  submit(
+    request?: Partial<VideoRequest>,
+    options?: { caller?: Caller; key?: string; family?: Exclude<Order['family'], 'image-generation'> },
+  ): Promise<string>
+  read(task_id: string): Promise<Task>
+  /** Moves time on in small paces, and lets every step that falls due be taken to its end. */
+  run(seconds: number): Promise<void>
+  /** The same, where steps hang: gives what can go on the time to do so. */
+  drift(seconds: number): Promise<void>
+  logged(): string
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export async function taskEngine(options: EngineOptions = {}): Promise<TaskEngine> {
+  const clock = options.clock ?? manualClock()
+  const store = options.store ?? (await openStore({ url: 'sqlite::memory:' }))
+  const files = options.files ?? memoryFiles()
+  const vendors = options.vendors ?? { acme: scriptedVendor() }
+  const providers = new Map(
+    Object.entries(vendors).map(([id, video]) => [
+      id,
+      { id, kind: 'scripted', video, threeD: video as unknown as ThreeDProvider },
+    ]),
+  )
+  const settings = {
+    deadline_minutes: 60,
+    copy_deadline_minutes: 1_440,
+    poll_seconds: 4,
+    slow_poll_seconds: 15,
+    concurrency: 32,
+    keep_days: 30,
+  }
+  Object.assign(settings, options.settings)
+  let lines = ''
+  const write = (text: string) => {
+    lines += text
+  }
+  const log = createLog({ clock, level: 'debug', pretty: false, write })
+  const catalogue = createCatalogue({ clock })
+  const setTargets = (ids: string[]) => catalogue.replace(ids.length === 0 ? [] : [modelRow(ids, providers, options)])
+  setTargets(Object.keys(vendors))
+  const tasks = createTasks({
+    store: options.around?.(store) ?? store,
+    pipeline: testPipeline({ catalogue, clock }).pipeline,
+    catalogue,
+    outputs: files,
+    providerOf: (id) => providers.get(id),
+    // Shorter than by default, so that a vendor that never answers is given up sooner.
+    providerSettings: (id) => ({ first_byte_seconds: 60, ...options.providers?.[id] }),
+    inputs: { checkInputs: options.checkInputs ?? (async () => {}) },
+    settings: () => settings,
+    clock,
+    log,
+    ...(options.at && { at: options.at }),
+  })
+  tasks.start()
+
+  const read = async (task_id: string): Promise<Task> => {
+    const task = await store.tasks.find(task_id)
+    if (!task) throw new Error(`no task ${task_id}`)
+    return task
+  }
+  const pace = async (seconds: number, settle: () => Promise<void>) => {
+    for (let left = seconds * 1000; left > 0; left -= PACE_MILLISECONDS) {
+      clock.advance(Math.min(left, PACE_MILLISECONDS))
+      await settle()
+    }
+  }
+
+  return {
+    tasks,
+    store,
+    clock,
+    files,
+    providers,
+    settings,
+    setTargets,
+    async submit(request = {}, { caller = CALLER, key, family = 'video-generation' } = {}) {
+      const order = { model: MODEL, prompt: 'a cat', ...request }
+      const given = { request: order, family, call: testCall(caller), base_url: 'http://gate.test' }
+      const { task } = await tasks.submit(key === undefined ? given : { ...given, idempotency_key: key })
+      return task.task_id
+    },
+    read,
+    run: (seconds) =>
+      pace(seconds, async () => {
+        await new Promise((resolve) => setImmediate(resolve)) // what is not a step gets its turn
+        await tasks.idle()
+      }),
+    drift: (seconds) => pace(seconds, settled),
+    logged() {
+      log.flush()
+      return lines
+    },
+    async [Symbol.asyncDispose]() {
+      await tasks.stop({ deadline_ms: 0 })
+      if (!options.store) await store.close()
+    },
+  }
+}
+
+const PACE_MILLISECONDS = 500
+
+/** Some turns of the event loop: more than a step takes from one of its waits to the next. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 14; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+function modelRow(ids: string[], providers: Map<string, Provider>, { keep_days }: EngineOptions): CatalogueModel {
+  const targets = ids.flatMap((id) => {
+    const provider = providers.get(id)
+    return provider ? [{ provider, model: 'film-1' }] : []
+  })
+  const config = {
+    families: ['video-generation', 'chatcompat-video', '3d-generation', 'image-generation'] satisfies EndpointFamily[],
+    ...(keep_days !== undefined && { keep_days }),
+  }
+  return catalogueModel({ id: MODEL, config, targets, created: 0, when_retired: 'refuse' })
+}
