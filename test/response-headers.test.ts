@@ -107,7 +107,7 @@ for (const [family, described] of Object.entries(FAMILIES)) {
         expect(response.headers.get('link')).toContain('successor-version')
         expect(response.headers.get('set-cookie')).toBeNull()
         const served = response.headers.get('x-model-served')
-        expect(served).toBe(model.startsWith('retired') && family !== 'count' ? headerValue(name).trim() : null)
+        expect(served).toBe(model.startsWith('retired') ? headerValue(name).trim() : null)
       }
     }
   })

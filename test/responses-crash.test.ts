@@ -33,7 +33,7 @@ afterEach(async () => {
 
 async function startHouse(): Promise<House> {
   const plan: BackgroundPlan = { data_dir: directory, vendor_url: vendor.url, token: TOKEN, speed: SPEED, epoch_ms }
-  const script = join(import.meta.dir, 'kit/background-house.ts')
+  const script = join(import.meta.dir, 'kit/background-responses.ts')
   const child = Bun.spawn([process.execPath, script, JSON.stringify(plan)], {
     stdin: 'ignore',
     stdout: 'pipe',

@@ -12,7 +12,7 @@ export class House {
   readonly process: Bun.Subprocess<'ignore', 'pipe', 'pipe'>
   readonly url: Promise<string>
   constructor(plan: CrashPlan) {
-    const script = join(import.meta.dir, 'crash-house.ts')
+    const script = join(import.meta.dir, 'crash-gateway.ts')
     this.process = Bun.spawn([process.execPath, script, JSON.stringify(plan)], {
       stdin: 'ignore',
       stdout: 'pipe',
