@@ -32,8 +32,9 @@ const PLACEHOLDERS = new Set([
 
 /** Names of headers, options and query parameters whose value is a credential. */
 const CREDENTIAL_NAME = /auth|cookie|credential|key|password|private|secret|session|signature|token/i
-/** ... although they have such a name. */
-const NOT_A_CREDENTIAL = /^(idempotency-key|x-idempotency-key|anthropic-dangerous-direct-browser-access)$/i
+/** ... although they have such a name: a page token comes from the provider, which expects it back. */
+const NOT_A_CREDENTIAL =
+  /^(idempotency-key|x-idempotency-key|anthropic-dangerous-direct-browser-access|(next|prev(ious)?)?[-_]?(page|continuation|sync)[-_]?token)$/i
 /** Headers that name a version of an API, which models write about. */
 const VERSION_NAME = /(^|-)(beta|version)$/i
 /** A header of another name is one all the same if its value looks like it: long, letters and digits, no address. */

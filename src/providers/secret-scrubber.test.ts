@@ -190,5 +190,10 @@ describe('secrets', () => {
     expect(secretsInHeader('AWS4-HMAC-SHA256 Credential=AKIA/x, Signature=0123456789abcdef')).toEqual([])
     expect(secretsInQuery('https://a.example/?key=AIza%2Fcanary&alt=sse')).toEqual(['AIza/canary'])
     expect(secretsInQuery('https://a.example/')).toEqual([])
+    for (const name of ['pageToken', 'page_token', 'nextPageToken', 'continuation-token', 'next_token_page'])
+      expect([name, secretsInQuery(`https://a.example/?${name}=Ch5wYWdlLXR3bw`)]).toEqual([
+        name,
+        name === 'next_token_page' ? ['Ch5wYWdlLXR3bw'] : [],
+      ])
   })
 })
