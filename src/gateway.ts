@@ -1,4 +1,4 @@
-/** Builds every part of the house once, joins them, and hands back the whole. */
+/** The composition root: creates every part once, connects them, and returns the gateway. */
 import { join } from 'node:path'
 import { createAccessLog } from './access-log.ts'
 import { createBackground } from './chat/background-responses.ts'
@@ -62,45 +62,45 @@ export type GatewayParts = {
   environment: Record<string, string | undefined>
   log: Log
   clock?: Clock
-  /** Where things are remembered; default: a file in `config.data_dir`. */
+  /** The store's URL; default: a file in `config.data_dir`. */
   store_url?: string
   /** The manual's pages, for the sandbox to answer from. */
   manual?: () => Promise<{ name: string; text: string }[]>
   version: string
-  /** Only a look: nothing is done about tasks. */
+  /** Starts no background work: for commands that only read. */
   is_idle?: true
-  /** Hears of the numbered points of a task's way; for tests that end the process there. */
+  /** Crash-injection hook, used by tests only. */
   at?: At
 }
 
 export type Gateway = {
   fetch(request: Request, peer?: Peer): Promise<Response>
-  /** What is served now: providers in the order found, models by id. */
+  /** What is served now: providers in the order in which they were found, models by id. */
   summary(): { providers: Found[]; models: Model[] }
-  /** The token that was made because the store held none; its secret is shown nowhere else. */
+  /** The token that was created because the store had none; its secret is shown nowhere else. */
   first_token: { token: Token; secret: string } | undefined
-  /** Settles when the search for providers and models has ended, at start or after the last reload. */
+  /** Resolves when the discovery of providers and models has ended, at start or after the last reload. */
   readonly discovery: Promise<Found[]>
-  /** Puts another configuration in place in one step, or rejects and changes nothing. */
+  /** Applies another configuration in one step, or rejects and changes nothing. */
   reload(config: Config): Promise<void>
-  /** Who may call. */
+  /** Tokens: who may call. */
   tokens: Tokens
-  /** Orders that take minutes. */
+  /** Durable tasks. */
   tasks: Tasks
-  /** Who is told when a task has ended. */
+  /** Webhooks at the end of tasks. */
   callbacks: Callbacks
-  /** What was used, as far as it is written down: newest hour first. */
+  /** Recorded usage, newest hour first. */
   usage: UsageStore['list']
-  /** Takes no more requests, lets the open ones finish until the deadline, cuts the rest. */
+  /** Accepts no more requests, lets open ones finish until the deadline, aborts the rest. */
   drain(options: { deadline_ms: number }): Promise<void>
-  /** Drains, and writes down what is still in memory. */
+  /** Drains, and persists what is still in memory. */
   close(options: { deadline_ms: number }): Promise<void>
 }
 
 export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const { config, environment, log, version, clock = systemClock, manual = async () => [] } = parts
   const store = await openStore({ url: parts.store_url ?? config.store_url })
-  // Replaced as a whole by a reload; who reads it does so at each use.
+  // Replaced as a whole by a reload; read at each use.
   let live = config
   const tokens = createTokens({ store: store.tokens, clock, log, defaults: config.tokens })
   const ledger = createLedger({ usage: store.usage, clock, log, onUsed: tokens.used })
@@ -109,7 +109,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const guardedFetch = createGuardedFetch({ clock })
   const media = createMedia({ guardedFetch })
   const supply = createSupply({ environment, clock, log, manual, catalogue, media, seen: store.models })
-  // One object for the life of the gateway: a reload changes its members, and requests read them as they come.
+  // One object for the life of the gateway: a reload changes its members, and each request reads them.
   const settings = { ...config.server }
 
   const first_token = await tokens.issueFirst(
@@ -263,7 +263,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   }
 }
 
-/** How long the usage of calls that were cut may take to be estimated. */
+/** How long the usage of aborted calls may take to be estimated. */
 const SETTLE_MILLISECONDS = 2_000
 
 const newSecret = () => randomAlphanumerics(48)
@@ -273,5 +273,5 @@ const outputDirectory = ({ outputs, data_dir }: Config): string => outputs.direc
 const filesOf = (config: Config): FileStore =>
   config.outputs.s3 ? createBucket({ s3: config.outputs.s3 }) : createDirectory({ directory: outputDirectory(config) })
 
-/** Sees the whole catalogue: for the operator's own eyes. */
+/** Sees the whole catalogue: for the operator. */
 const EVERYBODY: Caller = { token_id: '', mayUseModel: () => true, mayUseFamily: () => true }

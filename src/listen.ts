@@ -1,4 +1,4 @@
-/** The listening port: connections in, requests to the gateway, and an orderly end. */
+/** The listening port: accepts connections, passes requests to the gateway, and shuts down gracefully. */
 import type { ServerSettings } from './config/config.ts'
 import type { Peer } from './http/app.ts'
 import type { Log } from './kit/log.ts'
@@ -18,7 +18,7 @@ export type Listener = {
   /** `http://<host>:<port>`, without a slash at the end. */
   url: string
   port: number
-  /** Takes no more connections, lets open requests finish until the deadline, cuts the rest. */
+  /** Accepts no more connections, lets open requests finish until the deadline, aborts the rest. */
   stop(options: { deadline_ms: number }): Promise<void>
 }
 
@@ -42,7 +42,7 @@ export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS
     // Outside of development the default lets a second process share the port, and take half of the requests.
     reusePort: false,
     idleTimeout: idle_seconds,
-    // The house counts bodies itself, so that too large a one gets an answer in its own form.
+    // The gateway limits bodies itself, so that a body that is too large gets an error in its own form.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     fetch(request, self) {
       // An open request may be silent for as long as its upstream may.

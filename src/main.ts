@@ -1,11 +1,11 @@
-/** Starts and ends the process: reads which command is meant, and hands over to it. */
+/** The process: parses the command line and runs the command. */
 import { UsageError, unknownCommand } from './cli/arguments.ts'
 import { json, processTerminal, type Terminal } from './cli/terminal.ts'
 import { ConfigError } from './config/problem.ts'
 
 type Run = (args: string[], terminal: Terminal) => Promise<number>
 
-/** Each is loaded when it is asked for: `version` need not wait for the server's code. */
+/** Each command is loaded on demand: `version` need not wait for the server's code. */
 const COMMANDS: Record<string, { says: string; load: () => Promise<{ run: Run }> }> = {
   serve: { says: 'start the gateway (the default)', load: () => import('./cli/serve.ts') },
   token: { says: 'create, list, revoke and rotate tokens', load: () => import('./cli/token.ts') },
@@ -75,5 +75,5 @@ function fail(error: unknown, terminal: Terminal): number {
 
 const terminal = processTerminal()
 process.exitCode = await main(process.argv.slice(2), terminal).catch((error: unknown) => fail(error, terminal))
-// Whatever may still hold the process (a connection kept alive for a next request) is given a moment, not more.
+// Anything that still holds the process, such as a kept-alive connection, is given a moment and no more.
 setTimeout(() => process.exit(), 1000).unref()

@@ -1,4 +1,4 @@
-/** Where models come from: what the operator wrote, the sandbox, and what was found; put together into the catalogue. */
+/** Where models come from: the configuration, the sandbox, and discovery; merged into the catalogue. */
 import type { Config } from './config/config.ts'
 import type { ModelConfig, ProviderConfig } from './config/schema.ts'
 import { checkSuccessors } from './config/successors.ts'
@@ -14,7 +14,7 @@ import { SANDBOX_MODELS } from './providers/sandbox/models.ts'
 import { createTransport } from './providers/transport.ts'
 import type { ModelStore } from './store/store.ts'
 
-/** A provider, and how it came to be here. */
+/** A provider, and where it came from. */
 export type Found = {
   id: string
   kind: string
@@ -35,17 +35,17 @@ type SupplyParts = {
 }
 
 export type Supply = {
-  /** Puts a configuration in place in one step; throws, and changes nothing, if its parts do not fit together. */
+  /** Applies a configuration in one step; throws, and changes nothing, if its parts are inconsistent. */
   apply(config: Config): Promise<void>
-  /** Looks for local runtimes and asks vendors for their models, in the background of everything else. */
+  /** Discovers local runtimes and the models of providers, in the background. */
   discover(): Promise<Found[]>
   providers(): Found[]
-  /** A provider by its id, and what the operator wrote of it. */
+  /** A provider by its id, and its configuration. */
   find(id: string): { provider: Provider; config: ProviderConfig } | undefined
   close(): Promise<void>
 }
 
-/** Asking a vendor for its models is a courtesy of the start, not worth a long wait. */
+/** Model discovery at start is optional, and not worth a long wait. */
 const LIST_MODELS_MILLISECONDS = 10_000
 
 export function createSupply({ environment, clock, log, manual, catalogue, media, seen }: SupplyParts): Supply {
@@ -54,12 +54,12 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
   let config: Config | undefined
   let supplied = new Map<string, Supplied>()
   let rows: CatalogueModel[] = []
-  /** Provider id -> the models that it said it has. */
+  /** Provider id -> the models that it listed. */
   const discovered = new Map<string, DiscoveredModel[]>()
   let local: Record<string, ProviderConfig> = {}
   let turn: Promise<void> = Promise.resolve()
 
-  /** Changes to the catalogue are made one after the other. */
+  /** Changes to the catalogue are serialized. */
   function inTurn(work: () => Promise<void>): Promise<void> {
     const mine = turn.then(work)
     turn = mine.catch(() => {})
@@ -85,13 +85,13 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     return out
   }
 
-  /** All models by id: what was written wins over what was found. */
+  /** All models by id: the configuration wins over discovery. */
   function modelsOf(next: Config, supply: Map<string, Supplied>): Record<string, ModelConfig> {
     const found: Record<string, ModelConfig> = {}
     for (const [id, one] of supply) {
       if (!isAsked(one)) continue
       const known = presetModels(one.config.preset ?? '')
-      // Until the vendor has told its models, and if it never does, there are those that everybody knows.
+      // Until the provider has listed its models, and if it never does, its well-known models are served.
       const listed = discovered.get(id) ?? Object.keys(known).map((model): DiscoveredModel => ({ model }))
       for (const { model, created, families } of listed) {
         const told = { ...(families ? { families } : {}), ...(created === undefined ? {} : { created }) }
@@ -107,7 +107,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     const [trouble] = checkSuccessors({
       models: new Map(Object.entries(models)),
       now,
-      // A model that its vendor will tell of later.
+      // A model that discovery may find later.
       mayExist: (id) => isAsked(supply.get(id.slice(0, Math.max(0, id.indexOf('/'))))),
     })
     if (trouble) throw new Error(`models.${trouble.id}.replaced_by: ${trouble.message}`)
@@ -127,7 +127,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     config = next
   }
 
-  /** The providers there are, those of the file first, with how many models each serves. */
+  /** All providers, those of the configuration first, with how many models each serves. */
   function providers(): Found[] {
     const served = new Map<string, number>()
     for (const { targets } of rows) {
@@ -148,7 +148,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
       const models = (await provider.listModels?.(AbortSignal.any([stopped.signal, late.signal]))) ?? []
       discovered.set(id, models)
     } catch (error) {
-      if (!stopped.signal.aborted) log.warn('model list not had', { provider: id, why: (error as Error).message })
+      if (!stopped.signal.aborted) log.warn('model discovery failed', { provider: id, why: (error as Error).message })
     } finally {
       cancel()
     }
@@ -176,7 +176,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
   }
 }
 
-/** Whether a provider is asked for its models: as the operator says, else where nobody wrote any down. */
+/** Whether models of a provider are discovered: as configured, otherwise where no model names it. */
 const isAsked = (one: Supplied | undefined): boolean =>
   one !== undefined && (one.config.discover ?? one.found_by !== 'file')
 

@@ -43,7 +43,7 @@ describe('a provider that is asked for its models', () => {
     const { house, ids } = await start({ providers: { v: { base_url: 'http://127.0.0.1:9/v1', discover: true } } })
     await house.gateway.discovery
     expect(ids().every((id) => id.startsWith('sandbox/'))).toBe(true)
-    expect(house.logged()).toContain('model list not had')
+    expect(house.logged()).toContain('model discovery failed')
     expect(house.logged()).not.toContain('127.0.0.1:9')
   })
 })

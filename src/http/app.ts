@@ -1,4 +1,4 @@
-/** Every request's way in and out: identity, caller, route, errors, CORS, and one line in the log. */
+/** Handles every HTTP request: request id, caller, route, errors, CORS, and the event for the access log. */
 import { Hono } from 'hono'
 import type { ServerSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
@@ -12,7 +12,7 @@ import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
 import { pathOf } from './query.ts'
 
-/** Finds out who calls; throws invalid_api_key. Answers at once when it can: the hot path does not wait in vain. */
+/** Identifies the caller; throws invalid_api_key. Synchronous when it can be, so that the hot path has nothing to await. */
 export type Authenticate = (context: Context) => Caller | Promise<Caller>
 
 type AppParts = {
@@ -21,48 +21,48 @@ type AppParts = {
   settings: ServerSettings
   clock: Clock
   log: Log
-  /** Told of each request at its end. */
+  /** Called at the end of each request. */
   onFinished(request: FinishedRequest): void
 }
 
 /** The other end of a connection, as the listener knows it. */
 export type Peer = {
   readonly address: string
-  /** Called when the request is over: its connection may wait for the next one, or be closed. */
+  /** Called when the request is over: its connection may be kept alive or closed. */
   ended?(): void
 }
 
 export type App = {
   fetch(request: Request, peer: Peer): Promise<Response>
-  /** Requests whose answer is not yet written out. */
+  /** Requests whose response is not yet written. */
   open(): number
-  /** Waits for open requests until the deadline, then cuts them. */
+  /** Waits for open requests until the deadline, then aborts them. */
   close(options: { deadline_ms: number }): Promise<void>
 }
 
 type Env = { Bindings: { live: Live } }
-/** A request under way, as the app keeps it. */
+/** An open request. */
 type Live = Context & { control: AbortController; peer: Peer; ended: boolean; status: number; path: string }
 
 const NO_PARAMS: Record<string, string> = {}
 const NOBODY: Caller = { token_id: '', mayUseModel: () => false, mayUseFamily: () => false }
 /**
- * What is left of a refused body is let come, and thrown away: a client that is cut off while it still sends (Node's
- * fetch, Python's urllib) never reads why. Twice the default limit of a body; with more it is cut off all the same.
+ * The rest of a refused body is drained and discarded: a client that is disconnected while it still sends (Node's fetch,
+ * Python's urllib) never reads the error. Twice the default limit of a body; a larger one is disconnected all the same.
  */
 const SKIPPED_BODY_BYTES = 64 * 1024 * 1024
 const BROKEN_ENCODING = /%(?![0-9A-Fa-f]{2})/
-/** How long requests that were cut may take to tell their clients. */
+/** How long aborted requests may take to send their error. */
 const CUT_MILLISECONDS = 1_000
 
 export function createApp({ routes, authenticate, settings, clock, log, onFinished }: AppParts): App {
   const live = new Set<Live>()
   let closing = false
-  /** Settled when the last open request is over, or given up; made when somebody waits for that. */
+  /** Resolved when the last open request is over or abandoned; created when `close` waits for it. */
   let empty: PromiseWithResolvers<void> | undefined
 
   const hono = new Hono<Env>({ getPath: pathOf })
-  /** Routes without parameters are found at once, by method and path; all else is Hono's to find. */
+  /** Routes without parameters are looked up by method and path; Hono matches the others. */
   const direct = new Map<string, Route>()
   for (const route of routes) {
     if (!route.path.includes(':')) direct.set(`${route.method} ${route.path}`, route)
@@ -113,13 +113,13 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
     return context.request.method === 'HEAD' ? headOf(response) : response
   }
 
-  /** An error in its family's form; in the common one where that cannot be written. */
+  /** An error in its family's form; in the common form where that cannot be written. */
   function bodyOf(error: GatewayError, { request, request_id }: Live, write: Route['writeError']): unknown {
     if (!write) return errorBody(error)
     try {
       return write(error, request_id, request)
     } catch (thrown) {
-      log.error('error not written', { request_id }, thrown)
+      log.error('error body could not be written', { request_id }, thrown)
       return errorBody(error)
     }
   }
@@ -179,7 +179,7 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
     return route ? answer(route, context, NO_PARAMS) : hono.fetch(request, { live: context })
   }
 
-  /** Whatever is thrown on the way to a route, by the router too, is an error like any other. */
+  /** Anything thrown before a route is reached, by the router too, is an error like any other. */
   async function answered(context: Live): Promise<Response> {
     try {
       return await responseTo(context)
@@ -226,8 +226,8 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
 }
 
 /**
- * The answer to HEAD: the headers of the whole answer, its length among them, without its body. What has a length
- * already may be large, and is not read for it.
+ * The response to HEAD: the headers of the whole response, its length among them, without its body. A body whose length
+ * is known may be large, and is not read.
  */
 async function headOf(response: Response): Promise<Response> {
   if (response.body === null) return response
@@ -243,7 +243,7 @@ async function headOf(response: Response): Promise<Response> {
 
 const hasLeft = ({ signal }: Context): boolean => signal.aborted && signal.reason?.code === 'client_closed_request'
 
-/** Whether more of the body is still to come than is worth the wait for its end: its connection is better closed. */
+/** Whether so much of the body is unread that closing the connection is better than draining it. */
 function isLeftUnread(request: Request, { status }: Response): boolean {
   const length = request.headers.get('content-length')
   if (status === 408 || (status === 413 && length === null)) return true
@@ -251,17 +251,17 @@ function isLeftUnread(request: Request, { status }: Response): boolean {
   return length === null || Number(length) > SKIPPED_BODY_BYTES
 }
 
-/** Clients that would rather have a WebSocket, such as Codex, go on by HTTP at once when they are told 426. */
+/** Clients that prefer a WebSocket, such as Codex, fall back to HTTP at once after a 426. */
 const NO_WEBSOCKET =
   'WebSockets are not supported here: send an HTTP POST; with "stream": true it is answered by events.'
 const isWebSocket = ({ method, headers }: Request): boolean =>
   method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket'
 
-/** Whether paths begin alike (`/v1/videos`): what is refused below a family's paths is told in the family's words. */
+/** Whether paths share a prefix (`/v1/videos`): errors below a family's paths have the family's form. */
 const isAkin = (path: string, other: string): boolean => beginningOf(path) === beginningOf(other)
 const beginningOf = (path: string): string => path.split('/', 3).join('/')
 
-/** A path may have thousands of characters; nobody wants them all in a log line. */
+/** A path may have thousands of characters, which a log line should not. */
 const shown = (path: string): string => (path.length <= 200 ? path : `${path.slice(0, 200)}...`)
 
 function methodsByPath(routes: Route[]): Map<string, string[]> {
@@ -270,13 +270,13 @@ function methodsByPath(routes: Route[]): Map<string, string[]> {
   return out
 }
 
-/** The client's own id, when it is one that may stand in a log; else one of ours. */
+/** The client's own id where it is safe in a log; otherwise a generated one. */
 function requestId(request: Request): string {
   const given = request.headers.get('x-request-id')
   return given !== null && /^[\w.:-]{1,128}$/.test(given) ? given : `req_${randomAlphanumerics(24)}`
 }
 
-/** Behind a proxy that is trusted, the address that it saw: the last one of its list. */
+/** Behind a trusted proxy: the address that the proxy saw, the last of its list. */
 function clientAddress(request: Request, { peer, settings }: { peer: Peer; settings: ServerSettings }): string {
   const forwarded = settings.trust_proxy ? request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() : ''
   return forwarded || peer.address

@@ -1,4 +1,4 @@
-/** Reads a request's body: of the right type, within its size and its time, and well-formed. */
+/** Reads a request body: of the right media type, within its limits of size and time, and well-formed. */
 import type { ServerSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
 import { excessOf, MAX_CONTAINERS, MAX_DEPTH, MAX_MEMBERS, MAX_NAMES, MAX_VALUES } from '../kit/json-bounds.ts'
@@ -10,7 +10,7 @@ export type BodyLimits = { max_bytes: number; seconds: number; clock: Clock }
 /** What a family's bodies hold: text alone, or images and other media as well. */
 export type BodyContents = 'text' | 'media'
 
-/** The bounds of a request's body as the operator set them; read at each request, since a reload changes them. */
+/** The limits of a request body as configured; read at each request, since a reload changes them. */
 export function bodyLimits(settings: ServerSettings, clock: Clock, contents: BodyContents): BodyLimits {
   const { max_body_bytes, max_text_body_bytes, body_seconds } = settings
   const max_bytes = contents === 'text' ? Math.min(max_text_body_bytes, max_body_bytes) : max_body_bytes
@@ -32,7 +32,7 @@ export function wrongType(type: string, right: string): GatewayError {
   return new GatewayError('unsupported_media_type', `The body must be sent as ${right}, not ${found}.`)
 }
 
-/** The whole body, within its size and its time. Throws unsupported_media_type for one that is compressed. */
+/** The whole body, within its limits. Throws unsupported_media_type for a compressed body. */
 export async function readBytes(
   request: Request,
   { max_bytes, seconds, clock }: BodyLimits,
@@ -54,7 +54,7 @@ export async function readBytes(
     )
   })
   try {
-    // What announces its length is held to it by the server; only a chunked body must be counted while it comes.
+    // The server enforces an announced length; only a chunked body must be counted while it arrives.
     const bytes = Number.isFinite(length) ? request.bytes() : countedBytes(request, max_bytes, tooLarge)
     const whole = await Promise.race([bytes, late])
     if (whole.length > max_bytes) throw tooLarge()
@@ -75,7 +75,7 @@ async function countedBytes(request: Request, max_bytes: number, tooLarge: () =>
   return Buffer.concat(pieces)
 }
 
-/** Without a byte order mark. What is not UTF-8 is refused: to replace it would change what was said. */
+/** Without a byte order mark. A body that is not UTF-8 is refused: replacement characters would change its meaning. */
 function decode(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -84,7 +84,7 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-/** A longer text is not searched for its fault: no other request would move meanwhile. */
+/** The syntax error of a longer text is not located: the search would block other requests. */
 const SEARCHED_CHARACTERS = 256 * 1024
 
 /** Parses a body or a part of one, once it is known to be of bounded depth and of a bounded number of values. */

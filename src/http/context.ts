@@ -1,15 +1,15 @@
-/** One request on its way through the house, and the table of routes it is matched against. */
+/** One HTTP request, and the route that it is matched against. */
 import type { TSchema } from 'typebox'
 import type { ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 
-/** `done`: all was said. `client_gone`: the client left first. `cut`: the answer broke off. */
+/** `done`: the response was sent in full. `client_gone`: the client left first. `cut`: the response was cut short. */
 export type Outcome = 'done' | 'client_gone' | 'cut'
 
 /** What HTTP itself knows of a request, for the access log. Never a prompt, a response or a secret. */
 export type AccessNote = {
   token_id?: string
-  /** The model of a stored task that was read; of a call, the pipeline knows it. */
+  /** The model of a stored task that was read; the pipeline knows the model of a call. */
   model?: string
   stream?: boolean
   /** Milliseconds from arrival to the first byte of the response body. */
@@ -35,11 +35,11 @@ export type Context = {
   params: Record<string, string>
   /** Aborted, with the reason, when the client has left or when the gateway stops for good. */
   signal: AbortSignal
-  /** The client has left: aborts `signal`. For an answer that is still being written. */
+  /** Aborts `signal` because the client has left. For a response that is still being written. */
   leave(): void
-  /** Ends the request for the log. An answer that is written later (`note.stream`) calls it at its end; once. */
+  /** Ends the request for the log, once. A response that is written later (`note.stream`) calls it at its end. */
   finish(outcome: Outcome): void
-  /** Who calls; a public route has nobody. */
+  /** The caller; a caller without rights on a public route. */
   caller: Caller
   /** The client's address. */
   address: string
@@ -50,7 +50,7 @@ export type Context = {
 
 export type Parameter = { description: string; schema: TSchema; example?: unknown }
 
-/** What the OpenAPI document says of a route. */
+/** What the OpenAPI document says about a route. */
 export type Operation = {
   summary: string
   description?: string
@@ -58,20 +58,20 @@ export type Operation = {
   request?: TSchema
   /** The request may come as `multipart/form-data` too, with files in these fields. */
   files?: string[]
-  /** What may stand in the query and in the headers. */
+  /** Query parameters and headers. */
   query?: Record<string, Parameter>
   headers?: Record<string, Parameter>
   response?: TSchema
-  /** The chunk schema, when the route also answers as a stream of events. */
+  /** The schema of a chunk, when the route can also stream. */
   stream?: TSchema
-  /** Of a success that is no JSON, or not always: the other media types. */
+  /** Media types of a success besides JSON. */
   media?: string[]
   errors?: ErrorCode[]
-  /** Other answers without an error, by status: what they mean. */
+  /** Other responses without an error, by status: what they mean. */
   also?: Record<number, string>
-  /** What the headers of a success tell besides what all answers do. */
+  /** Headers of a success, besides those of all responses. */
   tells?: Record<string, string>
-  /** What is told in a body of its own with a status that is no success. */
+  /** A response with a body of its own and a status that is no success. */
   refusal?: { status: number; when: string; response: TSchema }
   params?: Record<string, string>
   example?: unknown
@@ -81,9 +81,9 @@ export type Route = {
   method: 'GET' | 'POST' | 'DELETE'
   /** Hono's path syntax; `:model{.+}` takes raw slashes. */
   path: string
-  /** The path as people write it, where the pattern does not tell: `/v1beta/models/{model}:embedContent`. */
+  /** The documented path, where the pattern differs: `/v1beta/models/{model}:embedContent`. */
   shown?: string
-  /** No token needed: never, or not for a request that is let in by other means, such as a signed link. */
+  /** Whether no token is needed: never, or not for a request that is authorized otherwise, such as by a signed link. */
   public?: true | ((context: Context) => boolean)
   /** Serves stored files: the only routes at `server.files_base_url`. */
   serves_files?: true
@@ -91,8 +91,8 @@ export type Route = {
   hidden?: true
   operation: Operation
   /**
-   * How this route's family writes an error, and how such a body looks; the OpenAI shape when absent. `request` is for a
-   * path that several families share.
+   * How this route's family encodes an error, and the schema of such a body; the OpenAI form when absent. `request` is
+   * for a path that several families share.
    */
   writeError?(error: GatewayError, request_id?: string, request?: Request): unknown
   errorSchema?: TSchema

@@ -25,7 +25,7 @@ const EXPOSED = [
   'etag',
 ].join(', ')
 
-/** What every answer carries for a browser of an allowed origin. */
+/** Headers of every response to a browser of an allowed origin. */
 export function corsHeaders(request: Request, { cors_origins }: ServerSettings): [string, string][] {
   if (cors_origins.length === 0) return []
   const origin = request.headers.get('origin')
@@ -39,7 +39,7 @@ export function corsHeaders(request: Request, { cors_origins }: ServerSettings):
   ]
 }
 
-/** The answer to OPTIONS: what an allowed origin may send; nothing at all to others. */
+/** The response to OPTIONS: what an allowed origin may send, and nothing for other origins. */
 export function preflight(request: Request, settings: ServerSettings): Response {
   const headers = new Headers()
   if (corsHeaders(request, settings).some(([name]) => name === 'access-control-allow-origin')) {

@@ -1,7 +1,7 @@
-/** From whatever was thrown to what a client is told: the one place where an error becomes an answer. */
+/** The one place where an error becomes a response. */
 import { errorBody, type GatewayError, shouldRetry } from '../spec/error.ts'
 
-/** The answer to an error; `write` shapes the body for families that have a form of their own. */
+/** The response to an error; `write` encodes the body for families that have a form of their own. */
 export function errorResponse(error: GatewayError, write: (error: GatewayError) => unknown = errorBody): Response {
   const headers: Record<string, string> = {}
   const { retry_after, allow, bytes, retry = shouldRetry(error.code) } = error.detail

@@ -1,12 +1,12 @@
-/** A stream of server-sent events to a client: back-pressure, keep-alive comments, and an end that is always told. */
+/** A stream of server-sent events to a client: back-pressure, keep-alive comments, and an end that is always reported. */
 import type { Clock } from '../kit/clock.ts'
 import type { Outcome } from './context.ts'
 
-/** The form of a stream: its media type (default: server-sent events), and what is sent in silence. */
+/** The form of a stream: its media type (default: server-sent events), and its keep-alive. */
 export type Framing = { content_type?: string; keep_alive: string }
 
 type EventStreamParts = {
-  /** Whole events, as text or encoded. One item is written as one piece. */
+  /** Whole events, as text or encoded. One item is written as one chunk. */
   batches: AsyncIterable<string | Uint8Array>
   keep_alive_ms: number
   clock: Clock
@@ -15,7 +15,7 @@ type EventStreamParts = {
   headers?: Record<string, string>
   /** Default: server-sent events. */
   framing?: Framing
-  /** Called when the client has left: must end the wait that the source may be in. */
+  /** Called when the client has left: must end a wait of the source. */
   abort(): void
   /** Called once, however the stream ended. */
   onEnd(outcome: Outcome): void
@@ -23,11 +23,11 @@ type EventStreamParts = {
   onFirstByte?(): void
 }
 
-/** A comment is a block of its own: one that is glued to data makes some clients drop the data. */
+/** A comment is a block of its own: some clients drop data that follows a comment in the same block. */
 const COMMENTS: Framing = { keep_alive: ': keep-alive\n\n' }
 const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
-/** A client that takes nothing for this long is gone, whatever its connection says. */
+/** A client that reads nothing for this long counts as gone, even if its connection is open. */
 const STALLED_MILLISECONDS = 120_000
 
 const STREAM_HEADERS = {
@@ -37,8 +37,8 @@ const STREAM_HEADERS = {
 }
 
 /**
- * The response. It is pulled: nothing is read from the source before the client took what came before. A default
- * stream with no buffer of its own does that; a `direct` one was measured not to hold its source back.
+ * The response. It is pulled: nothing is read from the source before the client has read what came before. A default
+ * stream without a buffer does that; a `direct` one was measured not to apply back-pressure to its source.
  */
 export function eventStream(parts: EventStreamParts): Response {
   const { batches, keep_alive_ms, clock, headers, framing = COMMENTS, abort, onEnd, onFirstByte } = parts
@@ -49,7 +49,7 @@ export function eventStream(parts: EventStreamParts): Response {
   let cancelTimer = () => {}
   let ended = false
   let begun = false
-  /** Whether the client waits for more. */
+  /** Whether the client is waiting for data. */
   let wanted = false
 
   const end = (outcome: Outcome) => {
@@ -66,7 +66,7 @@ export function eventStream(parts: EventStreamParts): Response {
     void source.return?.()
   }
 
-  /** One timer for the whole stream, moved on when it fires: a timer a chunk would cost more than the chunk. */
+  /** One timer for the whole stream, rescheduled when it fires: a timer per chunk would cost more than the chunk. */
   const watchSilence = (controller: ReadableStreamDefaultController<Uint8Array>, ms: number) => {
     cancelTimer = clock.after(ms, () => {
       if (ended) return
@@ -86,7 +86,7 @@ export function eventStream(parts: EventStreamParts): Response {
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        // A head without a body may stay in a buffer on its way: the keep-alive goes with it.
+        // Proxies may buffer a head without a body: the keep-alive is sent with it.
         if (clock.now() - spoken >= keep_alive_ms) {
           spoken = clock.now()
           controller.enqueue(keepAlive)
@@ -116,7 +116,7 @@ export function eventStream(parts: EventStreamParts): Response {
       },
       async cancel() {
         end('client_gone')
-        // `return` does not reach a generator that waits for a read; what it waits for must end first.
+        // `return` does not reach a generator that awaits a read; that read must end first.
         abort()
         await source.return?.()
       },

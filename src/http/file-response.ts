@@ -1,4 +1,4 @@
-/** A stored file over HTTP: whole or a part of it (RFC 9110, section 14), or that it has not changed. */
+/** A stored file over HTTP: whole, a range of it (RFC 9110, section 14), or `304 Not Modified`. */
 import { servedAs } from '../kit/file-type.ts'
 import { GatewayError } from '../spec/error.ts'
 
@@ -17,8 +17,8 @@ export type ServedFile = {
 type Options = { filename: string; cache_control: string }
 
 /**
- * Nothing in a file runs in the gateway's name, whatever a browser makes of it: no guess at another type, no script, no
- * request. A browser's own player asks for the file once more, from its own origin, so that of videos and sound is left.
+ * Nothing in a file runs on the gateway's origin: no type sniffing, no script, no request. A browser's own player
+ * requests the file once more from its own origin, which stays allowed for video and audio.
  */
 const confined = (content_type: string): Record<string, string> => ({
   'content-security-policy': /^(audio|video)\//.test(content_type)
@@ -27,10 +27,10 @@ const confined = (content_type: string): Record<string, string> => ({
   'x-content-type-options': 'nosniff',
 })
 const NO_REQUESTS = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
-/** A quote, a line break or a letter outside ASCII would have to be encoded: our own names have none. */
+/** Generated names need no encoding: they have no quotes, line breaks or non-ASCII letters. */
 const NOT_IN_NAMES = /[^\w.-]/g
 
-/** The stream is handed on as it is: the runtime knows a file on the disk by it, and sends it with its length. */
+/** The stream is passed on as it is: the runtime recognizes a file on disk, and sends it with its length. */
 export function fileResponse(request: Request, file: ServedFile, { filename, cache_control }: Options): Response {
   const { content_type, bytes, version } = file
   const etag = `"${version}"`
@@ -63,15 +63,15 @@ const isKnown = (header: string | null, etag: string): boolean => {
 }
 
 /**
- * The part that is wanted, or undefined for the whole file: also for several parts, for a header that is not
- * understood, and when `if-range` names another version. Throws range_not_satisfiable.
+ * The requested range, or undefined for the whole file: also for several ranges, for a header that is not understood,
+ * and when `if-range` names another version. Throws range_not_satisfiable.
  */
 function partOf({ headers }: Request, { etag, bytes }: { etag: string; bytes: number }): Part | undefined {
   const [, from, to] = /^bytes\s*=\s*(\d*)\s*-\s*(\d*)$/i.exec(headers.get('range')?.trim() ?? '') ?? []
   if (from === undefined || to === undefined || (from === '' && to === '')) return undefined
   const condition = headers.get('if-range')
   if (condition !== null && condition.trim() !== etag) return undefined
-  // Without a beginning it is a number of bytes at the end.
+  // Without a start it is a number of bytes at the end.
   const first = from === '' ? Math.max(0, bytes - Number(to)) : Number(from)
   const last = from === '' || to === '' ? bytes - 1 : Math.min(Number(to), bytes - 1)
   if (from !== '' && to !== '' && Number(to) < Number(from)) return undefined

@@ -1,30 +1,30 @@
-/** The parts of a form as the fields of a JSON body: text into numbers and objects, files into data URIs. */
+/** Converts the parts of a form to the fields of a JSON body: text to numbers and objects, files to data URIs. */
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
 import { assertBounded } from './body.ts'
 import type { FormFile, FormPart } from './multipart.ts'
 
 /**
- * In a form everything is text: the fields of these names are read as what they are in JSON. What cannot be read so is
- * left, to be refused.
+ * In a form everything is text: these fields are converted to their JSON types. A value that cannot be converted stays
+ * text, which validation refuses.
  */
 export type FormWords = {
   numbers?: readonly string[]
   booleans?: readonly string[]
   objects?: readonly string[]
-  /** May stand more than once. */
+  /** May occur more than once. */
   lists?: readonly string[]
   files?: readonly string[]
 }
 
-/** `metadata[fal][loop]`, `images[]`: how client libraries write what lies deeper. */
+/** `metadata[fal][loop]`, `images[]`: how client libraries write nested fields. */
 const NAME = /^([^[\]]+)((?:\[[^[\]]*\])*)$/
-/** No option of any vendor lies deeper. */
+/** No option of any provider is nested deeper. */
 const DEEPEST = 8
 
 type Fields = { [name: string]: unknown }
 
-/** Throws GatewayError for a field that stands twice, is a file where none may be, or contradicts itself. */
+/** Throws GatewayError for a field that occurs twice, is a file where none is allowed, or contradicts itself. */
 export function fieldsOfForm(parts: FormPart[], words: FormWords): Fields {
   // Without a prototype: names come from the client.
   const fields: Fields = Object.create(null)
@@ -40,7 +40,7 @@ export function fieldsOfForm(parts: FormPart[], words: FormWords): Fields {
   return fields
 }
 
-/** A field that was left empty is none; nor is the place of a file that was not chosen. */
+/** An empty field, or a file input without a file, counts as absent. */
 const isEmpty = ({ value }: FormPart): boolean =>
   typeof value === 'string' ? value === '' : value.bytes.length === 0 && value.filename === ''
 
@@ -84,7 +84,7 @@ function objectIn(text: string, at: string): unknown {
   }
 }
 
-/** The bytes say what it is; the sender's word counts where they do not. */
+/** The type is sniffed from the bytes; the declared type counts where sniffing fails. */
 function dataUri({ bytes, content_type }: FormFile): string {
   const type = sniff(bytes.subarray(0, SNIFF_BYTES)) ?? (content_type || 'application/octet-stream')
   return `data:${type};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')}`

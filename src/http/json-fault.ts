@@ -1,8 +1,8 @@
-/** Says where a text stops being JSON, for the person who has to mend it (RFC 8259). */
+/** Locates the first syntax error of a text that should be JSON (RFC 8259). */
 
 export type JsonFault = { line: number; column: number; expected: string; found: string }
 
-// Each is tried at one place of the text. None repeats a group, which could exhaust the stack on a long text.
+// Each is matched at one position of the text. None repeats a group, which could exhaust the stack on a long text.
 const SPACE = /[ \t\n\r]*/y
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const WORD = /true|false|null/y
@@ -10,7 +10,7 @@ const WORD = /true|false|null/y
 const PLAIN = /[^"\\\u0000-\u001f]*/y
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})/y
 
-/** The first fault of a text that `JSON.parse` refused. It keeps its own stack, so that depth does not matter. */
+/** The first syntax error of a text that `JSON.parse` rejected. It keeps its own stack, so that depth does not matter. */
 export function findJsonFault(text: string): JsonFault {
   const open: ('{' | '[')[] = []
   let at = 0
@@ -87,7 +87,7 @@ function placeOf(text: string, at: number): { line: number; column: number } {
   return { line, column: at === 0 ? 1 : at - start }
 }
 
-/** One sign is enough to find the place, and gives nothing away. */
+/** One character is enough to find the position, and reveals nothing. */
 function signAt(text: string, at: number): string {
   const point = text.codePointAt(at)
   if (point === undefined) return 'the end'

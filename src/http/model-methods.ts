@@ -3,13 +3,13 @@ import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.t
 import { GatewayError } from '../spec/error.ts'
 import type { Route } from './context.ts'
 
-/** A route whose paths are made here. Its `params.model` is the model's name alone. */
+/** A route whose paths are generated here. Its `params.model` is the model's name alone. */
 export type MethodRoute = Omit<Route, 'method' | 'path' | 'shown' | 'hidden'>
 
-/** Where clients look for methods: their packages differ in the version, and only some of them say `models/`. */
+/** The prefixes that clients use: their packages differ in the version, and only some write `models/`. */
 const PLACES = ['/v1beta/models', '/v1beta', '/v1', '/v1alpha']
 
-/** The routes of each method, by its name. The first place is the documented one. */
+/** The routes of each method, by its name. The first prefix is the documented one. */
 export function modelMethodRoutes(methods: Record<string, MethodRoute>): Route[] {
   return Object.entries(methods).flatMap(([name, route]) =>
     PLACES.map((place, index): Route => {
@@ -26,7 +26,7 @@ export function modelMethodRoutes(methods: Record<string, MethodRoute>): Route[]
 /** `models/a/b:generateContent` -> `a/b`. */
 const modelOf = (place: string, method: string): string => place.slice(0, -method.length - 1).replace(/^models\//, '')
 
-/** An answer for methods that none of the routes has; they must be asked before it. */
+/** Answers for methods that no route has; those routes must come before it. */
 export function unknownMethodRoutes(routes: Route[]): Route[] {
   const names = routes.flatMap(({ shown }) => /\{model\}:(\w+)$/.exec(shown ?? '')?.[1] ?? [])
   // Below /v1 there are other paths with a colon in them.

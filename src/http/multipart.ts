@@ -1,14 +1,14 @@
-/** Reads a request's body that may also be a form with files (RFC 7578), bounded like any other body. */
+/** Reads a request body that may also be a form with files (RFC 7578), limited like any other body. */
 import { GatewayError } from '../spec/error.ts'
 import { type BodyLimits, isJson, readBytes, readJson, wrongType } from './body.ts'
 
 export type FormFile = { bytes: Uint8Array<ArrayBuffer>; content_type: string; filename: string }
-/** In the order in which they came; a name may stand more than once. */
+/** In the order of the body; a name may occur more than once. */
 export type FormPart = { name: string; value: string | FormFile }
 
 export type Posted = { kind: 'json'; value: unknown } | { kind: 'form'; parts: FormPart[] }
 
-/** More fields than any form has; each costs many times its bytes. */
+/** More fields than any real form has; each costs many times its bytes. */
 const MOST_PARTS = 1_000
 
 /** Throws unsupported_media_type, request_too_large, request_timeout, invalid_json, or invalid_value for a broken form. */

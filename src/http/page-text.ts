@@ -1,4 +1,4 @@
-/** The HTML of the gateway's own pages. They ask no other server for anything. */
+/** The HTML of the gateway's own pages. They load nothing from other servers. */
 
 const CURL = (origin: string) => `curl ${origin}/v1/chat/completions \\
   -H "Authorization: Bearer $GATEHOUSE_TOKEN" \\
@@ -30,13 +30,13 @@ const STYLE = `
   footer { margin-top: 3rem; color: var(--soft); font-size: .9rem }
 `
 
-/** A gate, as an address of its own: browsers otherwise ask for /favicon.ico. */
+/** The icon as a data URI: browsers otherwise request /favicon.ico. */
 const ICON =
   '<link rel="icon" href="data:image/svg+xml,' +
   '%3Csvg xmlns=%27http://www.w3.org/2000/svg%27 viewBox=%270 0 16 16%27%3E' +
   '%3Cpath fill=%27%230b6e69%27 d=%27M2 15V7a6 6 0 0 1 12 0v8h-3V8a3 3 0 0 0-6 0v7z%27/%3E%3C/svg%3E">'
 
-/** What a page is made for: `nonce` is what lets its own scripts run, and no others. */
+/** `nonce` allows the page's own scripts, and no others. */
 type PageParts = { version: string; nonce: string }
 
 export type Endpoint = { method: string; path: string; summary: string }
@@ -77,7 +77,7 @@ ${endpoints.map(rowOf).join('\n')}
 `
 }
 
-/** Scalar's reference over our document; nothing of it reaches beyond this server. */
+/** Scalar's API reference of our OpenAPI document; it contacts no other server. */
 export function referencePage({ version, nonce }: PageParts): string {
   const settings = {
     url: '/openapi.json',

@@ -1,4 +1,4 @@
-/** What the gateway says of itself: home page, documentation, OpenAPI document, health. */
+/** The gateway's own pages: home, API reference, OpenAPI document, health. */
 import { readFile, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import Type from 'typebox'
@@ -10,14 +10,14 @@ export type PageParts = {
   version: string
   /** Resolves when requests can be served; rejects otherwise. */
   ready(): Promise<void>
-  /** How the work on tasks stands; rejects when the store does not answer. */
+  /** The state of the task queue; rejects when the store does not answer. */
   tasks?: (() => Promise<TaskHealth>) | undefined
   openApi(): object
-  /** What the API answers, as the home page lists it. */
+  /** The endpoints that the home page lists. */
   endpoints(): Endpoint[]
 }
 
-/** A page may run its own scripts and nothing else, and reach nobody but us; the reference must style itself. */
+/** A page may run its own scripts and connect to this origin only; the API reference needs inline styles. */
 function htmlPage(write: (parts: { version: string; nonce: string }) => string, version: string): Response {
   const nonce = randomAlphanumerics(20)
   const policy =
@@ -30,13 +30,13 @@ function htmlPage(write: (parts: { version: string; nonce: string }) => string, 
       'content-security-policy': policy,
       'x-content-type-options': 'nosniff',
       'referrer-policy': 'no-referrer',
-      // The same address answers programs in JSON.
+      // The same path answers programs in JSON.
       vary: 'accept',
     },
   })
 }
 
-/** The script is some megabytes and seldom wanted: it is read when it is, and not kept. */
+/** The script has some megabytes and is rarely requested: it is read on request, and not kept in memory. */
 async function scalarScript({ request }: Context): Promise<Response> {
   const file = fileURLToPath(new URL('browser/standalone.js', import.meta.resolve('@scalar/api-reference')))
   const { size, mtimeMs } = await stat(file)

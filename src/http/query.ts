@@ -1,4 +1,4 @@
-/** The query and the path of a request whose `url` may be no URL: without a usable `host` header it is a path alone. */
+/** The query and the path of a request whose `url` may be no URL: without a valid `host` header it is only a path. */
 
 export function queryOf({ url }: Pick<Request, 'url'>): URLSearchParams {
   const start = url.indexOf('?')
