@@ -41,7 +41,7 @@ const OPERATIONS: Record<Method, Operation> = {
   },
 }
 
-/** Under every version that clients ask for, and without `models/`, which some leave out before a name with a slash. */
+/** Under every version that clients use, and without `models/`, which some leave out before a name with a slash. */
 export function contentgenEmbeddingRoutes({ pipeline, embeddings, settings, clock }: EmbeddingsRouteParts): Route[] {
   async function asked(request: EmbeddingRequest, { context, isBatch }: { context: Context; isBatch: boolean }) {
     try {
@@ -77,7 +77,7 @@ export function contentgenEmbeddingRoutes({ pipeline, embeddings, settings, cloc
   )
   const others: Route = {
     ...shared,
-    // The last part of the path ends in a colon and one of the two methods.
+    // The last segment of the path ends in a colon and one of the two methods.
     path: '/:version{v1|v1alpha|v1beta}/:target{.+:(?:embedContent|batchEmbedContents)}',
     hidden: true,
     operation: OPERATIONS.embedContent,

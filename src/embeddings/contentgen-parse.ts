@@ -1,4 +1,4 @@
-/** A client's contents to embed, from the contentgen shape into the house's words, refused in its own. */
+/** Decodes an embeddings request in the contentgen shape; errors name the client's fields. */
 import Type from 'typebox'
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
@@ -31,7 +31,7 @@ const checkBatch = checker(BatchEmbedRequest)
 
 type Asked = { model: string; isBatch: boolean }
 
-/** `null` is absent, unknown fields are not looked at. Throws GatewayError naming the client's field. */
+/** `null` is absent, unknown fields are ignored. Throws GatewayError naming the client's field. */
 export function parseContents(body: unknown, { model, isBatch }: Asked): EmbeddingRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
@@ -59,7 +59,7 @@ function requestsIn(body: Record<string, unknown>, isBatch: boolean): EmbedConte
   throw refusalOf(diagnose(EmbedContentRequest, body))
 }
 
-/** The other way to write the same names, which the family's parsers take as well. */
+/** Alternative spellings, which other parsers of this family accept as well. */
 const OTHER_NAMES: Record<string, string> = { output_dimensionality: 'outputDimensionality', task_type: 'taskType' }
 
 function withoutNulls(value: object): Record<string, unknown> {
@@ -85,7 +85,7 @@ function textOf(parts: Record<string, unknown>[], place: string): string {
   throw new GatewayError('invalid_value', `"${param}" must hold a text of at least 1 character.`, { param })
 }
 
-/** One call to a vendor has one length and one kind of input. */
+/** One upstream call has one dimension and one task type. */
 function shared<Field extends 'outputDimensionality' | 'taskType'>(
   requests: EmbedContentRequest[],
   field: Field,
@@ -100,7 +100,7 @@ function shared<Field extends 'outputDimensionality' | 'taskType'>(
 
 const CLIENT_NAMES: Record<string, string> = { dimensions: 'outputDimensionality', input_type: 'taskType' }
 
-/** What the house says of a field, said of the client's. */
+/** The same error with the client's name of the field. */
 export function errorForClient(error: GatewayError, isBatch: boolean): GatewayError {
   const { param } = error.detail
   if (param === undefined) return error

@@ -1,4 +1,4 @@
-/** One embeddings request: the model chosen, the list split as its vendor wants it, the vectors joined in order. */
+/** The embeddings family: splits the list of inputs as the provider requires, and joins the vectors in order. */
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import { applyEmbeddingLimits, type EmbeddingOrder, takesNoTokens } from '../models/embedding-limits.ts'
@@ -13,9 +13,9 @@ export type EmbeddingWork = { model: CatalogueModel; order: EmbeddingOrder; targ
 
 export type EmbeddingFamily = Family<EmbeddingRequest, EmbeddingWork, { embeddings: number[][] }, TextMeter>
 
-/** Calls of one request under way at a time: enough to hide the way to the vendor, too few for its rate limit. */
+/** Concurrent upstream calls of one request: enough to hide the latency, few enough for the provider's rate limit. */
 const MOST_CALLS_AT_ONCE = 4
-/** All numbers of an answer together: it is held in memory as a whole. The largest that OpenAI gives has 6.3 million. */
+/** Numbers in one response, which is held in memory as a whole. OpenAI's largest has 6.3 million. */
 const MOST_NUMBERS = 10_000_000
 
 export const createEmbeddings = ({ tokenizer }: { tokenizer: Tokenizer }): EmbeddingFamily => ({
@@ -38,7 +38,7 @@ export const createEmbeddings = ({ tokenizer }: { tokenizer: Tokenizer }): Embed
 
 type Served = { target: Target; provider: EmbeddingProvider }
 
-/** Those that take this kind of input. */
+/** The targets that accept this kind of input. */
 function targetsFor(model: CatalogueModel, { inputs }: EmbeddingOrder): Target[] {
   const serving = model.targets.filter(({ provider }) => provider.embeddings !== undefined)
   if (typeof inputs[0] === 'string') return serving
@@ -56,7 +56,7 @@ function servedBy(target: Target): Served {
 type Work = { model: CatalogueModel; order: EmbeddingOrder; call: Call }
 type Answer = { embeddings: number[][]; prompt_tokens?: number }
 
-/** The whole list by one target: vectors of different models could not be compared. */
+/** One target embeds the whole list: vectors of different models cannot be compared. */
 async function allOf(one: Target, { model, order, call }: Work): Promise<Answer> {
   const { target, provider } = servedBy(one)
   const inputs = Math.min(
@@ -91,7 +91,7 @@ async function allOf(one: Target, { model, order, call }: Work): Promise<Answer>
 
 type Part = { inputs: EmbeddingInput[]; first: number }
 
-/** Into parts with no more inputs and tokens than that; an input that has too many alone is a part of its own. */
+/** Splits into parts with at most so many inputs and tokens; an input that alone has too many is a part of its own. */
 function split(inputs: EmbeddingInput[], most: { inputs: number; tokens: number }): Part[] {
   const parts: Part[] = []
   let part: Part = { inputs: [], first: 0 }
@@ -109,11 +109,11 @@ function split(inputs: EmbeddingInput[], most: { inputs: number; tokens: number 
   return [...parts, part]
 }
 
-/** No vendor's tokenizer makes more tokens of a text than it has bytes. */
+/** No tokenizer produces more tokens than the text has bytes. */
 const mostTokensOf = (input: EmbeddingInput): number =>
   typeof input === 'string' ? Buffer.byteLength(input) : input.length
 
-/** An error that names an input by its place in a part, with its place in the whole; `first` undefined: no list came. */
+/** The same error with the input's index in the whole list; `first` undefined: the client sent no list. */
 function placed(thrown: unknown, first: number | undefined): unknown {
   if (!(thrown instanceof GatewayError)) return thrown
   const { param = '' } = thrown.detail
@@ -124,11 +124,11 @@ function placed(thrown: unknown, first: number | undefined): unknown {
   return new GatewayError(thrown.code, message, { ...thrown.detail, param: there })
 }
 
-/** A few at a time, answers in the order of the parts. Throws the first failure, after which none is begun. */
+/** Runs a few at a time, and returns the results in order. Throws the first failure, after which none is started. */
 async function inTurns<Part, Done>(parts: Part[], work: (part: Part) => Promise<Done>): Promise<Done[]> {
   const done: Done[] = []
   let next = 0
-  /** The first: the others fail because of it. */
+  /** The first failure: the others are caused by it. */
   let failure: { thrown: unknown } | undefined
   const hand = async () => {
     while (next < parts.length && !failure) {
@@ -157,7 +157,7 @@ function checkSize(inputs: number, dimensions: number): void {
 
 type Wanted = { target: Target; count: number; dimensions: number | undefined }
 
-/** A list that is too short, or a vector of another length, would be compared with what it does not belong to. */
+/** Checks the number and the length of vectors: a wrong one would be assigned to the wrong input. */
 function checkVectors(vectors: number[][], { target, count, dimensions }: Wanted): void {
   const wrong = (what: string) =>
     new GatewayError('bad_upstream_response', `The upstream "${target.provider.id}" answered with ${what}.`)

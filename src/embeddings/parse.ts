@@ -1,4 +1,4 @@
-/** A client's embeddings request into the house's words, refused with the place and the rule. */
+/** Decodes an embeddings request; errors name the field and the rule. */
 import Type from 'typebox'
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
@@ -6,21 +6,21 @@ import { refusalOf } from '../models/refusal.ts'
 import { EmbeddingRequest } from '../spec/embedding-request.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 
-/** All but the input, of whose many forms a schema could only say that none fits. */
+/** All fields but the input, whose alternatives a schema error could not explain. */
 const Shared = Type.Omit(EmbeddingRequest, ['input'])
 const check = checker(Shared)
 
-/** As many as the schema says. */
+/** The maximum of the schema. */
 const MOST_INPUTS = 100_000
 
-/** `null` is absent, unknown fields are not looked at. Throws GatewayError naming the field and what it may be. */
+/** `null` is absent, unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
 export function parseEmbeddingRequest(body: unknown): EmbeddingRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }
   const request: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(body)) {
-    // Set by its name, that one would become the object's prototype.
+    // Assigning `__proto__` would set the object's prototype.
     if (value !== null && name !== '__proto__') request[name] = value
   }
   const { input, ...rest } = request

@@ -1,11 +1,11 @@
-/** The bytes of an image that lies at its vendor, fetched under the same guard as every address that others give. */
+/** Fetches an image that its provider stores, through the guard for addresses that others supply. */
 import { AddressRefused, type GuardedFetch } from '../kit/guarded-fetch.ts'
 import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 
 type FetchParts = {
   guardedFetch: GuardedFetch
-  /** What the operator says of a provider's addresses. */
+  /** The configured address rules of a provider. */
   providerSettings(id: string): { private_addresses?: boolean | undefined; base_url?: string | undefined } | undefined
   /** Of one image. Default 64 MiB, as vendors' own limits are. */
   max_bytes?: number

@@ -15,25 +15,25 @@ import type { GeneratedImages, ImageInput, Images } from './images.ts'
 import { parseImageRequest } from './parse.ts'
 import { base64Of, type ImageFile } from './stream-writer.ts'
 
-/** Images that were made, to be kept; by whom they were made is for the record. */
+/** Stores generated images; the target is recorded. */
 export type StoreImages = (
   made: { model: CatalogueModel; order: ImageOrder; operation: ImageOperation; generated: GeneratedImages },
   context: Context,
 ) => Promise<string[]>
 
-/** Takes the request on as a task, and answers with it. */
+/** Accepts the request as a task, and responds with it. */
 export type OrderImages = (request: ImageRequest, operation: ImageOperation, context: Context) => Promise<Response>
 
 type ImageRouteParts = {
   pipeline: Pipeline
   images: Images
-  /** Stores the files; the links by which they are had, in their order. */
+  /** Stores the files; returns their links in order. */
   keep: StoreImages
   order: OrderImages
-  /** Read at each request: a reload changes them. */
+  /** Read at each request, since a reload changes them. */
   settings: ServerSettings
   clock: Clock
-  /** The shape of errors that the tasks of this family have too. */
+  /** The error form that this family shares with its tasks. */
   errors: Pick<Route, 'writeError' | 'errorSchema'>
 }
 

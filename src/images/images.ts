@@ -1,4 +1,4 @@
-/** One image request: the model chosen, the images made, their bytes brought here. */
+/** The images family: generates images at once or as a stream, and fetches their bytes. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
@@ -41,7 +41,7 @@ type ImagesParts = {
   clock: Clock
 }
 
-/** As many as a request may ask for: a vendor that answers with thousands of addresses is not followed to them all. */
+/** The maximum that a request may ask for: further addresses of a provider are not fetched. */
 const MOST_FILES = 16
 
 export function createImages({ fetchImage, clock }: ImagesParts): Images {
@@ -165,12 +165,12 @@ function mayBeCharged(thrown: unknown): never {
   throw new GatewayError(code, `${message} The request may have been charged.`, { ...detail, retry: false })
 }
 
-/** A vendor without partial images: its stream is its answer. */
+/** The stream of a provider without partial images: its response. */
 async function* whole(provider: ImageProvider, call: ImageCall, signal: AbortSignal): AsyncIterable<ImageEvent> {
   yield { type: 'done', ...(await provider.make(call, signal)) }
 }
 
-/** Waits for the first item, so that a refusal still is one: nothing has been promised to the client yet. */
+/** Waits for the first item, so that a refusal is still one: nothing was sent to the client yet. */
 async function peek<T>(items: AsyncIterable<T>): Promise<AsyncIterable<T>> {
   const iterator = items[Symbol.asyncIterator]()
   const first = await iterator.next()

@@ -1,4 +1,4 @@
-/** A client's image request into the house's words, refused with the place and the rule. */
+/** Decodes an image request; errors name the field and the rule. */
 import { type FormWords, fieldsOfForm } from '../http/form-fields.ts'
 import type { Posted } from '../http/multipart.ts'
 import { checker } from '../kit/checker.ts'
@@ -9,7 +9,7 @@ import { ImageRequest } from '../spec/image-request.ts'
 
 const check = checker(ImageRequest)
 
-/** What the fields are in a form. */
+/** The types of the fields in a form. */
 const WORDS: FormWords = {
   numbers: ['n', 'seed', 'partial_images', 'output_compression'],
   booleans: ['stream', 'async'],
@@ -33,7 +33,7 @@ export function parseImageRequest(posted: Posted): ImageRequest {
   return fields
 }
 
-/** Fields that mean something only beside another one. */
+/** Fields that require another field. */
 function checkCompanions({ async: isAsync, stream, callback_url, partial_images }: ImageRequest): void {
   if (isAsync && stream) {
     throw new GatewayError(

@@ -1,4 +1,4 @@
-/** The events of an image stream, as text: partial images, then each complete one. */
+/** Encodes the events of an image stream: partial images, then each complete one. */
 import { errorBody, type GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageUsage } from '../spec/image-request.ts'
 

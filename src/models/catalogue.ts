@@ -1,4 +1,4 @@
-/** Which models exist, for whom, in which state of life, and who serves them. */
+/** The model catalogue: which models exist, who may use them, their lifecycle status, and their targets. */
 import type { RetiredPolicy } from '../config/config.ts'
 import type { EmbeddingLimits } from '../config/embedding-schema.ts'
 import type { ImageLimits } from '../config/image-schema.ts'
@@ -16,29 +16,29 @@ import { type Life, statusAt } from './lifecycle.ts'
 export type CatalogueModel = Life & {
   id: string
   created: number
-  /** The families that are declared and that a target of it really serves. */
+  /** The declared families that at least one of its targets serves. */
   families: EndpointFamily[]
   targets: Target[]
   limits: Limits
-  /** How many tokens fit, of input and output together; undefined: not known. */
+  /** The context length in tokens, input and output together; undefined: not known. */
   context_tokens: number | undefined
-  /** Extra request fields that it takes (specification 2.3). */
+  /** Extra request fields that it accepts (specification 2.3). */
   fields: ReadonlySet<string>
   capabilities: Capabilities
-  /** What it takes for embedding. */
+  /** Limits of embedding requests. */
   embeddings: EmbeddingLimits
-  /** What its videos may be. */
+  /** Limits of its videos. */
   video: VideoLimits
-  /** What its 3D models may be. */
+  /** Limits of its 3D models. */
   three_d: ThreeDLimits
-  /** What its images may be. */
+  /** Limits of its images. */
   images: ImageLimits
-  /** How long its files are kept; undefined: as all. */
+  /** How many days its files are kept; undefined: the default. */
   keep_days: number | undefined
   when_retired: RetiredPolicy
 }
 
-/** A model that may be called, and the one that was asked for, where a retired one redirects. */
+/** The model that serves a call, and the one that was requested: they differ where a retired model redirects. */
 export type Chosen = { model: CatalogueModel; requested: CatalogueModel }
 
 export type Catalogue = {
@@ -46,17 +46,17 @@ export type Catalogue = {
   list(caller: Caller): Model[]
   /** One model by its id or by the part after the provider's prefix. Throws model_not_found, ambiguous_model. */
   find(name: string, caller: Caller): Model
-  /** How many tokens a model of the list takes and makes, as far as that is written down. */
+  /** The context length and the maximum output of a listed model, where they are known. */
   sizesOf(id: string): { context_tokens: number | undefined; max_tokens: number | undefined }
-  /** The model to send a request of this family to; throws what stands in the way of it. */
+  /** The model that serves a request of this family. Throws why it cannot be served. */
   require(name: string, family: EndpointFamily, caller: Caller): Chosen
   /** The model that serves requests of this family under this full id, for work that was accepted before; undefined: none. */
   serving(id: string, family: EndpointFamily): CatalogueModel | undefined
-  /** Puts another set of models in place, in one step. */
+  /** Replaces all models in one step. */
   replace(rows: CatalogueModel[]): void
 }
 
-/** Which member of a provider serves a family; a family that is not here is not served yet. */
+/** Whether a provider serves a family; a family that is missing here is not served yet. */
 const chats = (provider: Provider) => provider.chat !== undefined
 const SERVED_BY: Partial<Record<EndpointFamily, (provider: Provider) => boolean>> = {
   chatcompat: chats,
@@ -79,7 +79,7 @@ type RowParts = {
   when_retired: RetiredPolicy
 }
 
-/** One row of the catalogue from what the operator wrote. */
+/** One row of the catalogue from its configuration. */
 export function catalogueModel({ id, config, targets, created, when_retired }: RowParts): CatalogueModel {
   const declared = config.families ?? familiesOfName(targets[0]?.model ?? id)
   return {
@@ -190,7 +190,7 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
   }
 }
 
-/** Whose right to use the model was checked before. */
+/** A caller whose right to use the model was checked before. */
 const ANYONE: Caller = { token_id: '', mayUseModel: () => true, mayUseFamily: () => true }
 
 const notAllowed = (name: string) =>

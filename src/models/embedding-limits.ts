@@ -1,4 +1,4 @@
-/** What one embedding model takes, as catalogue data. */
+/** The limits of one embedding model, as catalogue data. */
 import { rangeText } from '../kit/diagnose.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -6,13 +6,13 @@ import type { CatalogueModel } from './catalogue.ts'
 
 export type EmbeddingOrder = {
   inputs: EmbeddingInput[]
-  /** Whether they came as a list, so that errors name one by its place. */
+  /** Whether the client sent a list, so that errors name an input by its index. */
   isList: boolean
   request: Pick<EmbeddingRequest, 'dimensions' | 'input_type' | 'user'>
 }
 
 /**
- * The request as this model takes it, defaults filled in. Throws for whatever the model does not take, naming the
+ * The request fitted to this model, defaults filled in. Throws for a value that the model does not accept, naming the
  * field and what it may be; nothing is rounded.
  */
 export function applyEmbeddingLimits(model: CatalogueModel, request: EmbeddingRequest): EmbeddingOrder {

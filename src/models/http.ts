@@ -1,4 +1,4 @@
-/** The model catalogue over HTTP (specification, section 4), in the list shape of whoever asks. */
+/** The model catalogue over HTTP (specification, section 4), in the list format of the client. */
 import type { Context, Route } from '../http/context.ts'
 import { queryOf } from '../http/query.ts'
 import { contentgenErrorBody } from '../spec/contentgen-error.ts'
@@ -12,7 +12,7 @@ type WriteError = NonNullable<Route['writeError']>
 type ModelRouteParts = { catalogue: Catalogue; writeMessagesError: WriteError }
 
 export function modelRoutes({ catalogue, writeMessagesError }: ModelRouteParts): Route[] {
-  /** The first that speaks wins; for all others there are the specification's own words. */
+  /** The first format that matches the request is used; otherwise that of the specification. */
   const formats: [ListFormat, WriteError][] = [
     [messagesFormat, writeMessagesError],
     [contentgenFormat, contentgenErrorBody],

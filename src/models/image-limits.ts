@@ -1,4 +1,4 @@
-/** What one image model takes, as catalogue data: operations, sizes, counts, qualities, pictures to change. */
+/** The limits of one image model, as catalogue data: operations, sizes, counts, qualities, input images. */
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageRequest } from '../spec/image-request.ts'
 import type { CatalogueModel } from './catalogue.ts'
@@ -6,14 +6,14 @@ import { checkMedium } from './medium.ts'
 
 const LONGEST_PROMPT = 32_000
 const MOST_IMAGES = 16
-/** As many as the vendor of this request's shape makes at a time. */
+/** The maximum of OpenAI's API. */
 const MOST_MADE = 10
-/** Of one side, in pixels; no vendor draws as much. */
+/** Pixels of one side; no provider generates as much. */
 const LONGEST_SIDE = 16_384
 
 /**
- * The request as this model takes it: defaults filled in. Throws for whatever the model does not take, naming the field
- * and what it may be; nothing is rounded.
+ * The request fitted to this model, defaults filled in. Throws for a value that the model does not accept, naming the
+ * field and what it may be; nothing is rounded.
  */
 export function applyImageLimits(model: CatalogueModel, request: ImageRequest, operation: ImageOperation): ImageOrder {
   const { image, stream: _, async: __, callback_url: ___, response_format: ____, mask, ...rest } = request
@@ -56,7 +56,7 @@ function promptOf(model: CatalogueModel, { prompt = '' }: ImageRequest, operatio
   return prompt
 }
 
-/** In characters as people count them, not in halves of surrogate pairs; which are counted only where it matters. */
+/** Counts code points, not UTF-16 code units; only texts near the limit are counted. */
 function checkText({ id, images }: CatalogueModel, param: string, text = ''): void {
   const { prompt_characters: most = LONGEST_PROMPT } = images
   const length = text.length <= most || text.length > 2 * most ? text.length : [...text].length

@@ -1,4 +1,4 @@
-/** A model's life: active, deprecated, retired (specification 3.1), by what the operator says and by the date. */
+/** A model's lifecycle: active, deprecated, retired (specification 3.1), by its configured status and its dates. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { headerValue } from '../kit/header-value.ts'
 import { MODEL_STATUSES, type ModelStatus } from '../spec/model.ts'
@@ -10,7 +10,7 @@ export type Life = {
   replaced_by?: string | undefined
 }
 
-/** The later of the state the operator wrote and the state that the dates have brought about (unix seconds). */
+/** The later of the configured status and the status that follows from the dates (unix seconds). */
 export function statusAt(life: Life, now: number): ModelStatus {
   const written = MODEL_STATUSES.indexOf(life.status ?? 'active')
   const retired = life.retired_at !== undefined && life.retired_at <= now
@@ -20,8 +20,8 @@ export function statusAt(life: Life, now: number): ModelStatus {
 }
 
 /**
- * What an answer's headers say of a model that is on its way out: `deprecation` (RFC 9745), `sunset` (RFC 8594), the
- * successor as a link and by name. Nothing for an active model.
+ * The response headers of a deprecated or retired model: `deprecation` (RFC 9745), `sunset` (RFC 8594), the successor
+ * as a link and by name. None for an active model.
  */
 export function lifecycleHeaders(life: Life, clock: Clock): Record<string, string> {
   if (statusAt(life, unixSeconds(clock)) === 'active') return {}
@@ -36,7 +36,7 @@ export function lifecycleHeaders(life: Life, clock: Clock): Record<string, strin
   return headers
 }
 
-/** The same of the model that was asked for, and which one answers in its place. */
+/** The same for the requested model, and the model that serves in its place. */
 export function modelHeaders(
   { model, requested }: { model: Life & { id: string }; requested: Life & { id: string } },
   clock: Clock,

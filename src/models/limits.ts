@@ -1,4 +1,4 @@
-/** What one chat model takes: ranges, defaults, extra fields and abilities (specification 2.3 and 8), as catalogue data. */
+/** The limits of one chat model: ranges, defaults, extra fields and capabilities (specification 2.3 and 8), as catalogue data. */
 import Type from 'typebox'
 import { EXTRA_FIELDS, RANGED_FIELDS } from '../config/schema.ts'
 import { checker } from '../kit/checker.ts'
@@ -13,8 +13,8 @@ const Extra = Type.Pick(ChatRequest, [...EXTRA_FIELDS])
 const checkExtra = checker(Extra)
 
 /**
- * The request as this model takes it: `max_completion_tokens` folded into `max_tokens`, defaults filled in, extra
- * fields of other models left out, unread. Throws for a value outside the model's range and for what it cannot do.
+ * The request fitted to this model: `max_completion_tokens` becomes `max_tokens`, defaults are filled in, extra fields of
+ * other models are left out. Throws for a value outside the model's range and for a capability that it lacks.
  */
 export function applyChatLimits(model: CatalogueModel, request: ChatRequest): ChatRequest {
   const asked: ChatRequest = { ...request, model: model.id }

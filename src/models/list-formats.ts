@@ -1,20 +1,20 @@
-/** The catalogue in the words of clients that have a list shape of their own (messages, contentgen). */
+/** The catalogue in the list formats of other clients (messages, contentgen). */
 import { pathOf, queryOf } from '../http/query.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Model } from '../spec/model.ts'
 
-/** A model, and how many tokens it takes and makes, as far as the operator has said. */
+/** A model, and its context length and maximum output, where they are configured. */
 export type Listed = { model: Model; context_tokens: number | undefined; max_tokens: number | undefined }
 
 export type ListFormat = {
-  /** Whether the request comes from such a client. */
+  /** Whether the request comes from a client of this format. */
   speaks(request: Request): boolean
   /** One page of the models, in their order. Throws GatewayError naming the parameter. */
   list(models: Listed[], query: URLSearchParams): unknown
   one(model: Listed): unknown
 }
 
-/** More than any catalogue has: a client that does not ask for pages gets all. */
+/** More than any catalogue has: a client that does not page gets all models. */
 const MOST_A_PAGE = 1000
 
 const rfc3339 = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
@@ -80,7 +80,7 @@ export const contentgenFormat: ListFormat = {
   },
 }
 
-/** What this family calls the ways of asking. */
+/** The method names of this family. */
 const METHODS: { [family: string]: string[] } = {
   'contentgen-compat': ['generateContent', 'streamGenerateContent', 'countTokens'],
   embeddings: ['embedContent', 'batchEmbedContents'],

@@ -1,14 +1,14 @@
-/** Whether a medium of a request is given in a form that can be read: an address, a data URI or base64. */
+/** Checks the form of a media input: a URL, a data URI or base64. */
 import { GatewayError } from '../spec/error.ts'
 
 /** A data URI up to its bytes: a type, perhaps with parameters, in base64. */
 const DATA_URI = /^data:([\w.+-]+\/[\w.+-]+)?(;[\w.+-]+=[^;,]*)*;base64,/i
-/** Four signs stand for three bytes; the last four may be filled up. */
+/** Four characters encode three bytes; the last four may be padded. */
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
-/** Longer than what any server takes; where an address leads is checked when it is fetched. */
+/** Longer than any server accepts; where a URL leads is checked when it is fetched. */
 const LONGEST_URL = 8_192
 
-/** Its form only: whether it is there and what it shows is seen when the task is prepared. */
+/** Checks the form only: the medium is fetched and inspected when the task is prepared. */
 export function checkMedium(param: string, value: string): void {
   const isUrl = /^https?:\/\//i.test(value)
   if (isUrl && value.length <= LONGEST_URL && URL.canParse(value)) return

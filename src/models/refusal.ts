@@ -1,4 +1,4 @@
-/** From what is wrong with a field of a request to the error that names it. */
+/** Converts a validation problem to the error that names the field. */
 import { foundText, type Problem, pathText } from '../kit/diagnose.ts'
 import { GatewayError } from '../spec/error.ts'
 

@@ -1,4 +1,4 @@
-/** What one model of 3D takes, as catalogue data: formats, textures, polygons, images. */
+/** The limits of one 3D model, as catalogue data: formats, textures, polygons, images. */
 import { rangeText } from '../kit/diagnose.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { ThreeDFormat, ThreeDOrder, ThreeDRequest } from '../spec/three-d-request.ts'
@@ -9,8 +9,8 @@ const LONGEST_PROMPT = 32_000
 const MOST_IMAGES = 16
 
 /**
- * The request as this model takes it: defaults filled in. Throws for whatever the model does not take, naming the field
- * and what it may be; nothing is rounded.
+ * The request fitted to this model, defaults filled in. Throws for a value that the model does not accept, naming the
+ * field and what it may be; nothing is rounded.
  */
 export function applyThreeDLimits(model: CatalogueModel, request: ThreeDRequest): ThreeDOrder {
   const { callback_url: _, images = [], prompt, ...rest } = request
@@ -42,7 +42,7 @@ const unsupported = ({ id }: CatalogueModel, param: string) =>
 const missing = ({ id }: CatalogueModel, param: string) =>
   refuse('missing_required_parameter', param, `"${param}" is required by the model "${id}".`)
 
-/** Of what the thing is made: of words, of one picture, or of pictures from several sides. */
+/** The input: a text, one image, or images of several sides. */
 function checkSource(model: CatalogueModel, { prompt = '', image, images = [] }: ThreeDRequest): void {
   const { prompt: takesPrompt = 'optional', image: takesImage = 'optional', images: most = MOST_IMAGES } = model.three_d
   const has_prompt = prompt.trim() !== ''
@@ -72,7 +72,7 @@ function checkImages({ id, three_d }: CatalogueModel, { image, images = [] }: Th
   for (const [index, one] of images.entries()) checkMedium(`images[${index}]`, one)
 }
 
-/** In characters as people count them, not in halves of surrogate pairs; which are counted only where it matters. */
+/** Counts code points, not UTF-16 code units; only texts near the limit are counted. */
 function checkText({ id, three_d }: CatalogueModel, param: string, text = ''): void {
   const { prompt_characters: most = LONGEST_PROMPT } = three_d
   const length = text.length <= most || text.length > 2 * most ? text.length : [...text].length
@@ -89,7 +89,7 @@ function formatOf({ id, three_d }: CatalogueModel, { format }: ThreeDRequest): T
   throw refuse('invalid_value', 'format', `"format" must be ${allowed} for the model "${id}", not "${format}".`)
 }
 
-/** Absent, and no default: the vendor decides. */
+/** Absent without a default: the provider decides. */
 function switchOf(model: CatalogueModel, request: ThreeDRequest, field: 'texture' | 'pbr'): boolean | undefined {
   const { values = [false, true], default: written } = model.three_d[field] ?? {}
   const asked = request[field]

@@ -1,4 +1,4 @@
-/** What one video model takes (specification 2.5 and 8; the rest as other gateways have it), as catalogue data. */
+/** The limits of one video model (specification 2.5 and 8; the rest as other gateways have it), as catalogue data. */
 import { foundText, rangeText } from '../kit/diagnose.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { VideoOrder, VideoRequest } from '../spec/video-request.ts'
@@ -10,8 +10,8 @@ const LONGEST_PROMPT = 32_000
 const MOST_IMAGES = 16
 
 /**
- * The request as this model takes it: aliases folded, defaults filled in. Throws for whatever the model does not take,
- * naming the field and what it may be; nothing is rounded.
+ * The request fitted to this model: aliases resolved, defaults filled in. Throws for a value that the model does not
+ * accept, naming the field and what it may be; nothing is rounded.
  */
 export function applyVideoLimits(model: CatalogueModel, request: VideoRequest): VideoOrder {
   const { seconds, callback_url: _, images = [], size: __, aspect_ratio: ___, ...rest } = request
@@ -54,7 +54,7 @@ function checkNegativePrompt(model: CatalogueModel, { negative_prompt }: VideoRe
   checkLength(model, 'negative_prompt', negative_prompt)
 }
 
-/** In characters as people count them, not in halves of surrogate pairs; which are counted only where it matters. */
+/** Counts code points, not UTF-16 code units; only texts near the limit are counted. */
 function checkLength({ id, video }: CatalogueModel, param: string, text: string): void {
   const { prompt_characters: most = LONGEST_PROMPT } = video
   const length = text.length <= most || text.length > 2 * most ? text.length : [...text].length
@@ -69,7 +69,7 @@ function numberOf({ id, video }: CatalogueModel, { n = 1 }: VideoRequest): numbe
   throw refuse('invalid_value', 'n', `"n" must be ${allowed} for the model "${id}", not ${n}.`)
 }
 
-/** `seconds` says the same as `duration`. Default: the shortest, which costs the least. */
+/** `seconds` is an alias of `duration`. Default: the shortest, which costs the least. */
 function durationOf({ id, video }: CatalogueModel, { duration, seconds }: VideoRequest): number | undefined {
   const alias = seconds === undefined ? undefined : secondsOf(seconds)
   if (duration !== undefined && alias !== undefined && duration !== alias) {

@@ -1,11 +1,11 @@
-/** The size and the ratio of a video as its model takes them: `1280x720` is a tier and a ratio, where tiers are taken. */
+/** The size and the aspect ratio of a video as its model expects them: `1280x720` becomes a tier and a ratio where the model has tiers. */
 import { pixelsOf } from '../providers/video-fields.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { CatalogueModel } from './catalogue.ts'
 
 type Shape = { size?: string; aspect_ratio?: string }
 
-/** Which ratio pixels stand for where the model names none: the common ones, since 854x480 is 16:9 only nearly. */
+/** The ratios that pixels are matched with where the model lists none: the common ones, since 854x480 is only nearly 16:9. */
 const COMMON_RATIOS = ['16:9', '9:16', '1:1', '4:3', '3:4', '21:9', '9:21', '3:2', '2:3']
 
 /** `size` and `aspect_ratio` within the model's sets, agreeing with each other, defaults filled in. Nothing is rounded. */
@@ -26,7 +26,7 @@ export function shapeOf(model: CatalogueModel, { size, aspect_ratio }: Shape): S
   return { ...shape, ...(ratio === undefined ? {} : { aspect_ratio: ratio }) }
 }
 
-/** Each form in which it may be meant: as the model writes it, in pixels for a tier, as a tier for pixels. */
+/** Each interpretation of a size: as the model writes it, as pixels of a tier, as a tier of pixels. */
 function ofSize(model: CatalogueModel, given: { size: string; aspect_ratio: string | undefined }): Shape {
   const { size, aspect_ratio } = given
   const sizes = model.video.size?.values
@@ -43,7 +43,7 @@ function ofSize(model: CatalogueModel, given: { size: string; aspect_ratio: stri
   throw refusal('size', `${oneOf(sizes)} for the model "${model.id}"${also}; not ${shown(size)}`)
 }
 
-/** The model's default, or where the ratio that was asked for contradicts it, the first size of that ratio. */
+/** The model's default, or the first size of the requested ratio where the default contradicts it. */
 function ofDefaultSize(model: CatalogueModel, aspect_ratio: string | undefined): Shape {
   const { values = [], default: written } = model.video.size ?? {}
   const candidates = written === undefined ? values : [written, ...values]
@@ -59,7 +59,7 @@ function ofDefaultSize(model: CatalogueModel, aspect_ratio: string | undefined):
   )
 }
 
-/** A size in pixels brings its ratio along: one of the model's, the one that was asked for, or a common one. */
+/** A size in pixels determines the ratio: one of the model's, the requested one, or a common one. */
 function withRatioOf(
   model: CatalogueModel,
   { size, aspect_ratio }: { size: string; aspect_ratio: string | undefined },
@@ -70,7 +70,7 @@ function withRatioOf(
     agree(size, one),
   )
   const ratio = found ?? size.replace('x', ':')
-  // Of a model that names no ratios, none is sent unless it was asked for: its size says it all.
+  // A model that lists no ratios gets one only if it was requested: the size is enough.
   return model.video.aspect_ratio || aspect_ratio !== undefined ? { size, aspect_ratio: ratio } : { size }
 }
 

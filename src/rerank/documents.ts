@@ -1,12 +1,12 @@
-/** The documents of a rerank request as the texts that are read of them. */
+/** The texts of a rerank request's documents. */
 import { GatewayError } from '../spec/error.ts'
 import type { RerankRequest } from '../spec/rerank-request.ts'
 
 type Document = RerankRequest['documents'][number]
 
-/** Of objects, the values of `rank_fields` in that order, each on a line of its own. Throws for one that has none. */
+/** For objects: the values of `rank_fields` in that order, one per line. Throws for an object that has none. */
 export function textsOf({ documents, rank_fields }: Pick<RerankRequest, 'documents' | 'rank_fields'>): string[] {
-  // Each once: a name that is repeated would make a text of any length from a short request.
+  // Each field once: repeated names would turn a short request into a text of any length.
   const fields = rank_fields && rank_fields.length > 0 ? [...new Set(rank_fields)] : ['text']
   return documents.map((document, index) => textOf(document, { fields, index }))
 }
@@ -28,6 +28,6 @@ function textOf(document: Document, { fields, index }: { fields: string[]; index
 
 const written = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** A document as it is repeated in its result: a text becomes an object with `text`. */
+/** A document in its result: a text becomes an object with `text`. */
 export const shown = (document: Document | undefined): Record<string, unknown> =>
   typeof document === 'object' ? document : { text: document ?? '' }

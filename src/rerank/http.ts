@@ -32,7 +32,7 @@ const writeError = (error: GatewayError): Type.Static<typeof RerankError> => ({
   message: error.message,
 })
 
-/** The same under both versions: Cohere's clients of today ask for the second. */
+/** Both versions: current clients of Cohere use the second. */
 export function rerankRoutes({ pipeline, rerank, settings, clock }: RerankRouteParts): Route[] {
   async function handle(context: Context): Promise<Response> {
     const limits = bodyLimits(settings, clock, 'text')
@@ -74,14 +74,14 @@ export function rerankRoutes({ pipeline, rerank, settings, clock }: RerankRouteP
   }))
 }
 
-/** `null` is absent, unknown fields are not looked at. Throws GatewayError naming the field and what it may be. */
+/** `null` is absent, unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
 export function parseRerankRequest(body: unknown): RerankRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }
   const request: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(body)) {
-    // Set by its name, that one would become the object's prototype.
+    // Assigning `__proto__` would set the object's prototype.
     if (value !== null && name !== '__proto__') request[name] = value
   }
   if (!check.Check(request)) throw refusalOf(diagnose(RerankRequest, request))

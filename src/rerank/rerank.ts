@@ -1,4 +1,4 @@
-/** One rerank request: the model chosen, the documents as texts, the results checked and put in order. */
+/** The rerank family: documents as texts, results validated and sorted. */
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { Call } from '../pipeline/call.ts'
 import type { Family } from '../pipeline/family.ts'
@@ -13,7 +13,7 @@ export type RerankWork = { request: RerankRequest; documents: string[]; top_n: n
 export type Ranked = { results: Scored[]; search_units: number }
 export type RerankFamily = Family<RerankRequest, RerankWork, Ranked, TextMeter>
 
-/** A search unit of Cohere's: one query over up to so many documents. */
+/** Cohere's search unit: one query over up to so many documents. */
 const UNIT_DOCUMENTS = 100
 
 export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFamily => ({
@@ -54,7 +54,7 @@ async function askOne({ provider, model }: Target, { request, documents, top_n }
 
 type Wanted = { provider: string; count: number; top_n: number }
 
-/** The best first, of equal ones the earlier; no more than asked for, each document once. Throws for anything else. */
+/** Sorted by score, then by index; at most `top_n`, each document once. Throws for invalid results. */
 function bestOf(results: Scored[], { provider, count, top_n }: Wanted): Scored[] {
   const wrong = (what: string) =>
     new GatewayError('bad_upstream_response', `The upstream "${provider}" answered with ${what}.`)

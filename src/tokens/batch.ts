@@ -1,35 +1,35 @@
-/** Rows that are gathered in memory and written some seconds later, many at once: nobody waits for the disk. */
+/** Buffers rows in memory and writes them in batches some seconds later: no request waits for the disk. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 
 export type Batch<Row> = {
-  /** Takes the row over. Rows of one key are merged into one. */
+  /** Takes ownership of the row. Rows with the same key are merged. */
   add(row: Row): void
-  /** Writes what is held and takes nothing more. Rows that cannot be written now are counted in the log, and lost. */
+  /** Writes the buffered rows and accepts no more. Rows that cannot be written now are counted in the log, and lost. */
   close(): Promise<void>
 }
 
 type BatchParts<Row> = {
   clock: Clock
   log: Log
-  /** What the rows are, for the log. */
+  /** The name of the rows in the log. */
   what: string
   every_ms: number
-  /** Rows held at most; further keys are dropped, and counted. */
+  /** Maximum of buffered rows; rows with further keys are dropped, and counted. */
   most: number
   key(row: Row): string
   merge(into: Row, row: Row): void
-  /** Writes all of the rows, or rejects and has written none. */
+  /** Writes all rows, or rejects and has written none. */
   write(rows: Row[]): Promise<void>
 }
 
-/** Rows in one transaction: a few milliseconds of the one thread we have. */
+/** Rows per transaction: it blocks the event loop for a few milliseconds. */
 const ROWS_A_WRITE = 500
-/** Between full writes, so that requests get their turn. */
+/** Pause between full batches, so that requests can be served. */
 const SOON_MILLISECONDS = 20
-/** A store that fails is asked less and less often, but at least this often. */
+/** The longest pause of the backoff after failed writes. */
 const LONGEST_RETRY_MILLISECONDS = 30_000
-/** Tries at the end, when there is no later. */
+/** Attempts at shutdown. */
 const LAST_TRIES = 3
 
 export function createBatch<Row>(parts: BatchParts<Row>): Batch<Row> {
@@ -59,20 +59,20 @@ export function createBatch<Row>(parts: BatchParts<Row>): Batch<Row> {
     return rows
   }
 
-  /** Writes a first part of what is held; answers after how long to come again. */
+  /** Writes one batch; returns the milliseconds until the next one. */
   async function writeSome(): Promise<number> {
     const rows = take()
     try {
       await write(rows)
     } catch (cause) {
-      if (failures++ === 0) log.error(`${what} not written; kept for later`, { rows: rows.length }, cause)
+      if (failures++ === 0) log.error(`${what} could not be written; will retry`, { rows: rows.length }, cause)
       for (const row of rows) put(row, Number.POSITIVE_INFINITY)
       return Math.min(LONGEST_RETRY_MILLISECONDS, every_ms * 2 ** Math.min(failures, 10))
     } finally {
       if (dropped > 0) log.warn(`${what} dropped: too many rows at once`, { dropped, most })
       dropped = 0
     }
-    if (failures > 0) log.info(`${what} written again`, { failures })
+    if (failures > 0) log.info(`${what} written after failures`, { failures })
     failures = 0
     return rows.length === ROWS_A_WRITE ? SOON_MILLISECONDS : every_ms
   }
@@ -90,7 +90,7 @@ export function createBatch<Row>(parts: BatchParts<Row>): Batch<Row> {
 
   return {
     add(row) {
-      if (closed) return log.warn(`${what} dropped: it came after the end`)
+      if (closed) return log.warn(`${what} dropped: recorded after shutdown`)
       put(row, most)
       schedule(every_ms)
     },
@@ -100,7 +100,7 @@ export function createBatch<Row>(parts: BatchParts<Row>): Batch<Row> {
       await writing
       failures = 0
       while (held.size > 0 && failures < LAST_TRIES) await writeSome()
-      if (held.size > 0) log.error(`${what} lost: the store did not take it at the end`, { rows: held.size })
+      if (held.size > 0) log.error(`${what} lost: the store failed at shutdown`, { rows: held.size })
       held.clear()
     },
   }

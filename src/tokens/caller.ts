@@ -1,9 +1,9 @@
-/** What a token may do, as the rest of the house asks for it. */
+/** The rights of a token, as other modules check them. */
 import { matchesGlob } from '../kit/glob.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { Caller, Token } from '../spec/token.ts'
 
-/** Ids come from requests too, so what is remembered of them needs a bound. */
+/** Ids come from requests, so the cache of answers is bounded. */
 const MAX_REMEMBERED_MODELS = 1_000
 
 export function callerOf({ token_id, models, families }: Token): Caller {

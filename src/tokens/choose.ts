@@ -1,9 +1,9 @@
-/** Finds the one token that an operator means: by id, by name, or by the start of what is shown of it. */
+/** Finds the one token that an operator names: by id, by name, or by a prefix of its id or its visible prefix. */
 import { sha256 } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { StoredToken } from '../store/store.ts'
 
-/** Fewer characters of an id or a prefix are a slip of the fingers rather than a choice. */
+/** A shorter prefix is more likely a typing error than a choice. */
 const SHORTEST_START = 5
 const MAX_LISTED = 10
 
@@ -34,7 +34,7 @@ function severalFit(fitting: StoredToken[]): string {
   return `Several tokens fit: ${listed.join(', ')}${more}. Give the id of one.`
 }
 
-/** What was asked for is repeated only when it cannot be somebody's secret. */
+/** The operator's text is repeated only when it cannot be a secret. */
 function noneFits(which: string, tokens: StoredToken[]): string {
   const shown = which.length < 20 || which.startsWith('tok_') ? ` ${JSON.stringify(which)}` : ' what was given'
   return `No token has${shown} as its id, name or prefix; there ${tokens.length === 1 ? 'is 1' : `are ${tokens.length}`} in all.`

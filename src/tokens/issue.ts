@@ -1,4 +1,4 @@
-/** Making tokens: their secrets, and whether what is asked for makes sense. */
+/** Creates tokens: their secrets, and the validation of their fields. */
 import { patternTrouble } from '../config/meaning.ts'
 import type { TokenDefaults } from '../config/schema.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
@@ -6,7 +6,7 @@ import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.
 import { GatewayError } from '../spec/error.ts'
 import type { StoredToken } from '../store/store.ts'
 
-/** What a new token shall be; what is absent comes from the configuration. */
+/** The fields of a new token; absent ones come from the configuration. */
 export type TokenOrder = {
   name: string
   /** Glob patterns of model ids. */
@@ -20,10 +20,10 @@ export type TokenOrder = {
 }
 
 const SECRET_LENGTH = 48
-/** `sk-` and six characters tell tokens apart and leave 42 characters (250 bits) untold. */
+/** `sk-` and six characters distinguish tokens and leave 42 characters (250 bits) secret. */
 const VISIBLE_LENGTH = 9
 const DAY_SECONDS = 86_400
-/** The end of the year 9999: a greater time is in milliseconds, or a slip. */
+/** The end of the year 9999: a greater time is in milliseconds, or a mistake. */
 const LATEST = 253_402_300_799
 const MAX_NAME = 100
 const MAX_PATTERNS = 1_000
@@ -42,7 +42,7 @@ export function formatOf(secret: string): Pick<StoredToken, 'hash' | 'prefix'> {
   return { hash: sha256(secret), prefix: secret.slice(0, Math.min(VISIBLE_LENGTH, Math.floor(secret.length / 4))) }
 }
 
-/** Throws invalid_value if somebody's own secret will not do. Its length is told, nothing else of it. */
+/** Throws invalid_value for a given secret that is not acceptable. The message reveals only its length. */
 export function checkSecret(secret: string): void {
   if (isSecret(secret)) return
   throw new GatewayError(

@@ -1,4 +1,4 @@
-/** The tokens in memory: what the hot path asks, kept true by watching the store's revision. */
+/** The token cache of the hot path, invalidated by polling the store's revision. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -9,25 +9,25 @@ import { callerOf } from './caller.ts'
 export type Known = { token: StoredToken; caller: Caller }
 
 export type KnownTokens = {
-  /** The token of this hash, if memory has it and nothing was changed since. */
+  /** The token with this hash, if it is cached and valid. */
   recall(hash: string): Known | undefined
-  /** The token of this hash, from the store when memory will not do; a disabled one is not found. */
+  /** The token with this hash, from the store if it is not cached; a disabled one is not found. */
   find(hash: string): Promise<Known | undefined>
-  /** Something was changed: what is in memory must be looked up again before it counts. */
+  /** Invalidates the cache: each entry must be looked up again. */
   doubt(): void
-  /** Begins to watch for changes by other processes. */
+  /** Starts polling for changes by other processes. */
   start(): void
   close(): Promise<void>
 }
 
-/** A change anywhere counts within a second: half for noticing it, half for looking it up. */
+/** A change takes effect everywhere within a second: half to notice it, half to look it up. */
 const WATCH_MILLISECONDS = 500
-/** So long a hash that no token has is answered from memory; a token made in the meantime waits no longer than this. */
+/** How long an unknown hash is cached; a token created meanwhile is accepted after at most this time. */
 const UNKNOWN_MILLISECONDS = 500
 /** Each costs about 1 KB. */
 const MAX_TOKENS = 50_000
 const MAX_UNKNOWN = 10_000
-/** Look-ups at once: a flood of bad tokens must not stand in a queue of any length before the store. */
+/** Concurrent look-ups: a flood of bad tokens must not queue without bound. */
 export const MAX_LOOK_UPS = 1_000
 
 type Parts = { store: Pick<TokenStore, 'findByHash' | 'revision'>; clock: Clock; log: Log }
@@ -36,7 +36,7 @@ export function createKnownTokens({ store, clock, log }: Parts): KnownTokens {
   /** Entries of an older generation are only used when the store cannot be reached. */
   let generation = 0
   const known = new Map<string, Known & { generation: number }>()
-  /** Hash -> when it was found to be nobody's. */
+  /** Hash -> when no token was found for it. */
   const unknown = new Map<string, number>()
   let asking = new Map<string, Promise<Known | undefined>>()
   let reachable = true
@@ -48,12 +48,12 @@ export function createKnownTokens({ store, clock, log }: Parts): KnownTokens {
   }
 
   function reached(): void {
-    if (!reachable) log.info('the store answers again')
+    if (!reachable) log.info('the store is reachable again')
     reachable = true
   }
 
   function missed(cause: unknown): void {
-    if (reachable) log.error('the store does not answer; known tokens go on as they were', {}, cause)
+    if (reachable) log.error('the store is unreachable; cached tokens stay valid', {}, cause)
     reachable = false
   }
 
@@ -110,7 +110,7 @@ export function createKnownTokens({ store, clock, log }: Parts): KnownTokens {
   }
 }
 
-/** The oldest goes when there is no room: maps keep the order in which keys came. */
+/** Evicts the oldest entry when full: maps keep insertion order. */
 function remember<Value>(map: Map<string, Value>, entry: { hash: string; value: Value; most: number }): void {
   map.delete(entry.hash)
   map.set(entry.hash, entry.value)
@@ -125,7 +125,7 @@ type WatchParts = Pick<Parts, 'clock'> & {
   missed(cause: unknown): void
 }
 
-/** Asks for the store's revision again and again: one cheap read each time. */
+/** Polls the store's revision: one cheap read each time. */
 function createWatch({ store, clock, changed, reached, missed }: WatchParts): Pick<KnownTokens, 'start' | 'close'> {
   let revision: number | undefined
   let running = false

@@ -1,4 +1,4 @@
-/** Remembers when tokens were last used, and writes it down now and then: a hint for operators, not an account. */
+/** Records when tokens were last used, and writes it from time to time: a hint for operators, not an audit log. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { TokenStore } from '../store/store.ts'

@@ -140,8 +140,8 @@ describe('the ledger', () => {
     expect(requests(await stored())).toBe(3)
     await advance(60_000)
     expect(requests(await stored())).toBe(3)
-    expect(logged().match(/usage not written/g)).toHaveLength(1)
-    expect(logged()).toContain('usage written again')
+    expect(logged().match(/usage could not be written/g)).toHaveLength(1)
+    expect(logged()).toContain('usage written after failures')
     expect(logged()).toContain('disk full')
   })
 
@@ -214,7 +214,7 @@ describe('the ledger', () => {
     await ledger.close()
     ledger.record(use())
     await ledger.close()
-    expect(logged()).toContain('after the end')
+    expect(logged()).toContain('recorded after shutdown')
     expect(clock.waiting()).toBeLessThanOrEqual(1) // the log's own
   })
 

@@ -1,4 +1,4 @@
-/** Keeps account of what tokens use: counted in memory at once, written down some seconds later. */
+/** Records the usage of tokens: counted in memory at once, written some seconds later. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { UsageRow } from '../spec/token.ts'
@@ -18,9 +18,9 @@ export type Use = {
 }
 
 export type Ledger = {
-  /** Counts a request; never waits, never throws. */
+  /** Records a call; never waits, never throws. */
   record(use: Use): void
-  /** Writes down what is still in memory. */
+  /** Writes what is still in memory. */
   close(): Promise<void>
 }
 
@@ -28,7 +28,7 @@ type LedgerParts = {
   usage: Pick<UsageStore, 'add'>
   clock: Clock
   log: Log
-  /** Told of every token that was used. */
+  /** Called for every token that was used. */
   onUsed?: (token_id: string) => void
 }
 
@@ -36,7 +36,7 @@ const WRITE_EVERY_MILLISECONDS = 2_000
 /** Each row is one token, model and hour: some 3 MB at most while the store is away. */
 const MAX_ROWS = 10_000
 const HOUR_SECONDS = 3_600
-/** No answer has a billion tokens. A vendor's nonsense must not spoil the sums. */
+/** No response has a billion tokens. A provider's wrong count must not corrupt the sums. */
 const MAX_COUNT = 1_000_000_000
 
 export function createLedger({ usage, clock, log, onUsed = () => {} }: LedgerParts): Ledger {

@@ -1,4 +1,4 @@
-/** Where in a request its token stands: the ways of all the client libraries that we serve. */
+/** Where a request carries its token, for all supported client libraries. */
 
 /** The scheme's name has any case, and more than one space may follow it (RFC 9110, section 11.4). */
 const BEARER = /^bearer +(\S+)\s*$/i
@@ -11,7 +11,7 @@ export function presentedSecret(request: Request): string | undefined {
   return bearer || headers.get('x-api-key') || headers.get('x-goog-api-key') || keyInQuery(request.url)
 }
 
-/** Only a query that has such a field is taken apart: nearly no request has one, and parsing costs. */
+/** The query is parsed only if it has such a field: almost no request has one, and parsing costs. */
 function keyInQuery(url: string): string | undefined {
   const start = url.indexOf('?')
   if (start === -1) return undefined

@@ -1,18 +1,18 @@
-/** Makes guessing slow: an address that keeps presenting bad tokens waits longer and longer for its answer. */
+/** Slows down guessing: an address that keeps sending bad tokens waits longer for each response. */
 import { type Clock, pause } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
 
-/** A wrong key in a new client is tried a few times by hand; that should not feel slow. */
+/** A wrong key in a new client is often tried a few times; these attempts are not delayed. */
 export const FREE_FAILURES = 10
 export const FIRST_DELAY_MILLISECONDS = 250
 export const LONGEST_DELAY_MILLISECONDS = 2_000
-/** After this long without a failure an address is forgiven. */
+/** After this time without a failure an address is reset. */
 export const FORGIVE_MILLISECONDS = 60_000
-/** Waiting answers each hold a connection open: a flood must not collect them. */
+/** Each delayed response holds a connection open: a flood must not accumulate them. */
 export const MAX_WAITING_AN_ADDRESS = 10
 export const MAX_WAITING = 1_000
-/** About 1 MB; the address that was quiet the longest is forgotten first. */
+/** About 1 MB; the address without failures for the longest time is evicted first. */
 export const MAX_ADDRESSES = 10_000
 
 type Offender = { failures: number; last: number; waiting: number }
@@ -49,7 +49,7 @@ export function createSlowDown({ clock, log }: { clock: Clock; log: Log }): Slow
     try {
       await pause(clock, ms, signal)
     } catch {
-      // The client left: nobody is waiting for the answer any more.
+      // The client left: nobody waits for the response.
     } finally {
       record.waiting--
       waiting--
@@ -61,7 +61,7 @@ export function createSlowDown({ clock, log }: { clock: Clock; log: Log }): Slow
       const record = count(network(address))
       const over = record.failures - FREE_FAILURES
       if (over <= 0) return undefined
-      if (over === 1) log.warn('bad API keys from one address are slowed', { address, failures: record.failures })
+      if (over === 1) log.warn('responses to bad API keys are delayed', { address, failures: record.failures })
       if (record.waiting >= MAX_WAITING_AN_ADDRESS || waiting >= MAX_WAITING) {
         throw new GatewayError(
           'rate_limit_exceeded',

@@ -264,8 +264,8 @@ describe('when the store is away', () => {
     state.failing = false
     await advance(500)
     await enter(other.secret)
-    expect(logged().match(/the store does not answer/g)).toHaveLength(1)
-    expect(logged().match(/the store answers again/g)).toHaveLength(1)
+    expect(logged().match(/the store is unreachable/g)).toHaveLength(1)
+    expect(logged().match(/the store is reachable again/g)).toHaveLength(1)
   })
 
   test('a known token goes on as it was last seen, also when something had changed just before', async () => {
@@ -339,7 +339,7 @@ describe('the first token', () => {
     const secret = 'a-secret-of-my-own-choice'
     await tokens.issueFirst({ secret })
     expect(await tokens.issueFirst({ secret: 'another-secret-of-my-own' })).toBeUndefined()
-    expect(logged()).toContain('not used: there are tokens already')
+    expect(logged()).toContain('ignored: the store has tokens already')
     await refusal(() => enter('another-secret-of-my-own'))
     await tokens.revoke('first token')
     expect(await tokens.issueFirst({ secret })).toBeUndefined()

@@ -1,4 +1,4 @@
-/** Who is calling: tokens are made, shown, changed and checked here. */
+/** Tokens: create, list, change, authenticate. */
 import type { TokenDefaults } from '../config/schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
@@ -12,39 +12,39 @@ import { createKnownTokens } from './known.ts'
 import { createLastUsed } from './last-used.ts'
 import { createSlowDown } from './slow-down.ts'
 
-/** Where a request comes from; its address is asked for only when it failed, as finding it costs something. */
+/** The origin of a request; its address is read only after a failure, since determining it costs time. */
 export type From = { readonly address: string; signal: AbortSignal }
 
-/** A token and its secret, which is shown this once. */
+/** A token and its secret, which is shown only once. */
 export type Issued = { token: Token; secret: string }
 
 export type Tokens = {
   /**
-   * Who presents this secret. Answers at once when memory knows; a bad secret is refused with invalid_api_key, later
-   * and later the more of them come from one address.
+   * The caller with this secret. Synchronous for a cached token. A bad secret is refused with invalid_api_key, with a
+   * growing delay per address.
    */
   authenticate(secret: string | undefined, from: From): Caller | Promise<Caller>
-  /** Throws invalid_value, naming the field, when the order makes no sense. */
+  /** Throws invalid_value, naming the field. */
   issue(order: TokenOrder): Promise<Issued>
-  /** Makes the first token of an empty store; undefined when the store holds one already. */
+  /** Creates the first token of an empty store; undefined when the store has one already. */
   issueFirst(order?: { secret?: string }): Promise<Issued | undefined>
   /** Oldest first. */
   list(): Promise<Token[]>
   /** Refuses a token from now on. `which`: its id, its name, or the start of its id or visible prefix. */
   revoke(which: string): Promise<Token>
-  /** Gives a token another secret; the old one is refused from now on. */
+  /** Replaces the secret of a token; the old one is refused from now on. */
   rotate(which: string): Promise<Issued>
-  /** Notes that a token was used just now. */
+  /** Records that a token was used now. */
   used(token_id: string): void
-  /** Begins to watch for changes by other processes. */
+  /** Starts polling for changes by other processes. */
   start(): void
-  /** Stops watching and writes down when tokens were last used. */
+  /** Stops polling and writes when tokens were last used. */
   close(): Promise<void>
 }
 
 type TokensParts = { store: TokenStore; clock: Clock; log: Log; defaults: TokenDefaults }
 
-/** One text for every reason, so that nobody learns from it which secrets exist. */
+/** One message for every reason, so that it does not reveal which secrets exist. */
 const REFUSAL = 'Missing or invalid API key. Send it as "Authorization: Bearer <token>".'
 const FIRST_NAME = 'first token'
 
@@ -86,7 +86,7 @@ export function createTokens({ store, clock, log, defaults }: TokensParts): Toke
 
   return {
     authenticate(secret, from) {
-      // Nothing was guessed, so nothing is slowed: a browser or a probe without a token is told at once.
+      // Nothing was guessed, so there is no delay: a browser or a probe without a token gets its response at once.
       if (secret === undefined || secret === '') throw new GatewayError('invalid_api_key', REFUSAL)
       if (!isSecret(secret)) return refuse(from)
       const hash = sha256(secret)
@@ -107,7 +107,7 @@ export function createTokens({ store, clock, log, defaults }: TokensParts): Toke
 
     async issueFirst({ secret } = {}) {
       if (secret !== undefined) checkSecret(secret)
-      // The operator's own way in: whatever the defaults are for others, it is for everything and does not end.
+      // The operator's own token: it allows everything and does not expire, whatever the defaults are.
       const order = { name: FIRST_NAME, models: ['*'], families: null, expires_at: null }
       const made = makeToken(secret === undefined ? order : { ...order, secret }, { defaults, now: unixSeconds(clock) })
       if (await store.addFirst(made.token)) {
@@ -116,8 +116,8 @@ export function createTokens({ store, clock, log, defaults }: TokensParts): Toke
       }
       if (secret !== undefined) {
         const there = await store.findByHash(made.token.hash)
-        if (!there) log.warn('the given first token is not used: there are tokens already')
-        else if (!inForce(there)) log.warn('the given first token is revoked or expired', { token_id: there.token_id })
+        if (!there) log.warn('bootstrap token ignored: the store has tokens already')
+        else if (!inForce(there)) log.warn('the bootstrap token is revoked or expired', { token_id: there.token_id })
       }
       return undefined
     },
