@@ -1,6 +1,7 @@
 /** Bodies made to keep a gateway busy: each a shape that repeats one small piece as often as the size asks for. */
 
-export type HostileCase = { name: string; path: string; body: string }
+/** `body` makes the body when it is wanted: all of them at the largest size would not fit into memory. */
+export type HostileCase = { name: string; path: string; body(): string }
 
 /** How many pieces of one text fit into a body of `bytes`. */
 const fill = (piece: string, bytes: number, separator = ','): string => {
@@ -161,25 +162,27 @@ const PARTS: Record<string, { pieces: string[]; body(parts: string): string }> =
 /** All bodies of about so many bytes for one model of chat. */
 export function chatCases(model: string, bytes: number): HostileCase[] {
   const cases: HostileCase[] = []
-  const add = (path: string, name: string, body: string) =>
-    cases.push({ name, path: path.replace('MODEL', model), body: body.replace('MODEL', model) })
+  const add = (path: string, name: string, body: () => string) =>
+    cases.push({ name, path: path.replace('MODEL', model), body: () => body().replace('MODEL', model) })
   for (const { path, body, lists } of CHAT) {
-    for (const [name, value] of Object.entries(VALUES)) add(path, `metadata: ${name}`, body('metadata', value(bytes)))
+    for (const [name, value] of Object.entries(VALUES))
+      add(path, `metadata: ${name}`, () => body('metadata', value(bytes)))
     for (const name of ['empty arrays', 'different names, 10 to an object', 'one object in another, 250 deep']) {
-      const value = VALUES[name]?.(bytes) ?? ''
-      add(path, `tools of ${name}`, body('tools', value))
-      add(path, `provider_options: ${name}`, body('provider_options', value))
+      const value = () => VALUES[name]?.(bytes) ?? ''
+      add(path, `tools of ${name}`, () => body('tools', value()))
+      add(path, `provider_options: ${name}`, () => body('provider_options', value()))
     }
-    add(path, 'a prompt of escapes', body('x', '0').replace('"x"', VALUES['one string of escapes']?.(bytes) ?? ''))
-    add(path, 'a prompt of letters', body('x', '0').replace('"x"', VALUES['one plain string']?.(bytes) ?? ''))
-    add(path, 'a prompt of blanks', body('x', '0').replace('"x"', VALUES['one string of blanks']?.(bytes) ?? ''))
-    add(path, 'a body of unknown members', body('x', '0').replace(/\{/, `${members(bytes).slice(0, -1)},`))
+    const prompt = (name: string) => () => body('x', '0').replace('"x"', () => VALUES[name]?.(bytes) ?? '')
+    add(path, 'a prompt of escapes', prompt('one string of escapes'))
+    add(path, 'a prompt of letters', prompt('one plain string'))
+    add(path, 'a prompt of blanks', prompt('one string of blanks'))
+    add(path, 'a body of unknown members', () => body('x', '0').replace(/\{/, `${members(bytes).slice(0, -1)},`))
     for (const [field, pieces] of Object.entries(lists)) {
-      for (const piece of pieces) add(path, `${field} of ${piece}`, body(field, `[${fill(piece, bytes)}]`))
+      for (const piece of pieces) add(path, `${field} of ${piece}`, () => body(field, `[${fill(piece, bytes)}]`))
     }
   }
   for (const [path, { pieces, body }] of Object.entries(PARTS)) {
-    for (const piece of pieces) add(path, `parts of ${piece}`, body(fill(piece, bytes)))
+    for (const piece of pieces) add(path, `parts of ${piece}`, () => body(fill(piece, bytes)))
   }
   return cases
 }
@@ -201,28 +204,28 @@ export function otherCases(bytes: number): HostileCase[] {
   ] // biome-ignore format: a table
   for (const [path, name, body, pieces] of lists) {
     for (const piece of pieces) {
-      cases.push({ path, name: `${name} of ${piece}`, body: body(fill(piece, bytes)) })
+      cases.push({ path, name: `${name} of ${piece}`, body: () => body(fill(piece, bytes)) })
     }
   }
   for (const [name, value] of Object.entries(VALUES)) {
     cases.push({
       path: '/v1/embeddings',
       name: `x: ${name}`,
-      body: `{"model":"chatcompat/embedding","input":"x","x":${value(bytes)}}`,
+      body: () => `{"model":"chatcompat/embedding","input":"x","x":${value(bytes)}}`,
     })
     cases.push({
       path: '/v1/rerank',
       name: `x: ${name}`,
-      body: `{"model":"chatcompat/rerank","query":"x","documents":["x"],"x":${value(bytes)}}`,
+      body: () => `{"model":"chatcompat/rerank","query":"x","documents":["x"],"x":${value(bytes)}}`,
     })
     cases.push({
       path: '/v1/video/generations',
       name: `metadata: ${name}`,
-      body: `{"model":"sandbox/text-to-video","prompt":"x","metadata":{"sandbox":${value(bytes)}}}`,
+      body: () => `{"model":"sandbox/text-to-video","prompt":"x","metadata":{"sandbox":${value(bytes)}}}`,
     })
   }
   for (const [name, body] of Object.entries(BROKEN))
-    cases.push({ path: '/v1/chat/completions', name, body: body(bytes) })
+    cases.push({ path: '/v1/chat/completions', name, body: () => body(bytes) })
   return cases
 }
 

@@ -201,12 +201,12 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
           const request = { model: id, prompt, operation, n, ...(size === undefined ? {} : { size }) }
           return storeGenerated({ family: 'image-generation', model: id, keep_days, request, ...generated }, context)
         },
-        order: imageOrders({ tasks, outputs, settings, clock }),
+        order: imageOrders({ tasks, pipeline, outputs, settings, clock }),
         errors: TASK_ERRORS,
         settings,
         clock,
       }),
-      tasks: taskRoutes({ tasks, outputs, settings, clock }),
+      tasks: taskRoutes({ tasks, pipeline, outputs, settings, clock }),
       ready: () => store.ping(),
       health: () => tasks.health(),
       version,

@@ -94,6 +94,7 @@ describe('the route', () => {
         body: JSON.stringify(body),
       }),
       request_id: 'req_1',
+      params: {},
       signal: new AbortController().signal,
       caller: { token_id: 't', mayUseModel: () => true, mayUseFamily: () => true },
       note: {},

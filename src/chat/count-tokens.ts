@@ -3,6 +3,7 @@ import type { ServerSettings } from '../config/config.ts'
 import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Operation, Route } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
+import { memberOf } from '../kit/json.ts'
 import { createSample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
@@ -110,9 +111,12 @@ export function countTokensRoute(api: CountApi, { pipeline, tokenizer, settings,
     ...(api.writeError ? { writeError: api.writeError } : {}),
     async handle(context) {
       const limits = bodyLimits(settings, clock, 'text')
-      const input = await read(api, await readJson(context.request, limits), context)
-      const { answer, ...chosen } = await pipeline.run(family, context, input)
-      return Response.json(api.write(answer), { headers: modelHeaders(chosen, clock) })
+      const body = await readJson(context.request, limits)
+      pipeline.authorize(context, { family: api.family, model: context.params.model ?? memberOf(body, 'model') })
+      const { answer: send, ...chosen } = pipeline.start(family, context, await read(api, body, context))
+      const headers = modelHeaders(chosen, clock)
+      const { answer } = await send()
+      return Response.json(api.write(answer), { headers })
     },
   }
 }

@@ -48,6 +48,7 @@ test('the error that ends a stream is sent before the usage of what came before 
       body: JSON.stringify(body),
     }),
     request_id: 'req_1',
+    params: {},
     caller: { token_id: 't', mayUseModel: () => true, mayUseFamily: () => true },
     signal: new AbortController().signal,
     note: {},

@@ -4,6 +4,7 @@ import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import { awaitStart, eventStream } from '../http/event-stream.ts'
 import type { Clock } from '../kit/clock.ts'
+import { memberOf } from '../kit/json.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { FieldNotAllowed } from '../providers/allowed/allowed.ts'
@@ -52,11 +53,11 @@ export function chatRoute({ pipeline, chat, dialect, settings, clock }: ChatRout
       : thrown
 
   async function whole(input: ChatInput, context: Context): Promise<Response> {
-    const { work, answering, ...chosen } = pipeline.start(chat.whole, context, input)
+    const { work, answer: send, ...chosen } = pipeline.start(chat.whole, context, input)
     const { head, writer } = work.responseContext
     const headers = { ...modelHeaders(chosen, clock), 'content-type': 'application/json;charset=utf-8' }
     try {
-      const { answer, usage } = await answering
+      const { answer, usage } = await send()
       const body = answer.write(usage)
       await writer.keep?.()
       return new Response(typeof body === 'string' ? body : JSON.stringify(body), { headers })
@@ -110,6 +111,7 @@ export function chatRoute({ pipeline, chat, dialect, settings, clock }: ChatRout
     async handle(context) {
       const limits = bodyLimits(settings, clock, 'media')
       const body = await readJson(context.request, limits)
+      pipeline.authorize(context, { family, model: context.params.model ?? memberOf(body, 'model') })
       const other = await dialect.instead?.(body, context)
       if (other) return other
       const { request, passthroughRequest, writer, framing = dialect.framing } = await read(body, context)

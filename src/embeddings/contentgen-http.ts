@@ -45,7 +45,9 @@ const OPERATIONS: Record<Method, Operation> = {
 export function contentgenEmbeddingRoutes({ pipeline, embeddings, settings, clock }: EmbeddingsRouteParts): Route[] {
   async function asked(request: EmbeddingRequest, { context, isBatch }: { context: Context; isBatch: boolean }) {
     try {
-      return await pipeline.run(embeddings, context, request)
+      const { answer, ...chosen } = pipeline.start(embeddings, context, request)
+      const headers = modelHeaders(chosen, clock)
+      return { headers, ...(await answer()) }
     } catch (thrown) {
       throw thrown instanceof GatewayError ? errorForClient(thrown, isBatch) : thrown
     }
@@ -57,13 +59,15 @@ export function contentgenEmbeddingRoutes({ pipeline, embeddings, settings, cloc
     const isBatch = target.slice(colon + 1) === 'batchEmbedContents'
     const model = target.slice(0, colon).replace(/^models\//, '')
     const limits = bodyLimits(settings, clock, 'text')
-    const request = parseContents(await readJson(context.request, limits), { model, isBatch })
-    const { answer: embedded, usage, ...chosen } = await asked(request, { context, isBatch })
+    const body = await readJson(context.request, limits)
+    pipeline.authorize(context, { family: 'embeddings', model })
+    const request = parseContents(body, { model, isBatch })
+    const { answer: embedded, usage, headers } = await asked(request, { context, isBatch })
     const values = embedded.embeddings.map((vector) => ({ values: vector }))
     const counts = { promptTokenCount: usage.prompt_tokens, totalTokenCount: usage.total_tokens }
     return Response.json(
       { ...(isBatch ? { embeddings: values } : { embedding: values[0] }), usageMetadata: counts },
-      { headers: modelHeaders(chosen, clock) },
+      { headers },
     )
   }
   const shared = { method: 'POST' as const, writeError: contentgenErrorBody, errorSchema: ContentgenError, handle }

@@ -4,6 +4,7 @@ import { bodyLimits, readJson } from '../http/body.ts'
 import type { Route } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
 import { base64OfFloats } from '../kit/float32.ts'
+import { memberOf } from '../kit/json.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { EmbeddingList, EmbeddingRequest } from '../spec/embedding-request.ts'
@@ -33,8 +34,12 @@ export function embeddingsRoute({ pipeline, embeddings, settings, clock }: Embed
     },
     async handle(context) {
       const limits = bodyLimits(settings, clock, 'text')
-      const request = parseEmbeddingRequest(await readJson(context.request, limits))
-      const { answer: embedded, usage, ...chosen } = await pipeline.run(embeddings, context, request)
+      const body = await readJson(context.request, limits)
+      pipeline.authorize(context, { family: 'embeddings', model: memberOf(body, 'model') })
+      const request = parseEmbeddingRequest(body)
+      const { answer: send, ...chosen } = pipeline.start(embeddings, context, request)
+      const headers = modelHeaders(chosen, clock)
+      const { answer: embedded, usage } = await send()
       const write = request.encoding_format === 'base64' ? base64OfFloats : (vector: number[]) => vector
       const answer: EmbeddingList = {
         object: 'list',
@@ -42,7 +47,7 @@ export function embeddingsRoute({ pipeline, embeddings, settings, clock }: Embed
         model: chosen.model.id,
         usage,
       }
-      return Response.json(answer, { headers: modelHeaders(chosen, clock) })
+      return Response.json(answer, { headers })
     },
   }
 }

@@ -1,4 +1,5 @@
 /** Reads a request body that may also be a form with files (RFC 7578), limited like any other body. */
+import { memberOf } from '../kit/json.ts'
 import { GatewayError } from '../spec/error.ts'
 import { type BodyLimits, isJson, readBytes, readJson, wrongType } from './body.ts'
 
@@ -7,6 +8,10 @@ export type FormFile = { bytes: Uint8Array<ArrayBuffer>; content_type: string; f
 export type FormPart = { name: string; value: string | FormFile }
 
 export type Posted = { kind: 'json'; value: unknown } | { kind: 'form'; parts: FormPart[] }
+
+/** A member of the JSON, or the last field of the form by that name; undefined where there is none. */
+export const fieldOf = (posted: Posted, name: string): unknown =>
+  posted.kind === 'json' ? memberOf(posted.value, name) : posted.parts.findLast((part) => part.name === name)?.value
 
 /** More fields than any real form has; each costs many times its bytes. */
 const MOST_PARTS = 1_000

@@ -4,7 +4,7 @@ import type { ServerSettings } from '../config/config.ts'
 import { bodyLimits } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import { awaitStart, eventStream } from '../http/event-stream.ts'
-import { readJsonOrForm } from '../http/multipart.ts'
+import { fieldOf, readJsonOrForm } from '../http/multipart.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
@@ -85,7 +85,9 @@ const ROUTES: { path: string; operation: ImageOperation; summary: string; descri
 
 export function imageRoutes({ pipeline, images, keep, order, settings, clock, errors }: ImageRouteParts): Route[] {
   async function whole(input: ImageInput, context: Context): Promise<Response> {
-    const { work, answer: generated, ...chosen } = await pipeline.run(images.whole, context, input)
+    const { work, answer: send, ...chosen } = pipeline.start(images.whole, context, input)
+    const headers = modelHeaders(chosen, clock)
+    const { answer: generated } = await send()
     const { background, quality, size } = work.order
     const { operation } = input
     const stored = { model: chosen.model, order: work.order, operation, generated }
@@ -99,7 +101,7 @@ export function imageRoutes({ pipeline, images, keep, order, settings, clock, er
       ...(size === undefined ? {} : { size }),
       ...(generated.usage ? { usage: generated.usage } : {}),
     }
-    return Response.json(answer, { headers: modelHeaders(chosen, clock) })
+    return Response.json(answer, { headers })
   }
 
   async function streamed(input: ImageInput, context: Context): Promise<Response> {
@@ -140,7 +142,11 @@ export function imageRoutes({ pipeline, images, keep, order, settings, clock, er
     },
     async handle(context) {
       const limits = bodyLimits(settings, clock, 'media')
-      const request = parseImageRequest(await readJsonOrForm(context.request, limits))
+      const posted = await readJsonOrForm(context.request, limits)
+      // An order that is repeated with its key gets its task, whatever has become of the model.
+      if (!context.request.headers.has('idempotency-key'))
+        pipeline.authorize(context, { family: 'image-generation', model: fieldOf(posted, 'model') })
+      const request = parseImageRequest(posted)
       if (request.async) return order(request, operation, context)
       const input = { request, operation }
       return request.stream ? streamed(input, context) : whole(input, context)

@@ -4,6 +4,7 @@ import type { Log } from '../kit/log.ts'
 import type { Catalogue, Chosen } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
 import { type AttemptPolicy, tryTargets } from '../routing/attempt.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { Call, CallRecord } from './call.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
 import type { AnyMeter, Execution, Family, StreamFamily, UsageOf } from './family.ts'
@@ -12,8 +13,19 @@ import { deliver } from './stream.ts'
 
 export type Answered<Answer, M extends AnyMeter> = { answer: Answer; usage: UsageOf<M> }
 
-/** `answering` rejects with GatewayError; the call is settled when it settles. */
-export type Started<Work, Answer, M extends AnyMeter> = Chosen & { work: Work; answering: Promise<Answered<Answer, M>> }
+/** A call that fits its model. The caller decides its response headers, and then calls `answer`, once. */
+export type Started<Work, Answer, M extends AnyMeter> = Chosen & {
+  work: Work
+  /** Sends the call. Rejects with GatewayError; the call is settled when it settles. */
+  answer(): Promise<Answered<Answer, M>>
+}
+
+/** What is known of a request before it is validated. */
+export type Requested = {
+  family: EndpointFamily
+  /** As the client wrote it, of any type. */
+  model: unknown
+}
 
 export type Streaming<Work> = Chosen & {
   work: Work
@@ -27,7 +39,12 @@ export type Streaming<Work> = Chosen & {
 }
 
 export type Pipeline = {
-  /** Starts a call with one answer. Throws GatewayError before anything is sent. */
+  /**
+   * Throws GatewayError where the caller may not use this model, before more is done with the request: a body of a
+   * forbidden model is never validated. Every call is checked again, with the model that its parser has read.
+   */
+  authorize(call: Call, requested: Requested): void
+  /** Prepares a call with one answer. Throws GatewayError. Nothing is sent until its `answer` is called. */
   start<Input, Work, Answer, M extends AnyMeter>(
     family: Family<Input, Work, Answer, M>,
     call: Call,
@@ -127,10 +144,22 @@ export function createPipeline({ catalogue, recordUsage, subscribers, clock, log
   }
 
   return {
+    authorize(call, { family, model }) {
+      if (typeof model !== 'string') return // the parser says what it should be
+      try {
+        catalogue.require(model, family, call.caller)
+      } catch (thrown) {
+        const record = newRecord(call, family)
+        events.started(record)
+        settlements.refused(record, thrown)
+        throw thrown
+      }
+    },
+
     start(family, call, input) {
       const opened = open(family, call, input)
       const { model, requested, work } = opened
-      return { model, requested, work, answering: answer(family, opened) }
+      return { model, requested, work, answer: () => answer(family, opened) }
     },
 
     async run(family, call, input) {

@@ -6,6 +6,7 @@ import type { Context, Route } from '../http/context.ts'
 import { checker } from '../kit/checker.ts'
 import type { Clock } from '../kit/clock.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
+import { memberOf } from '../kit/json.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import { refusalOf } from '../models/refusal.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
@@ -36,8 +37,12 @@ const writeError = (error: GatewayError): Type.Static<typeof RerankError> => ({
 export function rerankRoutes({ pipeline, rerank, settings, clock }: RerankRouteParts): Route[] {
   async function handle(context: Context): Promise<Response> {
     const limits = bodyLimits(settings, clock, 'text')
-    const request = parseRerankRequest(await readJson(context.request, limits))
-    const { answer: ranked, usage, ...chosen } = await pipeline.run(rerank, context, request)
+    const body = await readJson(context.request, limits)
+    pipeline.authorize(context, { family: 'rerank', model: memberOf(body, 'model') })
+    const request = parseRerankRequest(body)
+    const { answer: send, ...chosen } = pipeline.start(rerank, context, request)
+    const headers = modelHeaders(chosen, clock)
+    const { answer: ranked, usage } = await send()
     const { results, search_units } = ranked
     const answer: RerankAnswer = {
       id: context.request_id,
@@ -49,7 +54,7 @@ export function rerankRoutes({ pipeline, rerank, settings, clock }: RerankRouteP
       usage,
       meta: { billed_units: { search_units } },
     }
-    return Response.json(answer, { headers: modelHeaders(chosen, clock) })
+    return Response.json(answer, { headers })
   }
   return ['/v1/rerank', '/v2/rerank'].map((path) => ({
     method: 'POST',

@@ -46,10 +46,7 @@ const createRoute = (parts: TaskApiParts): Route => ({
     },
   },
   async handle(context) {
-    const { task, headers } = await takeOrder(parts, context, (posted) => ({
-      family: 'video-generation',
-      request: parsePosted(posted),
-    }))
+    const { task, headers } = await takeOrder(parts, context, { family: 'video-generation', parse: parsePosted })
     return Response.json(taskCreated(task), { headers })
   },
 })

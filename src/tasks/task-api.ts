@@ -3,11 +3,12 @@
 import type { ServerSettings } from '../config/config.ts'
 import { bodyLimits } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
-import { type Posted, readJsonOrForm } from '../http/multipart.ts'
+import { fieldOf, type Posted, readJsonOrForm } from '../http/multipart.ts'
 import { queryOf } from '../http/query.ts'
 import type { Clock } from '../kit/clock.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { Outputs } from '../outputs/outputs.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
 import { type ErrorCode, MODEL_REQUEST_ERRORS } from '../spec/error.ts'
 import type { Task } from '../spec/task.ts'
 import { TaskErrorBody } from '../spec/task-error.ts'
@@ -20,6 +21,7 @@ import type { Tasks } from './tasks.ts'
 
 export type TaskApiParts = {
   tasks: Pick<Tasks, 'submit' | 'find' | 'findAny' | 'wait' | 'list' | 'cancel' | 'remove' | 'retryAfter'>
+  pipeline: Pick<Pipeline, 'authorize'>
   outputs: Pick<Outputs, 'link' | 'verify' | 'open'>
   /** Read at each request: a reload changes them. */
   settings: ServerSettings
@@ -48,14 +50,18 @@ export const FAMILY: Pick<Route, 'writeError' | 'errorSchema'> = {
 const UNSTORED = { 'cache-control': 'no-store' }
 
 /** Reads the order, and has it written down. */
-export async function takeOrder(
+export async function takeOrder<F extends TaskFamily>(
   parts: TaskApiParts,
   context: Context,
-  read: (posted: Posted) => FamilyRequest,
+  { family, parse }: { family: F; parse(posted: Posted): Extract<FamilyRequest, { family: F }>['request'] },
 ): Promise<Taken> {
-  const { settings, clock } = parts
+  const { pipeline, settings, clock } = parts
   const limits = bodyLimits(settings, clock, 'media')
-  return placeOrder(parts, context, read(await readJsonOrForm(context.request, limits)))
+  const posted = await readJsonOrForm(context.request, limits)
+  // An order that is repeated with its key gets its task, whatever has become of the model.
+  if (!context.request.headers.has('idempotency-key'))
+    pipeline.authorize(context, { family, model: fieldOf(posted, 'model') })
+  return placeOrder(parts, context, { family, request: parse(posted) } as FamilyRequest)
 }
 
 /** The headers tell of its model, and whether it is an old one. */

@@ -44,10 +44,7 @@ const createRoute = (parts: TaskApiParts): Route => ({
     example: { model: 'sandbox/text-to-3d', prompt: 'A small clay teapot', format: 'glb', pbr: true },
   },
   async handle(context) {
-    const { task, headers } = await takeOrder(parts, context, (posted) => ({
-      family: '3d-generation',
-      request: parseThreeD(posted),
-    }))
+    const { task, headers } = await takeOrder(parts, context, { family: '3d-generation', parse: parseThreeD })
     return Response.json(taskCreated(task), { headers })
   },
 })

@@ -55,10 +55,7 @@ const createRoute = (parts: TaskApiParts): Route => ({
     },
   },
   async handle(context) {
-    const { task, headers } = await takeOrder(parts, context, (posted) => ({
-      family: 'chatcompat-video',
-      request: parsePosted(posted),
-    }))
+    const { task, headers } = await takeOrder(parts, context, { family: 'chatcompat-video', parse: parsePosted })
     return Response.json(writeVideo(task), { headers })
   },
 })

@@ -65,9 +65,10 @@ export async function videoFaces(server: Parameters<typeof configOf>[0] = {}) {
     open: async (key) => files.get(key),
     ...createLinks({ clock, secret: 's', link_hours: () => 24 }),
   }
+  const { pipeline } = testPipeline({ catalogue, clock })
   const tasks = createTasks({
     store,
-    pipeline: testPipeline({ catalogue, clock }).pipeline,
+    pipeline,
     catalogue,
     outputs,
     providerOf: () => provider,
@@ -79,7 +80,7 @@ export async function videoFaces(server: Parameters<typeof configOf>[0] = {}) {
   })
   const settings = config.server
   const app = createApp({
-    routes: taskRoutes({ tasks, outputs, settings, clock }),
+    routes: taskRoutes({ tasks, pipeline, outputs, settings, clock }),
     authenticate({ request }) {
       const secret = presentedSecret(request)
       if (secret === undefined) throw new GatewayError('invalid_api_key', 'No token.')
