@@ -110,4 +110,19 @@ describe('images', () => {
     expect(await fetchOf(10)).toHaveLength(10)
     await expect(fetchOf(11)).rejects.toThrow('larger than the 10 bytes allowed')
   })
+
+  test('at its vendor one is not taken compressed', async () => {
+    const fetchAs = (coding: string) =>
+      createImageFetch({
+        guardedFetch: async ({ url }) => ({
+          status: 200,
+          headers: new Headers({ 'content-encoding': coding }),
+          url,
+          body: new Blob([new Uint8Array(5)]).stream(),
+        }),
+        providerSettings: () => undefined,
+      })('https://vendor.example/a.png', { provider: { id: 'v' }, model: 'm' } as Target, new AbortController().signal)
+    expect(await fetchAs('identity')).toHaveLength(5)
+    await expect(fetchAs('gzip')).rejects.toThrow('came compressed (gzip), which was not asked for')
+  })
 })

@@ -260,7 +260,7 @@ describe('other endpoints', () => {
 })
 
 describe('a key that is no secret', () => {
-  for (const key of ['ollama', 'sk-test', 'not-needed']) {
+  for (const key of ['ollama', 'sk-test', 'not-needed', 'password', 'assistant', 'completion', 'tool_calls']) {
     it(`leaves answers as they are: ${key}`, async () => {
       const { house, vendor } = await start({ key, headers: {} })
       vendor.answer(whole({ ...JSON.parse(fixture('chatcompat', 'whole')), system_fingerprint: `about ${key}` }))

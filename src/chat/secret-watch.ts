@@ -22,6 +22,7 @@ export function watchSecrets(meter: ChatMeter, { id, watchDeltas }: Provider): C
     for (const { delta } of chunk.choices) {
       take(delta.content)
       take(delta.reasoning_content)
+      take(delta.refusal)
       for (const call of delta.tool_calls ?? []) take(call.function?.arguments)
     }
   }

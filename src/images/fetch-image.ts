@@ -20,7 +20,7 @@ export function createImageFetch({ guardedFetch, providerSettings, max_bytes = M
     const settings = providerSettings(provider.id)
     const own = settings?.base_url === undefined ? [] : [new URL(settings.base_url).origin]
     try {
-      const { status, body } = await guardedFetch({
+      const { status, headers, body } = await guardedFetch({
         url,
         headers: { accept: 'image/*', ...provider.images?.outputHeaders?.(url) },
         private_origins: settings?.private_addresses ? 'any' : own,
@@ -29,6 +29,11 @@ export function createImageFetch({ guardedFetch, providerSettings, max_bytes = M
       if (status !== 200) {
         await body.cancel()
         throw fault(`could not be fetched: HTTP ${status}`)
+      }
+      const coding = headers.get('content-encoding')
+      if (coding && coding !== 'identity') {
+        await body.cancel()
+        throw fault(`came compressed (${coding.slice(0, 40)}), which was not asked for`)
       }
       return await readAll(body, () => fault(`is larger than the ${max_bytes} bytes allowed`), max_bytes)
     } catch (thrown) {

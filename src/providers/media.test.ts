@@ -82,6 +82,18 @@ describe('reading', () => {
     }
   })
 
+  test('a file that its host compressed is refused, and one that it says is not is read', async () => {
+    const encoded = (coding: string) => (wire: { write(bytes: Uint8Array): Promise<void> }) => {
+      const head = `HTTP/1.1 200 OK\r\ncontent-encoding: ${coding}\r\ncontent-length: ${png.length}\r\n\r\n`
+      return wire.write(Buffer.concat([Buffer.from(head), png]))
+    }
+    const vendor = vendorOf(encoded('identity'), encoded('gzip'))
+    expect((await media.read(at(vendor), signal)).content_type).toBe('image/png')
+    expect((await faultOf(media.read(at(vendor), signal, 'image'))).message).toBe(
+      '"image" could not be read: its host sent it compressed (gzip), which was not asked for.',
+    )
+  })
+
   test('an abort is handed on as it is', async () => {
     const reason = new Error('enough')
     expect(await media.read('http://a.example/', AbortSignal.abort(reason)).catch((error) => error)).toBe(reason)

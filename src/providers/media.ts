@@ -203,6 +203,10 @@ async function readBody(answer: GuardedAnswer, limits: { atMost: number; max_byt
     const isPassing = status >= 500 || status === 429 || status === 408
     throw new Fault(`could not be fetched: its host answered with HTTP ${status}`, isPassing)
   }
+  const coding = headers.get('content-encoding')
+  if (coding && coding !== 'identity') {
+    throw new Fault(`could not be read: its host sent it compressed (${coding.slice(0, 40)}), which was not asked for`)
+  }
   const total = Number(/\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? headers.get('content-length') ?? 0)
   if (total > limits.max_bytes) throw tooLarge(limits.max_bytes)
   const pieces: Uint8Array[] = []

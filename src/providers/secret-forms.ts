@@ -4,7 +4,10 @@ import { isRecord } from '../kit/json.ts'
 
 /** Shorter texts occur in answers by chance, and a key of that length protects nothing. */
 export const MIN_SECRET_BYTES = 8
-/** What people write as a key where a local server asks for none: replacing these words would garble answers. */
+/**
+ * What people write as a key where a local server asks for none: replacing these words would garble answers. The last
+ * ones are words of the protocols, without which an answer could not be read at all.
+ */
 const PLACEHOLDERS = new Set([
   'anything',
   'api-key',
@@ -28,6 +31,9 @@ const PLACEHOLDERS = new Set([
   'test-key',
   'undefined',
   'your-api-key',
+  'password',
+  ...['arguments', 'assistant', 'candidates', 'completed', 'completion', 'completions', 'function', 'messages'],
+  ...['reasoning', 'response', 'text_delta', 'thinking', 'tool_calls', 'tool_use', 'usagemetadata'],
 ])
 
 /** Names of headers, options and query parameters whose value is a credential. */
