@@ -36,6 +36,14 @@ describe('server.files_base_url', () => {
     }
   })
 
+  it('serves nothing else under any spelling of its name', async () => {
+    const { link, at } = await withImage({ files_base_url: FILES })
+    for (const host of ['FILES.example', 'files.example.', '%66iles.example', 'files.example.:8788']) {
+      expect([host, (await at(host, '/docs')).status]).toEqual([host, 404])
+      expect([host, (await at(host, link.pathname + link.search)).status]).toEqual([host, 200])
+    }
+  })
+
   it('is where other hosts send a client, with a link that works', async () => {
     const { link, at, token } = await withImage({ files_base_url: FILES })
     for (const [path, headers] of [

@@ -63,6 +63,28 @@ const split = (size: number): Answer =>
 
 const chat = (stream_: boolean) => ({ model: 'v/m', stream: stream_, messages: [{ role: 'user', content: 'Hello' }] })
 
+describe.each(['image/png', 'audio/mpeg', 'model/gltf+json', 'video/mp4, application/json'])(
+  'an answer that is labelled %s but is read as text',
+  (type) => {
+    it.each(['chatcompat', 'mistral', 'groq'] as const)('shows no secret of a %s provider', async (kind) => {
+      const { gateway, vendor } = await start({ kind })
+      const headers = { 'content-type': type }
+      for (const is_stream of [false, true]) {
+        vendor.answer(
+          is_stream
+            ? stream([delta(`Hi ${ECHO} `) + END], { headers, done: true })
+            : whole(completion(`Hi ${ECHO}`), { headers }),
+          failure(400, { message: ECHO, param: KEY }, headers),
+        )
+        for (let run = 0; run < 2; run++) {
+          const { text } = await seenBy(gateway, '/v1/chat/completions', chat(is_stream))
+          expectClean(text + gateway.logged())
+        }
+      }
+    })
+  },
+)
+
 describe('rerank', () => {
   it('shows no secret in results, headers and errors', async () => {
     const { gateway, vendor } = await start({ kind: 'chatcompat', quirks: { rerank: true } }, ['rerank'])
