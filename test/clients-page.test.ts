@@ -1,11 +1,11 @@
 /** What the manual's page on clients shows runs as it is shown, and the variables that it names are read. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { manualPage } from './kit/manual.ts'
 import { openPort, type Port } from './kit/served.ts'
 
 const ROOT = join(import.meta.dir, '..')
-const page = readFileSync(join(ROOT, 'docs/manual/clients.md'), 'utf8')
+const page = manualPage('clients.md')
 const ADDRESS = 'http://127.0.0.1:8787'
 
 let port: Port

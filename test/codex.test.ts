@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { manualPage } from './kit/manual.ts'
 import { openPort, type Port } from './kit/served.ts'
 import type { Heard, Said } from './matrix/mind.ts'
 import { chatcompatWire } from './matrix/vendors/chatcompat.ts'
@@ -117,7 +118,7 @@ args = [${JSON.stringify(NOTES_SERVER)}]
 `
 /** The manual's own configuration, for this gateway. */
 function manualConfig(model: string): string {
-  const manual = readFileSync(join(import.meta.dir, '../docs/manual/responses.md'), 'utf8')
+  const manual = manualPage('responses.md')
   const [, config = ''] = /```toml\n(.*?)```/s.exec(manual) ?? []
   return config.replace('sandbox/general', model).replace('http://127.0.0.1:8787/v1', port.url)
 }

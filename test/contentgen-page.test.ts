@@ -5,8 +5,9 @@
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { OWN, REFUSED, RENAMED } from '../src/chat/dialects/contentgen-fields.ts'
+import { manualPath } from './kit/manual.ts'
 
-const PAGE = new URL('../docs/manual/contentgen.md', import.meta.url)
+const PAGE = manualPath('contentgen.md')
 const START = '<!-- Made by test/contentgen-page.test.ts; see there. -->'
 const END = '<!-- End of what is made. -->'
 

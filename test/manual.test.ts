@@ -1,17 +1,16 @@
 /** The manual says what is: its tables are those of the code, its snippets run, its links lead somewhere. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { checkFile } from '../src/config/check.ts'
 import { readYaml } from '../src/config/read-yaml.ts'
 import { FAIL_CODES } from '../src/spec/task.ts'
 import { callbackSecret, signatureHeaders } from '../src/tasks/callbacks-signature.ts'
+import { MANUAL_DIRECTORY, manualPages, manualPage as page } from './kit/manual.ts'
 
 const ROOT = join(import.meta.dir, '..')
-const DIRECTORY = join(ROOT, 'docs/manual')
-const pages = readdirSync(DIRECTORY).filter((name) => name.endsWith('.md'))
-const page = (name: string) => readFileSync(join(DIRECTORY, name), 'utf8')
+const pages = manualPages()
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
 
 /** The blocks of code in this language, without their fences. */
@@ -25,12 +24,18 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true }))
 
 test('the README lists every page', () => {
-  expect(pages.filter((name) => !readme.includes(`(docs/manual/${name})`))).toEqual([])
+  expect(pages.filter((path) => !readme.includes(`/${basename(path)})`))).toEqual([])
 })
 
-test.each(pages)('what %s links to is there', (name) => {
-  const links = [...page(name).matchAll(/\]\((?!https?:)([^)#]+)(#[^)]*)?\)/g)].map(([, target = '']) => target)
-  expect(links.filter((target) => !existsSync(join(DIRECTORY, target)))).toEqual([])
+test('every page has a base name of its own', () => {
+  expect(pages.map((path) => basename(path)).sort()).toEqual([...new Set(pages.map((path) => basename(path)))].sort())
+})
+
+test.each(pages)('what %s links to is there', (path) => {
+  const links = [...page(basename(path)).matchAll(/\]\((?!https?:)([^)#]+)(#[^)]*)?\)/g)].map(
+    ([, target = '']) => target,
+  )
+  expect(links.filter((target) => !existsSync(join(MANUAL_DIRECTORY, dirname(path), target)))).toEqual([])
 })
 
 test('the page on fail codes has a row for every code, as the sheet has it', () => {

@@ -4,10 +4,10 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import packageFile from '../package.json'
 import clientPackage from '../packages/ai-sdk/package.json'
 import { DEFAULT_TASKS } from '../src/config/config.ts'
+import { manualPath } from './kit/manual.ts'
 import { watchUnhandled } from './kit/served.ts'
 import { COLUMNS } from './matrix/columns.ts'
 import { FAMILIES } from './matrix/families/families.ts'
@@ -17,7 +17,7 @@ import { createSeen, type PageColumn, type PageRow, type Section, withTables } f
 import { ROWS } from './matrix/rows.ts'
 import { TARGET_NAMES } from './matrix/targets.ts'
 
-const PAGE = join(import.meta.dir, '../docs/manual/clients.md')
+const PAGE = manualPath('clients.md')
 
 let house: House
 let door: Door

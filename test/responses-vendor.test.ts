@@ -1,7 +1,6 @@
 /** Vendors of the Responses API, played on loopback: alone, and behind the whole gateway for clients of other dialects. */
 import { afterAll, afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import fc from 'fast-check'
 import OpenAI from 'openai'
 import type { ChatCall } from '../src/providers/provider.ts'
@@ -11,6 +10,7 @@ import { FIELD_FATES } from '../src/providers/responses-compat/request-fields.ts
 import type { ChatChunk, ChatCompletion } from '../src/spec/chat-completion.ts'
 import { NEVER, standAlone } from './kit/alone.ts'
 import { startGateway } from './kit/gateway.ts'
+import { manualPage } from './kit/manual.ts'
 import { hang, startVendor, stream, whole } from './kit/vendor.ts'
 
 const fixture = (name: string) => readFileSync(new URL(`./fixtures/responses-compat/${name}`, import.meta.url), 'utf8')
@@ -469,7 +469,7 @@ describe('behind the whole gateway', () => {
 })
 
 test('the manual’s table says what becomes of each field', () => {
-  const manual = readFileSync(join(import.meta.dir, '../docs/manual/responses-vendor.md'), 'utf8')
+  const manual = manualPage('responses-vendor.md')
   const rows = Object.entries(FIELD_FATES).map(([field, fate]) => {
     if ('sent' in fate) return `| \`${field}\` | ${fate.sent} |`
     return 'dropped' in fate

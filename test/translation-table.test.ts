@@ -8,6 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import type { ProviderKind } from '../src/config/schema.ts'
 import { ChatRequest } from '../src/spec/chat-request.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
+import { manualPath } from './kit/manual.ts'
 import { failure, startVendor, type Vendor } from './kit/vendor.ts'
 
 type Column = { kind: ProviderKind; model: string; base: string; group: 'native' | 'package' }
@@ -201,6 +202,6 @@ test('the tables of the manual are what was seen', async () => {
   expect(readFileSync(PAGE, 'utf8')).toBe(head + made + tail)
 }, 60_000)
 
-const PAGE = new URL('../docs/manual/translation.md', import.meta.url)
+const PAGE = manualPath('translation.md')
 const START = '<!-- Made by test/translation-table.test.ts; see there. -->'
 const END = '<!-- End of what is made. -->'

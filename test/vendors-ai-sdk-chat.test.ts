@@ -15,6 +15,7 @@ import { GatewayError } from '../src/spec/error.ts'
 import { manualClock } from './kit/clock.ts'
 import { eventFrame } from './kit/event-frames.ts'
 import { startGateway } from './kit/gateway.ts'
+import { manualPage } from './kit/manual.ts'
 import { type Answer, hang, type StreamOptions, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
 
 const NEVER = new AbortController().signal
@@ -958,7 +959,7 @@ describe('who we are at a vendor', () => {
 })
 
 test('the manual has a row for every vendor', () => {
-  const page = readFileSync(new URL('../docs/manual/chat-packages.md', import.meta.url), 'utf8')
+  const page = manualPage('chat-packages.md')
   const rows = [...page.matchAll(/^\| `([a-z-]+)` \| .*(?:_KEY|HF_TOKEN|BEDROCK)/gm)].map(([, kind]) => kind)
   expect(rows.sort()).toEqual(CASES.map(({ kind }) => kind as string).sort())
 })

@@ -1,7 +1,5 @@
 /** The vendors of images behind AI SDK packages, each against a loopback vendor that answers in the vendor's own shapes. */
 import { afterEach, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
@@ -12,6 +10,7 @@ import { createTransport } from '../src/providers/transport.ts'
 import { type ErrorCode, GatewayError } from '../src/spec/error.ts'
 import type { ImageOrder } from '../src/spec/image-request.ts'
 import { manualClock } from './kit/clock.ts'
+import { manualPage } from './kit/manual.ts'
 import { type Answer, hangUp, raw, reset, startVendor, type Vendor, whole } from './kit/vendor.ts'
 
 const KEY = 'key-canary-of-the-operator'
@@ -1108,7 +1107,7 @@ describe('what differs between models and vendors', () => {
 })
 
 test('the manual has a row for each of these kinds', () => {
-  const page = readFileSync(join(import.meta.dir, '../docs/manual/images.md'), 'utf8')
+  const page = manualPage('images.md')
   const rows = [...page.matchAll(/^\| `([a-z-]+)`[^|]*\| (?:ratio|size|as it is)/gm)].map(([, kind]) => kind)
   expect(rows.sort()).toEqual(['chatcompat', ...CASES.map(({ kind }) => kind)].sort())
 })

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { manualPage } from '../../test/kit/manual.ts'
 import { DEFAULT_TIMEOUTS } from '../config/config.ts'
 import { PROVIDER_KINDS } from '../config/schema.ts'
 import { systemClock } from '../kit/clock.ts'
@@ -104,7 +103,7 @@ describe('a kind whose orders are sent again', () => {
 })
 
 test('the manual has the rule and its exceptions as they are', () => {
-  const page = readFileSync(join(import.meta.dir, '../../docs/manual/video-vendors.md'), 'utf8')
+  const page = manualPage('video-vendors.md')
   expect(page).toContain(`${NOT_ACCEPTED.slice(0, -1).join(', ')} and ${NOT_ACCEPTED.at(-1)}`)
   const rows = page.split('\n').filter((line) => /^\| `[\w-]+` \| .* \| (<|\[)/.test(line))
   expect(rows).toEqual(KINDS.map(rowOf))

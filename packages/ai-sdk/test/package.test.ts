@@ -4,6 +4,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DEFAULT_TASKS } from '../../../src/config/config.ts'
+import { manualPage } from '../../../test/kit/manual.ts'
 import { openPort, type Port } from '../../../test/kit/served.ts'
 
 const HOME = join(import.meta.dir, '..')
@@ -11,7 +12,7 @@ const ROOT = join(HOME, '../..')
 const TSC = join(ROOT, 'node_modules/.bin/tsc')
 const ADDRESS = 'http://127.0.0.1:8787'
 const readme = readFileSync(join(HOME, 'README.md'), 'utf8')
-const manual = readFileSync(join(ROOT, 'docs/manual/client-package.md'), 'utf8')
+const manual = manualPage('client-package.md')
 const blocks = (text: string) => [...text.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, code = '']) => code)
 
 let directory: string

@@ -1,6 +1,6 @@
 /** What clients of the responses dialect send, in the house's words, or refused with their own place and the rule. */
 import { describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { manualPage } from '../../../test/kit/manual.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Places } from './client-names.ts'
 import { checkedRequest, REFUSED, translatedRequest } from './responses.ts'
@@ -361,7 +361,7 @@ test('a search that must stay off the web is left out: only its own vendor has o
 })
 
 describe('the manual', () => {
-  const page = readFileSync(new URL('../../../docs/manual/responses.md', import.meta.url), 'utf8')
+  const page = manualPage('responses.md')
   /** What the first column of the tables names. */
   const named = new Set(
     [...page.matchAll(/^\| (.*?) \|/gm)].flatMap(([, first = '']) =>
