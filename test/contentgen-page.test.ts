@@ -1,6 +1,6 @@
 /**
- * The manual's table of what becomes of each field of a contentgen request: it is made from the rows that the dialect
- * works by. With GATEHOUSE_WRITE_TABLES in the environment this test writes it anew.
+ * The manual's table of the fields of a contentgen request, generated from the rows that the protocol uses. With
+ * GATEHOUSE_WRITE_TABLES in the environment this test writes it.
  */
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -11,50 +11,50 @@ const PAGE = manualPath('contentgen.md')
 const START = '<!-- Made by test/contentgen-page.test.ts; see there. -->'
 const END = '<!-- End of what is made. -->'
 
-/** What is no row of data, since more than a name changes. */
-const WORDS: Record<string, string> = {
+/** Fields that no row of data describes, since more than their name changes. */
+const DESCRIBED: Record<string, string> = {
   contents: 'The conversation: see below. Required.',
-  systemInstruction: 'The first system message; several parts are paragraphs of it.',
+  systemInstruction: 'The first system message; parts become paragraphs.',
   'tools[].functionDeclarations':
-    'Functions. Their `parameters` in the form of this API become a JSON Schema; `parametersJsonSchema` is one. What they answer with (`response`) is dropped.',
+    "Functions. `parameters` in Gemini's form are converted to a JSON Schema; `parametersJsonSchema` is one. `response` is dropped.",
   'tools[].googleSearch':
-    'A search on the web, for models and vendors that have one; `excludeDomains` is kept. So is the older `googleSearchRetrieval`.',
-  'tools[]': 'All other tools are refused: `unsupported_parameter`.',
-  'toolConfig.functionCallingConfig': '`AUTO`, `ANY`, `NONE` with `allowedFunctionNames`; `VALIDATED` is `AUTO`.',
+    'Web search, if model and provider support it; `excludeDomains` is kept. Also the older `googleSearchRetrieval`.',
+  'tools[]': 'Other tools are rejected: `unsupported_parameter`.',
+  'toolConfig.functionCallingConfig': '`AUTO`, `ANY`, `NONE` with `allowedFunctionNames`; `VALIDATED` means `AUTO`.',
   'generationConfig.stopSequences': '`stop`, at most five.',
   'generationConfig.responseMimeType':
-    '`application/json` is JSON mode, or structured output beside a schema; `text/plain` is nothing; `text/x.enum` is refused.',
-  'generationConfig.responseSchema': 'Structured output, after it became a JSON Schema.',
-  'generationConfig.responseJsonSchema': 'Structured output. Where the schema is closed, strictly.',
-  'generationConfig.responseModalities': '`TEXT` and `IMAGE`; others are refused.',
-  'generationConfig.thinkingConfig.thinkingBudget':
-    'A budget of tokens for reasoning; 0 is none, -1 leaves it to the model.',
-  'generationConfig.thinkingConfig.thinkingLevel': 'The effort of reasoning.',
-  'generationConfig.thinkingConfig.includeThoughts': 'Thinking is turned on and shown.',
-  serviceTier: '`service_tier`; `standard` is `default`.',
+    '`application/json` is JSON mode, or structured output with a schema; `text/plain` has no effect; `text/x.enum` is rejected.',
+  'generationConfig.responseSchema': 'Structured output, converted to a JSON Schema.',
+  'generationConfig.responseJsonSchema': 'Structured output; strict if the schema is closed.',
+  'generationConfig.responseModalities': '`TEXT` and `IMAGE`; others are rejected.',
+  'generationConfig.thinkingConfig.thinkingBudget': 'Token budget for reasoning; 0 is none, -1 leaves it to the model.',
+  'generationConfig.thinkingConfig.thinkingLevel': 'Reasoning effort.',
+  'generationConfig.thinkingConfig.includeThoughts': 'Turns thinking on and shows it.',
+  serviceTier: '`service_tier`; `standard` becomes `default`.',
 }
 
-const rows: [string, string][] = [
-  ...Object.entries(WORDS),
-  ...Object.entries(RENAMED).map(([member, field]): [string, string] => [
-    `generationConfig.${member}`,
-    `\`${field}\`.`,
-  ]),
-  ...Object.entries(OWN).flatMap(([holder, members]) =>
-    members.map((member): [string, string] => [
-      holder === '' ? member : `${holder}.${member}`,
-      'As it is to vendors of this API; dropped for all others, since it only tunes.',
-    ]),
+/** The fields that have the same handling, and the handling. */
+type Row = [fields: string[], handling: string]
+
+const own = Object.entries(OWN).flatMap(([holder, members]) =>
+  members.map((member) => (holder === '' ? member : `${holder}.${member}`)),
+)
+const refused = Object.groupBy(Object.keys(REFUSED), (path) => REFUSED[path] ?? '')
+
+const rows: Row[] = [
+  ...Object.entries(DESCRIBED).map(([field, handling]): Row => [[field], handling]),
+  ...Object.entries(RENAMED).map(([member, field]): Row => [[`generationConfig.${member}`], `\`${field}\`.`]),
+  [own, 'Unchanged for providers of this API; dropped for others, since they only tune.'],
+  ...Object.entries(refused).map(
+    ([instead, paths = []]): Row => [paths, `Rejected: \`unsupported_parameter\`; ${instead}.`],
   ),
-  ...Object.entries(REFUSED).map(([path, instead]): [string, string] => [
-    path,
-    `Refused: \`unsupported_parameter\`; ${instead}.`,
-  ]),
 ]
 
-test('the manual says of each field what becomes of it', () => {
-  const lines = rows.map(([field, fate]) => `| \`${field}\` | ${fate} |`)
-  const table = ['| field | what becomes of it |', '|---|---|', ...lines, '| any other | Ignored. |'].join('\n')
+test('the manual describes the handling of each field', () => {
+  const lines = rows.map(
+    ([fields, handling]) => `| ${fields.map((field) => `\`${field}\``).join(', ')} | ${handling} |`,
+  )
+  const table = ['| field | handling |', '|---|---|', ...lines, '| any other | Ignored. |'].join('\n')
   const made = `${START}\n\n${table}\n\n${END}`
   const page = readFileSync(PAGE, 'utf8')
   const [head, tail] = [page.slice(0, page.indexOf(START)), page.slice(page.indexOf(END) + END.length)]
@@ -63,5 +63,6 @@ test('the manual says of each field what becomes of it', () => {
 })
 
 test('no field has two rows', () => {
-  expect(new Set(rows.map(([field]) => field)).size).toBe(rows.length)
+  const fields = rows.flatMap(([fields]) => fields)
+  expect(new Set(fields).size).toBe(fields.length)
 })

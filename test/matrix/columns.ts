@@ -15,7 +15,11 @@ export type Cell = {
 
 export type Column = {
   name: string
-  group: 'Answers' | 'Tools, forms, pictures and thoughts' | 'Failures and leaving' | 'Around the chat'
+  group:
+    | 'Chat responses'
+    | 'Tools, structured output, images and reasoning'
+    | 'Errors and disconnects'
+    | 'Token counts, stored responses and models'
   /** Whether the client has such a call at all. */
   has?(client: Client, row: Row): boolean
   check(cell: Cell): Promise<void>
@@ -94,7 +98,7 @@ async function expectFault(
 
 const ANSWERS: Omit<Column, 'group'>[] = [
   {
-    name: 'whole',
+    name: 'complete response',
     check: async (cell) => expectAnswer(await cell.client.whole(asks(cell.target.model)), cell),
   },
   {
@@ -109,12 +113,12 @@ const ANSWERS: Omit<Column, 'group'>[] = [
     },
   },
   {
-    name: "stream, gathered by the client's own helper",
+    name: "stream collected by the client's helper",
     has: (client) => client.gathered !== undefined,
     check: async (cell) => expectAnswer((await cell.client.gathered?.(asks(cell.target.model))) as Told, cell),
   },
   {
-    name: 'system words and history',
+    name: 'system message and history',
     async check({ client, target }) {
       const first = await client.whole(asks(target.model))
       const told = await client.whole({
@@ -127,7 +131,7 @@ const ANSWERS: Omit<Column, 'group'>[] = [
     },
   },
   {
-    name: 'end at the limit',
+    name: 'token limit',
     async check({ client, target }) {
       const ask = { ...asks(target.model, 'Speak.\n@sandbox tokens=40'), max_tokens: 16 }
       for (const told of [await client.whole(ask), await client.stream(ask)]) {
@@ -136,7 +140,7 @@ const ANSWERS: Omit<Column, 'group'>[] = [
     },
   },
   {
-    name: 'end at a stop sequence',
+    name: 'stop sequence',
     has: (_, row) => !lacks(row, 'stop'),
     async check({ client, target, row }) {
       const ask = { ...asks(target.model), stop: 'simulated' }
@@ -162,16 +166,16 @@ const ANSWERS: Omit<Column, 'group'>[] = [
 
 const FORMS: Omit<Column, 'group'>[] = [
   {
-    name: 'tools, parallel, and their results',
+    name: 'parallel tool calls and results',
     check: (cell) => expectRoundTrip(cell, { ...asks(cell.target.model, BOTH_TOOLS), tools: TOOLS }, cell.client.whole),
   },
   {
-    name: 'the same, streamed',
+    name: 'streamed tool calls',
     check: (cell) =>
       expectRoundTrip(cell, { ...asks(cell.target.model, BOTH_TOOLS), tools: TOOLS }, (ask) => cell.client.stream(ask)),
   },
   {
-    name: 'a call demanded',
+    name: 'required tool call',
     async check({ client, target }) {
       const told = await client.whole({
         ...asks(target.model, 'Please use get_time.'),
@@ -190,12 +194,12 @@ const FORMS: Omit<Column, 'group'>[] = [
     },
   },
   {
-    name: "structured output, parsed by the client's own helper",
+    name: "structured output parsed by the client's helper",
     has: (client) => client.parsed !== undefined,
     check: async ({ client, target }) => expectPlace(await client.parsed?.({ ...asks(target.model), schema: PLACE })),
   },
   {
-    name: 'a picture',
+    name: 'image input',
     async check({ client, target }) {
       const turns: Ask['turns'] = [{ role: 'user', text: 'What is on it?', picture: PIXEL }]
       const { text } = await client.whole({ model: target.model, turns })
@@ -212,7 +216,7 @@ const FORMS: Omit<Column, 'group'>[] = [
     },
   },
   {
-    name: 'reasoning and tools, sent back with their results',
+    name: 'reasoning and tool calls sent back with results',
     async check(cell) {
       const { client, target } = cell
       const ask = { ...asks(target.thinker, BOTH_TOOLS), tools: TOOLS, is_thinking: true, max_tokens: 3000 }
@@ -224,12 +228,12 @@ const FORMS: Omit<Column, 'group'>[] = [
 
 const FAILURES: Omit<Column, 'group'>[] = [
   {
-    name: '400 of the gateway',
+    name: '400 from the gateway',
     // A short name that fits several models; no client looks at names.
     check: ({ client }) => expectFault(client, asks('m'), { status: 400, says: /chatcompat\/m/ }),
   },
   {
-    name: '400 of the vendor',
+    name: '400 from the provider',
     check: ({ client, target }) =>
       expectFault(client, asks(target.model, 'Fail.\n@sandbox status=400'), { status: 400, says: /refused/ }),
   },
@@ -248,7 +252,7 @@ const FAILURES: Omit<Column, 'group'>[] = [
       expectFault(client, asks(target.model, 'Fail.\n@sandbox status=429'), { status: 429, says: /./ }),
   },
   {
-    name: 'a stream that breaks is an error',
+    name: 'interrupted stream raises an error',
     async check({ client, target }) {
       for (const fault of ['cut_after', 'error_after']) {
         let text = ''
@@ -263,7 +267,7 @@ const FAILURES: Omit<Column, 'group'>[] = [
     },
   },
   {
-    name: 'a stream that is left reaches the vendor',
+    name: 'disconnect aborts the provider stream',
     async check({ client, target }) {
       const leaving = new AbortController()
       const count = (target.vendor?.requests.length ?? 0) + 1
@@ -288,7 +292,7 @@ const AROUND: Omit<Column, 'group'>[] = [
     },
   },
   {
-    name: 'kept answers: go on, read, delete',
+    name: 'stored responses (continue, read, delete)',
     has: (client) => client.kept !== undefined,
     async check({ client, target }) {
       const kept = await client.kept?.(asks(target.model), 'And then?')
@@ -315,8 +319,8 @@ const grouped = (group: Column['group'], columns: Omit<Column, 'group'>[]): Colu
   columns.map((column) => ({ ...column, group }))
 
 export const COLUMNS: Column[] = [
-  ...grouped('Answers', ANSWERS),
-  ...grouped('Tools, forms, pictures and thoughts', FORMS),
-  ...grouped('Failures and leaving', FAILURES),
-  ...grouped('Around the chat', AROUND),
+  ...grouped('Chat responses', ANSWERS),
+  ...grouped('Tools, structured output, images and reasoning', FORMS),
+  ...grouped('Errors and disconnects', FAILURES),
+  ...grouped('Token counts, stored responses and models', AROUND),
 ]

@@ -1,4 +1,4 @@
-/** The tables of docs/manual/clients.md: which clients there are, and which calls were seen to work. */
+/** The tables of docs/manual/clients.md: the tested clients, and the calls that each of them passed. */
 
 /** A client as the page shows it. */
 export type PageRow = {
@@ -83,22 +83,36 @@ function versionOf(versions: Parts['versions'], name: string): string {
   return version.slice(version.lastIndexOf('@') + 1)
 }
 
+/** The calls of a group, then only the exceptions: a matrix is too wide for a narrow screen. */
 function callsOf(section: Section, group: string, seen: Seen): string {
   const columns = section.columns.filter((column) => column.group === group)
-  const lines = section.rows.map((row) => [
-    row.name,
-    ...columns.map((column) => cellOf(section, { row, column, seen })),
-  ])
-  return tableOf(['client', ...columns.map(({ name }) => name)], lines)
+  const calls = `Calls: ${columns.map(({ name }) => name).join('; ')}.`
+  const byException = Map.groupBy(section.rows, (row) => exceptionsOf(section, { row, columns, seen }))
+  const passing = byException.get(NO_EXCEPTION)?.length ?? 0
+  byException.delete(NO_EXCEPTION)
+  if (byException.size === 0) return `${calls}\n\nAll of these clients pass all calls.`
+  const lines = [...byException].map(([exception, rows]) => [rows.map(({ name }) => name).join('; '), exception])
+  const rest = passing === 0 ? '' : '\n\nThe other clients pass all calls.'
+  return `${calls}\n\n${tableOf(['client', 'exceptions'], lines)}${rest}`
 }
 
-type Cell = { row: PageRow; column: PageColumn; seen: Seen }
+const NO_EXCEPTION = ''
 
-function cellOf({ targets, has }: Section, { row, column, seen }: Cell): string {
-  if (!has(row.name, column.name)) return 'has none'
-  const held = seen.of(row, column)
-  const missing = targets.filter((target) => !held.includes(target))
-  return missing.length === 0 ? 'yes' : `no: ${missing.join(', ')}`
+type Cells = { row: PageRow; columns: PageColumn[]; seen: Seen }
+
+/** The calls that the client lacks, and those that failed before a target. */
+function exceptionsOf({ targets, has }: Section, { row, columns, seen }: Cells): string {
+  const absent = columns.filter((column) => !has(row.name, column.name)).map(({ name }) => name)
+  const failed = columns.flatMap((column) => {
+    if (absent.includes(column.name)) return []
+    const missing = targets.filter((target) => !seen.of(row, column).includes(target))
+    return missing.length === 0 ? [] : [`${column.name} (${missing.join(', ')})`]
+  })
+  const parts = [
+    ...(absent.length === 0 ? [] : [`not available: ${absent.join('; ')}`]),
+    ...(failed.length === 0 ? [] : [`failed: ${failed.join('; ')}`]),
+  ]
+  return parts.length === 0 ? NO_EXCEPTION : parts.join('. ')
 }
 
 const tableOf = (head: string[], lines: string[][]): string =>

@@ -37,7 +37,7 @@ const texts = ({ target }: Cell) => ({ model: target.model, texts: TEXTS })
 
 const COLUMNS: Omit<FamilyColumn<EmbeddingsClient>, 'group'>[] = [
   {
-    name: 'many texts, in their order',
+    name: 'several texts in order',
     async check(cell) {
       const told = await cell.client.many(texts(cell))
       expectVectors(told, cell)
@@ -53,12 +53,12 @@ const COLUMNS: Omit<FamilyColumn<EmbeddingsClient>, 'group'>[] = [
     },
   },
   {
-    name: 'as base64',
+    name: 'base64',
     has: ({ packed }) => packed !== undefined,
     check: async (cell) => expectVectors((await cell.client.packed?.(texts(cell))) ?? { vectors: [] }, cell),
   },
   {
-    name: 'as numbers',
+    name: 'float',
     has: ({ plain }) => plain !== undefined,
     check: async (cell) => expectVectors((await cell.client.plain?.(texts(cell))) ?? { vectors: [] }, cell),
   },

@@ -67,12 +67,12 @@ async function expectStream(told: Streamed | undefined, cell: Cell, ordered: Par
 
 const PLAIN: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
   {
-    name: 'an image',
+    name: 'one image',
     check: async (cell) =>
       expectImages((await cell.client.draw(kite(cell))).images, cell, { operation: 'generate', prompt: 'A kite' }),
   },
   {
-    name: 'several',
+    name: 'several images',
     async check(cell) {
       const { images } = await cell.client.draw({ ...kite(cell), n: 2 })
       expect(images).toHaveLength(2)
@@ -80,7 +80,7 @@ const PLAIN: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
     },
   },
   {
-    name: 'by link',
+    name: 'URL',
     has: ({ links }) => links !== undefined,
     async check(cell) {
       const links = (await cell.client.links?.(kite(cell))) ?? []
@@ -103,7 +103,7 @@ const PLAIN: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
 
 const CHANGES: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
   {
-    name: 'an edit',
+    name: 'edit',
     async check(cell) {
       const { image } = await pictures()
       const { images } = await cell.client.edit({ ...kite(cell), image })
@@ -111,7 +111,7 @@ const CHANGES: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
     },
   },
   {
-    name: 'an edit with a mask',
+    name: 'edit with a mask',
     async check(cell) {
       const { image, mask } = await pictures()
       const call = cell.client.edit({ ...kite(cell), image, mask })
@@ -127,7 +127,7 @@ const CHANGES: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
     },
   },
   {
-    name: 'a variation',
+    name: 'variation',
     has: ({ vary }) => vary !== undefined,
     async check(cell) {
       const { image } = await pictures()
@@ -142,13 +142,13 @@ const CHANGES: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
 
 const STREAMS: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
   {
-    name: 'a stream with partial images',
+    name: 'stream with partial images',
     has: ({ stream }) => stream !== undefined,
     check: async (cell) =>
       expectStream(await cell.client.stream?.({ ...kite(cell), partials: 2 }), cell, { operation: 'generate' }),
   },
   {
-    name: 'the same of an edit',
+    name: 'edit stream with partial images',
     has: ({ streamEdit }) => streamEdit !== undefined,
     async check(cell) {
       const { image } = await pictures()
@@ -159,7 +159,7 @@ const STREAMS: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
 ]
 
 const GROUP = 'Images'
-const REFUSED = 'Images that are refused'
+const REFUSED = 'Image errors'
 const ask = (client: ImagesClient, model: string, directive = '') =>
   client.draw({ model, prompt: `A kite\n${directive}`, size: SIZE })
 

@@ -34,11 +34,11 @@ export const refusalColumns = <Client extends Faulty>({ group, ask, wrong }: Ref
   (
     [
       {
-        name: '400 of the gateway, with the field',
+        name: '400 from the gateway with the field',
         check: (cell) => expectFault(cell.client, wrong.ask(cell), { status: 400, ...wrong }),
       },
       {
-        name: '400 of another family',
+        name: '400 for another family',
         check: ({ client }) => expectFault(client, ask(client, 'sandbox/general'), { status: 400, says: /chatcompat/ }),
       },
       {
@@ -60,7 +60,7 @@ export const vendorColumns = <Client extends Faulty>({
   ask,
 }: Pick<Refusals<Client>, 'group' | 'ask'>): FamilyColumn<Client>[] => [
   {
-    name: '400 of the vendor',
+    name: '400 from the provider',
     group,
     check: ({ client, target }) =>
       expectFault(client, ask(client, target.model, '@sandbox status=400'), { status: 400, says: /refused/ }),

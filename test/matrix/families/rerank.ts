@@ -21,9 +21,9 @@ function expectOrder(told: Ranked | undefined, order: number[]): void {
 }
 
 const COLUMNS: Omit<FamilyColumn<RerankClient>, 'group'>[] = [
-  { name: 'texts, the best first', check: async (cell) => expectOrder(await cell.client.rank(asked(cell)), ORDER) },
+  { name: 'texts by score', check: async (cell) => expectOrder(await cell.client.rank(asked(cell)), ORDER) },
   {
-    name: 'only the best',
+    name: '`top_n`',
     check: async (cell) => expectOrder(await cell.client.rank({ ...asked(cell), top: 2 }), ORDER.slice(0, 2)),
   },
   {
@@ -35,7 +35,7 @@ const COLUMNS: Omit<FamilyColumn<RerankClient>, 'group'>[] = [
     },
   },
   {
-    name: 'the texts handed back',
+    name: 'returned documents',
     has: ({ withTexts }) => withTexts !== undefined,
     async check(cell) {
       const told = await cell.client.withTexts?.(asked(cell))

@@ -21,21 +21,21 @@ function expectModel(made: ThreeDMade | undefined): void {
 }
 
 const COLUMNS: Omit<FamilyColumn<ThreeDClient>, 'group'>[] = [
-  { name: 'made, waited for, downloaded', check: async (cell) => expectModel(await cell.client.make(teapot(cell))) },
+  { name: 'create, wait, download', check: async (cell) => expectModel(await cell.client.make(teapot(cell))) },
   {
-    name: 'ordered here, fetched elsewhere',
+    name: 'create in one client, fetch in another',
     has: ({ later }) => later !== undefined,
     check: async (cell) => expectModel(await cell.client.later?.(teapot(cell))),
   },
   {
-    name: 'one that fails',
+    name: 'failed task',
     check: async ({ client, target }) =>
       expect(await client.failure({ model: target.model, prompt: `${PROMPT}\n${FAILING}` })).toBe(
         'content_policy_violation',
       ),
   },
   {
-    name: 'one that the vendor refuses',
+    name: 'task rejected by the provider',
     check: async ({ client, target }) =>
       expect(await client.failure({ model: target.model, prompt: `${PROMPT}\n@sandbox status=400` })).toBe(
         'invalid_input',

@@ -18,28 +18,28 @@ function expectFilm(video: Video | undefined): void {
 }
 
 const COLUMNS: Omit<FamilyColumn<VideosClient>, 'group'>[] = [
-  { name: 'made, waited for, downloaded', check: async (cell) => expectFilm(await cell.client.film(film(cell))) },
+  { name: 'create, wait, download', check: async (cell) => expectFilm(await cell.client.film(film(cell))) },
   {
-    name: 'ordered here, fetched elsewhere',
+    name: 'create in one client, fetch in another',
     has: ({ later }) => later !== undefined,
     check: async (cell) => expectFilm(await cell.client.later?.(film(cell))),
   },
   {
-    name: 'one that fails',
+    name: 'failed task',
     check: async ({ client, target }) =>
       expect(await client.failure({ model: target.model, prompt: `${PROMPT}\n${FAILING}` })).toBe(
         'content_policy_violation',
       ),
   },
   {
-    name: 'one that the vendor refuses',
+    name: 'task rejected by the provider',
     check: async ({ client, target }) =>
       expect(await client.failure({ model: target.model, prompt: `${PROMPT}\n@sandbox status=400` })).toBe(
         'invalid_input',
       ),
   },
   {
-    name: 'listed and deleted',
+    name: 'list and delete',
     has: ({ remove }) => remove !== undefined,
     async check(cell) {
       const { isListed, gone } = (await cell.client.remove?.(film(cell))) ?? {}
