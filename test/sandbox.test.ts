@@ -136,7 +136,7 @@ describe('an answer', () => {
     const own = chatOf({ manual: loadManual })
     const answer = await own.whole(callOf(asking('What is Gatehouse?')), never())
     expect(answer.choices[0]?.message.content).toContain('Gatehouse is a gateway to generative models')
-    expect(answer.choices[0]?.message.content).toContain('page "getting-started", section "What is Gatehouse?"')
+    expect(answer.choices[0]?.message.content).toContain('page "getting-started", section "What Gatehouse is"')
   })
 
   test('works without a manual', async () => {

@@ -119,3 +119,22 @@ test('a question that is a heading, word for word, is answered by its section, w
   expect(found?.section.heading).toBe('What is it?')
   expect(manual.search('start', 3).some(({ isGood }) => isGood)).toBe(false)
 })
+
+describe('a question about the topic of a heading', () => {
+  const text = `# Start\n\n## What Gatehouse is\n\nIt is a gateway.\n\n## Add a provider\n\nName it.\n
+## Provider keys\n\nTo add a key of a provider, add it where the provider is added.\n`
+  const manual = createManual([{ name: 'start.md', text }])
+
+  test.each([
+    ['What is Gatehouse?', 'What Gatehouse is'],
+    ['How do I add a provider?', 'Add a provider'],
+    ['How can I have providers added to Gatehouse?', 'Add a provider'],
+  ])('%j is answered by its section', (question, heading) => {
+    const [found] = manual.search(question, 3)
+    expect([found?.section.heading, found?.isGood]).toEqual([heading, true])
+  })
+
+  test.each(['add provider', 'Gatehouse', 'Is it so?', ''])('%j is no such question', (question) => {
+    expect(manual.search(question, 3).some(({ isGood }) => isGood)).toBe(false)
+  })
+})

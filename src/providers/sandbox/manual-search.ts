@@ -55,12 +55,18 @@ export function createManual(pages: ManualPage[]): Manual {
   // An unknown word is the rarest, which is why it lowers the coverage.
   const rarity = (term: string) => rarityOf(sections.length, postings.get(term)?.length ?? 0)
 
-  /** Headings are questions, each to its section: one that is asked word for word needs no weighing. */
-  const asked = new Map(sections.map((section) => [questionKey(section.heading), section]))
+  /** A question with the words of a heading, or about its topic alone, is answered by that section without scoring. */
+  const byHeading = new Map(sections.map((section) => [questionKey(section.heading), section]))
+  const byTopic = new Map(sections.map((section) => [topicKey(section.heading), section] as const).reverse())
+
+  function sectionFor(question: string): Section | undefined {
+    const key = questionKey(question)
+    if (!key.includes(' ')) return undefined
+    return byHeading.get(key) ?? (isSentence(question) ? byTopic.get(topicKey(question) || key) : undefined)
+  }
 
   function search(question: string, limit: number): Found[] {
-    const key = questionKey(question)
-    const answer = key.includes(' ') ? asked.get(key) : undefined
+    const answer = sectionFor(question)
     const weighed = weigh(question, limit)
     if (!answer) return weighed
     const rest = weighed.filter(({ section }) => section !== answer)
@@ -69,8 +75,7 @@ export function createManual(pages: ManualPage[]): Manual {
 
   function weigh(question: string, limit: number): Found[] {
     const terms = [...new Set(termsOf(question, MAX_QUESTION_TERMS * 8))].slice(0, MAX_QUESTION_TERMS)
-    // "test" and "hello" are no questions, whatever the manual says about them.
-    const isSentence = wordsOf(question, 3).length === 3
+    const isQuestion = isSentence(question)
     // Names of fields and statuses: `retry_after`, 429. One of them says as much as two words.
     const names = question.slice(0, 2000).match(/\b[a-z]+(?:_[a-z]+)+\b|\b[45]\d\d\b/g) ?? []
     const whole = terms.reduce((sum, term) => sum + rarity(term), 0)
@@ -91,7 +96,7 @@ export function createManual(pages: ManualPage[]): Manual {
       .flatMap(([at, { score, covered, terms: matched }]) => {
         const section = sections[at]
         if (!section) return []
-        const isCovered = isSentence && covered >= GOOD_COVERAGE * whole
+        const isCovered = isQuestion && covered >= GOOD_COVERAGE * whole
         const isGood = isCovered && (belongTogether(section, matched) || holdsName(section, names))
         return [{ section, score, isGood }]
       })
@@ -101,6 +106,16 @@ export function createManual(pages: ManualPage[]): Manual {
 }
 
 const questionKey = (text: string): string => wordsOf(text, MAX_QUESTION_TERMS).join(' ').toLowerCase()
+
+/** The topic of "How do I add a provider?" is that of the heading "Add a provider". Empty: it names none. */
+function topicKey(text: string): string {
+  const terms = [...new Set(termsOf(text, MAX_QUESTION_TERMS))].sort().join(' ')
+  // The name of the project says nothing in a longer question, and is the whole topic of "What is Gatehouse?".
+  return terms || (/\bgatehouse\b/i.test(text.slice(0, 200)) ? 'gatehouse' : '')
+}
+
+/** "test" and "hello" are no questions, whatever the manual says about them. */
+const isSentence = (question: string): boolean => wordsOf(question, 3).length === 3
 
 /** Whether the words meet in one place, the heading or one sentence: scattered ones say nothing. */
 function belongTogether(section: Section, terms: string[]): boolean {
