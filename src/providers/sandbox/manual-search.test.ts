@@ -121,7 +121,7 @@ test('a question that is a heading, word for word, is answered by its section, w
 })
 
 describe('a question about the topic of a heading', () => {
-  const text = `# Start\n\n## What Gatehouse is\n\nIt is a gateway.\n\n## Add a provider\n\nName it.\n
+  const text = `# Start\n\n## Gatehouse\n\nA name.\n\n## What Gatehouse is\n\nIt is a gateway.\n\n## Add a provider\n\nName it.\n
 ## Provider keys\n\nTo add a key of a provider, add it where the provider is added.\n`
   const manual = createManual([{ name: 'start.md', text }])
 

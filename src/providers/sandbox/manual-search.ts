@@ -57,12 +57,13 @@ export function createManual(pages: ManualPage[]): Manual {
 
   /** A question with the words of a heading, or about its topic alone, is answered by that section without scoring. */
   const byHeading = new Map(sections.map((section) => [questionKey(section.heading), section]))
-  const byTopic = new Map(sections.map((section) => [topicKey(section.heading), section] as const).reverse())
+  const byTopic = Map.groupBy(sections, (section) => topicKey(section.heading))
 
   function sectionFor(question: string): Section | undefined {
     const key = questionKey(question)
     if (!key.includes(' ')) return undefined
-    return byHeading.get(key) ?? (isSentence(question) ? byTopic.get(topicKey(question) || key) : undefined)
+    if (byHeading.has(key) || !isSentence(question)) return byHeading.get(key)
+    return closest(question, byTopic.get(topicKey(question) || key) ?? [])
   }
 
   function search(question: string, limit: number): Found[] {
@@ -112,6 +113,13 @@ function topicKey(text: string): string {
   const terms = [...new Set(termsOf(text, MAX_QUESTION_TERMS))].sort().join(' ')
   // The name of the project says nothing in a longer question, and is the whole topic of "What is Gatehouse?".
   return terms || (/\bgatehouse\b/i.test(text.slice(0, 200)) ? 'gatehouse' : '')
+}
+
+/** Of sections with the same topic, the one whose heading has the most words of the question; the first of equals. */
+function closest(question: string, sections: Section[]): Section | undefined {
+  const asked = new Set(wordsOf(question.toLowerCase(), MAX_QUESTION_TERMS))
+  const shared = ({ heading }: Section) => wordsOf(heading.toLowerCase()).filter((word) => asked.has(word)).length
+  return sections.toSorted((one, other) => shared(other) - shared(one))[0]
 }
 
 /** "test" and "hello" are no questions, whatever the manual says about them. */
