@@ -9,27 +9,30 @@ import type { ChatCall } from '../providers/provider.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
 import type { ResponseRun, ResponseRunStore, StoredResponse } from '../store/store.ts'
 import { createBackground } from './background-responses.ts'
-import { makeResponse } from './background-run.ts'
+import { makeResponse, STOPPED } from './background-run.ts'
 import { createChat } from './chat.ts'
 import type { ReadResponse } from './dialects/responses.ts'
 import { clientTools } from './dialects/responses-tools.ts'
 import { createStoredResponses } from './stored-responses.ts'
 
-type Given = { waiting?: number; isRevoked?: boolean }
+/** `isSilent`: the model says nothing, and how many tokens it was sent is never known. */
+type Given = { waiting?: number; isRevoked?: boolean; isSilent?: boolean }
 
-function house({ waiting = 0, isRevoked = false }: Given) {
+function house({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
   const clock = manualClock()
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
   const added: unknown[] = []
   const ended: unknown[] = []
   const clientRequest: string[] = []
+  const released: string[] = []
+  const asked = Promise.withResolvers<void>()
   const runs: ResponseRunStore = {
     add: async ({ response }) => void added.push(response.response_id),
     claim: async () => [],
     renew: async () => true,
     tell: async () => true,
     end: async (_, { response }) => ended.push(response) > 0,
-    release: async () => {},
+    release: async ({ response_id }) => void released.push(response_id),
     cancel: async () => false,
     isRunning: async () => false,
     waiting: async () => waiting,
@@ -54,8 +57,10 @@ function house({ waiting = 0, isRevoked = false }: Given) {
     chat: {
       whole: () => Promise.reject(new Error('not asked for')),
       // biome-ignore lint/correctness/useYield: it fails before its first chunk
-      async *chunks({ request }: ChatCall): AsyncGenerator<ChatChunk[]> {
+      async *chunks({ request }: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
         clientRequest.push(request.model)
+        asked.resolve()
+        if (isSilent) await new Promise((_, reject) => signal.addEventListener('abort', reject))
         throw new Error('It has no answer here.')
       },
     },
@@ -64,7 +69,8 @@ function house({ waiting = 0, isRevoked = false }: Given) {
   const targets = [{ provider, model: 'm' }]
   catalogue.replace([catalogueModel({ id: 'v/m', config: {}, targets, created: 0, when_retired: 'refuse' })])
   const { pipeline } = testPipeline({ catalogue, clock })
-  const tokenizer = { count: async (texts: string[]) => texts.map(() => 1), close() {} }
+  const count = async (texts: string[]) => (isSilent ? new Promise<never>(() => {}) : texts.map(() => 1))
+  const tokenizer = { count, close() {} }
   const chat = createChat({ tokenizer, clock })
   const notifications = { tell: () => {}, next: async () => {} }
   const parts = { runs, storedResponses, pipeline, chat, isRevoked: async () => isRevoked, notifications, clock, log }
@@ -73,6 +79,8 @@ function house({ waiting = 0, isRevoked = false }: Given) {
     added,
     ended,
     clientRequest,
+    released,
+    asked: asked.promise,
     background: createBackground({ ...parts, settings: { keep_alive_seconds: 15 } }),
   }
 }
@@ -132,4 +140,14 @@ describe('one whose turn has come', () => {
     expect(clientRequest).toEqual([])
     expect(ended).toMatchObject([{ status: 'failed', error: { message: expect.stringContaining('revoked') } }])
   })
+})
+
+test('one that is being made when the gateway is stopped is released before its usage is known', async () => {
+  const { parts, released, ended, asked } = house({ isSilent: true })
+  const control = new AbortController()
+  const made = makeResponse(parts, run, control)
+  await asked
+  control.abort(STOPPED)
+  await made
+  expect([released, ended]).toEqual([[stored.response_id], []])
 })

@@ -163,8 +163,11 @@ function speakerOf(
         },
       })
       record = streaming.record
-      for await (const text of streaming.parts) add(String(text))
-      if (failure) throw failure
+      for await (const text of streaming.parts) {
+        // What follows is the estimate of its usage, which may take longer than a gateway that is stopped has left.
+        if (failure) throw failure
+        add(String(text))
+      }
     },
   }
 }
