@@ -99,6 +99,7 @@ async function order({ url = 'https://app.test/hook?key=hush', token_id = 'tok_a
     upstream_model: 'text-to-video',
     tried: [],
     sent_at: now,
+    sent_to: null,
     operation: { id: '1' },
     made: null,
     outputs: [],

@@ -82,6 +82,7 @@ const taskOf = (number: number, more: Partial<Task> = {}): Task => ({
   upstream_model: 'text-to-video',
   tried: [],
   sent_at: NOW - 90,
+  sent_to: null,
   operation: { id: 'upstream-7' },
   made: null,
   outputs: [],

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { VideoProvider } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Store } from '../src/store/store.ts'
+import type { ProviderSettings } from '../src/tasks/tasks.ts'
 import { CALLER, type ScriptedVendor, saying, scriptedVendor, type TaskEngine, taskEngine } from './kit/task-engine.ts'
 
 const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
@@ -192,6 +193,37 @@ describe('the key of an order', () => {
     await house.run(120)
     expect(acme.calls).toHaveLength(times)
     expect((await endOf(house, id)).fail_code).toBe(times === 2 ? '' : 'submit_outcome_unknown')
+  })
+})
+
+describe('an order in doubt whose provider has changed meanwhile', () => {
+  const ACME = { first_byte_seconds: 60, base_url: 'https://one.test/v1', key: 'key', options: { idempotent: true } }
+
+  test.each([
+    ['nothing', {}, 2, 'SUCCESS', ''],
+    ['its concurrency', { concurrency: 9 }, 2, 'SUCCESS', ''],
+    ['its address', { base_url: 'https://two.test/v1' }, 1, 'FAILURE', 'submit_outcome_unknown'],
+    ['its account', { key: 'another' }, 1, 'FAILURE', 'submit_outcome_unknown'],
+    ['its headers', { headers: { 'x-account': 'b' } }, 1, 'FAILURE', 'submit_outcome_unknown'],
+    ['its kind', { kind: 'kling' }, 1, 'FAILURE', 'submit_outcome_unknown'],
+    ['its preset', { preset: 'other' }, 1, 'FAILURE', 'submit_outcome_unknown'],
+    ['what is written', { fields: { drop: ['seed'] } }, 1, 'FAILURE', 'submit_outcome_unknown'],
+  ] as const)('in %s is sent again only where its key is known', async (_, change, times, status, fail_code) => {
+    const acme = scriptedVendor({
+      resubmit: 'safe',
+      start: saying<{ operation: string }>(new GatewayError('upstream_cut', 'Broken.', { retry_after: 10 }), {
+        operation: 'op',
+      }),
+    })
+    const providers: Record<string, ProviderSettings> = { acme: ACME }
+    await using house = await taskEngine({ vendors: { acme }, providers })
+    const id = await house.submit()
+    await house.run(5)
+    expect(acme.calls).toHaveLength(1)
+    providers.acme = { ...ACME, ...change }
+    await house.run(60)
+    expect(acme.calls).toHaveLength(times)
+    expect(await endOf(house, id)).toMatchObject({ status, fail_code })
   })
 })
 

@@ -24,6 +24,7 @@ const taskOf = (number: number): Task => ({
   upstream_model: 'text-to-video',
   tried: [],
   sent_at: NOW - 9,
+  sent_to: null,
   operation: { id: '1' },
   made: null,
   outputs: [],

@@ -172,6 +172,8 @@ export type Task = {
   tried: string[]
   /** When the order was about to be sent: written down before it is. */
   sent_at: number | null
+  /** A digest of the provider's configuration with which it was sent: in doubt it is repeated with the same one only. */
+  sent_to: string | null
   /** What the vendor answered to the order: all that asking for its progress needs. */
   operation: Json
   /** What is still to be copied, once the vendor is done. Of a task that failed by it: what a resume goes on with. */

@@ -5,6 +5,7 @@ import { tasks } from './migrations/0002-tasks.ts'
 import { responses } from './migrations/0003-responses.ts'
 import { taskFamilies } from './migrations/0004-task-families.ts'
 import { responseRuns } from './migrations/0005-response-runs.ts'
+import { orderDestination } from './migrations/0006-order-destination.ts'
 import { StoreError } from './store-error.ts'
 import type { Database } from './tables.ts'
 
@@ -15,6 +16,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0003-responses': responses,
   '0004-task-families': taskFamilies,
   '0005-response-runs': responseRuns,
+  '0006-order-destination': orderDestination,
 }
 
 /**

@@ -81,6 +81,7 @@ const task = (name: string): Task => ({
   upstream_model: '',
   tried: [],
   sent_at: null,
+  sent_to: null,
   operation: null,
   made: null,
   outputs: [],

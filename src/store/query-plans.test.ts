@@ -93,6 +93,7 @@ const TASK: Task = {
   upstream_model: '',
   tried: [],
   sent_at: null,
+  sent_to: null,
   operation: null,
   made: null,
   outputs: [],

@@ -75,6 +75,7 @@ export type TaskChange = Partial<
     | 'upstream_model'
     | 'tried'
     | 'sent_at'
+    | 'sent_to'
     | 'operation'
     | 'made'
     | 'outputs'

@@ -46,6 +46,7 @@ type TasksTable = {
   upstream_model: string
   tried: string
   sent_at: number | null
+  sent_to: string | null
   operation: string | null
   made: string | null
   outputs: string

@@ -25,6 +25,7 @@ function task(name: string, change: Partial<Task> = {}): Task {
     upstream_model: '',
     tried: [],
     sent_at: null,
+    sent_to: null,
     operation: null,
     made: null,
     outputs: [],

@@ -12,6 +12,7 @@ const task = (fields: Partial<Task> = {}): Task =>
     status: 'IN_PROGRESS',
     submit_time: SENT,
     sent_at: SENT,
+    sent_to: null,
     finish_time: 0,
     deadline_at: SENT + DAY,
     operation: {},

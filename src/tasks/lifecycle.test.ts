@@ -21,6 +21,7 @@ const task = (fields: Partial<Task> = {}): Task => ({
   upstream_model: '',
   tried: [],
   sent_at: null,
+  sent_to: null,
   operation: null,
   made: null,
   outputs: [],

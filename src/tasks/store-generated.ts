@@ -59,6 +59,7 @@ export function createGeneratedFileStore({ store, outputs, settings, clock, task
       provider: target.provider.id,
       upstream_model: target.model,
       sent_at: now,
+      sent_to: null,
       outputs: names,
       outputs_expire_at: now + Math.ceil(keep_days * DAY_SECONDS),
       due_ms: null,

@@ -117,6 +117,7 @@ export function newTask(
     upstream_model: '',
     tried: [],
     sent_at: null,
+    sent_to: null,
     operation: null,
     made: null,
     outputs: [],

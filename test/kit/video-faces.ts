@@ -181,6 +181,7 @@ const taskOf = (more: Partial<Task>): Task => ({
   upstream_model: '',
   tried: [],
   sent_at: null,
+  sent_to: null,
   operation: null,
   made: null,
   outputs: [],

@@ -31,6 +31,13 @@ export type ProviderSettings = {
   base_url?: string | undefined
   /** How long the first byte of its answer is waited for. */
   first_byte_seconds?: number | undefined
+  /** With `base_url`: who gets an order, as whom, and in which words. */
+  kind?: string | undefined
+  preset?: string | undefined
+  key?: string | undefined
+  headers?: object | undefined
+  fields?: object | undefined
+  options?: object | undefined
 }
 
 /** Whether the media of a request can be had and read. */

@@ -3,6 +3,7 @@ import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
 import { sha256 } from '../../kit/secret.ts'
 import type { OrderCall } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'
+import { canonicalJson } from '../canonical-json.ts'
 import { kindOf, type TaskVendor } from '../order-kinds.ts'
 import { asGatewayError, type ClaimedTask, within } from './claimed-task.ts'
 import type { Taken } from './taken.ts'
@@ -23,12 +24,18 @@ export function orderSeconds({ task, providerSettings }: ClaimedTask): number {
 export const leaseOfOrder = (claimed: ClaimedTask): number =>
   claimed.clock.now() + (orderSeconds(claimed) + LEASE_LEFT_SECONDS) * 1000
 
-/** What is in doubt may be sent again: the provider knows it by its key, and still will when it arrives. */
+/** Another account or upstream does not know the key of an order, and another body is another order. */
+export function destinationOf({ task, providerSettings }: ClaimedTask): string {
+  const { kind, preset, base_url, key, headers, fields, options } = providerSettings(task.provider) ?? {}
+  return sha256(canonicalJson({ kind, preset, base_url, key, headers, fields, options })).slice(0, 16)
+}
+
+/** What is in doubt may be sent again: the same provider knows it by its key, and still will when it arrives. */
 export function mayRepeat(
   claimed: ClaimedTask,
   { resubmit, key_seconds = Number.POSITIVE_INFINITY }: TaskVendor,
 ): boolean {
-  if (resubmit === 'unsafe') return false
+  if (resubmit === 'unsafe' || claimed.task.sent_to !== destinationOf(claimed)) return false
   const sent_ms = (claimed.task.sent_at ?? 0) * 1000
   return claimed.clock.now() + orderSeconds(claimed) * 1000 < sent_ms + key_seconds * 1000
 }

@@ -7,7 +7,7 @@ import { canonicalJson } from '../canonical-json.ts'
 import type { TaskVendor } from '../order-kinds.ts'
 import { asGatewayError, type ClaimedTask, fail, vendorOf, within, write } from './claimed-task.ts'
 import { reasonFrom, verdictOf } from './fail-code.ts'
-import { leaseOfOrder, mayRepeat, orderSeconds } from './order.ts'
+import { destinationOf, leaseOfOrder, mayRepeat, orderSeconds } from './order.ts'
 import { keepOperation } from './send.ts'
 
 /** While every answer is a refusal for the time being: 2 + 4 + 8 + 16 + 32 + 60 + 60 seconds. */
@@ -29,9 +29,10 @@ export async function proceed(claimed: ClaimedTask, vendor: TaskVendor): Promise
   const from = task.operation
   claimed.at('proceed: before the mark')
   const due_ms = leaseOfOrder(claimed)
-  if (!(await store.tasks.save(task, { operation: { $proceeding: from }, keep_lease: true, due_ms }))) return
+  const sent_to = destinationOf(claimed)
+  if (!(await store.tasks.save(task, { operation: { $proceeding: from }, sent_to, keep_lease: true, due_ms }))) return
   claimed.at('proceed: after the mark')
-  await sendNext(claimed, vendor, from)
+  await sendNext({ ...claimed, task: { ...task, sent_to } }, vendor, from)
 }
 
 /** Marked, and no answer is known: as with a first order, nobody sends it again where that could cost twice. */

@@ -8,7 +8,7 @@ import type { TaskVendor } from '../order-kinds.ts'
 import { type ClaimedTask, fail, vendorOf, write } from './claimed-task.ts'
 import { reasonFrom, verdictOf } from './fail-code.ts'
 import { lookUp } from './look-up.ts'
-import { callOf, leaseOfOrder, mayRepeat, order } from './order.ts'
+import { callOf, destinationOf, leaseOfOrder, mayRepeat, order } from './order.ts'
 import { keepAll, planOf, type Taken } from './taken.ts'
 import { nextTarget, targetName, targetsOf } from './targets.ts'
 
@@ -23,13 +23,14 @@ export async function send(claimed: ClaimedTask): Promise<void> {
   const { task, store, clock, at } = claimed
   const vendor = vendorOf(claimed)
   if (!vendor) return refused(claimed, { refusal: 'passing', fail_code: 'model_unavailable', reason: GONE })
+  const sent_to = destinationOf(claimed) // at once: by the time of the write another configuration may be in force
   const call = await callOf(claimed)
   at('send: before sent_at')
   const sent_at = Math.max(unixSeconds(clock), task.submit_time)
-  if (!(await store.tasks.save(task, { sent_at, keep_lease: true, due_ms: leaseOfOrder(claimed) }))) return
+  if (!(await store.tasks.save(task, { sent_at, sent_to, keep_lease: true, due_ms: leaseOfOrder(claimed) }))) return
   claimed.written.is_sent = true
   at('send: after sent_at')
-  const sent: ClaimedTask = { ...claimed, task: { ...task, sent_at } }
+  const sent: ClaimedTask = { ...claimed, task: { ...task, sent_at, sent_to } }
   const answer = await order(sent, vendor, call)
   if ('operation' in answer) return keepOperation(sent, answer)
   if (answer.error.detail.taken === 'no') return notTaken(sent, answer.error)
@@ -45,11 +46,12 @@ export async function doubt(claimed: ClaimedTask): Promise<void> {
   const { task, store } = claimed
   const vendor = vendorOf(claimed)
   if (!vendor) return retryDoubt(claimed)
+  const is_same = task.sent_to === destinationOf(claimed)
   const call = await callOf(claimed)
   // Where files are missing the order is known to be accepted: it is asked for what it has made.
   const found = task.operation === null ? await lookUp(claimed, vendor, call) : 'gone'
   if (typeof found === 'object') return keepOperation(claimed, found)
-  if (!mayRepeat(claimed, vendor)) {
+  if (!is_same || !mayRepeat(claimed, vendor)) {
     return found === 'open' ? retryDoubt(claimed) : fail(claimed, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
   }
   if (!(await store.tasks.save(task, { keep_lease: true, due_ms: leaseOfOrder(claimed) }))) return
