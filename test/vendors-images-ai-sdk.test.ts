@@ -911,10 +911,12 @@ describe('several images of a vendor that makes one a call', () => {
     const { fail } = open(GOOGLE, () => [one(PNG), said(429, geminiError(429, 'RESOURCE_EXHAUSTED'))])
     const error = await fail({ n: 2 })
     expect([error.code, error.detail.taken, error.detail.fail_code]).toEqual([
-      'rate_limit_exceeded',
+      'bad_upstream_response',
       undefined,
       'upstream_error',
     ])
+    // A client that repeats the request would pay for the first image again.
+    expect([error.detail.retry, error.message.includes('may have been charged')]).toEqual([false, true])
   })
 
   test('of which one breaks off: nobody knows', async () => {

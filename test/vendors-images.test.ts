@@ -273,8 +273,8 @@ describe('a refusal', () => {
     [
       'an error with status 200',
       whole({ error: { message: 'x', code: 'rate_limit_exceeded' } }),
-      429,
-      'rate_limit_exceeded',
+      502,
+      'bad_upstream_response',
       '',
     ],
     ['an answer without an image', whole({ ...made(), data: [] }), 502, 'bad_upstream_response', ''],
@@ -282,7 +282,7 @@ describe('a refusal', () => {
     ['a web page', whole('<html>'), 502, 'bad_upstream_response', ''],
     ['something that is no image', whole(made('AAAA')), 502, 'bad_upstream_response', ''],
     ['a connection that breaks', hangUp(), 502, 'bad_upstream_response', ''],
-  ])('%s is told with its status', async (_, answer, status, code) => {
+  ])('%s is told with its status, and one that may be charged not with 429', async (_, answer, status, code) => {
     const { house, ask } = await open({}, answer)
     const heard = await ask()
     expect([heard.status, (heard.body.error as Json).code]).toEqual([status, code])

@@ -5,6 +5,7 @@ import type { CatalogueModel } from '../models/catalogue.ts'
 import { applyImageLimits } from '../models/image-limits.ts'
 import type { Call, Meter } from '../pipeline/call.ts'
 import type { Family, StreamFamily } from '../pipeline/family.ts'
+import { codeInDoubt } from '../providers/acceptance.ts'
 import { assertOrder } from '../providers/allowed/allowed.ts'
 import type { ImageCall, ImageEvent, ImageProvider, MadeImage, Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -158,8 +159,10 @@ function createImageMeter(): ImageMeter {
 
 /** Official clients repeat a request by themselves after a 429 or 5xx; after these the provider may charge for both. */
 function mayBeCharged(thrown: unknown): never {
-  if (!(thrown instanceof GatewayError) || (thrown.status < 500 && thrown.status !== 429)) throw thrown
-  const { code, message, detail } = thrown
+  if (!(thrown instanceof GatewayError)) throw thrown
+  const code = codeInDoubt(thrown)
+  if (thrown.status < 500 && code === thrown.code) throw thrown
+  const { message, detail } = thrown
   // Certainly not accepted, or the provider has ended its work without an image.
   if (detail.taken === 'no' || detail.fail_code !== undefined) throw thrown
   throw new GatewayError(code, `${message} The request may have been charged.`, { ...detail, retry: false })

@@ -4,6 +4,7 @@
  */
 import type { ProviderKind } from '../config/schema.ts'
 import { isRecord } from '../kit/json.ts'
+import type { ErrorCode, GatewayError } from '../spec/error.ts'
 
 /**
  * `not accepted`: another target may have the order, or the same one may have it again. `in doubt`: the provider may
@@ -46,7 +47,7 @@ export const NOT_ACCEPTED: readonly number[] = [
 
 const KLING_DOCS = 'https://app.klingai.com/global/dev/document-api/apiReference/commonInfo'
 const MINIMAX_DOCS = 'https://platform.minimax.io/docs/api-reference/errorcode'
-const NEW_API_CODE = 'https://github.com/QuantumNous/new-api/blob/main/types/error.go'
+const NEW_API_CODE = 'https://github.com/QuantumNous/new-api/tree/main/relay'
 
 export const ORDER_KINDS = {
   alibaba: { source: 'https://www.alibabacloud.com/help/en/model-studio/error-code' },
@@ -172,6 +173,13 @@ function codesIn(payload: unknown): string[] {
  */
 const NOTHING_SENT =
   /^(ECONNREFUSED|ENOTFOUND|EAI_|ConnectionRefused|ERR_TLS_CERT|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_INVALID_URL)/
+
+/**
+ * The code with which a client hears of a request that may be charged: not one of status 429, after which programs without
+ * a look at `x-should-retry`, and a gateway in front of this one, send it again.
+ */
+export const codeInDoubt = ({ code, status }: GatewayError): ErrorCode =>
+  status === 429 ? 'bad_upstream_response' : code
 
 /** By the code of the error with which the connection of an order ended. */
 export const acceptanceAfter = (code: string): Acceptance => (NOTHING_SENT.test(code) ? 'not accepted' : 'in doubt')

@@ -2,6 +2,7 @@
 import { createGuardedFetch } from '../../../kit/guarded-fetch.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ImageUsage } from '../../../spec/image-request.ts'
+import { codeInDoubt } from '../../acceptance.ts'
 import { createMedia } from '../../media.ts'
 import type { ImageCall, ImageProvider, MadeImage, Provider } from '../../provider.ts'
 import { neverSent } from '../../transport-failure.ts'
@@ -129,7 +130,8 @@ function joined(settled: PromiseSettledResult<Made>[]): Made {
   if (open || failures.length === settled.length) throw open ?? failure
   const { taken: _, ...detail } = failure.detail
   const fail_code = failure.code === 'content_policy_violation' ? 'content_policy_violation' : 'upstream_error'
-  throw new GatewayError(failure.code, failure.message, { fail_code, ...detail })
+  const message = `${failure.message} Other images of the request were made, and may have been charged.`
+  throw new GatewayError(codeInDoubt(failure), message, { fail_code, ...detail, retry: false })
 }
 
 function sum(left: ImageUsage | undefined, right: ImageUsage | undefined): ImageUsage | undefined {
