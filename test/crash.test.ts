@@ -1,6 +1,7 @@
 /**
  * The process is killed at every numbered point of a task's way, and started again, over and over; in the end the
- * vendor's ledger and what the gateway tells its clients must agree. `GATEHOUSE_KILLS=2000` kills more often.
+ * vendor's ledger and what the gateway tells its clients must agree. `GATEHOUSE_KILLS=2000` kills more often; with fewer
+ * than four times the number of points some are left out.
  */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -109,7 +110,7 @@ async function run(chain: Chain, vendor: VideoVendor) {
   for (const { task_id = '' } of submissions) ended.set(task_id, await stateOf(house, task_id))
   house.process.kill('SIGKILL')
   await house.process.exited
-  return { submissions, ended, missed: points.filter((point) => !died.has(point)) }
+  return { submissions, ended, missed: points.slice(0, chain.kills).filter((point) => !died.has(point)) }
 }
 
 /** What the vendor's ledger allows a task to have ended with. */

@@ -175,6 +175,18 @@ describe('an order in doubt that can be looked up', () => {
   })
 })
 
+test('an order in doubt whose repetition every target would refuse ends by that, and says that it may have been charged', async () => {
+  const refusal = new GatewayError('upstream_invalid_request', 'x'.repeat(600), { taken: 'no' })
+  const acme = scriptedVendor({ resubmit: 'safe', start: saying<never>(broken(), refusal) })
+  await using house = await taskEngine({ vendors: { acme } })
+  const id = await house.submit()
+  await house.run(60)
+  const end = await endOf(house, id)
+  expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'invalid_input' })
+  expect(end.fail_reason).toContain('may have been charged')
+  expect(acme.calls).toHaveLength(2)
+})
+
 describe('the key of an order', () => {
   /** An order may be under way for 90 s: it must arrive while the key is remembered. */
   test.each([

@@ -4,6 +4,7 @@ import type { TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Task } from '../src/spec/task.ts'
 import type { Store } from '../src/store/store.ts'
+import { destinationOf } from '../src/tasks/steps/order.ts'
 import {
   CALLER,
   callerOf,
@@ -850,11 +851,12 @@ describe('the worker', () => {
   })
 
   test.each([
-    ['unsafe', 'FAILURE submit_outcome_unknown', 0],
-    ['safe', 'SUCCESS ', 1],
+    ['unsafe', 'FAILURE submit_outcome_unknown', 0, 'this version'],
+    ['safe', 'SUCCESS ', 1, 'this version'],
+    ['safe', 'FAILURE submit_outcome_unknown', 0, 'a version that did not store where to'],
   ] as const)(
-    'that died when the order was about to be sent (%s): %s, sent again %d times',
-    async (resubmit, end, calls) => {
+    'that died when the order was about to be sent (%s): %s, sent again %d times, after %s',
+    async (resubmit, end, calls, version) => {
       const acme = scriptedVendor({ resubmit })
       const zenith = scriptedVendor()
       const house = await taskEngine({ vendors: { acme, zenith } })
@@ -867,7 +869,9 @@ describe('the worker', () => {
       await house.store.tasks.save(first, chosen)
       const [second] = await house.store.tasks.claim({ ...lease, provider: 'acme' })
       if (!second) throw new Error('nothing to claim')
-      await house.store.tasks.save(second, { sent_at: Math.floor(lease.now_ms / 1000), keep_lease: true })
+      const is_known = version === 'this version'
+      const sent_to = is_known ? destinationOf({ task: second, providerSettings: () => ({}) }) : null
+      await house.store.tasks.save(second, { sent_at: Math.floor(lease.now_ms / 1000), sent_to, keep_lease: true })
       await using next = await taskEngine({ vendors: { acme, zenith }, store: house.store, clock: house.clock })
       await next.run(89)
       expect(acme.calls).toHaveLength(0)

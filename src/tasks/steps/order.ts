@@ -25,7 +25,7 @@ export const leaseOfOrder = (claimed: ClaimedTask): number =>
   claimed.clock.now() + (orderSeconds(claimed) + LEASE_LEFT_SECONDS) * 1000
 
 /** Another account or upstream does not know the key of an order, and another body is another order. */
-export function destinationOf({ task, providerSettings }: ClaimedTask): string {
+export function destinationOf({ task, providerSettings }: Pick<ClaimedTask, 'task' | 'providerSettings'>): string {
   const { kind, preset, base_url, key, headers, fields, options } = providerSettings(task.provider) ?? {}
   return sha256(canonicalJson({ kind, preset, base_url, key, headers, fields, options })).slice(0, 16)
 }

@@ -60,7 +60,9 @@ export async function doubt(claimed: ClaimedTask): Promise<void> {
   if ('operation' in answer) return keepOperation(claimed, answer)
   const { refusal, fail_code } = verdictOf(answer.error)
   const { detail, message } = answer.error
-  if (detail.taken === 'no' && refusal === 'every') return fail(claimed, fail_code, reasonFrom(message))
+  if (detail.taken === 'no' && refusal === 'every') {
+    return fail(claimed, fail_code, `${reasonFrom(message)} ${EARLIER_ATTEMPT}`)
+  }
   await inDoubt(claimed, vendor, answer.error)
 }
 
@@ -157,5 +159,6 @@ async function retryDoubt(claimed: ClaimedTask, retry_after?: number): Promise<v
 }
 
 const GONE = 'The provider that was to make it is no longer configured.'
+const EARLIER_ATTEMPT = 'This answered a repetition; the first attempt at the order may have been charged.'
 const UNKNOWN_OUTCOME =
   'The order was sent, and the upstream did not say whether it accepted it: it may have been charged. It is not sent again.'
