@@ -56,7 +56,6 @@ function house({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
     kind: 'test',
     chat: {
       whole: () => Promise.reject(new Error('not asked for')),
-      // biome-ignore lint/correctness/useYield: it fails before its first chunk
       async *chunks({ request }: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
         clientRequest.push(request.model)
         asked.resolve()
