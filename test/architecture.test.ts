@@ -13,7 +13,7 @@ const PACKAGES = join(ROOT, 'packages')
 const FLOORS = [
   ['spec', 'kit'],
   ['config'],
-  ['providers', 'store', 'outputs', 'http'],
+  ['providers', 'store', 'outputs', 'http', 'jobs'],
   ['models', 'tokens', 'routing'],
   ['pipeline'],
   ['chat', 'tasks', 'embeddings', 'rerank', 'images', 'admin'],
