@@ -43,8 +43,6 @@ import type { Caller, Token } from './spec/token.ts'
 import { openStore } from './store/open-store.ts'
 import type { UsageStore } from './store/store.ts'
 import { createSupply, type Found } from './supply.ts'
-import { type Callbacks, createCallbacks } from './tasks/callbacks.ts'
-import { callbackMaster } from './tasks/callbacks-signature.ts'
 import type { At } from './tasks/crash-points.ts'
 import { taskRoutes } from './tasks/http.ts'
 import { imageOrders } from './tasks/images-http.ts'
@@ -52,6 +50,8 @@ import { createGeneratedFileStore } from './tasks/store-generated.ts'
 import { FAMILY as TASK_ERRORS } from './tasks/task-api.ts'
 import { taskData } from './tasks/task-writer.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
+import { webhookMasterSecret } from './tasks/webhook-signature.ts'
+import { createWebhooks, type Webhooks } from './tasks/webhooks.ts'
 import { createLedger } from './tokens/ledger.ts'
 import { presentedSecret } from './tokens/presented.ts'
 import { createTokens, type Tokens } from './tokens/tokens.ts'
@@ -88,7 +88,7 @@ export type Gateway = {
   /** Durable tasks. */
   tasks: Tasks
   /** Webhooks at the end of tasks. */
-  callbacks: Callbacks
+  webhooks: Webhooks
   /** Recorded usage, newest hour first. */
   usage: UsageStore['list']
   /** Accepts no more requests, lets open ones finish until the deadline, aborts the rest. */
@@ -166,10 +166,10 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock,
   })
   const storeGenerated = createGeneratedFileStore({ store, outputs, settings, clock, task_settings: taskSettings })
-  const callbacks = createCallbacks({
+  const webhooks = createWebhooks({
     store,
     guardedFetch,
-    master_secret: await callbackMaster(store.secrets),
+    master_secret: await webhookMasterSecret(store.secrets),
     describe: (task) => taskData(task, outputs),
     private_origins: () => live.tasks.callback_origins,
     clock,
@@ -221,7 +221,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   if (!parts.is_idle) {
     tasks.start()
     background.start()
-    callbacks.start()
+    webhooks.start()
     cleaner.start()
   }
   let discovery = supply.discover()
@@ -240,7 +240,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     },
     tokens,
     tasks,
-    callbacks,
+    webhooks,
     usage: store.usage.list,
     async reload(next) {
       await supply.apply(next)
@@ -251,7 +251,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     drain,
     async close({ deadline_ms }) {
       await drain({ deadline_ms })
-      const rooms = [tasks, callbacks, background]
+      const rooms = [tasks, webhooks, background]
       await Promise.all([...rooms.map((room) => room.stop({ deadline_ms })), cleaner.stop()])
       await supply.close()
       await pipeline.close({ deadline_ms: SETTLE_MILLISECONDS })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Task } from '../src/spec/task.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { NewTask, Store, StoredToken } from '../src/store/store.ts'
-import { callbackMaster, callbackSecret } from '../src/tasks/callbacks-signature.ts'
+import { webhookMasterSecret, webhookSecret } from '../src/tasks/webhook-signature.ts'
 import { ENGINES } from './kit/engines.ts'
 
 const COMMAND = join(import.meta.dir, '../bin/gatehouse')
@@ -170,7 +170,7 @@ describe('show', () => {
         callback: { callback_id: 'evt_1', url: 'https://app.test/hook?key=hush' },
       },
     )
-    await store.callbacks.save('evt_1', { due_ms: null, delivered_at: null, status: 503 })
+    await store.webhooks.save('evt_1', { due_ms: null, delivered_at: null, status: 503 })
     const { out, err, code } = await gatehouse(['task', 'show', idOf(1)])
     expect({ err, code }).toEqual({ err: '', code: 0 })
     for (const [name, text] of [
@@ -296,7 +296,7 @@ describe('resume', () => {
     expect(task).toMatchObject({ operation: { id: 'upstream-7' }, made, late_outcome: null })
     expect(task?.deadline_at).toBeWithin(NOW + 7_200, NOW + 7_260)
     expect(task?.due_ms).toBeLessThanOrEqual(Date.now())
-    expect((await store.callbacks.ofTask(idOf(1)))?.callback_id).not.toBe('evt_1')
+    expect((await store.webhooks.ofTask(idOf(1)))?.callback_id).not.toBe('evt_1')
   })
 
   test('a finished task is tried for a day when no deadline is given', async () => {
@@ -411,7 +411,7 @@ test('with GATEHOUSE_DATABASE_URL the store is that database, for tasks and toke
 
 describe('token webhook-secret', () => {
   test('prints the secret alone on standard output, the one that the gateway signs with', async () => {
-    const secret = callbackSecret(await callbackMaster(store.secrets), 'tok_server0001')
+    const secret = webhookSecret(await webhookMasterSecret(store.secrets), 'tok_server0001')
     const { out, err, code } = await gatehouse(['token', 'webhook-secret', 'server'])
     expect({ out, code }).toEqual({ out: `${secret}\n`, code: 0 })
     expect(err).toContain('tok_server0001 (server)')

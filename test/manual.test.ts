@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path'
 import { checkFile } from '../src/config/check.ts'
 import { readYaml } from '../src/config/read-yaml.ts'
 import { FAIL_CODES } from '../src/spec/task.ts'
-import { callbackSecret, signatureHeaders } from '../src/tasks/callbacks-signature.ts'
+import { signatureHeaders, webhookSecret } from '../src/tasks/webhook-signature.ts'
 import { MANUAL_DIRECTORY, manualPages, manualPage as page } from './kit/manual.ts'
 
 const ROOT = join(import.meta.dir, '..')
@@ -66,7 +66,7 @@ test('the program of the README is that of the page on videos', () => {
 })
 
 describe('the verification of webhooks', () => {
-  const secret = callbackSecret('a master secret', 'tok_a')
+  const secret = webhookSecret('a master secret', 'tok_a')
   const body = '{"type":"task.succeeded","data":{"task_id":"task_ü"}}'
   const signed = (change: { timestamp?: number; secret?: string } = {}) =>
     signatureHeaders({ secret, id: 'evt_1', timestamp: Math.floor(Date.now() / 1000), body, ...change })
@@ -79,7 +79,7 @@ describe('the verification of webhooks', () => {
     ['refuses another body', () => ({ headers: signed(), body: body.replace('succeeded', 'failed') }), false],
     [
       'refuses the secret of another token',
-      () => ({ headers: signed({ secret: callbackSecret('a master secret', 'b') }) }),
+      () => ({ headers: signed({ secret: webhookSecret('a master secret', 'b') }) }),
       false,
     ],
     ['refuses another id', () => ({ headers: { ...signed(), 'webhook-id': 'evt_2' } }), false],

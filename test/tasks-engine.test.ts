@@ -53,7 +53,7 @@ describe('a submission', () => {
     expect(task.request).not.toHaveProperty('image')
     expect(task.request).not.toHaveProperty('callback_url')
     expect(await house.store.tasks.inputs(id)).toEqual({ image: 'https://example.test/a.png' })
-    expect(await house.store.callbacks.ofTask(id)).toMatchObject({ url: 'https://me.test/x' })
+    expect(await house.store.webhooks.ofTask(id)).toMatchObject({ url: 'https://me.test/x' })
   })
 
   test('is refused for a model that is unknown or of another family', async () => {

@@ -6,9 +6,9 @@ import type { TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Task } from '../src/spec/task.ts'
 import type { Store } from '../src/store/store.ts'
-import { createCallbacks } from '../src/tasks/callbacks.ts'
 import type { Point } from '../src/tasks/crash-points.ts'
 import { resumptionOf } from '../src/tasks/resume.ts'
+import { createWebhooks } from '../src/tasks/webhooks.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
 import { ENGINES } from './kit/engines.ts'
 import {
@@ -211,7 +211,7 @@ describe('a resumed task', () => {
     const clock = manualClock()
     const got: { id: string; type: string }[] = []
     await using house = await taskEngine({ files, clock, settings })
-    const callbacks = createCallbacks({
+    const webhooks = createWebhooks({
       store: house.store,
       guardedFetch: async ({ headers, body, url }) => {
         const { type } = JSON.parse(String(body)) as { type: string }
@@ -225,18 +225,18 @@ describe('a resumed task', () => {
     })
     const id = await house.submit({ callback_url: 'https://app.test/hook' })
     await house.run(320)
-    await callbacks.idle()
+    await webhooks.idle()
     expect(got.map(({ type }) => type)).toEqual(['task.failed'])
     await resume(house.store, clock, await house.read(id))
-    expect(await house.store.callbacks.ofTask(id)).toMatchObject({ attempts: 0, delivered_at: null, last_status: null })
-    await callbacks.idle()
+    expect(await house.store.webhooks.ofTask(id)).toMatchObject({ attempts: 0, delivered_at: null, last_status: null })
+    await webhooks.idle()
     expect(got).toHaveLength(1)
     heal()
     await house.run(3)
-    await callbacks.idle()
+    await webhooks.idle()
     expect(got.map(({ type }) => type)).toEqual(['task.failed', 'task.succeeded'])
     expect(new Set(got.map(({ id }) => id)).size).toBe(2)
-    await callbacks.stop({ deadline_ms: 0 })
+    await webhooks.stop({ deadline_ms: 0 })
   })
 
   test('that timed out and was made all the same is fetched', async () => {

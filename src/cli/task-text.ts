@@ -1,10 +1,10 @@
 /** What the operator reads of tasks: a table of many, all that is known of one. */
 import { TASK_STATUSES, type Task, type TaskStatus } from '../spec/task.ts'
-import type { CallbackStore } from '../store/store.ts'
+import type { WebhookStore } from '../store/store.ts'
 import { table, timeText } from './table.ts'
 import { bold, type Terminal } from './terminal.ts'
 
-export type CallbackState = Awaited<ReturnType<CallbackStore['ofTask']>>
+export type CallbackState = Awaited<ReturnType<WebhookStore['ofTask']>>
 
 export const isEnded = ({ status }: Pick<Task, 'status'>): boolean => status === 'SUCCESS' || status === 'FAILURE'
 

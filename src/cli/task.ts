@@ -118,7 +118,7 @@ const brief = ({ request: _, operation: __, made: ___, ...rest }: Task) => rest
 
 async function show({ given, store, terminal }: Work): Promise<number> {
   const task = await find(store, given.positionals[0])
-  const [callback, token] = await Promise.all([store.callbacks.ofTask(task.task_id), store.tokens.find(task.token_id)])
+  const [callback, token] = await Promise.all([store.webhooks.ofTask(task.task_id), store.tokens.find(task.token_id)])
   if (given.has('json')) terminal.out(json({ task, callback: callback ?? null }))
   else terminal.out(taskText({ task, callback, token_name: token?.name, now_ms: systemClock.now() }))
   return 0

@@ -10,7 +10,7 @@ import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.
 import type { Token } from '../spec/token.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
-import { callbackMaster, callbackSecret } from '../tasks/callbacks-signature.ts'
+import { webhookMasterSecret, webhookSecret } from '../tasks/webhook-signature.ts'
 import { chooseToken } from '../tokens/choose.ts'
 import { createTokens, type Tokens } from '../tokens/tokens.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
@@ -62,7 +62,7 @@ const ACTIONS: Record<string, Action> = {
   list: { flags: {}, positionals: [], run: list },
   revoke: { flags: { quiet: 'switch' }, positionals: [WHICH], run: revoke },
   rotate: { flags: { quiet: 'switch' }, positionals: [WHICH], run: rotate },
-  'webhook-secret': { flags: { quiet: 'switch' }, positionals: [WHICH], run: webhookSecret },
+  'webhook-secret': { flags: { quiet: 'switch' }, positionals: [WHICH], run: printWebhookSecret },
 }
 
 export async function run([name, ...args]: string[], terminal: Terminal): Promise<number> {
@@ -141,9 +141,9 @@ async function revoke({ given, tokens, terminal }: Work): Promise<number> {
 }
 
 /** The same for every process on this store, and not to be told from the token's own secret. */
-async function webhookSecret({ given, store, terminal }: Work): Promise<number> {
+async function printWebhookSecret({ given, store, terminal }: Work): Promise<number> {
   const { token_id, name } = chooseToken(await store.tokens.list(), given.positionals[0] ?? '')
-  const secret = callbackSecret(await callbackMaster(store.secrets), token_id)
+  const secret = webhookSecret(await webhookMasterSecret(store.secrets), token_id)
   if (given.has('json')) {
     terminal.out(json({ token_id, secret }))
     return 0

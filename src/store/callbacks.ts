@@ -1,10 +1,10 @@
 /** Callbacks in the database: waiting for their task's end, due, and what became of them. */
 import type { Engine } from './engine.ts'
-import type { CallbackStore } from './store.ts'
+import type { WebhookStore } from './store.ts'
 import type { Write } from './tables.ts'
 import { passOverLocked } from './task-sql.ts'
 
-export function callbackStore(engine: Engine): CallbackStore {
+export function webhookStore(engine: Engine): WebhookStore {
   const { db } = engine
   const earliest = async () => {
     const row = await db
@@ -50,10 +50,10 @@ export function callbackStore(engine: Engine): CallbackStore {
       )
     },
 
-    async postpone(callbacks) {
-      if (callbacks.length === 0) return
+    async postpone(webhooks) {
+      if (webhooks.length === 0) return
       await engine.write(async (write) => {
-        for (const { callback_id, due_ms } of callbacks) {
+        for (const { callback_id, due_ms } of webhooks) {
           await write.updateTable('callbacks').set({ due_ms }).where('callback_id', '=', callback_id).execute()
         }
       })
@@ -72,7 +72,7 @@ export function callbackStore(engine: Engine): CallbackStore {
  * For the transaction in which an ended task is resumed: it waits for the next end, which is another event. Receivers
  * drop a second event with an id that they know.
  */
-export async function renewCallback(write: Write, task_id: string, callback_id: string): Promise<void> {
+export async function renewWebhook(write: Write, task_id: string, callback_id: string): Promise<void> {
   await write
     .updateTable('callbacks')
     .set({ callback_id, attempts: 0, due_ms: null, delivered_at: null, last_status: null })
@@ -81,6 +81,6 @@ export async function renewCallback(write: Write, task_id: string, callback_id: 
 }
 
 /** For the transaction in which the task ends. */
-export async function makeCallbackDue(write: Write, task_id: string, due_ms: number): Promise<void> {
+export async function makeWebhookDue(write: Write, task_id: string, due_ms: number): Promise<void> {
   await write.updateTable('callbacks').set({ due_ms }).where('task_id', '=', task_id).execute()
 }

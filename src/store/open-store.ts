@@ -1,5 +1,5 @@
 /** Opens the store that an address names, up to date and ready. */
-import { callbackStore } from './callbacks.ts'
+import { webhookStore } from './callbacks.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { modelStore } from './models.ts'
@@ -39,7 +39,7 @@ function storeOf(engine: Engine): Store {
     usage: usageStore(db),
     models: modelStore(db),
     tasks: taskStore(engine),
-    callbacks: callbackStore(engine),
+    webhooks: webhookStore(engine),
     secrets: secretStore(engine),
     responses: responseStore(engine),
     responseRuns: responseRunStore(engine),

@@ -71,8 +71,8 @@ const cases: Record<string, (store: Store) => Promise<unknown>> = {
   lanes: ({ tasks }) => tasks.lanes(),
   'outputs to remove': ({ tasks }) => tasks.outputsToRemove(5, 10),
   'keys to forget': ({ tasks }) => tasks.forgetKeys(5, 10),
-  callbacks: ({ callbacks }) => callbacks.claim({ now_ms: 5, until_ms: 9, limit: 3 }),
-  'callback of a task': ({ callbacks }) => callbacks.ofTask('task_a'),
+  webhooks: ({ webhooks }) => webhooks.claim({ now_ms: 5, until_ms: 9, limit: 3 }),
+  'callback of a task': ({ webhooks }) => webhooks.ofTask('task_a'),
 }
 
 const TASK: Task = {

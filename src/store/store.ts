@@ -167,22 +167,22 @@ export type TaskStore = {
 }
 
 /** `attempts`: how many were made and saved so far; 0 before the first. */
-export type Callback = { callback_id: string; task_id: string; token_id: string; url: string; attempts: number }
+export type Webhook = { callback_id: string; task_id: string; token_id: string; url: string; attempts: number }
 
-export type CallbackStore = {
+export type WebhookStore = {
   /** Takes due callbacks in hand until the lease runs out; no two claims get the same. */
-  claim(claim: { now_ms: number; until_ms: number; limit: number }): Promise<Callback[]>
+  claim(claim: { now_ms: number; until_ms: number; limit: number }): Promise<Webhook[]>
   /** The attempt's outcome: `due_ms` for another try, null for none; `status` is the HTTP status, 0 for no answer. */
   save(
     callback_id: string,
     outcome: { due_ms: number | null; delivered_at: number | null; status: number },
   ): Promise<void>
   /** Puts callbacks in hand back, each until its time; it does not count as an attempt. */
-  postpone(callbacks: { callback_id: string; due_ms: number }[]): Promise<void>
+  postpone(webhooks: { callback_id: string; due_ms: number }[]): Promise<void>
   /** The earliest time at which one is due. */
   earliest(): Promise<number | null>
   /** For the operator. */
-  ofTask(task_id: string): Promise<(Callback & { delivered_at: number | null; last_status: number | null }) | undefined>
+  ofTask(task_id: string): Promise<(Webhook & { delivered_at: number | null; last_status: number | null }) | undefined>
 }
 
 export type SecretStore = {
@@ -274,7 +274,7 @@ export type Store = {
   usage: UsageStore
   models: ModelStore
   tasks: TaskStore
-  callbacks: CallbackStore
+  webhooks: WebhookStore
   secrets: SecretStore
   responses: ResponseStore
   responseRuns: ResponseRunStore

@@ -1,6 +1,6 @@
 /** A failed task back to work, by the operator's wish: the only way out of an end. */
 import type { Task } from '../spec/task.ts'
-import { renewCallback } from './callbacks.ts'
+import { renewWebhook } from './callbacks.ts'
 import type { Reopening } from './store.ts'
 import type { Write } from './tables.ts'
 import { columnsOfChange } from './task-row.ts'
@@ -37,7 +37,7 @@ export async function reopenTask(
     .returning('status')
     .executeTakeFirst()
   if (!row) return undefined
-  await renewCallback(write, task_id, callback_id)
+  await renewWebhook(write, task_id, callback_id)
   await addUsage(write, [usage])
   return row
 }

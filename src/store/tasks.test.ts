@@ -418,7 +418,7 @@ for (const engine of ENGINES) {
         expect(await store.tasks.find('task_a')).toEqual(held as Task)
         expect(await store.tasks.inputs('task_a')).toEqual({ image: 'i' })
         expect(await store.usage.list({ limit: 9 })).toEqual([])
-        expect(await store.callbacks.earliest()).toBeNull()
+        expect(await store.webhooks.earliest()).toBeNull()
         expect(await store.tasks.save({ task_id: 'task_none', fence: 1 }, SUCCESS)).toBe(false)
         expect(await store.usage.list({ limit: 9 })).toEqual([])
       })
@@ -447,7 +447,7 @@ for (const engine of ENGINES) {
         expect((await store.usage.list({ limit: 9 })).map(({ requests }) => requests)).toEqual([1])
         const finish = 1_200 + answers.indexOf(true)
         expect((await store.tasks.find('task_a'))?.finish_time).toBe(finish)
-        expect(await store.callbacks.earliest()).toBe(finish * 1000)
+        expect(await store.webhooks.earliest()).toBe(finish * 1000)
       })
 
       test('whatever is saved, status and progress never go backward', async () => {
@@ -699,16 +699,16 @@ for (const engine of ENGINES) {
         attempts: 0,
       })
       const next = (store: Store, now_ms: number, limit = 9) =>
-        store.callbacks.claim({ now_ms, until_ms: now_ms + 1_000, limit })
+        store.webhooks.claim({ now_ms, until_ms: now_ms + 1_000, limit })
 
       test('a callback is due when its task has ended, and not before', async () => {
         const store = await engine.open()
         const taken = await inHand(store, { task: task('a'), callback: callbackOf('a') })
         await store.tasks.save(taken, { status: 'IN_PROGRESS', keep_lease: true })
-        expect(await store.callbacks.earliest()).toBeNull()
+        expect(await store.webhooks.earliest()).toBeNull()
         expect(await next(store, 9_000_000)).toEqual([])
         await store.tasks.save(taken, SUCCESS)
-        expect(await store.callbacks.earliest()).toBe(1_200_000)
+        expect(await store.webhooks.earliest()).toBe(1_200_000)
         expect(await next(store, 1_199_999)).toEqual([])
         expect(await next(store, 1_200_000)).toEqual([waiting('a')])
         expect(await next(store, 1_200_999)).toEqual([])
@@ -719,24 +719,24 @@ for (const engine of ENGINES) {
         const store = await engine.open()
         await store.tasks.save(await inHand(store, { task: task('a'), callback: callbackOf('a') }), FAILURE)
         await next(store, 2_000_000)
-        await store.callbacks.save('cb_a', { due_ms: 3_000_000, delivered_at: null, status: 0 })
-        expect(await store.callbacks.ofTask('task_a')).toEqual({
+        await store.webhooks.save('cb_a', { due_ms: 3_000_000, delivered_at: null, status: 0 })
+        expect(await store.webhooks.ofTask('task_a')).toEqual({
           ...waiting('a'),
           attempts: 1,
           delivered_at: null,
           last_status: 0,
         })
-        expect(await store.callbacks.earliest()).toBe(3_000_000)
-        await store.callbacks.postpone([{ callback_id: 'cb_a', due_ms: 3_500_000 }])
+        expect(await store.webhooks.earliest()).toBe(3_000_000)
+        await store.webhooks.postpone([{ callback_id: 'cb_a', due_ms: 3_500_000 }])
         expect(await next(store, 3_500_000)).toEqual([{ ...waiting('a'), attempts: 1 }])
-        await store.callbacks.save('cb_a', { due_ms: null, delivered_at: 3_501, status: 204 })
-        expect(await store.callbacks.earliest()).toBeNull()
-        expect(await store.callbacks.ofTask('task_a')).toMatchObject({
+        await store.webhooks.save('cb_a', { due_ms: null, delivered_at: 3_501, status: 204 })
+        expect(await store.webhooks.earliest()).toBeNull()
+        expect(await store.webhooks.ofTask('task_a')).toMatchObject({
           attempts: 2,
           delivered_at: 3_501,
           last_status: 204,
         })
-        expect(await store.callbacks.ofTask('task_none')).toBeUndefined()
+        expect(await store.webhooks.ofTask('task_none')).toBeUndefined()
       })
 
       test('claims at once never get the same one', async () => {
@@ -748,7 +748,7 @@ for (const engine of ENGINES) {
         }
         const taken: string[] = []
         const work = async (from: Store) => {
-          while (((await from.callbacks.earliest()) ?? 0) <= 2_000_000)
+          while (((await from.webhooks.earliest()) ?? 0) <= 2_000_000)
             for (const { callback_id } of await next(from, 2_000_000, 3)) taken.push(callback_id)
         }
         await Promise.all([...stores, ...stores].map(work))

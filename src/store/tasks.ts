@@ -1,7 +1,7 @@
 /** Tasks in the database: taken on, read, changed by whoever has them in hand, and removed. */
 import { sql } from 'kysely'
 import type { JsonObject, Task } from '../spec/task.ts'
-import { makeCallbackDue } from './callbacks.ts'
+import { makeWebhookDue } from './callbacks.ts'
 import type { Engine } from './engine.ts'
 import type { Added, NewTask, TaskChange, TaskStore } from './store.ts'
 import type { Database, Write } from './tables.ts'
@@ -192,7 +192,7 @@ async function save(
   if (!row) return undefined
   const ends = status !== undefined && isFinal(status)
   if (drop_inputs || ends) await write.deleteFrom('task_inputs').where('task_id', '=', task_id).execute()
-  if (ends) await makeCallbackDue(write, task_id, row.finish_time * 1000)
+  if (ends) await makeWebhookDue(write, task_id, row.finish_time * 1000)
   if (usage) await addUsage(write, [usage])
   return row.status
 }

@@ -50,16 +50,16 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
     store.tasks.add({ task: taskOf(number), callback: { callback_id: `evt_${number}`, url: 'https://app.test/hook' } })
   const end = (number: number, finish_time = NOW) =>
     store.tasks.save(taskOf(number), { status: 'SUCCESS', finish_time, due_ms: null })
-  const claim = (now_ms: number, limit = 10) => store.callbacks.claim({ now_ms, until_ms: now_ms + 60_000, limit })
-  const idsOf = (callbacks: { callback_id: string }[]) => callbacks.map(({ callback_id }) => callback_id)
+  const claim = (now_ms: number, limit = 10) => store.webhooks.claim({ now_ms, until_ms: now_ms + 60_000, limit })
+  const idsOf = (webhooks: { callback_id: string }[]) => webhooks.map(({ callback_id }) => callback_id)
   const MS = NOW * 1000
 
   test('a callback is due with the end of its task, and not before', async () => {
     await add(1)
-    expect(await store.callbacks.earliest()).toBe(null)
+    expect(await store.webhooks.earliest()).toBe(null)
     expect(await claim(MS * 2)).toEqual([])
     await end(1)
-    expect(await store.callbacks.earliest()).toBe(MS)
+    expect(await store.webhooks.earliest()).toBe(MS)
     expect(await claim(MS - 1)).toEqual([])
     expect(await claim(MS)).toEqual([
       {
@@ -77,7 +77,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
     await end(1)
     await claim(MS)
     expect(await claim(MS + 59_999)).toEqual([])
-    expect(await store.callbacks.earliest()).toBe(MS + 60_000)
+    expect(await store.webhooks.earliest()).toBe(MS + 60_000)
     expect(idsOf(await claim(MS + 60_000))).toEqual(['evt_1'])
   })
 
@@ -85,16 +85,16 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
     await add(1)
     await end(1)
     await claim(MS)
-    await store.callbacks.postpone([{ callback_id: 'evt_1', due_ms: MS + 2_000 }])
+    await store.webhooks.postpone([{ callback_id: 'evt_1', due_ms: MS + 2_000 }])
     expect(await claim(MS + 1_999)).toEqual([])
     expect((await claim(MS + 2_000))[0]).toMatchObject({ attempts: 0 })
-    await store.callbacks.save('evt_1', { due_ms: MS + 5_000, delivered_at: null, status: 503 })
-    expect(await store.callbacks.ofTask(taskOf(1).task_id)).toMatchObject({ attempts: 1, last_status: 503 })
+    await store.webhooks.save('evt_1', { due_ms: MS + 5_000, delivered_at: null, status: 503 })
+    expect(await store.webhooks.ofTask(taskOf(1).task_id)).toMatchObject({ attempts: 1, last_status: 503 })
     expect((await claim(MS + 5_000))[0]).toMatchObject({ attempts: 1 })
-    await store.callbacks.save('evt_1', { due_ms: null, delivered_at: NOW + 5, status: 200 })
-    expect(await store.callbacks.ofTask(taskOf(1).task_id)).toMatchObject({ attempts: 2, delivered_at: NOW + 5 })
-    expect(await store.callbacks.earliest()).toBe(null)
-    await store.callbacks.postpone([])
+    await store.webhooks.save('evt_1', { due_ms: null, delivered_at: NOW + 5, status: 200 })
+    expect(await store.webhooks.ofTask(taskOf(1).task_id)).toMatchObject({ attempts: 2, delivered_at: NOW + 5 })
+    expect(await store.webhooks.earliest()).toBe(null)
+    await store.webhooks.postpone([])
   })
 
   test('the longest due come first, as many as are wanted', async () => {
@@ -116,7 +116,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
     }
     const got: string[] = []
     for (let round = 0; round < 10 && got.length < 30; round++) {
-      const claims = others.map((one) => one.callbacks.claim({ now_ms: MS, until_ms: MS + 60_000, limit: 4 }))
+      const claims = others.map((one) => one.webhooks.claim({ now_ms: MS, until_ms: MS + 60_000, limit: 4 }))
       got.push(...(await Promise.all(claims)).flatMap(idsOf))
     }
     expect(got).toHaveLength(30)
@@ -126,7 +126,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
   test('a task without a callback has none', async () => {
     await store.tasks.add({ task: taskOf(1) })
     await end(1)
-    expect(await store.callbacks.ofTask(taskOf(1).task_id)).toBeUndefined()
-    expect(await store.callbacks.earliest()).toBe(null)
+    expect(await store.webhooks.ofTask(taskOf(1).task_id)).toBeUndefined()
+    expect(await store.webhooks.earliest()).toBe(null)
   })
 })

@@ -6,8 +6,8 @@ import { createLog } from '../src/kit/log.ts'
 import type { Task } from '../src/spec/task.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { Store } from '../src/store/store.ts'
-import { type CallbackParts, createCallbacks } from '../src/tasks/callbacks.ts'
-import { callbackMaster } from '../src/tasks/callbacks-signature.ts'
+import { webhookMasterSecret } from '../src/tasks/webhook-signature.ts'
+import { createWebhooks, type WebhookParts } from '../src/tasks/webhooks.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
 
 const SECOND = 1_000
@@ -60,9 +60,9 @@ const describeTask = ({ task_id, status, fail_code, fail_reason, submit_time, st
   fail_reason,
 })
 
-function callbacks(guardedFetch: CallbackParts['guardedFetch'], more: Partial<CallbackParts> = {}) {
+function webhooks(guardedFetch: WebhookParts['guardedFetch'], more: Partial<WebhookParts> = {}) {
   const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => (logged += text) })
-  const made = createCallbacks({
+  const made = createWebhooks({
     store,
     guardedFetch,
     master_secret: MASTER,
@@ -137,14 +137,14 @@ async function pass(ms: number, step: number, idle: () => Promise<void>): Promis
 }
 
 const stateOf = async ({ task_id }: Task) => {
-  const { attempts, delivered_at, last_status } = (await store.callbacks.ofTask(task_id)) ?? {}
+  const { attempts, delivered_at, last_status } = (await store.webhooks.ofTask(task_id)) ?? {}
   return { attempts, delivered_at, last_status }
 }
 
 describe('what is sent', () => {
   test('nothing before the end; then one POST with the data of a poll, the model, and the headers of the standard', async () => {
     const { got, guardedFetch } = receiver(() => 204)
-    const { idle } = callbacks(guardedFetch)
+    const { idle } = webhooks(guardedFetch)
     const task = await order()
     await idle()
     await pass(HOUR, 10 * MINUTE, idle)
@@ -174,7 +174,7 @@ describe('what is sent', () => {
     })
     expect(headers).toMatchObject({
       'content-type': 'application/json',
-      'webhook-id': (await store.callbacks.ofTask(task.task_id))?.callback_id,
+      'webhook-id': (await store.webhooks.ofTask(task.task_id))?.callback_id,
       'webhook-timestamp': String(finish_time),
     })
     expect(await stateOf(task)).toEqual({ attempts: 1, delivered_at: finish_time, last_status: 204 })
@@ -182,7 +182,7 @@ describe('what is sent', () => {
 
   test('a failure says so', async () => {
     const { got, guardedFetch } = receiver(() => 200)
-    const { idle } = callbacks(guardedFetch)
+    const { idle } = webhooks(guardedFetch)
     await ended({ status: 'FAILURE' })
     await idle()
     const { type, data } = JSON.parse(got[0]?.body ?? '')
@@ -195,7 +195,7 @@ describe('what is sent', () => {
 
   test('the signature is that of the standard, by a secret of the token alone', async () => {
     const { got, guardedFetch } = receiver(() => 200)
-    const { idle, secretOf } = callbacks(guardedFetch)
+    const { idle, secretOf } = webhooks(guardedFetch)
     await ended({ token_id: 'tok_a' })
     await ended({ token_id: 'tok_b' })
     await idle()
@@ -210,20 +210,20 @@ describe('what is sent', () => {
       expect(headers['webhook-signature']).toBe(`v1,${signature}`)
     }
     expect(secretOf('tok_a')).not.toBe(secretOf('tok_b'))
-    expect(callbacks(guardedFetch, { master_secret: 'another' }).secretOf('tok_a')).not.toBe(secretOf('tok_a'))
+    expect(webhooks(guardedFetch, { master_secret: 'another' }).secretOf('tok_a')).not.toBe(secretOf('tok_a'))
   })
 
   test('the master secret is made once for the store', async () => {
-    const master = await callbackMaster(store.secrets)
+    const master = await webhookMasterSecret(store.secrets)
     expect(master).toMatch(/^[A-Za-z0-9]{48}$/)
-    expect(await callbackMaster(store.secrets)).toBe(master)
+    expect(await webhookMasterSecret(store.secrets)).toBe(master)
   })
 })
 
 describe('attempts', () => {
   test('a receiver that never answers well is tried again for a day, then given up, always with the same id', async () => {
     const { got, guardedFetch } = receiver(() => 500)
-    const { idle, log } = callbacks(guardedFetch)
+    const { idle, log } = webhooks(guardedFetch)
     const task = await ended()
     const first_ms = clock.now()
     await idle()
@@ -237,15 +237,15 @@ describe('attempts', () => {
       at.map((seconds) => first_ms / SECOND + seconds),
     )
     expect(await stateOf(task)).toEqual({ attempts: at.length, delivered_at: null, last_status: 500 })
-    expect(await store.callbacks.earliest()).toBe(null)
+    expect(await store.webhooks.earliest()).toBe(null)
     log.flush()
-    expect(logged).toContain('"event":"callback given up"')
+    expect(logged).toContain('"event":"webhook given up"')
   }, 30_000)
 
   test('after a success there is no more', async () => {
     let answers = [503, 200]
     const { got, guardedFetch } = receiver(() => answers.shift() ?? 500)
-    const { idle } = callbacks(guardedFetch)
+    const { idle } = webhooks(guardedFetch)
     const task = await ended()
     await idle()
     await pass(5 * SECOND - 1, 5 * SECOND - 1, idle)
@@ -269,12 +269,12 @@ describe('attempts', () => {
     [411, 'again'],
   ])('the status %d means: %s', async (status, meaning) => {
     const { guardedFetch } = receiver(() => status)
-    const { idle } = callbacks(guardedFetch)
+    const { idle } = webhooks(guardedFetch)
     const task = await ended()
     await idle()
     const { attempts, delivered_at, last_status } = await stateOf(task)
     expect({ attempts, last_status }).toEqual({ attempts: 1, last_status: status })
-    const is_due = (await store.callbacks.earliest()) !== null
+    const is_due = (await store.webhooks.earliest()) !== null
     expect(is_due ? 'again' : delivered_at === null ? 'no more' : 'done').toBe(meaning)
   })
 
@@ -288,7 +288,7 @@ describe('attempts', () => {
         return new Response('', { status: 302, headers: { location: 'https://elsewhere.test/' } })
       },
     })
-    const { idle } = callbacks(fetched)
+    const { idle } = webhooks(fetched)
     const task = await ended()
     await idle()
     expect(asked).toEqual(['https://app.test/hook?key=hush'])
@@ -305,20 +305,20 @@ describe('attempts', () => {
       },
     })
     const url = 'http://10.0.0.5:9000/hook'
-    const refused = callbacks(fetched)
+    const refused = webhooks(fetched)
     const task = await ended({ url })
     await refused.idle()
     expect({ calls, ...(await stateOf(task)) }).toEqual({ calls: 0, attempts: 1, delivered_at: null, last_status: 0 })
     refused.log.flush()
     expect(logged).toContain('"error":"address_refused"')
-    const allowed = callbacks(fetched, { private_origins: () => ['http://10.0.0.5:9000/'] })
+    const allowed = webhooks(fetched, { private_origins: () => ['http://10.0.0.5:9000/'] })
     await pass(5 * SECOND, 5 * SECOND, allowed.idle)
     expect({ calls, ...(await stateOf(task)) }).toMatchObject({ calls: 1, last_status: 200 })
   })
 
   test('a receiver that keeps silent is left after 15 seconds, and asked again', async () => {
     const { got, guardedFetch } = receiver(({ signal }) => hang(signal))
-    const { idle, log } = callbacks(guardedFetch)
+    const { idle, log } = webhooks(guardedFetch)
     const task = await ended()
     const done = idle()
     await until(() => got.length === 1)
@@ -328,7 +328,7 @@ describe('attempts', () => {
     clock.advance(1)
     await done
     expect(await stateOf(task)).toEqual({ attempts: 1, delivered_at: null, last_status: 0 })
-    expect(await store.callbacks.earliest()).toBe(clock.now() + 5 * SECOND)
+    expect(await store.webhooks.earliest()).toBe(clock.now() + 5 * SECOND)
     log.flush()
     expect(logged).toContain('"error":"timeout"')
   })
@@ -341,10 +341,10 @@ describe('attempts', () => {
     ['tomorrow', 5],
   ])('a receiver that asks for a pause of %j gets one of %d seconds', async (text, seconds) => {
     const { guardedFetch } = receiver(async () => ({ status: 429, headers: new Headers({ 'retry-after': text }) }))
-    const { idle } = callbacks(guardedFetch)
+    const { idle } = webhooks(guardedFetch)
     await ended()
     await idle()
-    expect(await store.callbacks.earliest()).toBe(clock.now() + seconds * SECOND)
+    expect(await store.webhooks.earliest()).toBe(clock.now() + seconds * SECOND)
   })
 
   test('an answer without end is not read', async () => {
@@ -363,7 +363,7 @@ describe('attempts', () => {
       { highWaterMark: 0 },
     )
     const { guardedFetch } = receiver(async () => ({ status: 200, body }))
-    const { idle } = callbacks(guardedFetch)
+    const { idle } = webhooks(guardedFetch)
     await ended()
     await idle()
     expect({ pulled, canceled }).toEqual({ pulled: 0, canceled: true })
@@ -374,7 +374,7 @@ describe('attempts', () => {
     const faulty = () => {
       throw new Error('a fault')
     }
-    const { idle } = callbacks(guardedFetch, { describe: faulty })
+    const { idle } = webhooks(guardedFetch, { describe: faulty })
     const task = await ended()
     await idle()
     expect(got).toEqual([])
@@ -384,20 +384,20 @@ describe('attempts', () => {
 
   test('of a deleted task nothing is told', async () => {
     const { got, guardedFetch } = receiver(() => 500)
-    const { idle } = callbacks(guardedFetch)
+    const { idle } = webhooks(guardedFetch)
     const task = await ended()
     await idle()
     expect(await store.tasks.remove(task.task_id, task.token_id, Math.floor(clock.now() / 1000))).toBe(true)
     await pass(HOUR, MINUTE, idle)
     expect(got).toHaveLength(1)
-    expect(await store.callbacks.earliest()).toBe(null)
+    expect(await store.webhooks.earliest()).toBe(null)
   })
 
   test('the log holds neither path nor query', async () => {
     const { guardedFetch } = receiver(() =>
       Object.assign(new Error('https://app.test/hook?key=hush'), { code: 'ECONNRESET' }),
     )
-    const { idle, log } = callbacks(guardedFetch)
+    const { idle, log } = webhooks(guardedFetch)
     await ended()
     await idle()
     log.flush()
@@ -411,12 +411,12 @@ describe('attempts', () => {
 describe('a crash', () => {
   test('between the delivery and its note: sent again, with the same id, once the lease is over', async () => {
     const { got, guardedFetch } = receiver(() => 200)
-    const dying: Store['callbacks'] = { ...store.callbacks, save: () => Promise.reject(new Error('killed')) }
-    const first = callbacks(guardedFetch, { store: { callbacks: dying, tasks: store.tasks } })
+    const dying: Store['webhooks'] = { ...store.webhooks, save: () => Promise.reject(new Error('killed')) }
+    const first = webhooks(guardedFetch, { store: { webhooks: dying, tasks: store.tasks } })
     const task = await ended()
     await first.idle()
     expect(got).toHaveLength(1)
-    const second = callbacks(guardedFetch)
+    const second = webhooks(guardedFetch)
     await pass(60 * SECOND - 1, 60 * SECOND - 1, second.idle)
     expect(got).toHaveLength(1)
     await pass(1, 1, second.idle)
@@ -427,18 +427,18 @@ describe('a crash', () => {
 
   test('a stop leaves what is under way to the next start, uncounted', async () => {
     const { got, guardedFetch } = receiver(({ signal }) => hang(signal))
-    const first = callbacks(guardedFetch)
+    const first = webhooks(guardedFetch)
     const task = await ended()
     first.start()
     await until(() => got.length === 1)
     await first.stop({ deadline_ms: 0 })
     expect(await stateOf(task)).toEqual({ attempts: 0, delivered_at: null, last_status: null })
-    expect(await store.callbacks.earliest()).toBe(clock.now() + 60 * SECOND)
+    expect(await store.webhooks.earliest()).toBe(clock.now() + 60 * SECOND)
   })
 
   test('two processes do not deliver the same one at the same time', async () => {
     const { got, guardedFetch } = receiver(() => 200)
-    const [one, other] = [callbacks(guardedFetch), callbacks(guardedFetch)]
+    const [one, other] = [webhooks(guardedFetch), webhooks(guardedFetch)]
     for (let index = 0; index < 50; index++) await ended({ token_id: `tok_${index}` })
     await Promise.all([one.idle(), other.idle()])
     await pass(MINUTE, SECOND, () => Promise.all([one.idle(), other.idle()]).then(() => {}))
@@ -450,7 +450,7 @@ describe('a crash', () => {
 describe('when it runs', () => {
   test('the end of a task is told at once, without a timer', async () => {
     const { got, guardedFetch } = receiver(() => 200)
-    const started = callbacks(guardedFetch)
+    const started = webhooks(guardedFetch)
     started.start()
     const task = await order()
     await started.idle()
@@ -461,7 +461,7 @@ describe('when it runs', () => {
   test('an end in another process is found within five seconds', async () => {
     const { got, guardedFetch } = receiver(() => 200)
     const { find } = store.tasks
-    const started = callbacks(guardedFetch, { store: { callbacks: store.callbacks, tasks: { find } } })
+    const started = webhooks(guardedFetch, { store: { webhooks: store.webhooks, tasks: { find } } })
     started.start()
     await started.idle()
     await ended()
@@ -474,14 +474,14 @@ describe('when it runs', () => {
   test('a store that fails for a while ends nothing', async () => {
     const { got, guardedFetch } = receiver(() => 200)
     let fails = true
-    const callbacks_: Store['callbacks'] = {
-      ...store.callbacks,
-      claim: (claim) => (fails ? Promise.reject(new Error('away')) : store.callbacks.claim(claim)),
+    const failing: Store['webhooks'] = {
+      ...store.webhooks,
+      claim: (claim) => (fails ? Promise.reject(new Error('away')) : store.webhooks.claim(claim)),
     }
-    const started = callbacks(guardedFetch, { store: { callbacks: callbacks_, tasks: store.tasks } })
+    const started = webhooks(guardedFetch, { store: { webhooks: failing, tasks: store.tasks } })
     started.start()
     await ended()
-    await until(() => logged.includes('callbacks not read'))
+    await until(() => logged.includes('webhook claim failed'))
     fails = false
     clock.advance(5 * SECOND)
     await until(() => got.length === 1)
@@ -489,10 +489,37 @@ describe('when it runs', () => {
 })
 
 describe('fairness', () => {
+  test('a receiver that is silent for one token does not delay another token at the same host', async () => {
+    const silent = 'https://shared.test/silent'
+    const { got, guardedFetch } = receiver((request) => (request.url === silent ? hang(request.signal) : 200))
+    const { start } = webhooks(guardedFetch)
+    for (let index = 0; index < 20; index++) await ended({ url: silent, token_id: 'tok_a' })
+    start()
+    await until(() => got.length === 4)
+    clock.advance(15 * SECOND) // silent from now on: one delivery at a time
+    await until(async () => (await store.webhooks.earliest()) !== null && got.length === 4)
+    clock.advance(5 * SECOND)
+    await until(() => got.length === 5)
+
+    const other = await ended({ url: 'https://shared.test/alive', token_id: 'tok_b' })
+    await until(async () => (await stateOf(other)).delivered_at !== null)
+    expect(got.filter(({ url }) => url !== silent)).toHaveLength(1)
+  })
+
+  test('the receivers of many tokens at one silent host take at most half of the slots', async () => {
+    const { got, guardedFetch } = receiver(({ url, signal }) => (url.includes('dead') ? hang(signal) : 200))
+    const { start } = webhooks(guardedFetch, { concurrency: 8 })
+    for (let index = 0; index < 20; index++) await ended({ url: 'https://dead.test/', token_id: `tok_${index}` })
+    await ended({ url: 'https://alive.test/', token_id: 'tok_b' })
+    start()
+    await until(() => got.some(({ url }) => url === 'https://alive.test/'))
+    expect(got.filter(({ url }) => url.includes('dead'))).toHaveLength(4)
+  })
+
   test('receivers that keep silent do not hold up the others, however many of their callbacks wait', async () => {
     const slow = 'https://dead.test/'
     const { got, guardedFetch } = receiver((request) => (request.url === slow ? hang(request.signal) : 200))
-    const { start } = callbacks(guardedFetch, { concurrency: 8 })
+    const { start } = webhooks(guardedFetch, { concurrency: 8 })
     for (let index = 0; index < 100; index++) await ended({ url: slow })
     const last = await ended({ url: 'https://alive.test/', token_id: 'tok_b' })
     start()
@@ -511,7 +538,7 @@ describe('fairness', () => {
 
   test('a token with many receivers holds at most half of the hands', async () => {
     const { got, guardedFetch } = receiver(({ url, signal }) => (url.includes('dead') ? hang(signal) : 200))
-    const { start } = callbacks(guardedFetch, { concurrency: 8 })
+    const { start } = webhooks(guardedFetch, { concurrency: 8 })
     for (let index = 0; index < 50; index++) await ended({ url: `https://dead-${index}.test/`, token_id: 'tok_a' })
     await ended({ url: 'https://alive.test/', token_id: 'tok_b' })
     start()
@@ -521,12 +548,12 @@ describe('fairness', () => {
 
   test('many callbacks for one good receiver are all delivered, each once', async () => {
     const { got, guardedFetch } = receiver(() => 200)
-    const { idle } = callbacks(guardedFetch, { concurrency: 8 })
+    const { idle } = webhooks(guardedFetch, { concurrency: 8 })
     for (let index = 0; index < 200; index++) await ended()
     await idle()
     await pass(2 * MINUTE, SECOND, idle)
     expect(got).toHaveLength(200)
-    expect(await store.callbacks.earliest()).toBe(null)
+    expect(await store.webhooks.earliest()).toBe(null)
   })
 })
 

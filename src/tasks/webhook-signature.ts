@@ -1,14 +1,14 @@
-/** How callbacks are signed, so that their receiver knows that they are ours (Standard Webhooks, symmetric). */
+/** How webhooks are signed, so that their receiver can verify the sender (Standard Webhooks, symmetric). */
 import { createHmac } from 'node:crypto'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { SecretStore } from '../store/store.ts'
 
-/** The secret from which those of all tokens are made; the same for all processes on one store. */
-export const callbackMaster = (secrets: SecretStore): Promise<string> =>
+/** The secret from which the secret of each token is derived; the same for all processes on one store. */
+export const webhookMasterSecret = (secrets: SecretStore): Promise<string> =>
   secrets.get('callbacks', () => randomAlphanumerics(48))
 
-/** What the holder of a token checks signatures with: 32 bytes, which nobody can tell from those of another token. */
-export const callbackSecret = (master: string, token_id: string): string =>
+/** What the holder of a token verifies signatures with: 32 bytes that cannot be derived from another token's. */
+export const webhookSecret = (master: string, token_id: string): string =>
   `whsec_${createHmac('sha256', master).update(token_id).digest('base64')}`
 
 export type Signed = {

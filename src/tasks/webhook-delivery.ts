@@ -1,0 +1,73 @@
+/** The HTTP request of one attempt: what is sent, and what the answer means. */
+import type { JobContext } from '../jobs/job-loop.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { AddressRefused, type GuardedFetch } from '../kit/guarded-fetch.ts'
+import type { Task, TaskData } from '../spec/task.ts'
+import type { Webhook } from '../store/store.ts'
+import { signatureHeaders, webhookSecret } from './webhook-signature.ts'
+
+export type DeliveryParts = {
+  guardedFetch: GuardedFetch
+  master_secret: string
+  /** The task as a client would read it now, with fresh links. */
+  describe(task: Task): TaskData
+  /** Origins that may be called although they are private. */
+  private_origins(): readonly string[]
+  clock: Clock
+}
+
+/** `status`: 0 when there was no answer; `error` then says what went wrong. */
+export type Answer = { status: number; error?: string; retry_after_seconds?: number }
+
+/** Rejects when the stop interrupts it, and on an internal error. */
+export async function deliver(
+  parts: DeliveryParts,
+  { webhook, task }: { webhook: Webhook; task: Task },
+  { signal, stopping }: JobContext,
+): Promise<Answer> {
+  const { guardedFetch, master_secret, clock } = parts
+  const body = JSON.stringify(eventOf(task, parts.describe(task)))
+  const secret = webhookSecret(master_secret, webhook.token_id)
+  const signed = signatureHeaders({ secret, id: webhook.callback_id, timestamp: unixSeconds(clock), body })
+  const headers = { 'content-type': 'application/json', 'user-agent': 'Gatehouse', ...signed }
+  const private_origins = parts.private_origins().map((text) => URL.parse(text)?.origin ?? text)
+  try {
+    const answer = await guardedFetch({
+      url: webhook.url,
+      method: 'POST',
+      headers,
+      body,
+      signal,
+      redirects: 0, // the client that asked for the webhook did not name the target of a redirect
+      private_origins,
+    })
+    // The status is enough; the body is not read.
+    void answer.body.cancel().catch(() => {})
+    return { status: answer.status, ...retryAfter(answer.headers) }
+  } catch (error) {
+    if (stopping()) throw error
+    return { status: 0, error: signal.aborted ? 'timeout' : codeOf(error) }
+  }
+}
+
+/** What is sent: the type says how the task ended, the data is what a poll returns (specification 2.7), and the model's id. */
+function eventOf({ status, finish_time, model }: Task, data: TaskData) {
+  return {
+    type: status === 'SUCCESS' ? 'task.succeeded' : 'task.failed',
+    timestamp: new Date(finish_time * 1000).toISOString(),
+    data: { ...data, model },
+  }
+}
+
+function retryAfter(headers: Headers): { retry_after_seconds?: number } {
+  const text = headers.get('retry-after') ?? ''
+  // Seconds only: a date is rare here, and depends on the receiver's clock.
+  return /^\d{1,6}$/.test(text) ? { retry_after_seconds: Number(text) } : {}
+}
+
+/** A code only: a message may hold the URL, and a secret of the receiver in it. */
+function codeOf(error: unknown): string {
+  if (error instanceof AddressRefused) return 'address_refused'
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
+  return typeof code === 'string' ? code : 'no_answer'
+}
