@@ -1,15 +1,16 @@
-/** What bounds a token's responses in the background, and what becomes of them when it is revoked. */
+/** Limits of a token's background responses, and what a revoked token means for them. */
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { testPipeline } from '../../test/kit/pipeline.ts'
 import type { Context } from '../http/context.ts'
+import { STOPPED } from '../jobs/job-loop.ts'
 import { createLog } from '../kit/log.ts'
 import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
 import type { ChatCall } from '../providers/provider.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
 import type { ResponseRun, ResponseRunStore, StoredResponse } from '../store/store.ts'
 import { createBackground } from './background-responses.ts'
-import { makeResponse, STOPPED } from './background-run.ts'
+import { generateResponse } from './background-run.ts'
 import { createChat } from './chat.ts'
 import type { ReadResponse } from './dialects/responses.ts'
 import { clientTools } from './dialects/responses-tools.ts'
@@ -18,7 +19,7 @@ import { createStoredResponses } from './stored-responses.ts'
 /** `isSilent`: the model says nothing, and how many tokens it was sent is never known. */
 type Given = { waiting?: number; isRevoked?: boolean; isSilent?: boolean }
 
-function house({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
+function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
   const clock = manualClock()
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
   const added: unknown[] = []
@@ -55,12 +56,12 @@ function house({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
     id: 'v',
     kind: 'test',
     chat: {
-      whole: () => Promise.reject(new Error('not asked for')),
+      whole: () => Promise.reject(new Error('not expected')),
       async *chunks({ request }: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
         clientRequest.push(request.model)
         asked.resolve()
         if (isSilent) await new Promise((_, reject) => signal.addEventListener('abort', reject))
-        throw new Error('It has no answer here.')
+        throw new Error('This test has no answer.')
       },
     },
   }
@@ -109,44 +110,46 @@ const run: ResponseRun = {
   told: -1,
 }
 
-describe('of one token', () => {
+const runContext = () => ({ signal: new AbortController().signal, abort: () => {} })
+
+describe('the queue of one token', () => {
   const context = { caller, signal: new AbortController().signal } as unknown as Context
 
-  test('a thousand may wait', async () => {
-    const { background, added } = house({ waiting: 999 })
+  test('holds a thousand responses', async () => {
+    const { background, added } = setUp({ waiting: 999 })
     expect((await background.take(read, context)).status).toBe(200)
     expect(added).toHaveLength(1)
   })
 
-  test('one more is refused, and nothing is written down', async () => {
-    const { background, added } = house({ waiting: 1_000 })
+  test('rejects one more, and stores nothing', async () => {
+    const { background, added } = setUp({ waiting: 1_000 })
     const refusal = await background.take(read, context).catch((error) => error)
     expect(refusal).toMatchObject({ code: 'rate_limit_exceeded', detail: { retry_after: 60 } })
     expect(added).toEqual([])
   })
 })
 
-describe('one whose turn has come', () => {
-  test('is asked for', async () => {
-    const { parts, clientRequest } = house({})
-    await makeResponse(parts, run, new AbortController())
+describe('a claimed response', () => {
+  test('calls the model', async () => {
+    const { parts, clientRequest } = setUp({})
+    await generateResponse(parts, run, runContext())
     expect(clientRequest).toEqual(['v/m'])
   })
 
-  test('fails where its token was revoked since, and no model is asked', async () => {
-    const { parts, clientRequest, ended } = house({ isRevoked: true })
-    await makeResponse(parts, run, new AbortController())
+  test('fails without a call when its token was revoked since', async () => {
+    const { parts, clientRequest, ended } = setUp({ isRevoked: true })
+    await generateResponse(parts, run, runContext())
     expect(clientRequest).toEqual([])
     expect(ended).toMatchObject([{ status: 'failed', error: { message: expect.stringContaining('revoked') } }])
   })
 })
 
-test('one that is being made when the gateway is stopped is released before its usage is known', async () => {
-  const { parts, released, ended, asked } = house({ isSilent: true })
+test('a response that is interrupted by a stop rejects before its usage is known, so that it can be released', async () => {
+  const { parts, ended, asked } = setUp({ isSilent: true })
   const control = new AbortController()
-  const made = makeResponse(parts, run, control)
+  const generated = generateResponse(parts, run, { signal: control.signal, abort: (reason) => control.abort(reason) })
   await asked
   control.abort(STOPPED)
-  await made
-  expect([released, ended]).toEqual([[stored.response_id], []])
+  expect(await generated.catch((error: unknown) => error)).toBe(STOPPED)
+  expect(ended).toEqual([])
 })

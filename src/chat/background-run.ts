@@ -1,4 +1,5 @@
-/** One response that is made in the background, from its turn to its end. */
+/** Generates one background response, from its claim to its end. */
+import { type JobContext, LEASE_LOST, STOPPED } from '../jobs/job-loop.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Call, CallRecord } from '../pipeline/call.ts'
@@ -23,26 +24,27 @@ export type RunParts = {
   storedResponses: StoredResponses
   pipeline: Pipeline
   chat: Chat
-  /** Whether this token was taken back since it asked. */
+  /** Whether this token was revoked since the request. */
   isRevoked(token_id: string): Promise<boolean>
   notifications: Notifications
   clock: Clock
   log: Log
 }
 
-/** Why a run is laid down: somebody else has it, or nobody wants it any more. */
-export const LOST = new GatewayError('client_closed_request', 'The response was canceled or deleted.')
-export const STOPPED = new GatewayError('shutting_down', 'The gateway is being stopped.')
-
-const REVOKED = 'The token that asked for this response was revoked before its turn came.'
-/** How often it is begun: a second time where a process died with it in hand. */
+const REVOKED = 'The token that requested this response was revoked before it was generated.'
+/** It is started a second time when a process died while it was running. */
 const MOST_ATTEMPTS = 2
-/** Its creation, and that it waits: what is told of a response before its turn. */
-const LAST_BEFORE_TURN = 1
-/** The same, and that it is in progress. A model that has said nothing may be asked again. */
+/** The events that a queued response has: `response.created` and `response.queued`. */
+const LAST_QUEUED_EVENT = 1
+/** The same, and `response.in_progress`. A model of which the client saw no output may be called again. */
 const LAST_BEFORE_CONTENT = 2
 
-export async function makeResponse(parts: RunParts, run: ResponseRun, control: AbortController): Promise<void> {
+/** Rejects when the run was interrupted: the job loop decides what becomes of it. */
+export async function generateResponse(
+  parts: RunParts,
+  run: ResponseRun,
+  { signal, abort }: Pick<JobContext, 'signal' | 'abort'>,
+): Promise<void> {
   const { runs, notifications, clock, log } = parts
   const { response: stored, told } = run
   const { response_id, token_id } = stored
@@ -50,13 +52,13 @@ export async function makeResponse(parts: RunParts, run: ResponseRun, control: A
   const isStream = told >= 0
   const events = createEventLog({
     clock,
-    async write(news_of_it) {
-      if (await runs.tell(key, { told: news_of_it })) notifications.tell(response_id)
-      else control.abort(LOST)
+    async write(told) {
+      if (await runs.tell(key, { told })) notifications.tell(response_id)
+      else abort(LEASE_LOST)
     },
     fault(error) {
-      log.error('events could not be written down', { response_id }, error)
-      control.abort(new GatewayError('internal_error', 'What was said could not be written down.'))
+      log.error('response events not stored', { response_id }, error)
+      abort(new GatewayError('internal_error', 'The response could not be stored.'))
     },
   })
   const add = (text: string) => {
@@ -64,21 +66,20 @@ export async function makeResponse(parts: RunParts, run: ResponseRun, control: A
   }
 
   let failure: ErrorCode | undefined
-  const speaking = speakerOf(parts, run)
+  const generator = generatorOf(parts, run)
   try {
     refuseInterrupted(run)
     if (await parts.isRevoked(token_id)) throw new GatewayError('invalid_api_key', REVOKED)
-    await speaking.speak({ call: callOf(stored, control.signal, clock), add, begun: (response) => begin(response) })
+    await generator.generate({ call: callOf(stored, signal, clock), add, begun: (response) => begin(response) })
   } catch (thrown) {
-    if (control.signal.reason === LOST) return void log.info('response left', { response_id })
-    if (control.signal.reason === STOPPED) return runs.release(key, clock.now())
-    const error = asGatewayError(control.signal.reason ?? speaking.told(thrown), { log, request_id: response_id })
+    if (signal.reason === LEASE_LOST || signal.reason === STOPPED) throw thrown
+    const error = asGatewayError(signal.reason ?? generator.errorForClient(thrown), { log, request_id: response_id })
     failure = error.code
-    add(speaking.writer().fail(error))
+    add(generator.writer().fail(error))
   }
-  const response = speaking.writer().made()
+  const response = generator.writer().made()
   if (response && (await runs.end(key, { response: jsonOf(response), told: await events.rest() }))) {
-    const { model = '', units, error = failure } = speaking.record() ?? {}
+    const { model = '', units, error = failure } = generator.record() ?? {}
     log.info('response ended', {
       response_id,
       token_id,
@@ -88,29 +89,29 @@ export async function makeResponse(parts: RunParts, run: ResponseRun, control: A
       output_tokens: units?.output_tokens,
       error,
     })
-  } else log.warn('a response came too late', { response_id })
+  } else log.warn('response ended after its lease', { response_id })
   notifications.tell(response_id)
 
   async function begin(response: unknown): Promise<void> {
-    if (!(await runs.tell(key, { response: jsonOf(response) }))) control.abort(LOST)
+    if (!(await runs.tell(key, { response: jsonOf(response) }))) abort(LEASE_LOST)
   }
 }
 
-/** What was said to a client cannot be said again in other words, and what brought down two processes may a third. */
+/** A client that saw output cannot get another one, and a run that ended two processes may end a third. */
 function refuseInterrupted({ told, attempts }: ResponseRun): void {
   if (told > LAST_BEFORE_CONTENT || attempts > MOST_ATTEMPTS) {
-    throw new GatewayError('internal_error', 'The gateway broke off while it made this response.')
+    throw new GatewayError('internal_error', 'The gateway was interrupted while it generated this response.')
   }
 }
 
-type Speaking = {
+type Generation = {
   call: Call
   add(events: string): void
   begun(response: unknown): Promise<void>
 }
 
-/** Calls the model, and hands on the encoded answer. */
-function speakerOf(
+/** Calls the model, and passes on the encoded answer. */
+function generatorOf(
   { storedResponses, pipeline, chat, clock }: RunParts,
   { response: stored, request: body, told }: ResponseRun,
 ) {
@@ -118,7 +119,7 @@ function speakerOf(
   const clientRequest = body as unknown as ResponsesRequest
   const head = { id, created, model: String(response.model) }
   const places: Places = new WeakMap()
-  const resumed = { number: Math.max(LAST_BEFORE_TURN, told) + 1, hasBegun: told >= LAST_BEFORE_CONTENT }
+  const resumed = { number: Math.max(LAST_QUEUED_EVENT, told) + 1, hasBegun: told >= LAST_BEFORE_CONTENT }
   let wanted: ChatRequest = { model: clientRequest.model, messages: [] }
   let { names } = clientTools({})
   let writer = writerFor(wanted)
@@ -131,9 +132,9 @@ function speakerOf(
   return {
     writer: () => writer,
     record: () => record,
-    told: (thrown: unknown): unknown =>
+    errorForClient: (thrown: unknown): unknown =>
       thrown instanceof GatewayError ? errorForClient(thrown, wanted, places) : thrown,
-    async speak({ call, add, begun }: Speaking): Promise<void> {
+    async generate({ call, add, begun }: Generation): Promise<void> {
       const before =
         previous_id === null ? { items: [], ids: [] } : await storedResponses.conversation(previous_id, token_id)
       const input = stored.input as unknown as InputItem[]
