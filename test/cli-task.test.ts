@@ -1,4 +1,5 @@
 /** `gatehouse task` and `gatehouse token webhook-secret`, run as child processes on a store with tasks in it. */
+
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,6 +7,7 @@ import { join } from 'node:path'
 import type { Task } from '../src/spec/task.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { NewTask, Store, StoredToken } from '../src/store/store.ts'
+import { blankTask } from '../src/tasks/lifecycle.ts'
 import { webhookMasterSecret, webhookSecret } from '../src/tasks/webhook-signature.ts'
 import { ENGINES } from './kit/engines.ts'
 
@@ -64,38 +66,25 @@ async function answer(args: string[]) {
 
 const idOf = (number: number) => `task_${String(number).padStart(32, '0')}`
 
-const taskOf = (number: number, more: Partial<Task> = {}): Task => ({
-  task_id: idOf(number),
-  token_id: 'tok_laptop0001',
-  family: 'video-generation',
-  model: 'sandbox/text-to-video',
-  status: 'IN_PROGRESS',
-  progress: 45,
-  submit_time: NOW - 100 + number,
-  start_time: 0,
-  finish_time: 0,
-  fail_code: '',
-  fail_reason: '',
-  request: { prompt: 'a boat', duration: 4 },
-  base_url: 'http://gateway.test',
-  provider: 'sandbox',
-  upstream_model: 'text-to-video',
-  tried: [],
-  sent_at: NOW - 90,
-  sent_to: null,
-  operation: { id: 'upstream-7' },
-  made: null,
-  outputs: [],
-  outputs_expire_at: null,
-  deadline_at: NOW + 600,
-  cancel_asked_at: null,
-  late_outcome: null,
-  failures: 0,
-  due_ms: (NOW + 300) * 1000,
-  leased_by: '',
-  fence: 0,
-  ...more,
-})
+const taskOf = (number: number, more: Partial<Task> = {}): Task =>
+  blankTask({
+    task_id: idOf(number),
+    token_id: 'tok_laptop0001',
+    family: 'video-generation',
+    model: 'sandbox/text-to-video',
+    status: 'IN_PROGRESS',
+    progress: 45,
+    submit_time: NOW - 100 + number,
+    request: { prompt: 'a boat', duration: 4 },
+    base_url: 'http://gateway.test',
+    provider: 'sandbox',
+    upstream_model: 'text-to-video',
+    sent_at: NOW - 90,
+    operation: { id: 'upstream-7' },
+    deadline_at: NOW + 600,
+    due_ms: (NOW + 300) * 1000,
+    ...more,
+  })
 
 const add = async (number: number, more: Partial<Task> = {}, rest: Omit<NewTask, 'task'> = {}) =>
   store.tasks.add({ task: taskOf(number, more), ...rest })

@@ -1,42 +1,31 @@
 /** The store's callbacks, the same on every engine: due with the end of their task, each in one hand at a time. */
+
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Task } from '../src/spec/task.ts'
 import type { Store } from '../src/store/store.ts'
+import { blankTask } from '../src/tasks/lifecycle.ts'
 import { ENGINES } from './kit/engines.ts'
 
 const NOW = 1_800_000_000
 
-const taskOf = (number: number): Task => ({
-  task_id: `task_${String(number).padStart(32, '0')}`,
-  token_id: 'tok_a',
-  family: 'video-generation',
-  model: 'sandbox/text-to-video',
-  status: 'QUEUED',
-  progress: 20,
-  submit_time: NOW - 10,
-  start_time: 0,
-  finish_time: 0,
-  fail_code: '',
-  fail_reason: '',
-  request: {},
-  base_url: 'http://gateway.test',
-  provider: 'sandbox',
-  upstream_model: 'text-to-video',
-  tried: [],
-  sent_at: NOW - 9,
-  sent_to: null,
-  operation: { id: '1' },
-  made: null,
-  outputs: [],
-  outputs_expire_at: null,
-  deadline_at: NOW + 3600,
-  cancel_asked_at: null,
-  late_outcome: null,
-  failures: 0,
-  due_ms: NOW * 1000,
-  leased_by: '',
-  fence: 0,
-})
+const taskOf = (number: number): Task =>
+  blankTask({
+    task_id: `task_${String(number).padStart(32, '0')}`,
+    token_id: 'tok_a',
+    family: 'video-generation',
+    model: 'sandbox/text-to-video',
+    status: 'QUEUED',
+    progress: 20,
+    submit_time: NOW - 10,
+    request: {},
+    base_url: 'http://gateway.test',
+    provider: 'sandbox',
+    upstream_model: 'text-to-video',
+    sent_at: NOW - 9,
+    operation: { id: '1' },
+    deadline_at: NOW + 3600,
+    due_ms: NOW * 1000,
+  })
 
 describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_, engine) => {
   let store: Store

@@ -1,4 +1,5 @@
 /** Callbacks from the end of a task to their receiver, on an in-memory store and a clock of our own. */
+
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { createGuardedFetch, type GuardedAnswer, type GuardedRequest } from '../src/kit/guarded-fetch.ts'
@@ -6,6 +7,7 @@ import { createLog } from '../src/kit/log.ts'
 import type { Task } from '../src/spec/task.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { Store } from '../src/store/store.ts'
+import { blankTask } from '../src/tasks/lifecycle.ts'
 import { webhookMasterSecret } from '../src/tasks/webhook-signature.ts'
 import { createWebhooks, type WebhookParts } from '../src/tasks/webhooks.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
@@ -81,7 +83,7 @@ type Ordered = { url?: string; token_id?: string; status?: 'SUCCESS' | 'FAILURE'
 /** A task that is under way and has a callback. */
 async function order({ url = 'https://app.test/hook?key=hush', token_id = 'tok_a' }: Ordered = {}): Promise<Task> {
   const now = Math.floor(clock.now() / 1000)
-  const task: Task = {
+  const task = blankTask({
     task_id: `task_${String(++made).padStart(32, '0')}`,
     token_id,
     family: 'video-generation',
@@ -89,29 +91,16 @@ async function order({ url = 'https://app.test/hook?key=hush', token_id = 'tok_a
     status: 'QUEUED',
     progress: 20,
     submit_time: now,
-    start_time: 0,
-    finish_time: 0,
-    fail_code: '',
-    fail_reason: '',
     request: { model: 'sandbox/text-to-video', prompt: 'a boat' },
     base_url: 'http://gateway.test',
     provider: 'sandbox',
     upstream_model: 'text-to-video',
-    tried: [],
     sent_at: now,
     sent_to: null,
     operation: { id: '1' },
-    made: null,
-    outputs: [],
-    outputs_expire_at: null,
     deadline_at: now + 3600,
-    cancel_asked_at: null,
-    late_outcome: null,
-    failures: 0,
     due_ms: clock.now(),
-    leased_by: '',
-    fence: 0,
-  }
+  })
   await store.tasks.add({ task, callback: { callback_id: `evt_${made}`, url } })
   return task
 }

@@ -1,10 +1,12 @@
 /** What only PostgreSQL can do wrong: a server that refuses, goes away, or serves several gateways. */
+
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { startPostgres } from '../../test/kit/postgres.ts'
 import type { Task } from '../spec/task.ts'
+import { blankTask } from '../tasks/lifecycle.ts'
 import { openStore } from './open-store.ts'
 import type { Store, StoredToken } from './store.ts'
 import { StoreError } from './store-error.ts'
@@ -63,37 +65,18 @@ const dropConnections = (url: string) =>
     'select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()',
   )
 
-const task = (name: string): Task => ({
-  task_id: `task_${name}`,
-  token_id: 'tok_a',
-  family: 'video-generation',
-  model: 'm',
-  status: 'NOT_START',
-  progress: 0,
-  submit_time: 1,
-  start_time: 0,
-  finish_time: 0,
-  fail_code: '',
-  fail_reason: '',
-  request: {},
-  base_url: '',
-  provider: '',
-  upstream_model: '',
-  tried: [],
-  sent_at: null,
-  sent_to: null,
-  operation: null,
-  made: null,
-  outputs: [],
-  outputs_expire_at: null,
-  deadline_at: 9,
-  cancel_asked_at: null,
-  late_outcome: null,
-  failures: 0,
-  due_ms: 1,
-  leased_by: '',
-  fence: 0,
-})
+const task = (name: string): Task =>
+  blankTask({
+    task_id: `task_${name}`,
+    token_id: 'tok_a',
+    family: 'video-generation',
+    model: 'm',
+    submit_time: 1,
+    request: {},
+    base_url: '',
+    deadline_at: 9,
+    due_ms: 1,
+  })
 
 const token = (name: string): StoredToken => ({
   token_id: `tok_${name}`,

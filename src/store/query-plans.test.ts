@@ -1,10 +1,12 @@
 /** How SQLite answers the questions about tasks: from an index, so that a million ended tasks cost nothing. */
+
 import { Database } from 'bun:sqlite'
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Task } from '../spec/task.ts'
+import { blankTask } from '../tasks/lifecycle.ts'
 import { openStore } from './open-store.ts'
 import type { Store } from './store.ts'
 
@@ -75,37 +77,18 @@ const cases: Record<string, (store: Store) => Promise<unknown>> = {
   'callback of a task': ({ webhooks }) => webhooks.ofTask('task_a'),
 }
 
-const TASK: Task = {
+const TASK: Task = blankTask({
   task_id: 'task_a',
   token_id: 'tok_a',
   family: 'video-generation',
   model: 'm',
-  status: 'NOT_START',
-  progress: 0,
   submit_time: 1,
-  start_time: 0,
-  finish_time: 0,
-  fail_code: '',
-  fail_reason: '',
   request: {},
   base_url: '',
   provider: 'p',
-  upstream_model: '',
-  tried: [],
-  sent_at: null,
-  sent_to: null,
-  operation: null,
-  made: null,
-  outputs: [],
-  outputs_expire_at: null,
   deadline_at: 9,
-  cancel_asked_at: null,
-  late_outcome: null,
-  failures: 0,
   due_ms: 1,
-  leased_by: '',
-  fence: 0,
-}
+})
 
 describe('no statement walks over a table', () => {
   for (const [name, work] of Object.entries(cases))

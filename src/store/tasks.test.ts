@@ -1,44 +1,26 @@
 /** What the store promises about tasks, kept by every engine. */
+
 import { afterEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ENGINES } from '../../test/kit/engines.ts'
 import { TASK_STATUSES, type Task } from '../spec/task.ts'
 import type { UsageRow } from '../spec/token.ts'
+import { blankTask } from '../tasks/lifecycle.ts'
 import type { NewTask, Store, TaskChange } from './store.ts'
 
 function task(name: string, change: Partial<Task> = {}): Task {
-  return {
+  return blankTask({
     task_id: `task_${name}`,
     token_id: 'tok_a',
     family: 'video-generation',
     model: 'sandbox/text-to-video',
-    status: 'NOT_START',
-    progress: 0,
     submit_time: 1_000,
-    start_time: 0,
-    finish_time: 0,
-    fail_code: '',
-    fail_reason: '',
     request: { prompt: 'a boat' },
     base_url: 'http://gatehouse.test',
-    provider: '',
-    upstream_model: '',
-    tried: [],
-    sent_at: null,
-    sent_to: null,
-    operation: null,
-    made: null,
-    outputs: [],
-    outputs_expire_at: null,
     deadline_at: 4_600,
-    cancel_asked_at: null,
-    late_outcome: null,
-    failures: 0,
     due_ms: 10_000,
-    leased_by: '',
-    fence: 0,
     ...change,
-  }
+  })
 }
 
 const USAGE: UsageRow = {

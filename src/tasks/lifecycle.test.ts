@@ -1,40 +1,21 @@
 import { describe, expect, test } from 'bun:test'
 import { TASK_STATUSES, type Task, type TaskStatus } from '../spec/task.ts'
-import { advance, type Ending, ended, isEnded, mayMove } from './lifecycle.ts'
+import { advance, blankTask, type Ending, ended, isEnded, mayMove } from './lifecycle.ts'
 
 const SUBMITTED_AT = 1_000
-const task = (fields: Partial<Task> = {}): Task => ({
-  task_id: 'task_1',
-  token_id: 'tok_1',
-  family: 'video-generation',
-  model: 'acme/film',
-  status: 'NOT_START',
-  progress: 0,
-  submit_time: SUBMITTED_AT,
-  start_time: 0,
-  finish_time: 0,
-  fail_code: '',
-  fail_reason: '',
-  request: {},
-  base_url: '',
-  provider: '',
-  upstream_model: '',
-  tried: [],
-  sent_at: null,
-  sent_to: null,
-  operation: null,
-  made: null,
-  outputs: [],
-  outputs_expire_at: null,
-  deadline_at: 5_000,
-  cancel_asked_at: null,
-  late_outcome: null,
-  failures: 0,
-  due_ms: 0,
-  leased_by: '',
-  fence: 0,
-  ...fields,
-})
+const task = (fields: Partial<Task> = {}): Task =>
+  blankTask({
+    task_id: 'task_1',
+    token_id: 'tok_1',
+    family: 'video-generation',
+    model: 'acme/film',
+    submit_time: SUBMITTED_AT,
+    request: {},
+    base_url: '',
+    deadline_at: 5_000,
+    due_ms: 0,
+    ...fields,
+  })
 
 describe('the transitions', () => {
   const ALLOWED = [

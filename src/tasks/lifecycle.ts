@@ -26,6 +26,36 @@ const LEAST_PROGRESS: Record<TaskStatus, number> = {
 /** 100 is said at the end only. */
 const MOST_PROGRESS_UNDER_WAY = 99
 
+type Beginning = Pick<
+  Task,
+  'task_id' | 'token_id' | 'family' | 'model' | 'submit_time' | 'request' | 'base_url' | 'deadline_at' | 'due_ms'
+>
+
+/** A task before its first step: all that its steps set later is empty, unless `fields` says otherwise. */
+export const blankTask = (fields: Beginning & Partial<Task>): Task => ({
+  status: 'NOT_START',
+  progress: 0,
+  start_time: 0,
+  finish_time: 0,
+  fail_code: '',
+  fail_reason: '',
+  provider: '',
+  upstream_model: '',
+  tried: [],
+  sent_at: null,
+  sent_to: null,
+  operation: null,
+  made: null,
+  outputs: [],
+  outputs_expire_at: null,
+  cancel_asked_at: null,
+  late_outcome: null,
+  failures: 0,
+  leased_by: '',
+  fence: 0,
+  ...fields,
+})
+
 export const isEnded = ({ status }: Pick<Task, 'status'>): boolean => RANK[status] === RANK.SUCCESS
 
 export const mayMove = (from: TaskStatus, to: TaskStatus): boolean => RANK[from] < RANK[to] && RANK[from] < RANK.SUCCESS

@@ -1,4 +1,5 @@
 /** Takes an order on: everything is checked, then one durable write; no vendor is called. */
+
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import type { Chosen } from '../models/catalogue.ts'
@@ -12,6 +13,7 @@ import type { Caller } from '../spec/token.ts'
 import type { NewTask, TaskStore } from '../store/store.ts'
 import { canonicalJson } from './canonical-json.ts'
 import type { At } from './crash-points.ts'
+import { blankTask } from './lifecycle.ts'
 import { type FamilyRequest, kindOf } from './order-kinds.ts'
 
 export type Order = FamilyRequest & {
@@ -102,34 +104,14 @@ export function newTask(
   { caller, ...rest }: Beginning,
 ): Task {
   const now = unixSeconds(clock)
-  return {
+  return blankTask({
     task_id: `task_${randomAlphanumerics(32)}`,
     ...rest,
     token_id: caller.token_id,
-    status: 'NOT_START',
-    progress: 0,
     submit_time: now,
-    start_time: 0,
-    finish_time: 0,
-    fail_code: '',
-    fail_reason: '',
-    provider: '',
-    upstream_model: '',
-    tried: [],
-    sent_at: null,
-    sent_to: null,
-    operation: null,
-    made: null,
-    outputs: [],
-    outputs_expire_at: null,
     deadline_at: now + Math.ceil(settings().deadline_minutes * 60),
-    cancel_asked_at: null,
-    late_outcome: null,
-    failures: 0,
     due_ms: clock.now(),
-    leased_by: '',
-    fence: 0,
-  }
+  })
 }
 
 /** Media may be megabytes: they are kept apart from what every read of the task brings along. */

@@ -1,4 +1,5 @@
 /** The faces of videos over a store in memory: tasks in whatever state a test wants, files from a map, no vendor. */
+
 import { createAccessLog } from '../../src/access-log.ts'
 import { createApp } from '../../src/http/app.ts'
 import { createLog } from '../../src/kit/log.ts'
@@ -11,6 +12,7 @@ import { GatewayError } from '../../src/spec/error.ts'
 import type { Task } from '../../src/spec/task.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import { taskRoutes } from '../../src/tasks/http.ts'
+import { blankTask } from '../../src/tasks/lifecycle.ts'
 import { createTasks } from '../../src/tasks/tasks.ts'
 import { presentedSecret } from '../../src/tokens/presented.ts'
 import { manualClock } from './clock.ts'
@@ -163,35 +165,16 @@ export const FAILURE: Partial<Task> = {
   due_ms: null,
 }
 
-const taskOf = (more: Partial<Task>): Task => ({
-  task_id: `task_${randomAlphanumerics(32)}`,
-  token_id: 'tok_one',
-  family: 'video-generation',
-  model: 'acme/film',
-  status: 'NOT_START',
-  progress: 0,
-  submit_time: NOW - 10,
-  start_time: 0,
-  finish_time: 0,
-  fail_code: '',
-  fail_reason: '',
-  request: { model: 'acme/film', prompt: 'a boat', duration: 4, size: '720p', aspect_ratio: '9:16', n: 1 },
-  base_url: 'http://gatehouse.test',
-  provider: '',
-  upstream_model: '',
-  tried: [],
-  sent_at: null,
-  sent_to: null,
-  operation: null,
-  made: null,
-  outputs: [],
-  outputs_expire_at: null,
-  deadline_at: NOW + 3_600,
-  cancel_asked_at: null,
-  late_outcome: null,
-  failures: 0,
-  due_ms: NOW * 1000,
-  leased_by: '',
-  fence: 0,
-  ...more,
-})
+const taskOf = (more: Partial<Task>): Task =>
+  blankTask({
+    task_id: `task_${randomAlphanumerics(32)}`,
+    token_id: 'tok_one',
+    family: 'video-generation',
+    model: 'acme/film',
+    submit_time: NOW - 10,
+    request: { model: 'acme/film', prompt: 'a boat', duration: 4, size: '720p', aspect_ratio: '9:16', n: 1 },
+    base_url: 'http://gatehouse.test',
+    deadline_at: NOW + 3_600,
+    due_ms: NOW * 1000,
+    ...more,
+  })
