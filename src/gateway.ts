@@ -43,7 +43,7 @@ import type { Caller, Token } from './spec/token.ts'
 import { openStore } from './store/open-store.ts'
 import type { UsageStore } from './store/store.ts'
 import { createSupply, type Found } from './supply.ts'
-import type { At } from './tasks/crash-points.ts'
+import type { CrashHook } from './tasks/crash-points.ts'
 import { taskRoutes } from './tasks/http.ts'
 import { imageOrders } from './tasks/images-http.ts'
 import { createGeneratedFileStore } from './tasks/store-generated.ts'
@@ -70,7 +70,7 @@ export type GatewayParts = {
   /** Starts no background work: for commands that only read. */
   is_idle?: true
   /** Crash-injection hook, used by tests only. */
-  at?: At
+  at?: CrashHook
 }
 
 export type Gateway = {

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TaskAnswer, TaskData } from '../src/spec/task.ts'
-import { POINTS, type Point } from '../src/tasks/crash-points.ts'
+import { CRASH_POINTS, type CrashPoint } from '../src/tasks/crash-points.ts'
 import { type CrashPlan, SOLID } from './kit/crash-gateway.ts'
 import { House, stateOf, TOKEN } from './kit/gateway-process.ts'
 import { type MeshyOrder, startMeshyVendor } from './kit/meshy-vendor.ts'
@@ -18,7 +18,7 @@ const KILLS = Math.max(50, Number(process.env.GATEHOUSE_KILLS ?? 0) / 4)
 const SPEED = 30
 const PATH = '/v1/3d/generations'
 /** This vendor cannot be told to stop, knows no keys, and its files are small. */
-const ELSEWHERE: Point[] = [
+const ELSEWHERE: CrashPoint[] = [
   'doubt: before the order',
   'cancel: before the vendor',
   'cancel: after the vendor',
@@ -87,12 +87,12 @@ test(
       speed: SPEED,
       epoch_ms: Date.now(),
     }
-    const points = POINTS.filter((point) => !ELSEWHERE.includes(point))
+    const points = CRASH_POINTS.filter((point) => !ELSEWHERE.includes(point))
     const submissions: Submission[] = []
-    const died = new Set<Point>()
+    const died = new Set<CrashPoint>()
     try {
       for (let kill = 0; kill < KILLS; kill++) {
-        const point = points[kill % points.length] as Point
+        const point = points[kill % points.length] as CrashPoint
         const house = new House({ ...base, kill: { point, nth: 1 + (Math.floor(kill / points.length) % 3) } })
         for (const kind of KINDS) submissions.push({ key: `${kill}-${kind}`, prompt: `${kind} ${kill}` })
         // A connection that breaks is what a client sees of a kill.

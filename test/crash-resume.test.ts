@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TaskAnswer } from '../src/spec/task.ts'
-import type { Point } from '../src/tasks/crash-points.ts'
+import type { CrashPoint } from '../src/tasks/crash-points.ts'
 import { type CrashPlan, FILM } from './kit/crash-gateway.ts'
 import { House, stateOf, TOKEN } from './kit/gateway-process.ts'
 import { startPostgres } from './kit/postgres.ts'
@@ -16,14 +16,14 @@ import { startVideoVendor } from './kit/video-vendor.ts'
 const COMMAND = join(import.meta.dir, '../bin/gatehouse')
 const SPEED = 30
 const ORDERS = 6
-const WHILE_GONE: Point[] = [
+const WHILE_GONE: CrashPoint[] = [
   'copy: before the first byte',
   'copy: before the write',
   'copy: after the write',
   'end: before the write',
   'end: after the write',
 ]
-const WHEN_BACK: Point[] = [
+const WHEN_BACK: CrashPoint[] = [
   'copy: before the first byte',
   'copy: after the last byte',
   'end: before the write',

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TaskAnswer, TaskData } from '../src/spec/task.ts'
-import { POINTS, type Point } from '../src/tasks/crash-points.ts'
+import { CRASH_POINTS, type CrashPoint } from '../src/tasks/crash-points.ts'
 import { type CrashPlan, FILM } from './kit/crash-gateway.ts'
 import { House, stateOf, TOKEN } from './kit/gateway-process.ts'
 import { startPostgres } from './kit/postgres.ts'
@@ -19,10 +19,10 @@ const KILLS = Number(process.env.GATEHOUSE_KILLS ?? 250)
 /** Leases of 90 s are over after 3 s, and a task is asked about every 130 ms. */
 const SPEED = 30
 /** Points that only some tasks come by: where the vendor knows orders by their keys, and where it does not. */
-const ONLY_SAFE: Point[] = ['doubt: before the order', 'cancel: before the vendor', 'cancel: after the vendor']
-const ONLY_UNSAFE: Point[] = ['late: before the write', 'late: after the write']
+const ONLY_SAFE: CrashPoint[] = ['doubt: before the order', 'cancel: before the vendor', 'cancel: after the vendor']
+const ONLY_UNSAFE: CrashPoint[] = ['late: before the write', 'late: after the write']
 /** Of files larger than one step can copy, and of several files of one task: not with this vendor. */
-const ELSEWHERE: Point[] = [
+const ELSEWHERE: CrashPoint[] = [
   'copy: in the middle',
   'copy: before the write',
   'copy: after the write',
@@ -91,11 +91,11 @@ async function run(chain: Chain, vendor: VideoVendor) {
     epoch_ms,
   }
   const foreign = [...(chain.is_idempotent ? ONLY_UNSAFE : ONLY_SAFE), ...ELSEWHERE]
-  const points = POINTS.filter((point) => !foreign.includes(point))
+  const points = CRASH_POINTS.filter((point) => !foreign.includes(point))
   const submissions: Submission[] = []
-  const died = new Set<Point>()
+  const died = new Set<CrashPoint>()
   for (let kill = 0; kill < chain.kills; kill++) {
-    const point = points[kill % points.length] as Point
+    const point = points[kill % points.length] as CrashPoint
     const house = new House({ ...base, kill: { point, nth: 1 + (Math.floor(kill / points.length) % 3) } })
     for (const kind of KINDS) {
       submissions.push({ key: `${chain.name}-${kill}-${kind}`, prompt: `${kind} ${kill}` })

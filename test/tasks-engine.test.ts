@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Task, TaskStatus } from '../src/spec/task.ts'
-import { POINTS } from '../src/tasks/crash-points.ts'
+import { CRASH_POINTS } from '../src/tasks/crash-points.ts'
 import {
   CALLER,
   callerOf,
@@ -459,7 +459,7 @@ test('every numbered point is come by on the ways of a task, so that a process c
       proceed: async () => ({ operation: 'second' }),
     }),
   )
-  expect([...met].toSorted()).toEqual([...POINTS].toSorted())
+  expect([...met].toSorted()).toEqual([...CRASH_POINTS].toSorted())
 })
 
 test('a client that repeats itself gets its task, whatever has become of the model since', async () => {

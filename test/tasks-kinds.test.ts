@@ -4,7 +4,7 @@ import type { RemoteOutput, TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Json, Task } from '../src/spec/task.ts'
 import type { Store } from '../src/store/store.ts'
-import type { Point } from '../src/tasks/crash-points.ts'
+import type { CrashPoint } from '../src/tasks/crash-points.ts'
 import { testCall } from './kit/pipeline.ts'
 import {
   CALLER,
@@ -34,7 +34,11 @@ const link = (url: string): RemoteOutput => ({ url, content_type: 'image/png' })
  * A house whose process ends at the how-manieth time that a point is come by, and another on the same store that goes
  * on when the leases of the first are over.
  */
-async function diesAt(point: Point, nth: number, options: EngineOptions): Promise<{ next: TaskEngine; id: string }> {
+async function diesAt(
+  point: CrashPoint,
+  nth: number,
+  options: EngineOptions,
+): Promise<{ next: TaskEngine; id: string }> {
   let passed = 0
   let is_dead = false
   const house = await taskEngine({

@@ -6,7 +6,7 @@ import { type ErrorCode, GatewayError } from '../src/spec/error.ts'
 import { FAIL_CODES, TASK_STATUSES, type Task } from '../src/spec/task.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { Store, TaskStore } from '../src/store/store.ts'
-import type { Point } from '../src/tasks/crash-points.ts'
+import type { CrashPoint } from '../src/tasks/crash-points.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
 import { memoryFiles, scriptedVendor, settled, type TaskEngine, taskEngine } from './kit/task-engine.ts'
 
@@ -215,7 +215,7 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
   const houses: TaskEngine[] = []
   async function house(): Promise<TaskEngine> {
     const life = mortal()
-    const at = (_: Point) => {
+    const at = (_: CrashPoint) => {
       if (!given.deaths.includes(points++) || life.isDead()) return
       life.die()
       reborn.push(house())

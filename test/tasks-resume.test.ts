@@ -6,7 +6,7 @@ import type { TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Task } from '../src/spec/task.ts'
 import type { Store } from '../src/store/store.ts'
-import type { Point } from '../src/tasks/crash-points.ts'
+import type { CrashPoint } from '../src/tasks/crash-points.ts'
 import { resumptionOf } from '../src/tasks/resume.ts'
 import { createWebhooks } from '../src/tasks/webhooks.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
@@ -256,17 +256,17 @@ describe('a resumed task', () => {
   })
 })
 
-const POINTS = [
+const CRASH_POINTS = [
   'copy: before the first byte',
   'copy: after the last byte',
   'copy: before the write',
   'copy: after the write',
   'end: before the write',
   'end: after the write',
-] satisfies Point[]
+] satisfies CrashPoint[]
 
 /** Dies at the how-manieth time; what it does from then on reaches nobody. */
-async function mortalHouse(options: EngineOptions, point: Point, nth: number): Promise<TaskEngine> {
+async function mortalHouse(options: EngineOptions, point: CrashPoint, nth: number): Promise<TaskEngine> {
   let passed = 0
   let is_dead = false
   return taskEngine({
@@ -287,7 +287,7 @@ async function mortalHouse(options: EngineOptions, point: Point, nth: number): P
   })
 }
 
-describe.each(POINTS)('a process that ends at "%s"', (point) => {
+describe.each(CRASH_POINTS)('a process that ends at "%s"', (point) => {
   test('while it copies, before and after a resume, loses nothing and orders nothing twice', async () => {
     const { files, heal } = fussyFiles((key) => key.endsWith('1.mp4'))
     const acme = scriptedVendor({ status: two() })

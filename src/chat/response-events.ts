@@ -1,5 +1,4 @@
-/** The events of a response that is made in the background: written down as they come, and followed from there. */
-
+/** The events of a background response: stored as they come, and streamed to clients from the store. */
 import type { Context } from '../http/context.ts'
 import { eventStream } from '../http/event-stream.ts'
 import { type Clock, pause } from '../kit/clock.ts'
@@ -8,9 +7,9 @@ import type { ResponseRunStore, ToldEvents } from '../store/store.ts'
 /** The numbers of events in a text; a data line is one line, so what a model says cannot look like it. */
 const NUMBER = /^data: \{"type":"[\w.]+","sequence_number":(\d+)/gm
 
-/** One durable write for all that was said meanwhile. */
+/** One durable write for all events of this time. */
 const GATHER_MILLISECONDS = 200
-/** How often whoever follows looks for what another process has written down. */
+/** How often a stream polls for events that another process has stored. */
 const LOOK_MILLISECONDS = 1_000
 
 /** Some events, and the number of the last of them; undefined where there is none. */
@@ -31,13 +30,13 @@ export function eventsAfter({ events, last_number }: ToldEvents, after: number):
 
 export type EventLog = {
   add(events: string): void
-  /** What was not written down yet, once all before it is. */
+  /** The events that are not stored yet, once all before them are. */
   rest(): Promise<ToldEvents | undefined>
 }
 
 type EventLogParts = { clock: Clock; write(told: ToldEvents): Promise<void>; fault(error: unknown): void }
 
-/** Gathers events and hands them to `write` now and then. */
+/** Gathers events and passes them to `write` in batches. */
 export function createEventLog({ clock, write, fault }: EventLogParts): EventLog {
   let pending = ''
   let cancel: (() => void) | undefined
@@ -74,9 +73,9 @@ export function createEventLog({ clock, write, fault }: EventLogParts): EventLog
 }
 
 export type Notifications = {
-  /** Something was written down of this response. */
+  /** Events of this response were stored. */
   tell(response_id: string): void
-  /** Resolves with the next news, after a while without any, or when `signal` is aborted. */
+  /** Resolves with the next notification, after a while without any, or when `signal` is aborted. */
   next(response_id: string, signal: AbortSignal): Promise<void>
 }
 
@@ -93,7 +92,7 @@ export function createNotifications({ clock }: { clock: Clock }): Notifications 
       waiting.set(response_id, all.add(wake))
       signal.addEventListener('abort', wake, { once: true })
       if (signal.aborted) wake()
-      await pause(clock, LOOK_MILLISECONDS, control.signal).catch(() => {}) // woken: that is news, not a fault
+      await pause(clock, LOOK_MILLISECONDS, control.signal).catch(() => {}) // an abort is a notification here, not an error
       signal.removeEventListener('abort', wake)
       all.delete(wake)
       if (all.size === 0) waiting.delete(response_id)
@@ -120,10 +119,10 @@ export function followResponse(
   const { signal } = context
   async function* batches(): AsyncGenerator<string> {
     let seen = after
-    // A comment: the client hears at once that it is listened to, also where nothing more is said for a while.
+    // A comment: the client gets the first byte at once, also when the next event takes a while.
     yield ': following\n\n'
     while (!signal.aborted) {
-      // Asked first: what is written down at the end is there by then.
+      // Read first: the last events are stored by then.
       const hasEnded = !(await runs.isRunning(response_id))
       const heard = notifications.next(response_id, signal)
       for (const told of await runs.events(response_id, seen)) {

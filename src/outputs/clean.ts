@@ -46,7 +46,7 @@ export function createCleaner({ tasks, outputs, clock, log }: CleanerParts): Cle
   async function removeOutputs(): Promise<void> {
     const failed = new Set<string>()
     for (let batch = 0; batch < BATCHES_A_SWEEP && !isStopped; batch++) {
-      // Those that failed come first again: they must not keep the others from their turn.
+      // Those that failed come first again: they must not block the others.
       const limit = TASKS_AT_A_TIME + failed.size
       const found = await tasks.outputsToRemove(unixSeconds(clock), limit)
       const due = found.filter(({ task_id }) => !failed.has(task_id))
@@ -77,7 +77,7 @@ export function createCleaner({ tasks, outputs, clock, log }: CleanerParts): Cle
     }
   }
 
-  /** One that fails does not keep the others from their turn. */
+  /** One that fails does not block the others. */
   async function sweepOnce(): Promise<void> {
     const chores = {
       'outputs not cleaned': removeOutputs,

@@ -209,7 +209,7 @@ function inOurWords(thrown: unknown): unknown {
   // What the disk says is ours, not the upstream's.
   if (code === undefined || DISK.test(code)) return thrown
   if (code === 'ETIMEDOUT') {
-    return new GatewayError('upstream_timeout', "The upstream's file server kept silent for too long.", {
+    return new GatewayError('upstream_timeout', "The upstream's file server did not respond in time.", {
       cause: thrown,
     })
   }

@@ -1,4 +1,4 @@
-/** Callbacks in the database: waiting for their task's end, due, and what became of them. */
+/** Webhooks in the database: waiting for the end of their task, due, and their outcome. */
 import type { Engine } from './engine.ts'
 import type { WebhookStore } from './store.ts'
 import type { Write } from './tables.ts'
@@ -20,7 +20,7 @@ export function webhookStore(engine: Engine): WebhookStore {
     earliest,
 
     async claim({ now_ms, until_ms, limit }) {
-      const first = await earliest() // most looks find nothing; they should not stand in line for the write lock
+      const first = await earliest() // most polls find nothing; they should not wait for the write lock
       if (first === null || first > now_ms || limit < 1) return []
       return engine.write(async (write) => {
         const due = await passOverLocked(

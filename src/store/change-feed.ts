@@ -1,4 +1,4 @@
-/** Changes of tasks, told within this process. */
+/** Notifies listeners in this process of changed tasks. */
 import type { TaskChangeFeed } from './engine.ts'
 
 export type Notifications = {

@@ -9,7 +9,7 @@ export type Engine = {
   db: Database
   /** Runs `work` in a transaction, perhaps one that it shares; resolves once that is on the disk. */
   write<T>(work: (write: Write) => Promise<T>): Promise<T>
-  /** Several writers at once: a claim passes over the rows that another one has in hand. */
+  /** Several writers at once: a claim skips the rows that another one has locked. */
   many_writers: boolean
   /** Tells of a change that is committed; haste only. */
   tell(notifications: TaskChangeFeed): void

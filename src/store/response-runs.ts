@@ -1,4 +1,4 @@
-/** Answers that are made in the background, in the database: who has one in hand, and what was told of it. */
+/** Background responses in the database: their claims and their stored events. */
 import type { Engine } from './engine.ts'
 import { addResponse, storedOf } from './responses.ts'
 import type { ResponseRun, ResponseRunStore, ToldEvents } from './store.ts'
@@ -19,7 +19,7 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
 
     async claim(claim) {
       const due = db.selectFrom('response_runs').select('response_id').where('due_ms', '<=', claim.now_ms).limit(1)
-      if (claim.limit < 1 || !(await due.executeTakeFirst())) return [] // most looks find nothing
+      if (claim.limit < 1 || !(await due.executeTakeFirst())) return [] // most polls find nothing
       return write((rows) => take(engine, rows, claim))
     },
 
@@ -107,7 +107,7 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
 type Claim = Parameters<ResponseRunStore['claim']>[0]
 
 async function take(engine: Engine, rows: Write, { now_ms, until_ms, limit }: Claim): Promise<ResponseRun[]> {
-  // Of several who claim at once each passes over what the others hold: with more candidates some are left.
+  // Each of several concurrent claims skips the rows that the others have locked: with more candidates some are left.
   const candidates = await roundRobin(rows, now_ms, engine.many_writers ? limit * 4 : limit)
   if (candidates.length === 0) return []
   const due = rows
@@ -170,7 +170,7 @@ async function roundRobin(rows: Write, now_ms: number, limit: number): Promise<s
   return turns.map(({ response_id }) => response_id)
 }
 
-/** Whether the run is still in these hands, which it stays until the end of the transaction. */
+/** Whether this claim still owns the run; it does until the end of the transaction. */
 async function ownsLease({ many_writers }: Engine, rows: Write, run: { response_id: string; fence: number }) {
   const held = rows
     .selectFrom('response_runs')

@@ -130,7 +130,7 @@ export async function addResponse(rows: Write, added: StoredResponse, lives: str
   }
 }
 
-/** What is still to be done for these, and what was told of them. */
+/** The runs and the events of these responses. */
 async function removeRuns(rows: Write, response_ids: string[]): Promise<void> {
   if (response_ids.length === 0) return
   await rows.deleteFrom('response_runs').where('response_id', 'in', response_ids).execute()

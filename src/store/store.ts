@@ -1,4 +1,4 @@
-/** What is remembered: one small interface a noun, the same on every engine. */
+/** What the gateway stores: one small interface for each kind of record, the same on every engine. */
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { JsonObject, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
 import type { Token, UsageRow } from '../spec/token.ts'
@@ -42,7 +42,7 @@ export type NewTask = {
   task: Task
   /** The media of the request: kept apart, and dropped once the order is taken or the task has ended. */
   inputs?: JsonObject
-  /** Told when the task has ended. */
+  /** Called when the task has ended. */
   callback?: { callback_id: string; url: string }
   /** The client's key, and what it was sent with: unix seconds until which both are remembered. */
   idempotency?: { key: string; body_hash: string; expires_at: number }
@@ -127,18 +127,18 @@ export type TaskStore = {
   inputs(task_id: string): Promise<JsonObject | undefined>
   list(filter: TaskFilter): Promise<Task[]>
   /**
-   * Takes due tasks in hand: `leased_by` and `fence` are set, `due_ms` is the end of the lease. Fair between tokens:
+   * Claims due tasks: `leased_by` and `fence` are set, `due_ms` is the end of the lease. Fair between tokens:
    * the oldest due task of each comes before the second oldest of any. No two claims get the same task.
    */
   claim(claim: Claim): Promise<Task[]>
   /**
-   * Writes a step's outcome of a task in hand; false, and nothing is written, if the task has another fence by now.
+   * Writes a step's outcome of a claimed task; false, and nothing is written, if the task has another fence by now.
    * A task that ended (its `status` is in `change`) makes its callback due in the same transaction.
    */
   save(task: Pick<Task, 'task_id' | 'fence'>, change: TaskChange): Promise<boolean>
-  /** Makes waiting tasks due now, in nobody's hands; those in hand and those that are never due are left alone. */
+  /** Makes waiting tasks due now; claimed tasks and those that are never due do not change. */
   advancePolling(task_ids: string[], now_ms: number): Promise<void>
-  /** Notes the wish and makes the task due; undefined when there is none such, or it has ended. */
+  /** Stores the cancel request and makes the task due; undefined when there is no such task, or it has ended. */
   askCancel(task_id: string, now: { now: number; now_ms: number }): Promise<Task | undefined>
   /** For the operator: makes a waiting or failed task due again, with another deadline. False: there is none such. */
   resume(task_id: string, change: { due_ms: number; deadline_at: number }): Promise<boolean>
@@ -150,7 +150,7 @@ export type TaskStore = {
   reopen(task: Pick<Task, 'task_id' | 'fence'>, change: Reopening): Promise<boolean>
   /** Hides an ended task from everyone and makes its outputs due for removal; false if there is none such. */
   remove(task_id: string, token_id: string, now: number): Promise<boolean>
-  /** Where work waits: each provider with its earliest `due_ms` (a lease's end counts as one). */
+  /** Each provider with unfinished tasks and its earliest `due_ms` (the end of a lease counts as one). */
   lanes(): Promise<{ provider: string; due_ms: number }[]>
   /** Tasks whose outputs are to be deleted by now, oldest first. */
   outputsToRemove(now: number, limit: number): Promise<{ task_id: string; outputs: TaskOutput[] }[]>
@@ -160,8 +160,8 @@ export type TaskStore = {
   forgetKeys(now: number, limit: number): Promise<number>
   health(): Promise<{ unfinished: number; oldest_submit_time: number | null; earliest_due_ms: number | null }>
   /**
-   * Hears of tasks that were added or changed, by this process and, where the engine can tell, by others. Haste only:
-   * what is missed is found by asking. The result ends it.
+   * Calls the listener for tasks that were added or changed, by this process and, where the engine supports it, by
+   * others. Only for speed: polling finds what is missed. The result ends it.
    */
   watch(listener: (change: { task_id: string; status: TaskStatus }) => void): () => void
 }
@@ -170,14 +170,14 @@ export type TaskStore = {
 export type Webhook = { callback_id: string; task_id: string; token_id: string; url: string; attempts: number }
 
 export type WebhookStore = {
-  /** Takes due callbacks in hand until the lease runs out; no two claims get the same. */
+  /** Claims due webhooks until the lease runs out; no two claims get the same. */
   claim(claim: { now_ms: number; until_ms: number; limit: number }): Promise<Webhook[]>
   /** The attempt's outcome: `due_ms` for another try, null for none; `status` is the HTTP status, 0 for no answer. */
   save(
     callback_id: string,
     outcome: { due_ms: number | null; delivered_at: number | null; status: number },
   ): Promise<void>
-  /** Puts callbacks in hand back, each until its time; it does not count as an attempt. */
+  /** Returns claimed webhooks, each due at its time; this does not count as an attempt. */
   postpone(webhooks: { callback_id: string; due_ms: number }[]): Promise<void>
   /** The earliest time at which one is due. */
   earliest(): Promise<number | null>
@@ -223,43 +223,43 @@ export type ResponseStore = {
   forget(now: number, limit: number): Promise<number>
 }
 
-/** Some events of a response, as text, up to the one of this number. */
+/** Some events of a response as text; the last one has this number. */
 export type ToldEvents = { last_number: number; events: string }
 
-/** A response that is made in the background, in hand: `fence` differs for each who takes it. */
+/** A claimed background response: each claim has another `fence`. */
 export type ResponseRun = {
   response: StoredResponse
   request: JsonObject
   /** How often it was begun, this time included. */
   attempts: number
   fence: number
-  /** The number of the last event that was told; -1 where none is to be told. */
+  /** The number of the last stored event; -1 for a response without a stream. */
   told: number
 }
 
-/** The name of a run in hand. */
+/** Identifies a claimed run. */
 type RunKey = { response_id: string; fence: number }
 
 export type ResponseRunStore = {
-  /** Keeps a response that is still to be made, with its first events where it is to be told as a stream. */
+  /** Stores a queued response, with its first events when it is streamed. */
   add(
     queued: { response: StoredResponse; request: JsonObject; told: ToldEvents | undefined; due_ms: number },
     lives: string[],
   ): Promise<void>
-  /** Takes those that are due, each until `until_ms`: the oldest of each token before the second oldest of any. */
+  /** Claims due runs, each until `until_ms`: the oldest of each token before the second oldest of any. */
   claim(claim: { now_ms: number; until_ms: number; limit: number }): Promise<ResponseRun[]>
-  /** Keeps a run in hand for longer; false when it is no longer there, or in other hands. */
+  /** Renews the lease of a run; false when the run is gone or was claimed again. */
   renew(run: RunKey, until_ms: number): Promise<boolean>
-  /** What the response is by now, and what was told of it since; false as above. */
+  /** Stores the current response and its new events; false as above. */
   tell(run: RunKey, notifications: { response?: JsonObject; told?: ToldEvents | undefined }): Promise<boolean>
-  /** The same at its end: nothing is left to be done. */
+  /** The same at its end: the run is removed. */
   end(run: RunKey, notifications: { response: JsonObject; told?: ToldEvents | undefined }): Promise<boolean>
-  /** Lays a run down as if it had not been begun. */
+  /** Releases a run as if it had not been started. */
   release(run: RunKey, due_ms: number): Promise<void>
-  /** Ends a response of this token as `response`, whoever has it in hand; false when it had ended before. */
+  /** Ends a response of this token as `response`, also a claimed one; false when it had ended before. */
   cancel(response_id: string, token_id: string, response: JsonObject): Promise<boolean>
   isRunning(response_id: string): Promise<boolean>
-  /** How many of this token's are still to be made, those in hand among them. */
+  /** How many responses of this token have not ended, running ones included. */
   waiting(token_id: string): Promise<number>
   /** Events after this number, in order; the first of them may begin before it. */
   events(response_id: string, after: number): Promise<ToldEvents[]>

@@ -100,12 +100,12 @@ export type ResponseRunsTable = {
   /** JSON text. */
   request: string
   attempts: number
-  /** When it may be taken in hand; while it is, when that ends. */
+  /** When it may be claimed; while it is claimed, the end of the lease. */
   due_ms: number
   fence: number
 }
 
-/** Events one after the other, as they are told; the last of them has this number. */
+/** Events in order, as they are streamed; the last one has this number. */
 export type ResponseEventsTable = { response_id: string; last_number: number; events: string }
 
 export type Tables = {

@@ -1,4 +1,4 @@
-/** Which tasks are worked on next: claims that no two get alike and that are fair between tokens, and where work waits. */
+/** Claims of tasks: no two claims get the same task, and tokens get fair shares. Also lists the providers with due tasks. */
 import { sql } from 'kysely'
 import type { Task } from '../spec/task.ts'
 import type { Engine } from './engine.ts'
@@ -7,14 +7,14 @@ import type { Database, Write } from './tables.ts'
 import { taskOfRow } from './task-row.ts'
 import { passOverLocked, portions } from './task-sql.ts'
 
-/** SQLite joins at most 500 queries by `union all`; here one for each token. More are had with the next claim. */
+/** SQLite joins at most 500 queries by `union all`; here one for each token. The next claim gets the rest. */
 const MOST_AT_ONCE = 400
 
-/** Of several who claim at once each passes over what the others hold: with that many candidates some are left. */
+/** Each of several concurrent claims skips the rows that the others have locked: with that many candidates some are left. */
 const CANDIDATES_A_WANTED = 4
 
 export async function claimTasks(engine: Engine, claim: Claim): Promise<Task[]> {
-  // Most looks find nothing; they should not stand in line for the write lock.
+  // Most polls find nothing; they should not wait for the write lock.
   if (claim.limit < 1 || !(await anyDue(engine.db, claim))) return []
   return engine.write((write) => take(engine, write, claim))
 }
@@ -37,14 +37,14 @@ async function take(engine: Engine, write: Write, claim: Claim): Promise<Task[]>
     claim,
     Math.min(MOST_AT_ONCE, claim.limit * (engine.many_writers ? CANDIDATES_A_WANTED : 1)),
   )
-  if (turns.length === 0) return [] // another one was faster
+  if (turns.length === 0) return [] // another claim was faster
   const rows = await passOverLocked(
     engine,
     write
       .selectFrom('tasks')
       .selectAll()
       .where('task_id', 'in', turns)
-      // Once more: between the two statements another one may have taken it.
+      // Checked again: between the two statements another claim may have got it.
       .where('provider', '=', provider)
       .where('due_ms', '<=', now_ms),
   ).execute()
@@ -90,7 +90,7 @@ async function roundRobin(write: Write, claim: Claim, most: number): Promise<str
   return rows.map(({ task_id }) => task_id)
 }
 
-/** One look into the index for each token that has work at this provider, due or not. Oldest first. */
+/** One index lookup for each token that has work at this provider, due or not. Oldest first. */
 async function firstOfEachToken(write: Write, { provider, now_ms }: Claim, most: number) {
   const { rows } = await sql<{ token_id: string; task_id: string }>`
     with recursive holder(token_id) as (
@@ -137,8 +137,8 @@ export async function advanceTaskPolling(engine: Engine, task_ids: string[], now
 }
 
 /**
- * Each provider with its earliest due time: one look into the index for each, whatever number of tasks waits
- * (a `group by` would walk over all of them).
+ * Each provider with its earliest due time: one index lookup for each, however many tasks wait (a `group by` would
+ * read all of them).
  */
 export async function lanesOf(db: Database): Promise<{ provider: string; due_ms: number }[]> {
   const { rows } = await sql<{ provider: string; due_ms: number }>`

@@ -28,7 +28,7 @@ export async function reopenTask(
       deadline_at,
       due_ms,
       leased_by: '',
-      fence: fence + 1, // whoever has it in hand, to see what became of it, loses it
+      fence: fence + 1, // a worker that has claimed it, to look up a late outcome, loses its lease
     })
     .where('task_id', '=', task_id)
     .where('fence', '=', fence)

@@ -23,7 +23,7 @@ export function forwardTo(status: TaskStatus): RawBuilder<TaskStatus> {
 export const atLeast = (progress: number): RawBuilder<number> =>
   sql<number>`case when progress > ${progress} then progress else ${progress} end`
 
-/** Rows that another transaction has in hand are passed over; with one writer at a time there are none. */
+/** Skips rows that another transaction has locked; with one writer at a time there are none. */
 export function passOverLocked<T extends { forUpdate(): { skipLocked(): T } }>(engine: Engine, query: T): T {
   return engine.many_writers ? query.forUpdate().skipLocked() : query
 }

@@ -1,4 +1,4 @@
-/** Tasks in the database: taken on, read, changed by whoever has them in hand, and removed. */
+/** Tasks in the database: added, read, changed by the worker that has claimed them, and removed. */
 import { sql } from 'kysely'
 import type { JsonObject, Task } from '../spec/task.ts'
 import { makeWebhookDue } from './callbacks.ts'
@@ -64,7 +64,7 @@ export function taskStore(engine: Engine): TaskStore {
       const row = await engine.write((write) =>
         write
           .updateTable('tasks')
-          // One in hand keeps its holder: two at one task could order twice. Its lease makes it due.
+          // A claimed task keeps its worker: two workers could order twice. The end of its lease makes it due.
           .set({ deadline_at, due_ms: sql<number>`case when leased_by = '' then ${due_ms} else due_ms end` })
           .where('task_id', '=', task_id)
           .where('deleted_at', 'is', null)
@@ -202,7 +202,7 @@ function askCancel(write: Write, task_id: string, { now, now_ms }: { now: number
     .updateTable('tasks')
     .set({
       cancel_asked_at: sql<number>`coalesce(cancel_asked_at, ${now})`,
-      // One in hand keeps its holder, who sees the wish at its next step.
+      // A claimed task keeps its worker, which sees the request at the next step.
       due_ms: sql<number>`case when leased_by = '' and (due_ms is null or due_ms > ${now_ms}) then ${now_ms} else due_ms end`,
     })
     .where('task_id', '=', task_id)
@@ -212,7 +212,7 @@ function askCancel(write: Write, task_id: string, { now, now_ms }: { now: number
     .executeTakeFirst()
 }
 
-/** Whoever has it in hand (for a late outcome) loses it: the fence moves on. */
+/** A worker that has claimed it (for a late outcome) loses its lease: the fence grows. */
 function remove(write: Write, { task_id, token_id, now }: { task_id: string; token_id: string; now: number }) {
   return write
     .updateTable('tasks')

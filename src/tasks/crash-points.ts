@@ -1,7 +1,7 @@
-/** The points at which a process may die: a test kills it at each of them; in normal use nobody listens. */
+/** The points at which a test kills the process; otherwise the hook does nothing. */
 
-/** In the order in which a task comes by. `write` is one durable write to the store. */
-export const POINTS = [
+/** In the order in which a task passes them. `write` is one durable write to the store. */
+export const CRASH_POINTS = [
   'submit: before the row',
   'submit: after the row',
   'prepare: before the write',
@@ -31,10 +31,10 @@ export const POINTS = [
   'late: before the write',
   'late: after the write',
 ] as const
-export type Point = (typeof POINTS)[number]
+export type CrashPoint = (typeof CRASH_POINTS)[number]
 
 /** The kinds of writes that a step makes. */
 export type Write = 'prepare' | 'refused' | 'poll' | 'made' | 'copy' | 'end' | 'late'
 
 /** Called at each point. */
-export type At = (point: Point) => void
+export type CrashHook = (point: CrashPoint) => void

@@ -1,4 +1,4 @@
-/** Clients who ask bring the next step of their tasks forward, in one batch a second at most. */
+/** A client that reads its task brings the next poll forward, in one batch a second at most. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Task } from '../spec/task.ts'
@@ -11,7 +11,7 @@ const BATCH_MILLISECONDS = 1_000
 const MOST_TASKS = 10_000
 
 export type PollAccelerator = {
-  /** A client wants to know of this task. */
+  /** A client reads this task. */
   note(task: Task): void
   stop(): void
 }
@@ -38,7 +38,7 @@ export function createPollAccelerator({ store, clock, log, settings, worker }: P
       await store.tasks.advancePolling(task_ids, clock.now())
       worker.wake()
     } catch (error) {
-      log.warn('tasks not hastened', { tasks: task_ids.length, why: (error as Error).name }) // haste only
+      log.warn('failed to advance polling', { tasks: task_ids.length, why: (error as Error).name }) // only for speed
     }
   }
 

@@ -1,4 +1,4 @@
-/** One step of one task: at most one thing asked of its vendor, then one durable write that says what is next. */
+/** One step of one task: at most one call to its provider, then one durable write that says what is next. */
 import { isEnded } from './lifecycle.ts'
 import { cancel } from './steps/cancel.ts'
 import type { ClaimedTask } from './steps/claimed-task.ts'

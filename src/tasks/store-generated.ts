@@ -32,8 +32,8 @@ type KeepParts = Pick<TaskApiParts, 'settings' | 'clock'> & {
 const DAY_SECONDS = 86_400
 
 /**
- * The links by which the files are had, in their order. The task is written down before its files are: whatever happens
- * in between, they are found again, and cleaned away when their time is over.
+ * The links of the files, in their order. The task is stored before its files are: whatever happens in between, the
+ * cleaner finds them and removes them when they expire.
  */
 export function createGeneratedFileStore({ store, outputs, settings, clock, task_settings }: KeepParts) {
   return async (made: GeneratedFiles, { request, caller, signal }: Context): Promise<string[]> => {

@@ -12,7 +12,7 @@ import type { Json, JsonObject, Task } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import type { NewTask, TaskStore } from '../store/store.ts'
 import { canonicalJson } from './canonical-json.ts'
-import type { At } from './crash-points.ts'
+import type { CrashHook } from './crash-points.ts'
 import { blankTask } from './lifecycle.ts'
 import { type FamilyRequest, kindOf } from './order-kinds.ts'
 
@@ -31,7 +31,7 @@ type SubmitParts = {
   pipeline: Pipeline
   settings(): { deadline_minutes: number }
   clock: Clock
-  at: At
+  at: CrashHook
 }
 
 /** How long a client may repeat itself with the same key. */

@@ -49,7 +49,7 @@ export const FAMILY: Pick<Route, 'writeError' | 'errorSchema'> = {
 /** A task's words change, and are for one client only. */
 const UNSTORED = { 'cache-control': 'no-store' }
 
-/** Reads the order, and has it written down. */
+/** Parses the order and submits it. */
 export async function takeOrder<F extends TaskFamily>(
   parts: TaskApiParts,
   context: Context,
@@ -67,7 +67,7 @@ export async function takeOrder<F extends TaskFamily>(
 /** The headers tell of its model, and whether it is an old one. */
 export type Taken = { task: Task; headers: Record<string, string> }
 
-/** Has an order written down that was read already. */
+/** Submits an order that was parsed before. */
 export async function placeOrder(
   { tasks, settings, clock }: TaskApiParts,
   context: Context,

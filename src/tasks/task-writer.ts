@@ -28,7 +28,7 @@ export function taskData(task: Task, outputs: Links): TaskData {
   return data
 }
 
-/** What the gateway has copied is told by its own links, the rest by the vendor's address. */
+/** Copied files have links of the gateway, the rest have the provider's URLs. */
 function outputUrls({ task_id, family, base_url, outputs: files }: Task, outputs: Links): string[] {
   const path = kindOf(family).content_path
   return files.flatMap(({ key, url }, index) => {

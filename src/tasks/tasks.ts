@@ -1,4 +1,4 @@
-/** One durable task, from acceptance to its end: what the faces over HTTP and the operator's commands ask of the room. */
+/** Durable tasks, from acceptance to their end: what the HTTP routes and the operator's commands call. */
 import { unixSeconds } from '../kit/clock.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
@@ -6,7 +6,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { Task, TaskStatus } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import { askAgainSeconds } from './cadence.ts'
-import type { At } from './crash-points.ts'
+import type { CrashHook } from './crash-points.ts'
 import { isEnded } from './lifecycle.ts'
 import { createPollAccelerator } from './poll-accelerator.ts'
 import type { StepMemory, StepParts } from './steps/claimed-task.ts'
@@ -17,7 +17,7 @@ import { createWorker } from './worker.ts'
 export type { InputChecker, ProviderSettings, TaskSettings } from './steps/claimed-task.ts'
 export type { Order, Submitted } from './submit.ts'
 
-/** Those of a face: it shows no other tasks. */
+/** The families of a route: it shows no other tasks. */
 type Families = readonly EndpointFamily[]
 
 export type TaskListing = { tasks: Task[]; has_more: boolean }
@@ -31,7 +31,7 @@ export type Health = {
 }
 
 export type Tasks = {
-  /** Checks everything, then one durable write; no vendor is called. Throws GatewayError with `param`. */
+  /** Checks everything, then one durable write; no provider is called. Throws GatewayError with `param`. */
   submit(order: Order): Promise<Submitted>
   /** One indexed read. Throws task_not_exist, also for a task of another token, or of none of the families. */
   find(task_id: string, caller: Caller, families?: Families): Promise<Task>
@@ -43,27 +43,27 @@ export type Tasks = {
     caller: Caller,
     filter: { families?: Families; statuses?: TaskStatus[]; after?: string; limit: number; order?: 'asc' | 'desc' },
   ): Promise<TaskListing>
-  /** Notes the wish; an ended task is answered as it is. */
+  /** Stores the cancel request; an ended task is returned as it is. */
   cancel(task_id: string, caller: Caller, families?: Families): Promise<Task>
-  /** Forgets an ended task and its files. Throws task_not_ended, task_not_exist. */
+  /** Deletes an ended task and its files. Throws task_not_ended, task_not_exist. */
   remove(task_id: string, caller: Caller, families?: Families): Promise<void>
   /** Seconds after which asking again for this task makes sense. */
   retryAfter(task: Task): number
   health(): Promise<Health>
   /** Begins to step tasks. */
   start(): void
-  /** Whoever waits for news of a task is told what there is: the gateway is being stopped. */
+  /** Answers all requests that wait for a change, since the gateway stops. */
   endWaits(): void
-  /** Takes no more steps in hand and waits for those under way, at most until the deadline. */
+  /** Starts no more steps and waits for the running ones, at most until the deadline. */
   stop(options: { deadline_ms: number }): Promise<void>
-  /** Resolves when no step is in hand and none is due now: for tests that own the clock. */
+  /** Resolves when no step runs and none is due now: for tests that own the clock. */
   idle(): Promise<void>
 }
 
 export type TasksParts = Omit<StepParts, keyof StepMemory | 'at'> & {
   pipeline: Pipeline
-  /** Hears of each numbered point that is come by; for tests. */
-  at?: At
+  /** Crash-injection hook, used by tests only. */
+  at?: CrashHook
 }
 
 export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
@@ -142,6 +142,6 @@ export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
 
 const isOf = (families: Families | undefined, { family }: Task) => families?.includes(family) ?? true
 
-/** The same for a task of another token: whether it exists is nobody else's business. */
+/** The same for a task of another token: its existence is not disclosed. */
 const noSuchTask = () =>
   new GatewayError('task_not_exist', 'There is no such task of this token. It may have been deleted.')

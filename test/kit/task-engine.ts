@@ -9,7 +9,7 @@ import type { Caller } from '../../src/spec/token.ts'
 import type { VideoRequest } from '../../src/spec/video-request.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import type { Store } from '../../src/store/store.ts'
-import type { At } from '../../src/tasks/crash-points.ts'
+import type { CrashHook } from '../../src/tasks/crash-points.ts'
 import type { InputChecker, Order, ProviderSettings, TaskSettings } from '../../src/tasks/tasks.ts'
 import { createTasks, type Tasks } from '../../src/tasks/tasks.ts'
 import { type ManualClock, manualClock } from './clock.ts'
@@ -128,7 +128,7 @@ export type EngineOptions = {
   providers?: Record<string, ProviderSettings>
   checkInputs?: InputChecker['checkInputs']
   keep_days?: number
-  at?: At
+  at?: CrashHook
   store?: Store
   clock?: ManualClock
   /** Stands between the engine and the store. */

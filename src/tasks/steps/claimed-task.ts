@@ -1,4 +1,4 @@
-/** What a step has in hand: the task as it was claimed, its time, and the parts it works with. */
+/** What a step works with: the task as it was claimed, its time limit, and the parts of the gateway. */
 import type { Clock } from '../../kit/clock.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
@@ -8,7 +8,7 @@ import type { Provider } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { FailCode, JsonObject, Task } from '../../spec/task.ts'
 import type { TaskChange, TaskStore } from '../../store/store.ts'
-import type { At, Write } from '../crash-points.ts'
+import type { CrashHook, Write } from '../crash-points.ts'
 import { type Ending, ended } from '../lifecycle.ts'
 import { kindOf, type TaskVendor } from '../order-kinds.ts'
 
@@ -60,12 +60,12 @@ export type StepParts = {
   settings(): TaskSettings
   clock: Clock
   log: Log
-  at: At
-  /** Providers that tasks wait for and that are not configured: each is told of once. */
+  at: CrashHook
+  /** Providers that tasks wait for and that are not configured: each is logged once. */
   missed: Set<string>
-  /** How often the vendor of a task would not stop when its client no longer wanted it. */
+  /** How often the provider of a task refused to cancel it. */
   refusals: Map<string, number>
-  /** Tasks that their vendor does not want to hear of before this time, whoever asks. Unix milliseconds. */
+  /** The time before which the provider does not accept another poll of a task. Unix milliseconds. */
   notBefore: Map<string, number>
 }
 
@@ -80,7 +80,7 @@ export type ClaimedTask = StepParts & {
   extend(ms: number): void
   /** Until when files are copied in this step. Unix milliseconds. */
   copy_until_ms: number
-  /** Whether it was the gateway's own stop that ended the step. */
+  /** Whether the step was aborted because the gateway stops. */
   stopping(): boolean
   /** What this step has written that the claimed task does not show: when it is due next, and that it may be paid. */
   written: { due_ms?: number | null; is_sent?: true }
@@ -92,7 +92,7 @@ export async function write(claimed: ClaimedTask, kind: Write, change: TaskChang
   const is_written = await claimed.store.tasks.save(claimed.task, change)
   claimed.at(`${kind}: after the write`)
   if (is_written && change.due_ms !== undefined) claimed.written.due_ms = change.due_ms
-  if (!is_written) claimed.log.warn('a step came too late', { task_id: claimed.task.task_id, step: kind })
+  if (!is_written) claimed.log.warn('step ended after its lease', { task_id: claimed.task.task_id, step: kind })
   return is_written
 }
 
