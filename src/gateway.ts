@@ -14,6 +14,7 @@ import { chatRoute } from './chat/http.ts'
 import { responseRoutes } from './chat/responses-http.ts'
 import { createStoredResponses } from './chat/stored-responses.ts'
 import type { Config } from './config/config.ts'
+import type { ManualFile } from './config/manual.ts'
 import { contentgenEmbeddingRoutes } from './embeddings/contentgen-http.ts'
 import { createEmbeddings } from './embeddings/embeddings.ts'
 import { embeddingsRoute } from './embeddings/http.ts'
@@ -26,6 +27,7 @@ import { createGuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
 import { randomAlphanumerics } from './kit/secret.ts'
 import { createTokenizer } from './kit/tokenizer.ts'
+import { manualRoutes } from './manual/http.ts'
 import { createCatalogue } from './models/catalogue.ts'
 import { modelRoutes } from './models/http.ts'
 import { createBucket } from './outputs/bucket.ts'
@@ -64,8 +66,8 @@ export type GatewayParts = {
   clock?: Clock
   /** The store's URL; default: a file in `config.data_dir`. */
   store_url?: string
-  /** The manual's pages, for the sandbox to answer from. */
-  manual?: () => Promise<{ name: string; text: string }[]>
+  /** The pages of the manual: they are served, and the sandbox answers from them. */
+  manual?: () => Promise<ManualFile[]>
   version: string
   /** Starts no background work: for commands that only read. */
   is_idle?: true
@@ -207,6 +209,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         clock,
       }),
       tasks: taskRoutes({ tasks, pipeline, outputs, settings, clock }),
+      manual: manualRoutes({ load: manual, version }),
       ready: () => store.ping(),
       health: () => tasks.health(),
       version,

@@ -5,14 +5,15 @@ import { ERRORS, ErrorBody, type ErrorCode, type ErrorRow, errorBody, GatewayErr
 type Json = { [name: string]: unknown }
 type OpenApiParts = { routes: Route[]; version: string }
 
-const DESCRIPTION = `A self-hosted gateway to hosted generative models: chat completions, videos and the
-model catalogue.
+const DESCRIPTION = `A self-hosted gateway to hosted generative models: chat, responses, messages and
+generateContent for any chat model; embeddings, rerank, images, videos and 3D models; token counts and the model
+catalogue. The manual of this gateway is at [/manual](/manual).
 
 ## Errors
 
-Every error has the shape of the schema \`Error\`; the paths of videos tell the same in the shape \`TaskError\` too, which
-contains it. The status is true; \`code\` stays the same between versions. A request
-may be repeated after 408, 429 and 5xx, unless the answer says \`x-should-retry: false\`.
+Every error has the shape of the schema \`Error\`. Paths of tasks return the shape \`TaskError\`, which contains it; paths of
+other APIs return the error of that API. \`code\` stays the same between versions. Repeat a request
+after 408, 429 or 5xx, unless the response has \`x-should-retry: false\`.
 
 ${errorSheet()}
 `

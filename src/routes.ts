@@ -11,18 +11,30 @@ type RouteParts = {
   texts: Route[]
   images: Route[]
   tasks: Route[]
+  manual: Route[]
   ready: () => Promise<void>
   health: PageParts['tasks']
   version: string
 }
 
-export function routeTable({ models, chat, texts, images, tasks, ready, health, version }: RouteParts): Route[] {
+export function routeTable({
+  models,
+  chat,
+  texts,
+  images,
+  tasks,
+  manual,
+  ready,
+  health,
+  version,
+}: RouteParts): Route[] {
   const routes: Route[] = [
     ...models,
     ...chat,
     ...texts,
     ...images,
     ...tasks,
+    ...manual,
     ...unknownMethodRoutes([...chat, ...texts]),
     ...pageRoutes({
       version,

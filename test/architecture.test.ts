@@ -16,7 +16,7 @@ const FLOORS = [
   ['providers', 'store', 'outputs', 'http', 'jobs'],
   ['models', 'tokens', 'routing'],
   ['pipeline'],
-  ['chat', 'tasks', 'embeddings', 'rerank', 'images', 'admin'],
+  ['chat', 'tasks', 'embeddings', 'rerank', 'images', 'manual', 'admin'],
 ]
 const STAIR = ['main.ts', 'gateway.ts', 'access-log.ts', 'supply.ts', 'routes.ts', 'openapi.ts', 'listen.ts', 'cli']
 

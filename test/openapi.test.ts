@@ -6,7 +6,6 @@ import { openApiDocument } from '../src/openapi.ts'
 import { ERRORS } from '../src/spec/error.ts'
 import { type Document, type Json, type Operation, readDocument } from './kit/document.ts'
 import { startGateway } from './kit/gateway.ts'
-import { manualPage } from './kit/manual.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 
 const vendor = startVideoVendor()
@@ -191,17 +190,6 @@ test.each([
   for (const code of codes) {
     const { content } = responses[ERRORS[code as keyof typeof ERRORS].status] ?? {}
     expect(Object.keys(content?.['application/json']?.examples ?? {})).toContain(code)
-  }
-})
-
-test('the page of the manual on errors has a row for every code, as the sheet has it', () => {
-  const manual = manualPage('errors.md')
-  const rows = [...manual.matchAll(/^\| `(\w+)` \|.*$/gm)]
-  expect(rows.map(([, code]) => code)).toEqual(Object.keys(ERRORS))
-  for (const [row, code] of rows) {
-    const { status, type, when } = ERRORS[code as keyof typeof ERRORS]
-    expect(row).toStartWith(`| \`${code}\` | ${status} | \`${type}\` |`)
-    expect(row).toEndWith(`| ${when} |`)
   }
 })
 

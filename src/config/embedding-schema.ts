@@ -16,19 +16,24 @@ export const EmbeddingLimits = Type.Object(
           values: optional(Type.Array(dimension(), { minItems: 1 })),
           minimum: optional(dimension()),
           maximum: optional(dimension()),
-          default: optional(dimension({ description: 'Asked of the vendor when the caller asks for none.' })),
+          default: optional(dimension({ description: 'Sent when the request has none.' })),
         },
-        { ...closed, description: 'Lengths of a vector: a set, or a range. Absent: the field is sent on as it is.' },
+        {
+          ...closed,
+          description: 'Lengths of a vector: a set or a range. Without this setting the field is forwarded unchanged.',
+        },
       ),
     ),
-    most_inputs: count("How many inputs one call to the vendor has; longer lists are split. Default: the vendor's."),
+    most_inputs: count(
+      'How many inputs one call to the provider has; longer lists are split. Default: the limit of the provider.',
+    ),
     input_tokens: count(
-      'How many tokens one input may have. Checked of token numbers; of texts only the vendor knows.',
+      'How many tokens one input may have. Checked for inputs of token numbers; texts are checked by the provider.',
     ),
     tokens: optional(
-      Type.Boolean({ description: "Takes inputs as token numbers of its own. Default: what the vendor's API takes." }),
+      Type.Boolean({ description: "Accepts inputs as token numbers. Default: as the provider's API does." }),
     ),
   },
-  { ...closed, description: 'What an embedding model takes, and its defaults.' },
+  { ...closed, description: 'What an embedding model accepts, and its defaults.' },
 )
 export type EmbeddingLimits = Type.Static<typeof EmbeddingLimits>

@@ -23,6 +23,28 @@ export type EnvironmentSettings = {
   discover: boolean | undefined
 }
 
+/** Every variable that the gateway itself reads, for the reference in the manual; keys of providers stand with their kinds. */
+export const ENVIRONMENT_VARIABLES = {
+  GATEHOUSE_CONFIG: { default: './gatehouse.yaml', meaning: 'Path of the configuration file.' },
+  GATEHOUSE_HOST: { default: '127.0.0.1', meaning: 'Address to listen on.' },
+  GATEHOUSE_PORT: { default: '8787', meaning: 'Port to listen on, from 0 to 65535; 0 takes a free one.' },
+  GATEHOUSE_DATA_DIR: { default: './data', meaning: 'Directory of the store and of finished files.' },
+  GATEHOUSE_DATABASE_URL: {
+    default: 'the SQLite file in the data directory',
+    meaning: 'A PostgreSQL database as the store, such as `postgres://user:password@host:5432/name`.',
+  },
+  GATEHOUSE_BOOTSTRAP_TOKEN: {
+    default: 'a random one, printed once',
+    meaning: 'Secret of the first token: 20 to 512 visible ASCII characters without spaces.',
+  },
+  GATEHOUSE_LOG: { default: 'info', meaning: 'Log level: `debug`, `info`, `warn`, `error` or `silent`.' },
+  GATEHOUSE_DISCOVER: {
+    default: 'on without a configuration file, else off',
+    meaning: '`on` or `off`: whether providers are found by environment keys and on loopback.',
+  },
+} as const satisfies Record<string, { default: string; meaning: string }>
+type Variable = keyof typeof ENVIRONMENT_VARIABLES
+
 export type EnvironmentParts = { environment: Environment; flags?: Flags | undefined; cwd: string }
 
 /** The first token guards the whole gateway: a value that can be guessed is refused, and so is what no header holds. */
@@ -44,7 +66,7 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
     problems.push({ file: given.from, line: undefined, column: undefined, path: given.name, message })
     return undefined
   }
-  const given = (variable: string, flag?: keyof Flags): Given | undefined => {
+  const given = (variable: Variable, flag?: keyof Flags): Given | undefined => {
     const typed = flag === undefined ? undefined : flags[flag]
     if (flag !== undefined && typed !== undefined) {
       return { from: COMMAND_LINE, name: `--${flag.replaceAll('_', '-')}`, text: typed }

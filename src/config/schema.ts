@@ -4,6 +4,7 @@ import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { MODEL_STATUSES } from '../spec/model.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
 import { ImageLimits } from './image-schema.ts'
+import { PROVIDER_KINDS, type ProviderKind } from './provider-kinds.ts'
 import { Quirks } from './quirks.ts'
 import { ServerConfig } from './server-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
@@ -16,52 +17,16 @@ const unixTime = (description: string) => optional(Type.Integer({ minimum: 0, de
 
 export const Timeouts = Type.Object(
   {
-    connect_seconds: seconds('Until the connection stands. Default 10.'),
-    first_byte_seconds: seconds('From the request sent to the first byte of the answer. Default 300.'),
-    idle_seconds: seconds('Silence within a stream. Default 300.'),
-    total_seconds: seconds('A whole (not streamed) answer from start to end. Default 600.'),
+    connect_seconds: seconds('Time to establish the connection. Default 10.'),
+    first_byte_seconds: seconds('Time from the request to the first byte of the response. Default 300.'),
+    idle_seconds: seconds('Longest silence within a stream. Default 300.'),
+    total_seconds: seconds('Time of a whole response that is not streamed. Default 600.'),
   },
   closed,
 )
 export type Timeouts = Type.Static<typeof Timeouts>
 
-export const PROVIDER_KINDS = [
-  'chatcompat',
-  'sandbox',
-  'chatcompat-video',
-  'alibaba',
-  'amazon-bedrock',
-  'ark',
-  'azure',
-  'black-forest-labs',
-  'cohere',
-  'contentgen-compat',
-  'deepinfra',
-  'deepseek',
-  'fal',
-  'fireworks',
-  'google',
-  'google-vertex',
-  'groq',
-  'huggingface',
-  'kling',
-  'luma',
-  'meshy',
-  'messages-compat',
-  'minimax',
-  'mistral',
-  'moonshotai',
-  'perplexity',
-  'replicate',
-  'rerank-compat',
-  'responses-compat',
-  'runway',
-  'togetherai',
-  'tripo',
-  'voyage',
-  'xai',
-] as const
-export type ProviderKind = (typeof PROVIDER_KINDS)[number]
+export { PROVIDER_KINDS, type ProviderKind }
 
 export const OUTPUT_MODES = ['copy', 'passthrough'] as const
 
@@ -69,38 +34,60 @@ export const Passthrough = Type.Object(
   {
     applies_to: optional(
       Type.Enum(['limited_tokens', 'all_tokens'], {
-        description: 'Whose requests may hold only what is known to reach no other model. Default limited_tokens.',
+        description:
+          'The tokens whose requests may contain only fields that cannot reach another model. Default limited_tokens.',
       }),
     ),
     allow: optional(
       Type.Array(Type.String({ minLength: 1 }), {
-        description: 'Fields, tool types and header values to let through besides, e.g. tools.image_generation',
+        description: 'Additional fields, tool types and header values to allow, such as tools.image_generation.',
       }),
     ),
   },
-  { ...closed, description: 'What tokens that are limited to some models or families may send on to the vendor.' },
+  {
+    ...closed,
+    description: 'What tokens that are limited to some models or families may pass through to the provider.',
+  },
 )
 
 export const ProviderConfig = Type.Object(
   {
-    kind: optional(Type.Enum([...PROVIDER_KINDS], { description: 'How it is spoken to. Default chatcompat.' })),
-    preset: optional(Type.String({ description: 'A known vendor, e.g. openai, groq, ollama: fills in the rest.' })),
-    base_url: optional(Type.String({ description: 'Up to and with the version, e.g. https://api.example.com/v1' })),
+    kind: optional(
+      Type.Enum([...PROVIDER_KINDS], {
+        description: 'The API that it has. Default: the kind of its preset, else chatcompat.',
+      }),
+    ),
+    preset: optional(
+      Type.String({
+        description: 'A known provider, such as openai, groq or ollama: it sets all that is not written here.',
+      }),
+    ),
+    base_url: optional(
+      Type.String({
+        description: 'The base URL with its version, such as https://api.example.com/v1. Default: that of the preset.',
+      }),
+    ),
     key: optional(
-      Type.String({ minLength: 1, description: 'The upstream key; write ${NAME} to take it from the environment.' }),
+      Type.String({
+        minLength: 1,
+        description: 'The API key; ${NAME} takes it from the environment. Default: the variable of the preset or kind.',
+      }),
     ),
     headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
     request_defaults: optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: 'Body fields to send when the caller gave none.' }),
+      Type.Record(Type.String(), Type.Unknown(), { description: 'Body fields to send when the request has none.' }),
     ),
     fields: optional(
       Type.Object(
         {
-          allow: optional(Type.Array(Type.String(), { description: 'Further body fields to forward.' })),
-          drop: optional(Type.Array(Type.String(), { description: 'Body fields that the vendor would refuse.' })),
+          allow: optional(Type.Array(Type.String(), { description: 'Additional body fields to forward.' })),
+          drop: optional(
+            Type.Array(Type.String(), { description: 'Body fields not to send, since the provider rejects them.' }),
+          ),
           rename: optional(
             Type.Record(Type.String(), Type.String(), {
-              description: "Our name to the vendor's, e.g. max_tokens: max_completion_tokens",
+              description:
+                "From the gateway's field name to the provider's, such as max_tokens: max_completion_tokens.",
             }),
           ),
         },
@@ -110,22 +97,31 @@ export const ProviderConfig = Type.Object(
     quirks: optional(Quirks),
     timeouts: optional(Timeouts),
     options: optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: 'Settings that only this kind has; see the manual.' }),
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: 'Settings of this kind alone; see provider-kinds in the manual.',
+      }),
     ),
     concurrency: optional(
-      Type.Integer({ minimum: 1, maximum: 1024, description: 'Tasks stepped at a time. Default: tasks.concurrency.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 1024,
+        description: 'How many of its tasks are worked on at a time. Default: tasks.concurrency.',
+      }),
     ),
     outputs: optional(
       Type.Enum([...OUTPUT_MODES], {
-        description: "copy finished files, or pass the vendor's links through. Default copy.",
+        description: 'Whether finished files are copied, or the links of the provider passed through. Default copy.',
       }),
     ),
     passthrough: optional(Passthrough),
     private_addresses: optional(
-      Type.Boolean({ description: 'Files may be fetched from private and loopback addresses. Default false.' }),
+      Type.Boolean({ description: 'Whether files may be fetched from private and loopback addresses. Default false.' }),
     ),
     discover: optional(
-      Type.Boolean({ description: 'Ask the vendor for its model list at start and add what is not in `models`.' }),
+      Type.Boolean({
+        description:
+          'Read the model list of the provider at start, and add the models that are not in `models`. Default false.',
+      }),
     ),
   },
   closed,
@@ -141,7 +137,7 @@ const rangeWithin = (
     {
       minimum: optional(number(bounds)),
       maximum: optional(number(bounds)),
-      default: optional(number({ ...bounds, description: 'Sent when the caller gives none.' })),
+      default: optional(number({ ...bounds, description: 'Sent when the request has none.' })),
     },
     closed,
   )
@@ -173,24 +169,28 @@ export const EXTRA_FIELDS = ['repetition_penalty', 'thinking_enabled', 'web_sear
 
 const Capabilities = Type.Object(
   {
-    image_input: optional(Type.Boolean()),
-    audio_input: optional(Type.Boolean()),
-    file_input: optional(Type.Boolean()),
-    tools: optional(Type.Boolean()),
-    json_object: optional(Type.Boolean()),
-    json_schema: optional(Type.Boolean()),
-    multiple_choices: optional(Type.Boolean({ description: 'n above 1.' })),
-    logprobs: optional(Type.Boolean()),
-    audio_output: optional(Type.Boolean()),
+    image_input: optional(Type.Boolean({ description: 'Accepts image parts. Default true.' })),
+    audio_input: optional(Type.Boolean({ description: 'Accepts audio parts. Default true.' })),
+    file_input: optional(Type.Boolean({ description: 'Accepts file parts. Default true.' })),
+    tools: optional(Type.Boolean({ description: 'Accepts tools. Default true.' })),
+    json_object: optional(Type.Boolean({ description: 'Supports JSON mode. Default true.' })),
+    json_schema: optional(Type.Boolean({ description: 'Supports structured output. Default true.' })),
+    multiple_choices: optional(Type.Boolean({ description: 'Supports n above 1. Default true.' })),
+    logprobs: optional(Type.Boolean({ description: 'Returns log probabilities. Default true.' })),
+    audio_output: optional(Type.Boolean({ description: 'Returns audio. Default true.' })),
   },
-  { ...closed, description: 'What the model can. Default: all; a request for what is `false` is refused by name.' },
+  {
+    ...closed,
+    description:
+      'What the model supports. All are true by default; a request that needs one that is `false` is rejected.',
+  },
 )
 export type Capabilities = Type.Static<typeof Capabilities>
 
 const Target = Type.Object(
   {
     provider: Type.String({ description: 'A key of `providers`.' }),
-    model: Type.String({ description: "The vendor's own name of the model." }),
+    model: Type.String({ description: 'The name of the model at the provider.' }),
   },
   closed,
 )
@@ -201,29 +201,40 @@ export const ModelConfig = Type.Object(
   {
     families: optional(
       Type.Array(EndpointFamily, {
-        description: 'Default: by its name embeddings or rerank, else every family of chat.',
+        description:
+          'The families that the model serves. Default: embeddings or rerank by its name, else every family of chat.',
       }),
     ),
     targets: optional(
       Type.Array(Target, {
         minItems: 1,
-        description: 'Who serves it, in order. Default: <provider>/<model> of the id.',
+        description: 'The providers that serve it, in order. Default: <provider>/<model> of the id.',
       }),
     ),
-    created: unixTime('Unix time. Default: when the model first entered the catalogue.'),
-    status: optional(Type.Enum([...MODEL_STATUSES], { description: 'Default: by the dates below, else active.' })),
-    deprecated_at: unixTime('Unix time; the model is deprecated from then on.'),
-    retired_at: unixTime('Unix time; the model is retired from then on.'),
+    created: unixTime('Unix time at which it was made. Default: when it first entered the catalogue.'),
+    status: optional(
+      Type.Enum([...MODEL_STATUSES], { description: 'Its state. Default: by the dates below, else active.' }),
+    ),
+    deprecated_at: unixTime('Unix time from which the model is deprecated.'),
+    retired_at: unixTime('Unix time from which the model is retired.'),
     replaced_by: optional(Type.String({ description: 'Model id of the successor.' })),
     when_retired: optional(
-      Type.Enum([...RETIRED_POLICIES], { description: 'refuse (410), serve, or redirect to `replaced_by`.' }),
+      Type.Enum([...RETIRED_POLICIES], {
+        description:
+          'What a call to the retired model gets: refuse (410), serve, or redirect to `replaced_by`. Default: when_retired of the top level.',
+      }),
     ),
     limits: optional(Limits),
     context_tokens: optional(
-      Type.Integer({ minimum: 1, description: 'How many tokens fit, of input and output together. Only shown.' }),
+      Type.Integer({
+        minimum: 1,
+        description: 'The context window in tokens, input and output together. It is shown and not enforced.',
+      }),
     ),
     fields: optional(
-      Type.Array(Type.Enum([...EXTRA_FIELDS]), { description: 'Extra request fields of this model. Default: none.' }),
+      Type.Array(Type.Enum([...EXTRA_FIELDS]), {
+        description: 'Extra request fields that the model accepts. Default: none.',
+      }),
     ),
     capabilities: optional(Capabilities),
     embeddings: optional(EmbeddingLimits),
@@ -241,10 +252,10 @@ export const ModelConfig = Type.Object(
         {
           currency: optional(Type.String({ pattern: '^[A-Z]{3}$', description: 'ISO 4217. Default USD.' })),
           input: optional(Type.Number({ minimum: 0, description: 'Per million input tokens.' })),
-          cached_input: optional(Type.Number({ minimum: 0 })),
+          cached_input: optional(Type.Number({ minimum: 0, description: 'Per million cached input tokens.' })),
           output: optional(Type.Number({ minimum: 0, description: 'Per million output tokens.' })),
-          source: optional(Type.String({ description: 'Where the figures come from.' })),
-          as_of: optional(Type.String({ description: 'Their date.' })),
+          source: optional(Type.String({ description: 'Where the prices come from.' })),
+          as_of: optional(Type.String({ description: 'The date of the prices.' })),
         },
         closed,
       ),
@@ -256,9 +267,17 @@ export type ModelConfig = Type.Static<typeof ModelConfig>
 
 export const TokenDefaults = Type.Object(
   {
-    models: optional(Type.Array(Type.String(), { description: 'Glob patterns for new tokens. Default: ["*"].' })),
-    families: optional(Type.Array(EndpointFamily, { description: 'For new tokens. Default: all.' })),
-    expires_after_days: optional(Type.Number({ exclusiveMinimum: 0, description: 'For new tokens. Default: never.' })),
+    models: optional(
+      Type.Array(Type.String(), {
+        description: 'The models that new tokens may use, as glob patterns. Default: ["*"].',
+      }),
+    ),
+    families: optional(
+      Type.Array(EndpointFamily, { description: 'The families that new tokens may use. Default: all.' }),
+    ),
+    expires_after_days: optional(
+      Type.Number({ exclusiveMinimum: 0, description: 'Days after which new tokens expire. Default: never.' }),
+    ),
   },
   closed,
 )
@@ -268,13 +287,19 @@ export const FileConfig = Type.Object(
   {
     $schema: optional(Type.String()),
     server: optional(ServerConfig),
-    sandbox: optional(Type.Boolean({ description: 'The built-in simulated vendor. Default true.' })),
+    sandbox: optional(Type.Boolean({ description: 'Whether the built-in simulated provider is there. Default true.' })),
     discover: optional(
       Type.Boolean({
-        description: 'Find providers by environment keys and on loopback. Default: only without a file.',
+        description:
+          'Find providers by environment keys and on loopback. Default: true without a configuration file, else false.',
       }),
     ),
-    when_retired: optional(Type.Enum([...RETIRED_POLICIES], { description: 'For every model. Default refuse.' })),
+    when_retired: optional(
+      Type.Enum([...RETIRED_POLICIES], {
+        description:
+          'What a call to a retired model gets: refuse (410), serve, or redirect to its successor. Default refuse.',
+      }),
+    ),
     tokens: optional(TokenDefaults),
     timeouts: optional(Timeouts),
     tasks: optional(TasksConfig),

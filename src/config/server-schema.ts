@@ -9,11 +9,25 @@ const seconds = (description: string, maximum = 86_400) =>
 export const ServerConfig = Type.Object(
   {
     host: optional(Type.String({ description: 'Address to listen on. Default 127.0.0.1.' })),
-    port: optional(Type.Integer({ minimum: 0, maximum: 65_535, description: 'Default 8787; 0 takes a free one.' })),
-    base_url: optional(Type.String({ description: 'The address that clients use, when it is another.' })),
-    files_base_url: optional(Type.String({ description: 'Another host that leads here, for stored files alone.' })),
+    port: optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 65_535,
+        description: 'Port to listen on; 0 takes a free one. Default 8787.',
+      }),
+    ),
+    base_url: optional(
+      Type.String({ description: 'The address that clients use, where it differs from the one listened on.' }),
+    ),
+    files_base_url: optional(
+      Type.String({ description: 'A separate address of this gateway that serves stored files and nothing else.' }),
+    ),
     max_body_bytes: optional(
-      Type.Integer({ minimum: 1024, maximum: 1_073_741_824, description: 'Bodies above it get 413. Default 32 MiB.' }),
+      Type.Integer({
+        minimum: 1024,
+        maximum: 1_073_741_824,
+        description: 'Larger request bodies are rejected with 413. Default 32 MiB.',
+      }),
     ),
     max_text_body_bytes: optional(
       Type.Integer({
@@ -22,23 +36,28 @@ export const ServerConfig = Type.Object(
         description: 'The same for embeddings, rerank and token counts, which hold no media. Default 8 MiB.',
       }),
     ),
-    body_seconds: seconds('How long a request body may take to arrive. Default 60.'),
-    keep_alive_seconds: seconds('Silence on a stream after which a keep-alive comment is sent. Default 15.', 300),
+    body_seconds: seconds('Time in which a request body must arrive. Default 60.'),
+    keep_alive_seconds: seconds(
+      'Silence on a stream after which the gateway sends a keep-alive comment. Default 15.',
+      300,
+    ),
     shutdown_seconds: optional(
       Type.Number({
         minimum: 0,
         maximum: 3600,
-        description: 'How long open requests may finish at a stop. Default 25.',
+        description: 'Time in which open requests may finish when the gateway stops. Default 25.',
       }),
     ),
     cors_origins: optional(
-      Type.Array(Type.String(), { description: 'Origins that browsers may call from; `*` is any. Default: none.' }),
+      Type.Array(Type.String(), {
+        description: 'Origins of web pages that may call the gateway; `*` is any. Default: none.',
+      }),
     ),
     trust_proxy: optional(
       Type.Boolean({ description: "Take the client's address from x-forwarded-for. Default false." }),
     ),
     delta_mirror: optional(
-      Type.Boolean({ description: 'Repeat `message` as `delta` in whole chat answers. Default true.' }),
+      Type.Boolean({ description: 'Whole chat responses repeat `message` as `delta`. Default true.' }),
     ),
   },
   closed,

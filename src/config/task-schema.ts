@@ -14,11 +14,13 @@ const choice = <T extends TSchema>(item: T, description: string) =>
 
 export const VideoLimits = Type.Object(
   {
-    prompt_characters: optional(Type.Integer({ minimum: 1, description: 'The longest prompt. Default 32,000.' })),
-    prompt_required: optional(Type.Boolean({ description: 'Default true.' })),
+    prompt_characters: optional(
+      Type.Integer({ minimum: 1, description: 'Longest prompt in characters. Default 32,000.' }),
+    ),
+    prompt_required: optional(Type.Boolean({ description: 'Whether a prompt is required. Default true.' })),
     aspect_ratio: choice(
       Type.String({ pattern: '^[1-9][0-9]*:[1-9][0-9]*$' }),
-      'What it takes, as `16:9`; default: 16:9, else the first. Absent: the field is sent on as it is.',
+      'Values that it accepts, such as `16:9`, and the default: 16:9, else the first. Without this setting the field is forwarded unchanged.',
     ),
     duration: optional(
       Type.Object(
@@ -28,28 +30,38 @@ export const VideoLimits = Type.Object(
           maximum: optional(Type.Number({ exclusiveMinimum: 0 })),
           default: optional(Type.Number({ exclusiveMinimum: 0 })),
         },
-        { ...closed, description: 'Seconds: a set, or a range. Default: the smallest.' },
+        { ...closed, description: 'Seconds: a set or a range. The default is the smallest.' },
       ),
     ),
     size: choice(
       Type.String({ pattern: '^([0-9]{3,4}p|[1-9][0-9]*[kK]|[1-9][0-9]*x[1-9][0-9]*)$' }),
-      'What it takes, as `720p` or `1280x720`. Default: the first.',
+      'Values that it accepts, such as `720p` or `1280x720`. The default is the first.',
     ),
     audio_enable: optional(
       Type.Object(
         { values: optional(Type.Array(Type.Boolean(), { minItems: 1 })), default: optional(Type.Boolean()) },
-        { ...closed, description: 'Default false, where it may be.' },
+        { ...closed, description: 'Whether the video may have sound. The default is false where that is allowed.' },
       ),
     ),
-    image: optional(Type.Enum(['no', 'optional', 'required'], { description: 'The first frame. Default optional.' })),
-    last_image: optional(Type.Boolean({ description: 'Takes a last frame. Default true.' })),
-    images: optional(Type.Integer({ minimum: 0, description: 'How many reference images it takes. Default 16.' })),
-    video: optional(Type.Enum(['no', 'optional', 'required'], { description: 'Default optional.' })),
-    negative_prompt: optional(Type.Boolean({ description: 'Takes one. Default true.' })),
-    seed: optional(Type.Boolean({ description: 'Takes one. Default true.' })),
-    n: optional(Type.Integer({ minimum: 1, maximum: 16, description: 'How many videos at a time. Default 1.' })),
+    image: optional(
+      Type.Enum(['no', 'optional', 'required'], {
+        description: 'Whether it accepts or needs a first frame. Default optional.',
+      }),
+    ),
+    last_image: optional(Type.Boolean({ description: 'Accepts a last frame. Default true.' })),
+    images: optional(Type.Integer({ minimum: 0, description: 'How many reference images it accepts. Default 16.' })),
+    video: optional(
+      Type.Enum(['no', 'optional', 'required'], {
+        description: 'Whether it accepts or needs a video. Default optional.',
+      }),
+    ),
+    negative_prompt: optional(Type.Boolean({ description: 'Accepts a negative prompt. Default true.' })),
+    seed: optional(Type.Boolean({ description: 'Accepts a seed. Default true.' })),
+    n: optional(
+      Type.Integer({ minimum: 1, maximum: 16, description: 'How many videos one request may ask for. Default 1.' }),
+    ),
   },
-  { ...closed, description: 'What a video model takes (specification 2.5), and its defaults.' },
+  { ...closed, description: 'What a video model accepts, and its defaults.' },
 )
 export type VideoLimits = Type.Static<typeof VideoLimits>
 
@@ -65,13 +77,18 @@ const howMuch = (description: string) =>
 
 export const ThreeDLimits = Type.Object(
   {
-    prompt: howMuch('Whether it takes a prompt.'),
-    prompt_characters: optional(Type.Integer({ minimum: 1, description: 'The longest prompt. Default 32,000.' })),
-    image: howMuch('Whether it takes an image.'),
-    images: optional(Type.Integer({ minimum: 0, description: 'How many views of one thing it takes. Default 16.' })),
-    format: choice(Type.Enum([...THREE_D_FORMATS]), 'What it makes; default: glb, else the first. Absent: only glb.'),
-    texture: yesOrNo('Which it takes, and the default; without a default the vendor decides.'),
-    pbr: yesOrNo('The same of maps for physically based rendering.'),
+    prompt: howMuch('Whether it accepts or needs a prompt.'),
+    prompt_characters: optional(
+      Type.Integer({ minimum: 1, description: 'Longest prompt in characters. Default 32,000.' }),
+    ),
+    image: howMuch('Whether it accepts or needs an image.'),
+    images: optional(Type.Integer({ minimum: 0, description: 'How many views of one object it accepts. Default 16.' })),
+    format: choice(
+      Type.Enum([...THREE_D_FORMATS]),
+      'Formats that it makes, and the default: glb, else the first. Without this setting it makes glb alone.',
+    ),
+    texture: yesOrNo('Whether textures may be asked for, and the default; without a default the provider decides.'),
+    pbr: yesOrNo('The same for maps for physically based rendering.'),
     target_polycount: optional(
       Type.Union(
         [
@@ -85,37 +102,46 @@ export const ThreeDLimits = Type.Object(
           ),
           Type.Literal(false),
         ],
-        { description: 'Between which numbers; false: it takes none.' },
+        { description: 'Range of the number of polygons; false: the field is rejected.' },
       ),
     ),
-    negative_prompt: optional(Type.Boolean({ description: 'Takes one. Default true.' })),
-    seed: optional(Type.Boolean({ description: 'Takes one. Default true.' })),
+    negative_prompt: optional(Type.Boolean({ description: 'Accepts a negative prompt. Default true.' })),
+    seed: optional(Type.Boolean({ description: 'Accepts a seed. Default true.' })),
   },
-  { ...closed, description: 'What a model of 3D takes, and its defaults.' },
+  { ...closed, description: 'What a 3D model accepts, and its defaults.' },
 )
 export type ThreeDLimits = Type.Static<typeof ThreeDLimits>
 
 export const TasksConfig = Type.Object(
   {
     deadline_minutes: optional(
-      Type.Number({ exclusiveMinimum: 0, maximum: 1440, description: 'A task that takes longer fails. Default 60.' }),
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: 1440,
+        description: 'Time after which an unfinished task fails. Default 60.',
+      }),
     ),
     copy_deadline_minutes: optional(
       Type.Number({
         exclusiveMinimum: 0,
         maximum: 43_200,
         description:
-          'How long copying a finished file is retried, from when the upstream has made it; not longer than the upstream keeps it. Default 1440.',
+          'Time for which copying a finished file is retried, counted from its completion; never longer than the provider keeps the file. Default 1440.',
       }),
     ),
-    poll_seconds: seconds('Between two questions to a vendor about a young task. Default 4.', 300),
-    slow_poll_seconds: seconds('The same of an old one. Default 15.', 3600),
+    poll_seconds: seconds('Time between two polls of a new task. Default 4.', 300),
+    slow_poll_seconds: seconds('Time between two polls of an old task. Default 15.', 3600),
     concurrency: optional(
-      Type.Integer({ minimum: 1, maximum: 1024, description: 'Steps at a time per provider. Default 32.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 1024,
+        description: 'How many tasks of a provider are worked on at a time. Default 32.',
+      }),
     ),
     callback_origins: optional(
       Type.Array(Type.String({ pattern: '^https?://[^/?#@\\s]+$' }), {
-        description: 'Private addresses that callbacks may go to, as `http://10.0.0.5:9000`. Default: none.',
+        description:
+          'Private addresses that webhooks may be delivered to, such as `http://10.0.0.5:9000`. Default: none.',
       }),
     ),
   },
@@ -125,27 +151,37 @@ export type TasksConfig = Type.Static<typeof TasksConfig>
 
 export const OutputsConfig = Type.Object(
   {
-    directory: optional(Type.String({ description: 'Where files are kept. Default: outputs in the data directory.' })),
+    directory: optional(
+      Type.String({ description: 'Directory of finished files. Default: outputs in the data directory.' }),
+    ),
     s3: optional(
       Type.Object(
         {
-          bucket: Type.String({ minLength: 1 }),
-          region: optional(Type.String({ description: 'Default us-east-1.' })),
-          endpoint: optional(Type.String({ description: 'Of another service than Amazon, with http(s)://.' })),
-          access_key_id: optional(Type.String({ description: 'Default: AWS_ACCESS_KEY_ID.' })),
-          secret_access_key: optional(Type.String({ description: 'Default: AWS_SECRET_ACCESS_KEY.' })),
-          prefix: optional(Type.String({ description: 'Before every key. Default: none.' })),
+          bucket: Type.String({ minLength: 1, description: 'Name of the bucket. Required.' }),
+          region: optional(Type.String({ description: 'Region of the bucket. Default us-east-1.' })),
+          endpoint: optional(
+            Type.String({
+              description: 'Address of another S3-compatible service, with http(s)://. Default: Amazon S3.',
+            }),
+          ),
+          access_key_id: optional(Type.String({ description: 'Access key. Default: AWS_ACCESS_KEY_ID.' })),
+          secret_access_key: optional(Type.String({ description: 'Secret key. Default: AWS_SECRET_ACCESS_KEY.' })),
+          prefix: optional(Type.String({ description: 'Prefix of every object key. Default: none.' })),
         },
         { ...closed, description: 'A bucket in place of the directory.' },
       ),
     ),
     link_hours: optional(
-      Type.Number({ exclusiveMinimum: 0, maximum: 168, description: 'How long a link works. Default 24.' }),
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: 168,
+        description: 'Time for which a signed link is valid. Default 24.',
+      }),
     ),
     keep_days: optional(
-      Type.Number({ exclusiveMinimum: 0, description: 'How long finished files are kept. Default 30.' }),
+      Type.Number({ exclusiveMinimum: 0, description: 'Days for which finished files are kept. Default 30.' }),
     ),
-    max_bytes: optional(Type.Integer({ minimum: 1, description: 'Of one file. Default 2 GiB.' })),
+    max_bytes: optional(Type.Integer({ minimum: 1, description: 'Largest finished file. Default 2 GiB.' })),
   },
   closed,
 )
@@ -157,7 +193,8 @@ export const ResponsesConfig = Type.Object(
       Type.Number({
         minimum: 0,
         maximum: 3650,
-        description: 'How long answers of /v1/responses are kept, with their input; 0: none is. Default 30.',
+        description:
+          'Days for which responses of /v1/responses are stored with their input; 0 stores none. Default 30.',
       }),
     ),
   },

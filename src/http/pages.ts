@@ -1,4 +1,4 @@
-/** The gateway's own pages: home, API reference, OpenAPI document, health. */
+/** The gateway's own pages: home page, API reference, OpenAPI document, health. */
 import { readFile, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import Type from 'typebox'
@@ -17,8 +17,8 @@ export type PageParts = {
   endpoints(): Endpoint[]
 }
 
-/** A page may run its own scripts and connect to this origin only; the API reference needs inline styles. */
-function htmlPage(write: (parts: { version: string; nonce: string }) => string, version: string): Response {
+/** A page may run only its own scripts and connect only to this gateway; the reference sets its own styles. */
+export function htmlPage(write: (parts: { version: string; nonce: string }) => string, version: string): Response {
   const nonce = randomAlphanumerics(20)
   const policy =
     `default-src 'none'; script-src 'self' 'nonce-${nonce}'; style-src 'self' 'unsafe-inline'; ` +
@@ -36,7 +36,7 @@ function htmlPage(write: (parts: { version: string; nonce: string }) => string, 
   })
 }
 
-/** The script has some megabytes and is rarely requested: it is read on request, and not kept in memory. */
+/** The script has some megabytes and is rarely requested: it is read for each request and not kept in memory. */
 async function scalarScript({ request }: Context): Promise<Response> {
   const file = fileURLToPath(new URL('browser/standalone.js', import.meta.resolve('@scalar/api-reference')))
   const { size, mtimeMs } = await stat(file)
@@ -55,7 +55,8 @@ const About = Type.Object(
   {
     name: Type.Literal('Gatehouse'),
     version: Type.String(),
-    docs: Type.String({ description: 'Where the reference page is.' }),
+    docs: Type.String({ description: 'Where the API reference is.' }),
+    manual: Type.String({ description: 'Where the manual is.' }),
     openapi: Type.String({ description: 'Where this document is.' }),
     endpoints: Type.Array(Type.String()),
   },
@@ -87,7 +88,11 @@ export function pageRoutes({ version, ready, tasks, openApi, endpoints }: PagePa
 
   const home = page(
     '/',
-    { summary: 'What this is: a page for browsers, JSON for the rest', response: About, media: ['text/html'] },
+    {
+      summary: 'What this gateway is: a page for browsers, JSON for other clients',
+      response: About,
+      media: ['text/html'],
+    },
     ({ request }) =>
       request.headers.get('accept')?.includes('text/html')
         ? htmlPage((parts) => homePage({ ...parts, endpoints: endpoints() }), version)
@@ -96,6 +101,7 @@ export function pageRoutes({ version, ready, tasks, openApi, endpoints }: PagePa
               name: 'Gatehouse',
               version,
               docs: '/docs',
+              manual: '/manual',
               openapi: '/openapi.json',
               endpoints: [...new Set(endpoints().map(({ path }) => path))],
             } satisfies Type.Static<typeof About>,

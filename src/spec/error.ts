@@ -1,4 +1,4 @@
-/** Every error the house can make, on one sheet, and the one shape in which clients see it. */
+/** Every error that the gateway returns, in one table, and the one shape in which clients see it. */
 import Type from 'typebox'
 import type { FailCode } from './task.ts'
 
@@ -16,76 +16,88 @@ export const ERRORS = {
   unsupported_parameter: {
     status: 400,
     type: 'invalid_request_error',
-    when: 'A field that changes the meaning cannot be honoured by this model.',
+    when: 'The model does not support a field that changes the result.',
   },
-  unsupported_value: { status: 400, type: 'invalid_request_error', when: 'The model lacks this modality or value.' },
+  unsupported_value: {
+    status: 400,
+    type: 'invalid_request_error',
+    when: 'The model does not support this modality or value.',
+  },
   unsupported_endpoint: { status: 400, type: 'invalid_request_error', when: 'The model is of another family.' },
-  ambiguous_model: { status: 400, type: 'invalid_request_error', when: 'A short model name fits several models.' },
+  ambiguous_model: { status: 400, type: 'invalid_request_error', when: 'A short model name matches several models.' },
   context_length_exceeded: {
     status: 400,
     type: 'invalid_request_error',
-    when: 'The upstream says the input is too long.',
+    when: 'The upstream reports that the input is too long.',
   },
   input_media_invalid: {
     status: 400,
     type: 'invalid_request_error',
     when: 'An image or video of the request could not be fetched or read.',
   },
-  content_policy_violation: { status: 400, type: 'invalid_request_error', when: 'The upstream refused the content.' },
-  upstream_invalid_request: { status: 400, type: 'invalid_request_error', when: 'The upstream refused the request.' },
+  content_policy_violation: { status: 400, type: 'invalid_request_error', when: 'The upstream rejected the content.' },
+  upstream_invalid_request: { status: 400, type: 'invalid_request_error', when: 'The upstream rejected the request.' },
   thread_unsupported_request: {
     status: 400,
     type: 'invalid_request_error',
-    when: 'No target of the model keeps threads; ask again without `thread`, with the whole conversation.',
+    when: 'No target of the model stores threads; send the whole conversation without `thread`.',
   },
   previous_response_not_found: {
     status: 400,
     type: 'invalid_request_error',
-    when: 'No such response of this token to go on from: never kept, deleted, or over its time.',
+    when: 'The token has no such response to continue from: it was never stored, or it was deleted, or it has expired.',
   },
-  invalid_api_key: { status: 401, type: 'authentication_error', when: 'No token, or none that is valid.' },
+  invalid_api_key: { status: 401, type: 'authentication_error', when: 'The token is missing or not valid.' },
   model_not_allowed: { status: 403, type: 'permission_error', when: 'The token may not use this model or family.' },
-  model_not_found: { status: 404, type: 'invalid_request_error', when: 'No such model for this token.' },
-  unknown_url: { status: 404, type: 'invalid_request_error', when: 'No such path.' },
-  response_not_found: { status: 404, type: 'invalid_request_error', when: 'No such response of this token.' },
-  task_not_exist: { status: 404, type: 'invalid_request_error', when: 'No such task of this token.' },
+  model_not_found: { status: 404, type: 'invalid_request_error', when: 'The token has no such model.' },
+  unknown_url: { status: 404, type: 'invalid_request_error', when: 'There is no such path.' },
+  response_not_found: { status: 404, type: 'invalid_request_error', when: 'The token has no such response.' },
+  task_not_exist: { status: 404, type: 'invalid_request_error', when: 'The token has no such task.' },
   output_not_found: {
     status: 404,
     type: 'invalid_request_error',
-    when: 'The task has no such file: not yet, not at all, or no longer.',
+    when: 'The task has no such file, not yet, or no longer.',
   },
-  link_expired: { status: 403, type: 'permission_error', when: 'The signed link is over its time, or was changed.' },
-  method_not_allowed: { status: 405, type: 'invalid_request_error', when: 'The path has no such method.' },
+  link_expired: { status: 403, type: 'permission_error', when: 'The signed link has expired or was changed.' },
+  method_not_allowed: { status: 405, type: 'invalid_request_error', when: 'The path does not support this method.' },
   request_timeout: { status: 408, type: 'timeout_error', when: 'The body did not arrive in time.' },
   model_retired: {
     status: 410,
     type: 'invalid_request_error',
-    when: 'The model is retired; `replaced_by` names the next.',
+    when: 'The model is retired; `replaced_by` names its successor.',
   },
   task_not_ended: {
     status: 409,
     type: 'invalid_request_error',
     retry: false,
-    when: 'A task can be deleted only once it has ended.',
+    when: 'The task has not ended; only ended tasks can be deleted.',
   },
   request_too_large: {
     status: 413,
     type: 'invalid_request_error',
-    when: 'The body is over the size limit, or has too many values.',
+    when: 'The body exceeds the size limit or has too many values.',
   },
   unsupported_media_type: { status: 415, type: 'invalid_request_error', when: 'The body is not application/json.' },
-  range_not_satisfiable: { status: 416, type: 'invalid_request_error', when: 'The file ends before the range begins.' },
+  range_not_satisfiable: {
+    status: 416,
+    type: 'invalid_request_error',
+    when: 'The range begins after the end of the file.',
+  },
   upgrade_required: {
     status: 426,
     type: 'invalid_request_error',
-    when: 'A WebSocket was asked for: the path speaks HTTP only.',
+    when: 'The request asks for a WebSocket; the path supports HTTP only.',
   },
   idempotency_key_reused: {
     status: 422,
     type: 'invalid_request_error',
     when: 'The Idempotency-Key was used for another body within 24 hours.',
   },
-  rate_limit_exceeded: { status: 429, type: 'rate_limit_error', when: 'Too many requests, here or at the upstream.' },
+  rate_limit_exceeded: {
+    status: 429,
+    type: 'rate_limit_error',
+    when: 'Too many requests, at the gateway or at the upstream.',
+  },
   insufficient_quota: {
     status: 429,
     type: 'insufficient_quota',
@@ -95,29 +107,41 @@ export const ERRORS = {
   client_closed_request: {
     status: 499,
     type: 'invalid_request_error',
-    when: 'The client left first (seen in logs only).',
+    when: 'The client closed the connection first (in logs only).',
   },
   internal_error: { status: 500, type: 'server_error', when: 'A fault of the gateway.' },
-  bad_upstream_response: { status: 502, type: 'upstream_error', when: 'The upstream failed or was not understood.' },
+  bad_upstream_response: {
+    status: 502,
+    type: 'upstream_error',
+    when: 'The upstream failed, or its response could not be read.',
+  },
   upstream_auth: {
     status: 502,
     type: 'upstream_error',
     retry: false,
-    when: "The upstream refused the gateway's own credentials.",
+    when: 'The upstream rejected the credentials of the gateway.',
   },
-  upstream_unreachable: { status: 502, type: 'upstream_error', when: 'No connection to the upstream.' },
-  upstream_cut: { status: 502, type: 'upstream_error', when: 'The upstream broke off in the middle of its answer.' },
+  upstream_unreachable: { status: 502, type: 'upstream_error', when: 'The gateway could not connect to the upstream.' },
+  upstream_cut: {
+    status: 502,
+    type: 'upstream_error',
+    when: 'The upstream closed the connection in the middle of its response.',
+  },
   server_is_overloaded: { status: 503, type: 'service_unavailable_error', when: 'The upstream is overloaded.' },
-  output_gone: { status: 502, type: 'upstream_error', when: 'A file of the upstream is no longer there.' },
+  output_gone: { status: 502, type: 'upstream_error', when: 'A file at the upstream no longer exists.' },
   output_refused: {
     status: 502,
     type: 'upstream_error',
     retry: false,
-    when: 'A file of the upstream is too large, or lies at an address that may not be fetched.',
+    when: 'A file at the upstream is too large, or its address may not be fetched.',
   },
   shutting_down: { status: 503, type: 'service_unavailable_error', when: 'The gateway is being stopped.' },
-  no_available_channel: { status: 503, type: 'service_unavailable_error', when: 'No target can serve the model now.' },
-  upstream_timeout: { status: 504, type: 'timeout_error', when: 'The upstream kept silent for too long.' },
+  no_available_channel: {
+    status: 503,
+    type: 'service_unavailable_error',
+    when: 'No target is available for the model now.',
+  },
+  upstream_timeout: { status: 504, type: 'timeout_error', when: 'The upstream did not respond in time.' },
 } as const satisfies Record<string, ErrorRow>
 
 export type ErrorCode = keyof typeof ERRORS
@@ -136,7 +160,7 @@ export function shouldRetry(code: ErrorCode): boolean | undefined {
   return status < 500 && !TRANSIENT_CLIENT_ERRORS.has(status) ? false : undefined
 }
 
-/** What may be wrong with a request that names a model, whatever it asks of it. */
+/** The errors of any request that names a model. */
 export const MODEL_REQUEST_ERRORS: ErrorCode[] = [
   'invalid_json',
   'missing_required_parameter',
@@ -153,7 +177,7 @@ export const MODEL_REQUEST_ERRORS: ErrorCode[] = [
   'unsupported_media_type',
 ]
 
-/** What a request may hear that waits for an upstream's answer. */
+/** The errors of any request that waits for an upstream. */
 export const UPSTREAM_ERRORS: ErrorCode[] = [
   'upstream_invalid_request',
   'rate_limit_exceeded',
@@ -191,7 +215,7 @@ export type ErrorDetail = {
   cause?: unknown
 }
 
-/** An error that was thrown on purpose; its message is for the client and holds no secret. */
+/** An expected error; its message is for the client and contains no secret. */
 export class GatewayError extends Error {
   readonly code: ErrorCode
   readonly detail: ErrorDetail
@@ -234,7 +258,7 @@ export function errorBody(error: GatewayError): ErrorBody {
 /** Where an unexpected error is reported, with its cause. */
 type ErrorLog = { error(message: string, fields: { request_id: string }, cause: unknown): void }
 
-/** What was thrown on purpose stays. Anything else is a fault of the gateway: logged with its cause, answered without it. */
+/** Returns a GatewayError unchanged. Anything else is a fault of the gateway: it is logged with its cause and reported without it. */
 export function asGatewayError(
   thrown: unknown,
   { log, request_id }: { log: ErrorLog; request_id: string },

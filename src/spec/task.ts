@@ -12,11 +12,11 @@ export type FailRow = { when: string; advice: string }
 /** Every `fail_code`: when a task ends with it, and what its client should do then. */
 export const FAIL_CODES = {
   invalid_input: {
-    when: 'The upstream refused a field of the request.',
+    when: 'The upstream rejected a field of the request.',
     advice: 'Change the field that `fail_reason` names, and submit again.',
   },
   content_policy_violation: {
-    when: 'The upstream refused the prompt, an input or what it had made, for its content.',
+    when: 'The upstream rejected the prompt, an input or the result for its content.',
     advice: 'Change the prompt or the inputs, and submit again.',
   },
   input_media_invalid: {
@@ -24,40 +24,41 @@ export const FAIL_CODES = {
     advice: 'Check its address and its format, and submit again.',
   },
   model_unavailable: {
-    when: 'No target serves the model now, or the upstream does not know it.',
+    when: 'No target is available for the model now, or the upstream does not know it.',
     advice: 'Choose another model, or ask the operator.',
   },
-  upstream_error: { when: 'The upstream failed.', advice: 'Submit again; if it goes on, choose another model.' },
+  upstream_error: { when: 'The upstream failed.', advice: 'Submit again; if it persists, choose another model.' },
   upstream_rate_limited: {
-    when: 'The upstream took no more orders from this gateway.',
+    when: 'The upstream accepted no more orders from this gateway.',
     advice: 'Submit again after a while.',
   },
-  upstream_auth: { when: "The upstream refused the gateway's own credentials.", advice: 'Ask the operator.' },
+  upstream_auth: { when: 'The upstream rejected the credentials of the gateway.', advice: 'Ask the operator.' },
   insufficient_quota: {
     when: "The gateway's account at the upstream has no money left.",
     advice: 'Ask the operator.',
   },
   generation_failed: {
-    when: 'The upstream tried, and could not make it.',
+    when: 'The upstream could not generate the result.',
     advice: 'Submit again, perhaps with another prompt or seed.',
   },
   no_output: {
-    when: 'The upstream said that it was done, but gave nothing; often a filter took it away.',
+    when: 'The upstream reported success without a result, often because a filter removed it.',
     advice: 'Change the prompt, and submit again.',
   },
   output_expired: {
-    when: 'The upstream made it, but its file could not be copied before the copying deadline, or is too large. The upstream may charge for it.',
-    advice: 'Ask the operator to resume the task: the file may still be there. Or submit again.',
+    when: 'The upstream generated the file, but the gateway could not copy it before the deadline, or it is too large. The upstream may charge for it.',
+    advice: 'Ask the operator to resume the task, since the file may still exist, or submit again.',
   },
   timeout: {
-    when: 'The task was not done by its deadline. The upstream may still finish, and charge for it.',
-    advice: 'Submit again; if it goes on, ask the operator for a later deadline.',
+    when: 'The task did not end before its deadline. The upstream may still finish it and charge for it.',
+    advice: 'Submit again; if it persists, ask the operator for a later deadline.',
   },
   canceled: { when: 'The task was canceled.', advice: 'Nothing.' },
   internal_error: { when: 'A fault of the gateway.', advice: 'Submit again; tell the operator the task_id.' },
   submit_outcome_unknown: {
-    when: 'The order was sent, and the upstream did not say whether it accepted it: it may have been charged. It is not ordered twice.',
-    advice: 'Submit again if it may cost a second time; the operator can look at the upstream whether the first ran.',
+    when: 'The order was sent, and it is not known whether the upstream accepted it. It may have been charged. The gateway does not order it again.',
+    advice:
+      'Submit again if it may cost a second time. The operator can check at the upstream whether the first order ran.',
   },
 } as const satisfies Record<string, FailRow>
 export type FailCode = keyof typeof FAIL_CODES

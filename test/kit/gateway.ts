@@ -10,7 +10,7 @@ import {
   DEFAULT_TIMEOUTS,
   type ServerSettings,
 } from '../../src/config/config.ts'
-import { createGateway, type Gateway } from '../../src/gateway.ts'
+import { createGateway, type Gateway, type GatewayParts } from '../../src/gateway.ts'
 import type { Clock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { type ManualClock, manualClock } from './clock.ts'
@@ -62,7 +62,7 @@ export async function startGateway(
     /** Default: memory. */
     store_url?: string
     environment?: Record<string, string>
-    manual?: () => Promise<{ name: string; text: string }[]>
+    manual?: NonNullable<GatewayParts['manual']>
   } = {},
 ): Promise<TestGateway> {
   const clock = manualClock()

@@ -1,0 +1,51 @@
+/** Every path of the API, from the OpenAPI document of a gateway in memory. */
+import { tmpdir } from 'node:os'
+import { knownVendors } from '../../src/cli/vendors.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { createGateway } from '../../src/gateway.ts'
+import { systemClock } from '../../src/kit/clock.ts'
+import { createLog } from '../../src/kit/log.ts'
+import { code } from './table.ts'
+
+type Operation = { tags: [string]; summary: string; security?: object[] }
+type Document = { paths: Record<string, Record<string, Operation>> }
+
+export async function apiPaths(): Promise<{ tag: string; rows: string[][] }[]> {
+  const environment = { GATEHOUSE_DATA_DIR: tmpdir(), GATEHOUSE_DISCOVER: 'off' }
+  const { document } = await openApi(environment)
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path: `${method.toUpperCase()} ${path}`, operation })),
+  )
+  const tags = [...new Set(operations.map(({ operation }) => operation.tags[0]))]
+  return tags.map((tag) => ({
+    tag,
+    rows: operations
+      .filter(({ operation }) => operation.tags[0] === tag)
+      .map(({ path, operation }) => [code(path), operation.summary, tokenOf(operation)]),
+  }))
+}
+
+async function openApi(environment: Record<string, string>): Promise<{ document: Document }> {
+  const clock = systemClock
+  const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
+  const config = loadConfig({ environment, cwd: tmpdir(), flags: {}, vendors: knownVendors({}) })
+  const gateway = await createGateway({
+    config,
+    environment: {},
+    log,
+    store_url: 'sqlite::memory:',
+    version: '0',
+    is_idle: true,
+  })
+  try {
+    const response = await gateway.fetch(new Request('http://127.0.0.1/openapi.json'))
+    return { document: (await response.json()) as Document }
+  } finally {
+    await gateway.close({ deadline_ms: 0 })
+  }
+}
+
+function tokenOf({ security }: Operation): string {
+  if (security === undefined) return 'yes'
+  return security.length === 0 ? 'no' : 'yes, or a signed link'
+}

@@ -1,0 +1,57 @@
+/** The kinds and presets of providers: what each one serves is asked of the provider itself. */
+import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
+import { KINDS, PROVIDER_KINDS, type ProviderKind } from '../../src/config/provider-kinds.ts'
+import { systemClock } from '../../src/kit/clock.ts'
+import { createGuardedFetch } from '../../src/kit/guarded-fetch.ts'
+import { createLog } from '../../src/kit/log.ts'
+import { createMedia } from '../../src/providers/media.ts'
+import { PRESETS } from '../../src/providers/presets.ts'
+import type { Provider } from '../../src/providers/provider.ts'
+import { createProvider } from '../../src/providers/registry.ts'
+import { createTransport } from '../../src/providers/transport.ts'
+import { code } from './table.ts'
+
+const FAMILIES: [keyof Provider, string][] = [
+  ['chat', 'chat'],
+  ['embeddings', 'embeddings'],
+  ['rerank', 'rerank'],
+  ['images', 'images'],
+  ['video', 'videos'],
+  ['threeD', '3D models'],
+]
+/** What the kinds cannot do without. */
+const ENVIRONMENT = { GOOGLE_VERTEX_PROJECT: 'p', AWS_REGION: 'us-east-1' }
+const clock = systemClock
+const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
+const media = createMedia({ guardedFetch: createGuardedFetch({ clock }) })
+const transport = createTransport({ clock, log })
+
+type Made = { kind?: ProviderKind; preset?: string; base_url?: string }
+
+export function providerOf(config: Made & { options?: Record<string, unknown> }): Provider {
+  const parts = { timeouts: DEFAULT_TIMEOUTS, transport, clock, log, media, environment: ENVIRONMENT }
+  return createProvider({ id: 'id', config: { key: 'a-key', ...config }, manual: async () => [], ...parts })
+}
+
+const familiesOf = (config: Made): string => {
+  const provider = providerOf(config)
+  return FAMILIES.filter(([member]) => provider[member])
+    .map(([, name]) => name)
+    .join(', ')
+}
+
+export const kindRows = (): string[][] =>
+  PROVIDER_KINDS.map((kind) => [
+    code(kind),
+    KINDS[kind].calls,
+    familiesOf({ kind, base_url: 'https://api.example.com/v1' }),
+  ])
+
+export const presetRows = (): string[][] =>
+  Object.entries(PRESETS).map(([preset, { kind = 'chatcompat', base_url, key_env }]) => [
+    code(preset),
+    code(kind),
+    code(base_url),
+    key_env.map(code).join(' or ') || 'needs none',
+    familiesOf({ preset }),
+  ])

@@ -1,0 +1,136 @@
+/** The kinds of providers as data: what each one calls, which options only it has, which variables it reads. */
+
+export type KindRow = {
+  /** Which API it calls. */
+  calls: string
+  /** Environment variables that it reads when the configuration does not give the value; presets name their own. */
+  environment?: readonly string[]
+  /** Members of `options`, with their meaning and default. */
+  options?: Record<string, string>
+}
+
+const AUDIO_MODELS = 'Models that can generate audio, as glob patterns. Default: by the name of the model.'
+
+export const KINDS = {
+  chatcompat: {
+    calls:
+      "An API in the shape of OpenAI's: chat completions, embeddings and images; rerank too with `quirks.rerank`. The default kind.",
+  },
+  sandbox: { calls: 'No provider: the gateway simulates one, for every family. It is there without configuration.' },
+  'chatcompat-video': {
+    calls: "An API in the shape of OpenAI's `/videos`, or another Gatehouse.",
+    options: {
+      api: '`videos` (`/videos`) or `video-generations` (`/video/generations`). Default `videos`.',
+      body: '`json` or `multipart`. Default `json`.',
+      image_as: 'The field of a first frame in a JSON body: `input_reference` or `image`. Default `input_reference`.',
+      cancel: '`no`, `delete` (DELETE of the video) or `post` (POST to `/cancel` of the task). Default `no`.',
+      idempotent: 'The upstream recognises a repeated order by its `Idempotency-Key`. Default `false`.',
+      key_hours: 'How long it recognises a repeated order, in hours. Default 24.',
+    },
+  },
+  alibaba: { calls: 'Alibaba Model Studio (DashScope).', environment: ['DASHSCOPE_API_KEY', 'ALIBABA_API_KEY'] },
+  'amazon-bedrock': {
+    calls: 'Amazon Bedrock.',
+    environment: [
+      'AWS_REGION',
+      'AWS_DEFAULT_REGION',
+      'AWS_ACCESS_KEY_ID',
+      'AWS_SECRET_ACCESS_KEY',
+      'AWS_SESSION_TOKEN',
+      'AWS_BEARER_TOKEN_BEDROCK',
+    ],
+    options: {
+      region: 'The AWS region. Default `AWS_REGION`, else `AWS_DEFAULT_REGION`.',
+      accessKeyId: 'Signs requests, together with `secretAccessKey`. Default `AWS_ACCESS_KEY_ID`.',
+      secretAccessKey: 'Default `AWS_SECRET_ACCESS_KEY`.',
+      sessionToken: 'Of temporary credentials. Default `AWS_SESSION_TOKEN`.',
+      apiKey: 'A Bedrock API key in place of the two; the same as `key`. Default `AWS_BEARER_TOKEN_BEDROCK`.',
+    },
+  },
+  ark: {
+    calls: 'BytePlus ModelArk and Volcengine Ark (Seedance).',
+    environment: ['ARK_API_KEY'],
+    options: { audio_models: AUDIO_MODELS },
+  },
+  azure: {
+    calls: 'Azure OpenAI.',
+    environment: ['AZURE_API_KEY', 'AZURE_OPENAI_API_KEY', 'AZURE_RESOURCE_NAME'],
+    options: {
+      resourceName: 'The resource, for its address; not needed with `base_url`. Default `AZURE_RESOURCE_NAME`.',
+      apiVersion: 'Default `v1`.',
+      api: '`chat` (chat completions) or `responses`. Default `chat`.',
+      deploymentUrls: 'Use the older addresses with `/deployments/<name>`. Default `false`.',
+    },
+  },
+  'black-forest-labs': { calls: 'Black Forest Labs (FLUX).', environment: ['BFL_API_KEY'] },
+  cohere: { calls: 'Cohere.', environment: ['COHERE_API_KEY', 'CO_API_KEY'] },
+  'contentgen-compat': {
+    calls: "Google's Gemini API (`generateContent`), or an API in its shape; also Vertex AI by its address.",
+    options: {
+      auth: 'Where the key is sent: `x-goog-api-key` or `bearer`. Default `x-goog-api-key`.',
+      thinking: 'What the models take: `none`, `budget` or `level`. Default: by the name of the model.',
+    },
+  },
+  deepinfra: { calls: 'DeepInfra.', environment: ['DEEPINFRA_API_KEY'] },
+  deepseek: { calls: 'DeepSeek.', environment: ['DEEPSEEK_API_KEY'] },
+  fal: { calls: 'fal.', environment: ['FAL_KEY', 'FAL_API_KEY'] },
+  fireworks: { calls: 'Fireworks AI.', environment: ['FIREWORKS_API_KEY'] },
+  google: {
+    calls: 'The Gemini API for videos (Veo), images (Imagen) and embeddings; its chat is `contentgen-compat`.',
+    environment: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
+  },
+  'google-vertex': {
+    calls: 'Google Vertex AI.',
+    environment: ['GOOGLE_VERTEX_API_KEY', 'GOOGLE_VERTEX_ACCESS_TOKEN', 'GOOGLE_APPLICATION_CREDENTIALS'],
+    options: {
+      project: 'The Google Cloud project; not needed with an express-mode key.',
+      location: 'The region. Default `us-central1`.',
+      credentials: 'Path of a service account file. Default `GOOGLE_APPLICATION_CREDENTIALS`.',
+      storage_url:
+        'The address of Cloud Storage, from which videos are copied. Default `https://storage.googleapis.com`.',
+    },
+  },
+  groq: { calls: 'Groq.', environment: ['GROQ_API_KEY'] },
+  huggingface: { calls: 'Hugging Face inference providers.', environment: ['HF_TOKEN', 'HUGGINGFACE_API_KEY'] },
+  kling: {
+    calls: 'Kling AI.',
+    environment: ['KLING_ACCESS_KEY', 'KLING_SECRET_KEY'],
+    options: {
+      access_key: 'With `secret_key` in place of `key`. Default `KLING_ACCESS_KEY`.',
+      secret_key: 'Signs a short-lived key for each request. Default `KLING_SECRET_KEY`.',
+    },
+  },
+  luma: { calls: 'Luma.', environment: ['LUMAAI_API_KEY'] },
+  meshy: { calls: 'Meshy.', environment: ['MESHY_API_KEY'] },
+  'messages-compat': {
+    calls: "Anthropic's messages API, or an API in its shape.",
+    options: {
+      version: 'The `anthropic-version` that is sent. Default `2023-06-01`.',
+      auth: 'Where the key is sent: `x-api-key` or `bearer`. Default `x-api-key`.',
+      sampling: 'Whether the models take `temperature`, `top_p` and `top_k`. Default: by the name of the model.',
+      thinking: 'What the models take: `none`, `budget`, `adaptive` or `either`. Default: by the name of the model.',
+    },
+  },
+  minimax: { calls: 'MiniMax (Hailuo).', environment: ['MINIMAX_API_KEY'] },
+  mistral: { calls: 'Mistral.', environment: ['MISTRAL_API_KEY'] },
+  moonshotai: { calls: 'Moonshot AI (Kimi).', environment: ['MOONSHOT_API_KEY'] },
+  perplexity: { calls: 'Perplexity.', environment: ['PERPLEXITY_API_KEY'] },
+  replicate: { calls: 'Replicate.', environment: ['REPLICATE_API_TOKEN'] },
+  'rerank-compat': { calls: "An API in the shape of Cohere's `/rerank`, as Jina and local servers have it." },
+  'responses-compat': {
+    calls: "OpenAI's Responses API, or an API in its shape.",
+    options: {
+      reasoning: 'What the models return: `none`, `plain` or `encrypted` reasoning. Default: by the name of the model.',
+      sampling: 'Whether the models take `temperature` and `top_p`. Default: by the name of the model.',
+      audio: 'Whether messages may have `input_audio`. Default `false`.',
+    },
+  },
+  runway: { calls: 'Runway.', environment: ['RUNWAYML_API_SECRET'], options: { audio_models: AUDIO_MODELS } },
+  togetherai: { calls: 'Together AI.', environment: ['TOGETHER_API_KEY', 'TOGETHER_AI_API_KEY'] },
+  tripo: { calls: 'Tripo.', environment: ['TRIPO_API_KEY'] },
+  voyage: { calls: 'Voyage AI.', environment: ['VOYAGE_API_KEY'] },
+  xai: { calls: 'xAI (Grok).', environment: ['XAI_API_KEY'] },
+} as const satisfies Record<string, KindRow>
+
+export type ProviderKind = keyof typeof KINDS
+export const PROVIDER_KINDS = Object.keys(KINDS) as ProviderKind[]

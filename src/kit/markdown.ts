@@ -1,0 +1,57 @@
+/** Markdown to HTML that holds no markup but what Markdown itself has: HTML in the text is shown, never interpreted. */
+
+export type MarkdownOptions = {
+  /** The address that a link leads to; undefined: the link is left out, its text stays. */
+  link(href: string): string | undefined
+}
+
+export type Heading = { level: number; text: string; anchor: string }
+export type Rendered = { html: string; headings: Heading[] }
+
+export function renderMarkdown(text: string, { link }: MarkdownOptions): Rendered {
+  const html = Bun.markdown.html(withoutComments(text), { tables: true, noHtmlBlocks: true, noHtmlSpans: true })
+  const headings: Heading[] = []
+  const anchors = new Map<string, number>()
+  const linked = html
+    .replace(/<h([1-6])>(.*?)<\/h\1>/gs, (_, level: string, inner: string) => {
+      const title = plainText(inner)
+      const anchor = uniqueAnchor(anchorOf(title), anchors)
+      headings.push({ level: Number(level), text: title, anchor })
+      return `<h${level} id="${anchor}">${inner} <a class="anchor" href="#${anchor}" aria-label="Link to this section">#</a></h${level}>`
+    })
+    .replace(/<a href="([^"]*)"([^>]*)>(.*?)<\/a>/gs, (whole, href: string, rest: string, inner: string) => {
+      if (rest.includes('aria-label')) return whole
+      const target = link(unescapeHtml(href))
+      return target === undefined ? inner : `<a href="${escapeHtml(target)}"${rest}>${inner}</a>`
+    })
+    .replace(/<img [^>]*alt="([^"]*)"[^>]*>/g, '$1')
+  return { html: linked, headings }
+}
+
+/** As GitHub has them: lower case, no punctuation, blanks as hyphens. */
+export const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\p{M}_ -]/gu, '')
+    .replaceAll(' ', '-')
+
+function uniqueAnchor(anchor: string, seen: Map<string, number>): string {
+  const count = seen.get(anchor) ?? 0
+  seen.set(anchor, count + 1)
+  return count === 0 ? anchor : `${anchor}-${count}`
+}
+
+/** Comments on lines of their own, outside of code blocks. */
+function withoutComments(text: string): string {
+  const parts = text.split(/^(```[\s\S]*?^```[^\S\n]*$)/m)
+  return parts.map((part, at) => (at % 2 === 1 ? part : part.replace(/^<!--[\s\S]*?-->$/gm, ''))).join('')
+}
+
+export const escapeHtml = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+
+const NAMED: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
+const unescapeHtml = (html: string): string =>
+  html.replace(/&(amp|lt|gt|quot|#39);/g, (whole, name: string) => NAMED[name] ?? whole)
+
+const plainText = (html: string): string => unescapeHtml(html.replace(/<[^>]*>/g, ''))

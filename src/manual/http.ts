@@ -1,0 +1,68 @@
+/** The paths of the manual. Nothing of it is read or loaded before the first request for it. */
+import type { ManualFile } from '../config/manual.ts'
+import type { Route } from '../http/context.ts'
+import { htmlPage } from '../http/pages.ts'
+import { queryOf } from '../http/query.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Manual } from './manual.ts'
+
+type ManualParts = { load: () => Promise<ManualFile[]>; version: string }
+
+const MAX_QUERY_CHARACTERS = 200
+
+export function manualRoutes({ load, version }: ManualParts): Route[] {
+  let manual: Promise<Manual> | undefined
+  const open = (): Promise<Manual> => {
+    manual ??= Promise.all([import('./manual.ts'), load()]).then(([{ createManual }, files]) => createManual(files))
+    // A failure is not kept: the next request tries again.
+    manual.catch(() => {
+      manual = undefined
+    })
+    return manual
+  }
+  const route = (path: string, summary: string, media: string, handle: Route['handle']): Route => ({
+    method: 'GET',
+    path,
+    public: true,
+    operation: { tag: 'Gateway', summary, media: [media] },
+    handle,
+  })
+
+  return [
+    route('/manual', 'The manual', 'text/html', async () => {
+      const { index } = await open()
+      return htmlPage(index, version)
+    }),
+    {
+      ...route('/manual/search', 'Search the manual', 'text/html', async ({ request }) => {
+        const query = (queryOf(request).get('q') ?? '').slice(0, MAX_QUERY_CHARACTERS)
+        const { search } = await open()
+        return htmlPage((dressing) => search(query, dressing), version)
+      }),
+      hidden: true,
+    },
+    {
+      ...route('/manual/:page', 'A page of the manual', 'text/html', async ({ request, params: { page = '' } }) => {
+        const { page: html, markdown } = await open()
+        const name = page.replace(/\.md$/, '')
+        const text = markdown(name)
+        if (text === undefined)
+          throw new GatewayError('unknown_url', `The manual has no page named ${JSON.stringify(name)}.`)
+        const asMarkdown = page !== name || request.headers.get('accept')?.includes('text/markdown')
+        return asMarkdown ? markdownResponse(text) : htmlPage((dressing) => html(name, dressing) ?? '', version)
+      }),
+      hidden: true,
+    },
+    route('/llms.txt', 'The pages of the manual, for agents', 'text/plain', async () => {
+      const { list } = await open()
+      return plainResponse(list(), 'text/plain')
+    }),
+  ]
+}
+
+const markdownResponse = (text: string): Response => plainResponse(text, 'text/markdown')
+
+const plainResponse = (text: string, type: string): Response =>
+  new Response(text, {
+    headers: { 'content-type': `${type}; charset=utf-8`, 'x-content-type-options': 'nosniff', vary: 'accept' },
+  })
