@@ -69,6 +69,8 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
     'GET /',
     'GET /docs',
     'GET /healthz',
+    'GET /llms.txt',
+    'GET /manual',
     'GET /openapi.json',
     'GET /readyz',
     'GET /v1/3d/generations',
