@@ -2,18 +2,20 @@
  * `npm run bench:streams`: one streamed answer through either lane, without HTTP around it: processor time an event; and what
  * of it goes into looking for the provider's secrets.
  */
+
 import { chatcompatDialect } from '../src/chat/dialects/chatcompat.ts'
 import type { Dialect } from '../src/chat/dialects/dialect.ts'
-import { messagesDialect } from '../src/chat/dialects/messages-compat.ts'
+import { messagesDialect } from '../src/chat/dialects/messages.ts'
 import { type ChatMeter, createMeter } from '../src/chat/meter.ts'
 import { passThroughStream, passthroughRequestFor } from '../src/chat/passthrough.ts'
 import { watchSecrets } from '../src/chat/secret-watch.ts'
 import { translated } from '../src/chat/translate.ts'
 import type { ResponseStream } from '../src/pipeline/family.ts'
-import { readStream } from '../src/providers/chatcompat/reading.ts'
-import { readEvents } from '../src/providers/event-stream.ts'
-import { createEventReader } from '../src/providers/messages-compat/events.ts'
-import type { Faults, PassthroughProvider } from '../src/providers/provider.ts'
+import { readStream } from '../src/protocols/chatcompat/upstream/stream.ts'
+import { readEvents } from '../src/protocols/event-source.ts'
+import { createEventReader } from '../src/protocols/messages/upstream/events.ts'
+import type { Faults } from '../src/protocols/upstream.ts'
+import type { PassthroughProvider } from '../src/providers/provider.ts'
 import { createScrubbingTransport } from '../src/providers/scrubbing-transport.ts'
 import type { UpstreamAnswer, UpstreamRequest } from '../src/providers/transport-answer.ts'
 import type { ChatChunk } from '../src/spec/chat-completion.ts'

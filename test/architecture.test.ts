@@ -1,4 +1,4 @@
-/** The one law of the house: import from a lower floor, or from your own room; never a neighbour, never from above. */
+/** The import rule: a module imports from a lower layer or from itself, never from another module of its layer, never from above. */
 
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -6,22 +6,31 @@ import { dirname, join, relative } from 'node:path'
 
 const ROOT = join(import.meta.dir, '..')
 const SOURCE = join(ROOT, 'src')
-/** Published on their own: they run where their users run them, and know nothing of the house. */
+/** Published on their own: they run where their users run them and import nothing from `src`. */
 const PACKAGES = join(ROOT, 'packages')
 
-/** The floors from the ground up; rooms on one floor are strangers. What is not listed is the stair: it may see all. */
-const FLOORS = [
+/** The layers, the lowest first. What belongs to the composition root may import everything. */
+const LAYERS = [
   ['spec', 'kit'],
-  ['config'],
+  ['protocols', 'config'],
   ['providers', 'store', 'outputs', 'http', 'jobs'],
   ['models', 'tokens', 'routing'],
   ['pipeline'],
   ['chat', 'tasks', 'embeddings', 'rerank', 'images', 'manual', 'admin'],
 ]
-const STAIR = ['main.ts', 'gateway.ts', 'access-log.ts', 'supply.ts', 'routes.ts', 'openapi.ts', 'listen.ts', 'cli']
+const COMPOSITION_ROOT = [
+  'main.ts',
+  'gateway.ts',
+  'access-log.ts',
+  'supply.ts',
+  'routes.ts',
+  'openapi.ts',
+  'listen.ts',
+  'cli',
+]
 
-/** Where the runtime's own words may stand: everywhere else speaks web standards. */
-const BUN_ROOMS = ['main.ts', 'listen.ts', 'cli', 'kit', 'store/engines', 'outputs']
+/** Modules that may use the Bun API. All others use web standards. */
+const BUN_MODULES = ['main.ts', 'listen.ts', 'cli', 'kit', 'store/engines', 'outputs']
 const LINES_AT_MOST = 320
 
 const readAll = (directory: string, wanted: RegExp) =>
@@ -32,59 +41,76 @@ const readAll = (directory: string, wanted: RegExp) =>
 const files = readAll(SOURCE, /\.ts$/)
 const packaged = readAll(PACKAGES, /^[^/]+\/src\/.*\.ts$/)
 
-const roomOf = (name: string) => name.split('/')[0] ?? name
-const floorOf = (room: string) => FLOORS.findIndex((rooms) => rooms.includes(room))
+const moduleOf = (name: string) => name.split('/')[0] ?? name
+const layerOf = (module: string) => LAYERS.findIndex((modules) => modules.includes(module))
 
-/** The files of ours that a file imports, as paths below src. */
+/** The files of this project that a file imports, as paths below src. */
 function importsOf(name: string, text: string): string[] {
   const found = text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)
   return [...found].map((match) => relative(SOURCE, join(SOURCE, dirname(name), match[1] ?? '')))
 }
 
-function trouble(name: string, target: string): string | undefined {
-  const room = roomOf(name)
-  const other = roomOf(target)
-  if (room === other || STAIR.includes(room) || target.startsWith('..')) return undefined
-  if (STAIR.includes(other)) return `${name} imports ${target}: no room imports the stair`
-  if (floorOf(other) === floorOf(room)) return `${name} imports ${target}: rooms on one floor are strangers`
-  if (floorOf(other) > floorOf(room)) return `${name} imports ${target}: that room is on a higher floor`
+/** What is wrong with an import; undefined for a correct one. */
+function violationOf(name: string, target: string): string | undefined {
+  const module = moduleOf(name)
+  const other = moduleOf(target)
+  if (module === other || COMPOSITION_ROOT.includes(module) || target.startsWith('..')) return undefined
+  if (COMPOSITION_ROOT.includes(other)) return `${name} imports ${target}: no module imports the composition root`
+  if (layerOf(other) === layerOf(module))
+    return `${name} imports ${target}: modules of one layer do not import each other`
+  if (layerOf(other) > layerOf(module)) return `${name} imports ${target}: that module is on a higher layer`
   return undefined
 }
 
-test('every file stands in a room that the house knows', () => {
-  const strays = files.filter(({ name }) => floorOf(roomOf(name)) === -1 && !STAIR.includes(roomOf(name)))
+test('every source file belongs to a module of a layer', () => {
+  const strays = files.filter(
+    ({ name }) => layerOf(moduleOf(name)) === -1 && !COMPOSITION_ROOT.includes(moduleOf(name)),
+  )
   expect(strays.map(({ name }) => name)).toEqual([])
 })
 
-test('imports go down, or stay in their room', () => {
-  const broken = files.flatMap(({ name, text }) => importsOf(name, text).map((target) => trouble(name, target)))
-  expect(broken.filter(Boolean)).toEqual([])
+test('a file imports from a lower layer or from its own module', () => {
+  const violations = files.flatMap(({ name, text }) => importsOf(name, text).map((target) => violationOf(name, target)))
+  expect(violations.filter(Boolean)).toEqual([])
 })
 
-test('no file imports itself by a detour', () => {
+test('a wire protocol imports no other wire protocol', () => {
+  const protocolOf = (name: string) => /^protocols\/([^/]+)\//.exec(name)?.[1]
+  const shared = new Set([undefined, 'passthrough'])
+  const violations = files.flatMap(({ name, text }) =>
+    importsOf(name, text)
+      .filter((target) => name.startsWith('protocols/') && !shared.has(protocolOf(target)))
+      .filter((target) => protocolOf(target) !== protocolOf(name))
+      .map((target) => `${name} imports ${target}`),
+  )
+  expect(files.some(({ name }) => name.startsWith('protocols/messages/'))).toBe(true)
+  expect(violations).toEqual([])
+})
+
+test('there is no import cycle', () => {
   const graph = new Map(files.map(({ name, text }) => [name, importsOf(name, text)]))
-  const circles: string[] = []
+  const cycles: string[] = []
   const visit = (name: string, path: string[]): void => {
     const at = path.indexOf(name)
-    if (at !== -1) return void circles.push([...path.slice(at), name].join(' -> '))
+    if (at !== -1) return void cycles.push([...path.slice(at), name].join(' -> '))
     if (done.has(name)) return
     for (const next of graph.get(name) ?? []) visit(next, [...path, name])
     done.add(name)
   }
   const done = new Set<string>()
   for (const name of graph.keys()) visit(name, [])
-  expect(circles).toEqual([])
+  expect(cycles).toEqual([])
 })
 
-test("the runtime's own words stand only where they may", () => {
+test('only the listed modules use the Bun API', () => {
   const strays = [...files, ...packaged].filter(({ name, text }) => {
-    const speaks = /\bBun\.|from 'bun(:|')/.test(text.replaceAll(/^\s*(\*|\/\*|\/\/).*$/gm, ''))
-    return speaks && !BUN_ROOMS.some((room) => name === room || name.startsWith(`${room}/`))
+    const usesBun = /\bBun\.|from 'bun(:|')/.test(text.replaceAll(/^\s*(\*|\/\*|\/\/).*$/gm, ''))
+    return usesBun && !BUN_MODULES.some((module) => name === module || name.startsWith(`${module}/`))
   })
   expect(strays.map(({ name }) => name)).toEqual([])
 })
 
-test('a package imports its own files and what its package.json names, and the house imports no package', () => {
+test('a package imports its own files and what its package.json names, and `src` imports no package', () => {
   const strays = packaged.flatMap(({ name, text }) => {
     const home = name.split('/')[0] ?? ''
     const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(PACKAGES, home, 'package.json'), 'utf8'))

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { OWN, REFUSED, RENAMED } from '../src/chat/dialects/contentgen-fields.ts'
+import { OWN, REFUSED, RENAMED } from '../src/protocols/contentgen/client/fields.ts'
 import { manualPath } from './kit/manual.ts'
 
 const PAGE = manualPath('contentgen.md')

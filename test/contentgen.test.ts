@@ -1,9 +1,9 @@
 /** The contentgen side of the house: its paths, its errors, its streams, and a vendor of the same style behind it. */
 import { afterAll, afterEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { parseContentgen } from '../src/chat/dialects/contentgen.ts'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
-import { createBodyWriter } from '../src/providers/contentgen-compat/request.ts'
+import { parseContentgen } from '../src/protocols/contentgen/client/request.ts'
+import { createBodyWriter } from '../src/protocols/contentgen/upstream/request.ts'
 import { contentgenSettings } from '../src/providers/contentgen-compat/settings.ts'
 import { ERRORS } from '../src/spec/error.ts'
 import { startGateway } from './kit/gateway.ts'
@@ -386,7 +386,7 @@ describe('with a vendor of the same style nothing is lost', () => {
         serviceTier: 'flex',
       }
       const request = parseContentgen(structuredClone(asked), { model: 'v/m' })
-      const sent = JSON.parse(await writer.answer({ model: 'gemini-3-flash', request, request_id: 'r' }, signal))
+      const sent = JSON.parse(await writer.answer({ model: 'gemini-3-flash', request }, signal))
       expect(sent).toEqual(asked)
     })
     await fc.assert(property, { numRuns: 200 })

@@ -1,11 +1,13 @@
 /** The messages side of the house, both ways: what comes in one way goes out the other, and a vendor on loopback. */
+
 import { afterAll, afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
-import { messagesDialect, parseMessages } from '../src/chat/dialects/messages-compat.ts'
+import { messagesDialect } from '../src/chat/dialects/messages.ts'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig } from '../src/config/schema.ts'
-import { createBodyWriter } from '../src/providers/messages-compat/request.ts'
+import { parseMessages } from '../src/protocols/messages/client/request.ts'
+import { createBodyWriter } from '../src/protocols/messages/upstream/request.ts'
 import { messagesSettings } from '../src/providers/messages-compat/settings.ts'
 import type { ChatCall } from '../src/providers/provider.ts'
 import { usageFrom } from '../src/spec/usage.ts'
@@ -106,7 +108,7 @@ describe('a conversation goes through the house with nothing lost', () => {
         service_tier: 'standard_only',
       }
       const request = parseMessages(structuredClone(asked))
-      const sent = JSON.parse(writer.answer({ model: 'claude-opus-5', request, request_id: 'r' }, false))
+      const sent = JSON.parse(writer.answer({ model: 'claude-opus-5', request }, false))
       expect(sent).toEqual({ ...asked, model: 'claude-opus-5' })
     })
     fc.assert(property, { numRuns: 300 })

@@ -1,4 +1,5 @@
 /** THE HOT PATH: one chat call at one target, whole or streamed, passed through or translated. */
+
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
@@ -6,11 +7,11 @@ import type { CatalogueModel } from '../models/catalogue.ts'
 import { applyChatLimits } from '../models/limits.ts'
 import type { Call } from '../pipeline/call.ts'
 import type { Family, StreamFamily } from '../pipeline/family.ts'
+import type { ResponseEncoder, ResponseHead } from '../protocols/protocol.ts'
 import type { ChatCall, ChatProvider, Target } from '../providers/provider.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { ResponseEncoder, ResponseHead } from './dialects/dialect.ts'
 import { type ChatMeter, createMeter } from './meter.ts'
 import {
   assertAllowed,

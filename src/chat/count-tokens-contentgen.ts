@@ -1,10 +1,12 @@
 /** `:countTokens` of the contentgen dialect. */
+
 import Type from 'typebox'
 import type { Route } from '../http/context.ts'
+import { parseCount } from '../protocols/contentgen/client/request.ts'
+import { CountTokensRequest } from '../protocols/contentgen/client/schema.ts'
 import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.ts'
 import { type CountParts, countTokensRoute } from './count-tokens.ts'
-import { MODEL_PARAMETER, parseCount } from './dialects/contentgen.ts'
-import { CountTokensRequest } from './dialects/contentgen-schema.ts'
+import { MODEL_PARAMETER } from './dialects/contentgen.ts'
 
 const CountTokensAnswer = Type.Object({ totalTokens: Type.Integer({ minimum: 0 }) }, { title: 'CountTokensResponse' })
 

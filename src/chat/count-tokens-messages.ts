@@ -2,12 +2,12 @@
 import Type from 'typebox'
 import type { Route } from '../http/context.ts'
 import { isRecord } from '../kit/json.ts'
+import { writeMessagesError } from '../protocols/messages/client/error.ts'
+import { minimalRequestOf } from '../protocols/messages/client/minimal-request.ts'
+import { messagesPassthrough } from '../protocols/messages/client/passthrough.ts'
+import { parseCount } from '../protocols/messages/client/request.ts'
+import { CountRequest, MessagesError } from '../protocols/messages/client/schema.ts'
 import { type CountParts, countTokensRoute } from './count-tokens.ts'
-import { parseCount } from './dialects/messages-compat.ts'
-import { writeMessagesError } from './dialects/messages-compat-error.ts'
-import { minimalRequestOf } from './dialects/messages-compat-minimal.ts'
-import { messagesPassthrough } from './dialects/messages-compat-passthrough.ts'
-import { CountRequest, MessagesError } from './dialects/messages-compat-schema.ts'
 
 const MessagesCount = Type.Object({ input_tokens: Type.Integer({ minimum: 0 }) }, { title: 'MessagesCount' })
 

@@ -1,9 +1,10 @@
 /** `POST /v1/responses/input_tokens`: how many tokens a response would read, with what it goes on from. */
+
 import Type from 'typebox'
 import type { Route } from '../http/context.ts'
+import { ResponsesRequest } from '../protocols/responses/client/schema.ts'
 import { type CountParts, countTokensRoute } from './count-tokens.ts'
 import { responsesDialect } from './dialects/responses.ts'
-import { ResponsesRequest } from './dialects/responses-schema.ts'
 import type { StoredResponses } from './stored-responses.ts'
 
 const ResponsesCount = Type.Object(

@@ -1,4 +1,5 @@
 /** A prompt's tokens: by its vendor where one can be asked, else estimated, and never a refusal for that. */
+
 import { afterAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { testPipeline } from '../../test/kit/pipeline.ts'
@@ -7,10 +8,11 @@ import type { Context } from '../http/context.ts'
 import { systemClock } from '../kit/clock.ts'
 import { createTokenizer } from '../kit/tokenizer.ts'
 import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
+import { estimateTokens, roughTokens } from '../protocols/token-estimate.ts'
 import type { ChatProvider, PassthroughProvider } from '../providers/provider.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
-import { type CountApi, countTokensRoute, estimateTokens, roughTokens } from './count-tokens.ts'
+import { type CountApi, countTokensRoute } from './count-tokens.ts'
 import { messagesCountRoute } from './count-tokens-messages.ts'
 
 const tokenizer = createTokenizer({ clock: systemClock })

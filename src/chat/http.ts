@@ -1,4 +1,5 @@
 /** Chat over HTTP, whole and streamed, in any dialect (specification 2.2 to 2.4). */
+
 import type { ServerSettings } from '../config/config.ts'
 import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
@@ -7,11 +8,12 @@ import type { Clock } from '../kit/clock.ts'
 import { memberOf } from '../kit/json.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
+import type { ResponseHead } from '../protocols/protocol.ts'
 import { FieldNotAllowed } from '../providers/allowed/allowed.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import { type ErrorCode, GatewayError, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
 import type { Chat, ChatInput } from './chat.ts'
-import type { Dialect, Exchange, ResponseHead } from './dialects/dialect.ts'
+import type { Dialect, Exchange } from './dialects/dialect.ts'
 import { type PassthroughRequest, passthroughRequestFor } from './passthrough.ts'
 
 type ChatRouteParts = { pipeline: Pipeline; chat: Chat; dialect: Dialect; settings: ServerSettings; clock: Clock }

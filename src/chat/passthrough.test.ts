@@ -1,10 +1,11 @@
 /** How an answer that passes as bytes ends, and what becomes of its connection. */
+
 import { expect, test } from 'bun:test'
 import { testCall } from '../../test/kit/pipeline.ts'
+import type { PassthroughStep, ProtocolPassthrough } from '../protocols/protocol.ts'
 import type { PassthroughProvider, PassthroughResponse } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import { usageFrom } from '../spec/usage.ts'
-import type { PassthroughStep, ProtocolPassthrough } from './dialects/dialect.ts'
 import type { ChatMeter } from './meter.ts'
 import { passThroughStream } from './passthrough.ts'
 import type { ResponseContext } from './translate.ts'

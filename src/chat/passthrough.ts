@@ -2,6 +2,7 @@
 
 import type { Call } from '../pipeline/call.ts'
 import type { ResponseStream } from '../pipeline/family.ts'
+import type { PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../protocols/protocol.ts'
 import { allowedHeaders, assertBody, assertOptions } from '../providers/allowed/allowed.ts'
 import type {
   ChatCall,
@@ -15,7 +16,6 @@ import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Usage } from '../spec/usage.ts'
-import type { PassthroughStep, PassthroughStream, ProtocolPassthrough } from './dialects/dialect.ts'
 import type { ChatMeter } from './meter.ts'
 import { begun, type ResponseContext, translated, type Whole } from './translate.ts'
 

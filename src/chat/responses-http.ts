@@ -3,11 +3,11 @@
 import Type from 'typebox'
 import type { Context, Route } from '../http/context.ts'
 import { queryOf } from '../http/query.ts'
+import { type OutputItem, shown } from '../protocols/responses/client/items.ts'
+import { ResponsesAnswer, ResponsesEvent } from '../protocols/responses/client/schema.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { JsonObject } from '../spec/task.ts'
 import type { Background } from './background-responses.ts'
-import { type OutputItem, shown } from './dialects/responses-items.ts'
-import { ResponsesAnswer, ResponsesEvent } from './dialects/responses-schema.ts'
 import type { StoredResponses } from './stored-responses.ts'
 
 const Deleted = Type.Object(

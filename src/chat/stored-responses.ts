@@ -1,21 +1,13 @@
 /** Answers that are kept for their clients: what a request goes on from, and what it refers to. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { type Conversation, itemId, type Keep, type Kept } from '../protocols/responses/client/conversation.ts'
+import { isReference, notKept } from '../protocols/responses/client/history.ts'
+import { ITEM_KINDS } from '../protocols/responses/client/items.ts'
+import type { InputItem } from '../protocols/responses/client/schema.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import type { ResponseStore, StoredResponse } from '../store/store.ts'
-import { isReference, notKept } from './dialects/responses-history.ts'
-import { ITEM_KINDS } from './dialects/responses-items.ts'
-import type { InputItem } from './dialects/responses-schema.ts'
-
-/** What was said before a request, and in which responses. */
-export type Conversation = { items: InputItem[]; ids: string[] }
-
-/** A response, as far as its keeper looks at it. */
-export type Kept = { id: string; created_at: number }
-
-/** Remembers an answer. */
-export type Keep = (response: Kept) => Promise<void>
 
 type PreviousResponse = {
   caller: Caller
@@ -55,9 +47,6 @@ const FORGET_ROUNDS = 500
 
 /** The ids of an answer's items hold the answer's own: `resp_<name>` has `msg_<name>_0`, and its input `msg_<name>_in0`. */
 const ITEM_ID = /^[a-z]+_([A-Za-z0-9]+)_\d+$/
-
-export const itemId = (response_id: string, kind: string, index: number | string): string =>
-  `${kind}_${response_id.slice('resp_'.length)}_${index}`
 
 type StoredResponsesParts = {
   store: ResponseStore

@@ -1,8 +1,9 @@
 /** A chat answer on its way to the client, passed through or translated. */
+
 import type { ResponseStream } from '../pipeline/family.ts'
+import type { ResponseEncoder, ResponseHead } from '../protocols/protocol.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
 import type { Usage } from '../spec/usage.ts'
-import type { ResponseEncoder, ResponseHead } from './dialects/dialect.ts'
 import type { ChatMeter } from './meter.ts'
 
 /** What the encoding of an answer needs: its identity, and the client's encoder. */

@@ -1,5 +1,6 @@
 /** What an operator may write in `gatehouse.yaml`: one TypeBox text for the type, the check and the editor's schema. */
 import Type, { type TSchema } from 'typebox'
+import { EXTRA_FIELDS } from '../spec/chat-request.ts'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { MODEL_STATUSES } from '../spec/model.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
@@ -164,8 +165,6 @@ const Limits = Type.Object(
   { ...closed, description: 'Ranges and defaults of the numeric request fields.' },
 )
 export type Limits = Type.Static<typeof Limits>
-
-export const EXTRA_FIELDS = ['repetition_penalty', 'thinking_enabled', 'web_search'] as const
 
 const Capabilities = Type.Object(
   {

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
-import { refusalOf } from '../models/refusal.ts'
+import { refusalOf } from '../protocols/request-error.ts'
 import { EmbeddingRequest } from '../spec/embedding-request.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 

@@ -3,7 +3,7 @@ import { type FormWords, fieldsOfForm } from '../http/form-fields.ts'
 import type { Posted } from '../http/multipart.ts'
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
-import { refusalOf } from '../models/refusal.ts'
+import { refusalOf } from '../protocols/request-error.ts'
 import { GatewayError } from '../spec/error.ts'
 import { ImageRequest } from '../spec/image-request.ts'
 

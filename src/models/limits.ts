@@ -1,13 +1,13 @@
 /** The limits of one chat model: ranges, defaults, extra fields and capabilities (specification 2.3 and 8), as catalogue data. */
 import Type from 'typebox'
-import { EXTRA_FIELDS, RANGED_FIELDS } from '../config/schema.ts'
+import { RANGED_FIELDS } from '../config/schema.ts'
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText, rangeText } from '../kit/diagnose.ts'
-import { ChatRequest } from '../spec/chat-request.ts'
+import { refusalOf } from '../protocols/request-error.ts'
+import { ChatRequest, EXTRA_FIELDS } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ContentPart } from '../spec/message.ts'
 import type { CatalogueModel } from './catalogue.ts'
-import { refusalOf } from './refusal.ts'
 
 const Extra = Type.Pick(ChatRequest, [...EXTRA_FIELDS])
 const checkExtra = checker(Extra)

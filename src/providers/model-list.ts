@@ -2,8 +2,8 @@
 import { familiesOfName } from '../config/model-names.ts'
 import { matchesGlob } from '../kit/glob.ts'
 import { isRecord, type JsonRecord } from '../kit/json.ts'
+import { namedText } from '../protocols/response-values.ts'
 import { CHAT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
-import { namedText } from './answer-words.ts'
 import type { DiscoveredModel } from './provider.ts'
 
 export type OtherFamily = 'embeddings' | 'rerank' | 'image-generation'

@@ -2,11 +2,11 @@
 
 import type { ProviderKind } from '../config/schema.ts'
 import { isRecord, type JsonRecord, parseJson } from '../kit/json.ts'
+import { scrub } from '../protocols/provider-error.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { FailCode, Json } from '../spec/task.ts'
 import { type Judge, refused } from './order-refusal.ts'
 import type { TaskProgress } from './provider.ts'
-import { scrub } from './refusal.ts'
 import { type ProviderSettings, settingsOf } from './settings.ts'
 import type { VendorParts } from './vendor-parts.ts'
 

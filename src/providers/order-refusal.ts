@@ -2,9 +2,9 @@
 import type { ProviderKind } from '../config/schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../kit/json.ts'
+import { refusalToError } from '../protocols/provider-error.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import { takenBy } from './acceptance.ts'
-import { refusalToError } from './refusal.ts'
 
 /**
  * What a vendor means by an answer whose status alone would mislead: the status that fits, or that the content was

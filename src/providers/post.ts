@@ -1,7 +1,7 @@
 /** One JSON question to a vendor of texts and its JSON answer; everything else is thrown, on our sheet. */
 import { isRecord, type JsonRecord, parseJson } from '../kit/json.ts'
+import { holdsError } from '../protocols/provider-error.ts'
 import type { GatewayError } from '../spec/error.ts'
-import { holdsError } from './refusal.ts'
 import type { ProviderSettings } from './settings.ts'
 import { createUpstream, type UpstreamParts } from './upstream.ts'
 

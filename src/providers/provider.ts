@@ -1,9 +1,9 @@
 /** What the house asks of a vendor: types only. A family that a vendor lacks is a member it lacks. */
+import type { Faults } from '../protocols/upstream.ts'
 import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
-import type { GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageUsage } from '../spec/image-request.ts'
 import type { FailCode, Json, MadeOutput } from '../spec/task.ts'
 import type { ThreeDOrder } from '../spec/three-d-request.ts'
@@ -193,14 +193,6 @@ export type PassthroughResponse = {
   release(): void
   drop(): void
   faults: Faults
-}
-
-/** What may be wrong with an answer, in the house's words: with the provider's name and without its secrets. */
-export type Faults = {
-  /** The vendor said an error where an answer was expected; `payload` is what it said. */
-  inAnswer(payload: unknown): GatewayError
-  notUnderstood(what: string, upstream_status?: number): GatewayError
-  cut(): GatewayError
 }
 
 export type PassthroughProvider = {

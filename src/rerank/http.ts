@@ -8,8 +8,8 @@ import type { Clock } from '../kit/clock.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
 import { memberOf } from '../kit/json.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
-import { refusalOf } from '../models/refusal.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
+import { refusalOf } from '../protocols/request-error.ts'
 import {
   ErrorBody,
   type ErrorCode,

@@ -131,3 +131,6 @@ export const ChatRequest = Type.Object(
 )
 export type ChatRequest = Type.Static<typeof ChatRequest>
 export type ChatRequestField = keyof ChatRequest
+
+/** Fields that only some models have: their configuration names them. */
+export const EXTRA_FIELDS = ['repetition_penalty', 'thinking_enabled', 'web_search'] as const

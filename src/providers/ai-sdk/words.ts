@@ -1,9 +1,9 @@
 /** What a vendor says in words: found wherever it puts them, cleaned, and looked through for refused content. */
 
 import { isRecord } from '../../kit/json.ts'
+import { scrub } from '../../protocols/provider-error.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { TaskProgress } from '../provider.ts'
-import { scrub } from '../refusal.ts'
 import type { Account } from './account.ts'
 
 export function wordsOf(payload: unknown): string {

@@ -1,14 +1,15 @@
 /** Kind `chatcompat`: any vendor or runtime that speaks the OpenAI chat API over HTTP, another Gatehouse included. */
+
+import { chunksOf } from '../../protocols/chatcompat/upstream/answer.ts'
+import { createBodyWriter } from '../../protocols/chatcompat/upstream/request.ts'
+import { readStream, readWhole } from '../../protocols/chatcompat/upstream/stream.ts'
+import { fallbackOf } from '../../protocols/response-values.ts'
 import type { ChatChunk } from '../../spec/chat-completion.ts'
-import { fallbackOf } from '../answer-words.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, PassthroughProvider, Provider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { createUpstream, type UpstreamParts } from '../upstream.ts'
-import { chunksOf } from './answer.ts'
-import { readStream, readWhole } from './reading.ts'
-import { createBodyWriter } from './request.ts'
 
 type ChatcompatParts = UpstreamParts & { settings: ProviderSettings }
 

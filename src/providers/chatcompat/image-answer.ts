@@ -1,11 +1,12 @@
 /** What OpenAI-shaped vendors answer to an image order, read: images, counts, and the events of a stream to their end. */
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { createEventSource, payloadOf } from '../../protocols/event-source.ts'
+import { holdsError } from '../../protocols/provider-error.ts'
+import type { Faults } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageUsage } from '../../spec/image-request.ts'
-import { createEventSource, payloadOf } from '../event-stream.ts'
-import type { Faults, ImageEvent, MadeImage } from '../provider.ts'
-import { holdsError } from '../refusal.ts'
+import type { ImageEvent, MadeImage } from '../provider.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 
 export type Made = { images: MadeImage[]; usage?: ImageUsage }

@@ -1,14 +1,16 @@
 /** Images of any OpenAI-shaped vendor: `/images/generations` as JSON, `/images/edits` and `/images/variations` as forms. */
+
 import type { Quirks } from '../../config/quirks.ts'
 import { parseJson } from '../../kit/json.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
+import { refusalToError } from '../../protocols/provider-error.ts'
+import type { Faults } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageOperation } from '../../spec/image-request.ts'
 import { takenBy } from '../acceptance.ts'
 import type { Media } from '../media.ts'
 import type { PostParts } from '../post.ts'
-import type { Faults, ImageCall, ImageEvent, ImageProvider } from '../provider.ts'
-import { refusalToError } from '../refusal.ts'
+import type { ImageCall, ImageEvent, ImageProvider } from '../provider.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { neverSent } from '../transport-failure.ts'
 import { createUpstream } from '../upstream.ts'

@@ -1,27 +1,32 @@
 /** Kind `contentgen-compat`: Gemini's own API, and every vendor or runtime that speaks as it does. */
 import { parseJson } from '../../kit/json.ts'
+import {
+  type AnswerReader,
+  type ContentgenFaults,
+  createAnswerReader,
+} from '../../protocols/contentgen/upstream/answer.ts'
+import { failureOf, refusalOf } from '../../protocols/contentgen/upstream/error.ts'
+import { passthroughBody } from '../../protocols/contentgen/upstream/passthrough.ts'
+import { createBodyWriter, modelPath } from '../../protocols/contentgen/upstream/request.ts'
+import { readEvents } from '../../protocols/contentgen/upstream/stream.ts'
+import { ended, wholeOf } from '../../protocols/contentgen/upstream/whole.ts'
+import { fallbackOf } from '../../protocols/response-values.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { fallbackOf } from '../answer-words.ts'
-import type { Media } from '../media.ts'
+import { type Media, mediaOfOne } from '../media.ts'
 import { readPages } from '../model-list.ts'
 import type { ChatCall, PassthroughProvider, Provider } from '../provider.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 import { createUpstream, type UpstreamParts } from '../upstream.ts'
-import { type AnswerReader, type ContentgenFaults, createAnswerReader } from './answer.ts'
-import { failureOf, refusalOf } from './error.ts'
 import { readModelPage } from './models.ts'
-import { passthroughBody } from './passthrough.ts'
-import { createBodyWriter, modelPath } from './request.ts'
 import type { ContentgenSettings } from './settings.ts'
-import { readEvents } from './stream.ts'
-import { ended, wholeOf } from './whole.ts'
 
 type ContentgenParts = UpstreamParts & { settings: ContentgenSettings; media?: Media }
 
 export function createContentgenCompat(parts: ContentgenParts): Provider {
   const { id, settings, clock } = parts
-  const write = createBodyWriter(settings, parts.media)
+  const { media } = parts
+  const write = createBodyWriter(settings, media && (() => mediaOfOne(media)))
   const upstream = createUpstream(parts, { refusalOf, failureOf })
 
   const faultsOf = (model: string, answer: UpstreamAnswer): ContentgenFaults => ({

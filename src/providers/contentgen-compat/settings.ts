@@ -1,15 +1,14 @@
 /** One provider of this kind as it is spoken to: address, headers with the key, and what differs from the vendor's models. */
-import { type ProviderSettings, readOptions, resolveProvider, type SettingsParts, settingsOf } from '../settings.ts'
-import type { ModelRule } from './model-rules.ts'
 
-export type ContentgenSettings = Omit<ProviderSettings, 'quirks'> & {
-  /** What the operator knows better than the rows of models. */
-  rule: Partial<ModelRule>
-  /** The vendor's cloud, which has the same words but for a few. */
-  cloud: boolean
-  /** Answers to clients of its own dialect pass as they are. */
-  passthrough: boolean
-}
+import type { ModelRule } from '../../protocols/contentgen/upstream/model-rules.ts'
+import type { ContentgenOptions } from '../../protocols/contentgen/upstream/request.ts'
+import { type ProviderSettings, readOptions, resolveProvider, type SettingsParts, settingsOf } from '../settings.ts'
+
+export type ContentgenSettings = Omit<ProviderSettings, 'quirks'> &
+  ContentgenOptions & {
+    /** Responses to clients of the same protocol pass through. */
+    passthrough: boolean
+  }
 
 const KEY_HEADER = 'x-goog-api-key'
 

@@ -1,13 +1,14 @@
 /** One messages-shaped provider as it is spoken to: address, headers with the key, and what differs from the vendor's models. */
-import { type ProviderSettings, readOptions, resolveProvider, type SettingsParts, settingsOf } from '../settings.ts'
-import type { ModelRule } from './model-rules.ts'
 
-export type MessagesSettings = Omit<ProviderSettings, 'quirks'> & {
-  /** What the operator knows better than the rows of models. */
-  rule: Partial<ModelRule>
-  /** Clients that speak as it does get its answers as they are. */
-  passthrough: boolean
-}
+import type { ModelRule } from '../../protocols/messages/upstream/model-rules.ts'
+import type { MessagesOptions } from '../../protocols/messages/upstream/request.ts'
+import { type ProviderSettings, readOptions, resolveProvider, type SettingsParts, settingsOf } from '../settings.ts'
+
+export type MessagesSettings = Omit<ProviderSettings, 'quirks'> &
+  MessagesOptions & {
+    /** Responses to clients of the same protocol pass through. */
+    passthrough: boolean
+  }
 
 /** Of the vendor's versions, the one that all its models and all its imitators know. */
 const DEFAULT_VERSION = '2023-06-01'

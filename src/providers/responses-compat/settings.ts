@@ -1,19 +1,14 @@
 /** One provider of the Responses API as it is spoken to: address, headers with the key, and what differs from its models' rows. */
-import { NOT_CHAT, type ProviderSettings, readOptions, type SettingsParts, settingsOf } from '../settings.ts'
-import type { ModelRule } from './model-rules.ts'
 
-export type ResponsesSettings = Omit<ProviderSettings, 'quirks'> & {
-  /** What the operator knows better than the rows of models. */
-  rule: Partial<ModelRule>
-  /** Takes the role `developer`. */
-  developer_role: boolean
-  tools: boolean
-  json_schema: boolean
-  /** Takes `input_audio` in messages, which the API's own documentation does not have. */
-  audio: boolean
-  /** Answers to clients of its own dialect pass as they are. */
-  passthrough: boolean
-}
+import type { ModelRule } from '../../protocols/responses/upstream/model-rules.ts'
+import type { ResponsesOptions } from '../../protocols/responses/upstream/request.ts'
+import { NOT_CHAT, type ProviderSettings, readOptions, type SettingsParts, settingsOf } from '../settings.ts'
+
+export type ResponsesSettings = Omit<ProviderSettings, 'quirks'> &
+  ResponsesOptions & {
+    /** Responses to clients of the same protocol pass through. */
+    passthrough: boolean
+  }
 
 const OPTIONS = ['reasoning', 'sampling', 'audio'] as const
 const REASONING: Record<string, Partial<ModelRule>> = {

@@ -1,11 +1,11 @@
 /** Orders to the sandbox: each is really rendered, in a process beside, and goes wrong when its prompt says so. */
 import { dirname, join } from 'node:path'
 import { type Clock, pause, systemClock } from '../../kit/clock.ts'
+import { refusalToError } from '../../protocols/provider-error.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
 import { takenBy } from '../acceptance.ts'
 import type { OrderCall, OrderProvider, TaskProgress } from '../provider.ts'
-import { refusalToError } from '../refusal.ts'
 import { isQuick, type Ordered, type ReadOrder } from './course.ts'
 import type { Job, Jobs } from './jobs.ts'
 import { streamFile } from './made-files.ts'

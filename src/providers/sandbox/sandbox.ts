@@ -1,9 +1,9 @@
 /** The built-in simulated vendor: answers without a key or a network, and misbehaves when a prompt tells it to. */
 import { type Clock, pause, unixSeconds } from '../../kit/clock.ts'
+import { refusalToError } from '../../protocols/provider-error.ts'
 import { usageFrom } from '../../spec/usage.ts'
 import type { Media } from '../media.ts'
 import type { ChatCall, Provider } from '../provider.ts'
-import { refusalToError } from '../refusal.ts'
 import { answerChoice } from './answer.ts'
 import { createSandboxEmbeddings } from './embeddings.ts'
 import { createSandboxImages } from './images.ts'

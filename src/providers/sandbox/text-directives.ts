@@ -1,6 +1,6 @@
 /** The directive lines of a request that holds texts only: how long it takes, how it fails. */
 import { type Clock, pause } from '../../kit/clock.ts'
-import { refusalToError } from '../refusal.ts'
+import { refusalToError } from '../../protocols/provider-error.ts'
 import {
   MAX_MILLISECONDS,
   MAX_RETRY_SECONDS,

@@ -1,9 +1,9 @@
 /** What goes wrong with a call through a package, on our sheet: the wire's last answer is worth more than the package's word. */
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { errorInAnswer, holdsError, refusalToError } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { refused } from '../../order-refusal.ts'
-import { errorInAnswer, holdsError, refusalToError } from '../../refusal.ts'
 import type { Wire } from '../../transport-fetch.ts'
 import type { ChatVendor } from './vendor.ts'
 

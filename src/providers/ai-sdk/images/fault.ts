@@ -1,9 +1,9 @@
 /** What goes wrong with images behind a package, on our sheet, and what it says of the order. */
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord } from '../../../kit/json.ts'
+import { errorInAnswer, holdsError, scrub } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { refused } from '../../order-refusal.ts'
-import { errorInAnswer, holdsError, scrub } from '../../refusal.ts'
 import { AGAINST_POLICY } from '../words.ts'
 import type { ImageVendor, SaidOfImages } from './vendor.ts'
 

@@ -1,8 +1,8 @@
 /** What goes wrong with texts behind a package, on our sheet: the wire's last answer is worth more than the package's word. */
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord, parseJson } from '../../../kit/json.ts'
+import { errorInAnswer, holdsError, refusalToError } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { errorInAnswer, holdsError, refusalToError } from '../../refusal.ts'
 import type { Wire } from '../../transport-fetch.ts'
 import type { EmbeddingWords } from './vendor.ts'
 

@@ -1,0 +1,386 @@
+/** The relay lane's dialects, over vendors' own streams: what passes, what is put right, cut at every byte. */
+
+import { describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { createSseParser } from '../../../kit/sse.ts'
+import type { UpstreamAnswer } from '../../../providers/transport-answer.ts'
+import type { ChatChunk } from '../../../spec/chat-completion.ts'
+import type { ChatRequest } from '../../../spec/chat-request.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { usageFrom } from '../../../spec/usage.ts'
+import { messagesPassthrough } from '../../messages/client/passthrough.ts'
+import { createMessagesWriter } from '../../messages/client/response.ts'
+import type { ProtocolPassthrough, ResponseEncoder } from '../../protocol.ts'
+import type { Faults } from '../../upstream.ts'
+import { readStream } from '../upstream/stream.ts'
+import { chatcompatPassthrough } from './passthrough.ts'
+import { createChunkWriter, writeWhole } from './response.ts'
+
+const head = { id: 'ours-1', created: 1_800_000_000, model: 'house/model' }
+const faults: Faults = {
+  inAnswer: () => new GatewayError('server_is_overloaded', 'The vendor failed.'),
+  notUnderstood: (what) => new GatewayError('bad_upstream_response', what),
+  cut: () => new GatewayError('upstream_cut', 'It broke off.'),
+}
+const ask = (more: Partial<ChatRequest> = {}): ChatRequest => ({ model: head.model, messages: [], ...more })
+
+type Told = { text: string; chunks: ChatChunk[]; said: string; failure: GatewayError | undefined }
+
+/** What a client is told of a body that comes in these pieces. */
+function relayed(passthrough: ProtocolPassthrough, pieces: Uint8Array[], request = ask()): Told {
+  const writer: ResponseEncoder =
+    passthrough === chatcompatPassthrough
+      ? {
+          ...createChunkWriter(head, { include_usage: request.stream_options?.include_usage === true }),
+          whole: (answer, usage) => writeWhole(answer, head, { usage, delta_mirror: true }),
+        }
+      : createMessagesWriter(head, request, 'req_1')
+  const stream = passthrough.stream({ head, request, writer, faults })
+  const told: Told = { text: '', chunks: [], said: '', failure: undefined }
+  const take = ({ events, heard, failure }: ReturnType<typeof stream.push>) => {
+    told.text += events
+    for (const one of heard) {
+      if (typeof one === 'string') told.said += one
+      else told.chunks.push(one)
+    }
+    told.failure ??= failure
+  }
+  for (const piece of pieces) {
+    const step = stream.push(piece)
+    take(step)
+    if (step.isDone || step.failure) break
+  }
+  if (!told.failure) take(stream.close())
+  const text = Buffer.from(told.text, 'latin1').toString()
+  return {
+    ...told,
+    text: told.failure
+      ? text
+      : text + stream.end(stream.includesUsage ? usageFrom({ input: 9, output: 3 }) : undefined),
+  }
+}
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+const singly = (all: Uint8Array) => Array.from(all, (byte) => new Uint8Array([byte]))
+const eventsOf = (text: string) => {
+  const parser = createSseParser()
+  return [...parser.push(bytes(text)), ...parser.end()]
+}
+const fixtures = (kind: string) => {
+  const folder = new URL(`../../../../test/fixtures/${kind}/`, import.meta.url)
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.sse'))
+    .map((name) => [name, new Uint8Array(readFileSync(new URL(name, folder)))] as const)
+}
+
+describe('messages', () => {
+  const withoutPingComments = (text: string) => text.replace(/^:.*\n\n/gm, '')
+
+  test.each(fixtures('messages-compat').filter(([name]) => !['overloaded.sse', 'imitator.sse'].includes(name)))(
+    '%s passes byte for byte, but for the model',
+    (_, all) => {
+      const came = withoutPingComments(new TextDecoder().decode(all))
+      const model = /"model": ?"([^"]*)"/.exec(came)?.[1] ?? ''
+      expect(model).not.toBe('')
+      const { text, failure } = relayed(messagesPassthrough, [all])
+      expect(failure).toBeUndefined()
+      expect(text).toBe(came.replace(`"${model}"`, '"house/model"'))
+    },
+  )
+
+  test.each(fixtures('messages-compat'))('%s is told the same however it is cut', (_, all) => {
+    const { text, failure, chunks } = relayed(messagesPassthrough, [all])
+    const cut = relayed(messagesPassthrough, singly(all))
+    expect([cut.text, cut.failure, cut.chunks]).toEqual([text, failure, chunks])
+  })
+
+  const event = (type: string, more: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`
+  const start = event('message_start', {
+    message: { id: 'msg_v', model: 'v', content: [], usage: { input_tokens: 3 } },
+  })
+  const stop =
+    event('message_delta', { delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 2 } }) +
+    event('message_stop', {})
+  const delta = (part: object, index = 0) => event('content_block_delta', { index, delta: part })
+  const put = (text: string) => text.replace('"model":"v"', '"model":"house/model"')
+
+  test('blocks, events and fields that nobody has seen pass, in any order and cut anywhere', () => {
+    const words = fc.string({ unit: 'grapheme', maxLength: 8 })
+    const unseen = fc.oneof(
+      fc
+        .dictionary(words, fc.jsonValue(), { maxKeys: 3 })
+        .map((more) => event('content_block_start', { index: 0, content_block: { type: 'server_tool_use', ...more } })),
+      words.map((text) => delta({ type: 'text_delta', text })),
+      words.map((thinking) => delta({ type: 'thinking_delta', thinking, extra: 1 }, 1)),
+      words.map((partial_json) => delta({ type: 'input_json_delta', partial_json })),
+      words.map((signature) => delta({ type: 'signature_delta', signature: `s${signature}` })),
+      fc.jsonValue().map((value) => event('brand_new_event', { value })),
+      fc.constant(event('ping', {})),
+    )
+    fc.assert(
+      fc.property(fc.array(unseen), fc.array(fc.nat()), (events, cuts) => {
+        const came = start + events.join('') + stop
+        const all = bytes(came)
+        const places = [...new Set(cuts.map((cut) => cut % all.length))].sort((a, b) => a - b)
+        const pieces = [0, ...places].map((from, at) => all.slice(from, places[at] ?? all.length))
+        const expected = put(came).replaceAll(
+          /[\u0085\u2028\u2029]/g,
+          (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
+        )
+        expect(relayed(messagesPassthrough, pieces).text).toBe(expected)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('the text of events that are not read is told to the meter, each piece once', () => {
+    const pieces = ['a', '"', '\\', 'ü', '\n', '', '"\\"', 'z']
+    const { chunks, said } = relayed(messagesPassthrough, [
+      bytes(
+        start +
+          event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }) +
+          pieces.map((text) => delta({ type: 'text_delta', text })).join('') +
+          stop,
+      ),
+    ])
+    const first = chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
+    expect(first + JSON.parse(`"${Buffer.from(said, 'latin1')}"`)).toBe(pieces.join(''))
+    expect(said).not.toBe('')
+    expect(chunks.at(-1)).toMatchObject({ usage: { input_tokens: 3, output_tokens: 2 } })
+  })
+
+  test('an error in mid-stream ends it, and what the vendor wrote of it is not passed on', () => {
+    const came = start + delta({ type: 'text_delta', text: 'Hi' })
+    const error = event('error', { error: { type: 'overloaded_error', message: 'secret place' } })
+    const { text, failure } = relayed(messagesPassthrough, [
+      bytes(came + error + delta({ type: 'text_delta', text: 'more' })),
+    ])
+    expect(failure?.code).toBe('server_is_overloaded')
+    expect(text).toBe(put(came))
+  })
+
+  test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
+    const good = delta({ type: 'text_delta', text: 'a' })
+    for (const bad of [
+      good.replace('"a"}}', '"a'),
+      good.replace('"a"}}', '"a"} }]'),
+      good.replace('"a"}}', '"a\\"}}'),
+    ]) {
+      const { text, failure } = relayed(messagesPassthrough, [bytes(start + good + good + bad + stop)])
+      expect([failure?.code, text]).toEqual(['bad_upstream_response', put(start + good + good)])
+    }
+  })
+
+  test('cut after any byte, it is an error or it is complete', () => {
+    const all = bytes(start + delta({ type: 'text_delta', text: 'Hi' }) + stop)
+    const complete = new TextDecoder().decode(all).indexOf('event: message_stop')
+    for (let end = 0; end <= all.length; end++) {
+      const { text, failure } = relayed(messagesPassthrough, [all.slice(0, end)])
+      // One line end belongs to the event that is closed by the end of the body.
+      expect([end, failure?.code]).toEqual([end, end < complete - 2 ? 'upstream_cut' : undefined])
+      if (!failure) expect(text).toBe(put(new TextDecoder().decode(all)))
+    }
+  })
+
+  test('events without a name, with CRLF, comments or a byte order mark are put in order', () => {
+    const came =
+      '\ufeff: hello\r\n\r\ndata: {"type":"message_start","message":{"model":"v","usage":{}}}\r\n\r\nevent: message_delta\r\ndata: {"delta":{"stop_reason":"end_turn"}}\r\n\r\n'
+    const events = eventsOf(relayed(messagesPassthrough, singly(bytes(came))).text)
+    expect(events.map(({ event }) => event)).toEqual(['message_start', 'message_delta', 'message_stop'])
+    expect(JSON.parse(events[0]?.data ?? '')).toEqual({
+      type: 'message_start',
+      message: { model: 'house/model', usage: {} },
+    })
+    expect(JSON.parse(events[1]?.data ?? '')).toMatchObject({ type: 'message_delta', usage: { output_tokens: 0 } })
+  })
+})
+
+describe('chat completions', () => {
+  /** What the translating lane tells of the same stream. */
+  async function translated(all: Uint8Array, include_usage: boolean): Promise<unknown[]> {
+    const pieces = [all]
+    const answer = { read: async () => pieces.shift() } as unknown as UpstreamAnswer
+    const writer = createChunkWriter(head, { include_usage })
+    let text = ''
+    for await (const batch of readStream(answer, head, faults)) text += writer.write(batch)
+    return eventsOf(text).map(({ data }) => withoutNulls(JSON.parse(data)))
+  }
+  /** What the other lane takes away, or leaves out of the event that says the role. */
+  const ONLY_RELAYED = new Set(['obfuscation', 'service_tier', 'system_fingerprint'])
+  /** `null` says nothing. */
+  const withoutNulls = (value: unknown): unknown =>
+    JSON.parse(JSON.stringify(value), (name, member) =>
+      member === null || ONLY_RELAYED.has(name) ? undefined : member,
+    )
+  /** Ids that are made up are others each time. */
+  const withIds = (one: unknown): unknown =>
+    JSON.parse(JSON.stringify(one ?? null).replaceAll(/call_[a-zA-Z0-9]{24}/g, 'call_ours'))
+
+  test.each(fixtures('chatcompat'))('%s says what the translating lane says, cut anywhere', async (_, all) => {
+    for (const include_usage of [false, true]) {
+      const request = ask({ stream: true, stream_options: { include_usage } })
+      const { text, failure, chunks } = relayed(chatcompatPassthrough, [all], request)
+      const cut = relayed(chatcompatPassthrough, singly(all), request)
+      const heard = (one: Told) => withIds(one.text.split('\n'))
+      expect([heard(cut), cut.failure]).toEqual([heard({ text, failure, chunks, said: '' }), failure])
+      expect(failure).toBeUndefined()
+      const events = eventsOf(text).map(({ data }) => data)
+      expect(events.pop()).toBe('[DONE]')
+      const told = events.map((data) => JSON.parse(data))
+      for (const one of told) expect('usage' in one).toBe(include_usage)
+      if (include_usage) expect(told.pop()).toMatchObject({ choices: [], usage: { input_tokens: 9 } })
+      const expected = (await translated(all, include_usage)).map(withIds)
+      // The event that says the role holds here what the vendor wrote into it, too.
+      const [first, ...rest] = told.map(withoutNulls).map(withIds)
+      expect(first).toMatchObject(expected[0] as object)
+      expect(rest).toEqual(expected.slice(1))
+    }
+  })
+
+  const vendor = {
+    id: 'chatcmpl-v',
+    object: 'chat.completion.chunk',
+    created: 5,
+    model: 'v',
+    system_fingerprint: 'fp',
+    service_tier: 'x',
+    nested: { a: [1] },
+  }
+  const event = (delta: object, finish_reason: string | null = null, more: object = {}) =>
+    `data: ${JSON.stringify({ ...vendor, choices: [{ index: 0, delta, logprobs: null, finish_reason }], ...more })}\n\n`
+  const role = event({ role: 'assistant', content: '', refusal: null })
+  const put = (text: string) =>
+    text
+      .replaceAll('"id":"chatcmpl-v"', '"id":"ours-1"')
+      .replaceAll('"created":5', '"created":1800000000')
+      .replaceAll('"model":"v"', '"model":"house/model"')
+  const DONE = 'data: [DONE]\n\n'
+
+  test('what meets the contract passes byte for byte, but for its head', () => {
+    const words = fc.string({ unit: 'grapheme', maxLength: 8 })
+    const piece = fc.oneof(
+      words.map((content) => event({ content })),
+      words.map((content) => event({ content }, null, { obfuscation: 'x'.repeat(content.length) })),
+      words.map((reasoning_content) => event({ reasoning_content })),
+      words.map((text) => event({ content: `"content":"${text}`, unseen: { text } })),
+      fc.jsonValue().map((value) => event({ content: 'a', odd: value ?? 1 })),
+      words.map((content) => event({ content }).replaceAll('":', '": ').replaceAll(',"', ', "')),
+    )
+    fc.assert(
+      fc.property(fc.array(piece), fc.array(fc.nat()), (events, cuts) => {
+        const came = role + events.join('') + event({}, 'stop')
+        const all = bytes(came + DONE)
+        const places = [...new Set(cuts.map((cut) => cut % all.length))].sort((a, b) => a - b)
+        const pieces = [0, ...places].map((from, at) => all.slice(from, places[at] ?? all.length))
+        const { text } = relayed(chatcompatPassthrough, pieces)
+        const expected = put(
+          came
+            .replaceAll('"model": "v"', '"model": "house/model"')
+            .replaceAll('"id": "chatcmpl-v"', '"id": "ours-1"')
+            .replaceAll('"created": 5', '"created": 1800000000'),
+        )
+        expect(text).toBe(
+          expected.replaceAll(
+            /[\u0085\u2028\u2029]/g,
+            (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
+          ) + DONE,
+        )
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('what does not meet it is written anew, the tenth event as the first', () => {
+    const odd = (reasoning: string) =>
+      `data: ${JSON.stringify({ id: null, choices: [{ delta: { role: 'assistant', reasoning } }] })}\n\n`
+    const came = Array.from({ length: 10 }, (_, at) => odd(`r${at}`)).join('') + event({}, 'stop') + DONE
+    const events = eventsOf(relayed(chatcompatPassthrough, [bytes(came)]).text)
+      .slice(0, -1)
+      .map(({ data }) => JSON.parse(data))
+    expect(events[0].choices[0].delta).toEqual({ role: 'assistant', content: '' })
+    for (const [at, one] of events.slice(1, -1).entries()) {
+      expect(one).toEqual({
+        ...head,
+        object: 'chat.completion.chunk',
+        system_fingerprint: null,
+        choices: [{ index: 0, delta: { reasoning_content: `r${at}` }, finish_reason: null, logprobs: null }],
+      })
+    }
+    expect(events).toHaveLength(12)
+  })
+
+  test('usage is told only if it was asked for, once, with the fields that only the vendor has', () => {
+    const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12, cost: 0.5 }
+    const body = bytes(role + event({ content: 'a' }, null, { usage: null }) + event({}, 'stop', { usage }) + DONE)
+    const clientRequest = eventsOf(
+      relayed(chatcompatPassthrough, [body], ask({ stream_options: { include_usage: true } })).text,
+    )
+    const told = clientRequest.slice(0, -1).map(({ data }) => JSON.parse(data))
+    expect(told.map((one) => one.usage)).toEqual([
+      null,
+      null,
+      null,
+      expect.objectContaining({ input_tokens: 9, cost: 0.5 }),
+    ])
+    expect(told.at(-1).choices).toEqual([])
+    const { text, chunks } = relayed(chatcompatPassthrough, [body])
+    expect(text).not.toContain('usage')
+    expect(chunks.at(-1)).toMatchObject({ usage: { input_tokens: 9 } })
+  })
+
+  test('calls are told as they are, and put in order where they repeat themselves', () => {
+    const first = { index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '' } }
+    const part = (text: string, more: object = {}) =>
+      event({ tool_calls: [{ index: 0, ...more, function: { arguments: text } }] })
+    const came =
+      role +
+      event({ tool_calls: [first] }) +
+      ['{"a', '":', '1}'].map((text) => part(text)).join('') +
+      event({}, 'tool_calls')
+    expect(relayed(chatcompatPassthrough, [bytes(came + DONE)]).text).toBe(put(came) + DONE)
+    const repeated =
+      role +
+      event({ tool_calls: [first] }) +
+      ['{"a', '":', '1}'].map((text) => part(text, { id: 'call_1', type: 'function' })).join('') +
+      event({}, 'tool_calls')
+    expect(relayed(chatcompatPassthrough, [bytes(repeated + DONE)]).text).toBe(put(came) + DONE)
+  })
+
+  test('a new call without an index or an id is another call each time', () => {
+    const call = event({ tool_calls: [{ function: { name: 'f', arguments: '{"a":1}' } }] })
+    const { text } = relayed(chatcompatPassthrough, [bytes(role + call + call + call + event({}, 'tool_calls') + DONE)])
+    const calls = eventsOf(text)
+      .slice(0, -1)
+      .flatMap(({ data }) => JSON.parse(data).choices[0].delta.tool_calls ?? [])
+    expect(calls.map(({ index }) => index)).toEqual([0, 1, 2])
+    expect(new Set(calls.map(({ id }) => id)).size).toBe(3)
+  })
+
+  test('cut after any byte, it is an error or it is complete', () => {
+    const came = role + event({ content: 'a' }) + event({ content: 'b' }) + event({}, 'stop')
+    const all = bytes(came + DONE)
+    for (let end = 0; end <= all.length; end++) {
+      const { text, failure } = relayed(chatcompatPassthrough, [all.slice(0, end)])
+      expect([end, failure?.code]).toEqual([end, end < came.length - 2 ? 'upstream_cut' : undefined])
+      if (!failure) expect(text).toBe(put(came) + DONE)
+    }
+  })
+
+  test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
+    const good = event({ content: 'a' })
+    for (const bad of [good.replace('"a"}', '"a'), good.replace('"a"}', '"a"}}'), good.replace('"a"}', '"a\\"}')]) {
+      const { text, failure } = relayed(chatcompatPassthrough, [
+        bytes(role + good + good + bad + event({}, 'stop') + DONE),
+      ])
+      expect([failure?.code, text]).toEqual(['bad_upstream_response', put(role + good + good)])
+    }
+  })
+
+  test('after the finish nothing is told but the end', () => {
+    const came = role + event({ content: 'a' }) + event({ content: 'b' }) + event({}, 'stop')
+    expect(relayed(chatcompatPassthrough, [bytes(came + event({ content: '' }) + event({}, 'stop') + DONE)]).text).toBe(
+      put(came) + DONE,
+    )
+  })
+})

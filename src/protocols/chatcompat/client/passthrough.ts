@@ -1,0 +1,188 @@
+/** Chat completions to a client that speaks as the vendor does: events pass as bytes wherever 2.4 lets them. */
+
+import { isDeepStrictEqual } from 'node:util'
+import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { withMember, withoutMember, withValueAt } from '../../../kit/json-span.ts'
+import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
+import type { ChatChunk, ChunkChoice } from '../../../spec/chat-completion.ts'
+import type { GatewayError } from '../../../spec/error.ts'
+import { escapeLineEnds } from '../../line-ends.ts'
+import { fromBytes, hear, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
+import { createTemplates } from '../../passthrough/event-template.ts'
+import type {
+  PassthroughParts,
+  PassthroughStep,
+  PassthroughStream,
+  ProtocolPassthrough,
+  ResponseHead,
+} from '../../protocol.ts'
+import { holdsError } from '../../provider-error.ts'
+import { createChunkNormaliser } from '../upstream/chunk.ts'
+import { hasHiddenError, readWhole, wholeIn } from '../upstream/stream.ts'
+import { createChunkWriter, isHollow } from './response.ts'
+
+export const chatcompatPassthrough: ProtocolPassthrough = {
+  headers: ['openai-beta'],
+  body: (body) => body,
+  whole(text, { head, writer, faults }) {
+    const payload = parseJson(text)
+    const answer = wholeIn(payload, head, faults) ?? readWhole(text, head, faults)
+    const told = usageIn(payload)
+    return { answer, write: (usage) => writer.whole(answer, { ...told, ...usage }) }
+  },
+  stream: createChatcompatStream,
+}
+
+const usageIn = (payload: unknown): JsonRecord => (isRecord(payload) && isRecord(payload.usage) ? payload.usage : {})
+
+function createChatcompatStream({ head, request, faults }: PassthroughParts): PassthroughStream {
+  const include_usage = request.stream_options?.include_usage === true
+  const blocks = createSseBlocks()
+  const normaliser = createChunkNormaliser(head)
+  const templates = createTemplates()
+  const writer = createChunkWriter(head, { include_usage })
+  const ours = Object.entries(head).map(([name, value]) => [name, toBytes(JSON.stringify(value))] as const)
+  let usage: JsonRecord = {}
+  let isDone = false
+
+  /** One event for the client, as it came but for its head if it may pass, else written anew; and what it says. */
+  function rewrite(data: string, payload: JsonRecord): { text: string; chunk: ChatChunk | undefined } {
+    const came = { ...payload }
+    const chunk = normaliser.take(payload)
+    if (!chunk) return { text: '', chunk }
+    const told = usageIn(came)
+    if (Object.keys(told).length > 0) usage = told
+    const counted = chunk.usage
+    const text = isAsItCame(came, chunk) ? passed(data, came) : toBytes(writer.write([{ ...chunk }]))
+    return { text, chunk: counted ? { ...chunk, usage: counted } : chunk }
+  }
+
+  function passed(data: string, came: JsonRecord): string {
+    let text = data
+    for (const [name, value] of ours) text = withValueAt(text, [name], value)
+    if (include_usage && came.usage === undefined) text = withMember(text, 'usage', 'null')
+    else if (!include_usage && came.usage !== undefined) text = withoutMember(text, 'usage')
+    return `data: ${text}\n\n`
+  }
+
+  /** Whether 2.4 has nothing to say against an event: what the translating lane would make of it is the same again. */
+  function isAsItCame(came: JsonRecord, chunk: ChatChunk): boolean {
+    if (came.object !== 'chat.completion.chunk' || came.x_groq !== undefined || chunk.usage) return false
+    if (Object.keys(HEAD).some((name) => typeof came[name] !== HEAD[name as keyof ResponseHead])) return false
+    const raw = came.choices as JsonRecord[]
+    if (raw.length === 0 || raw.length !== chunk.choices.length) return false
+    if (!chunk.choices.every((choice, at) => isSameChoice(raw[at] ?? {}, choice))) return false
+    // For every choice first its role, alone; then never again.
+    const isOpening = chunk.choices.some(({ index }) => !writer.isOpen(index))
+    if (!isOpening) return chunk.choices.every(({ delta }) => delta.role === undefined)
+    if (!isHollow({ ...chunk, choices: chunk.choices.map(withoutRole) })) return false
+    for (const { index } of chunk.choices) writer.open(index)
+    return true
+  }
+
+  function read(block: string, step: PassthroughStep, atEnd: boolean): void {
+    const said = readSseBlock(block)
+    if (!said) return
+    const { event, data } = said
+    // `data:` with nothing, or with a comment in the wrong place, is how some vendors keep a connection alive.
+    if (data === '' || data.charCodeAt(0) === 58) return
+    if (data.trim() === '[DONE]') {
+      isDone = true
+      return
+    }
+    const payload = parseJson(fromBytes(data))
+    if (payload === undefined && atEnd) return
+    const failure = failureIn(event, payload, data)
+    if (failure) {
+      step.failure = failure
+      return
+    }
+    const { text, chunk } = rewrite(data, payload as JsonRecord)
+    step.events += text
+    if (!chunk) return
+    step.heard.push(chunk)
+    if (said.isPlain && text !== '') learn(block, chunk)
+  }
+
+  /** Events that differ from this one in a piece of text only need not be read. */
+  function learn(block: string, { choices, usage: counted }: ChatChunk): void {
+    const [choice, another] = choices
+    if (!choice || another || choice.finish_reason || counted) {
+      templates.forget() // after a finish, the same event is another matter
+      return
+    }
+    // The same beginning of a call again would be another call.
+    const { content, reasoning_content, tool_calls: [call] = [] } = choice.delta
+    if (!content && !reasoning_content && (!call || call.id !== undefined)) return
+    templates.learn(block, (data) => {
+      const payload = parseJson(fromBytes(data))
+      return isRecord(payload) ? rewrite(data, payload).text : ''
+    })
+  }
+
+  function failureIn(event: string, payload: unknown, data: string): GatewayError | undefined {
+    if (isRecord(payload)) {
+      const failed = event === 'error' || holdsError(payload) || hasHiddenError(payload)
+      return failed ? faults.inAnswer(payload) : undefined
+    }
+    return event === 'error'
+      ? faults.inAnswer(fromBytes(data))
+      : faults.notUnderstood('sent an event that is not a JSON object')
+  }
+
+  function take(text: string, atEnd: boolean): PassthroughStep {
+    const step: PassthroughStep = nothingYet()
+    const said: string[] = []
+    let at = 0
+    while (at < text.length && !isDone && !step.failure) {
+      const passed = templates.match(text, at)
+      if (passed) {
+        step.events += passed.text
+        said.push(passed.said)
+        at = passed.end
+        continue
+      }
+      const end = text.indexOf('\n\n', at) + 2
+      hear(step, said)
+      read(text.slice(at, end - 2), step, atEnd)
+      at = end
+    }
+    step.events = escapeLineEnds(step.events)
+    hear(step, said)
+    step.isDone = isDone
+    return step
+  }
+
+  return {
+    push: (bytes) => take(pushed(blocks, bytes, faults), false),
+    close() {
+      const step = isDone ? { ...nothingYet(), isDone } : take(blocks.end(), true)
+      if (normaliser.isFinished() || step.failure) return step
+      if (!isDone) return { ...step, failure: faults.cut() }
+      const forgotten = normaliser.missingFinish()
+      if (!forgotten) return { ...step, failure: faults.notUnderstood('answered with a stream that says nothing') }
+      step.heard.push(forgotten)
+      step.events += toBytes(writer.write([{ ...forgotten }]))
+      return step
+    },
+    isFinished: normaliser.isFinished,
+    includesUsage: include_usage,
+    end: (counted) => writer.end(counted && { ...usage, ...counted }),
+  }
+}
+
+/** What every event bears alike, and of which type it is. */
+const HEAD = { id: 'string', created: 'number', model: 'string' }
+
+const withoutRole = ({ delta: { role: _, ...delta }, ...choice }: ChunkChoice): ChunkChoice => ({ ...choice, delta })
+
+/** Members that only some vendors have may be `null`; of those of 2.4 the client is promised that they are not. */
+const NEVER_NULL = new Set(['content', 'reasoning', 'reasoning_content', 'role', 'tool_calls', 'function_call'])
+
+function isSameChoice(raw: JsonRecord, choice: ChunkChoice): boolean {
+  if (!isRecord(raw.delta) || raw.finish_reason === undefined || raw.logprobs === undefined) return false
+  const delta = Object.fromEntries(
+    Object.entries(raw.delta).filter(([name, value]) => value !== null || NEVER_NULL.has(name)),
+  )
+  return isDeepStrictEqual({ ...raw, delta }, choice)
+}

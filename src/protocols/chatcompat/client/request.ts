@@ -1,0 +1,62 @@
+/** Decodes a chat-completions request. Errors name the field and the values it may have. */
+
+import Type from 'typebox'
+import { checker } from '../../../kit/checker.ts'
+import { diagnose, foundText } from '../../../kit/diagnose.ts'
+import { ChatRequest, EXTRA_FIELDS } from '../../../spec/chat-request.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import type { Message } from '../../../spec/message.ts'
+import { refusalOf } from '../../request-error.ts'
+
+/** `models/limits.ts` checks the extra fields: for a model without them they are unknown fields. */
+const Shared = Type.Omit(ChatRequest, [...EXTRA_FIELDS])
+const check = checker(Shared)
+
+/**
+ * `null` is absent. Unknown top-level fields are not looked at; they go on, for a provider whose operator allows them.
+ * Throws GatewayError naming the field and what it may be.
+ */
+export function parseChatRequest(body: unknown): ChatRequest {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  }
+  const request: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(body)) {
+    // Set by its name, that one would become the object's prototype.
+    if (value !== null && name !== '__proto__') request[name] = value
+  }
+  if (Array.isArray(request.messages)) request.messages = request.messages.map(withoutNulls)
+  if (!check.Check(request)) throw refusalOf(diagnose(Shared, request))
+  refuseEmptyMessages(request.messages as Message[])
+  return request as ChatRequest
+}
+
+/**
+ * `content` is required (specification 2.2). Of the assistant it may be `null`, which is how an answer of the past that
+ * said nothing comes back, and absent where something else was said.
+ */
+function refuseEmptyMessages(messages: Message[]): void {
+  for (const [index, message] of messages.entries()) {
+    if (message.content !== undefined && message.content !== null) continue
+    const isAnswer = message.role === 'assistant'
+    if (isAnswer && (message.content === null || SAID_OTHERWISE.some((name) => message[name]))) continue
+    const param = `messages[${index}].content`
+    const unless = isAnswer ? ' in a message of the assistant without "tool_calls"' : ''
+    throw new GatewayError('missing_required_parameter', `"${param}" is required${unless}.`, { param })
+  }
+}
+
+const SAID_OTHERWISE = ['tool_calls', 'function_call', 'refusal', 'reasoning_content'] as const
+
+/** A message without the members that are `null`; only `content` may be. */
+function withoutNulls(message: unknown): unknown {
+  if (typeof message !== 'object' || message === null || Array.isArray(message)) return message
+  const members = message as Record<string, unknown>
+  let copy: Record<string, unknown> | undefined
+  for (const name in members) {
+    if (members[name] !== null || name === 'content') continue
+    copy ??= { ...members }
+    delete copy[name]
+  }
+  return copy ?? message
+}

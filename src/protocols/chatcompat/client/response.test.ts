@@ -1,0 +1,161 @@
+import { describe, expect, test } from 'bun:test'
+import { Compile } from 'typebox/compile'
+import { ChatChunk, ChatCompletion, type ChunkChoice, type Delta } from '../../../spec/chat-completion.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { usageFrom } from '../../../spec/usage.ts'
+import { createChunkWriter, writeWhole } from './response.ts'
+
+const head = { id: 'chatcmpl-1', created: 5, model: 'p/m' }
+const usage = usageFrom({ input: 3, output: 4 })
+const isChunk = Compile(ChatChunk)
+
+const chunkOf = (...choices: ChunkChoice[]): ChatChunk => ({
+  id: 'theirs',
+  object: 'chat.completion.chunk',
+  created: 1,
+  model: 'theirs',
+  choices,
+})
+const says = (delta: Delta, index = 0): ChunkChoice => ({ index, delta })
+const ends = (index = 0): ChunkChoice => ({ index, delta: {}, finish_reason: 'stop' })
+
+/** The chunks in a stream's text; fails on anything that is not `data: {json}` and an empty line. */
+function chunksOf(text: string): ChatChunk[] {
+  expect(text.endsWith('\n\n')).toBe(true)
+  return text
+    .slice(0, -2)
+    .split('\n\n')
+    .filter((block) => block !== 'data: [DONE]')
+    .map((block) => {
+      expect(block).toMatch(/^data: \{[^\n]*\}$/)
+      return JSON.parse(block.slice(6))
+    })
+}
+
+describe('a stream', () => {
+  test('has no sign in its events at which any client would end a line', () => {
+    const writer = createChunkWriter(head, { include_usage: false })
+    const said = 'a\u0085b\u2028\u2029c\u2028\n\v\f\u001c\r'
+    const text = writer.write([chunkOf(says({ content: said }))])
+    expect([...'\u0085\u2028\u2029\v\f\u001c\u001d\u001e\r'].filter((sign) => text.includes(sign))).toEqual([])
+    expect(chunksOf(text)[1]?.choices[0]?.delta.content).toBe(said)
+    const failed = writer.fail(new GatewayError('invalid_value', 'at \u2028'))
+    expect([failed.includes('\u2028'), JSON.parse(failed.slice(6)).error.message]).toEqual([false, 'at \u2028'])
+  })
+
+  test('says the role of each choice first and alone, then what was said, then the finish', () => {
+    const writer = createChunkWriter(head, { include_usage: false })
+    const text = writer.write([
+      chunkOf(says({ role: 'assistant', content: 'a' }), says({ content: 'b' }, 1)),
+      chunkOf(says({ role: 'assistant', content: 'c' })),
+      chunkOf(ends(), ends(1)),
+    ])
+    const chunks = chunksOf(text)
+    expect(
+      chunks.map((chunk) => chunk.choices.map((choice) => [choice.index, choice.delta, choice.finish_reason])),
+    ).toEqual([
+      [[0, { role: 'assistant', content: '' }, null]],
+      [[1, { role: 'assistant', content: '' }, null]],
+      [
+        [0, { content: 'a' }, null],
+        [1, { content: 'b' }, null],
+      ],
+      [[0, { content: 'c' }, null]],
+      [
+        [0, {}, 'stop'],
+        [1, {}, 'stop'],
+      ],
+    ])
+    for (const chunk of chunks) {
+      expect(isChunk.Check(chunk)).toBe(true)
+      expect(chunk).toMatchObject({ ...head, object: 'chat.completion.chunk', system_fingerprint: null })
+    }
+  })
+
+  test("does not repeat a role-only chunk of the vendor's, whatever else stands empty in it", () => {
+    const writer = createChunkWriter(head, { include_usage: false })
+    const text = writer.write([
+      chunkOf(says({ role: 'assistant', content: '', refusal: null })),
+      chunkOf(says({ content: 'x' })),
+    ])
+    expect(chunksOf(text).map((chunk) => chunk.choices[0]?.delta)).toEqual([
+      { role: 'assistant', content: '' },
+      { content: 'x' },
+    ])
+  })
+
+  test('keeps what the vendor adds of its own', () => {
+    const writer = createChunkWriter(head, { include_usage: false })
+    const text = writer.write([{ ...chunkOf(says({ content: 'x' })), provider_note: 1 } as ChatChunk])
+    expect(chunksOf(text)[1]).toMatchObject({ provider_note: 1 })
+  })
+
+  test('says usage only when asked: null on the way, and once at the end in a chunk without choices', () => {
+    const clientRequest = createChunkWriter(head, { include_usage: true })
+    const on = chunksOf(
+      clientRequest.write([
+        { ...chunkOf(says({ content: 'x' })), usage },
+        { ...chunkOf(), usage },
+      ]) + clientRequest.end(usage),
+    )
+    expect(on.map((chunk) => chunk.usage)).toEqual([null, null, usage])
+    expect(on.at(-1)).toEqual({
+      ...head,
+      object: 'chat.completion.chunk',
+      system_fingerprint: null,
+      choices: [],
+      usage,
+    })
+
+    const unasked = createChunkWriter(head, { include_usage: false })
+    const off =
+      unasked.write([
+        { ...chunkOf(says({ content: 'x' })), usage },
+        { ...chunkOf(), usage },
+      ]) + unasked.end(undefined)
+    expect(off).not.toContain('usage')
+    expect(off.endsWith('data: [DONE]\n\n')).toBe(true)
+  })
+
+  test('ends broken in one error event without [DONE]', () => {
+    const text = createChunkWriter(head, { include_usage: true }).fail(
+      new GatewayError('upstream_cut', 'It broke off.'),
+    )
+    expect(text).toBe(
+      'data: {"error":{"message":"It broke off.","type":"upstream_error","param":null,"code":"upstream_cut"}}\n\n',
+    )
+  })
+})
+
+describe('a whole answer', () => {
+  const call = { id: 'call_1', type: 'function' as const, function: { name: 'f', arguments: '{}' } }
+  const answer: ChatCompletion = {
+    id: 'theirs',
+    object: 'chat.completion',
+    created: 1,
+    model: 'theirs',
+    choices: [
+      { index: 0, message: { role: 'assistant', content: 'hi', reasoning_content: 'hm' }, finish_reason: 'stop' },
+      { index: 1, message: { role: 'assistant', content: null, tool_calls: [call] }, finish_reason: 'tool_calls' },
+    ],
+  }
+
+  test('has message and a mirrored delta, and fits the schema', () => {
+    const whole = writeWhole(answer, head, { usage, delta_mirror: true })
+    expect(Compile(ChatCompletion).Check(whole)).toBe(true)
+    expect(whole).toMatchObject({ ...head, object: 'chat.completion', system_fingerprint: null, usage })
+    expect(whole.choices[0]).toEqual({
+      index: 0,
+      message: { role: 'assistant', content: 'hi', refusal: null, reasoning_content: 'hm' },
+      delta: { role: 'assistant', content: 'hi', reasoning_content: 'hm' },
+      finish_reason: 'stop',
+      logprobs: null,
+    })
+    expect(whole.choices[1]?.delta).toEqual({ role: 'assistant', tool_calls: [{ index: 0, ...call }] })
+  })
+
+  test('has no delta where the mirror is off', () => {
+    const whole = writeWhole(answer, head, { usage, delta_mirror: false })
+    expect(whole.choices.map((choice) => 'delta' in choice)).toEqual([false, false])
+  })
+})

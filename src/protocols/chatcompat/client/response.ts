@@ -1,0 +1,115 @@
+/** The chat-completions dialect, outwards: answers as clients read them, whole (2.4) and as a stream of events. */
+
+import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../../spec/chat-completion.ts'
+import { errorBody } from '../../../spec/error.ts'
+import type { Usage } from '../../../spec/usage.ts'
+import { inOneLine } from '../../line-ends.ts'
+import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
+
+/** A whole answer: `message`, and `delta` with the same content where the mirror is on, so that 2.4 as written fits. */
+export function writeWhole(
+  answer: ChatCompletion,
+  head: ResponseHead,
+  options: { usage: Usage; delta_mirror: boolean },
+) {
+  const choices = answer.choices.map((choice) => ({
+    ...choice,
+    message: { refusal: null, ...choice.message },
+    ...(options.delta_mirror ? { delta: mirrorOf(choice.message) } : {}),
+    logprobs: choice.logprobs ?? null,
+  }))
+  return {
+    ...answer,
+    ...head,
+    object: 'chat.completion',
+    system_fingerprint: answer.system_fingerprint ?? null,
+    choices,
+    usage: options.usage,
+  } satisfies ChatCompletion
+}
+
+function mirrorOf({ content, tool_calls, ...rest }: AnswerMessage): Delta {
+  const delta: Delta = { ...rest }
+  if (content !== null) delta.content = content
+  if (tool_calls) delta.tool_calls = tool_calls.map((call, index) => ({ index, ...call }))
+  return delta
+}
+
+export type ChunkWriter = Omit<ResponseEncoder, 'whole'> & {
+  /** Whether the client has been told of this choice. */
+  isOpen(index: number): boolean
+  /** It has been told otherwise. */
+  open(index: number): void
+}
+
+/**
+ * Frames chunks: the same id, created and model on each; for every choice first its role, alone; `finish_reason` and
+ * `logprobs` always there; usage only when it was asked for, in a last chunk of its own.
+ */
+export function createChunkWriter(head: ResponseHead, { include_usage }: { include_usage: boolean }): ChunkWriter {
+  const opened = new Set<number>()
+  const object = 'chat.completion.chunk' as const
+  const event = (chunk: unknown) => `data: ${JSON.stringify(chunk)}\n\n`
+
+  function roleEvent(index: number): string {
+    opened.add(index)
+    const delta: Delta = { role: 'assistant', content: '' }
+    const choices: ChunkChoice[] = [{ index, delta, logprobs: null, finish_reason: null }]
+    const usage = include_usage ? { usage: null } : {}
+    return event({
+      id: head.id,
+      object,
+      created: head.created,
+      model: head.model,
+      system_fingerprint: null,
+      choices,
+      ...usage,
+    })
+  }
+
+  function write(batch: ChatChunk[]): string {
+    let text = ''
+    for (const chunk of batch) {
+      if (chunk.choices.length === 0) continue
+      for (const choice of chunk.choices) {
+        if (!opened.has(choice.index)) text += roleEvent(choice.index)
+        if (choice.delta.role !== undefined) delete choice.delta.role
+        choice.finish_reason ??= null
+        choice.logprobs ??= null
+      }
+      if (isHollow(chunk)) continue
+      chunk.id = head.id
+      chunk.object = object
+      chunk.created = head.created
+      chunk.model = head.model
+      chunk.system_fingerprint ??= null
+      if (include_usage) chunk.usage = null
+      else if (chunk.usage !== undefined) delete chunk.usage
+      text += event(chunk)
+    }
+    return inOneLine(text)
+  }
+
+  return {
+    write,
+    isOpen: (index) => opened.has(index),
+    open: (index) => void opened.add(index),
+    includesUsage: include_usage,
+    end(usage) {
+      const last = { ...head, object, system_fingerprint: null, choices: [], usage }
+      return `${usage ? event(last) : ''}data: [DONE]\n\n`
+    },
+    fail: (error) => inOneLine(event(errorBody(error))),
+  }
+}
+
+/** A chunk that says nothing but the role. */
+export function isHollow(chunk: ChatChunk): boolean {
+  const [choice] = chunk.choices
+  if (!choice || chunk.choices.length > 1 || choice.finish_reason !== null || choice.logprobs !== null) return false
+  for (const name in choice.delta) {
+    const value = choice.delta[name as keyof Delta]
+    if (value !== '' && value !== null && value !== undefined) return false
+  }
+  return true
+}

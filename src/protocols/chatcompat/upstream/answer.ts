@@ -1,0 +1,150 @@
+/** A vendor's whole answer in the specification's form, and the ways between whole answers and chunks. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type {
+  AnswerMessage,
+  ChatChunk,
+  ChatCompletion,
+  ChunkChoice,
+  FinishReason,
+  ToolCall,
+} from '../../../spec/chat-completion.ts'
+import { argumentsText, type Fallback, namedText, newToolCallId } from '../../response-values.ts'
+import { usageOf } from '../../usage.ts'
+import { contentOf, finishReasonOf } from './content.ts'
+
+type WholeChoice = ChatCompletion['choices'][number]
+
+/** The whole answer; undefined for an object that is none (no choices). Unknown members are kept. */
+export function normaliseWhole(payload: JsonRecord, fallback: Fallback): ChatCompletion | undefined {
+  if (!Array.isArray(payload.choices)) return undefined
+  const choices = payload.choices.filter(isRecord).map(normaliseChoice)
+  if (choices.length === 0) return undefined
+  const { usage: rawUsage, ...rest } = payload
+  const usage = usageOf(rawUsage)
+  return {
+    ...rest,
+    id: namedText(payload.id) ?? fallback.id,
+    object: 'chat.completion',
+    created: Number.isInteger(payload.created) ? Number(payload.created) : fallback.created,
+    model: namedText(payload.model) ?? fallback.model,
+    choices,
+    ...(usage ? { usage } : {}),
+  }
+}
+
+function normaliseChoice(raw: JsonRecord, position: number): WholeChoice {
+  const { delta, ...rest } = raw
+  const message = normaliseMessage(
+    isRecord(raw.message) ? raw.message : isRecord(delta) ? delta : { content: raw.text },
+  )
+  return {
+    ...rest,
+    index: Number.isInteger(raw.index) ? Number(raw.index) : position,
+    message,
+    // A whole answer has ended, even where the vendor does not say how.
+    finish_reason:
+      finishReasonOf(raw.finish_reason, message.tool_calls !== undefined) ??
+      (message.tool_calls ? 'tool_calls' : 'stop'),
+  }
+}
+
+function normaliseMessage(raw: JsonRecord): AnswerMessage {
+  const { reasoning: _, reasoning_content: __, function_call, tool_calls, ...rest } = raw
+  const read = contentOf(raw.content)
+  const reasoning =
+    [raw.reasoning_content, raw.reasoning].find((text) => typeof text === 'string' && text !== '') ?? read.reasoning
+  const calls = (Array.isArray(tool_calls) ? tool_calls : isRecord(function_call) ? [{ function: function_call }] : [])
+    .map(normaliseToolCall)
+    .filter((call) => call !== undefined)
+  const message: AnswerMessage = { ...withoutNulls(rest), role: 'assistant', content: read.content }
+  if (typeof raw.refusal === 'string' || raw.refusal === null) message.refusal = raw.refusal
+  if (typeof reasoning === 'string' && reasoning !== '') message.reasoning_content = reasoning
+  if (calls.length > 0) message.tool_calls = calls
+  return message
+}
+
+function normaliseToolCall(raw: unknown): ToolCall | undefined {
+  if (!isRecord(raw) || !isRecord(raw.function)) return undefined
+  const { index: _, ...extras } = raw
+  const name = namedText(raw.function.name)
+  if (name === undefined) return undefined
+  // A call without arguments takes none; clients parse the text in any case.
+  const text = argumentsText(raw.function.arguments) || '{}'
+  return { ...extras, id: namedText(raw.id) ?? newToolCallId(), type: 'function', function: { name, arguments: text } }
+}
+
+const withoutNulls = (record: JsonRecord): JsonRecord =>
+  Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null))
+
+/** The chunks that say what a whole answer says, for vendors that answer a request for a stream in one piece. */
+export function chunksOf(answer: ChatCompletion): ChatChunk[] {
+  const { choices: _, usage, ...head } = answer
+  const chunk = (choices: ChunkChoice[]): ChatChunk => ({ ...head, object: 'chat.completion.chunk', choices })
+  const chunks: ChatChunk[] = []
+  for (const { index, message, finish_reason, logprobs } of answer.choices) {
+    const { tool_calls, ...said } = message
+    const delta: ChunkChoice['delta'] = { ...said, content: said.content ?? '' }
+    if (tool_calls) delta.tool_calls = tool_calls.map((call, position) => ({ ...call, index: position }))
+    chunks.push(chunk([{ index, delta, finish_reason: null, ...(logprobs === undefined ? {} : { logprobs }) }]))
+    chunks.push(chunk([{ index, delta: {}, finish_reason }]))
+  }
+  if (usage) chunks.push({ ...chunk([]), usage })
+  return chunks
+}
+
+/** Puts chunks together, for vendors that stream although a whole answer was asked for. */
+export function createFold(): { add(chunk: ChatChunk): void; whole(): ChatCompletion | undefined } {
+  let head: ChatChunk | undefined
+  let usage: ChatChunk['usage']
+  const choices = new Map<number, { message: AnswerMessage; finish_reason: FinishReason; tokens: unknown[] }>()
+
+  function addChoice({ index, delta, finish_reason, logprobs }: ChunkChoice): void {
+    let choice = choices.get(index)
+    if (!choice) {
+      choice = { message: { role: 'assistant', content: null }, finish_reason: 'stop', tokens: [] }
+      choices.set(index, choice)
+    }
+    const { message } = choice
+    const { role: _, content, reasoning_content, tool_calls, ...more } = delta
+    if (typeof content === 'string') message.content = (message.content ?? '') + content
+    if (reasoning_content) message.reasoning_content = (message.reasoning_content ?? '') + reasoning_content
+    for (const call of tool_calls ?? []) {
+      message.tool_calls ??= []
+      const known = message.tool_calls[call.index ?? 0]
+      if (known) known.function.arguments += call.function.arguments
+      else {
+        const { index: _, ...first } = call
+        message.tool_calls.push({ ...first, type: 'function', function: { ...call.function } })
+      }
+    }
+    Object.assign(message, more)
+    if (isRecord(logprobs) && Array.isArray(logprobs.content)) choice.tokens.push(...logprobs.content)
+    if (finish_reason) choice.finish_reason = finish_reason
+  }
+
+  return {
+    add(chunk) {
+      head ??= chunk
+      if (chunk.usage) usage = chunk.usage
+      for (const choice of chunk.choices) addChoice(choice)
+    },
+    whole() {
+      if (!head || choices.size === 0) return undefined
+      const { usage: _, choices: __, ...rest } = head
+      return {
+        ...rest,
+        object: 'chat.completion',
+        choices: [...choices]
+          .sort(([left], [right]) => left - right)
+          .map(([index, { message, finish_reason, tokens }]) => ({
+            index,
+            message,
+            finish_reason,
+            logprobs: tokens.length > 0 ? { content: tokens } : null,
+          })),
+        ...(usage ? { usage } : {}),
+      }
+    },
+  }
+}

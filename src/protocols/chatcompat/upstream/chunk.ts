@@ -1,0 +1,173 @@
+/** A vendor's stream chunks in the specification's form. The common chunk, one piece of text, passes as it is. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { ChatChunk, ChunkChoice, Delta, FinishReason } from '../../../spec/chat-completion.ts'
+import type { Fallback } from '../../response-values.ts'
+import { usageOf } from '../../usage.ts'
+import { contentOf, finishReasonOf } from './content.ts'
+import { createToolCallDeltas, type ToolCallDeltas } from './tool-call.ts'
+
+export type ChunkNormaliser = {
+  /** The chunk for one event's data; undefined for one that says nothing. */
+  take(payload: JsonRecord): ChatChunk | undefined
+  /** Whether every choice that began has its finish. */
+  isFinished(): boolean
+  /** Whether any choice was seen at all. */
+  hasBegun(): boolean
+  /** The finish chunk that the vendor left out, if one is missing. */
+  missingFinish(): ChatChunk | undefined
+}
+
+type Choice = { begun: boolean; finished: FinishReason | undefined; toolCalls: ToolCallDeltas | undefined }
+
+/** `fallback` stands in for an id, model or time that the vendor leaves out. */
+export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
+  const choices = new Map<number, Choice>()
+  /** Choice 0 is nearly always the only one. */
+  let zero: Choice | undefined
+  let last: Fallback = fallback
+
+  const choiceAt = (index: number): Choice => {
+    if (index === 0 && zero) return zero
+    let choice = choices.get(index)
+    if (!choice) {
+      choice = { begun: false, finished: undefined, toolCalls: undefined }
+      choices.set(index, choice)
+      if (index === 0) zero = choice
+    }
+    return choice
+  }
+
+  const head = (payload: JsonRecord): void => {
+    if (typeof payload.id !== 'string' || payload.id === '') payload.id = last.id
+    if (typeof payload.model !== 'string' || payload.model === '') payload.model = last.model
+    if (!Number.isInteger(payload.created)) payload.created = last.created
+    payload.object = 'chat.completion.chunk'
+    if (payload.obfuscation !== undefined) payload.obfuscation = undefined
+    last = payload as typeof last
+  }
+
+  function normaliseChoice(raw: unknown): ChunkChoice | undefined {
+    if (!isRecord(raw)) return undefined
+    const index = Number.isInteger(raw.index) && Number(raw.index) >= 0 ? Number(raw.index) : 0
+    const choice = choiceAt(index)
+    const delta = normaliseDelta(raw, choice)
+    const reason = finishReasonOf(raw.finish_reason, hasToolCalls(choice))
+    const finish = choice.finished ? null : reason
+    // What comes after the finish and says nothing (a repeated finish, an empty delta beside the usage) is left out.
+    if (choice.finished && isEmpty(delta)) return undefined
+    if (!choice.begun) {
+      choice.begun = true
+      delta.role = 'assistant'
+    }
+    if (finish) choice.finished = finish
+    const { message: _, ...rest } = raw
+    return { ...rest, index, delta, finish_reason: finish }
+  }
+
+  return {
+    take(payload) {
+      const list = payload.choices
+      if (Array.isArray(list) && list.length === 1 && zero?.begun && !zero.finished && isPlain(payload, list[0])) {
+        last = payload as typeof last
+        return payload as ChatChunk
+      }
+      head(payload)
+      const kept: ChunkChoice[] = []
+      for (const raw of Array.isArray(list) ? list : []) {
+        const choice = normaliseChoice(raw)
+        if (choice) kept.push(choice)
+      }
+      const groq = payload.x_groq
+      const usage = usageOf(payload.usage) ?? (isRecord(groq) ? usageOf(groq.usage) : undefined)
+      if (kept.length === 0 && !usage) return undefined
+      payload.choices = kept
+      if (usage) payload.usage = usage
+      else if (payload.usage !== undefined) payload.usage = null
+      return payload as ChatChunk
+    },
+    hasBegun: () => choices.size > 0,
+    isFinished() {
+      for (const choice of choices.values()) if (!choice.finished) return false
+      return choices.size > 0
+    },
+    missingFinish() {
+      const open: ChunkChoice[] = []
+      for (const [index, choice] of choices) {
+        if (choice.finished) continue
+        choice.finished = hasToolCalls(choice) ? 'tool_calls' : 'stop'
+        open.push({ index, delta: {}, finish_reason: choice.finished })
+      }
+      if (open.length === 0) return undefined
+      return { id: last.id, object: 'chat.completion.chunk', created: last.created, model: last.model, choices: open }
+    },
+  }
+}
+
+/** Whether a chunk is in the right form already: one piece of text for choice 0 and nothing else. No copies are made. */
+function isPlain(payload: JsonRecord, choice: unknown): boolean {
+  if (
+    payload.object !== 'chat.completion.chunk' ||
+    (payload.usage !== undefined && payload.usage !== null) ||
+    payload.obfuscation !== undefined ||
+    payload.x_groq !== undefined ||
+    typeof payload.id !== 'string' ||
+    payload.id === '' ||
+    typeof payload.model !== 'string' ||
+    payload.model === '' ||
+    typeof payload.created !== 'number'
+  ) {
+    return false
+  }
+  const { index, finish_reason, delta, message } = choice as JsonRecord
+  if (index !== 0 || (finish_reason !== null && finish_reason !== undefined) || message !== undefined) return false
+  if (typeof delta !== 'object' || delta === null) return false
+  for (const name in delta) {
+    const value = (delta as JsonRecord)[name]
+    if (name === 'content' || name === 'reasoning_content') {
+      if (typeof value !== 'string') return false
+    } else if (name !== 'role' || value !== 'assistant') return false
+  }
+  return true
+}
+
+const hasToolCalls = (choice: Choice): boolean => (choice.toolCalls?.count() ?? 0) > 0
+
+const isEmpty = (delta: Delta): boolean =>
+  !delta.content &&
+  !delta.reasoning_content &&
+  !delta.refusal &&
+  delta.tool_calls === undefined &&
+  delta.annotations === undefined
+
+/** A delta rebuilt: nulls left out, reasoning under its one name, tool calls cleaned; unknown members are kept. */
+function normaliseDelta(raw: JsonRecord, choice: Choice): Delta {
+  // Some vendors end with, or only ever send, a `message`.
+  const source = isRecord(raw.delta) ? raw.delta : !choice.begun && isRecord(raw.message) ? raw.message : {}
+  const delta: JsonRecord = {}
+  let reasoning = ''
+  for (const name in source) {
+    const value = source[name]
+    if (value === null || value === undefined) continue
+    if (name === 'content') {
+      const read = contentOf(value)
+      if (read.content !== null && (read.content !== '' || read.reasoning === '')) delta.content = read.content
+      reasoning += read.reasoning
+    } else if (name === 'reasoning_content') {
+      if (typeof value === 'string') delta.reasoning_content = value
+    } else if (name === 'reasoning') {
+      if (typeof value === 'string') reasoning += value
+    } else if (name === 'role') {
+      if (value === 'assistant') delta.role = value
+    } else if (name === 'tool_calls' || name === 'function_call') {
+      // The older form streams one call, without index or id.
+      const calls = name === 'tool_calls' ? value : [{ index: 0, function: value }]
+      if (!Array.isArray(calls)) continue
+      choice.toolCalls ??= createToolCallDeltas()
+      const taken = choice.toolCalls.take(calls)
+      if (taken.length > 0) delta.tool_calls = taken
+    } else delta[name] = value
+  }
+  if (reasoning !== '' && !delta.reasoning_content) delta.reasoning_content = reasoning
+  return delta
+}

@@ -1,0 +1,46 @@
+/** How OpenAI-shaped vendors say what was said, and why it ended. */
+import { isRecord } from '../../../kit/json.ts'
+import type { FinishReason } from '../../../spec/chat-completion.ts'
+
+const FINISH_WORDS: Record<string, FinishReason> = {
+  stop: 'stop',
+  length: 'length',
+  tool_calls: 'tool_calls',
+  content_filter: 'content_filter',
+  max_tokens: 'length',
+  max_output_tokens: 'length',
+  model_length: 'length',
+  tool_use: 'tool_calls',
+  tool_call: 'tool_calls',
+  function_call: 'tool_calls',
+  safety: 'content_filter',
+  sensitive: 'content_filter',
+  recitation: 'content_filter',
+  prohibited_content: 'content_filter',
+  refusal: 'content_filter',
+}
+
+/** A vendor's word for the end, in the specification's four; null where it says that there is none yet. */
+export function finishReasonOf(word: unknown, hasToolCalls: boolean): FinishReason | null {
+  if (typeof word !== 'string' || word === '' || word === 'null') return null
+  const reason = FINISH_WORDS[word] ?? FINISH_WORDS[word.toLowerCase()] ?? 'stop'
+  // Clients look for tool calls only under this word, and some vendors say `stop` after them.
+  return hasToolCalls && reason === 'stop' ? 'tool_calls' : reason
+}
+
+/** Content as vendors send it (text, an array of parts, `thinking` parts among them), as text and reasoning. */
+export function contentOf(value: unknown): { content: string | null; reasoning: string } {
+  if (typeof value === 'string') return { content: value, reasoning: '' }
+  if (!Array.isArray(value)) return { content: null, reasoning: '' }
+  let content = ''
+  let reasoning = ''
+  for (const part of value) {
+    if (typeof part === 'string') content += part
+    else if (!isRecord(part)) continue
+    else if (part.type === 'thinking' || part.type === 'reasoning') {
+      const inner = contentOf(part.thinking ?? part.reasoning ?? part.text)
+      reasoning += inner.content ?? ''
+    } else if (typeof part.text === 'string') content += part.text
+  }
+  return { content, reasoning }
+}

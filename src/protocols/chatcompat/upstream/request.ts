@@ -1,0 +1,143 @@
+/** The body that a vendor gets: allowed fields only, under the vendor's names, with what it cannot do refused by name. */
+
+import type { ChatRequest, ChatRequestField } from '../../../spec/chat-request.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import type { Message } from '../../../spec/message.ts'
+import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
+import { plainHistory } from './history.ts'
+
+/** Everything a client may send that a vendor may know; `model`, `messages`, `stream`, limits and usage are written apart. */
+const FORWARDED = [
+  'frequency_penalty',
+  'presence_penalty',
+  'temperature',
+  'top_p',
+  'repetition_penalty',
+  'thinking_enabled',
+  'web_search',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'response_format',
+  'n',
+  'stop',
+  'seed',
+  'logprobs',
+  'top_logprobs',
+  'logit_bias',
+  'reasoning_effort',
+  'verbosity',
+  'user',
+  'safety_identifier',
+  'metadata',
+  'store',
+  'service_tier',
+  'prediction',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'modalities',
+  'audio',
+  'web_search_options',
+  'functions',
+  'function_call',
+] as const satisfies ChatRequestField[]
+
+/** Fields written by us: neither the operator's lists nor the defaults may replace them. */
+const OURS = new Set(['model', 'messages', 'stream', 'stream_options'])
+
+/** For a field that the vendor does not take: whether leaving it out would change what the answer means. */
+const CHANGES_MEANING: { [field in ChatRequestField]?: (request: ChatRequest) => boolean } = {
+  tools: (request) => (request.tools?.length ?? 0) > 0,
+  tool_choice: (request) => request.tool_choice !== undefined && request.tool_choice !== 'auto',
+  functions: (request) => (request.functions?.length ?? 0) > 0,
+  response_format: (request) => request.response_format !== undefined && request.response_format.type !== 'text',
+  n: (request) => (request.n ?? 1) > 1,
+  logprobs: (request) => request.logprobs === true,
+  stop: (request) => request.stop !== undefined && request.stop.length > 0,
+  audio: (request) => request.audio !== undefined,
+  modalities: (request) => request.modalities?.some((modality) => modality !== 'text') ?? false,
+  web_search_options: (request) => request.web_search_options !== undefined,
+}
+
+/** What the operator says about an OpenAI-shaped provider's requests. */
+export type ChatcompatOptions = BodyOptions & {
+  quirks: Record<'stream_usage' | 'developer_role' | 'tools' | 'json_schema' | 'multiple_choices', boolean>
+}
+
+/** Builds the body writer of one provider: JSON text for a call. Throws `unsupported_parameter`. */
+export function createBodyWriter(settings: ChatcompatOptions): (call: UpstreamCall, stream: boolean) => string {
+  const { quirks, request_defaults, fields } = settings
+  const dropped = new Set(fields.drop)
+  const wireName = (field: string) => fields.rename[field] ?? field
+  const forwarded = [...new Set([...FORWARDED, ...fields.allow])]
+    .filter((field) => !dropped.has(field) && !OURS.has(field) && !field.startsWith('messages.'))
+    .map((field) => [field, wireName(field)] as const)
+  const maxTokens = wireName('max_tokens')
+  const defaults = Object.entries(request_defaults).filter(([field]) => !OURS.has(field))
+  const writeMessages = createMessageWriter(settings)
+
+  return ({ model, request }, stream) => {
+    assertSupported(request, quirks, dropped)
+    const given: Record<string, unknown> = request
+    const body: Record<string, unknown> = { model, messages: writeMessages(plainHistory(request.messages)) }
+    const limit = request.max_completion_tokens ?? request.max_tokens
+    if (limit !== undefined && !dropped.has('max_tokens')) body[maxTokens] = limit
+    for (const [field, name] of forwarded) {
+      const value = given[field]
+      if (value !== undefined && value !== null) body[name] = value
+    }
+    // Vendors refuse an empty list of tools, which asks for nothing.
+    if (request.tools?.length === 0) delete body[wireName('tools')]
+    for (const [field, value] of defaults) body[wireName(field)] ??= value
+    if (stream) {
+      body.stream = true
+      if (quirks.stream_usage) body.stream_options = { include_usage: true }
+    }
+    return JSON.stringify(body)
+  }
+}
+
+function assertSupported(request: ChatRequest, quirks: ChatcompatOptions['quirks'], dropped: Set<string>): void {
+  if (!quirks.tools) {
+    if (request.tools?.length) throw unsupported(request, 'tools')
+    if (request.functions?.length) throw unsupported(request, 'functions')
+  }
+  if (!quirks.json_schema && request.response_format?.type === 'json_schema')
+    throw unsupported(request, 'response_format')
+  if (!quirks.multiple_choices && (request.n ?? 1) > 1) throw unsupported(request, 'n')
+  if (dropped.size === 0) return
+  for (const [field, asks] of Object.entries(CHANGES_MEANING)) {
+    if (dropped.has(field) && asks(request)) throw unsupported(request, field)
+  }
+}
+
+const INSTEAD: Record<string, string> = { n: '; ask for one choice', response_format: '; json_object may work' }
+
+const unsupported = (request: ChatRequest, param: string) =>
+  new GatewayError(
+    'unsupported_parameter',
+    `The model ${request.model} cannot honour "${param}" as it was asked${INSTEAD[param] ?? '; leave it out'}.`,
+    { param },
+  )
+
+/** Messages as the vendor takes them; the very same array where nothing has to change. */
+function createMessageWriter({ quirks, fields }: ChatcompatOptions): (messages: Message[]) => Message[] {
+  const drop = fields.drop.filter((name) => name.startsWith('messages.')).map((name) => name.slice(9))
+  const rename = Object.entries(fields.rename)
+    .filter(([name]) => name.startsWith('messages.'))
+    .map(([name, to]) => [name.slice(9), to] as const)
+  const touched = [...drop, ...rename.map(([name]) => name)]
+  const needsChange = (message: Message) =>
+    (message.role === 'developer' && !quirks.developer_role) || touched.some((name) => name in message)
+  return (messages) => {
+    if (!messages.some(needsChange)) return messages
+    return messages.map((message) => {
+      if (!needsChange(message)) return message
+      const copy: Record<string, unknown> = { ...message }
+      if (message.role === 'developer' && !quirks.developer_role) copy.role = 'system'
+      for (const [name, to] of rename) if (name in copy) copy[to] = copy[name]
+      for (const name of touched) delete copy[name]
+      return copy as Message
+    })
+  }
+}

@@ -1,0 +1,102 @@
+/** What comes back from an OpenAI-shaped vendor, read: a body as a whole answer, or events as chunks with a true end. */
+
+import { isRecord, parseJson } from '../../../kit/json.ts'
+import { createSseParser, type SseEvent } from '../../../kit/sse.ts'
+import type { ChatChunk, ChatCompletion } from '../../../spec/chat-completion.ts'
+import type { GatewayError } from '../../../spec/error.ts'
+import { createEventSource, eventsIn } from '../../event-source.ts'
+import { holdsError } from '../../provider-error.ts'
+import type { Fallback } from '../../response-values.ts'
+import type { ByteSource, Faults } from '../../upstream.ts'
+import { createFold, normaliseWhole } from './answer.ts'
+import { createChunkNormaliser } from './chunk.ts'
+
+/** One answer from the text of its body, which some vendors stream although it was not asked for. */
+export function readWhole(text: string, fallback: Fallback, faults: Faults): ChatCompletion {
+  return wholeIn(parseJson(text), fallback, faults) ?? foldedFrom(text, fallback, faults)
+}
+
+/** The answer that JSON holds; undefined for what is none. */
+export function wholeIn(payload: unknown, fallback: Fallback, faults: Faults): ChatCompletion | undefined {
+  if (!isRecord(payload) && !Array.isArray(payload)) return undefined
+  const body = Array.isArray(payload) ? payload[0] : payload
+  if (!isRecord(body) || holdsError(body)) throw faults.inAnswer(body)
+  const answer = normaliseWhole(body, fallback)
+  if (answer) return answer
+  throw faults.notUnderstood('answered with JSON that is no chat completion')
+}
+
+function foldedFrom(text: string, fallback: Fallback, faults: Faults): ChatCompletion {
+  // A stream begins with a field or a comment, perhaps after a BOM.
+  if (!/^\uFEFF?\s*(data:|event:|:)/.test(text)) throw faults.notUnderstood('answered with something that is not JSON')
+  const parser = createSseParser()
+  const reading = createReading(fallback, faults)
+  const step = reading.take([...eventsIn(parser, new TextEncoder().encode(text), faults), ...parser.end()])
+  if (step.failure) throw step.failure
+  const fold = createFold()
+  for (const chunk of [...step.chunks, ...reading.end()]) fold.add(chunk)
+  const answer = fold.whole()
+  if (answer) return answer
+  throw faults.notUnderstood('answered with a stream that says nothing')
+}
+
+/** The state of one stream: events in, chunks out, and what its end means. */
+function createReading(fallback: Fallback, faults: Faults) {
+  const normaliser = createChunkNormaliser(fallback)
+  let isDone = false
+  return {
+    /** What these events say. A failure comes after the chunks before it. At the end an event may be half there. */
+    take(events: SseEvent[], atEnd = false): { chunks: ChatChunk[]; done: boolean; failure: GatewayError | undefined } {
+      const chunks: ChatChunk[] = []
+      for (const { event, data } of events) {
+        // `data:` with nothing, or with a comment in the wrong place, is how some vendors keep a connection alive.
+        if (data === '' || data.charCodeAt(0) === 58) continue
+        if (data === '[DONE]' || data.trim() === '[DONE]') {
+          isDone = true
+          break
+        }
+        const payload = parseJson(data)
+        if (payload === undefined && atEnd) continue
+        const failure = isRecord(payload)
+          ? event === 'error' || holdsError(payload) || hasHiddenError(payload)
+            ? faults.inAnswer(payload)
+            : undefined
+          : event === 'error'
+            ? faults.inAnswer(data)
+            : faults.notUnderstood('sent an event that is not a JSON object')
+        if (failure) return { chunks, done: true, failure }
+        const chunk = normaliser.take(payload as Record<string, unknown>)
+        if (chunk) chunks.push(chunk)
+      }
+      return { chunks, done: isDone, failure: undefined }
+    },
+    isFinished: normaliser.isFinished,
+    /** The end of the body: nothing more, the finish that the vendor forgot, or the error that it is no end at all. */
+    end(): ChatChunk[] {
+      if (normaliser.isFinished()) return []
+      if (!isDone) throw faults.cut()
+      if (!normaliser.hasBegun()) throw faults.notUnderstood('answered with a stream that says nothing')
+      const missing = normaliser.missingFinish()
+      return missing ? [missing] : []
+    },
+  }
+}
+
+/** The chunks of a streamed answer, those of one read at a time. */
+export async function* readStream(answer: ByteSource, fallback: Fallback, faults: Faults): AsyncGenerator<ChatChunk[]> {
+  const reading = createReading(fallback, faults)
+  const next = createEventSource({ answer, faults, isFinished: reading.isFinished })
+  for (;;) {
+    const { bytes, events } = await next()
+    const { chunks, done, failure } = reading.take(events, !bytes)
+    if (chunks.length > 0) yield chunks
+    if (failure) throw failure
+    if (done || !bytes) break
+  }
+  const rest = reading.end()
+  if (rest.length > 0) yield rest
+}
+
+/** Groq puts an error of a running stream beside the choices. */
+export const hasHiddenError = (payload: Record<string, unknown>): boolean =>
+  payload.x_groq !== undefined && isRecord(payload.x_groq) && holdsError(payload.x_groq)

@@ -1,0 +1,102 @@
+/** Tool calls as vendors stream them, in the one form that clients accept: identity first and once, then arguments. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { ToolCall } from '../../../spec/chat-completion.ts'
+import { argumentsText, namedText, newToolCallId } from '../../response-values.ts'
+
+export type ToolCallDeltas = {
+  take(calls: unknown[]): ToolCall[]
+  /** How many calls were told. One whose name never came cannot be called, so it is none. */
+  count(): number
+}
+
+type Call = {
+  /** Position among the calls of this choice; set when the call is first sent. */
+  index: number | undefined
+  vendorIndex: number | undefined
+  vendorId: string | undefined
+  id: string
+  name: string | undefined
+  /** Arguments that came before the name. */
+  waiting: string
+  /** What else the vendor says of the call (Gemini's signature, which it wants back in the history). */
+  extras: JsonRecord
+}
+
+/** The state of one choice's tool calls over a stream. */
+export function createToolCallDeltas(): ToolCallDeltas {
+  const calls: Call[] = []
+  let sent = 0
+
+  /** The call that a delta belongs to: by its id, by its index, or the one that was spoken of last. */
+  function find(
+    vendorIndex: number | undefined,
+    vendorId: string | undefined,
+    name: string | undefined,
+  ): Call | undefined {
+    if (vendorId !== undefined) {
+      const same = calls.find((call) => call.vendorId === vendorId)
+      if (same) return same
+    }
+    const last = vendorIndex === undefined ? calls.at(-1) : calls.findLast((call) => call.vendorIndex === vendorIndex)
+    if (!last) return undefined
+    // Some vendors give every parallel call the index 0, each with an id and a name of its own.
+    const isAnother = vendorId !== undefined && last.vendorId !== undefined && name !== undefined
+    // Without an index or an id, a new name is a new call.
+    const isNamedAnew =
+      vendorIndex === undefined && vendorId === undefined && name !== undefined && last.name !== undefined
+    return isAnother || isNamedAnew ? undefined : last
+  }
+
+  function takeOne(raw: unknown): ToolCall | undefined {
+    if (!isRecord(raw)) return undefined
+    const { index, id, type: _, function: said, ...extras } = raw
+    const described = isRecord(said) ? said : {}
+    const vendorIndex = Number.isInteger(index) ? Number(index) : undefined
+    const vendorId = namedText(id)
+    const name = namedText(described.name)
+    const text = argumentsText(described.arguments)
+    let call = find(vendorIndex, vendorId, name)
+    if (!call) {
+      call = {
+        index: undefined,
+        vendorIndex,
+        vendorId,
+        id: vendorId ?? newToolCallId(),
+        name: undefined,
+        waiting: '',
+        extras,
+      }
+      calls.push(call)
+    }
+    call.vendorId ??= vendorId
+    if (call.index !== undefined) {
+      return text === '' ? undefined : { index: call.index, function: { arguments: text } }
+    }
+    call.waiting += text
+    call.name ??= name
+    // A call without its name cannot be told to clients, which drop or reject it.
+    if (call.name === undefined) return undefined
+    if (vendorId !== undefined) call.id = vendorId
+    call.index = sent++
+    return {
+      ...call.extras,
+      index: call.index,
+      id: call.id,
+      type: 'function',
+      function: { name: call.name, arguments: call.waiting },
+    }
+  }
+
+  return {
+    take(list) {
+      const out: ToolCall[] = []
+      for (const raw of list) {
+        const call = takeOne(raw)
+        if (call) out.push(call)
+      }
+      return out
+    },
+    count: () => sent,
+  }
+}

@@ -1,0 +1,141 @@
+/** The contentgen dialect's fields beside the conversation and its tools: rows of what becomes of each. */
+import type { ChatRequest } from '../../../spec/chat-request.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { isStrict, jsonSchemaOf } from './json-schema.ts'
+import type { ContentgenRequest, GenerationConfig, JsonObject } from './schema.ts'
+
+/** Members of `generationConfig` that only get another name. */
+export const RENAMED = {
+  temperature: 'temperature',
+  topP: 'top_p',
+  topK: 'top_k',
+  maxOutputTokens: 'max_tokens',
+  candidateCount: 'n',
+  seed: 'seed',
+  presencePenalty: 'presence_penalty',
+  frequencyPenalty: 'frequency_penalty',
+  responseLogprobs: 'logprobs',
+  logprobs: 'top_logprobs',
+} as const satisfies { [member in keyof GenerationConfig]: keyof ChatRequest }
+
+/** What vendors of this style get as it is, and all others need not know: it only tunes. By the object that it stands in. */
+export const OWN = {
+  '': ['safetySettings', 'labels'],
+  generationConfig: ['mediaResolution', 'imageConfig', 'speechConfig', 'audioTimestamp', 'enableEnhancedCivicAnswers'],
+  toolConfig: ['retrievalConfig'],
+} as const
+
+/** What would change the answer, or where it is made from, and why it cannot be honoured. By its path. */
+export const REFUSED: Record<string, string> = {
+  cachedContent: 'what one vendor keeps is unknown to all others; send the contents themselves',
+  continuationToken: 'it is known to its own vendor only; send the conversation so far',
+  'generationConfig.audioTranscriptionConfig': 'it is known to its own vendor only; leave it out',
+  'generationConfig.translationConfig': 'it is known to its own vendor only; leave it out',
+  'generationConfig.routingConfig': 'which model answers is said by the path; leave it out',
+  'generationConfig.modelSelectionConfig': 'which model answers is said by the path; leave it out',
+}
+
+const THINKING_LEVELS = ['MINIMAL', 'LOW', 'MEDIUM', 'HIGH'] as const
+const MODALITIES = ['TEXT', 'IMAGE'] as const
+const MODEL_SAYS_NOTHING = ['THINKING_LEVEL_UNSPECIFIED', 'MODALITY_UNSPECIFIED']
+/** The vendor's word for a tier -> the house's; others are the same. */
+const TIERS = new Map([['standard', 'default']])
+
+/** Everything of a request but its conversation and its tools. */
+export function fieldsOf(clientRequest: ContentgenRequest): Partial<ChatRequest> {
+  const config: JsonObject & GenerationConfig = clientRequest.generationConfig ?? {}
+  assertSupported(clientRequest)
+  const made: Partial<ChatRequest> = {}
+  for (const [member, field] of Object.entries(RENAMED)) {
+    if (config[member] !== undefined) Object.assign(made, { [field]: config[member] })
+  }
+  if (config.stopSequences?.length) made.stop = config.stopSequences
+  const tier = clientRequest.serviceTier?.toLowerCase()
+  if (tier !== undefined && tier !== 'unspecified') made.service_tier = TIERS.get(tier) ?? tier
+  const format = formatOf(config)
+  if (format) made.response_format = format
+  const modalities = modalitiesOf(config.responseModalities ?? [])
+  if (modalities.includes('image')) made.modalities = modalities
+  const own = ownOf(clientRequest)
+  return {
+    ...made,
+    ...thinkingOf(config.thinkingConfig),
+    ...(Object.keys(own).length === 0 ? {} : { provider_options: { 'contentgen-compat': own } }),
+  }
+}
+
+function assertSupported(clientRequest: JsonObject): void {
+  for (const [path, instead] of Object.entries(REFUSED)) {
+    const [name = '', member] = path.split('.')
+    const holder = clientRequest[name]
+    const value = member === undefined ? holder : (holder as JsonObject | undefined)?.[member]
+    if (value !== undefined && value !== '')
+      throw refused('unsupported_parameter', path, `is not supported: ${instead}`)
+  }
+}
+
+/** To ask for thoughts is to ask for thinking: the vendor's own models do it unasked. */
+function thinkingOf(clientRequest: GenerationConfig['thinkingConfig']): Partial<ChatRequest> {
+  const { includeThoughts, thinkingBudget: budget, thinkingLevel } = clientRequest ?? {}
+  const at = 'generationConfig.thinkingConfig.thinkingLevel'
+  const level = wordOf(thinkingLevel, { known: THINKING_LEVELS, at })
+  const isOn = budget === undefined ? level !== undefined || includeThoughts === true : budget !== 0
+  return {
+    ...(isOn ? { thinking_enabled: true } : {}),
+    ...(budget === 0 ? { thinking_enabled: false } : {}),
+    ...(budget === undefined ? {} : { reasoning_budget: budget }),
+    ...(level === undefined ? {} : { reasoning_effort: level }),
+    ...(includeThoughts && isOn ? { reasoning_summary: 'auto' } : {}),
+  }
+}
+
+const modalitiesOf = (clientRequest: string[]): string[] =>
+  clientRequest.flatMap((one, index) => {
+    const at = `generationConfig.responseModalities[${index}]`
+    return wordOf(one, { known: MODALITIES, at, code: 'unsupported_parameter' }) ?? []
+  })
+
+type Words<T extends string> = { known: readonly T[]; at: string; code?: 'unsupported_parameter' }
+
+/** One of the vendor's words, in small letters; undefined where it says nothing. */
+function wordOf<T extends string>(word: string | undefined, { known, at, code }: Words<T>): Lowercase<T> | undefined {
+  if (word === undefined || MODEL_SAYS_NOTHING.includes(word)) return undefined
+  const found = known.find((one) => one === word.toUpperCase())
+  if (found !== undefined) return found.toLowerCase() as Lowercase<T>
+  throw refused(
+    code ?? 'invalid_value',
+    at,
+    `must be one of ${known.join(', ')}, not ${JSON.stringify(word.slice(0, 60))}`,
+  )
+}
+
+function formatOf(config: GenerationConfig): ChatRequest['response_format'] {
+  const { responseMimeType: type = '', responseSchema, responseJsonSchema } = config
+  const at = 'generationConfig.responseMimeType'
+  const rule = `must be "application/json" or "text/plain", not ${JSON.stringify(type.slice(0, 60))}`
+  if (type === 'text/x.enum') throw refused('unsupported_parameter', at, rule)
+  if (!['', 'application/json', 'text/plain'].includes(type)) throw refused('invalid_value', at, rule)
+  const schema = responseJsonSchema ?? (responseSchema && (jsonSchemaOf(responseSchema) as JsonObject))
+  if (schema !== undefined && type !== 'text/plain') {
+    const strict = isStrict(schema) ? { strict: true } : {}
+    return { type: 'json_schema', json_schema: { name: 'answer', schema, ...strict } }
+  }
+  return type === 'application/json' ? { type: 'json_object' } : undefined
+}
+
+function ownOf(clientRequest: JsonObject): JsonObject {
+  const own: JsonObject = {}
+  for (const [holder, members] of Object.entries(OWN)) {
+    const from = (holder === '' ? clientRequest : clientRequest[holder]) as JsonObject | undefined
+    const given = Object.fromEntries(
+      members.flatMap((name) => (from?.[name] === undefined ? [] : [[name, from[name]]])),
+    )
+    if (Object.keys(given).length === 0) continue
+    if (holder === '') Object.assign(own, given)
+    else own[holder] = given
+  }
+  return own
+}
+
+const refused = (code: 'unsupported_parameter' | 'invalid_value', param: string, rule: string) =>
+  new GatewayError(code, `"${param}" ${rule}.`, { param })

@@ -1,0 +1,227 @@
+/** The contentgen dialect, inwards: a conversation of contents as the house's messages. */
+
+import { GatewayError } from '../../../spec/error.ts'
+import type { ContentPart, MadeImage, Message, Opaque, Reasoning } from '../../../spec/message.ts'
+import type { Places } from '../../client-names.ts'
+import { filePart, inlinePart, refuseCut, standardBase64, textPart, toolText } from './parts.ts'
+import { type Content, PART_KINDS, type Part } from './schema.ts'
+import { isWrapped, uncarry } from './signed-content.ts'
+
+type PlacedPart = { part: Part; at: string }
+type ToolCalls = NonNullable<Message['tool_calls']>
+/** A call of the past, and whether its result has been told. */
+type Call = { id: string; name: string; isAnswered: boolean }
+type Calls = {
+  byId: Map<string, Call>
+  /** In their order, and how many of the first of them have their results. */
+  byName: Map<string, { list: Call[]; answered: number }>
+}
+type History = { made: Message[]; calls: Calls; places: Places }
+
+/** What the model says in several contents, as a stream is remembered, is one answer. */
+export function historyOf(contents: Content[], places: Places): Message[] {
+  const history: History = { made: [], calls: { byId: new Map(), byName: new Map() }, places }
+  let answer: PlacedPart[] = []
+  for (const [index, { role = 'user', parts = [] }] of contents.entries()) {
+    const at = `contents[${index}]`
+    const placed = parts.map((part, place) => ({ part, at: `${at}.parts[${place}]` }))
+    if (role === 'model') for (const one of placed) answer.push(one)
+    else {
+      addAnswer(answer, history)
+      answer = []
+      if (parts.length === 0) throw missing(`${at}.parts`)
+      addWords(placed, at, history)
+    }
+  }
+  addAnswer(answer, history)
+  return history.made
+}
+
+/** The vendor's instructions have parts too; they are paragraphs of one text. */
+export function systemText({ parts = [] }: Pick<Content, 'parts'>): string {
+  const texts = parts.map((part, index) => {
+    if (part.text !== undefined) return part.text
+    throw refused(`systemInstruction.parts[${index}]`, 'must be a text')
+  })
+  return texts.filter((text) => text !== '').join('\n\n')
+}
+
+function addWords(placed: PlacedPart[], at: string, history: History): void {
+  const { made, places } = history
+  const shown: ContentPart[] = []
+  for (const { part, at: place } of placed) {
+    if (part.functionResponse) {
+      const message = resultOf(part.functionResponse, place, history)
+      places.set(message, place)
+      made.push(message)
+    } else {
+      for (const one of partsOf(part, place)) {
+        places.set(one, place)
+        shown.push(one)
+      }
+    }
+  }
+  if (shown.length === 0) return
+  const message: Message = { role: 'user', content: contentOf(shown) }
+  places.set(message, at)
+  made.push(message)
+}
+
+/** Text alone is one string, which every vendor takes. */
+function contentOf(parts: ContentPart[]): string | ContentPart[] {
+  const texts = parts.filter((part) => part.type === 'text')
+  return texts.length === parts.length ? texts.map((part) => part.text).join('\n') : parts
+}
+
+function partsOf(part: Part, at: string): ContentPart[] {
+  refuseCut(part, at)
+  if (part.text !== undefined) return part.thought ? [] : [textPart(part.text)]
+  if (part.inlineData) return [inlinePart(part.inlineData)]
+  if (part.fileData) return [filePart(part.fileData)]
+  const ran = toolText(part)
+  if (ran !== undefined) return [textPart(ran)]
+  if (part.functionCall) throw refused(`${at}.functionCall`, 'must be said by the role "model"')
+  throw refused(at, `must have one of ${PART_KINDS.join(', ')}`)
+}
+
+type Result = NonNullable<Part['functionResponse']>
+
+function resultOf({ id, name, response = {}, parts = [] }: Result, at: string, { calls }: History): Message {
+  const call = (id === undefined ? undefined : calls.byId.get(id)) ?? firstUnanswered(name, calls)
+  if (!call) {
+    const param = `${at}.functionResponse`
+    throw new GatewayError(
+      'invalid_value',
+      `"${param}" must answer a "functionCall" of an earlier content: there is none of ${JSON.stringify(name.slice(0, 60))} without an answer.`,
+      { param },
+    )
+  }
+  call.isAnswered = true
+  const shown = parts.flatMap(({ inlineData, fileData }) => [
+    ...(inlineData ? [inlinePart(inlineData)] : []),
+    ...(fileData ? [filePart(fileData)] : []),
+  ])
+  const { text, isError } = textOf(response, name)
+  const content = shown.length === 0 ? text : [...(text === '' ? [] : [textPart(text)]), ...shown]
+  return { role: 'tool', tool_call_id: call.id, content, ...(isError ? { is_error: true } : {}) }
+}
+
+function firstUnanswered(name: string, { byName }: Calls): Call | undefined {
+  const named = byName.get(name)
+  while (named?.list[named.answered]?.isAnswered) named.answered++
+  return named?.list[named.answered]
+}
+
+/** By the vendor's own words a result stands in `output` or `error`, or is the whole; some clients say `name` and `content`. */
+function textOf(response: Record<string, unknown>, name: string): { text: string; isError: boolean } {
+  const members = Object.keys(response)
+  const only = members.length === 1 ? members[0] : undefined
+  if (only === 'error') return { text: jsonText(response.error), isError: true }
+  if (only === 'output') return { text: jsonText(response.output), isError: false }
+  const isNamed = members.length === 2 && response.name === name && 'content' in response
+  return { text: jsonText(isNamed ? response.content : response), isError: false }
+}
+
+const jsonText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value ?? null))
+
+/** An answer of the past under way: the house has reasoning, words, images and calls in one message, in this order. */
+type Draft = { at: string; reasoning: Reasoning[]; texts: string[]; images: MadeImage[]; calls: ToolCalls }
+
+/**
+ * Signed reasoning that comes after words begins another message: consecutive messages of the assistant are one turn.
+ * Plain words of it have no place to keep: they often come with the call that they led to, behind what was said. After
+ * a call nothing may come between it and its result.
+ */
+function addAnswer(placed: PlacedPart[], history: History): void {
+  const drafts: Draft[] = []
+  let draft: Draft | undefined
+  let thought: string | undefined
+  const at = (place: string): Draft => {
+    if (!draft) {
+      draft = { at: place, reasoning: [], texts: [], images: [], calls: [] }
+      drafts.push(draft)
+    }
+    return draft
+  }
+  const reason = (place: string, pieces: Reasoning[]) => {
+    if (pieces.length === 0) return
+    const isSigned = pieces.some(({ opaque }) => opaque)
+    if (isSigned && draft && draft.texts.length > 0 && draft.calls.length === 0) draft = undefined
+    at(place).reasoning.push(...pieces)
+  }
+  const endThought = (place: string) => {
+    if (thought !== undefined) reason(place, [{ text: thought }])
+    thought = undefined
+  }
+  for (const { part, at: place } of placed) {
+    const { thoughtSignature: signature = '', text } = part
+    const { own, before = [] } = signature === '' ? {} : uncarry(signature)
+    if (part.thought && text !== undefined) {
+      thought = (thought ?? '') + text
+      reason(place, before)
+      if (!own) continue
+      reason(place, [{ text: thought, opaque: own }])
+      thought = undefined
+      continue
+    }
+    endThought(place)
+    reason(place, before)
+    // Drafts that a model looks at while it thinks.
+    if (part.thought && part.inlineData) continue
+    if (part.functionCall) at(place).calls.push(callOf(part.functionCall, own, history))
+    else if (part.inlineData) at(place).images.push(imageOf(part, own, place))
+    else {
+      const words = text ?? toolText(part) ?? ''
+      if (words !== '') at(place).texts.push(words)
+      // A signature of words is a hidden piece of reasoning behind them.
+      if (own && !isWrapped(signature)) at(place).reasoning.push({ opaque: own })
+      if (part.fileData) throw refused(`${place}.fileData`, 'must not be said by the role "model"')
+    }
+  }
+  const last = placed.at(-1)
+  if (last) endThought(last.at)
+  for (const one of drafts) {
+    const message = messageOf(one)
+    history.places.set(message, one.at)
+    history.made.push(message)
+  }
+}
+
+type FunctionCall = NonNullable<Part['functionCall']>
+
+/** Calls without an id get one by their place, the same in each request of a conversation. */
+function callOf({ id, name, args = {} }: FunctionCall, own: Opaque | undefined, { calls }: History): ToolCalls[number] {
+  const { byId, byName } = calls
+  const call: Call = { id: id || `call_no_${byId.size + 1}`, name, isAnswered: false }
+  byId.set(call.id, call)
+  const named = byName.get(name) ?? { list: [], answered: 0 }
+  named.list.push(call)
+  byName.set(name, named)
+  const told = { name, arguments: JSON.stringify(args) }
+  return { id: call.id, type: 'function', function: told, ...(own ? { opaque: own } : {}) }
+}
+
+function imageOf({ inlineData }: Part, own: Opaque | undefined, at: string): MadeImage {
+  if (!inlineData?.mimeType.startsWith('image/')) {
+    throw refused(`${at}.inlineData`, 'must be an image where the role is "model"')
+  }
+  const url = `data:${inlineData.mimeType};base64,${standardBase64(inlineData.data)}`
+  return { type: 'image_url', image_url: { url }, ...(own ? { opaque: own } : {}) }
+}
+
+function messageOf({ reasoning, texts, images, calls }: Draft): Message {
+  const words = texts.join('')
+  const isSilent = words === '' && reasoning.length + images.length + calls.length > 0
+  const message: Message = { role: 'assistant', content: isSilent ? null : words }
+  const plain = reasoning.map(({ text = '' }) => text).join('')
+  if (plain !== '') message.reasoning_content = plain
+  // Plain words alone are wanted back by some vendors; what was signed is for its own vendor only.
+  if (reasoning.some(({ opaque }) => opaque)) message.reasoning_details = reasoning
+  if (images.length > 0) message.images = images
+  if (calls.length > 0) message.tool_calls = calls
+  return message
+}
+
+const missing = (param: string) => new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
+
+const refused = (param: string, rule: string) => new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })

@@ -1,0 +1,81 @@
+/** The vendor's own way of writing a schema (`type: "OBJECT"`, `nullable`) as a JSON Schema. */
+import type { JsonObject } from './schema.ts'
+
+/** Numbers that the vendor's clients write as texts. */
+const COUNTS = new Set(['minItems', 'maxItems', 'minLength', 'maxLength', 'minProperties', 'maxProperties'])
+/** The order of properties is that in which they stand. */
+const LEFT_OUT = new Set(['nullable', 'propertyOrdering', 'type', 'example'])
+/** Members that hold schemas by their names, in a list, or one: also those that only a JSON Schema has. */
+const NAMED = new Set(['$defs', 'definitions'])
+const LISTED = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems'])
+const SINGLE = new Set(['items', 'additionalProperties'])
+
+/** A copy; what is no schema is handed back as it is. The body was looked at for its depth before. */
+export function jsonSchemaOf(schema: unknown): unknown {
+  if (!isObject(schema)) return schema
+  const { type, nullable, propertyOrdering, example } = schema
+  const made: JsonObject = {}
+  const named = typeof type === 'string' && type !== 'TYPE_UNSPECIFIED' ? type.toLowerCase() : undefined
+  if (named !== undefined) made.type = nullable === true ? [named, 'null'] : named
+  else if (type !== undefined && typeof type !== 'string') made.type = type
+  for (const [name, value] of Object.entries(schema)) {
+    if (LEFT_OUT.has(name)) continue
+    if (name === 'properties' && isObject(value)) made.properties = propertiesOf(value, propertyOrdering)
+    else if (NAMED.has(name) && isObject(value)) made[name] = propertiesOf(value, undefined)
+    else if (LISTED.has(name) && Array.isArray(value)) made[name] = value.map(jsonSchemaOf)
+    else if (SINGLE.has(name)) made[name] = jsonSchemaOf(value)
+    else if (COUNTS.has(name) && typeof value === 'string' && value !== '') made[name] = Number(value)
+    else made[name] = value
+  }
+  if (example !== undefined) made.examples = [example]
+  if (nullable !== true) return made
+  if (Array.isArray(made.enum)) made.enum = [...made.enum, null]
+  if (named === undefined && Array.isArray(made.anyOf)) made.anyOf = [...made.anyOf, { type: 'null' }]
+  return made
+}
+
+function propertiesOf(properties: JsonObject, order: unknown): JsonObject {
+  const first = Array.isArray(order)
+    ? order.filter((name): name is string => typeof name === 'string' && Object.hasOwn(properties, name))
+    : []
+  const names = new Set([...first, ...Object.keys(properties)])
+  return Object.fromEntries([...names].map((name) => [name, jsonSchemaOf(properties[name])]))
+}
+
+/** What vendors that keep strictly to a schema are known to understand. */
+const STRICT = new Set([
+  '$defs',
+  '$ref',
+  '$schema',
+  'additionalProperties',
+  'anyOf',
+  'description',
+  'enum',
+  'items',
+  'properties',
+  'required',
+  'title',
+  'type',
+])
+
+/** Whether a vendor can keep strictly to it: every object closed, and all of its members required. */
+export function isStrict(schema: unknown): boolean {
+  if (!isObject(schema)) return false
+  if (Object.keys(schema).some((name) => !STRICT.has(name))) return false
+  const { type, properties, required, additionalProperties, items, anyOf, $defs } = schema
+  const members = isObject(properties) ? properties : {}
+  if (type === 'object' || isObject(properties)) {
+    const names = Array.isArray(required) ? required : []
+    if (additionalProperties !== false || Object.keys(members).some((name) => !names.includes(name))) return false
+  }
+  const inner = [
+    ...Object.values(members),
+    ...(items === undefined ? [] : [items]),
+    ...(Array.isArray(anyOf) ? anyOf : []),
+    ...(isObject($defs) ? Object.values($defs) : []),
+  ]
+  return inner.every(isStrict)
+}
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,0 +1,72 @@
+/** A client's body with one spelling of everything: `system_instruction` is `systemInstruction`, and `null` is absent. */
+import { camelCase } from '../../../kit/camel-case.ts'
+import { GatewayError } from '../../../spec/error.ts'
+
+/** A body holds contents, they parts, they what is in them; schemas go deeper than anybody writes by hand. */
+const MAX_DEPTH = 64
+
+/** Members whose value is the client's own data. */
+const OWN_DATA = new Set([
+  'args',
+  'default',
+  'example',
+  'labels',
+  'partMetadata',
+  'parametersJsonSchema',
+  'response',
+  'responseJsonSchema',
+])
+/** Members whose names are the client's own. */
+const OWN_NAMES = new Set(['$defs', 'definitions', 'properties'])
+/** Members that are lists; one alone may stand for a list of it. */
+const LISTS = new Set([
+  'allowedFunctionNames',
+  'contents',
+  'functionDeclarations',
+  'parts',
+  'responseModalities',
+  'stopSequences',
+  'tools',
+])
+
+/** The same value where nothing has to change; nothing is copied in vain. */
+export const inOneSpelling = (body: unknown): unknown => tidy(body, { depth: 0, isOwn: false })
+
+type Place = { depth: number; isOwn: boolean }
+
+function tidy(value: unknown, { depth, isOwn }: Place): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (depth > MAX_DEPTH) throw new GatewayError('invalid_value', `The body is nested deeper than ${MAX_DEPTH} levels.`)
+  if (Array.isArray(value)) return tidyList(value, depth)
+  let copy: Record<string, unknown> | undefined
+  const members = value as Record<string, unknown>
+  for (const name of Object.keys(members)) {
+    const member = members[name]
+    // Nearly all that a hostile body can hold in number: nothing about it can change.
+    if (typeof member !== 'object' && !name.includes('_') && (isOwn || !LISTS.has(name))) continue
+    const known = isOwn ? name : camelCase(name)
+    const isData = !isOwn && OWN_DATA.has(known)
+    const inner = isData ? member : tidy(member, { depth: depth + 1, isOwn: !isOwn && OWN_NAMES.has(known) })
+    const cleaned = !isOwn && LISTS.has(known) && isAlone(inner) ? [inner] : inner
+    if (known === name && cleaned === member && member !== null) continue
+    copy ??= { ...value }
+    delete copy[name]
+    // Set by its name, that one would become the object's prototype.
+    if (member !== null && known !== '__proto__') copy[known] = cleaned
+  }
+  return copy ?? value
+}
+
+function tidyList(list: unknown[], depth: number): unknown[] {
+  let copy: unknown[] | undefined
+  for (const [index, item] of list.entries()) {
+    const cleaned = tidy(item, { depth: depth + 1, isOwn: false })
+    if (cleaned === item) continue
+    copy ??= [...list]
+    copy[index] = cleaned
+  }
+  return copy ?? list
+}
+
+const isAlone = (value: unknown): boolean =>
+  typeof value === 'string' || (typeof value === 'object' && value !== null && !Array.isArray(value))

@@ -1,0 +1,311 @@
+/** The relay lane of contents: what passes, what the meter hears, what the client says, cut at every byte. */
+
+import { describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import type { JsonRecord } from '../../../kit/json.ts'
+import type { ChatChunk } from '../../../spec/chat-completion.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { usageFrom } from '../../../spec/usage.ts'
+import type { Faults } from '../../upstream.ts'
+import { createAnswerReader } from '../upstream/answer.ts'
+import { minimalRequestOf, passthroughBody } from './minimal-request.ts'
+import { contentgenPassthrough } from './passthrough.ts'
+import { createContentgenWriter } from './response.ts'
+import { carry } from './signed-content.ts'
+
+const head = { id: 'ours', created: 1_800_000_000, model: 'house/model' }
+const faults: Faults = {
+  inAnswer: () => new GatewayError('server_is_overloaded', 'The vendor failed.'),
+  notUnderstood: (what) => new GatewayError('bad_upstream_response', what),
+  cut: () => new GatewayError('upstream_cut', 'It broke off.'),
+}
+const partsFor = (passed = { hasBegun: false }) => ({
+  head,
+  request: { model: head.model, messages: [] },
+  writer: createContentgenWriter({ head, shows_thoughts: true, form: 'events', passed }),
+  faults,
+})
+
+function relayed(pieces: Uint8Array[]) {
+  const passed = { hasBegun: false }
+  const parts = partsFor(passed)
+  const stream = contentgenPassthrough(passed).stream(parts)
+  const chunks: ChatChunk[] = []
+  let told = ''
+  let failure: GatewayError | undefined
+  const take = (step: ReturnType<typeof stream.push>) => {
+    told += step.events
+    for (const one of step.heard) chunks.push(one as ChatChunk)
+    failure ??= step.failure
+  }
+  for (const piece of pieces) {
+    if (failure) break
+    take(stream.push(piece))
+  }
+  if (!failure) take(stream.close())
+  return { text: Buffer.from(told, 'latin1').toString(), failure, chunks, fail: parts.writer.fail }
+}
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+const singly = (all: Uint8Array) => Array.from(all, (byte) => new Uint8Array([byte]))
+const said = (chunks: ChatChunk[]) => ({
+  words: chunks
+    .flatMap(({ choices }) => choices.map(({ delta }) => (delta.content ?? '') + (delta.reasoning_content ?? '')))
+    .join(''),
+  usage: chunks.findLast(({ usage }) => usage)?.usage,
+})
+const folder = new URL('../../../../test/fixtures/contentgen-compat/', import.meta.url)
+const named = (end: string) => readdirSync(folder).filter((name) => name.endsWith(end))
+const fixture = (name: string) => readFileSync(new URL(name, folder), 'utf8')
+const put = (text: string) =>
+  text.replaceAll(/"modelVersion": ?"[^"]*"/g, (found) => found.replace(/"[^"]*"$/, '"house/model"'))
+
+const VERSION = { modelVersion: 'gemini-v', responseId: 'r' }
+const piece = (parts: unknown, more: object = {}) =>
+  `data: ${JSON.stringify({ candidates: [{ content: { parts, role: 'model' }, index: 0, ...more }], ...VERSION })}\n\n`
+const USAGE = { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 }
+const end = `data: ${JSON.stringify({ candidates: [{ finishReason: 'STOP', index: 0 }], usageMetadata: USAGE, ...VERSION })}\n\n`
+
+describe('what the vendor says', () => {
+  test.each(named('.sse'))('%s passes byte for byte but for the model, however it is cut', (name) => {
+    const came = fixture(name)
+    for (const pieces of [[bytes(came)], singly(bytes(came))]) {
+      const { text, failure } = relayed(pieces)
+      expect([failure, text]).toEqual([undefined, put(came).replaceAll('\r\n', '\n')])
+    }
+  })
+
+  test.each(named('.sse'))('of %s the meter hears what the other lane tells it', (name) => {
+    const reader = createAnswerReader({
+      fallback: head,
+      faults: { ...faults, blocked: faults.notUnderstood },
+      one_call: false,
+    })
+    const events = fixture(name)
+      .split(/\r?\n\r?\n/)
+      .filter((one) => one.startsWith('data: '))
+    const read = [...events.flatMap((one) => reader.take(JSON.parse(one.slice(6)))), ...reader.end()]
+    const { chunks } = relayed([bytes(fixture(name))])
+    expect(said(chunks)).toEqual(said(read))
+    expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe('stop')
+  })
+
+  test.each(named('.json').filter((name) => !name.startsWith('models')))(
+    '%s passes whole, but for the model',
+    (name) => {
+      const text = fixture(name)
+      const { answer, write } = contentgenPassthrough({ hasBegun: false }).whole(text, partsFor())
+      expect(write(usageFrom({ input: 1, output: 1 }))).toBe(put(text))
+      expect(answer.usage?.input_tokens).toBeGreaterThan(0)
+    },
+  )
+
+  test('parts, events and fields that nobody has seen pass, cut anywhere', () => {
+    const words = fc.string({ unit: 'grapheme', maxLength: 8 })
+    const unseen = fc.oneof(
+      words.map((text) => piece([{ text }])),
+      words.map((text) => piece([{ text, thought: true, thoughtSignature: text }])),
+      fc.jsonValue().map((hologram) => piece([{ hologram }])),
+      fc.jsonValue().map((unseen_field) => piece([{ text: 'x' }], { unseen_field })),
+      fc.jsonValue().map((weather) => `data: ${JSON.stringify({ weather })}\n\n`),
+      words.map((text) => piece([{ text }]).replaceAll('":', '": ').replace('data: ', 'data:')),
+    )
+    fc.assert(
+      fc.property(fc.array(unseen), fc.array(fc.nat()), (list, cuts) => {
+        const came = list.join('') + end
+        const all = bytes(came)
+        const places = [...new Set(cuts.map((cut) => cut % all.length))].sort((a, b) => a - b)
+        const { text } = relayed([0, ...places].map((from, at) => all.slice(from, places[at] ?? all.length)))
+        const expected = put(came)
+          // An event in which the model's name was put is written as they mostly are.
+          .replaceAll(/^data:(?! )/gm, 'data: ')
+          .replaceAll(/[\u0085\u2028\u2029]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
+        expect(text.replaceAll(/^data:(?! )/gm, 'data: ')).toBe(expected)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('most events are not read: their text is heard in one piece, with the counts of the last', () => {
+    const counted = (text: string, count: number) => {
+      const usageMetadata = { promptTokenCount: 3, candidatesTokenCount: count, totalTokenCount: 3 + count }
+      const candidates = [{ content: { parts: [{ text }], role: 'model' }, index: 0 }]
+      return `data: ${JSON.stringify({ candidates, usageMetadata, ...VERSION })}\n\n`
+    }
+    const words = Array.from({ length: 120 }, (_, at) => `w${at}"\\ü `)
+    const came = words.map(counted).join('')
+    const { text, chunks } = relayed([bytes(came)])
+    expect(text).toBe(put(came))
+    expect(chunks.length).toBeLessThan(5)
+    expect(said(chunks)).toMatchObject({ words: words.join(''), usage: { input_tokens: 3, output_tokens: 119 } })
+  })
+
+  test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
+    const good = piece([{ text: 'a' }])
+    for (const bad of [good.replace('"a"}', '"a}'), good.replace('"a"}', '"a"}}'), good.replace('"a"}', '"a\\"}')]) {
+      const { text, failure } = relayed([bytes(good + good + bad + end)])
+      expect([failure?.code, text]).toEqual(['bad_upstream_response', put(good + good)])
+    }
+  })
+
+  test('cut after any byte, it is an error or it is complete', () => {
+    const came = piece([{ text: 'Hel' }]) + piece([{ text: 'lo' }]) + end
+    for (let at = 0; at <= came.length; at++) {
+      const { text, failure } = relayed([bytes(came.slice(0, at))])
+      expect([at, failure?.code]).toEqual([at, at < came.length - 2 ? 'upstream_cut' : undefined])
+      if (failure) expect(put(came)).toStartWith(text)
+      else expect(text).toBe(put(came))
+    }
+  })
+
+  test.each([
+    ['an event', 'data: {"error":{"code":503,"message":"secret","status":"UNAVAILABLE"}}\n\n'],
+    ['an event with its name', 'event: error\ndata: {"message":"secret"}\n\n'],
+    ['a list', 'data: [{"error":{"code":503,"message":"secret"}}]\n\n'],
+    ['bare JSON at the end', '{\n  "error": {\n    "code": 503,\n    "message": "secret"\n  }\n}\n'],
+    ['a bare list at the end', '[{"error": {"code": 503, "message": "secret"}}]'],
+  ])('an error in mid-stream ends it and is not passed on: %s', (_, error) => {
+    const { text, failure, fail } = relayed([bytes(piece([{ text: 'Hi' }]) + error)])
+    expect([failure?.code, text]).toEqual(['server_is_overloaded', put(piece([{ text: 'Hi' }]))])
+    expect(fail(new GatewayError('content_policy_violation', 'x'))).toContain('"error"')
+  })
+
+  test('a prompt that was refused, and an answer that failed, are told in the vendor’s own words', () => {
+    const blocked = { promptFeedback: { blockReason: 'SAFETY', safetyRatings: [{}] }, usageMetadata: USAGE, ...VERSION }
+    const stream = `data: ${JSON.stringify(blocked)}\n\n`
+    const told = relayed([bytes(stream)])
+    expect([told.failure, told.text]).toEqual([undefined, put(stream)])
+    expect(said(told.chunks).usage?.input_tokens).toBe(3)
+    const { write } = contentgenPassthrough({ hasBegun: false }).whole(JSON.stringify(blocked), partsFor())
+    expect(write(usageFrom({ input: 1, output: 1 }))).toBe(put(JSON.stringify(blocked)))
+    const failed = piece([], { finishReason: 'MALFORMED_FUNCTION_CALL', finishMessage: 'call:x' })
+    const { failure, text } = relayed([bytes(failed)])
+    expect([failure, text]).toEqual([undefined, put(failed)])
+  })
+
+  test('a whole answer that is none is an error; one that is not counted is counted for', () => {
+    const { whole } = contentgenPassthrough({ hasBegun: false })
+    const read = (text: string) => whole(text, partsFor())
+    for (const text of ['', '[]', '{}', '"Hi"', '{"candidates":[]}']) {
+      expect(() => read(text)).toThrow(expect.objectContaining({ code: 'bad_upstream_response' }))
+    }
+    for (const text of ['{"error":{"code":500}}', '[{"error":{"code":500}}]']) {
+      expect(() => read(text)).toThrow(expect.objectContaining({ code: 'server_is_overloaded' }))
+    }
+    const one = { candidates: [{ content: { parts: [{ text: 'Hi' }] } }], unseen: 1 }
+    expect(JSON.parse(String(read(JSON.stringify(one)).write(usageFrom({ input: 9, output: 3 }))))).toMatchObject({
+      ...one,
+      modelVersion: 'house/model',
+      usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 3 },
+    })
+    expect(read(JSON.stringify([one])).write(usageFrom({ input: 9, output: 3 }))).toMatchObject({
+      candidates: [{ content: { parts: [{ text: 'Hi' }] } }],
+      modelVersion: 'house/model',
+    })
+  })
+})
+
+describe('what the client says', () => {
+  const contents = (...parts: object[]) => [
+    { role: 'user', parts: [{ text: 'Hi' }] },
+    { role: 'model', parts },
+  ]
+
+  test('passes as it is, in the spelling of the vendor’s documentation at its top', () => {
+    const body = {
+      contents: contents({ text: 'x', thoughtSignature: 'sig' }, { unseen_part: { a_b: 1 } }),
+      cachedContent: 'cachedContents/x',
+      tools: [{ urlContext: {} }, { code_execution: {} }],
+      generationConfig: { responseMimeType: 'text/x.enum', unseen: { a_b: null } },
+    }
+    expect(passthroughBody(body)).toEqual(body)
+    expect(passthroughBody(body)?.contents).toEqual(body.contents)
+    const { cachedContent: cached_content, generationConfig: generation_config, ...rest } = body
+    expect(
+      passthroughBody({
+        ...rest,
+        cached_content,
+        generation_config,
+        model: 'models/x',
+        provider_options: {},
+        labels: null,
+      }),
+    ).toEqual(body)
+  })
+
+  test('without what another vendor signed, and with what was its own', () => {
+    const foreign = { origin: 'messages-compat', value: 'theirs' } as const
+    const own = { origin: 'contentgen-compat', value: 'ours' } as const
+    const passthrough = (...parts: object[]) =>
+      ((passthroughBody({ contents: contents(...parts) })?.contents ?? []) as JsonRecord[])[1]?.parts
+    const call = { functionCall: { name: 'f', args: {} } }
+    expect(
+      passthrough({ text: 'Hm', thought: true, thoughtSignature: carry({ own: foreign }) }, { text: 'Hi' }),
+    ).toEqual([{ text: 'Hi' }])
+    expect(passthrough({ ...call, thoughtSignature: carry({ own: foreign }) })).toEqual([call])
+    expect(
+      passthrough({
+        ...call,
+        thought_signature: carry({
+          own,
+          before: [
+            { text: 'Hm', opaque: own },
+            { text: 'x', opaque: foreign },
+          ],
+        }),
+      }),
+    ).toEqual([
+      { text: 'Hm', thought: true, thoughtSignature: 'ours' },
+      { ...call, thoughtSignature: 'ours' },
+    ])
+  })
+
+  test('does not pass where it names another model, or an image that the gateway has to fetch', () => {
+    const image = (fileUri: string, mimeType?: string) => ({ fileData: { fileUri, mimeType } })
+    const passes = (part: object, more: object = {}) =>
+      passthroughBody({ contents: contents(part), ...more }) !== undefined
+    expect(passes(image('https://generativelanguage.googleapis.com/v1beta/files/a', 'image/png'))).toBe(true)
+    expect(passes(image('gs://bucket/a.png'))).toBe(true)
+    expect(passes(image('https://example.com/a.pdf', 'application/pdf'))).toBe(true)
+    expect(passes(image('https://example.com/a', 'image/png'))).toBe(false)
+    expect(passes({ file_data: { file_uri: 'https://example.com/a.png' } })).toBe(false)
+    expect(passes({ text: 'x' }, { generation_config: { routing_config: {} } })).toBe(false)
+    expect(passes({ text: 'x' }, { generationConfig: { modelSelectionConfig: {} } })).toBe(false)
+  })
+
+  test('is outlined: its words, media, tools and what has limits', () => {
+    const request = minimalRequestOf(
+      {
+        contents: [{ parts: [{ text: 'Hi' }, { inlineData: { mimeType: 'image/png', data: 'AA' } }, { unseen: 1 }] }],
+        systemInstruction: { parts: [{ text: 'Be brief.' }] },
+        tools: [{ codeExecution: {} }, { functionDeclarations: [{ name: 'f', parameters: { type: 'OBJECT' } }] }],
+        generationConfig: { temperature: 0.5, maxOutputTokens: 9, unseen: true },
+      },
+      'm',
+    )
+    expect(request).toEqual({
+      model: 'm',
+      messages: [
+        { role: 'system', content: [{ type: 'text', text: 'Be brief.' }] },
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'Hi' },
+            { type: 'image_url', image_url: { url: '' } },
+            { type: 'text', text: '{"unseen":1}' },
+          ],
+        },
+      ],
+      temperature: 0.5,
+      max_tokens: 9,
+      tools: [
+        { type: 'function', function: { name: 'codeExecution' } },
+        { type: 'function', function: { name: 'f', parameters: { type: 'OBJECT' } } },
+      ],
+    })
+    for (const wrong of [{}, { contents: [] }, { contents: [{}], generationConfig: { temperature: 'x' } }]) {
+      expect(() => minimalRequestOf(wrong, 'm')).toThrow(GatewayError)
+    }
+  })
+})

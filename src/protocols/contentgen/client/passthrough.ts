@@ -1,0 +1,223 @@
+/** Contents to a client that speaks as the vendor does: events pass as bytes, but for the model's name. */
+
+import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { withValueAt } from '../../../kit/json-span.ts'
+import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
+import type { ChatChunk } from '../../../spec/chat-completion.ts'
+import { escapeLineEnds } from '../../line-ends.ts'
+import { fromBytes, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
+import { createSlots, type Member, type Slots } from '../../passthrough/event-slots.ts'
+import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
+import { holdsError } from '../../provider-error.ts'
+import { createAnswerReader } from '../upstream/answer.ts'
+import { errorIn } from '../upstream/stream.ts'
+import { countsOf, usageOf as usageIn } from '../upstream/usage.ts'
+import { wholeOf } from '../upstream/whole.ts'
+import { passthroughBody } from './minimal-request.ts'
+import { usageOf } from './response.ts'
+
+/** What the writer of an error must know: whether anything was told before it. */
+export type Passed = { hasBegun: boolean }
+
+export const contentgenPassthrough = (passed: Passed): ProtocolPassthrough => ({
+  headers: [],
+  body: passthroughBody,
+  whole: readWhole,
+  stream: (parts) => createContentgenStream(parts, passed),
+})
+
+function readWhole(text: string, parts: PassthroughParts): ReturnType<ProtocolPassthrough['whole']> {
+  const { head, faults, writer } = parts
+  const payload = parseJson(text)
+  const pieces = [payload].flat()
+  if (pieces.length === 0 || !pieces.every(isRecord)) {
+    throw faults.notUnderstood('answered with something that is not a JSON object')
+  }
+  const failed = pieces.find(holdsError)
+  if (failed) throw faults.inAnswer(failed)
+  const counter = createCounter(parts)
+  const chunks = pieces.flatMap(counter.take)
+  if (!counter.hasSaid()) throw faults.notUnderstood('answered with JSON that holds no answer')
+  const answer = wholeOf([...chunks, counter.end()], head)
+  return {
+    answer,
+    write(usage) {
+      // The pieces of a stream where an answer in one piece was asked for.
+      if (!isRecord(payload)) return writer.whole(answer, usage)
+      return isRecord(payload.usageMetadata)
+        ? withValueAt(text, ['modelVersion'], JSON.stringify(head.model))
+        : JSON.stringify({ ...payload, usageMetadata: usageOf(usage), modelVersion: head.model })
+    },
+  }
+}
+
+/** What the meter must hear. The vendor's own words for a refusal or a failure pass, and are an end like another. */
+function createCounter({ head, faults }: PassthroughParts) {
+  const reader = createAnswerReader({
+    fallback: head,
+    // A refused prompt never comes as far as the reader.
+    faults: { ...faults, blocked: faults.notUnderstood },
+    one_call: false,
+  })
+  let counts: JsonRecord = {}
+  let isBlocked = false
+  let hasSaid = false
+  return {
+    take(payload: JsonRecord): ChatChunk[] {
+      counts = countsOf(payload.usageMetadata, counts)
+      if (!Array.isArray(payload.candidates) || payload.candidates.length === 0) {
+        isBlocked ||= !hasSaid && isRecord(payload.promptFeedback) && Boolean(payload.promptFeedback.blockReason)
+        return []
+      }
+      hasSaid = true
+      return reader.take(payload)
+    },
+    hasSaid: () => hasSaid || isBlocked,
+    isFinished: () => isBlocked || reader.isFinished(),
+    /** That the answer is whole, and what it has used. */
+    end(): ChatChunk {
+      const usage = usageIn(counts)
+      const choices = [{ index: 0, delta: {}, finish_reason: 'stop' as const }]
+      return { ...head, object: 'chat.completion.chunk', choices, ...(usage ? { usage } : {}) }
+    },
+  }
+}
+
+const COUNTS = ['promptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount', 'totalTokenCount']
+const countsIn = ({ usageMetadata: counts }: JsonRecord): JsonRecord => (isRecord(counts) ? counts : {})
+const MODEL = '"modelVersion"'
+
+/** What differs from event to event. */
+const MEMBERS: Member[] = [
+  { name: 'text', kind: 'text', pattern: /"text": ?"/, of: (one) => textIn(one), isNeeded: true },
+  ...COUNTS.map(
+    (name): Member => ({
+      name,
+      kind: 'number',
+      pattern: new RegExp(`"${name}": ?(?=\\d)`), // where a number follows
+      of: (one) => countsIn(one)[name],
+    }),
+  ),
+]
+
+/** The one part of the one answer in an event, if they are, and it is, a text. */
+function partIn({
+  candidates,
+}: JsonRecord): { candidate: JsonRecord; content: JsonRecord; part: JsonRecord } | undefined {
+  const [candidate, another] = Array.isArray(candidates) ? candidates : []
+  const content = isRecord(candidate) && !another && isRecord(candidate.content) ? candidate.content : {}
+  const [part, next] = Array.isArray(content.parts) ? content.parts : []
+  return isRecord(part) && !next && typeof part.text === 'string' ? { candidate, content, part } : undefined
+}
+
+const textIn = (payload: JsonRecord): unknown => partIn(payload)?.part.text
+
+/** Events that passed unread: their texts, and the members of the last of them. */
+type Heard = { slots: Slots; said: string[]; last: string[] }
+
+/** One event that says the same. */
+function joined({ slots, said, last }: Heard): JsonRecord {
+  const { payload } = slots
+  const { candidate, content, part } = partIn(payload) ?? { candidate: {}, content: {}, part: {} }
+  const text = parseJson(`"${fromBytes(said.join(''))}"`)
+  const usageMetadata: JsonRecord = { ...countsIn(payload) }
+  for (const name of COUNTS) {
+    const place = slots.place(name)
+    if (place !== -1) usageMetadata[name] = Number(last[place])
+  }
+  return {
+    ...payload,
+    usageMetadata,
+    candidates: [{ ...candidate, content: { ...content, parts: [{ ...part, text }] } }],
+  }
+}
+
+function createContentgenStream(parts: PassthroughParts, passed: Passed): PassthroughStream {
+  const { head, faults } = parts
+  const blocks = createSseBlocks()
+  const counter = createCounter(parts)
+  const model = toBytes(JSON.stringify(head.model))
+  const known = createSlots(MEMBERS)
+  /** The last thing that was no plain event: the vendor may break off with an error as bare JSON. */
+  let odd = ''
+
+  /** What the client gets for an event, given how it came. */
+  function read(event: string, step: PassthroughStep, atEnd: boolean): string {
+    const said = readSseBlock(event)
+    if (!said?.isPlain) odd = event
+    // Imitators end as other vendors do, and keep connections alive with nothing.
+    if (!said || said.data === '' || said.data.trim() === '[DONE]') return ''
+    const came = parseJson(fromBytes(said.data))
+    // At the end an event may be half there.
+    if (came === undefined && atEnd) return ''
+    const payload: unknown = Array.isArray(came) ? came[0] : came
+    if (!isRecord(payload)) {
+      step.failure = faults.notUnderstood('sent something that is not a JSON object')
+      return ''
+    }
+    if (said.event === 'error' || holdsError(payload)) {
+      step.failure = faults.inAnswer(payload)
+      return ''
+    }
+    step.heard.push(...counter.take(payload))
+    const isItself = payload === came
+    if (isItself && said.isPlain && said.event === '' && textIn(payload)) learn(event, payload)
+    const data = withValueAt(isItself ? said.data : toBytes(JSON.stringify(payload)), ['modelVersion'], model)
+    return isItself && data === said.data && said.isPlain ? event : `data: ${data}\n\n`
+  }
+
+  function learn(event: string, payload: JsonRecord): void {
+    const theirs = /"modelVersion": ?"(?:[^"\\]|\\.)*"/ // the member with its value, escapes and all
+    known.learn(event, payload, (fixed) =>
+      fixed.replace(theirs, (member) => member.slice(0, member.indexOf('"', MODEL.length)) + model),
+    )
+  }
+
+  /** The texts of events that passed unread are one event for the reader, with the counts of the last of them. */
+  function hear(step: PassthroughStep, heard: Heard | undefined): undefined {
+    if (heard) step.heard.push(...counter.take(joined(heard)))
+  }
+
+  function take(text: string, atEnd: boolean): PassthroughStep {
+    const step = nothingYet()
+    let heard: Heard | undefined
+    let at = 0
+    while (at < text.length && !step.failure) {
+      const found = known.match(text, at)
+      if (found) {
+        const { slots, matched } = found
+        if (heard?.slots !== slots) heard = hear(step, heard) ?? { slots, said: [], last: [] }
+        heard.said.push(matched.values[slots.place('text')] ?? '')
+        heard.last = matched.values
+        step.events += matched.told ?? text.slice(at, matched.end)
+        at = matched.end
+        continue
+      }
+      heard = hear(step, heard)
+      const end = text.indexOf('\n\n', at) + 2
+      step.events += read(text.slice(at, end), step, atEnd)
+      at = end
+    }
+    hear(step, heard)
+    step.events = escapeLineEnds(step.events)
+    passed.hasBegun ||= step.events !== ''
+    return step
+  }
+
+  return {
+    push: (bytes) => take(pushed(blocks, bytes, faults), false),
+    close() {
+      const step = take(blocks.end(), true)
+      if (step.failure) return step
+      if (counter.isFinished()) step.heard.push(counter.end())
+      else {
+        const said = errorIn(fromBytes(odd))
+        step.failure = said === undefined ? faults.cut() : faults.inAnswer(said)
+      }
+      return step
+    },
+    isFinished: counter.isFinished,
+    includesUsage: false,
+    end: () => '',
+  }
+}

@@ -1,0 +1,68 @@
+/** Decodes a generateContent request. Errors name the client's field and the values it may have. */
+
+import type { TSchema } from 'typebox'
+import { checker } from '../../../kit/checker.ts'
+import { diagnose, foundText } from '../../../kit/diagnose.ts'
+import { isRecord } from '../../../kit/json.ts'
+import type { ChatRequest } from '../../../spec/chat-request.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import type { Places } from '../../client-names.ts'
+import { refusalOf } from '../../request-error.ts'
+import { fieldsOf } from './fields.ts'
+import { historyOf, systemText } from './history.ts'
+import { minimalRequestOf } from './minimal-request.ts'
+import { inOneSpelling } from './names.ts'
+import { ContentgenRequest, CountTokensRequest } from './schema.ts'
+import { toolsOf } from './tools.ts'
+
+const checkRequest = checker(ContentgenRequest)
+const checkCount = checker(CountTokensRequest)
+
+type Read = { made: ChatRequest; shows_thoughts: boolean; refusal?: GatewayError }
+
+/** The decoded request, or a minimal one where only a provider of this protocol can take it. */
+export function parseOrMinimal(body: unknown, options: ParseOptions & { model: string }): Read {
+  try {
+    const clientRequest = checkedRequest(body)
+    // The canonical request has no field for it: it only selects what the response shows.
+    const shows_thoughts = clientRequest.generationConfig?.thinkingConfig?.includeThoughts === true
+    return { made: requestOf(clientRequest, options), shows_thoughts }
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError)) throw thrown
+    return { made: minimalRequestOf(body, options.model, options.places), shows_thoughts: false, refusal: thrown }
+  }
+}
+
+type ParseOptions = { model: string; places?: Places }
+
+/** `null` is absent, and unknown fields are not looked at. Throws GatewayError naming the client's field and what it may be. */
+export function parseContentgen(body: unknown, options: ParseOptions): ChatRequest {
+  return requestOf(checkedRequest(body), options)
+}
+
+const checkedRequest = (body: unknown) => checked(body, ContentgenRequest, checkRequest) as ContentgenRequest
+
+/** Of a question how many tokens a prompt has: the contents, or all of a request. */
+export function parseCount(body: unknown, options: ParseOptions): ChatRequest {
+  const { generateContentRequest, contents, ...clientRequest } = checked(body, CountTokensRequest, checkCount)
+  if (isRecord(generateContentRequest)) return requestOf(generateContentRequest as ContentgenRequest, options)
+  if (contents !== undefined) return requestOf({ ...clientRequest, contents } as ContentgenRequest, options)
+  throw new GatewayError('missing_required_parameter', '"contents" is required.', { param: 'contents' })
+}
+
+function checked(body: unknown, schema: TSchema, check: { Check(value: unknown): boolean }): Record<string, unknown> {
+  const clientRequest = inOneSpelling(body)
+  if (!isRecord(clientRequest))
+    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  if (!check.Check(clientRequest)) throw refusalOf(diagnose(schema, clientRequest))
+  return clientRequest
+}
+
+function requestOf(clientRequest: ContentgenRequest, { model, places = new WeakMap() }: ParseOptions): ChatRequest {
+  const { contents, systemInstruction } = clientRequest
+  const system = systemInstruction ? systemText(systemInstruction) : ''
+  const before = system === '' ? [] : [{ role: 'system' as const, content: system }]
+  for (const message of before) places.set(message, 'systemInstruction')
+  const messages = [...before, ...historyOf(contents, places)]
+  return { model, messages, ...toolsOf(clientRequest, places), ...fieldsOf(clientRequest) }
+}

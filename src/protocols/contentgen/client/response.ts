@@ -1,0 +1,139 @@
+/** The contentgen dialect, outwards: whole answers, and streams of pieces as events or as one JSON array. */
+
+import type { ChatChunk } from '../../../spec/chat-completion.ts'
+import { contentgenErrorBody } from '../../../spec/contentgen-error.ts'
+import type { GatewayError } from '../../../spec/error.ts'
+import type { Usage } from '../../../spec/usage.ts'
+import { inOneLine } from '../../line-ends.ts'
+import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
+import { type AnswerPart, type Candidate, createCandidate } from './candidate.ts'
+import { logprobsOf } from './grounding.ts'
+
+export type WriterOptions = {
+  head: ResponseHead
+  shows_thoughts: boolean
+  /** `array`: the pieces of a stream are the items of one JSON array. */
+  form: 'events' | 'array'
+  /** Whether events were told that were not written here. */
+  passed?: { readonly hasBegun: boolean }
+}
+
+export function createContentgenWriter({ head, shows_thoughts, form, passed }: WriterOptions): ResponseEncoder {
+  const candidates = new Map<number, Candidate>()
+  const names = { modelVersion: head.model, responseId: head.id }
+  let hasBegun = false
+
+  const candidateAt = (index: number): Candidate => {
+    const candidate = candidates.get(index) ?? createCandidate({ shows_thoughts })
+    candidates.set(index, candidate)
+    return candidate
+  }
+
+  function piece(body: object): string {
+    const json = JSON.stringify(body)
+    const start = hasBegun ? ',\n' : '['
+    hasBegun = true
+    return inOneLine(form === 'array' ? start + json : `data: ${json}\n\n`)
+  }
+
+  /** All that one batch brought is one piece. */
+  function write(batch: ChatChunk[]): string {
+    const logprobs = new Map<number, unknown[]>()
+    for (const { choices } of batch) {
+      for (const choice of choices) {
+        const candidate = candidateAt(choice.index)
+        candidate.take(choice.delta)
+        if (choice.logprobs) logprobs.set(choice.index, [...(logprobs.get(choice.index) ?? []), ...tokensOf(choice)])
+        // A client can run its tools now; the count of tokens may take a while to come.
+        if (choice.finish_reason) candidate.finish(choice.finish_reason)
+      }
+    }
+    const said = [...candidates].flatMap(([index, candidate]) => {
+      const parts = candidate.parts()
+      const logprobsResult = logprobsOf({ content: logprobs.get(index) })
+      if (parts.length === 0 && !logprobsResult) return []
+      return [{ ...contentOf(parts), index, ...(logprobsResult ? { logprobsResult } : {}) }]
+    })
+    return said.length === 0 ? '' : piece({ candidates: said, ...names })
+  }
+
+  return {
+    whole({ choices }, usage) {
+      const told = choices.map(({ index, message, finish_reason, logprobs }) => {
+        const candidate = createCandidate({ shows_thoughts })
+        candidate.take(message)
+        candidate.finish(finish_reason ?? 'stop')
+        const parts = candidate.parts()
+        const text_at = parts.findIndex((part) => part.text !== undefined && !part.thought)
+        return {
+          ...contentOf(parts),
+          ...candidate.closing(Math.max(0, text_at)),
+          index,
+          ...certaintyOf(logprobs),
+        }
+      })
+      return { candidates: told, usageMetadata: usageOf(usage), ...names }
+    },
+    write,
+    includesUsage: true,
+    end(usage) {
+      if (candidates.size === 0) candidateAt(0).finish('stop')
+      const told = [...candidates].map(([index, candidate]) => ({
+        ...contentOf(candidate.parts()),
+        ...candidate.closing(),
+        index,
+      }))
+      const last = piece({ candidates: told, ...(usage ? { usageMetadata: usageOf(usage) } : {}), ...names })
+      return form === 'array' ? `${last}]\n` : last
+    },
+    fail(error) {
+      const isBlocked = !hasBegun && !passed?.hasBegun && error.code === 'content_policy_violation'
+      const last = piece(isBlocked ? blockedAnswer(error, head) : contentgenErrorBody(error))
+      return form === 'array' ? `${last}]\n` : last
+    },
+  }
+}
+
+/** The client libraries take an answer without parts for a broken one, and forget the whole turn. */
+const contentOf = (parts: AnswerPart[]) => ({
+  content: { role: 'model', parts: parts.length === 0 ? [{ text: '' }] : parts },
+})
+
+/** A prompt that was refused is an answer of this dialect, and no error. */
+export const blockedAnswer = ({ message }: GatewayError, { id, model }: Pick<ResponseHead, 'id' | 'model'>) => ({
+  promptFeedback: { blockReason: 'SAFETY', blockReasonMessage: message },
+  modelVersion: model,
+  responseId: id,
+})
+
+/** Thoughts stand beside the answer's other tokens. */
+export function usageOf(usage: Usage) {
+  const { prompt_tokens, completion_tokens, prompt_tokens_details: prompt, completion_tokens_details: answer } = usage
+  const { reasoning_tokens } = answer
+  const modalities = [
+    { modality: 'TEXT', tokenCount: prompt.text_tokens },
+    { modality: 'IMAGE', tokenCount: prompt.image_tokens },
+    { modality: 'AUDIO', tokenCount: prompt.audio_tokens },
+  ].filter(({ tokenCount }) => tokenCount > 0)
+  return {
+    promptTokenCount: prompt_tokens,
+    candidatesTokenCount: Math.max(0, completion_tokens - reasoning_tokens),
+    ...(reasoning_tokens > 0 ? { thoughtsTokenCount: reasoning_tokens } : {}),
+    ...(prompt.cached_tokens > 0 ? { cachedContentTokenCount: prompt.cached_tokens } : {}),
+    totalTokenCount: usage.total_tokens,
+    ...(modalities.length > 0 ? { promptTokensDetails: modalities } : {}),
+  }
+}
+
+function tokensOf({ logprobs }: { logprobs?: unknown }): unknown[] {
+  const content = typeof logprobs === 'object' && logprobs !== null && 'content' in logprobs ? logprobs.content : []
+  return Array.isArray(content) ? content : []
+}
+
+function certaintyOf(logprobs: unknown): object {
+  const logprobsResult = logprobsOf(logprobs)
+  if (!logprobsResult) return {}
+  const chosen = logprobsResult.chosenCandidates
+  const sum = chosen.reduce((total, { logProbability }) => total + logProbability, 0)
+  return { avgLogprobs: sum / chosen.length, logprobsResult }
+}

@@ -1,0 +1,69 @@
+/** The contentgen dialect, inwards: tools and how they are to be used, in the house's words. */
+import type { ChatRequest, FunctionTool } from '../../../spec/chat-request.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import type { Places } from '../../client-names.ts'
+import { jsonSchemaOf } from './json-schema.ts'
+import type { ContentgenRequest, FunctionDeclaration, JsonObject, Tool } from './schema.ts'
+
+type Tools = Pick<ChatRequest, 'tools' | 'tool_choice' | 'web_search_options'>
+
+const FUNCTIONS = 'functionDeclarations'
+/** The vendor's search on the web, of this and of an earlier time. */
+const SEARCHES = ['googleSearch', 'googleSearchRetrieval']
+
+export function toolsOf({ tools = [], toolConfig }: Pick<ContentgenRequest, 'tools' | 'toolConfig'>, places: Places) {
+  const clientRequest: Tools = {}
+  const functions: FunctionTool[] = []
+  for (const [index, tool] of tools.entries()) {
+    const at = `tools[${index}]`
+    const foreign = Object.keys(tool).find((name) => name !== FUNCTIONS && !SEARCHES.includes(name))
+    if (foreign !== undefined) throw foreignTool(`${at}.${foreign}`)
+    if (tool.googleSearch || tool.googleSearchRetrieval) clientRequest.web_search_options = searchOf(tool)
+    for (const [place, declaration] of (tool.functionDeclarations ?? []).entries()) {
+      const made = functionOf(declaration)
+      places.set(made, `${at}.${FUNCTIONS}[${place}]`)
+      functions.push(made)
+    }
+  }
+  if (functions.length > 0) clientRequest.tools = functions
+  const choice = choiceOf(toolConfig)
+  if (choice !== undefined && functions.length > 0) clientRequest.tool_choice = choice
+  return clientRequest
+}
+
+function foreignTool(param: string): GatewayError {
+  return new GatewayError(
+    'unsupported_parameter',
+    `"${param}" is a tool that only its own vendor knows; known to all are "${FUNCTIONS}" and "googleSearch".`,
+    { param },
+  )
+}
+
+function functionOf({ name, description, parameters, parametersJsonSchema }: FunctionDeclaration): FunctionTool {
+  const schema = parametersJsonSchema ?? (parameters && (jsonSchemaOf(parameters) as JsonObject))
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(description === undefined ? {} : { description }),
+      ...(schema === undefined ? {} : { parameters: schema }),
+    },
+  }
+}
+
+const searchOf = ({ googleSearch: { excludeDomains = [] } = {} }: Tool): Record<string, unknown> =>
+  excludeDomains.length > 0 ? { filters: { blocked_domains: excludeDomains } } : {}
+
+/** `VALIDATED` only promises that calls keep to their schemas. */
+const MODES = { AUTO: 'auto', ANY: 'required', NONE: 'none', VALIDATED: 'auto' } as const
+
+function choiceOf(config: ContentgenRequest['toolConfig']): ChatRequest['tool_choice'] {
+  const { mode, allowedFunctionNames: names = [] } = config?.functionCallingConfig ?? {}
+  if (mode === undefined || mode === 'MODE_UNSPECIFIED') return undefined
+  const choice = MODES[mode]
+  const [name] = names
+  if (choice === 'none' || name === undefined) return choice
+  if (choice === 'required' && names.length === 1) return { type: 'function', function: { name } }
+  const tools = names.map((one) => ({ type: 'function', function: { name: one } }))
+  return { type: 'allowed_tools', allowed_tools: { mode: choice, tools } }
+}

@@ -1,0 +1,106 @@
+/** The vendor's answers, event by event, in the specification's form. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { ChatChunk, Delta } from '../../../spec/chat-completion.ts'
+import type { GatewayError } from '../../../spec/error.ts'
+import type { Usage } from '../../../spec/usage.ts'
+import { holdsError } from '../../provider-error.ts'
+import { type Fallback, namedText } from '../../response-values.ts'
+import type { Faults } from '../../upstream.ts'
+import { type Candidate, createCandidate } from './candidate.ts'
+import { logprobsOf } from './logprobs.ts'
+import { countsOf, usageOf } from './usage.ts'
+
+export type ContentgenFaults = Faults & {
+  /** The vendor refused the prompt, by its word for why. */
+  blocked(reason: string): GatewayError
+}
+
+export type AnswerReader = {
+  /** The chunks of one event. Throws what the vendor says instead of an answer. */
+  take(payload: unknown): ChatChunk[]
+  /** Whether the vendor has said of each of its answers why it ended. */
+  isFinished(): boolean
+  /** The last chunks. Throws for an end that is none. */
+  end(): ChatChunk[]
+}
+
+type ReaderParts = { fallback: Fallback; faults: ContentgenFaults; one_call: boolean }
+
+/** The vendor may say of every event how it ended, and go on: the finish is told at the end only. */
+export function createAnswerReader({ fallback, faults, one_call }: ReaderParts): AnswerReader {
+  const candidates = new Map<number, Candidate>()
+  let head: Fallback = fallback
+  let counts: JsonRecord = {}
+
+  const chunkOf = (choice: ChatChunk['choices'][number]): ChatChunk => ({
+    ...head,
+    object: 'chat.completion.chunk',
+    choices: [choice],
+  })
+
+  function takeCandidate(raw: JsonRecord, place: number): ChatChunk[] {
+    const index = Number.isInteger(raw.index) ? Number(raw.index) : place
+    let candidate = candidates.get(index)
+    const deltas: Delta[] = candidate ? [] : [{ role: 'assistant', content: '' }]
+    candidate ??= createCandidate({ one_call })
+    candidates.set(index, candidate)
+    deltas.push(...candidate.take(raw))
+    const logprobs = logprobsOf(raw.logprobsResult)
+    if (logprobs && deltas.length === 0) deltas.push({})
+    return deltas.map((delta, at) =>
+      chunkOf({
+        index,
+        delta,
+        finish_reason: null,
+        ...(logprobs && at === deltas.length - 1 ? { logprobs } : {}),
+      }),
+    )
+  }
+
+  function lastOf([index, candidate]: [number, Candidate]): ChatChunk {
+    const finish_reason = candidate.finish()
+    if (finish_reason === 'failed') {
+      throw faults.notUnderstood(`failed to make an answer (${candidate.word()}); asking again may help`)
+    }
+    const annotations = candidate.annotations()
+    return chunkOf({ index, delta: annotations.length > 0 ? { annotations } : {}, finish_reason })
+  }
+
+  const isFinished = () => candidates.size > 0 && [...candidates.values()].every((one) => one.finish() !== null)
+
+  return {
+    take(event) {
+      const payload = Array.isArray(event) && event.length > 0 ? event[0] : event
+      if (!isRecord(payload)) throw faults.notUnderstood('sent something that is not a JSON object')
+      if (holdsError(payload)) throw faults.inAnswer(payload)
+      head = {
+        ...head,
+        id: namedText(payload.responseId) ?? head.id,
+        model: namedText(payload.modelVersion) ?? head.model,
+      }
+      counts = countsOf(payload.usageMetadata, counts)
+      const list = Array.isArray(payload.candidates) ? payload.candidates.filter(isRecord) : []
+      const blocked = candidates.size === 0 && list.length === 0 ? blockOf(payload.promptFeedback) : undefined
+      if (blocked !== undefined) throw faults.blocked(blocked)
+      const chunks = list.flatMap(takeCandidate)
+      const usage = isRecord(payload.usageMetadata) ? usageOf(counts) : undefined
+      return withUsage(chunks, usage)
+    },
+    isFinished,
+    end() {
+      if (!isFinished()) throw faults.cut()
+      return withUsage([...candidates].map(lastOf), usageOf(counts))
+    },
+  }
+}
+
+function withUsage(chunks: ChatChunk[], usage: Usage | undefined): ChatChunk[] {
+  const last = chunks.at(-1)
+  return usage && last ? [...chunks.slice(0, -1), { ...last, usage }] : chunks
+}
+
+function blockOf(feedback: unknown): string | undefined {
+  const reason = isRecord(feedback) ? feedback.blockReason : undefined
+  return typeof reason === 'string' && reason !== '' && reason !== 'BLOCK_REASON_UNSPECIFIED' ? reason : undefined
+}

@@ -1,0 +1,107 @@
+/** One of the vendor's answers as it comes: its parts as the house's deltas. Parts that nobody knows are passed over. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { Annotation, Delta, FinishReason } from '../../../spec/chat-completion.ts'
+import type { Opaque } from '../../../spec/message.ts'
+import { namedText, newToolCallId } from '../../response-values.ts'
+import { finishOf } from './finish.ts'
+import { createGrounding } from './grounding.ts'
+
+export type Candidate = {
+  /** What one event says of it. */
+  take(raw: JsonRecord): Delta[]
+  /** How it ended; null where the vendor has not said. */
+  finish(): FinishReason | 'failed' | null
+  /** The vendor's own word for it. */
+  word(): string
+  annotations(): Annotation[]
+}
+
+/** `one_call`: of several calls only the first is told; a model that is answered makes the next ones by itself. */
+export function createCandidate({ one_call }: { one_call: boolean }): Candidate {
+  const grounding = createGrounding()
+  const ids = new Set<string>()
+  const starts: number[] = []
+  let text = ''
+  let bytes = 0
+  let word: unknown
+  /** Whether words of a thought were told that is not ended. */
+  let isThinking = false
+
+  /** A signature ends the piece of thought that it belongs to, or is a hidden piece of its own. */
+  function signature(part: JsonRecord): Delta[] {
+    const value = part.thoughtSignature
+    if (typeof value !== 'string' || value === '') return []
+    const opaque = opaqueOf(value)
+    const wasThinking = isThinking
+    isThinking = false
+    if (part.thought === true) return [{ reasoning_details: [wasThinking ? { opaque } : { text: '', opaque }] }]
+    return [{ reasoning_details: wasThinking ? [{}, { opaque }] : [{ opaque }] }]
+  }
+
+  function say(words: string): Delta[] {
+    starts.push(bytes)
+    if (words === '') return []
+    text += words
+    bytes += Buffer.byteLength(words)
+    return [{ content: words }]
+  }
+
+  function think(words: string): Delta[] {
+    if (words === '') return []
+    isThinking = true
+    return [{ reasoning_content: words }]
+  }
+
+  function call(raw: JsonRecord, part: JsonRecord): Delta[] {
+    const name = namedText(raw.name)
+    if (name === undefined || (one_call && ids.size > 0)) return []
+    const given = namedText(raw.id)
+    const id = given === undefined || ids.has(given) ? newToolCallId() : given
+    const index = ids.size
+    ids.add(id)
+    const value = part.thoughtSignature
+    const signed = typeof value === 'string' && value !== '' ? { opaque: opaqueOf(value) } : {}
+    const called = { name, arguments: JSON.stringify(isRecord(raw.args) ? raw.args : {}) }
+    return [{ tool_calls: [{ index, id, type: 'function', function: called, ...signed }] }]
+  }
+
+  function image({ mimeType, data }: JsonRecord, part: JsonRecord): Delta[] {
+    if (typeof data !== 'string' || typeof mimeType !== 'string' || !mimeType.startsWith('image/')) return []
+    // Drafts that a model looks at while it thinks.
+    if (part.thought === true) return []
+    const value = part.thoughtSignature
+    const signed = typeof value === 'string' && value !== '' ? { opaque: opaqueOf(value) } : {}
+    return [{ images: [{ type: 'image_url', image_url: { url: `data:${mimeType};base64,${data}` }, ...signed }] }]
+  }
+
+  function partDeltas(part: JsonRecord): Delta[] {
+    if (isRecord(part.functionCall)) return call(part.functionCall, part)
+    if (isRecord(part.inlineData)) return image(part.inlineData, part)
+    if (typeof part.text === 'string') {
+      return [...(part.thought === true ? think(part.text) : say(part.text)), ...signature(part)]
+    }
+    // The vendor's own tools at work: what they ran and what came of it are part of what it says.
+    const { executableCode: code, codeExecutionResult: result } = part
+    if (isRecord(code) && typeof code.code === 'string') return say(fenced(code.code, String(code.language ?? '')))
+    if (isRecord(result) && typeof result.output === 'string') return say(fenced(result.output, ''))
+    return signature(part)
+  }
+
+  return {
+    take(raw) {
+      const parts = isRecord(raw.content) && Array.isArray(raw.content.parts) ? raw.content.parts.filter(isRecord) : []
+      grounding.take(raw.groundingMetadata)
+      if (typeof raw.finishReason === 'string') word = raw.finishReason
+      return parts.flatMap(partDeltas)
+    },
+    finish: () => finishOf(word, ids.size > 0),
+    word: () => String(word),
+    annotations: () => grounding.annotations(text, starts),
+  }
+}
+
+const opaqueOf = (value: string): Opaque => ({ origin: 'contentgen-compat', value })
+
+const fenced = (text: string, language: string) =>
+  `\n\`\`\`${/^[A-Z]+$/.test(language) ? language.toLowerCase() : ''}\n${text.replace(/\n$/, '')}\n\`\`\`\n` // names of languages are in capitals

@@ -1,0 +1,160 @@
+/** The house's messages as the vendor's contents: turns of the user and of the model, each of parts. */
+
+import { isRecord, parseJson } from '../../../kit/json.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import type { Message } from '../../../spec/message.ts'
+import type { ModelRule } from './model-rules.ts'
+import { imageOf, type Part, type PartReader, partsOf, wordsOf } from './parts.ts'
+import { refused } from './tools.ts'
+
+export type Content = { role: 'user' | 'model'; parts: Part[] }
+export type Conversation = { system: Part[]; contents: Content[] }
+
+type Contents = PartReader & {
+  rule: ModelRule
+  /** Calls and their results are told with ids. */
+  ids: boolean
+}
+type Turn = Content & { kind: 'words' | 'results' | 'answer' }
+
+/** By the vendor's own words: a call that was made elsewhere, where it would otherwise miss its signature. */
+export const UNSIGNED = 'skip_thought_signature_validator'
+
+/**
+ * System messages are gathered in front. What one side says in several messages is one turn, but for the results of
+ * functions, which are a turn of their own.
+ */
+export async function conversationOf(messages: Message[], parts: Contents): Promise<Conversation> {
+  const system: Part[] = []
+  const turns: Turn[] = []
+  /** Call -> the name of its function, by which the vendor knows a result. */
+  const names = new Map<string, string>()
+  for (const [index, message] of messages.entries()) {
+    const at = `messages[${index}]`
+    if (message.role === 'system' || message.role === 'developer') system.push(...instructionsOf(message, at))
+    else if (message.role === 'user') add(turns, 'words', await contentOf(message, at, parts))
+    else if (message.role === 'tool') add(turns, 'results', await resultOf(message, at, { ...parts, names }))
+    else if (message.role === 'assistant') {
+      for (const { id, function: called } of message.tool_calls ?? []) names.set(id, called.name)
+      add(turns, 'answer', await answerOf(message, at, parts))
+    } else throw refused(`${at}.role`, 'must not be "function"; use the role "tool"')
+  }
+  const contents = turns.map(({ role, parts: said }) => ({ role, parts: said }))
+  return placed(system, contents, parts.rule)
+}
+
+/** Where there is nothing but instructions, or no place for them, they are the user's words. */
+function placed(system: Part[], contents: Content[], { instructions }: ModelRule): Conversation {
+  if (system.length === 0 || (instructions && contents.length > 0)) return { system, contents }
+  const [first, ...rest] = contents
+  if (first?.role !== 'user') return { system: [], contents: [{ role: 'user', parts: system }, ...contents] }
+  return { system: [], contents: [{ role: 'user', parts: [...system, ...first.parts] }, ...rest] }
+}
+
+function add(turns: Turn[], kind: Turn['kind'], parts: Part[]): void {
+  if (parts.length === 0) return
+  const last = turns.at(-1)
+  if (last?.kind === kind) last.parts.push(...parts)
+  else turns.push({ kind, role: kind === 'answer' ? 'model' : 'user', parts })
+}
+
+function instructionsOf({ content }: Message, at: string): Part[] {
+  if (typeof content === 'string') return wordsOf(content)
+  return (content ?? []).flatMap((part, index) => {
+    if (part.type === 'text') return wordsOf(part.text)
+    throw refused(`${at}.content[${index}].type`, 'must be "text" in a system message')
+  })
+}
+
+async function contentOf({ content }: Message, at: string, reader: PartReader): Promise<Part[]> {
+  if (typeof content === 'string') return wordsOf(content)
+  const parts: Part[] = []
+  for (const [index, part] of (content ?? []).entries()) {
+    parts.push(...(await partsOf(part, `${at}.content[${index}]`, reader)))
+  }
+  return parts
+}
+
+async function resultOf(message: Message, at: string, parts: Contents & { names: Map<string, string> }) {
+  const { tool_call_id: id } = message
+  if (id === undefined) {
+    const param = `${at}.tool_call_id`
+    throw new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
+  }
+  const name = parts.names.get(id) ?? message.name
+  if (name === undefined) {
+    const param = `${at}.tool_call_id`
+    throw new GatewayError('invalid_value', `"${param}" must be the id of a tool call in an earlier message.`, {
+      param,
+    })
+  }
+  const content = await contentOf(message, at, parts)
+  const shown = content.filter((part) => part.text === undefined)
+  const text = content.map((part) => (typeof part.text === 'string' ? part.text : '')).join('')
+  const within = shown.length > 0 && parts.rule.result_media
+  const functionResponse = {
+    ...(parts.ids ? { id } : {}),
+    name,
+    response: responseOf(text, message.is_error === true),
+    ...(within ? { parts: shown } : {}),
+  }
+  return [{ functionResponse }, ...(within ? [] : shown)]
+}
+
+/** An object is the result itself; `$ref` means something of its own to the vendor there, so such a one is a text. */
+function responseOf(text: string, isError: boolean): object {
+  if (isError) return { error: text }
+  const value = text.startsWith('{') && !text.includes('"$ref"') ? parseJson(text) : undefined
+  return isRecord(value) ? value : { output: text }
+}
+
+async function answerOf(message: Message, at: string, parts: Contents): Promise<Part[]> {
+  if (message.function_call) throw refused(`${at}.function_call`, 'is not known to the vendor; use "tool_calls"')
+  const thoughts: Part[] = []
+  /** Signatures of words, not of thoughts. */
+  const hidden: string[] = []
+  // Only reasoning that this family of vendors has signed can go back to it.
+  for (const { text, opaque } of message.reasoning_details ?? []) {
+    if (opaque?.origin !== 'contentgen-compat') continue
+    if (text === undefined) hidden.push(opaque.value)
+    else thoughts.push({ text, thought: true, thoughtSignature: opaque.value })
+  }
+  const words = [...(await contentOf(message, at, parts)), ...wordsOf(message.refusal ?? '')]
+  const images: Part[] = []
+  for (const [index, { image_url, opaque }] of (message.images ?? []).entries()) {
+    const image = await imageOf(image_url.url, `${at}.images[${index}].image_url.url`, parts)
+    images.push(opaque?.origin === 'contentgen-compat' ? { ...image, thoughtSignature: opaque.value } : image)
+  }
+  return [...thoughts, ...signed(words, hidden), ...images, ...callsOf(message, at, parts)]
+}
+
+/** The last signature stands at the last words, as it came; without words, at empty ones. */
+function signed(words: Part[], signatures: string[]): Part[] {
+  const last = words.at(-1)
+  const own = last === undefined ? undefined : signatures.at(-1)
+  const rest = own === undefined ? signatures : signatures.slice(0, -1)
+  const empty = rest.map((thoughtSignature) => ({ text: '', thoughtSignature }))
+  return [...empty, ...(own === undefined ? words : [...words.slice(0, -1), { ...last, thoughtSignature: own }])]
+}
+
+function callsOf(message: Message, at: string, { rule, ids }: Contents): Part[] {
+  const calls: Part[] = (message.tool_calls ?? []).map(({ id, function: called, opaque }, index) => ({
+    functionCall: {
+      ...(ids ? { id } : {}),
+      name: called.name,
+      args: argumentsOf(called.arguments, `${at}.tool_calls[${index}].function.arguments`),
+    },
+    ...(opaque?.origin === 'contentgen-compat' ? { thoughtSignature: opaque.value } : {}),
+  }))
+  const [first] = calls
+  // Of calls made at once only the first has one.
+  if (first && rule.wants_signatures && !calls.some((call) => call.thoughtSignature)) first.thoughtSignature = UNSIGNED
+  return calls
+}
+
+function argumentsOf(text: string, param: string): unknown {
+  if (text.trim() === '') return {}
+  const value = parseJson(text)
+  if (isRecord(value)) return value
+  throw new GatewayError('invalid_value', `"${param}" must be the JSON text of an object.`, { param })
+}

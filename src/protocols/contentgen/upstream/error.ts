@@ -1,0 +1,66 @@
+/** What the vendor says when it refuses or fails, on our sheet. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { type Refusal, refusalToError } from '../../provider-error.ts'
+
+/** The vendor's words for what went wrong -> the HTTP status of each. */
+const STATUS_OF_WORD: Record<string, number> = {
+  CANCELLED: 499,
+  INVALID_ARGUMENT: 400,
+  FAILED_PRECONDITION: 400,
+  OUT_OF_RANGE: 400,
+  UNAUTHENTICATED: 401,
+  PERMISSION_DENIED: 403,
+  NOT_FOUND: 404,
+  ABORTED: 409,
+  ALREADY_EXISTS: 409,
+  RESOURCE_EXHAUSTED: 429,
+  UNKNOWN: 500,
+  INTERNAL: 500,
+  DATA_LOSS: 500,
+  UNIMPLEMENTED: 501,
+  UNAVAILABLE: 503,
+  DEADLINE_EXCEEDED: 504,
+}
+/** Reasons that are about the key, whatever the status. */
+const KEY_REASON = /^(API_KEY_|ACCESS_TOKEN_|CREDENTIALS_MISSING|SERVICE_DISABLED|CONSUMER_)/
+/** A condition that the gateway's account does not meet: where it stands, or that it does not pay. */
+const ACCOUNT = /location is not supported|free tier|billing|region|country/i
+/** A file of the vendor's that the caller named and the key may not see. */
+const STRANGE_FILE = /access the File /
+
+/** An error with a status. */
+export function refusalOf(refusal: Refusal): GatewayError {
+  const said = errorIn(refusal.payload)
+  const reasons = (Array.isArray(said.details) ? said.details : []).filter(isRecord).map(({ reason }) => reason)
+  const message = typeof said.message === 'string' ? said.message : ''
+  const { status, provider } = refusal
+  if (reasons.some((reason) => typeof reason === 'string' && KEY_REASON.test(reason))) {
+    return refusalToError({ ...refusal, status: 401 })
+  }
+  if (said.status === 'FAILED_PRECONDITION' && ACCOUNT.test(message)) {
+    return new GatewayError(
+      'no_available_channel',
+      `The upstream "${provider}" serves nothing now: the gateway's account or place does not meet its conditions. Tell the operator.`,
+      { upstream_status: status },
+    )
+  }
+  if (status === 403 && STRANGE_FILE.test(message)) return refusalToError({ ...refusal, status: 400 })
+  return refusalToError(refusal)
+}
+
+/** An error where an answer was expected: in a stream, or in a body with status 200. */
+export function failureOf(refusal: Omit<Refusal, 'status' | 'headers'>): GatewayError {
+  const { code, status: word } = errorIn(refusal.payload)
+  const numeric = typeof code === 'number' && code >= 400 && code < 600 ? code : undefined
+  const status = numeric ?? (typeof word === 'string' ? STATUS_OF_WORD[word] : undefined) ?? 502
+  return refusalOf({ ...refusal, status, headers: undefined })
+}
+
+/** `{error: {..}}`, also with a list around it. */
+function errorIn(payload: unknown): JsonRecord {
+  const body: unknown = Array.isArray(payload) ? payload[0] : payload
+  const error = isRecord(body) ? body.error : undefined
+  return isRecord(error) ? error : {}
+}

@@ -1,0 +1,77 @@
+/** Where an answer rests on pages of the web: the vendor's grounding as the specification's annotations. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { Annotation } from '../../../spec/chat-completion.ts'
+
+/** More places than that no reader looks up, and each is counted through the whole text. */
+const MAX_ANNOTATIONS = 1000
+
+export type Grounding = {
+  /** What came with one event; pages and places may come apart. */
+  take(metadata: unknown): void
+  /** At the end, for the whole text, and how many bytes of it stand before each of its parts. */
+  annotations(text: string, partStarts: readonly number[]): Annotation[]
+}
+
+type Page = { url: string; title: string } | undefined
+
+export function createGrounding(): Grounding {
+  let pages: Page[] = []
+  const places: { support: JsonRecord; pages: Page[] }[] = []
+
+  return {
+    take(metadata) {
+      if (!isRecord(metadata)) return
+      if (Array.isArray(metadata.groundingChunks) && metadata.groundingChunks.length > 0) {
+        pages = metadata.groundingChunks.map(pageOf)
+      }
+      const supports = Array.isArray(metadata.groundingSupports) ? metadata.groundingSupports.filter(isRecord) : []
+      for (const support of supports) if (places.length < MAX_ANNOTATIONS) places.push({ support, pages })
+    },
+    annotations(text, partStarts) {
+      const bytes = Buffer.from(text)
+      const found = new Map<string, Annotation>()
+      const cite = (page: Page, [start_index, end_index]: Span) => {
+        if (!page || found.size >= MAX_ANNOTATIONS) return
+        const annotation: Annotation = { type: 'url_citation', url_citation: { start_index, end_index, ...page } }
+        found.set(`${start_index} ${end_index} ${page.url}`, annotation)
+      }
+      for (const { support, pages: known } of places) {
+        const indices = Array.isArray(support.groundingChunkIndices) ? support.groundingChunkIndices : []
+        // Places may be told before the pages they speak of.
+        const list = known.length > 0 ? known : pages
+        const span = spanOf(support.segment, { text, bytes, partStarts })
+        for (const index of indices) if (typeof index === 'number') cite(list[index], span)
+      }
+      // Pages that the vendor ties to no place stand behind all of it.
+      if (places.length === 0) for (const page of pages) cite(page, [0, text.length])
+      return [...found.values()]
+    },
+  }
+}
+
+function pageOf(chunk: unknown): Page {
+  if (!isRecord(chunk)) return undefined
+  const { uri, title } = [chunk.web, chunk.maps, chunk.retrievedContext].find(isRecord) ?? {}
+  if (typeof uri !== 'string' || !/^https?:\/\//i.test(uri)) return undefined
+  return { url: uri, title: typeof title === 'string' ? title : uri }
+}
+
+type Span = [start: number, end: number]
+type Said = { text: string; bytes: Buffer; partStarts: readonly number[] }
+
+/** The vendor counts bytes of UTF-8 from the start of a part, clients characters from the start of the text. */
+function spanOf(segment: unknown, { text, bytes, partStarts }: Said): Span {
+  const { startIndex, endIndex, partIndex, text: quoted } = isRecord(segment) ? segment : {}
+  const from = partStarts[wholeNumber(partIndex) ?? 0] ?? 0
+  const character = (byte: number) => bytes.toString('utf8', 0, from + byte).length
+  const start = character(wholeNumber(startIndex) ?? 0)
+  const end = Math.max(start, Math.min(text.length, character(wholeNumber(endIndex) ?? bytes.length)))
+  if (typeof quoted !== 'string' || quoted === '' || text.slice(start, end) === quoted) return [start, end]
+  // The words themselves say it better than a count that does not fit them.
+  const at = text.indexOf(quoted)
+  return at === -1 ? [start, end] : [at, at + quoted.length]
+}
+
+const wholeNumber = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined

@@ -1,0 +1,72 @@
+/** What the vendor's models take and refuse, by their names: rows of data, the first that fits. */
+import { matchesGlob } from '../../../kit/glob.ts'
+
+export type ModelRule = {
+  /** How it is told how much to think: not at all, by a number of tokens, or by a level. */
+  thinking: 'none' | 'budget' | 'level'
+  /** The least and the most tokens of a budget. */
+  budget: readonly [least: number, most: number]
+  /** Thinking can be turned off. */
+  rests: boolean
+  /** What `thinkingLevel` may be, from little to much. */
+  levels: readonly string[]
+  /** Takes a `systemInstruction`. */
+  instructions: boolean
+  /** Takes penalties for what was said before. */
+  penalties: boolean
+  /** Takes functions beside a search, and beside JSON as the form of the answer. */
+  mixes: boolean
+  /** Takes images and files within the result of a function. */
+  result_media: boolean
+  /** Refuses a call in the history that has no signature. */
+  wants_signatures: boolean
+}
+
+const THREE = ['low', 'medium', 'high'] as const
+const FOUR = ['minimal', ...THREE] as const
+
+const FIRST: ModelRule = {
+  thinking: 'none',
+  budget: [0, 24_576],
+  rests: true,
+  levels: FOUR,
+  instructions: true,
+  penalties: true,
+  mixes: false,
+  result_media: false,
+  wants_signatures: false,
+}
+const BUDGET: ModelRule = { ...FIRST, thinking: 'budget', penalties: false }
+const NEWEST: ModelRule = {
+  ...FIRST,
+  thinking: 'level',
+  rests: false,
+  mixes: true,
+  result_media: true,
+  wants_signatures: true,
+}
+
+/** Read from the vendor's documentation and from client libraries in November 2026. */
+const ROWS: [globs: string[], rule: ModelRule][] = [
+  [['*gemma-*'], { ...FIRST, instructions: false }],
+  [['*gemini-1*', '*gemini-2.0*', '*gemini-pro', '*gemini-pro-vision', '*learnlm*'], FIRST],
+  [['*gemini-2.5*image*', '*gemini-2.5*tts*', '*gemini-2.5*audio*'], { ...BUDGET, thinking: 'none' }],
+  [['*gemini-2.5-pro*', '*gemini-2.5-computer-use*'], { ...BUDGET, budget: [128, 32_768], rests: false }],
+  [['*gemini-2.5-flash-lite*'], { ...BUDGET, budget: [512, 24_576] }],
+  [['*gemini-2*', '*gemini-robotics-er-1.5*'], BUDGET],
+  [['*gemini-3-pro-image*'], { ...NEWEST, thinking: 'budget', budget: [128, 32_768] }],
+  [['*gemini-3-pro*'], { ...NEWEST, levels: ['low', 'high'] }],
+  [['*gemini-4-hydrogen*'], { ...NEWEST, levels: [...THREE, 'xhigh'] }],
+  [['*gemini-*flash-lite*'], NEWEST],
+  [
+    ['*gemini-*-pro*', '*gemini-pro-*', '*gemini-3.7-flash*', '*gemini-3.8-flash*', '*gemini-flash-latest*'],
+    { ...NEWEST, levels: THREE },
+  ],
+  // A name that is new to us is most likely a new model.
+  [['*gemini-*'], NEWEST],
+]
+/** Models of others that speak this shape: what they have in common. */
+const OTHERS: ModelRule = { ...FIRST, thinking: 'budget', mixes: true }
+
+export const ruleOf = (model: string): ModelRule =>
+  ROWS.find(([globs]) => globs.some((glob) => matchesGlob(glob, model.toLowerCase())))?.[1] ?? OTHERS

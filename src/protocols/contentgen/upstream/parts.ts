@@ -1,0 +1,100 @@
+/** One part of a message as the vendor's: text, and images, sound and files as bytes or by their address. */
+
+import type { JsonRecord } from '../../../kit/json.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import type { ContentPart } from '../../../spec/message.ts'
+import type { MediaReader } from '../../upstream.ts'
+import { typeOfName, typeOfSound, vendorType } from './media-types.ts'
+import { refused } from './tools.ts'
+
+export type Part = JsonRecord
+
+export type PartReader = {
+  /** Fetches images that are given by their address; without it the vendor gets the address. */
+  media: MediaReader | undefined
+  /** Where files lie that were uploaded to the vendor. */
+  base_url: string
+  signal: AbortSignal
+}
+
+/** `at`: the part's place in the request, for errors. Nothing for a text that is empty, which the vendor refuses. */
+export async function partsOf(part: ContentPart, at: string, reader: PartReader): Promise<Part[]> {
+  if (part.type === 'text') return wordsOf(part.text)
+  if (part.type === 'refusal') return wordsOf(part.refusal)
+  if (part.type === 'image_url') return [await imageOf(part.image_url.url, `${at}.image_url.url`, reader)]
+  if (part.type === 'file') return [fileOf(part.file, `${at}.file`, reader)]
+  const { data, format } = part.input_audio
+  const read = readDataUri(data)
+  return [inlineOf(read?.type || typeOfSound(format), read?.data ?? data)]
+}
+
+export const wordsOf = (text: string): Part[] => (text === '' ? [] : [{ text }])
+
+/** White space is customary in base64, but not in the vendor's. */
+function inlineOf(mimeType: string, data: string): Part {
+  return { inlineData: { mimeType: vendorType(mimeType), data: /\s/.test(data) ? data.replaceAll(/\s+/g, '') : data } }
+}
+
+/** Addresses that mean something to the vendor alone: its own files, its cloud's buckets, its videos. */
+const VENDOR_ADDRESS =
+  /^(gs:|https:\/\/([\w-]+\.)?(youtube\.com|youtu\.be|generativelanguage\.googleapis\.com|storage\.cloud\.google\.com)\/)/i
+
+export const isVendorAddress = (url: string): boolean => VENDOR_ADDRESS.test(url)
+
+export async function imageOf(url: string, param: string, { media, signal }: PartReader): Promise<Part> {
+  const data = readDataUri(url)
+  if (data) return inlineOf(data.type || 'image/png', data.data)
+  if (isVendorAddress(url)) return linkOf(url, undefined)
+  if (!/^https?:\/\//i.test(url)) throw wrongImage(param)
+  if (!media) return linkOf(url, undefined)
+  const { bytes, content_type } = await media.read(url, signal, param)
+  return inlineOf(content_type, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64'))
+}
+
+const wrongImage = (param: string) =>
+  new GatewayError('invalid_value', `"${param}" must be an http address or a data URI.`, { param })
+
+type File = Extract<ContentPart, { type: 'file' }>['file']
+
+function fileOf({ file_data, file_id, file_url, filename }: File, at: string, { base_url }: PartReader): Part {
+  if (file_data !== undefined) {
+    const read = readDataUri(file_data)
+    // Without a type, the data is taken for what nearly all such files are.
+    const type = read?.type || typeOfName(filename) || 'application/pdf'
+    return inlineOf(type, read?.data ?? file_data)
+  }
+  if (file_url !== undefined) {
+    const read = readDataUri(file_url)
+    if (read) return inlineOf(read.type || typeOfName(filename) || 'application/pdf', read.data)
+    return linkOf(file_url, filename)
+  }
+  if (file_id === undefined) throw refused(at, 'must have "file_data", "file_url" or "file_id"')
+  if (/^(https?|gs):/i.test(file_id)) return linkOf(file_id, filename)
+  if (file_id.startsWith('files/')) return linkOf(`${base_url}/${file_id}`, filename)
+  throw refused(`${at}.file_id`, 'must be a file of the vendor\'s: its address, or a name such as "files/abc"')
+}
+
+function linkOf(fileUri: string, filename: string | undefined): Part {
+  const mimeType = typeOfName(filename) ?? typeOfName(fileUri)
+  return { fileData: { ...(mimeType === undefined ? {} : { mimeType: vendorType(mimeType) }), fileUri } }
+}
+
+/** A data URI, its data as base64; undefined for anything else. */
+function readDataUri(url: string): { type: string; data: string } | undefined {
+  const comma = /^data:/i.test(url) ? url.indexOf(',') : -1
+  // A type and its parameters are short; what is longer is no such address.
+  if (comma === -1 || comma > 200) return undefined
+  const [type = '', ...parameters] = url.slice('data:'.length, comma).split(';')
+  const data = url.slice(comma + 1)
+  const isBase64 = parameters.at(-1)?.trim().toLowerCase() === 'base64'
+  return { type: type.trim().toLowerCase(), data: isBase64 ? data : Buffer.from(decoded(data)).toString('base64') }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // A % that stands for itself.
+    return text
+  }
+}

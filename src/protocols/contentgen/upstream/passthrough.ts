@@ -1,0 +1,56 @@
+/** A contentgen vendor asked by a client that speaks as it does: its own body, but for what the house and the operator demand. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { ChatRequest } from '../../../spec/chat-request.ts'
+import { adapt } from '../../field-rules.ts'
+import type { PassthroughUpstreamCall } from '../../upstream.ts'
+import { UNSIGNED } from './contents.ts'
+import { type ModelRule, ruleOf } from './model-rules.ts'
+import { withOwn } from './own-options.ts'
+import { type ContentgenOptions, OURS } from './request.ts'
+
+/** Where the model's row in the catalogue has a default for them. */
+const SAMPLING: { [member: string]: keyof ChatRequest } = { temperature: 'temperature', topP: 'top_p' }
+const PENALTIES: { [member: string]: keyof ChatRequest } = {
+  frequencyPenalty: 'frequency_penalty',
+  presencePenalty: 'presence_penalty',
+}
+
+/** The client's body for this vendor: the limits and defaults of the model's row, the operator's settings. */
+export function passthroughBody(
+  { model, body, request }: PassthroughUpstreamCall,
+  settings: ContentgenOptions,
+): JsonRecord {
+  const rule = { ...ruleOf(model), ...settings.rule }
+  const relayed: JsonRecord = { ...body }
+  const config: JsonRecord = isRecord(body.generationConfig) ? { ...body.generationConfig } : {}
+  if (request.max_tokens !== undefined) config.maxOutputTokens = request.max_tokens
+  for (const [member, field] of Object.entries({ ...SAMPLING, ...(rule.penalties ? PENALTIES : {}) })) {
+    if (request[field] !== undefined) config[member] ??= request[field]
+  }
+  if (Object.keys(config).length > 0) relayed.generationConfig = config
+  if (Array.isArray(relayed.contents)) relayed.contents = withSignatures(relayed.contents, rule)
+  const { contents: _, model: __, ...defaults } = settings.request_defaults
+  return adapt(withOwn(relayed, defaults), settings.fields, OURS)
+}
+
+/** Calls that were made elsewhere, in a model's turn without any signature: the newer models refuse them. */
+function withSignatures(contents: unknown[], { wants_signatures }: ModelRule): unknown[] {
+  if (!wants_signatures) return contents
+  let isSigned = false
+  return contents.map((content) => {
+    if (!isRecord(content) || content.role !== 'model' || !Array.isArray(content.parts)) {
+      isSigned = false
+      return content
+    }
+    const parts: unknown[] = content.parts
+    const call = isSigned ? -1 : parts.findIndex((part) => isRecord(part) && (part.functionCall ?? part.function_call))
+    const wants = call !== -1 && !parts.some(isWithSignature)
+    isSigned ||= wants || parts.some(isWithSignature)
+    if (!wants) return content
+    return { ...content, parts: parts.with(call, { ...(parts[call] as JsonRecord), thoughtSignature: UNSIGNED }) }
+  })
+}
+
+const isWithSignature = (part: unknown): boolean =>
+  isRecord(part) && Boolean(part.thoughtSignature ?? part.thought_signature)

@@ -1,0 +1,95 @@
+/** The body that the vendor gets: a chat request in its words, with what it cannot do refused by name. */
+
+import type { JsonRecord } from '../../../kit/json.ts'
+import type { ChatRequest } from '../../../spec/chat-request.ts'
+import { adapt } from '../../field-rules.ts'
+import type { BodyOptions, MediaReader, UpstreamCall } from '../../upstream.ts'
+import { conversationOf } from './contents.ts'
+import { generationOf } from './generation.ts'
+import { type ModelRule, ruleOf } from './model-rules.ts'
+import { ownOptionsOf, withOwn } from './own-options.ts'
+import { refused, toolsOf } from './tools.ts'
+
+/** What the operator says about a provider of this protocol. */
+export type ContentgenOptions = BodyOptions & {
+  base_url: string
+  /** What the operator knows better than the rows of models. */
+  rule: Partial<ModelRule>
+  /** The vendor's cloud, which has the same fields but for a few. */
+  cloud: boolean
+}
+
+export type BodyWriter = {
+  answer(call: UpstreamCall, signal: AbortSignal): Promise<string>
+  /** The question how many tokens the same prompt has. */
+  count(call: UpstreamCall, signal: AbortSignal): Promise<string>
+}
+
+/** Fields that change the meaning and that the vendor lacks, or the house has no words for its answer to. */
+const REFUSED: { [field in keyof ChatRequest]?: { asks(request: ChatRequest): boolean; instead: string } } = {
+  audio: { asks: ({ audio }) => audio !== undefined, instead: 'must be left out: there is no sound in an answer' },
+  modalities: {
+    asks: ({ modalities }) => modalities?.some((one) => one !== 'text' && one !== 'image') ?? false,
+    instead: 'must be of "text" and "image"',
+  },
+  functions: {
+    asks: ({ functions }) => (functions?.length ?? 0) > 0,
+    instead: 'is not known to the vendor; use "tools"',
+  },
+  function_call: {
+    asks: ({ function_call }) => typeof function_call === 'object',
+    instead: 'is not known to the vendor; use "tool_choice"',
+  },
+}
+
+/** Fields written by us: neither the operator's lists nor the defaults may replace them. */
+export const OURS = new Set(['contents', 'model'])
+/** What a prompt consists of. */
+const COUNTED = ['contents', 'systemInstruction', 'tools', 'toolConfig']
+/** The house's word for a tier -> the vendor's; other tiers are other vendors'. */
+const TIERS: Record<string, string> = { default: 'standard', standard: 'standard', flex: 'flex', priority: 'priority' }
+
+export function createBodyWriter(settings: ContentgenOptions, media?: () => MediaReader): BodyWriter {
+  const { fields, request_defaults, base_url, cloud } = settings
+  const defaults = Object.fromEntries(Object.entries(request_defaults).filter(([field]) => !OURS.has(field)))
+
+  async function bodyOf({ model, request }: UpstreamCall, signal: AbortSignal): Promise<JsonRecord> {
+    for (const [field, { asks, instead }] of Object.entries(REFUSED)) {
+      if (asks(request)) throw refused(field, `${instead} for the model "${request.model}"`)
+    }
+    const rule = { ...ruleOf(model), ...settings.rule }
+    const own = ownOptionsOf(request)
+    const tools = toolsOf(request, rule)
+    const generationConfig = generationOf(request, rule, tools)
+    const reader = { media: media?.(), base_url, signal, rule, ids: !cloud }
+    const { system, contents } = await conversationOf(request.messages, reader)
+    const tier = request.service_tier && TIERS[request.service_tier]
+    const body: JsonRecord = {
+      contents,
+      ...(system.length > 0 ? { systemInstruction: { parts: system } } : {}),
+      ...(tools.tools.length > 0 ? { tools: tools.tools } : {}),
+      ...(tools.toolConfig ? { toolConfig: tools.toolConfig } : {}),
+      ...(Object.keys(generationConfig).length > 0 ? { generationConfig } : {}),
+      ...(tier && !cloud ? { serviceTier: tier } : {}),
+    }
+    const given: JsonRecord = request
+    for (const field of fields.allow) if (!OURS.has(field) && given[field] != null) body[field] ??= given[field]
+    const whole = withOwn(withOwn(body, own), defaults)
+    return adapt(whole, fields, OURS)
+  }
+
+  return {
+    answer: async (call, signal) => JSON.stringify(await bodyOf(call, signal)),
+    async count(call, signal) {
+      const body = await bodyOf(call, signal)
+      const prompt = Object.fromEntries(COUNTED.map((field) => [field, body[field]]))
+      // In the vendor's cloud the prompt stands bare.
+      return JSON.stringify(
+        cloud ? prompt : { generateContentRequest: { model: modelPath(call.model), ...prompt, toolConfig: undefined } },
+      )
+    },
+  }
+}
+
+/** A model's place at the vendor: those with a `/` bring their own. */
+export const modelPath = (model: string): string => (model.includes('/') ? model : `models/${model}`)

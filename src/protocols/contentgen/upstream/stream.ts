@@ -1,0 +1,64 @@
+/** A streamed answer of the vendor's, read to its true end. */
+
+import { isRecord, parseJson } from '../../../kit/json.ts'
+import type { ChatChunk } from '../../../spec/chat-completion.ts'
+import { createEventSource } from '../../event-source.ts'
+import { holdsError } from '../../provider-error.ts'
+import type { ByteSource } from '../../upstream.ts'
+import type { AnswerReader, ContentgenFaults } from './answer.ts'
+
+/** An error that the vendor writes into a stream without the form of an event is short. */
+const MAX_TAIL_BYTES = 64 * 1024
+
+/** The chunks of one read at a time. An end before the vendor said why it ended is none. */
+export async function* readEvents(
+  answer: ByteSource,
+  reader: AnswerReader,
+  faults: ContentgenFaults,
+): AsyncGenerator<ChatChunk[]> {
+  const next = createEventSource({ answer, faults, isFinished: reader.isFinished })
+  /** What came since the last event, with it. */
+  let tail: Uint8Array[] = []
+  for (;;) {
+    const { bytes, events } = await next()
+    if (bytes) tail = events.length > 0 ? [bytes] : kept(tail, bytes)
+    const chunks: ChatChunk[] = []
+    let failure: unknown
+    for (const { data } of events) {
+      // Imitators end as other vendors do, and keep connections alive with nothing.
+      if (data === '' || data.trim() === '[DONE]') continue
+      const payload = parseJson(data)
+      // At the end an event may be half there.
+      if (payload === undefined && !bytes) continue
+      try {
+        chunks.push(...reader.take(payload))
+      } catch (thrown) {
+        failure = thrown
+        break
+      }
+    }
+    if (chunks.length > 0) yield chunks
+    if (failure) throw failure
+    if (!bytes) break
+  }
+  if (!reader.isFinished()) {
+    const said = errorIn(Buffer.concat(tail).toString())
+    if (said !== undefined) throw faults.inAnswer(said)
+  }
+  yield reader.end()
+}
+
+function kept(tail: Uint8Array[], bytes: Uint8Array): Uint8Array[] {
+  const size = tail.reduce((sum, piece) => sum + piece.length, bytes.length)
+  if (size > MAX_TAIL_BYTES) return [bytes]
+  tail.push(bytes)
+  return tail
+}
+
+/** The vendor may break off with an error as bare JSON, perhaps in a list, instead of an event. */
+export function errorIn(text: string): unknown {
+  const start = text.search(/^[[{]/m) // a line that begins with JSON, where events begin with "data:"
+  const payload = start === -1 ? undefined : parseJson(text.slice(start))
+  const body: unknown = Array.isArray(payload) ? payload[0] : payload
+  return isRecord(body) && holdsError(body) ? body : undefined
+}

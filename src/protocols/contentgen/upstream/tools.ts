@@ -1,0 +1,78 @@
+/** Tools and the choice among them, as the vendor writes them. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { ChatRequest, FunctionTool } from '../../../spec/chat-request.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { vendorSchema } from './json-schema.ts'
+import type { ModelRule } from './model-rules.ts'
+
+export type VendorTools = {
+  tools: JsonRecord[]
+  toolConfig?: JsonRecord
+  /** A call is demanded: the answer holds nothing else. */
+  isForced: boolean
+  hasFunctions: boolean
+}
+
+export const refused = (param: string, rule: string) =>
+  new GatewayError('unsupported_parameter', `"${param}" ${rule}.`, { param })
+
+export function toolsOf(request: ChatRequest, rule: ModelRule): VendorTools {
+  const { tool_choice: choice } = request
+  const allowed = typeof choice === 'object' && choice.type === 'allowed_tools' ? choice.allowed_tools : undefined
+  const names = allowed && new Set(allowed.tools.map(nameOf))
+  // Where functions keep other things away, those that must not be called are as good as none.
+  const offered = choice === 'none' && !rule.mixes ? [] : (request.tools ?? [])
+  const functions = offered.filter((tool) => !names || names.has(tool.function.name))
+  const search = searchOf(request)
+  const tools: JsonRecord[] = functions.length > 0 ? [{ functionDeclarations: functions.map(functionOf) }] : []
+  if (search) {
+    if (functions.length > 0 && !rule.mixes) {
+      throw refused(search, `must not be given together with "tools" for the model "${request.model}"`)
+    }
+    tools.push({ googleSearch: {} })
+  }
+  if (functions.length === 0) return { tools, isForced: false, hasFunctions: false }
+  const calling = callingOf(allowed ? allowed.mode : choice, functions)
+  const isFree = calling === undefined || calling.mode === 'AUTO'
+  // The vendor refuses its own tools beside functions in the mode AUTO, and unless it is told to show their use.
+  const toolConfig = search
+    ? { functionCallingConfig: isFree ? { mode: 'VALIDATED' } : calling, includeServerSideToolInvocations: true }
+    : calling && { functionCallingConfig: calling }
+  return {
+    tools,
+    ...(toolConfig ? { toolConfig } : {}),
+    isForced: calling?.mode === 'ANY',
+    hasFunctions: calling?.mode !== 'NONE',
+  }
+}
+
+function functionOf({ function: told }: FunctionTool): JsonRecord {
+  const { name, description, parameters } = told
+  return {
+    name,
+    ...(description === undefined ? {} : { description }),
+    ...(parameters === undefined ? {} : { parametersJsonSchema: vendorSchema(parameters) }),
+  }
+}
+
+const MODES = { none: 'NONE', auto: 'AUTO', required: 'ANY' } as const
+
+function callingOf(choice: ChatRequest['tool_choice'], functions: FunctionTool[]): JsonRecord | undefined {
+  if (typeof choice === 'object') {
+    return choice.type === 'function' ? { mode: 'ANY', allowedFunctionNames: [choice.function.name] } : undefined
+  }
+  // A call that keeps strictly to its schema is a mode of its own, which still leaves the choice to the model.
+  const isStrict = functions.some((tool) => tool.function.strict === true)
+  if ((choice === undefined || choice === 'auto') && isStrict) return { mode: 'VALIDATED' }
+  return choice === undefined ? undefined : { mode: MODES[choice] }
+}
+
+/** An allowed tool is named as in `tools`, or by its name alone. */
+const nameOf = (tool: JsonRecord): unknown => (isRecord(tool.function) ? tool.function.name : tool.name)
+
+/** The field by which the vendor's own search is asked for. */
+function searchOf({ web_search, web_search_options }: ChatRequest): string | undefined {
+  if (web_search?.enable) return 'web_search'
+  return web_search_options ? 'web_search_options' : undefined
+}

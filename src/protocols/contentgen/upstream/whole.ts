@@ -1,0 +1,88 @@
+/** The vendor's answer in one piece: its events, of which there is mostly one, as one answer. */
+
+import { isRecord } from '../../../kit/json.ts'
+import type { AnswerMessage, ChatChunk, ChatCompletion, Delta } from '../../../spec/chat-completion.ts'
+import type { Reasoning } from '../../../spec/message.ts'
+import type { Fallback } from '../../response-values.ts'
+
+/** A body that is complete has ended, even where the vendor does not say how. */
+export function ended(payloads: unknown[]): unknown[] {
+  const last = payloads.at(-1)
+  if (!isRecord(last) || !Array.isArray(last.candidates)) return payloads
+  const candidates = last.candidates.map((one: unknown) =>
+    isRecord(one) ? { ...one, finishReason: one.finishReason ?? 'STOP' } : one,
+  )
+  return [...payloads.slice(0, -1), { ...last, candidates }]
+}
+
+type Choice = ChatCompletion['choices'][number]
+
+export function wholeOf(chunks: ChatChunk[], fallback: Fallback): ChatCompletion {
+  const made = new Map<number, { choice: Choice; build: MessageBuild }>()
+  let usage: ChatChunk['usage']
+  for (const chunk of chunks) {
+    usage = chunk.usage ?? usage
+    for (const { index, delta, finish_reason, logprobs } of chunk.choices) {
+      const one = made.get(index) ?? begin(index)
+      made.set(index, one)
+      one.build.add(delta)
+      if (finish_reason) one.choice.finish_reason = finish_reason
+      if (logprobs !== undefined) one.choice.logprobs = logprobs
+    }
+  }
+  const { id, model, created } = chunks.at(-1) ?? fallback
+  const choices = [...made.values()].map(({ choice, build }) => ({ ...choice, message: build.message() }))
+  choices.sort((left, right) => left.index - right.index)
+  return { id, object: 'chat.completion', created, model, choices, ...(usage ? { usage } : {}) }
+}
+
+function begin(index: number): { choice: Choice; build: MessageBuild } {
+  const build = createMessage()
+  return { choice: { index, message: build.message(), finish_reason: null }, build }
+}
+
+type MessageBuild = { add(delta: Delta): void; message(): AnswerMessage }
+
+function createMessage(): MessageBuild {
+  let content = ''
+  let reasoning = ''
+  /** The words of the piece of reasoning under way. */
+  let open: string | undefined
+  const pieces: Reasoning[] = []
+  const calls: NonNullable<AnswerMessage['tool_calls']> = []
+  const annotations: NonNullable<AnswerMessage['annotations']> = []
+  const images: NonNullable<AnswerMessage['images']> = []
+
+  function end(piece: Reasoning): void {
+    if (open !== undefined) pieces.push({ text: open, ...piece })
+    else if (piece.text !== undefined || piece.opaque) pieces.push(piece)
+    open = undefined
+  }
+
+  return {
+    add(delta) {
+      content += delta.content ?? ''
+      if (delta.reasoning_content) {
+        reasoning += delta.reasoning_content
+        open = (open ?? '') + delta.reasoning_content
+      }
+      delta.reasoning_details?.forEach(end)
+      for (const { index: _, ...call } of delta.tool_calls ?? []) calls.push(call)
+      annotations.push(...(delta.annotations ?? []))
+      images.push(...(delta.images ?? []))
+    },
+    message() {
+      const whole = open === undefined ? pieces : [...pieces, { text: open }]
+      return {
+        role: 'assistant',
+        content: content === '' && calls.length > 0 ? null : content,
+        ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+        // Without anything that its vendor wants back, the text alone says it all.
+        ...(whole.some(({ opaque }) => opaque) ? { reasoning_details: whole } : {}),
+        ...(calls.length > 0 ? { tool_calls: calls } : {}),
+        ...(annotations.length > 0 ? { annotations } : {}),
+        ...(images.length > 0 ? { images } : {}),
+      }
+    },
+  }
+}

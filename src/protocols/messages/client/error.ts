@@ -1,0 +1,78 @@
+/** The messages dialect's errors: our sheet in the vendor's types, and the client's own names of fields. */
+import type { ErrorCode, GatewayError } from '../../../spec/error.ts'
+import { type ClientFields, errorTranslator } from '../../client-names.ts'
+
+const TYPE_OF_STATUS: Record<number, string> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  408: 'timeout_error',
+  409: 'conflict_error',
+  410: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  503: 'overloaded_error',
+  504: 'timeout_error',
+}
+/** Where the status alone says too little. */
+const TYPE_OF_CODE: { [code in ErrorCode]?: string } = { insufficient_quota: 'billing_error' }
+
+const typeOf = ({ code, status }: GatewayError): string =>
+  TYPE_OF_CODE[code] ?? TYPE_OF_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
+
+/** Agents that make room by themselves know a prompt that is too long by these words of the vendor's. */
+const TOO_LONG = 'prompt is too long'
+
+const inKnownWords = ({ code, message }: GatewayError): string =>
+  code !== 'context_length_exceeded' || message.toLowerCase().includes(TOO_LONG) ? message : `${TOO_LONG}: ${message}`
+
+/** The body of an error, and the data of one in mid-stream. Its `details` hold what this shape has no other place for. */
+export function writeMessagesError(error: GatewayError, request_id?: string) {
+  const { param, replaced_by } = error.detail
+  return {
+    type: 'error',
+    error: {
+      type: typeOf(error),
+      message: inKnownWords(error),
+      details: {
+        error_code: error.code,
+        ...(param === undefined ? {} : { param }),
+        ...(replaced_by === undefined ? {} : { replaced_by }),
+      },
+    },
+    request_id: request_id ?? null,
+  }
+}
+
+/** The house's field -> the client's, where they differ. */
+const CLIENT_FIELDS: ClientFields = {
+  max_completion_tokens: 'max_tokens',
+  response_format: 'output_config.format',
+  reasoning_effort: 'output_config.effort',
+  reasoning_budget: 'thinking.budget_tokens',
+  thinking_enabled: 'thinking.type',
+  stop: 'stop_sequences',
+  user: 'metadata.user_id',
+  parallel_tool_calls: 'tool_choice.disable_parallel_tool_use',
+  web_search: 'tools',
+  web_search_options: 'tools',
+}
+
+/** Kinds of parts, as a message quotes them. */
+const CLIENT_BLOCKS = [
+  ['"image_url"', '"image"'],
+  ['"file"', '"document"'],
+] as const
+
+/** The same error with the place that the client knows. */
+export const errorForClient = errorTranslator({
+  fields: CLIENT_FIELDS,
+  parts: CLIENT_BLOCKS,
+  inMessage({ message, part, isPart, rest }, places) {
+    const found = isPart ? part : message
+    const place = found && places.get(found)
+    if (place === undefined) return message?.role === 'system' ? 'system' : undefined
+    return `${place}${isPart || rest === '.content' ? rest : ''}`
+  },
+  elsewhere: (param) => param.replace('.function.', '.'),
+})

@@ -1,0 +1,191 @@
+/** The messages dialect, inwards: a conversation of blocks as the house's messages. */
+
+import { GatewayError } from '../../../spec/error.ts'
+import type { ContentPart, Message, Reasoning } from '../../../spec/message.ts'
+import type { Places } from '../../client-names.ts'
+import type { AssistantBlock, ClientMessage, UserBlock } from './schema.ts'
+import { uncarry } from './signed-content.ts'
+
+type Block<T extends UserBlock['type'] | AssistantBlock['type']> = Extract<UserBlock | AssistantBlock, { type: T }>
+type ToolCalls = NonNullable<Message['tool_calls']>
+
+/** Blocks of a system prompt are paragraphs of one text. */
+export const systemText = (system: string | { text: string }[]): string =>
+  typeof system === 'string' ? system : system.map((block) => block.text).join('\n\n')
+
+/** One message of the client's as one or more of ours. `at` is its place: `messages[3]`. */
+export function historyOf(message: ClientMessage, at: string, places: Places): Message[] {
+  const made = gatewayMessages(message, at, places)
+  for (const one of made) if (!places.has(one)) places.set(one, at)
+  return made
+}
+
+function gatewayMessages(message: ClientMessage, at: string, places: Places): Message[] {
+  if (message.role === 'system') return [{ role: 'system', content: systemText(message.content) }]
+  if (typeof message.content === 'string') return [{ role: message.role, content: message.content }]
+  return message.role === 'user'
+    ? userMessages(message.content, `${at}.content`, places)
+    : assistantMessages(message.content)
+}
+
+/** The results of tools become messages of their own, before what else the user says. */
+function userMessages(blocks: UserBlock[], at: string, places: Places): Message[] {
+  const results: Message[] = []
+  const parts: ContentPart[] = []
+  for (const [index, block] of blocks.entries()) {
+    const place = `${at}[${index}]`
+    if (block.type === 'tool_result') {
+      const result = toolMessage(block, place, places)
+      places.set(result, place)
+      results.push(result)
+    } else parts.push(...partsOf(block, place, places))
+  }
+  if (parts.length === 0 && results.length > 0) return results
+  return [...results, { role: 'user', content: contentOf(parts) }]
+}
+
+function toolMessage(block: Block<'tool_result'>, at: string, places: Places): Message {
+  const { content = '', is_error, tool_use_id } = block
+  const parts = Array.isArray(content)
+    ? content.flatMap((inner, index) => partsOf(inner, `${at}.content[${index}]`, places))
+    : undefined
+  return {
+    role: 'tool',
+    tool_call_id: tool_use_id,
+    content: parts ? contentOf(parts) : (content as string),
+    ...(is_error === undefined ? {} : { is_error }),
+  }
+}
+
+/** Text alone is one string, which every vendor takes. */
+function contentOf(parts: ContentPart[]): string | ContentPart[] {
+  const texts = parts.filter((part) => part.type === 'text')
+  return texts.length === parts.length ? texts.map((part) => part.text).join('\n') : parts
+}
+
+type Shown = Exclude<UserBlock, { type: 'tool_result' }>
+
+function partsOf(block: Shown, at: string, places: Places): ContentPart[] {
+  const parts = block.type === 'document' ? documentParts(block, at) : [partOf(block, at)]
+  for (const part of parts) places.set(part, at)
+  return parts
+}
+
+function partOf(block: Exclude<Shown, { type: 'document' }>, at: string): ContentPart {
+  if (block.type === 'text') return text(block.text)
+  if (block.type === 'image') return imagePart(block, at)
+  return text([block.title, block.source, ...block.content.map((inner) => inner.text)].join('\n'))
+}
+
+function imagePart({ source }: Block<'image'>, at: string): ContentPart {
+  if (source.type === 'file') throw fileRefused(at)
+  const url = source.type === 'url' ? source.url : `data:${source.media_type};base64,${source.data}`
+  return { type: 'image_url', image_url: { url } }
+}
+
+/** What the document is about goes before it, since not every vendor has a place for that. */
+function documentParts(block: Block<'document'>, at: string): ContentPart[] {
+  const { source, title, context } = block
+  const before = context === undefined ? [] : [text(context)]
+  const titled = title === undefined ? [] : [text(title)]
+  if (source.type === 'text') return [...before, text(title === undefined ? source.data : `${title}\n\n${source.data}`)]
+  if (source.type === 'content') {
+    const { content } = source
+    const inner = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content
+    return [
+      ...before,
+      ...titled,
+      ...inner.map((one, index) =>
+        one.type === 'text' ? text(one.text) : imagePart(one, `${at}.source.content[${index}]`),
+      ),
+    ]
+  }
+  const named = title === undefined ? {} : { filename: title }
+  if (source.type === 'url') return [...before, { type: 'file', file: { file_url: source.url, ...named } }]
+  if (source.type === 'file') throw fileRefused(at)
+  const file_data = `data:${source.media_type};base64,${source.data}`
+  return [...before, { type: 'file', file: { file_data, filename: title ?? 'document.pdf' } }]
+}
+
+const text = (words: string): ContentPart => ({ type: 'text', text: words })
+
+function fileRefused(at: string): GatewayError {
+  const param = `${at}.source.type`
+  return new GatewayError(
+    'unsupported_parameter',
+    `"${param}" must be "base64" or "url", not "file": files are kept by one vendor and unknown to all others.`,
+    { param },
+  )
+}
+
+/**
+ * An answer of the past. The house has reasoning, then words, then calls in one message, so reasoning that comes after
+ * words begins another one: consecutive messages of the assistant are one turn. After a call nothing may come between
+ * it and its result.
+ */
+function assistantMessages(blocks: AssistantBlock[]): Message[] {
+  const made: Draft[] = []
+  /** Signatures of calls, which travel in thinking blocks of their own. */
+  const signed = new Map<string, NonNullable<ToolCalls[number]['opaque']>>()
+  const calls = new Map<string, ToolCalls[number]>()
+  let draft = newDraft()
+  made.push(draft)
+  for (const block of blocks) {
+    if (block.type === 'thinking' || block.type === 'redacted_thinking') {
+      const { piece, call } = reasoningOf(block)
+      if (call !== undefined) {
+        if (piece.opaque) signed.set(call, piece.opaque)
+        continue
+      }
+      if (draft.texts.length > 0 && draft.calls.length === 0) {
+        draft = newDraft()
+        made.push(draft)
+      }
+      draft.reasoning.push(piece)
+    } else if (block.type === 'text') draft.texts.push(block.text)
+    else if (block.type === 'compaction') draft.texts.push(block.content ?? '')
+    else if (block.type === 'tool_use') {
+      const call = {
+        id: block.id,
+        type: 'function' as const,
+        function: { name: block.name, arguments: inputText(block) },
+      }
+      calls.set(block.id, call)
+      draft.calls.push(call)
+    }
+  }
+  for (const [id, opaque] of signed) {
+    const call = calls.get(id)
+    if (call) call.opaque = opaque
+  }
+  return made.map(messageOf)
+}
+
+type Draft = { reasoning: Reasoning[]; texts: string[]; calls: ToolCalls }
+const newDraft = (): Draft => ({ reasoning: [], texts: [], calls: [] })
+
+const inputText = ({ input }: Block<'tool_use'>): string =>
+  typeof input === 'string' ? input : JSON.stringify(input ?? {})
+
+function reasoningOf(block: Block<'thinking'> | Block<'redacted_thinking'>): { piece: Reasoning; call?: string } {
+  if (block.type === 'redacted_thinking') return { piece: { opaque: uncarry(block.data).opaque } }
+  const { thinking, signature = '' } = block
+  if (signature === '') return { piece: { text: thinking } }
+  const { opaque, owner: call } = uncarry(signature)
+  return { piece: { text: thinking, opaque }, ...(call === undefined ? {} : { call }) }
+}
+
+function messageOf({ reasoning, texts, calls }: Draft): Message {
+  const words = texts.join('')
+  const message: Message = {
+    role: 'assistant',
+    content: words === '' && (calls.length > 0 || reasoning.length > 0) ? null : words,
+  }
+  if (reasoning.length > 0) {
+    message.reasoning_details = reasoning
+    const plain = reasoning.map((piece) => piece.text ?? '').join('')
+    if (plain !== '') message.reasoning_content = plain
+  }
+  if (calls.length > 0) message.tool_calls = calls
+  return message
+}

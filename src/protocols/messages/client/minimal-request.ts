@@ -1,0 +1,116 @@
+/** Messages requests on their way to a vendor of their own: what the house must know of them, and what it takes out. */
+
+import Type from 'typebox'
+import { checker } from '../../../kit/checker.ts'
+import { diagnose } from '../../../kit/diagnose.ts'
+import { isRecord } from '../../../kit/json.ts'
+import type { ChatRequest } from '../../../spec/chat-request.ts'
+import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
+import type { ContentPart, Message } from '../../../spec/message.ts'
+import { addsModel, namesAnotherModel } from '../../passthrough/named-models.ts'
+import { refusalOf } from '../../request-error.ts'
+import { MessagesRequest } from './schema.ts'
+import { uncarry } from './signed-content.ts'
+
+type Body = Readonly<Record<string, unknown>>
+
+const { model, max_tokens, stream, temperature, top_p, top_k } = MessagesRequest.properties
+const Message_ = Type.Object({
+  role: Type.String(),
+  content: Type.Union([Type.String(), Type.Array(Type.Record(Type.String(), Type.Unknown()))]),
+})
+const Outline = Type.Object({
+  model,
+  max_tokens,
+  stream,
+  temperature,
+  top_p,
+  top_k,
+  messages: Type.Array(Message_, { minItems: 1 }),
+  tools: Type.Optional(Type.Array(Type.Record(Type.String(), Type.Unknown()))),
+})
+const check = checker(Outline)
+
+/** The words and media of a request whose other parts only its vendor knows. Throws for what is wrong with them. */
+export function minimalRequestOf(body: unknown): ChatRequest {
+  const given = isRecord(body) ? Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null)) : body
+  if (!check.Check(given)) throw refusalOf(diagnose(Outline, given))
+  const clientRequest = given as Type.Static<typeof Outline>
+  const system = partsOf((given as Body).system)
+  const request: ChatRequest = {
+    model: clientRequest.model,
+    max_tokens: clientRequest.max_tokens,
+    messages: [
+      ...(system.length > 0 ? [{ role: 'system' as const, content: system }] : []),
+      ...clientRequest.messages.map(
+        ({ role, content }): Message => ({
+          role: role === 'assistant' || role === 'system' ? role : 'user',
+          content: partsOf(content),
+        }),
+      ),
+    ],
+  }
+  for (const field of ['stream', 'temperature', 'top_p', 'top_k'] as const) {
+    if (clientRequest[field] !== undefined) Object.assign(request, { [field]: clientRequest[field] })
+  }
+  const tools = (clientRequest.tools ?? []).map(({ name, description, input_schema, type }) => ({
+    type: 'function' as const,
+    function: {
+      name: String(name ?? type ?? ''),
+      ...(typeof description === 'string' ? { description } : {}),
+      ...(isRecord(input_schema) ? { parameters: input_schema } : {}),
+    },
+  }))
+  if (tools.length > 0) request.tools = tools
+  return request
+}
+
+/** Blocks within blocks: a tool's result within a message, and one level more. */
+const DEPTH = 3
+
+function partsOf(content: unknown, depth = DEPTH): ContentPart[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  if (!Array.isArray(content) || depth === 0) return []
+  return content.filter(isRecord).flatMap((block): ContentPart[] => {
+    if (block.type === 'image') return [{ type: 'image_url', image_url: { url: '' } }]
+    if (block.type === 'document') return [{ type: 'file', file: {} }]
+    if (typeof block.text === 'string') return [{ type: 'text', text: block.text }]
+    return partsOf(block.content, depth - 1)
+  })
+}
+
+/** Fields of the gateway's own, which a vendor would refuse. */
+const GATEWAY_FIELDS = ['provider_options', ...EXTRA_FIELDS] as const
+
+/**
+ * The body without what is the gateway's: its own fields, and reasoning that another vendor signed. Undefined where it
+ * names another model of the vendor's, which the caller may not be allowed: it is refused as any translated one is.
+ */
+export function passthroughBody(body: Body): Record<string, unknown> | undefined {
+  if (namesAnotherModel(body) || addsModel(body.messages)) return undefined
+  const relayed: Record<string, unknown> = { ...body }
+  for (const field of GATEWAY_FIELDS) delete relayed[field]
+  if (Array.isArray(body.messages)) relayed.messages = body.messages.map(withoutForeignThoughts)
+  return relayed
+}
+
+/** The very same message where nothing was carried through the client, which is nearly always. */
+function withoutForeignThoughts(message: unknown): unknown {
+  if (!isRecord(message) || !Array.isArray(message.content)) return message
+  const blocks: unknown[] = message.content
+  const content = blocks.flatMap(ownThought)
+  const isSame = content.length === blocks.length && content.every((block, at) => block === blocks[at])
+  return isSame ? message : { ...message, content }
+}
+
+function ownThought(block: unknown): unknown[] {
+  if (!isRecord(block)) return [block]
+  const member = block.type === 'thinking' ? 'signature' : block.type === 'redacted_thinking' ? 'data' : undefined
+  const value = member === undefined ? undefined : block[member]
+  if (member === undefined || typeof value !== 'string') return [block]
+  const { opaque, owner } = uncarry(value)
+  if (opaque.origin !== 'messages-compat' || owner !== undefined) return []
+  // Reasoning of a model that signs nothing came to the client with an empty signature, which no vendor takes back.
+  if (value === '') return []
+  return opaque.value === value ? [block] : [{ ...block, [member]: opaque.value }]
+}

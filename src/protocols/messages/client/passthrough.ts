@@ -1,0 +1,159 @@
+/** Messages to a client that speaks as the vendor does: events pass as bytes, but for the model's name. */
+
+import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { closingQuote, withValueAt } from '../../../kit/json-span.ts'
+import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
+import { escapeLineEnds } from '../../line-ends.ts'
+import { fromBytes, hear, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
+import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
+import { holdsError } from '../../provider-error.ts'
+import { answerOf } from '../upstream/answer.ts'
+import { createEventReader } from '../upstream/events.ts'
+import { minimalRequestOf, passthroughBody } from './minimal-request.ts'
+import { usageOf } from './response.ts'
+
+export const messagesPassthrough: ProtocolPassthrough = {
+  headers: ['anthropic-beta', 'anthropic-version'],
+  body: passthroughBody,
+  minimalRequest: minimalRequestOf,
+  whole(text, { head, faults }) {
+    const payload = parseJson(text)
+    if (!isRecord(payload)) throw faults.notUnderstood('answered with something that is not JSON')
+    if (holdsError(payload)) throw faults.inAnswer(payload)
+    const answer = Array.isArray(payload.content) ? answerOf(payload, head) : undefined
+    if (!answer) throw faults.notUnderstood('answered with JSON that is no message')
+    return {
+      answer,
+      write: (usage) =>
+        isRecord(payload.usage)
+          ? withValueAt(text, ['model'], JSON.stringify(head.model))
+          : JSON.stringify({ ...payload, model: head.model, usage: usageOf(usage) }),
+    }
+  },
+  stream: createMessagesStream,
+}
+
+/** Pieces of text by what they are a part of: the member that holds them. */
+const TEXT_OF: Record<string, string> = {
+  text_delta: 'text',
+  thinking_delta: 'thinking',
+  input_json_delta: 'partial_json',
+}
+
+function createMessagesStream({ head, faults }: PassthroughParts): PassthroughStream {
+  const blocks = createSseBlocks()
+  const reader = createEventReader(head)
+  const model = toBytes(JSON.stringify(head.model))
+  /** What stands around the piece of text that an event adds to the block to which the last one did. */
+  let known: Around | undefined
+
+  /** What the client gets for an event, given how it came. */
+  function read(event: string, step: PassthroughStep, atEnd: boolean): string {
+    const said = readSseBlock(event)
+    // Imitators end as other vendors do, and keep connections alive with nothing.
+    if (!said || said.data === '' || said.data.trim() === '[DONE]') return ''
+    const payload = parseJson(fromBytes(said.data))
+    if (!isRecord(payload)) {
+      // At the end an event may be half there.
+      if (payload !== undefined || !atEnd) {
+        step.failure =
+          said.event === 'error'
+            ? faults.inAnswer(fromBytes(said.data))
+            : faults.notUnderstood('sent an event that is not a JSON object')
+      }
+      return ''
+    }
+    if (said.event === 'error' || holdsError(payload)) {
+      step.failure = faults.inAnswer(payload)
+      return ''
+    }
+    const type = typeof payload.type === 'string' ? payload.type : said.event
+    const chunk = reader.take({ ...payload, type })
+    if (chunk) step.heard.push(chunk)
+    // Only what the reader counts as text may pass it by from here on.
+    known = chunk && type === 'content_block_delta' && said.isPlain ? aroundText(event, payload) : undefined
+    const data = withWhatIsMissing(said.data, payload, type)
+    if (data === said.data && said.isPlain && said.event === type) return event
+    return `event: ${toBytes(type)}\ndata: ${data}\n\n`
+  }
+
+  function withWhatIsMissing(data: string, payload: JsonRecord, type: string): string {
+    let text = data
+    // Client libraries write into these without looking whether they are there.
+    if (type === 'message_start' && isRecord(payload.message)) {
+      if (!isRecord(payload.message.usage)) {
+        text = toBytes(JSON.stringify({ ...payload, message: { ...payload.message, usage: usageOf(undefined) } }))
+      }
+      text = withValueAt(text, ['message', 'model'], model)
+    }
+    if (type === 'message_delta' && !isRecord(payload.usage)) {
+      text = toBytes(JSON.stringify({ ...payload, usage: usageOf(undefined) }))
+    }
+    return payload.type === type
+      ? text
+      : toBytes(JSON.stringify({ type, ...(parseJson(fromBytes(text)) as JsonRecord) }))
+  }
+
+  function take(text: string, atEnd: boolean): PassthroughStep {
+    const step: PassthroughStep = nothingYet()
+    const said: string[] = []
+    let passing = 0
+    let at = 0
+    while (at < text.length && !step.isDone && !step.failure) {
+      if (known && text.startsWith(known.before, at)) {
+        const from = at + known.before.length
+        const quote = closingQuote(text, from)
+        if (quote !== -1 && text.startsWith(known.after, quote)) {
+          said.push(text.slice(from, quote))
+          at = quote + known.after.length
+          continue
+        }
+      }
+      const end = text.indexOf('\n\n', at) + 2
+      const event = text.slice(at, end)
+      hear(step, said)
+      const told = read(event, step, atEnd)
+      if (told !== event) {
+        step.events += text.slice(passing, at) + told
+        passing = end
+      }
+      at = end
+      step.isDone = reader.isDone()
+    }
+    step.events += text.slice(passing, at)
+    step.events = escapeLineEnds(step.events)
+    hear(step, said)
+    if (reader.isFinished()) step.failure = undefined
+    return step
+  }
+
+  return {
+    push: (bytes) => take(pushed(blocks, bytes, faults), false),
+    close() {
+      const step: PassthroughStep = reader.isDone() ? { ...nothingYet(), isDone: true } : take(blocks.end(), true)
+      if (!reader.isFinished()) step.failure ??= faults.cut()
+      // The vendor said why it ended, and then not that it did: clients wait for that.
+      else if (!reader.isDone()) step.events += 'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+      return step
+    },
+    isFinished: reader.isFinished,
+    includesUsage: false,
+    end: () => '',
+  }
+}
+
+type Around = { before: string; after: string }
+
+/** undefined where it is not certain. */
+function aroundText(event: string, { delta }: JsonRecord): Around | undefined {
+  const member = isRecord(delta) && typeof delta.type === 'string' ? TEXT_OF[delta.type] : undefined
+  if (member === undefined) return undefined
+  const found = new RegExp(`"${member}": ?"`).exec(event) // with and without a space after the colon
+  if (!found) return undefined
+  const from = found.index + found[0].length
+  const [before, after] = [event.slice(0, from), event.slice(closingQuote(event, from))]
+  const payload = parseJson(readSseBlock(before + TRIAL + after)?.data ?? '')
+  return isRecord(payload) && isRecord(payload.delta) && payload.delta[member] === TRIAL ? { before, after } : undefined
+}
+
+const TRIAL = 'gatehouse-text'

@@ -1,0 +1,157 @@
+/** The messages dialect, outwards: answers as the vendor's client libraries read them, whole and as named events. */
+
+import { parseJson } from '../../../kit/json.ts'
+import type { AnswerMessage, ChatChunk, FinishReason } from '../../../spec/chat-completion.ts'
+import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { Reasoning } from '../../../spec/message.ts'
+import type { Usage } from '../../../spec/usage.ts'
+import { inOneLine } from '../../line-ends.ts'
+import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
+import { roughTokens } from '../../token-estimate.ts'
+import { writeMessagesError } from './error.ts'
+import { carry } from './signed-content.ts'
+import { citationOf, createBlockStream, event, newId } from './stream.ts'
+
+export function createMessagesWriter(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder {
+  const blocks = createBlockStream()
+  let hasBegun = false
+  let refusal = ''
+  let finish: FinishReason | null = null
+  let stopSequence: string | null = null
+
+  function begin(counts: object): string {
+    hasBegun = true
+    const message = { ...headOf(head), content: [], ...stopOf(null, null, ''), usage: counts }
+    return event('message_start', { message }) + event('ping', {})
+  }
+
+  function write(batch: ChatChunk[]): string {
+    let events = ''
+    if (!hasBegun && batch.length > 0) events += begin(countsAtStart(batch, request))
+    for (const { choices } of batch) {
+      for (const choice of choices) {
+        if (choice.index !== 0) continue
+        events += blocks.take(choice.delta)
+        refusal += choice.delta.refusal ?? ''
+        if (choice.stop_sequence) stopSequence = choice.stop_sequence
+        if (!choice.finish_reason) continue
+        finish = choice.finish_reason
+        // A client can run its tools now; the count of tokens may take a while to come.
+        events += blocks.end()
+      }
+    }
+    return inOneLine(events)
+  }
+
+  return {
+    whole(answer, usage) {
+      const [choice] = answer.choices
+      const message = choice?.message
+      return {
+        ...headOf(head),
+        content: message ? contentOf(message) : [],
+        ...stopOf(choice?.finish_reason ?? 'stop', choice?.stop_sequence ?? null, message?.refusal ?? ''),
+        usage: usageOf(usage),
+      }
+    },
+    write,
+    includesUsage: true,
+    end(usage) {
+      const start = hasBegun ? '' : begin(usageOf(usage))
+      const delta = { container: null, ...stopOf(finish ?? 'stop', stopSequence, refusal) }
+      const events = blocks.end() + event('message_delta', { delta, usage: usageOf(usage) }) + event('message_stop', {})
+      return inOneLine(start + events)
+    },
+    fail(error) {
+      const { type: _, ...members } = writeMessagesError(error, request_id)
+      return inOneLine(event('error', members))
+    },
+  }
+}
+
+const headOf = ({ id, model }: ResponseHead) => ({
+  id,
+  type: 'message',
+  role: 'assistant',
+  model,
+  container: null,
+  diagnostics: null,
+})
+
+/** How a vendor ended -> the dialect's word. */
+const STOP_REASONS: Record<FinishReason, string> = {
+  stop: 'end_turn',
+  length: 'max_tokens',
+  tool_calls: 'tool_use',
+  content_filter: 'refusal',
+}
+
+function stopOf(finish: FinishReason | null, stop_sequence: string | null, refusal: string) {
+  const byWord = stop_sequence !== null && finish === 'stop' ? 'stop_sequence' : finish && STOP_REASONS[finish]
+  const stop_reason = refusal === '' ? byWord : 'refusal'
+  const isRefusal = stop_reason === 'refusal'
+  return {
+    stop_reason,
+    stop_sequence: stop_reason === 'stop_sequence' ? stop_sequence : null,
+    stop_details: isRefusal ? { type: 'refusal', category: null, explanation: refusal === '' ? null : refusal } : null,
+  }
+}
+
+/** Input tokens without those of the cache, which are told beside them. */
+export function usageOf(usage: Usage | undefined) {
+  const details = usage?.prompt_tokens_details
+  const read = details?.cached_tokens ?? 0
+  const written = details?.cache_write_tokens ?? 0
+  return {
+    input_tokens: Math.max(0, (usage?.input_tokens ?? 0) - read - written),
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: read,
+    cache_creation: null,
+    output_tokens: usage?.output_tokens ?? 0,
+    output_tokens_details: { thinking_tokens: usage?.completion_tokens_details.reasoning_tokens ?? 0 },
+    server_tool_use: null,
+    service_tier: null,
+    inference_geo: null,
+    speed: null,
+  }
+}
+
+/** What the vendor has said of its use by now, else a rough count: clients keep the first number they are told. */
+function countsAtStart(batch: ChatChunk[], request: ChatRequest) {
+  const told = batch.find(({ usage }) => usage && usage.input_tokens > 0)?.usage
+  const counts = usageOf(told ?? undefined)
+  return told ? counts : { ...counts, input_tokens: roughTokens(request) }
+}
+
+/** A whole answer's blocks: reasoning, then words, then calls. */
+function contentOf(message: AnswerMessage): object[] {
+  const { content, refusal, reasoning_content, reasoning_details, tool_calls = [], annotations = [] } = message
+  const pieces = reasoning_details ?? (reasoning_content ? [{ text: reasoning_content }] : [])
+  const blocks: object[] = pieces.flatMap(({ text, opaque }: Reasoning): object[] => {
+    if (text !== undefined) return [{ type: 'thinking', thinking: text, signature: opaque ? carry({ opaque }) : '' }]
+    return opaque ? [{ type: 'redacted_thinking', data: carry({ opaque }) }] : []
+  })
+  const words = `${content ?? ''}${refusal ?? ''}`
+  if (words !== '' || annotations.length > 0) {
+    const citations = annotations.map((annotation) => citationOf(annotation, words))
+    blocks.push({ type: 'text', text: words, citations: citations.length > 0 ? citations : null })
+  }
+  for (const { id = newId(), function: called, opaque } of tool_calls) {
+    if (opaque) blocks.push({ type: 'thinking', thinking: '', signature: carry({ opaque, owner: id }) })
+    blocks.push({
+      type: 'tool_use',
+      id,
+      name: called.name ?? '',
+      input: inputOf(called.arguments),
+      caller: { type: 'direct' },
+    })
+  }
+  return blocks
+}
+
+/** Arguments that are no JSON, as a small model may write them, are handed on as they are. */
+function inputOf(text: string): unknown {
+  if (text.trim() === '') return {}
+  const value = parseJson(text)
+  return value === undefined ? text : value
+}

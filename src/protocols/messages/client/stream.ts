@@ -1,0 +1,214 @@
+/** The blocks of a streamed message: one open at a time, counted from 0, whatever order the vendor speaks in. */
+
+import { randomAlphanumerics } from '../../../kit/secret.ts'
+import type { Annotation, Delta, ToolCall } from '../../../spec/chat-completion.ts'
+import type { Reasoning } from '../../../spec/message.ts'
+import { carry } from './signed-content.ts'
+
+type Item =
+  | { kind: 'text'; text: string; cited: Annotation[] }
+  | { kind: 'thinking'; text: string; signature: string }
+  | { kind: 'redacted'; data: string }
+  | { kind: 'tool'; call: number; id: string; name: string; arguments: string }
+type Tool = Extract<Item, { kind: 'tool' }>
+
+export type BlockStream = {
+  /** The events that one delta makes. */
+  take(delta: Delta): string
+  /** The events that close what is open and tell what had to wait. */
+  end(): string
+}
+
+export const event = (type: string, members: object): string =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
+
+/**
+ * What follows a tool call whose arguments are not complete waits for them: parallel calls that a vendor tells
+ * interleaved come out one after the other.
+ */
+export function createBlockStream(): BlockStream {
+  let index = -1
+  let live: Item | undefined
+  let waiting: Item[] = []
+  /** Calls whose block is closed. */
+  const told = new Set<number>()
+  /** The answer's text so far, from which citations quote. */
+  let said = ''
+  /** Whether words of the piece of reasoning under way were told. */
+  let isReasoning = false
+
+  const add = (delta: object): string => event('content_block_delta', { index, delta })
+
+  function open(item: Item): string {
+    live = item
+    index++
+    return event('content_block_start', { index, content_block: startOf(item) }) + contentOf(item)
+  }
+
+  function contentOf(item: Item): string {
+    if (item.kind === 'text') return textDelta(item.text) + item.cited.map(citation).join('')
+    if (item.kind === 'tool') return item.arguments === '' ? '' : add(inputDelta(item.arguments))
+    if (item.kind === 'redacted') return ''
+    const words = item.text === '' ? '' : add({ type: 'thinking_delta', thinking: item.text })
+    return words + (item.signature === '' ? '' : add({ type: 'signature_delta', signature: item.signature }))
+  }
+
+  /** The common event, written without an object. */
+  const textDelta = (text: string): string =>
+    text === ''
+      ? ''
+      : `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"text_delta","text":${JSON.stringify(text)}}}\n\n`
+
+  const citation = (annotation: Annotation): string =>
+    add({ type: 'citations_delta', citation: citationOf(annotation, said) })
+
+  function close(): string {
+    if (!live) return ''
+    if (live.kind === 'tool') told.add(live.call)
+    live = undefined
+    return event('content_block_stop', { index })
+  }
+
+  /** A new item: at once where nothing keeps it waiting. */
+  function begin(item: Item): string {
+    if (waiting.length === 0 && (!live || isComplete(live))) return close() + open(item)
+    waiting.push(item)
+    return ''
+  }
+
+  /** What waited is told as far as it can be, once the open call is complete. */
+  function advance(): string {
+    let events = ''
+    while (live && waiting.length > 0 && isComplete(live)) {
+      const [next, ...rest] = waiting
+      waiting = rest
+      if (next) events += close() + open(next)
+    }
+    return events
+  }
+
+  /** The item that words of this kind go on in: the last one, if it is of that kind. */
+  const current = (): Item | undefined => waiting.at(-1) ?? live
+
+  function takeText(text: string): string {
+    said += text
+    const item = current()
+    if (item?.kind !== 'text') return begin({ kind: 'text', text, cited: [] })
+    if (item === live) return textDelta(text)
+    item.text += text
+    return ''
+  }
+
+  function takeCitation(annotation: Annotation): string {
+    const item = current()
+    if (item?.kind !== 'text') return begin({ kind: 'text', text: '', cited: [annotation] })
+    if (item === live) return citation(annotation)
+    item.cited.push(annotation)
+    return ''
+  }
+
+  function takeReasoning(text: string): string {
+    const item = current()
+    const isOpen = isReasoning && item?.kind === 'thinking'
+    isReasoning = true
+    if (!isOpen) return begin({ kind: 'thinking', text, signature: '' })
+    if (item === live) return add({ type: 'thinking_delta', thinking: text })
+    item.text += text
+    return ''
+  }
+
+  /** The end of one piece of reasoning: of the one whose words were told, else of one that comes whole. */
+  function endReasoning({ text, opaque }: Reasoning): string {
+    const signature = opaque ? carry({ opaque }) : ''
+    const item = current()
+    const isOpen = isReasoning && item?.kind === 'thinking'
+    isReasoning = false
+    if (!isOpen) {
+      if (text !== undefined) return begin({ kind: 'thinking', text, signature })
+      return opaque ? begin({ kind: 'redacted', data: signature }) : ''
+    }
+    if (item !== live) {
+      item.signature = signature
+      return ''
+    }
+    return (signature === '' ? '' : add({ type: 'signature_delta', signature })) + close()
+  }
+
+  function takeCall({ index: call = 0, id, function: part, opaque }: ToolCall): string {
+    let events = ''
+    let item = [live, ...waiting].find((one): one is Tool => one?.kind === 'tool' && one.call === call)
+    if (!item && !told.has(call)) {
+      item = { kind: 'tool', call, id: id ?? newId(), name: part.name ?? '', arguments: part.arguments }
+      if (opaque) events += begin(signed(opaque, item.id))
+      events += begin(item)
+      return events + advance()
+    }
+    if (!item) return ''
+    item.arguments += part.arguments
+    if (item === live && part.arguments !== '') events += add(inputDelta(part.arguments))
+    if (opaque) events += begin(signed(opaque, item.id))
+    return events + advance()
+  }
+
+  return {
+    take({ content, refusal, reasoning_content, reasoning_details = [], tool_calls, annotations }) {
+      let events = ''
+      // Pieces that come whole say the same again as plain text.
+      const isTwice = !isReasoning && reasoning_details.some((piece) => piece.text !== undefined)
+      if (reasoning_content && !isTwice) events += takeReasoning(reasoning_content)
+      for (const piece of reasoning_details) events += endReasoning(piece)
+      if (content) events += takeText(content)
+      if (refusal) events += takeText(refusal)
+      for (const annotation of annotations ?? []) events += takeCitation(annotation)
+      for (const call of tool_calls ?? []) events += takeCall(call)
+      return events
+    },
+    end() {
+      let events = close()
+      for (const item of waiting) events += open(item) + close()
+      waiting = []
+      return events
+    },
+  }
+}
+
+/** A call's own signature has no place in its block, so a thinking block without words carries it. */
+const signed = (opaque: NonNullable<ToolCall['opaque']>, call: string): Item => ({
+  kind: 'thinking',
+  text: '',
+  signature: carry({ opaque, owner: call }),
+})
+
+export const newId = () => `toolu_${randomAlphanumerics(24)}`
+
+const inputDelta = (partial_json: string) => ({ type: 'input_json_delta', partial_json })
+
+function startOf(item: Item): object {
+  if (item.kind === 'text') return { type: 'text', text: '', citations: null }
+  if (item.kind === 'thinking') return { type: 'thinking', thinking: '', signature: '' }
+  if (item.kind === 'redacted') return { type: 'redacted_thinking', data: item.data }
+  return { type: 'tool_use', id: item.id, name: item.name, input: {}, caller: { type: 'direct' } }
+}
+
+/** Only a call can be cut in two by what comes after it: it is complete when its arguments are. */
+function isComplete(item: Item): boolean {
+  if (item.kind !== 'tool') return true
+  if (!item.arguments.trimEnd().endsWith('}')) return false
+  try {
+    JSON.parse(item.arguments)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A citation as the client's library knows it; `cited_text` is what it stands behind. */
+export function citationOf({ url_citation: { url, title, start_index, end_index } }: Annotation, said: string) {
+  return {
+    type: 'web_search_result_location',
+    url,
+    title,
+    cited_text: said.slice(start_index, end_index),
+    encrypted_index: '',
+  }
+}

@@ -1,0 +1,66 @@
+/** The messages dialect, inwards: tools and how they are to be used, in the house's words. */
+import type { ChatRequest } from '../../../spec/chat-request.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import type { ClientTool, MessagesRequest } from './schema.ts'
+
+type Tools = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'web_search_options'>
+
+export function toolsOf({ tools = [], tool_choice }: Pick<MessagesRequest, 'tools' | 'tool_choice'>): Tools {
+  const clientRequest: Tools = {}
+  const functions: NonNullable<ChatRequest['tools']> = []
+  for (const [index, tool] of tools.entries()) {
+    if (tool.type !== undefined && /^web_search(_\d+)?$/.test(tool.type))
+      clientRequest.web_search_options = searchOf(tool)
+    else functions.push(functionOf(tool, `tools[${index}]`))
+  }
+  if (functions.length > 0) clientRequest.tools = functions
+  if (tool_choice) {
+    clientRequest.tool_choice = choiceOf(tool_choice)
+    const once = 'disable_parallel_tool_use' in tool_choice ? tool_choice.disable_parallel_tool_use : undefined
+    if (once !== undefined) clientRequest.parallel_tool_calls = !once
+  }
+  return clientRequest
+}
+
+function functionOf(tool: ClientTool, at: string): NonNullable<ChatRequest['tools']>[number] {
+  if (tool.type !== undefined && tool.type !== 'custom') {
+    const param = `${at}.type`
+    throw new GatewayError(
+      'unsupported_parameter',
+      `"${param}" is "${tool.type.slice(0, 60)}", a tool that only its own vendor knows; give it as a "custom" tool with an input_schema.`,
+      { param },
+    )
+  }
+  const { name, description, input_schema, strict } = tool
+  if (name === undefined) throw missing(`${at}.name`)
+  if (input_schema === undefined) throw missing(`${at}.input_schema`)
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(description === undefined ? {} : { description }),
+      parameters: input_schema,
+      ...(strict === undefined ? {} : { strict }),
+    },
+  }
+}
+
+const missing = (param: string) => new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
+
+/** The vendor's search on the web, in the words that chat clients have for it. */
+function searchOf({ user_location, allowed_domains, blocked_domains }: ClientTool): Record<string, unknown> {
+  const filters = {
+    ...(allowed_domains?.length ? { allowed_domains } : {}),
+    ...(blocked_domains?.length ? { blocked_domains } : {}),
+  }
+  const { type: _, ...approximate } = user_location ?? {}
+  return {
+    ...(user_location === undefined ? {} : { user_location: { type: 'approximate', approximate } }),
+    ...(Object.keys(filters).length === 0 ? {} : { filters }),
+  }
+}
+
+function choiceOf(choice: NonNullable<MessagesRequest['tool_choice']>): NonNullable<ChatRequest['tool_choice']> {
+  if (choice.type === 'tool') return { type: 'function', function: { name: choice.name } }
+  return choice.type === 'any' ? 'required' : choice.type
+}

@@ -1,0 +1,91 @@
+/** The vendor's whole answer in the specification's form, and as the events that it would have been streamed as. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { Annotation, AnswerMessage, ChatCompletion, ToolCall } from '../../../spec/chat-completion.ts'
+import type { Reasoning } from '../../../spec/message.ts'
+import { type Fallback, namedText } from '../../response-values.ts'
+import { citationOf } from './citation.ts'
+import { opaqueOf, refusalOf } from './events.ts'
+import { finishOf } from './finish.ts'
+import { countsOf, usageOf } from './usage.ts'
+
+/** undefined for an object that is no message. */
+export function answerOf(payload: JsonRecord, fallback: Fallback): ChatCompletion | undefined {
+  if (!Array.isArray(payload.content)) return undefined
+  const message = messageOf(payload.content.filter(isRecord))
+  Object.assign(message, refusalOf(payload.stop_details))
+  const usage = usageOf(countsOf(payload.usage))
+  // A whole answer has ended, even where the vendor does not say how.
+  const hasCalls = message.tool_calls !== undefined
+  const finish = finishOf(payload.stop_reason, hasCalls) ?? (hasCalls ? 'tool_calls' : 'stop')
+  const sequence = typeof payload.stop_sequence === 'string' ? { stop_sequence: payload.stop_sequence } : {}
+  return {
+    id: namedText(payload.id) ?? fallback.id,
+    object: 'chat.completion',
+    created: fallback.created,
+    model: namedText(payload.model) ?? fallback.model,
+    choices: [{ index: 0, message, finish_reason: finish, ...sequence }],
+    ...(usage ? { usage } : {}),
+  }
+}
+
+function messageOf(blocks: JsonRecord[]): AnswerMessage {
+  let content: string | null = null
+  const thoughts: Reasoning[] = []
+  const calls: ToolCall[] = []
+  const annotations: Annotation[] = []
+  for (const block of blocks) {
+    if (block.type === 'text' && typeof block.text === 'string') {
+      const start: number = content?.length ?? 0
+      content = (content ?? '') + block.text
+      for (const raw of Array.isArray(block.citations) ? block.citations : []) {
+        const annotation = citationOf(raw, start, content.length)
+        if (annotation) annotations.push(annotation)
+      }
+    } else if (block.type === 'thinking' && typeof block.thinking === 'string') {
+      const { thinking: text, signature } = block
+      thoughts.push({
+        text,
+        ...(typeof signature === 'string' && signature !== '' ? { opaque: opaqueOf(signature) } : {}),
+      })
+    } else if (block.type === 'redacted_thinking' && typeof block.data === 'string') {
+      thoughts.push({ opaque: opaqueOf(block.data) })
+    } else if (block.type === 'tool_use') {
+      const id = namedText(block.id)
+      const name = namedText(block.name)
+      if (id === undefined || name === undefined) continue
+      calls.push({ id, type: 'function', function: { name, arguments: JSON.stringify(block.input ?? {}) } })
+    }
+  }
+  const reasoning = thoughts.map(({ text = '' }) => text).join('')
+  return {
+    role: 'assistant',
+    content,
+    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+    ...(thoughts.length > 0 ? { reasoning_details: thoughts } : {}),
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    ...(annotations.length > 0 ? { annotations } : {}),
+  }
+}
+
+/** The events of a message that came in one piece although a stream was asked for. */
+export function eventsOf(payload: JsonRecord): JsonRecord[] {
+  const blocks = Array.isArray(payload.content) ? payload.content.filter(isRecord) : []
+  const { content: _, stop_reason = null, stop_sequence, stop_details, usage, ...message } = payload
+  return [
+    { type: 'message_start', message: { ...message, usage } },
+    ...blocks.flatMap((content_block, index) => [
+      { type: 'content_block_start', index, content_block },
+      ...citationsOf(content_block).map((citation) => ({
+        type: 'content_block_delta',
+        index,
+        delta: { type: 'citations_delta', citation },
+      })),
+      { type: 'content_block_stop', index },
+    ]),
+    { type: 'message_delta', delta: { stop_reason: stop_reason ?? 'end_turn', stop_sequence, stop_details }, usage },
+    { type: 'message_stop' },
+  ]
+}
+
+const citationsOf = ({ citations }: JsonRecord): unknown[] => (Array.isArray(citations) ? citations : [])

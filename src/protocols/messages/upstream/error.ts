@@ -1,0 +1,34 @@
+/** What the vendor says when it refuses or fails, on our sheet. */
+import type { Clock } from '../../../kit/clock.ts'
+import { isRecord } from '../../../kit/json.ts'
+import type { GatewayError } from '../../../spec/error.ts'
+import { errorInAnswer, type Refusal, refusalToError } from '../../provider-error.ts'
+
+/** An error with a status. Its shape is one that all vendors share; only the time to wait stands elsewhere. */
+export const refusalOf = (refusal: Refusal): GatewayError =>
+  refusalToError(refusal.status === 429 ? { ...refusal, headers: withWait(refusal.headers, refusal.clock) } : refusal)
+
+/** Words of this vendor's for which others have none. */
+const STATUS_OF_TYPE: Record<string, number> = { billing_error: 402, api_error: 500, conflict_error: 409 }
+
+/** An error where an answer was expected: an `error` event, or a body with status 200. */
+export function failureOf(refusal: Omit<Refusal, 'status' | 'headers'>): GatewayError {
+  const { payload } = refusal
+  const type = isRecord(payload) && isRecord(payload.error) ? payload.error.type : undefined
+  const status = typeof type === 'string' ? STATUS_OF_TYPE[type] : undefined
+  return status === undefined ? errorInAnswer(refusal) : refusalToError({ ...refusal, status, headers: undefined })
+}
+
+const LIMITED = ['requests', 'tokens', 'input-tokens', 'output-tokens']
+
+/** The headers with a `retry-after`: without one, the moment at which what is used up is filled again. */
+function withWait(headers: Headers | undefined, clock: Clock): Headers | undefined {
+  if (!headers || headers.has('retry-after') || headers.has('retry-after-ms')) return headers
+  const waits = LIMITED.filter((what) => Number(headers.get(`anthropic-ratelimit-${what}-remaining`) ?? 1) <= 0)
+    .map((what) => Date.parse(headers.get(`anthropic-ratelimit-${what}-reset`) ?? '') - clock.now())
+    .filter((milliseconds) => Number.isFinite(milliseconds))
+  if (waits.length === 0) return headers
+  const copy = new Headers(headers)
+  copy.set('retry-after-ms', String(Math.max(0, ...waits)))
+  return copy
+}

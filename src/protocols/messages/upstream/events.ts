@@ -1,0 +1,154 @@
+/** The vendor's events as the house's deltas. Blocks and events that nobody knows are passed over. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { ChatChunk, Delta, FinishReason } from '../../../spec/chat-completion.ts'
+import type { Opaque } from '../../../spec/message.ts'
+import type { EventReader } from '../../event-source.ts'
+import { type Fallback, namedText } from '../../response-values.ts'
+import { citationOf } from './citation.ts'
+import { finishOf } from './finish.ts'
+import { type Counts, countsOf, usageOf } from './usage.ts'
+
+type Open = {
+  type: unknown
+  /** Of a call: its position, and whether its arguments have come. */
+  call: number
+  told: boolean
+  input: unknown
+  /** Of reasoning. */
+  signature: string
+  /** Of a text: where it begins in the whole answer. */
+  start: number
+}
+
+/** `fallback` stands in for an id or a model that the vendor leaves out. */
+export function createEventReader(fallback: Fallback): EventReader {
+  let head: Fallback = fallback
+  let counts: Counts | undefined
+  let finished: FinishReason | null = null
+  let done = false
+  let calls = 0
+  let said = 0
+  let hasBegun = false
+  const open = new Map<unknown, Open>()
+
+  function chunk(delta: Delta | undefined, more: Partial<ChatChunk> = {}): ChatChunk | undefined {
+    if (!delta) return undefined
+    if (!hasBegun) delta.role = 'assistant'
+    hasBegun = true
+    const choices = [{ index: 0, delta, finish_reason: null }]
+    return { ...head, object: 'chat.completion.chunk', choices, ...more }
+  }
+
+  function start(event: JsonRecord): Delta | undefined {
+    const block = event.content_block
+    if (!isRecord(block)) return undefined
+    const one: Open = { type: block.type, call: -1, told: false, input: block.input, signature: '', start: said }
+    open.set(event.index, one)
+    if (block.type === 'text') return textDelta(block.text)
+    if (block.type === 'thinking') {
+      if (typeof block.signature === 'string') one.signature = block.signature
+      return thoughtDelta(one, block.thinking)
+    }
+    if (block.type === 'redacted_thinking' && typeof block.data === 'string') {
+      return { reasoning_details: [{ opaque: opaqueOf(block.data) }] }
+    }
+    const id = namedText(block.id)
+    const name = namedText(block.name)
+    if (block.type !== 'tool_use' || id === undefined || name === undefined) return undefined
+    one.call = calls++
+    return { tool_calls: [{ index: one.call, id, type: 'function', function: { name, arguments: '' } }] }
+  }
+
+  function textDelta(text: unknown): Delta | undefined {
+    if (typeof text !== 'string' || text === '') return undefined
+    said += text.length
+    return { content: text }
+  }
+
+  function thoughtDelta(one: Open, text: unknown): Delta | undefined {
+    if (typeof text !== 'string' || text === '') return undefined
+    one.told = true
+    return { reasoning_content: text }
+  }
+
+  function argumentsDelta(one: Open, text: unknown): Delta | undefined {
+    if (one.call === -1 || typeof text !== 'string' || text === '') return undefined
+    one.told = true
+    return { tool_calls: [{ index: one.call, function: { arguments: text } }] }
+  }
+
+  function go(event: JsonRecord): Delta | undefined {
+    const { delta } = event
+    const one = open.get(event.index)
+    if (!isRecord(delta) || !one) return undefined
+    if (delta.type === 'text_delta' && one.type === 'text') return textDelta(delta.text)
+    if (delta.type === 'thinking_delta') return thoughtDelta(one, delta.thinking)
+    if (delta.type === 'input_json_delta') return argumentsDelta(one, delta.partial_json)
+    if (delta.type === 'signature_delta' && typeof delta.signature === 'string') one.signature = delta.signature
+    if (delta.type !== 'citations_delta') return undefined
+    const annotation = citationOf(delta.citation, one.start, said)
+    return annotation && { annotations: [annotation] }
+  }
+
+  function stop(event: JsonRecord): Delta | undefined {
+    const one = open.get(event.index)
+    open.delete(event.index)
+    if (one?.type === 'thinking') {
+      const opaque = one.signature === '' ? {} : { opaque: opaqueOf(one.signature) }
+      // Without words of its own it is hidden, but is a thinking block all the same.
+      return { reasoning_details: [one.told ? opaque : { text: '', ...opaque }] }
+    }
+    // Arguments that came with the start, or never: clients parse the text in any case.
+    return one && one.call !== -1 && !one.told ? argumentsDelta(one, JSON.stringify(one.input ?? {})) : undefined
+  }
+
+  /** What ends the message, and what it has used. */
+  function end(event: JsonRecord): ChatChunk | undefined {
+    const delta = isRecord(event.delta) ? event.delta : {}
+    counts = countsOf(event.usage, counts)
+    const finish = finishOf(delta.stop_reason, calls > 0)
+    if (!finish) return undefined
+    finished = finish
+    const usage = usageOf(counts)
+    const refusal = refusalOf(delta.stop_details)
+    const choice = {
+      index: 0,
+      delta: { ...(hasBegun ? {} : { role: 'assistant' as const }), ...refusal },
+      finish_reason: finish,
+      ...(typeof delta.stop_sequence === 'string' ? { stop_sequence: delta.stop_sequence } : {}),
+    }
+    return { ...head, object: 'chat.completion.chunk', choices: [choice], ...(usage ? { usage } : {}) }
+  }
+
+  function begin({ message }: JsonRecord): ChatChunk | undefined {
+    if (!isRecord(message)) return undefined
+    head = { ...head, id: namedText(message.id) ?? head.id, model: namedText(message.model) ?? head.model }
+    counts = countsOf(message.usage)
+    const usage = usageOf(counts)
+    return chunk({ content: '' }, usage ? { usage } : {})
+  }
+
+  return {
+    take(event) {
+      if (event.type === 'content_block_delta') return chunk(go(event))
+      if (event.type === 'content_block_start') return chunk(start(event))
+      if (event.type === 'content_block_stop') return chunk(stop(event))
+      if (event.type === 'message_start') return begin(event)
+      if (event.type === 'message_delta') return end(event)
+      if (event.type === 'message_stop') done = true
+      return undefined
+    },
+    isFinished: () => finished !== null,
+    isDone: () => done,
+  }
+}
+
+export const opaqueOf = (value: string): Opaque => ({ origin: 'messages-compat', value })
+
+/** Why it refused, where it says so in words. */
+export function refusalOf(details: unknown): { refusal?: string } {
+  return isRecord(details) && typeof details.explanation === 'string' && details.explanation !== ''
+    ? { refusal: details.explanation }
+    : {}
+}

@@ -1,0 +1,133 @@
+/** The house's messages as the vendor's turns of blocks. */
+import { parseJson } from '../../../kit/json.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import type { Message, Reasoning } from '../../../spec/message.ts'
+import { type Block, blockOf, refused } from './blocks.ts'
+
+export type Turn = { role: 'user' | 'assistant' | 'system'; content: Block[] }
+export type Conversation = { system: Block[]; messages: Turn[] }
+
+type ToolIds = (id: string) => string
+
+/**
+ * System messages are gathered in front, but for those within the conversation where the model takes them there. What
+ * one side says in several messages is one turn; results of tools come first in theirs.
+ */
+export function conversationOf(messages: Message[], { inner_system }: { inner_system: boolean }): Conversation {
+  const system: Block[] = []
+  const turns: Turn[] = []
+  const toolId = createToolIds()
+  for (const [index, message] of messages.entries()) {
+    const at = `messages[${index}]`
+    if (message.role === 'system' || message.role === 'developer') {
+      const words = contentOf(message, at)
+      const isInner = inner_system && turns.at(-1)?.role !== 'assistant' && isAnsweredNext(messages, index)
+      if (isInner && turns.length > 0) add(turns, 'system', words)
+      else system.push(...words)
+    } else if (message.role === 'user') add(turns, 'user', contentOf(message, at))
+    else if (message.role === 'tool') add(turns, 'user', [resultOf(message, { at, toolId })])
+    else if (message.role === 'assistant') add(turns, 'assistant', answerOf(message, { at, toolId }))
+    else throw refused(`${at}.role`, `must not be "function"; use the role "tool"`)
+  }
+  trimLast(turns)
+  return { system, messages: turns }
+}
+
+/** The vendor takes a system message only before an answer: the next one, or one of the past. */
+function isAnsweredNext(messages: Message[], index: number): boolean {
+  const next = messages.slice(index + 1).find(({ role }) => role !== 'system' && role !== 'developer')
+  return next === undefined || next.role === 'assistant'
+}
+
+function add(turns: Turn[], role: Turn['role'], content: Block[]): void {
+  if (content.length === 0) return
+  const last = turns.at(-1)
+  if (last?.role === role) last.content.push(...content)
+  else turns.push({ role, content })
+}
+
+function contentOf({ content }: Message, at: string): Block[] {
+  if (typeof content === 'string') return wordsOf(content)
+  return (content ?? []).flatMap((part, index) => {
+    const block = blockOf(part, `${at}.content[${index}]`)
+    return block.type === 'text' ? wordsOf(block.text as string) : [block]
+  })
+}
+
+/** Blocks of nothing but white space are refused by the vendor. */
+const wordsOf = (text: string): Block[] => (text.trim() === '' ? [] : [{ type: 'text', text }])
+
+type Place = { at: string; toolId: ToolIds }
+
+function resultOf(message: Message, { at, toolId }: Place): Block {
+  const { tool_call_id, content, is_error } = message
+  if (tool_call_id === undefined) {
+    const param = `${at}.tool_call_id`
+    throw new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
+  }
+  return {
+    type: 'tool_result',
+    tool_use_id: toolId(tool_call_id),
+    content: typeof content === 'string' ? content : contentOf(message, at),
+    ...(is_error === undefined ? {} : { is_error }),
+  }
+}
+
+function answerOf(message: Message, { at, toolId }: Place): Block[] {
+  if (message.function_call) throw refused(`${at}.function_call`, 'is not known to the vendor; use "tool_calls"')
+  const calls = (message.tool_calls ?? []).map((call, index) => ({
+    type: 'tool_use',
+    id: toolId(call.id),
+    name: call.function.name,
+    input: inputOf(call.function.arguments, `${at}.tool_calls[${index}].function.arguments`),
+  }))
+  const refusal = message.refusal ? wordsOf(message.refusal) : []
+  return [...(message.reasoning_details ?? []).flatMap(thoughtOf), ...contentOf(message, at), ...refusal, ...calls]
+}
+
+/** Only reasoning that this family of vendors has signed can go back to it. */
+function thoughtOf({ text, opaque }: Reasoning): Block[] {
+  if (opaque?.origin !== 'messages-compat') return []
+  if (text === undefined) return [{ type: 'redacted_thinking', data: opaque.value }]
+  return [{ type: 'thinking', thinking: text, signature: opaque.value }]
+}
+
+function inputOf(text: string, param: string): unknown {
+  if (text.trim() === '') return {}
+  const input = parseJson(text)
+  if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
+  throw new GatewayError('invalid_value', `"${param}" must be the JSON text of an object.`, { param })
+}
+
+/** The vendor takes letters, digits, `_` and `-` in an id; other vendors' ids have more. No two become one. */
+function createToolIds(): ToolIds {
+  const known = new Map<string, string>()
+  const taken = new Set<string>()
+  return (id) => {
+    const found = known.get(id)
+    if (found !== undefined) return found
+    const clean = id.replaceAll(/[^a-zA-Z0-9_-]/g, '_') || 'call'
+    let unique = clean
+    for (let count = 2; taken.has(unique); count++) unique = `${clean}_${count}`
+    known.set(id, unique)
+    taken.add(unique)
+    return unique
+  }
+}
+
+/** An answer that is to be continued must not end in white space. */
+function trimLast(turns: Turn[]): void {
+  const last = turns.at(-1)
+  const block = last?.role === 'assistant' ? last.content.at(-1) : undefined
+  if (last && block?.type === 'text')
+    last.content[last.content.length - 1] = { ...block, text: String(block.text).trimEnd() }
+}
+
+/** Whether results of tools are to be answered whose call was made without thinking that can be shown again. */
+export function continuesUnsigned({ messages }: Conversation): boolean {
+  const last = messages.findLastIndex(({ role }) => role !== 'system')
+  if (messages[last]?.role !== 'user' || !messages[last].content.some(({ type }) => type === 'tool_result'))
+    return false
+  const first = messages[last - 1]?.content[0]?.type
+  return first !== 'thinking' && first !== 'redacted_thinking'
+}

@@ -1,0 +1,141 @@
+/** The body that the vendor gets: a chat request in the messages API's words, with what it cannot do refused by name. */
+
+import type { JsonRecord } from '../../../kit/json.ts'
+import type { ChatRequest } from '../../../spec/chat-request.ts'
+import { adapt } from '../../field-rules.ts'
+import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
+import { refused } from './blocks.ts'
+import { vendorSchema } from './json-schema.ts'
+import { type Conversation, continuesUnsigned, conversationOf } from './messages.ts'
+import { type ModelRule, ruleOf } from './model-rules.ts'
+import { thinkingOf } from './thinking.ts'
+import { isForced, toolsOf } from './tools.ts'
+
+/** What the operator says about a provider of the Messages API. */
+export type MessagesOptions = BodyOptions & {
+  /** What the operator knows better than the rows of models. */
+  rule: Partial<ModelRule>
+}
+
+export type BodyWriter = {
+  answer(call: UpstreamCall, stream: boolean): string
+  /** The question how many tokens the same prompt has. */
+  count(call: UpstreamCall): string
+}
+
+/** Fields that change the meaning and that no model of the vendor has. */
+const REFUSED: { [field in keyof ChatRequest]?: { asks(request: ChatRequest): boolean; instead: string } } = {
+  n: { asks: ({ n = 1 }) => n > 1, instead: 'must be 1' },
+  logprobs: { asks: ({ logprobs }) => logprobs === true, instead: 'must be false: the vendor tells none' },
+  audio: { asks: ({ audio }) => audio !== undefined, instead: 'must be left out: the vendor makes no sound' },
+  modalities: {
+    asks: ({ modalities }) => modalities?.some((one) => one !== 'text') ?? false,
+    instead: 'must be ["text"]',
+  },
+  functions: {
+    asks: ({ functions }) => (functions?.length ?? 0) > 0,
+    instead: 'is not known to the vendor; use "tools"',
+  },
+  function_call: {
+    asks: ({ function_call }) => typeof function_call === 'object',
+    instead: 'is not known to the vendor; use "tool_choice"',
+  },
+}
+
+/** Fields written by us: neither the operator's lists nor the defaults may replace them. */
+const OURS = new Set(['model', 'messages', 'stream'])
+/** What the vendor's count of tokens takes. */
+export const COUNTED = ['model', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config']
+
+const JSON_ONLY = 'Answer with one JSON object and with nothing else: no words around it and no code fence.'
+
+export function createBodyWriter(settings: MessagesOptions): BodyWriter {
+  const { fields, request_defaults, rule: ruleSettings } = settings
+  const defaults = Object.entries(request_defaults).filter(([field]) => !OURS.has(field))
+
+  function bodyOf({ model, request }: UpstreamCall): JsonRecord {
+    const rule = { ...ruleOf(model), ...ruleSettings }
+    assertSupported(request, rule)
+    const conversation = conversationOf(request.messages, rule)
+    const tools = toolsOf(request, rule)
+    const defaultLimit = Number.isInteger(request_defaults.max_tokens) ? Number(request_defaults.max_tokens) : undefined
+    const limit = request.max_completion_tokens ?? request.max_tokens ?? defaultLimit
+    const isForcing = isForced(tools.tool_choice?.type)
+    const barred = isForcing ? 'always' : continuesUnsigned(conversation) ? 'budget' : undefined
+    const { max_tokens, thinking, effort } = thinkingOf(request, { rule, limit, barred })
+    const isThinking = thinking !== undefined && thinking.type !== 'disabled'
+    const body: JsonRecord = {
+      model,
+      max_tokens,
+      ...systemOf(conversation, request),
+      messages: conversation.messages,
+      ...tools,
+      ...(thinking ? { thinking } : {}),
+      ...outputOf(request, effort),
+      ...(rule.sampling && !isThinking ? samplingOf(request) : {}),
+      ...restOf(request),
+    }
+    const given: JsonRecord = request
+    for (const field of fields.allow) if (!OURS.has(field) && given[field] != null) body[field] ??= given[field]
+    for (const [field, value] of defaults) body[field] ??= value
+    return adapt(body, fields, OURS)
+  }
+
+  return {
+    answer: (call, stream) => JSON.stringify({ ...bodyOf(call), ...(stream ? { stream } : {}) }),
+    count(call) {
+      const body = bodyOf(call)
+      return JSON.stringify(Object.fromEntries(COUNTED.map((field) => [field, body[field]])))
+    },
+  }
+}
+
+function assertSupported(request: ChatRequest, rule: ModelRule): void {
+  for (const [field, { asks, instead }] of Object.entries(REFUSED)) {
+    if (asks(request)) throw refused(field, `${instead} for the model "${request.model}"`)
+  }
+  if (!rule.json_schema && request.response_format?.type === 'json_schema') {
+    throw refused(
+      'response_format',
+      `must not be "json_schema" for the model "${request.model}"; "json_object" may work`,
+    )
+  }
+}
+
+function systemOf({ system }: Conversation, { response_format }: ChatRequest): JsonRecord {
+  const blocks = response_format?.type === 'json_object' ? [...system, { type: 'text', text: JSON_ONLY }] : system
+  return blocks.length === 0 ? {} : { system: blocks }
+}
+
+function outputOf({ response_format: format }: ChatRequest, effort: string | undefined): JsonRecord {
+  const config: JsonRecord = effort === undefined ? {} : { effort }
+  if (format?.type === 'json_schema') {
+    const { schema = { type: 'object' } } = format.json_schema
+    config.format = { type: 'json_schema', schema: vendorSchema(schema) }
+  }
+  return Object.keys(config).length === 0 ? {} : { output_config: config }
+}
+
+/** The vendor's temperature ends at 1. Newer models take it or `top_p`, not both. */
+function samplingOf({ temperature, top_p, top_k }: ChatRequest): JsonRecord {
+  const sampling: JsonRecord = {}
+  if (temperature !== undefined) sampling.temperature = Math.min(1, temperature)
+  else if (top_p !== undefined) sampling.top_p = top_p
+  if (top_k !== undefined) sampling.top_k = top_k
+  return sampling
+}
+
+/** The house's word -> the vendor's; other tiers are other vendors'. */
+const TIERS: Record<string, string> = { auto: 'auto', default: 'standard_only', standard_only: 'standard_only' }
+
+function restOf({ stop, user, safety_identifier, service_tier }: ChatRequest): JsonRecord {
+  // The vendor refuses sequences of nothing but white space.
+  const stops = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((one) => one.trim() !== '')
+  const user_id = user ?? safety_identifier
+  const tier = service_tier && TIERS[service_tier]
+  return {
+    ...(stops.length > 0 ? { stop_sequences: stops } : {}),
+    ...(user_id === undefined ? {} : { metadata: { user_id } }),
+    ...(tier ? { service_tier: tier } : {}),
+  }
+}

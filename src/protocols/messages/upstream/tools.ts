@@ -1,0 +1,74 @@
+/** Tools and the choice among them, as the vendor writes them. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { ChatRequest, FunctionTool } from '../../../spec/chat-request.ts'
+import { refused } from './blocks.ts'
+import { vendorSchema } from './json-schema.ts'
+import type { ModelRule } from './model-rules.ts'
+
+export type VendorTools = { tools?: JsonRecord[]; tool_choice?: JsonRecord }
+
+export function toolsOf(request: ChatRequest, rule: ModelRule): VendorTools {
+  const { tool_choice: choice, parallel_tool_calls } = request
+  const allowed = typeof choice === 'object' && choice.type === 'allowed_tools' ? choice.allowed_tools : undefined
+  const names = allowed && new Set(allowed.tools.map(nameOf))
+  const functions = (request.tools ?? []).filter((tool) => !names || names.has(tool.function.name))
+  const search = searchOf(request)
+  const tools = [...functions.map((tool) => functionOf(tool, rule)), ...(search ? [search] : [])]
+  if (tools.length === 0) return {}
+  const chosen = choiceOf(allowed ? allowed.mode : choice)
+  if (chosen && isForced(chosen.type) && !rule.forced_tools) {
+    throw refused('tool_choice', `must be "auto" or "none" for the model "${request.model}", which decides by itself`)
+  }
+  const type = chosen?.type ?? 'auto'
+  const once = parallel_tool_calls !== undefined && type !== 'none'
+  if (!chosen && !once) return { tools }
+  return {
+    tools,
+    tool_choice: { type, ...chosen, ...(once ? { disable_parallel_tool_use: !parallel_tool_calls } : {}) },
+  }
+}
+
+export const isForced = (type: unknown): boolean => type === 'any' || type === 'tool'
+
+function functionOf({ function: told }: FunctionTool, rule: ModelRule): JsonRecord {
+  const { name, description, parameters = { type: 'object', properties: {} }, strict } = told
+  // Strict or not, the vendor wants an object at the top.
+  const schema = parameters.type === undefined ? { type: 'object', ...parameters } : parameters
+  const isStrict = strict === true && rule.json_schema
+  return {
+    name,
+    ...(description === undefined ? {} : { description }),
+    input_schema: isStrict ? vendorSchema(schema) : schema,
+    ...(isStrict ? { strict } : {}),
+  }
+}
+
+function choiceOf(choice: ChatRequest['tool_choice']): (JsonRecord & { type: string }) | undefined {
+  if (choice === undefined) return undefined
+  if (typeof choice === 'object') {
+    return choice.type === 'function' ? { type: 'tool', name: choice.function.name } : undefined
+  }
+  return { type: choice === 'required' ? 'any' : choice }
+}
+
+/** An allowed tool is named as in `tools`, or by its name alone. */
+const nameOf = (tool: JsonRecord): unknown => (isRecord(tool.function) ? tool.function.name : tool.name)
+
+/** The vendor's own search, where the model's row or the client asks for one. */
+function searchOf({ web_search, web_search_options }: ChatRequest): JsonRecord | undefined {
+  const asked: JsonRecord | undefined = web_search?.enable ? web_search : web_search_options
+  if (!asked) return undefined
+  const filters = isRecord(asked.filters) ? asked.filters : {}
+  const { allowed_domains, blocked_domains } = filters
+  const place = isRecord(asked.user_location) ? asked.user_location : undefined
+  return {
+    type: 'web_search_20250305',
+    name: 'web_search',
+    ...(place
+      ? { user_location: { type: 'approximate', ...(isRecord(place.approximate) ? place.approximate : place) } }
+      : {}),
+    // The vendor takes one list or the other.
+    ...(allowed_domains ? { allowed_domains } : blocked_domains ? { blocked_domains } : {}),
+  }
+}

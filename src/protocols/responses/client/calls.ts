@@ -1,0 +1,108 @@
+/** Calls of tools in a streamed response: open side by side, each named by its place in the output. */
+
+import { parseJson } from '../../../kit/json.ts'
+import { freeText } from './custom-tools.ts'
+import type { CallItem, CustomCallItem, Desk, Open, Status, ToolSearchItem } from './items.ts'
+import type { ToolIdentity, ToolNames } from './tool-names.ts'
+
+type AnyCall = CallItem | CustomCallItem | ToolSearchItem
+type OpenCall = Open<AnyCall> & { text: string }
+
+export type CallStream = {
+  isOpen(index: number): boolean
+  callId(index: number): string | undefined
+  /** Whether this call was told to its end. */
+  isTold(index: number): boolean
+  open(index: number, call_id: string, name: string): string
+  add(index: number, text: string): string
+  /** A client can run these now: their arguments are whole. */
+  closeComplete(): string
+  closeAll(status: Status): string
+}
+
+/** A call is told under the client's own name of the tool, whatever the vendor calls it. */
+export function createCallStream(desk: Desk, names: ToolNames): CallStream {
+  const calls = new Map<number, OpenCall>()
+  const told = new Set<number>()
+
+  function add(at: OpenCall, text: string): string {
+    if (text === '') return ''
+    at.text += text
+    // The text of a custom tool stands within JSON here, and a search has no events of its own: told when it is whole.
+    if (at.item.type !== 'function_call') return ''
+    at.item.arguments = at.text
+    return desk.event('response.function_call_arguments.delta', `${at.place},"delta":${JSON.stringify(text)}`)
+  }
+
+  function close(index: number, at: OpenCall, status: Status): string {
+    calls.delete(index)
+    told.add(index)
+    at.item.status = status
+    if (at.item.type === 'custom_tool_call') {
+      at.item.input = freeText(at.text)
+      const input = JSON.stringify(at.item.input)
+      const delta = desk.event('response.custom_tool_call_input.delta', `${at.place},"delta":${input}`)
+      return delta + desk.event('response.custom_tool_call_input.done', `${at.place},"input":${input}`) + desk.done(at)
+    }
+    if (at.item.type === 'tool_search_call') {
+      at.item.arguments = parseJson(at.text) ?? {}
+      return desk.done(at)
+    }
+    // Clients parse the text in any case.
+    const filled = at.text.trim() === '' ? add(at, '{}') : ''
+    const fields = `${at.place},"name":${JSON.stringify(at.item.name)},"arguments":${JSON.stringify(at.text)}`
+    return filled + desk.event('response.function_call_arguments.done', fields) + desk.done(at)
+  }
+
+  return {
+    isOpen: (index) => calls.has(index),
+    callId: (index) => calls.get(index)?.item.call_id,
+    isTold: (index) => told.has(index),
+    open(index, call_id, vendorName) {
+      const item = startedCall(call_id, names.toolOf(vendorName), (type) => desk.newId(type, desk.output.length))
+      const at = { ...desk.open(item), text: '' }
+      calls.set(index, at)
+      return desk.added(at)
+    },
+    add(index, text) {
+      const at = calls.get(index)
+      return at ? add(at, text) : ''
+    },
+    closeComplete() {
+      let events = ''
+      for (const [index, at] of calls) if (isComplete(at.text)) events += close(index, at, 'completed')
+      return events
+    },
+    closeAll(status) {
+      let events = ''
+      for (const [index, at] of calls) events += close(index, at, isComplete(at.text) ? 'completed' : status)
+      return events
+    },
+  }
+}
+
+/** What the client gets of a call at its beginning. */
+function startedCall(
+  call_id: string,
+  { type, name, namespace }: ToolIdentity,
+  newId: (type: AnyCall['type']) => string,
+): AnyCall {
+  const status = 'in_progress'
+  if (type === 'tool_search') {
+    const id = newId('tool_search_call')
+    return { type: 'tool_search_call', id, call_id, execution: 'client', arguments: {}, status }
+  }
+  const named = { call_id, name, ...(namespace === undefined ? {} : { namespace }), status } as const
+  if (type === 'custom') return { type: 'custom_tool_call', id: newId('custom_tool_call'), ...named, input: '' }
+  return { type: 'function_call', id: newId('function_call'), ...named, arguments: '' }
+}
+
+function isComplete(text: string): boolean {
+  if (!text.trimEnd().endsWith('}')) return false
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}

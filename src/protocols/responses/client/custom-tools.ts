@@ -1,0 +1,40 @@
+/** Tools that take free text: for every vendor a function with one text, and that text again for the client. */
+import type { FunctionTool } from '../../../spec/chat-request.ts'
+import type { ClientTool } from './schema.ts'
+
+export function customFunction(
+  { format }: ClientTool,
+  { name, description }: { name: string; description: string | undefined },
+): FunctionTool {
+  // No other vendor can be bound to a grammar; it is asked to keep it.
+  const rule =
+    format?.type === 'grammar' && format.definition !== undefined
+      ? `The input must follow this grammar (${format.syntax ?? 'lark'}):\n${format.definition}`
+      : undefined
+  const told = [description, rule].filter((text) => text !== undefined && text !== '').join('\n\n')
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(told === '' ? {} : { description: told }),
+      parameters: {
+        type: 'object',
+        properties: { input: { type: 'string', description: 'The whole input, as plain text.' } },
+        required: ['input'],
+        additionalProperties: false,
+      },
+    },
+  }
+}
+
+/** The text in a call's arguments; of a model that did not keep to JSON, all that it said. */
+export function freeText(text: string): string {
+  try {
+    const { input } = JSON.parse(text) as { input?: unknown }
+    return typeof input === 'string' ? input : text
+  } catch {
+    return text
+  }
+}
+
+export const argumentsOf = (input: string): string => JSON.stringify({ input })

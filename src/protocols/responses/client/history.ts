@@ -1,0 +1,223 @@
+/** The responses dialect, inwards: a conversation of items as the house's messages. */
+
+import { GatewayError } from '../../../spec/error.ts'
+import type { ContentPart, MadeImage, Message, Opaque, Reasoning } from '../../../spec/message.ts'
+import type { Places } from '../../client-names.ts'
+import { argumentsOf } from './custom-tools.ts'
+import type { ClientTool, InputItem, InputPart } from './schema.ts'
+import { uncarry } from './signed-content.ts'
+import { flatTools, TOOL_SEARCH, type ToolNames } from './tool-names.ts'
+
+/** An item, and its place: `input[3]`. */
+export type PlacedItem = { item: InputItem; at: string }
+
+type Item<T extends string> = Extract<InputItem, { type: T }>
+type MessageItem = Extract<InputItem, { role: string }>
+type ReferenceItem = Extract<InputItem, { type?: 'item_reference' }> & { id: string }
+type ToolCalls = NonNullable<Message['tool_calls']>
+/** An answer of the past under way: the house has reasoning, words, calls and images in one message. */
+type Draft = {
+  at: string
+  reasoning: Reasoning[]
+  texts: string[]
+  refusals: string[]
+  calls: ToolCalls
+  images: (MadeImage & { id?: string | undefined })[]
+}
+
+/** Both may leave out their `type`. */
+export const isMessage = (item: InputItem): item is MessageItem =>
+  item.type === 'message' || (item.type === undefined && 'content' in item)
+export const isReference = (item: InputItem): item is ReferenceItem =>
+  item.type === 'item_reference' || (item.type === undefined && !isMessage(item))
+
+/**
+ * All items as messages, with calls under the names that vendors know. What is no part of the conversation (a vendor's
+ * own tools at work) is passed over.
+ */
+export function historyOf(items: PlacedItem[], names: ToolNames, places: Places): Message[] {
+  const made: Message[] = []
+  /** Values of calls and images, which travel in reasoning items of their own. */
+  const signed = new Map<string, Opaque>()
+  let draft: Draft | undefined
+  const flush = () => {
+    if (draft) add(messageOf(draft, signed), draft.at)
+    draft = undefined
+  }
+  const add = (message: Message, at: string) => {
+    places.set(message, at)
+    made.push(message)
+  }
+  const answering = (at: string): Draft => {
+    draft ??= { at, reasoning: [], texts: [], refusals: [], calls: [], images: [] }
+    return draft
+  }
+  for (const { item, at } of items) {
+    if (isMessage(item)) {
+      if (item.role === 'assistant') addWords(answering(at), item, at)
+      else {
+        flush()
+        const content = contentOf(item.content, `${at}.content`, places)
+        add({ role: item.role, content }, at)
+      }
+    } else if (item.type === 'reasoning') {
+      const { piece, owner } = reasoningOf(item)
+      if (owner !== undefined) {
+        if (piece.opaque) signed.set(owner, piece.opaque)
+        continue
+      }
+      // Reasoning that comes after words begins another message; after a call nothing may come between it and its result.
+      if (draft && draft.texts.length + draft.refusals.length > 0 && draft.calls.length === 0) flush()
+      answering(at).reasoning.push(piece)
+    } else if (item.type === 'function_call') {
+      answering(at).calls.push(callOf(item.call_id, names.vendorName(nameOf(item)), item.arguments))
+    } else if (item.type === 'custom_tool_call') {
+      answering(at).calls.push(callOf(item.call_id, names.vendorName(nameOf(item)), argumentsOf(item.input)))
+    } else if (item.type === 'tool_search_call') {
+      const { call_id, arguments: clientRequest = {} } = item
+      if (call_id !== undefined)
+        answering(at).calls.push(callOf(call_id, names.vendorName(TOOL_SEARCH), JSON.stringify(clientRequest)))
+    } else if (item.type === 'tool_search_output') {
+      if (item.call_id === undefined) continue
+      flush()
+      add({ role: 'tool', tool_call_id: item.call_id, content: foundText(item.tools, names) }, at)
+    } else if (item.type === 'image_generation_call') {
+      const { id, result, output_format = 'png' } = item
+      const url = `data:image/${output_format};base64,${result}`
+      if (result) answering(at).images.push({ type: 'image_url', image_url: { url }, id })
+    } else if (item.type === 'function_call_output' || item.type === 'custom_tool_call_output') {
+      flush()
+      const content = contentOf(item.output, `${at}.output`, places)
+      add({ role: 'tool', tool_call_id: item.call_id, content }, at)
+    } else if (item.type === 'agent_message') {
+      flush()
+      add({ role: 'user', content: agentText(item) }, at)
+    } else if (isReference(item)) throw notKept(at, item.id)
+  }
+  flush()
+  return made
+}
+
+const callOf = (id: string, name: string, text: string): ToolCalls[number] => ({
+  id,
+  type: 'function',
+  function: { name, arguments: text },
+})
+
+const nameOf = ({ name, namespace }: Item<'function_call' | 'custom_tool_call'>) => ({ name, namespace })
+
+/** What OpenAI's own models encrypt (Fernet) nobody else can read; of all other models the member holds plain text. */
+const CIPHERTEXT = /^gAAAA[\w-]+=*$/
+
+const agentText = ({ content }: Item<'agent_message'>): string =>
+  content
+    .map((part) => (part.type === 'input_text' ? part.text : part.encrypted_content))
+    .filter((text) => !CIPHERTEXT.test(text))
+    .join('')
+
+/** What a search found: the tools are offered themselves, so their names are enough. */
+function foundText(tools: ClientTool[], names: ToolNames): string {
+  const found = flatTools(tools, '').flatMap(({ tool: { name }, namespace }) =>
+    name === undefined ? [] : [names.vendorName({ name, namespace })],
+  )
+  return found.length === 0 ? 'No further tools were found.' : `These tools can be called now: ${found.join(', ')}`
+}
+
+/** A reference that nothing stands behind. */
+export function notKept(at: string, id: string): GatewayError {
+  const param = `${at}.id`
+  return new GatewayError(
+    'invalid_value',
+    `Item with id '${id.slice(0, 80)}' not found: "${param}" must be the id of an item of a response that was stored.`,
+    { param },
+  )
+}
+
+function addWords(draft: Draft, { content }: MessageItem, at: string): void {
+  if (typeof content === 'string') {
+    draft.texts.push(content)
+    return
+  }
+  for (const [index, part] of content.entries()) {
+    if (part.type === 'refusal') draft.refusals.push(part.refusal)
+    else if (part.type === 'output_text' || part.type === 'input_text') draft.texts.push(part.text)
+    else {
+      const param = `${at}.content[${index}].type`
+      throw new GatewayError(
+        'unsupported_parameter',
+        `"${param}" must be "output_text" or "refusal" in a message of the assistant, not "${part.type}".`,
+        { param },
+      )
+    }
+  }
+}
+
+/** Text alone is one string, which every vendor takes. */
+function contentOf(content: string | InputPart[], at: string, places: Places): string | ContentPart[] {
+  if (typeof content === 'string') return content
+  const parts = content.map((part, index) => {
+    const made = partOf(part, `${at}[${index}]`)
+    places.set(made, `${at}[${index}]`)
+    return made
+  })
+  const [first] = parts
+  if (parts.length === 0) return ''
+  return parts.length === 1 && first?.type === 'text' ? first.text : parts
+}
+
+function partOf(part: InputPart, at: string): ContentPart {
+  if (part.type === 'input_text' || part.type === 'output_text') return { type: 'text', text: part.text }
+  if (part.type === 'refusal' || part.type === 'input_audio') return part
+  if (part.type === 'input_image') {
+    const { image_url: url, detail, file_id } = part
+    if (url !== undefined) return { type: 'image_url', image_url: { url, ...(detail === undefined ? {} : { detail }) } }
+    throw file_id === undefined
+      ? new GatewayError('missing_required_parameter', `"${at}.image_url" is required.`, { param: `${at}.image_url` })
+      : fileRefused(`${at}.file_id`, 'image_url')
+  }
+  const { file_data, file_url, file_id, filename } = part
+  const named = filename === undefined ? {} : { filename }
+  if (file_data !== undefined) return { type: 'file', file: { file_data, ...named } }
+  if (file_url !== undefined) return { type: 'file', file: { file_url, ...named } }
+  if (file_id !== undefined) throw fileRefused(`${at}.file_id`, 'file_data" or "file_url')
+  throw new GatewayError('missing_required_parameter', `"${at}.file_data" is required.`, { param: `${at}.file_data` })
+}
+
+function fileRefused(param: string, instead: string): GatewayError {
+  return new GatewayError(
+    'unsupported_parameter',
+    `"${param}" is not supported: files are kept by one vendor and unknown to all others; give "${instead}".`,
+    { param },
+  )
+}
+
+/** One piece: what was told of it, and what its vendor wants back. */
+function reasoningOf({ id, summary = [], content = [], encrypted_content }: Item<'reasoning'>): {
+  piece: Reasoning
+  owner?: string | undefined
+} {
+  const told = [...summary, ...content]
+  const text = told.length === 0 ? {} : { text: told.map((part) => part.text).join('\n\n') }
+  if (encrypted_content === undefined || encrypted_content === '') return { piece: text }
+  const { opaque, owner } = uncarry(encrypted_content, id)
+  return { piece: { ...text, ...(opaque ? { opaque } : {}) }, owner }
+}
+
+/** `signed`: what the vendor wants back of calls and images, by their ids. */
+function messageOf({ reasoning, texts, refusals, calls, images }: Draft, signed: Map<string, Opaque>): Message {
+  const words = texts.join('')
+  const isSilent = words === '' && reasoning.length + calls.length + refusals.length + images.length > 0
+  const message: Message = { role: 'assistant', content: isSilent ? null : words }
+  const pieces = reasoning.filter(({ text, opaque }) => text !== undefined || opaque !== undefined)
+  const plain = pieces.map(({ text = '' }) => text).join('')
+  if (plain !== '') message.reasoning_content = plain
+  // Plain words alone are wanted back by some vendors; what was signed is for its own vendor only.
+  if (pieces.some(({ opaque }) => opaque)) message.reasoning_details = pieces
+  if (refusals.length > 0) message.refusal = refusals.join('')
+  if (calls.length > 0) message.tool_calls = calls.map((call) => withOpaque(call, signed.get(call.id)))
+  if (images.length > 0) message.images = images.map(({ id = '', ...image }) => withOpaque(image, signed.get(id)))
+  return message
+}
+
+const withOpaque = <T extends object>(thing: T, opaque: Opaque | undefined): T =>
+  opaque ? { ...thing, opaque } : thing

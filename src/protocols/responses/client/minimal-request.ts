@@ -1,0 +1,101 @@
+/** Responses requests that only their own vendor understands: what the house must know of them. */
+
+import Type from 'typebox'
+import { checker } from '../../../kit/checker.ts'
+import { diagnose } from '../../../kit/diagnose.ts'
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { ContentPart, Message } from '../../../spec/message.ts'
+import type { Places } from '../../client-names.ts'
+import { refusalOf } from '../../request-error.ts'
+import { type InputItem, ResponsesRequest } from './schema.ts'
+
+const { properties } = ResponsesRequest
+const Unknowns = Type.Record(Type.String(), Type.Unknown())
+const Outline = Type.Object({
+  model: properties.model,
+  input: Type.Optional(Type.Union([Type.String(), Type.Array(Unknowns)])),
+  instructions: properties.instructions,
+  previous_response_id: properties.previous_response_id,
+  store: properties.store,
+  stream: properties.stream,
+  max_output_tokens: properties.max_output_tokens,
+  temperature: properties.temperature,
+  top_p: properties.top_p,
+  presence_penalty: properties.presence_penalty,
+  frequency_penalty: properties.frequency_penalty,
+  top_logprobs: properties.top_logprobs,
+  tools: Type.Optional(Type.Array(Unknowns)),
+  text: Type.Optional(Type.Object({ format: Type.Optional(Unknowns) })),
+  reasoning: Type.Optional(Unknowns),
+  include: properties.include,
+  metadata: properties.metadata,
+})
+const check = checker(Outline)
+
+/** The request as far as the house looks at it. Throws for what is wrong with that. */
+export function outlined(body: JsonRecord): ResponsesRequest {
+  if (!check.Check(body)) throw refusalOf(diagnose(Outline, body))
+  return body as ResponsesRequest
+}
+
+const SAME = ['stream', 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty'] as const
+
+export type Outlined = { clientRequest: ResponsesRequest; items: { item: InputItem; at: string }[]; places: Places }
+
+/** The words and media of such a request and of what was said before it. */
+export function minimalRequestOf({ clientRequest, items, places }: Outlined): ChatRequest {
+  const { instructions = '', max_output_tokens, tools = [] } = clientRequest
+  const messages = items.map(({ item, at }): Message => {
+    const message = messageOf(item as JsonRecord, at, places)
+    places.set(message, at)
+    return message
+  })
+  const request: ChatRequest = {
+    model: clientRequest.model,
+    messages: [...(instructions === '' ? [] : [{ role: 'system' as const, content: instructions }]), ...messages],
+  }
+  for (const field of SAME)
+    if (clientRequest[field] !== undefined) Object.assign(request, { [field]: clientRequest[field] })
+  if (max_output_tokens !== undefined) request.max_tokens = max_output_tokens
+  const made = tools.map(({ type, name, description, parameters }) => ({
+    type: 'function' as const,
+    function: {
+      name: String(name ?? type ?? ''),
+      ...(typeof description === 'string' ? { description } : {}),
+      ...(isRecord(parameters) ? { parameters } : {}),
+    },
+  }))
+  if (made.length > 0) request.tools = made
+  return request
+}
+
+function messageOf(item: JsonRecord, at: string, places: Places): Message {
+  const { role, content, output, summary } = item
+  const member = content === undefined ? 'output' : 'content'
+  const parts = partsOf(content ?? output ?? summary, `${at}.${member}`, places)
+  if (role === 'assistant' || role === 'system' || role === 'developer') return { role, content: parts }
+  if (role === 'user' || content !== undefined || output !== undefined) return { role: 'user', content: parts }
+  if (item.type === 'reasoning') return { role: 'assistant', content: parts }
+  // A call, or a step of the vendor's own: it is read by the model as it stands.
+  const { encrypted_content: _, result: __, ...told } = item
+  return { role: 'assistant', content: JSON.stringify(told) }
+}
+
+function partsOf(content: unknown, at: string, places: Places): ContentPart[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  if (!Array.isArray(content)) return []
+  return content.flatMap((part, index) => {
+    const made = isRecord(part) ? partOf(part) : undefined
+    if (!made) return []
+    places.set(made, `${at}[${index}]`)
+    return [made]
+  })
+}
+
+function partOf({ type, text }: JsonRecord): ContentPart | undefined {
+  if (type === 'input_image') return { type: 'image_url', image_url: { url: '' } }
+  if (type === 'input_audio') return { type: 'input_audio', input_audio: { data: '', format: '' } }
+  if (type === 'input_file') return { type: 'file', file: {} }
+  return typeof text === 'string' ? { type: 'text', text } : undefined
+}

@@ -1,0 +1,176 @@
+/** Responses on their way between a client and a vendor that speak alike: what of them is the gateway's own affair. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
+import { addsModel, namesAnotherModel } from '../../passthrough/named-models.ts'
+import type { ResponseHead } from '../../protocol.ts'
+import { type Conversation, itemId } from './conversation.ts'
+import { isReference } from './history.ts'
+import { ITEM_KINDS, type OutputItem, shown } from './items.ts'
+import type { InputItem } from './schema.ts'
+import { carry, isCarried, uncarry } from './signed-content.ts'
+
+/** One exchange, as far as it matters to what passes. */
+export type Passage = {
+  /** The client's body. */
+  body: Readonly<JsonRecord>
+  /** What the request goes on from, and its items with those in the place of references. */
+  before: Conversation
+  input: InputItem[]
+  /** Whether the answer is remembered here: it then bears our ids. */
+  isKept: boolean
+  includes_encrypted: boolean
+  passed: Passed
+}
+
+/** What has passed: an error goes on from there, and what is kept is the whole of it. */
+export type Passed = {
+  hasBegun: boolean
+  next_number: number
+  /** The response's, as it was told. */
+  id: string | undefined
+  /** The items that were told to their end, as the client saw them. */
+  output: OutputItem[]
+  /** The response at its end, as it is kept. */
+  made: (JsonRecord & { id: string; created_at: number }) | undefined
+}
+
+export const nothingPassed = (): Passed => ({
+  hasBegun: false,
+  next_number: 0,
+  id: undefined,
+  output: [],
+  made: undefined,
+})
+
+/** Fields of the gateway's own, and those that mean something in the operator's account. */
+const NOT_SENT = ['provider_options', 'previous_response_id', 'background', 'access_programs', ...EXTRA_FIELDS]
+
+/**
+ * The body as the vendor may have it: what is remembered is remembered here, so all that the request goes on from is in
+ * it. `store` says whether it is. Undefined where it names another model, which the caller may not be allowed.
+ */
+export function passthroughBody({ body, before, input, isKept }: Passage): JsonRecord | undefined {
+  if (namesAnotherModel(body) || addsModel([...before.items, ...input])) return undefined
+  const relayed: JsonRecord = { ...body, store: isKept }
+  for (const field of NOT_SENT) delete relayed[field]
+  const given = Array.isArray(body.input) ? body.input : undefined
+  if (!given && before.items.length === 0) return relayed
+  const own = given?.map((item, index) => (isRecord(item) && isReference(item as InputItem) ? input[index] : item))
+  const earlier = before.items.flatMap(vendorsItem)
+  const said = (own ?? input).flatMap(vendorsItem)
+  relayed.input = [...earlier.filter((item, at) => !isCutThought(item, [...earlier.slice(at + 1), said[0]])), ...said]
+  return relayed
+}
+
+const HOME = 'chatcompat-response'
+/** The ids that the gateway gives: those of inputs, and those of items of its answers. */
+const OUR_ID = /^[a-z]+_[A-Za-z0-9]{24}_(in)?\d+$/
+const OUR_INPUT_ID = /_in\d+$/
+/** Items that vendors take without an id; others are told by it. */
+const NEEDS_NO_ID = new Set([undefined, 'message', 'function_call', 'custom_tool_call'])
+
+/** The very same item where nothing was carried through the client, which is nearly always. */
+function vendorsItem(item: unknown): unknown[] {
+  if (!isRecord(item)) return [item]
+  const { type, id, encrypted_content: text } = item
+  const isOurs = typeof id === 'string' && OUR_ID.test(id)
+  if (typeof text === 'string' && isCarried(text)) {
+    const { opaque, owner } = uncarry(text, undefined)
+    if (owner !== undefined || opaque?.origin !== HOME) return []
+    const { id: _, ...rest } = item
+    return [{ ...rest, ...(opaque.id === undefined ? {} : { id: opaque.id }), encrypted_content: opaque.value }]
+  }
+  if (!isOurs) return [item]
+  // Nothing is kept there under our ids.
+  if (type === 'reasoning' && !text && !(Array.isArray(item.content) && item.content.length > 0)) return []
+  const isNeeded = !NEEDS_NO_ID.has(type as string | undefined) && !OUR_INPUT_ID.test(id)
+  if (isNeeded) return [item]
+  const { id: _, ...rest } = item
+  return [rest]
+}
+
+/** Reasoning after which nothing came, of an answer that was cut by its limit: vendors refuse it. */
+function isCutThought(item: unknown, after: unknown[]): boolean {
+  if (!isRecord(item) || item.type !== 'reasoning') return false
+  const next = after.find((one) => !isRecord(one) || one.type !== 'reasoning')
+  return !isRecord(next) || next.role === 'user' || next.role === 'system' || next.role === 'developer'
+}
+
+/** What the vendor's answer repeats, and may have from the operator's settings where the client did not say it. */
+const ECHOED: Record<string, unknown> = {
+  instructions: null,
+  metadata: {},
+  prompt: null,
+  prompt_cache_key: null,
+  safety_identifier: null,
+  tools: [],
+  user: null,
+}
+
+const saysNothing = (value: unknown): boolean =>
+  value === null || value === undefined || (typeof value === 'object' && Object.keys(value).length === 0)
+
+export type Passing = ReturnType<typeof createPassing>
+
+/** Makes the client's of what is the vendor's; each is the very same thing where nothing has to change. */
+export function createPassing(
+  { body, isKept, includes_encrypted }: Passage,
+  { id: response_id, created, model }: ResponseHead,
+) {
+  const ids = new Map<string, string>()
+
+  /** Ours for the vendor's; what has none is told by its place. */
+  function idOf(vendors: unknown, type: unknown, index: unknown): string {
+    const known = typeof vendors === 'string' && vendors !== '' ? vendors : `#${index}`
+    let id = ids.get(known)
+    if (id === undefined) {
+      const [prefix] = /^[a-z]+(?=_)/.exec(known) ?? [] // `msg_abc`, `ws_abc`
+      id = itemId(response_id, prefix ?? ITEM_KINDS[type as OutputItem['type']] ?? 'item', ids.size)
+      ids.set(known, id)
+    }
+    return id
+  }
+
+  /** As it is kept: with what its vendor wants back. */
+  function itemOf(item: unknown, index: unknown): unknown {
+    if (!isKept || !isRecord(item)) return item
+    const { id: vendors, encrypted_content: value } = item
+    const id = idOf(vendors, item.type, index)
+    if (typeof value !== 'string' || value === '') return { ...item, id }
+    const opaque = { origin: HOME, value, ...(typeof vendors === 'string' ? { id: vendors } : {}) } as const
+    return { ...item, id, encrypted_content: carry({ opaque }, id) }
+  }
+
+  const shownItem = (item: unknown): unknown =>
+    isKept && isRecord(item) ? shown(item as unknown as OutputItem, includes_encrypted) : item
+
+  function changesTo(response: JsonRecord): JsonRecord {
+    const changes: JsonRecord = {}
+    for (const [field, nothing] of Object.entries(ECHOED)) {
+      if (saysNothing(body[field]) && !saysNothing(response[field])) changes[field] = nothing
+    }
+    const previous = body.previous_response_id ?? null
+    if ((response.previous_response_id ?? null) !== previous) changes.previous_response_id = previous
+    if (response.store !== undefined && response.store !== isKept) changes.store = isKept
+    if (typeof response.model !== 'string') changes.model = model
+    if (isKept) Object.assign(changes, { id: response_id, created_at: created, store: true })
+    return changes
+  }
+
+  return {
+    idOf,
+    item: (item: unknown, index: unknown) => shownItem(itemOf(item, index)),
+    /** The response but for the model, as it is kept. `done`: its items, where an imitator leaves them out. */
+    response(response: JsonRecord, done: unknown[] = []): JsonRecord {
+      const changes = changesTo(response)
+      const output = Array.isArray(response.output) ? response.output : done
+      // Client libraries look into it without asking whether it is there.
+      if (isKept || output !== response.output) changes.output = output.map(itemOf)
+      return Object.keys(changes).length === 0 ? response : { ...response, ...changes }
+    },
+    /** The same as the client sees it. */
+    shown: (response: JsonRecord): JsonRecord =>
+      isKept && Array.isArray(response.output) ? { ...response, output: response.output.map(shownItem) } : response,
+  }
+}

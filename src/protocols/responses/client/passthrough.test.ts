@@ -1,0 +1,456 @@
+/** The relay lane of responses: what passes, what becomes ours, what the meter hears, cut at every byte. */
+
+import { describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { manualClock } from '../../../../test/kit/clock.ts'
+import type { JsonRecord } from '../../../kit/json.ts'
+import { createSseParser } from '../../../kit/sse.ts'
+import type { ChatChunk } from '../../../spec/chat-completion.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { usageFrom } from '../../../spec/usage.ts'
+import type { Faults } from '../../upstream.ts'
+import { createEventReader } from '../upstream/events.ts'
+import { responsesPassthrough } from './passthrough.ts'
+import { nothingPassed, type Passage } from './passthrough-items.ts'
+import { createResponsesWriter } from './response.ts'
+import type { ResponsesRequest } from './schema.ts'
+import { uncarry } from './signed-content.ts'
+import { clientTools } from './tools.ts'
+
+const NAME = 'A1b2C3d4E5f6G7h8I9j0K1l2'
+const head = { id: `resp_${NAME}`, created: 1_800_000_000, model: 'house/model' }
+const faults: Faults = {
+  inAnswer: () => new GatewayError('server_is_overloaded', 'The vendor failed.'),
+  notUnderstood: (what) => new GatewayError('bad_upstream_response', what),
+  cut: () => new GatewayError('upstream_cut', 'It broke off.'),
+}
+const passageOf = (more: Partial<Passage> = {}): Passage => ({
+  body: { model: head.model, input: 'Hi' },
+  before: { items: [], ids: [] },
+  input: [],
+  isKept: false,
+  includes_encrypted: false,
+  passed: nothingPassed(),
+  ...more,
+})
+
+/** What a client is told of a body that comes in these pieces, and what the meter hears. */
+function relayed(pieces: Uint8Array[], more: Partial<Passage> = {}) {
+  const passage = passageOf(more)
+  const request = { model: head.model, messages: [] }
+  const clientRequest = passage.body as ResponsesRequest
+  const { passed, isKept } = passage
+  const keep = isKept ? async () => {} : undefined
+  const writer = createResponsesWriter({
+    head,
+    clientRequest,
+    request,
+    names: clientTools({}).names,
+    keep,
+    clock: manualClock(),
+    passed,
+  })
+  const stream = responsesPassthrough(passage).stream({ head, request, writer, faults })
+  const chunks: ChatChunk[] = []
+  let told = ''
+  let failure: GatewayError | undefined
+  const take = (step: ReturnType<typeof stream.push>) => {
+    told += step.events
+    for (const one of step.heard) chunks.push(one as ChatChunk)
+    failure ??= step.failure
+  }
+  for (const piece of pieces) {
+    const step = stream.push(piece)
+    take(step)
+    if (step.isDone || step.failure) break
+  }
+  if (!failure) take(stream.close())
+  const text = Buffer.from(told, 'latin1').toString()
+  const end = failure ? '' : stream.end(usageFrom({ input: 9, output: 3 }))
+  return { text: text + end, before: text, failure, chunks, passed, fail: (error: GatewayError) => writer.fail(error) }
+}
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+const singly = (all: Uint8Array) => Array.from(all, (byte) => new Uint8Array([byte]))
+const cutAt = (all: Uint8Array, cuts: number[]) => {
+  const places = [...new Set(cuts.map((cut) => cut % all.length))].sort((a, b) => a - b)
+  return [0, ...places].map((from, at) => all.slice(from, places[at] ?? all.length))
+}
+const eventsOf = (text: string): JsonRecord[] => {
+  const parser = createSseParser()
+  return [...parser.push(bytes(text)), ...parser.end()].map(({ data }) => JSON.parse(data))
+}
+const said = (chunks: ChatChunk[]) => {
+  const all = { content: '', reasoning: '', calls: '' }
+  for (const { choices } of chunks) {
+    for (const { delta } of choices) {
+      all.content += delta.content ?? ''
+      all.reasoning += delta.reasoning_content ?? ''
+      for (const call of delta.tool_calls ?? []) all.calls += (call.function?.name ?? '') + call.function?.arguments
+    }
+  }
+  return all
+}
+const folder = new URL('../../../../test/fixtures/responses-compat/', import.meta.url)
+const FIXTURES = readdirSync(folder)
+  .filter((name) => name.endsWith('.sse'))
+  .map((name) => [name, new Uint8Array(readFileSync(new URL(name, folder)))] as const)
+const WELL = FIXTURES.filter(([name]) => !/error|failed|imitator|terse/.test(name))
+
+let number = 0
+const event = (type: string, more: object = {}) =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: number++, ...more })}\n\n`
+const vendorResponse = (more: object = {}) => ({
+  id: 'resp_v',
+  object: 'response',
+  created_at: 5,
+  status: 'in_progress',
+  model: 'v',
+  output: [],
+  store: false,
+  previous_response_id: null,
+  metadata: {},
+  usage: null,
+  ...more,
+})
+const delta = (text: string, more: object = {}) =>
+  event('response.output_text.delta', {
+    item_id: 'msg_v',
+    output_index: 0,
+    content_index: 0,
+    delta: text,
+    logprobs: [],
+    ...more,
+  })
+const message = (text: string) => ({
+  id: 'msg_v',
+  type: 'message',
+  status: 'completed',
+  role: 'assistant',
+  content: [{ type: 'output_text', text, annotations: [], logprobs: [] }],
+})
+const start = () => {
+  number = 0
+  return (
+    event('response.created', { response: vendorResponse() }) +
+    event('response.in_progress', { response: vendorResponse() }) +
+    event('response.output_item.added', {
+      output_index: 0,
+      item: { id: 'msg_v', type: 'message', status: 'in_progress', role: 'assistant', content: [] },
+    })
+  )
+}
+const USAGE = {
+  input_tokens: 3,
+  input_tokens_details: { cached_tokens: 0 },
+  output_tokens: 2,
+  output_tokens_details: { reasoning_tokens: 0 },
+  total_tokens: 5,
+}
+const stop = (text: string, more: object = {}) =>
+  event('response.output_item.done', { output_index: 0, item: message(text) }) +
+  event('response.completed', {
+    response: vendorResponse({ status: 'completed', output: [message(text)], usage: USAGE, ...more }),
+  })
+const put = (text: string) => text.replaceAll('"model":"v"', '"model":"house/model"')
+const withEscapes = (text: string) =>
+  text.replaceAll(/[\u0085\u2028\u2029]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
+describe('an answer that is not kept', () => {
+  test.each(WELL)('%s passes byte for byte, but for the model', (name, all) => {
+    const came = new TextDecoder().decode(all).replace(/^:.*\n\n/gm, '')
+    const { text, failure } = relayed([all])
+    expect(failure).toBeUndefined()
+    const models = new Set([...came.matchAll(/"model":"([^"]*)"/g)].map(([, model]) => model))
+    expect([name, models.size]).toEqual([name, 1])
+    expect(text).toBe(came.replaceAll(/"model":"[^"]*"/g, '"model":"house/model"'))
+  })
+
+  test.each(FIXTURES)('%s is told the same however it is cut', (_, all) => {
+    const whole = relayed([all])
+    const cut = relayed(singly(all))
+    expect([cut.text, cut.failure, cut.passed, said(cut.chunks)]).toEqual([
+      whole.text,
+      whole.failure,
+      whole.passed,
+      said(whole.chunks),
+    ])
+  })
+
+  const words = fc.string({ unit: 'grapheme', maxLength: 8 })
+  const unseen = fc.oneof(
+    words.map((text) => ['delta', text] as const),
+    words.map((text) => ['padded', text] as const),
+    fc.jsonValue().map((value) => ['item', value] as const),
+    fc.jsonValue().map((value) => ['brand_new', value] as const),
+  )
+  const written = ([kind, value]: readonly [string, unknown]) => {
+    if (kind === 'delta') return delta(value as string)
+    if (kind === 'padded') return delta(value as string, { obfuscation: 'x'.repeat(Number(String(value).length)) })
+    if (kind === 'item') {
+      const item = { id: 'ci_v', type: 'code_interpreter_call', outputs: value }
+      return event('response.output_item.done', { output_index: 9, item })
+    }
+    return event('response.brand_new.delta', { value, delta: 'not counted', item_id: 'x' })
+  }
+
+  test('items, events and fields that nobody has seen pass, cut anywhere, and the meter hears all that was said', () => {
+    fc.assert(
+      fc.property(fc.array(unseen), fc.array(fc.nat()), (list, cuts) => {
+        const text = list.flatMap(([kind, value]) => (kind === 'delta' || kind === 'padded' ? [value] : [])).join('')
+        const came = start() + list.map(written).join('') + stop(text)
+        const { text: told, chunks } = relayed(cutAt(bytes(came), cuts))
+        expect(told).toBe(withEscapes(put(came)))
+        const reader = createEventReader(head)
+        const read = eventsOf(came)
+          .map(reader.take)
+          .filter((chunk) => chunk !== undefined)
+        expect(said(chunks)).toEqual(said(read))
+        expect(chunks.at(-1)).toEqual({ ...(read.at(-1) as ChatChunk), model: 'v', id: 'resp_v' })
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('most events are not read: their text is heard in one piece', () => {
+    const came = start() + Array.from({ length: 50 }, () => delta('ab')).join('') + stop('ab'.repeat(50))
+    const { chunks, text } = relayed([bytes(came)])
+    expect(text).toBe(put(came))
+    expect(chunks.filter(({ choices }) => choices[0]?.delta.content)).toHaveLength(2)
+  })
+
+  test('calls and reasoning of events that are not read are heard too', () => {
+    const call = { id: 'fc_v', type: 'function_call', call_id: 'c', name: 'f', arguments: '' }
+    const part = (text: string) =>
+      event('response.function_call_arguments.delta', { item_id: 'fc_v', output_index: 1, delta: text })
+    const think = (text: string) =>
+      event('response.reasoning_summary_text.delta', { item_id: 'rs', output_index: 2, summary_index: 0, delta: text })
+    const came =
+      start() +
+      ['I ', 'think', ' "'].map(think).join('') +
+      event('response.output_item.added', { output_index: 1, item: call }) +
+      ['{"a', '":', '1', '}'].map(part).join('') +
+      stop('')
+    const { text, chunks } = relayed([bytes(came)])
+    expect(text).toBe(put(came))
+    expect(said(chunks)).toEqual({ content: '', reasoning: 'I think "', calls: 'f{"a":1}' })
+  })
+
+  test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
+    const begun = start()
+    const good = delta('a') + delta('b')
+    for (const spoil of [
+      (text: string) => text.replace('"delta":"c"', '"delta":"c'),
+      (text: string) => text.replace('"logprobs":[]}', '"logprobs":[]} }'),
+      (text: string) => text.replace('"c",', '"c\\",'),
+    ]) {
+      const { before, failure } = relayed([bytes(begun + good + spoil(delta('c')) + stop('abc'))])
+      expect([failure?.code, before]).toEqual(['bad_upstream_response', put(begun + good)])
+    }
+  })
+
+  test('events without a name or a number get one', () => {
+    const nameless = (type: string, more: object) => `data: ${JSON.stringify({ type, ...more })}\n\n`
+    const came =
+      nameless('response.created', { response: vendorResponse() }) +
+      ['a', 'b', 'c'].map((text) => nameless('response.output_text.delta', { item_id: 'm', delta: text })).join('') +
+      `event: response.completed\ndata: ${JSON.stringify({ response: vendorResponse({ status: 'completed' }) })}\n\n`
+    const { text } = relayed([bytes(came)])
+    expect(eventsOf(text).map(({ type, sequence_number }) => [type, sequence_number])).toEqual([
+      ['response.created', 0],
+      ...['response.output_text.delta', 'response.output_text.delta', 'response.output_text.delta'].map((type, at) => [
+        type,
+        at + 1,
+      ]),
+      ['response.completed', 4],
+    ])
+    expect(text.match(/^event: .*$/gm)).toHaveLength(5)
+  })
+
+  test('of an imitator, a response has its model and its items at least', () => {
+    const all = FIXTURES.find(([name]) => name === 'imitator.sse')?.[1] ?? new Uint8Array()
+    for (const isKept of [false, true]) {
+      const events = eventsOf(relayed([all], { isKept }).text)
+      const responses = events.map(({ response }) => response as JsonRecord).filter((one) => one !== undefined)
+      expect(responses.map(({ model }) => model)).toEqual(['house/model', 'house/model'])
+      expect(responses.map(({ output }) => (output as JsonRecord[]).map(({ type }) => type))).toEqual([
+        [],
+        ['reasoning', 'function_call', 'function_call'],
+      ])
+    }
+  })
+
+  test('a vendor that does not count is counted for', () => {
+    const { text } = relayed([bytes(start() + delta('Hi') + stop('Hi', { usage: null }))])
+    expect(eventsOf(text).at(-1)).toMatchObject({ response: { usage: { input_tokens: 9, output_tokens: 3 } } })
+  })
+
+  test('what the operator asked for in the client’s name is not told', () => {
+    const own = {
+      metadata: { account: 'secret' },
+      safety_identifier: 'secret',
+      tools: [{ type: 'mcp', url: 'secret' }],
+    }
+    const came = (more: object) => bytes(start() + delta('Hi') + stop('Hi', more))
+    const { text } = relayed([came(own)])
+    expect(text).not.toContain('secret')
+    expect(eventsOf(text).at(-1)).toMatchObject({ response: { metadata: {}, safety_identifier: null, tools: [] } })
+    const clientRequest = relayed([came(own)], { body: { model: 'x', ...own } })
+    expect(eventsOf(clientRequest.text).at(-1)).toMatchObject({ response: own })
+  })
+})
+
+describe('errors', () => {
+  test('cut after any byte, it is an error or it is complete, and an error goes on from what was told', () => {
+    const came = start() + delta('Hel') + delta('lo') + stop('Hello')
+    const all = bytes(came)
+    const complete = came.indexOf('event: response.completed')
+    const inside = came.length - 2
+    expect(complete).toBeGreaterThan(0)
+    for (let end = 0; end <= all.length; end++) {
+      const { text, failure, fail, before } = relayed([all.slice(0, end)])
+      expect([end, failure?.code]).toEqual([end, end < inside ? 'upstream_cut' : undefined])
+      if (!failure) {
+        expect(text).toBe(put(came))
+        continue
+      }
+      expect(put(came)).toStartWith(before)
+      const events = eventsOf(before + fail(failure))
+      expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, at) => at))
+      expect(events.at(0)?.type).toBe('response.created')
+      expect(events.at(-2)?.type).toBe('error')
+      const id = before === '' ? head.id : 'resp_v'
+      expect(events.at(-1)).toMatchObject({ type: 'response.failed', response: { id, status: 'failed' } })
+    }
+  })
+
+  test.each([
+    ['an error event', 'event: error\ndata: {"type":"error","code":"x","message":"secret"}\n\n'],
+    ['an error without a name', 'data: {"error":{"message":"secret"}}\n\n'],
+    [
+      'a failed response',
+      'event: response.failed\ndata: {"type":"response.failed","response":{"status":"failed","error":{"message":"secret"}}}\n\n',
+    ],
+    ['a text', 'event: error\ndata: secret\n\n'],
+  ])('%s ends the stream, and is not passed on', (_, error) => {
+    const came = start() + delta('Hi')
+    const { before, failure } = relayed([bytes(came + error + delta('more'))])
+    expect([failure?.code, before]).toEqual(['server_is_overloaded', put(came)])
+  })
+
+  test('until there is more than a beginning nothing is told: another vendor may still be asked', () => {
+    const came = start().split('event: response.output_item')[0] ?? ''
+    const { before, failure } = relayed([bytes(`${came}event: error\ndata: {"type":"error"}\n\n`)])
+    expect([failure?.code, before]).toEqual(['server_is_overloaded', ''])
+  })
+})
+
+describe('an answer that is kept', () => {
+  const storedResponses = {
+    isKept: true,
+    body: { model: head.model, input: 'Hi', previous_response_id: 'resp_before' },
+  }
+  const thought = { id: 'rs_v', type: 'reasoning', summary: [], encrypted_content: 'gAAAA' }
+  const search = { id: 'ws_v', type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'x' } }
+  const came = () =>
+    start() +
+    event('response.output_item.done', { output_index: 1, item: thought }) +
+    event('response.web_search_call.searching', { output_index: 2, item_id: 'ws_v' }) +
+    event('response.output_item.done', { output_index: 2, item: search }) +
+    ['Hel', 'l', 'o'].map((text) => delta(text)).join('') +
+    stop('Hello', { output: [message('Hello'), thought, search], unseen: [1] })
+
+  test('bears our ids, everywhere the same, and its items are those of the vendor', () => {
+    for (const pieces of [[bytes(came())], singly(bytes(came()))]) {
+      const { text, passed } = relayed(pieces, storedResponses)
+      expect(text).not.toMatch(/(msg|rs|ws|resp)_v/)
+      const ids = { msg_v: `msg_${NAME}_0`, rs_v: `rs_${NAME}_1`, ws_v: `ws_${NAME}_2` }
+      const ours = (item: object) =>
+        JSON.parse(JSON.stringify(item).replace(/(msg|rs|ws)_v/g, (id) => ids[id as 'rs_v']))
+      const events = eventsOf(text)
+      expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, at) => at))
+      for (const { item_id } of events.filter(({ type }) => type === 'response.output_text.delta')) {
+        expect(item_id).toBe(ids.msg_v)
+      }
+      const { encrypted_content: _, ...shown } = thought
+      const response = {
+        id: head.id,
+        created_at: head.created,
+        store: true,
+        previous_response_id: 'resp_before',
+        model: head.model,
+        unseen: [1],
+      }
+      expect(events.at(-1)).toMatchObject({
+        response: { ...response, output: [message('Hello'), shown, search].map(ours) },
+      })
+      expect(JSON.stringify(events)).not.toContain('encrypted_content')
+      const [, reasoning] = (passed.made?.output ?? []) as JsonRecord[]
+      expect(passed.made).toMatchObject(response)
+      expect(uncarry(String(reasoning?.encrypted_content), undefined)).toEqual({
+        opaque: { origin: 'chatcompat-response', value: 'gAAAA', id: 'rs_v' },
+      })
+    }
+  })
+
+  test('tells what was encrypted where the client asked for it', () => {
+    const { text } = relayed([bytes(came())], { ...storedResponses, includes_encrypted: true })
+    const last = eventsOf(text).at(-1) as { response: { output: JsonRecord[] } }
+    const { id, encrypted_content } = last.response.output[1] ?? {}
+    expect(uncarry(String(encrypted_content), String(id)).opaque).toMatchObject({ value: 'gAAAA', id: 'rs_v' })
+  })
+
+  test('goes back to its vendor under the vendor’s own ids', () => {
+    const { passed } = relayed([bytes(came())], storedResponses)
+    const items = (passed.made?.output ?? []) as never[]
+    const body = { model: 'x', input: 'And?', previous_response_id: head.id }
+    const input = [{ type: 'message' as const, role: 'user' as const, content: 'And?' }]
+    const passage = passageOf({ body, input, before: { items, ids: [] }, isKept: true })
+    const { id: _, ...words } = message('Hello')
+    expect(responsesPassthrough(passage).body(body)).toEqual({
+      model: 'x',
+      store: true,
+      input: [words, thought, { ...search, id: `ws_${NAME}_2` }, ...input],
+    })
+    const cut = items.slice(0, 2) // by its limit, while it thought: vendors refuse that
+    const again = responsesPassthrough({ ...passage, before: { items: cut, ids: [] } }).body(body)
+    expect(again?.input).toEqual([words, ...input])
+  })
+})
+
+describe('what the client says', () => {
+  const bodyOf = (body: JsonRecord) => responsesPassthrough(passageOf({ body })).body(body)
+
+  test('passes as it is, but for what is the gateway’s', () => {
+    const input = [
+      { role: 'user', content: [{ type: 'input_file', file_id: 'file_1' }] },
+      { type: 'brand_new_item', id: 'bn_1', encrypted_content: 'E', anything: [null] },
+      { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAA' },
+      { type: 'mcp_call', id: 'mcp_1', name: 'x' },
+    ]
+    const tools = [{ type: 'mcp', server_label: 'x', server_url: 'https://x.example' }, { type: 'code_interpreter' }]
+    const body = { model: 'm', input, tools, unseen: { a: null }, temperature: null, store: false }
+    expect(bodyOf({ ...body, provider_options: { x: {} }, background: false, web_search: {} })).toEqual(body)
+  })
+
+  test('without what another vendor thought', () => {
+    const foreign = `gatehouse.${Buffer.from(JSON.stringify(['messages-compat', 'sig', null, null])).toString('base64url')}`
+    const input = [
+      { type: 'reasoning', id: 'rs_1', summary: [{ text: 'Hm' }], encrypted_content: foreign },
+      { type: 'reasoning', id: 'rs_2', summary: [], encrypted_content: 'gatehouse.plain' },
+      { type: 'reasoning', id: `rs_${NAME}_1`, summary: [] },
+      { type: 'function_call', id: `fc_${NAME}_2`, call_id: 'c', name: 'f', arguments: '{}' },
+      { type: 'function_call_output', id: `fco_${NAME}_in0`, call_id: 'c', output: '' },
+    ]
+    expect(bodyOf({ input })?.input).toEqual([
+      { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c', output: '' },
+    ])
+  })
+
+  test('does not pass where a tool names another model', () => {
+    expect(bodyOf({ tools: [{ type: 'image_generation', model: 'gpt-image-9' }] })).toBeUndefined()
+    expect(bodyOf({ tools: [{ type: 'image_generation' }] })).toBeDefined()
+  })
+})

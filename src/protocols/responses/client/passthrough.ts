@@ -1,0 +1,239 @@
+/** Responses to a client that speaks as the vendor does: events pass as bytes, but for names and for what is kept here. */
+
+import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { withValueAt } from '../../../kit/json-span.ts'
+import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
+import type { Usage } from '../../../spec/usage.ts'
+import { escapeLineEnds } from '../../line-ends.ts'
+import { fromBytes, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
+import { createSlots, type Member, type Slots } from '../../passthrough/event-slots.ts'
+import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
+import { holdsError } from '../../provider-error.ts'
+import { answerOf } from '../upstream/answer.ts'
+import { createEventReader, ENDS, isFailure } from '../upstream/events.ts'
+import { usageOf } from './answer.ts'
+import type { OutputItem } from './items.ts'
+import { createPassing, type Passage, passthroughBody } from './passthrough-items.ts'
+
+export const responsesPassthrough = (passage: Passage): ProtocolPassthrough => ({
+  headers: ['openai-beta'],
+  body: () => passthroughBody(passage),
+  whole: (text, parts) => readWhole(text, parts, passage),
+  stream: (parts) => createResponsesStream(parts, passage),
+})
+
+function readWhole(
+  text: string,
+  { head, faults }: PassthroughParts,
+  passage: Passage,
+): ReturnType<ProtocolPassthrough['whole']> {
+  const response = parseJson(text)
+  if (!isRecord(response)) throw faults.notUnderstood('answered with something that is not JSON')
+  if (holdsError(response) || isFailure({ response })) throw faults.inAnswer({ response, ...response })
+  const hasEnded = response.status !== 'in_progress' && response.status !== 'queued'
+  if (!hasEnded) throw faults.notUnderstood('answered before its answer was complete')
+  const answer = Array.isArray(response.output) ? answerOf(response, head) : undefined
+  if (!answer) throw faults.notUnderstood('answered with JSON that is no response')
+  const passing = createPassing(passage, head)
+  return {
+    answer,
+    write(usage) {
+      const whole = withUsage(passing.response(response), usage)
+      if (whole === response) return withValueAt(text, ['model'], JSON.stringify(head.model))
+      const made = { ...whole, model: head.model }
+      passage.passed.made = { ...made, id: head.id, created_at: head.created }
+      return JSON.stringify(passing.shown(made))
+    },
+  }
+}
+
+const withUsage = (response: JsonRecord, usage: Usage | undefined): JsonRecord =>
+  isRecord(response.usage) || !usage ? response : { ...response, usage: usageOf(usage) }
+
+/** Events that only say that work has begun: until there is more, another vendor may still be asked. */
+const BEGINNINGS = ['response.created', 'response.queued', 'response.in_progress']
+const NUMBER = 'sequence_number'
+/** What differs from event to event. The vendor's padding is against guessing a text by the lengths of its events. */
+const MEMBERS: Member[] = [
+  { name: NUMBER, kind: 'number', pattern: /"sequence_number": ?(?=\d)/, of: (one) => one[NUMBER], isNeeded: true },
+  { name: 'delta', kind: 'text', pattern: /"delta": ?"/, of: ({ delta }) => delta, isNeeded: true },
+  { name: 'obfuscation', kind: 'text', pattern: /"obfuscation": ?"/, of: ({ obfuscation }) => obfuscation },
+]
+
+function createResponsesStream({ head, faults }: PassthroughParts, passage: Passage): PassthroughStream {
+  const { passed, isKept } = passage
+  const blocks = createSseBlocks()
+  const reader = createEventReader(head)
+  const passing = createPassing(passage, head)
+  const model = toBytes(JSON.stringify(head.model))
+  const known = createSlots(MEMBERS)
+  /** The vendor's items that have come to their end. */
+  const done: JsonRecord[] = []
+  let held = ''
+  let hasTold = false
+  let last: { event: string; data: string; payload: JsonRecord } | undefined
+
+  /** The event as the client gets it, but for the model's name: the very same payload where nothing has to change. */
+  function clientsEvent(payload: JsonRecord, type: string): JsonRecord {
+    const changes: JsonRecord = {}
+    if (payload.type !== type) changes.type = type
+    if (typeof payload.sequence_number !== 'number') changes.sequence_number = passed.next_number
+    if (isRecord(payload.response)) {
+      const response = passing.shown(passing.response(payload.response, done))
+      if (response !== payload.response) changes.response = response
+    }
+    if (isKept) {
+      const { item, item_id, output_index } = payload
+      if (isRecord(item)) changes.item = passing.item(item, output_index)
+      if (typeof item_id === 'string') changes.item_id = passing.idOf(item_id, undefined, output_index)
+    }
+    return Object.keys(changes).length === 0 ? payload : { ...payload, ...changes }
+  }
+
+  function noted(event: JsonRecord, type: string): void {
+    if (isRecord(event.response) && typeof event.response.id === 'string') passed.id = event.response.id
+    passed.next_number = Number(event.sequence_number) + 1
+    if (type === 'response.output_item.done' && isRecord(event.item)) {
+      passed.output.push(event.item as unknown as OutputItem)
+    }
+  }
+
+  /** What the client gets for an event, given how it came. */
+  function read(came: string, step: PassthroughStep, atEnd: boolean): string {
+    const said = readSseBlock(came)
+    // Imitators end as other vendors do, and keep connections alive with nothing.
+    if (!said || said.data === '' || said.data.trim() === '[DONE]') return ''
+    const payload = parseJson(fromBytes(said.data))
+    if (!isRecord(payload)) {
+      // At the end an event may be half there.
+      if (payload === undefined && atEnd) return ''
+      step.failure =
+        said.event === 'error'
+          ? faults.inAnswer(fromBytes(said.data))
+          : faults.notUnderstood('sent an event that is not a JSON object')
+      return ''
+    }
+    const type = typeof payload.type === 'string' ? payload.type : said.event
+    if (said.event === 'error' || holdsError(payload) || isFailure({ ...payload, type })) {
+      step.failure = faults.inAnswer(payload)
+      return ''
+    }
+    const chunk = reader.take({ ...payload, type })
+    if (chunk) step.heard.push(chunk)
+    const event = clientsEvent(payload, type)
+    if (type === 'response.output_item.done' && isRecord(payload.item)) done.push(payload.item)
+    noted(event, type)
+    const own = event === payload ? said.data : toBytes(JSON.stringify(event))
+    const data = withValueAt(own, ['response', 'model'], model)
+    if (ENDS.some((end) => end === type)) {
+      last = { event: type, data, payload }
+      return ''
+    }
+    const isItself = data === said.data && said.isPlain && said.event === type
+    const told = isItself ? came : `event: ${toBytes(type)}\ndata: ${data}\n\n`
+    if (!hasTold && BEGINNINGS.includes(type)) {
+      held += told
+      return ''
+    }
+    if (chunk && said.isPlain && said.event === type && payload.type === type) learn(came, payload)
+    hasTold = true
+    const before = held
+    held = ''
+    return before + told
+  }
+
+  /** Only what the reader counts as text may pass it by from here on. */
+  function learn(came: string, payload: JsonRecord): void {
+    if (typeof payload.delta !== 'string') return
+    const { item_id, output_index } = payload
+    const id = isKept && typeof item_id === 'string' ? passing.idOf(item_id, undefined, output_index) : undefined
+    const ours = id === undefined ? '' : `"item_id":${JSON.stringify(id)}`
+    const theirs = /"item_id": ?"(?:[^"\\]|\\.)*"/ // the member with its value, escapes and all
+    known.learn(came, payload, (fixed) => (ours === '' ? fixed : fixed.replace(theirs, () => ours)))
+  }
+
+  /** The texts of events that passed unread are one event for the reader, which keeps count of what was told. */
+  function hear(step: PassthroughStep, heard: { slots: Slots; said: string[] } | undefined): undefined {
+    if (!heard) return
+    const delta = parseJson(`"${fromBytes(heard.said.join(''))}"`)
+    const chunk = reader.take({ ...heard.slots.payload, delta })
+    if (chunk) step.heard.push(chunk)
+  }
+
+  function take(text: string, atEnd: boolean): PassthroughStep {
+    const step: PassthroughStep = nothingYet()
+    let heard: { slots: Slots; said: string[] } | undefined
+    let number = ''
+    const count = () => {
+      if (number !== '') passed.next_number = Number(number) + 1
+      number = ''
+    }
+    let unread = 0
+    let at = 0
+    while (at < text.length && !last && !step.failure) {
+      const found = known.match(text, at)
+      if (found) {
+        const { slots, matched } = found
+        if (heard?.slots !== slots) hear(step, heard)
+        heard = heard?.slots === slots ? heard : { slots, said: [] }
+        heard.said.push(matched.values[slots.place('delta')] ?? '')
+        number = matched.values[slots.place(NUMBER)] ?? ''
+        if (matched.told !== undefined) {
+          step.events += text.slice(unread, at) + matched.told
+          unread = matched.end
+        }
+        at = matched.end
+        continue
+      }
+      heard = hear(step, heard)
+      count()
+      const end = text.indexOf('\n\n', at) + 2
+      const event = text.slice(at, end)
+      const told = read(event, step, atEnd)
+      if (told !== event) {
+        step.events += text.slice(unread, at) + told
+        unread = end
+      }
+      at = end
+    }
+    hear(step, heard)
+    count()
+    step.events = escapeLineEnds(step.events + text.slice(unread, at))
+    step.isDone = last !== undefined
+    if (last) {
+      step.events += escapeLineEnds(held)
+      held = ''
+    }
+    passed.hasBegun ||= step.events !== ''
+    return step
+  }
+
+  return {
+    push: (bytes) => take(pushed(blocks, bytes, faults), false),
+    close() {
+      const step = last ? { ...nothingYet(), isDone: true } : take(blocks.end(), true)
+      if (!last) step.failure ??= faults.cut()
+      return step
+    },
+    isFinished: reader.isFinished,
+    includesUsage: true,
+    /** The last event is told when what it says is counted and kept. */
+    end(usage) {
+      if (!last) return ''
+      const { event, payload } = last
+      let { data } = last
+      if (isRecord(payload.response)) {
+        const response = withUsage(passing.response(payload.response, done), usage)
+        passed.made = { ...response, model: head.model, id: head.id, created_at: head.created }
+        if (!isRecord(payload.response.usage)) {
+          const told = {
+            ...(parseJson(fromBytes(data)) as JsonRecord),
+            response: passing.shown({ ...response, model: head.model }),
+          }
+          data = toBytes(JSON.stringify(told))
+        }
+      }
+      return fromBytes(escapeLineEnds(`event: ${toBytes(event)}\ndata: ${data}\n\n`))
+    },
+  }
+}

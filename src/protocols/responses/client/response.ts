@@ -1,0 +1,170 @@
+/** The responses dialect, outwards: answers as the vendor's client libraries read them, whole and as numbered events. */
+
+import { type Clock, unixSeconds } from '../../../kit/clock.ts'
+import type { ChatChunk, FinishReason } from '../../../spec/chat-completion.ts'
+import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { Usage } from '../../../spec/usage.ts'
+import { inOneLine } from '../../line-ends.ts'
+import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
+import { type Answer, answerOf, type State } from './answer.ts'
+import { itemId, type Keep } from './conversation.ts'
+import { failureOf } from './error.ts'
+import { ITEM_KINDS, shown } from './items.ts'
+import type { Passed } from './passthrough-items.ts'
+import type { ResponsesRequest } from './schema.ts'
+import { createItemStream } from './stream.ts'
+import type { ToolNames } from './tool-names.ts'
+
+type WriterParts = {
+  head: ResponseHead
+  /** What the client sent, which its answer repeats. */
+  clientRequest: ResponsesRequest
+  /** The same as the model takes it. */
+  request: ChatRequest
+  /** What vendors call the tools. */
+  names: ToolNames
+  /** Absent where the answer is not kept. */
+  keep: Keep | undefined
+  clock: Clock
+  /** Of an answer that was begun elsewhere: the number of its next event, and whether more than its creation was told. */
+  resumed?: { number: number; hasBegun: boolean }
+  /** What was told that was not written here. */
+  passed?: Readonly<Passed>
+}
+
+export type ResponsesWriter = ResponseEncoder & {
+  /** The response before its turn, and the two events that say so. */
+  queued(): { response: Answer; events: string }
+  /** The response with nothing said yet. */
+  begun(): Answer
+  /** The response at its end, or after its failure. */
+  made(): Answer | undefined
+}
+
+export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
+  const { head, clientRequest, request, names, keep, clock, resumed, passed } = parts
+  const includes_encrypted = clientRequest.include?.includes('reasoning.encrypted_content') ?? false
+  const responseOf = answerOf({ head, clientRequest, request, isKept: keep !== undefined })
+  let sequence = resumed?.number ?? 0
+  let hasBegun = resumed?.hasBegun ?? false
+  let finish: FinishReason | null = null
+  /** The answer as it is kept: with what its vendor wants back, whether the client asked for that or not. */
+  let made: Answer | undefined
+
+  const event = (type: string, fields: string): string =>
+    `event: ${type}\ndata: {"type":"${type}","sequence_number":${sequence++},${fields}}\n\n`
+  const items = createItemStream({
+    // What is kept is found again by our ids; what is not goes back to its vendor under the vendor's own.
+    newId: (type, index, vendors) => (keep === undefined && vendors) || itemId(head.id, ITEM_KINDS[type], index),
+    event,
+    includes_encrypted,
+    names,
+  })
+
+  const shownOf = (response: Answer) =>
+    includes_encrypted ? response : { ...response, output: response.output.map((item) => shown(item, false)) }
+  const tell = (type: string, response: Answer): string =>
+    event(type, `"response":${JSON.stringify(shownOf(response))}`)
+
+  function begin(): string {
+    hasBegun = true
+    const response = responseOf({ status: 'in_progress' }, [])
+    // One that waited for its turn was created then.
+    return (resumed ? '' : tell('response.created', response)) + tell('response.in_progress', response)
+  }
+
+  /** The answer at its end, by the vendor's last word. */
+  function finished(usage: Usage | undefined): Answer {
+    const reason = finish === null ? undefined : INCOMPLETE[finish]
+    const state: State =
+      reason === undefined
+        ? { status: 'completed', completed_at: unixSeconds(clock) }
+        : { status: 'incomplete', incomplete_details: { reason } }
+    made = responseOf(state, items.output, usage)
+    return made
+  }
+
+  return {
+    queued() {
+      const response = responseOf({ status: 'queued' }, [])
+      return { response, events: inOneLine(tell('response.created', response) + tell('response.queued', response)) }
+    },
+    begun: () => responseOf({ status: 'in_progress' }, []),
+    made: () => made,
+    whole(answer, usage) {
+      const [choice] = answer.choices
+      finish = choice?.finish_reason ?? null
+      if (choice) {
+        const { message, logprobs } = choice
+        const { content, refusal, annotations, tool_calls = [], images = [] } = message
+        const { reasoning_content, reasoning_details } = message
+        const thought = reasoning_details ? { reasoning_details } : { reasoning_content: reasoning_content ?? '' }
+        items.take(thought)
+        items.take({ content, refusal: refusal ?? null, annotations: annotations ?? [] }, oddsOf(logprobs))
+        items.take({ tool_calls: tool_calls.map((call, index) => ({ ...call, index })), images })
+      }
+      items.end(statusAt(finish))
+      return shownOf(finished(usage))
+    },
+    write(batch: ChatChunk[]) {
+      let events = hasBegun || batch.length === 0 ? '' : begin()
+      for (const { choices } of batch) {
+        for (const choice of choices) {
+          if (choice.index !== 0) continue
+          events += items.take(choice.delta, oddsOf(choice.logprobs))
+          if (!choice.finish_reason) continue
+          finish = choice.finish_reason
+          // A client can run its tools now; the count of tokens may take a while to come.
+          events += items.end(statusAt(finish))
+        }
+      }
+      return inOneLine(events)
+    },
+    includesUsage: true,
+    end(usage) {
+      const events = (hasBegun ? '' : begin()) + items.end(statusAt(finish))
+      const response = finished(usage)
+      return inOneLine(events + tell(`response.${response.status}`, response))
+    },
+    fail(error) {
+      const { code, message } = failureOf(error)
+      if (passed?.hasBegun) {
+        hasBegun = true
+        sequence = passed.next_number
+      }
+      const told = { code, message, param: error.detail.param ?? null }
+      // Some clients stop at this event, by its own members or by those of its `error`; others at the failed response.
+      const fields = JSON.stringify({ ...told, error: { type: error.type, ...told } }).slice(1, -1)
+      const events = (hasBegun ? '' : begin()) + event('error', fields)
+      const failed = { status: 'failed', error: { code, message } }
+      const output = items.output.map((item) => (item.status === 'in_progress' ? { ...item, status: BROKEN } : item))
+      made = responseOf(failed, output)
+      if (passed?.hasBegun) made = { ...made, id: passed.id ?? head.id, output: passed.output }
+      return inOneLine(events + tell('response.failed', made))
+    },
+    ...(keep
+      ? {
+          async keep() {
+            const whole = passed?.made ?? made
+            if (whole) await keep(whole)
+          },
+        }
+      : {}),
+  }
+}
+
+const BROKEN = 'incomplete' as const
+
+/** Why an answer is not whole -> the dialect's word. */
+const INCOMPLETE: { [finish in FinishReason]?: string } = {
+  length: 'max_output_tokens',
+  content_filter: 'content_filter',
+}
+const statusAt = (finish: FinishReason | null) =>
+  finish !== null && INCOMPLETE[finish] !== undefined ? 'incomplete' : 'completed'
+
+/** The log probabilities of a choice's words. */
+function oddsOf(logprobs: unknown): unknown[] | undefined {
+  const content = (logprobs as { content?: unknown } | null | undefined)?.content
+  return Array.isArray(content) ? content : undefined
+}

@@ -1,0 +1,288 @@
+/** The responses dialect's request, as the vendor's client libraries write it: what is looked at, and what it may be. */
+import Type, { type TSchema } from 'typebox'
+import { ChatRequest } from '../../../spec/chat-request.ts'
+
+const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+const bounds = ChatRequest.properties
+
+const InputPart = Type.Union([
+  Type.Object({ type: Type.Literal('input_text'), text: Type.String() }),
+  Type.Object({
+    type: Type.Literal('input_image'),
+    image_url: optional(Type.String({ minLength: 1 })),
+    file_id: optional(Type.String()),
+    detail: optional(Type.String()),
+  }),
+  Type.Object({
+    type: Type.Literal('input_file'),
+    file_data: optional(Type.String({ minLength: 1 })),
+    file_id: optional(Type.String({ minLength: 1 })),
+    file_url: optional(Type.String({ minLength: 1 })),
+    filename: optional(Type.String()),
+  }),
+  Type.Object({
+    type: Type.Literal('input_audio'),
+    input_audio: Type.Object({ data: Type.String(), format: Type.String() }),
+  }),
+  Type.Object({ type: Type.Literal('output_text'), text: Type.String() }),
+  Type.Object({ type: Type.Literal('refusal'), refusal: Type.String() }),
+])
+export type InputPart = Type.Static<typeof InputPart>
+
+/** A function of the client's, or by its `type` a tool of the vendor's. */
+const ToolFields = {
+  type: Type.String(),
+  name: optional(Type.String({ minLength: 1 })),
+  description: optional(Type.String()),
+  parameters: optional(Type.Record(Type.String(), Type.Unknown())),
+  strict: optional(Type.Boolean()),
+  format: optional(
+    Type.Object({
+      type: Type.Enum(['text', 'grammar']),
+      syntax: optional(Type.String()),
+      definition: optional(Type.String()),
+    }),
+  ),
+  search_context_size: optional(Type.String()),
+  user_location: optional(Type.Record(Type.String(), Type.Unknown())),
+  filters: optional(Type.Record(Type.String(), Type.Unknown())),
+  external_web_access: optional(Type.Boolean({ description: 'Of `web_search`: whether pages may be fetched.' })),
+  execution: optional(Type.String({ description: 'Of `tool_search`: who searches, `server` or `client`.' })),
+}
+const ClientTool = Type.Object({
+  ...ToolFields,
+  tools: optional(
+    Type.Array(Type.Object(ToolFields), { description: 'Of a `namespace`: its functions and custom tools.' }),
+  ),
+})
+export type ClientTool = Type.Static<typeof ClientTool>
+
+const id = optional(Type.String())
+const MessageItem = Type.Object({
+  type: optional(Type.Literal('message')),
+  id,
+  role: Type.Enum(['user', 'assistant', 'system', 'developer']),
+  content: Type.Union([Type.String(), Type.Array(InputPart)]),
+})
+const CallItem = Type.Object({
+  type: Type.Literal('function_call'),
+  id,
+  call_id: Type.String({ minLength: 1 }),
+  name: Type.String({ minLength: 1 }),
+  namespace: optional(Type.String()),
+  arguments: Type.String(),
+})
+const CallOutputItem = Type.Object({
+  type: Type.Literal('function_call_output'),
+  id,
+  call_id: Type.String({ minLength: 1 }),
+  output: Type.Union([Type.String(), Type.Array(InputPart)]),
+})
+const CustomCallItem = Type.Object({
+  type: Type.Literal('custom_tool_call'),
+  id,
+  call_id: Type.String({ minLength: 1 }),
+  name: Type.String({ minLength: 1 }),
+  namespace: optional(Type.String()),
+  input: Type.String(),
+})
+const CustomCallOutputItem = Type.Object({
+  type: Type.Literal('custom_tool_call_output'),
+  id,
+  call_id: Type.String({ minLength: 1 }),
+  output: Type.Union([Type.String(), Type.Array(InputPart)]),
+})
+const ImageCallItem = Type.Object({
+  type: Type.Literal('image_generation_call'),
+  id,
+  result: optional(Type.String()),
+  output_format: optional(Type.String({ pattern: '^[a-z.+-]{1,20}$' })), // becomes part of a media type
+})
+const ReasoningItem = Type.Object({
+  type: Type.Literal('reasoning'),
+  id,
+  summary: optional(Type.Array(Type.Object({ text: Type.String() }))),
+  content: optional(Type.Array(Type.Object({ text: Type.String() }))),
+  encrypted_content: optional(Type.String()),
+})
+const ReferenceItem = Type.Object({ type: optional(Type.Literal('item_reference')), id: Type.String({ minLength: 1 }) })
+
+const TextFormat = Type.Union([
+  Type.Object({ type: Type.Literal('text') }),
+  Type.Object({ type: Type.Literal('json_object') }),
+  Type.Object({
+    type: Type.Literal('json_schema'),
+    name: Type.String({ minLength: 1 }),
+    schema: Type.Record(Type.String(), Type.Unknown()),
+    description: optional(Type.String()),
+    strict: optional(Type.Boolean()),
+  }),
+])
+
+/** What another agent of the same client says, in the words of the model that wrote them. */
+const AgentMessageItem = Type.Object({
+  type: Type.Literal('agent_message'),
+  id,
+  content: Type.Array(
+    Type.Union([
+      Type.Object({ type: Type.Literal('input_text'), text: Type.String() }),
+      Type.Object({ type: Type.Literal('encrypted_content'), encrypted_content: Type.String() }),
+    ]),
+  ),
+})
+/** Settings that hold from here on, in place of those of the request. */
+const ConfigurationUpdateItem = Type.Object({
+  type: Type.Literal('configuration_update'),
+  id,
+  reasoning: optional(Type.Object({ effort: bounds.reasoning_effort })),
+  text: optional(Type.Object({ format: optional(TextFormat) })),
+})
+/** Tools that are offered from here on, beside those of `tools`. */
+const AdditionalToolsItem = Type.Object({ type: Type.Literal('additional_tools'), id, tools: Type.Array(ClientTool) })
+/** The client's own search for tools that it has not offered; one of the vendor's has no `call_id`. */
+const ToolSearchCallItem = Type.Object({
+  type: Type.Literal('tool_search_call'),
+  id,
+  call_id: optional(Type.String({ minLength: 1 })),
+  arguments: optional(Type.Unknown()),
+})
+const ToolSearchOutputItem = Type.Object({
+  type: Type.Literal('tool_search_output'),
+  id,
+  call_id: optional(Type.String({ minLength: 1 })),
+  tools: Type.Array(ClientTool),
+})
+
+/** What the vendor's own tools did: its words hold what came of it, so it is passed over. */
+export const PASSED_OVER = [
+  'web_search_call',
+  'file_search_call',
+  'code_interpreter_call',
+  'mcp_list_tools',
+  'mcp_call',
+] as const
+const OwnToolItem = Type.Object({ type: Type.Enum([...PASSED_OVER]) })
+
+export const InputItem = Type.Union([
+  MessageItem,
+  CallItem,
+  CallOutputItem,
+  CustomCallItem,
+  CustomCallOutputItem,
+  ImageCallItem,
+  ReasoningItem,
+  ReferenceItem,
+  AgentMessageItem,
+  ConfigurationUpdateItem,
+  AdditionalToolsItem,
+  ToolSearchCallItem,
+  ToolSearchOutputItem,
+  OwnToolItem,
+])
+export type InputItem = Type.Static<typeof InputItem>
+export const ITEM_TYPES = [
+  'message',
+  'function_call',
+  'function_call_output',
+  'custom_tool_call',
+  'custom_tool_call_output',
+  'image_generation_call',
+  'reasoning',
+  'item_reference',
+  'agent_message',
+  'configuration_update',
+  'additional_tools',
+  'tool_search_call',
+  'tool_search_output',
+] as const
+
+const ClientToolChoice = Type.Union([
+  Type.Enum(['none', 'auto', 'required']),
+  Type.Object({
+    type: Type.String(),
+    name: optional(Type.String()),
+    namespace: optional(Type.String()),
+    mode: optional(Type.Enum(['auto', 'required'])),
+    tools: optional(Type.Array(Type.Record(Type.String(), Type.Unknown()))),
+  }),
+])
+
+export const ResponsesRequest = Type.Object(
+  {
+    model: bounds.model,
+    input: optional(Type.Union([Type.String(), Type.Array(InputItem)])),
+    instructions: optional(Type.String()),
+    previous_response_id: optional(Type.String({ minLength: 1, description: 'The response to go on from.' })),
+    store: optional(Type.Boolean({ default: true, description: 'Keep the answer for 30 days.' })),
+    stream: bounds.stream,
+    max_output_tokens: optional(Type.Integer({ minimum: 1, description: 'The upper bound depends on the model.' })),
+    temperature: bounds.temperature,
+    top_p: bounds.top_p,
+    presence_penalty: bounds.presence_penalty,
+    frequency_penalty: bounds.frequency_penalty,
+    tools: optional(Type.Array(ClientTool)),
+    tool_choice: optional(ClientToolChoice),
+    parallel_tool_calls: bounds.parallel_tool_calls,
+    text: optional(Type.Object({ format: optional(TextFormat), verbosity: optional(Type.String()) })),
+    reasoning: optional(
+      Type.Object({
+        effort: bounds.reasoning_effort,
+        summary: bounds.reasoning_summary,
+        generate_summary: bounds.reasoning_summary,
+      }),
+    ),
+    include: optional(
+      Type.Array(Type.String(), { description: '`reasoning.encrypted_content`, `message.output_text.logprobs`.' }),
+    ),
+    top_logprobs: bounds.top_logprobs,
+    truncation: optional(Type.Enum(['auto', 'disabled'])),
+    metadata: bounds.metadata,
+    user: bounds.user,
+    safety_identifier: bounds.safety_identifier,
+    service_tier: bounds.service_tier,
+    prompt_cache_key: bounds.prompt_cache_key,
+    max_tool_calls: optional(Type.Integer()),
+    background: optional(
+      Type.Boolean({ description: 'Answer at once, and make the response afterwards: it is asked for by its id.' }),
+    ),
+    conversation: optional(Type.Unknown()),
+    prompt: optional(Type.Unknown()),
+    moderation: optional(Type.Unknown()),
+  },
+  { title: 'ResponsesRequest' },
+)
+export type ResponsesRequest = Type.Static<typeof ResponsesRequest>
+
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+const count = Type.Integer({ minimum: 0 })
+
+export const ResponsesAnswer = Type.Object(
+  {
+    id: Type.String(),
+    object: Type.Literal('response'),
+    created_at: Type.Integer(),
+    completed_at: nullable(Type.Integer()),
+    status: Type.Enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled']),
+    error: nullable(Type.Object({ code: Type.String(), message: Type.String() })),
+    incomplete_details: nullable(Type.Object({ reason: Type.Enum(['max_output_tokens', 'content_filter']) })),
+    model: Type.String(),
+    output: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+      description: 'Items: message, function_call, reasoning.',
+    }),
+    usage: nullable(
+      Type.Object({
+        input_tokens: count,
+        input_tokens_details: Type.Object({ cached_tokens: count, cache_write_tokens: count }),
+        output_tokens: count,
+        output_tokens_details: Type.Object({ reasoning_tokens: count }),
+        total_tokens: count,
+      }),
+    ),
+  },
+  { title: 'ResponsesAnswer' },
+)
+
+export const ResponsesEvent = Type.Object(
+  { type: Type.String(), sequence_number: Type.Integer({ minimum: 0 }) },
+  { title: 'ResponsesEvent', description: 'Every event bears its `type` as its name, too.' },
+)

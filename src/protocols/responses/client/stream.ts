@@ -1,0 +1,225 @@
+/** The items of a streamed response, and the events that build them, whatever order the vendor speaks in. */
+import { randomAlphanumerics } from '../../../kit/secret.ts'
+import type { Annotation, Delta, ToolCall } from '../../../spec/chat-completion.ts'
+import type { MadeImage, Opaque, Reasoning } from '../../../spec/message.ts'
+import { createCallStream } from './calls.ts'
+import {
+  createDesk,
+  type DeskParts,
+  type MessageItem,
+  type Open,
+  type OutputItem,
+  type ReasoningItem,
+  type RefusalPart,
+  type Status,
+  type TextPart,
+} from './items.ts'
+import { carry } from './signed-content.ts'
+import type { ToolNames } from './tool-names.ts'
+
+export type ItemStream = {
+  /** The events that one delta makes. `logprobs` are those of its words. */
+  take(delta: Delta, logprobs?: unknown[]): string
+  /** The events that close what is open. */
+  end(status: 'completed' | 'incomplete'): string
+  /** All items so far, in order. */
+  output: OutputItem[]
+}
+
+/** `names`: what vendors call the client's tools. */
+type StreamParts = DeskParts & { names: ToolNames }
+
+/** Calls may be open side by side, each named by its place in the output; everything else is told one after the other. */
+export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
+  const desk = createDesk(parts)
+  const { event, added, done, newId, output, includes_encrypted } = desk
+  const calls = createCallStream(desk, names)
+  let message: Open<MessageItem> | undefined
+  let reasoning: Open<ReasoningItem> | undefined
+  /** How much of the answer's text stands before the open text part: citations count from the answer's beginning. */
+  let before = 0
+  let said = 0
+
+  function partEvent(at: Open<MessageItem>, type: 'added' | 'done'): string {
+    const content_index = at.item.content.length - 1
+    const part = at.item.content[content_index]
+    const fields = `${at.place},"content_index":${content_index},"part":${JSON.stringify(part)}`
+    return event(`response.content_part.${type}`, fields)
+  }
+
+  function closePart(at: Open<MessageItem>): string {
+    const content_index = at.item.content.length - 1
+    const part = at.item.content[content_index]
+    if (!part) return ''
+    const place = `${at.place},"content_index":${content_index}`
+    const end =
+      part.type === 'refusal'
+        ? event('response.refusal.done', `${place},"refusal":${JSON.stringify(part.refusal)}`)
+        : event(
+            'response.output_text.done',
+            `${place},"text":${JSON.stringify(part.text)},"logprobs":${JSON.stringify(part.logprobs)}`,
+          )
+    return end + partEvent(at, 'done')
+  }
+
+  function closeMessage(status: Status = 'completed'): string {
+    if (!message) return ''
+    const at = message
+    message = undefined
+    at.item.status = status
+    return closePart(at) + done(at)
+  }
+
+  /** The open part of this type in the open message, begun where there is none. */
+  function openPart(part: TextPart | RefusalPart): string {
+    let events = closeReasoning() + calls.closeComplete()
+    if (!message) {
+      const id = newId('message', output.length)
+      message = desk.open<MessageItem>({ type: 'message', id, role: 'assistant', status: 'in_progress', content: [] })
+      events += added(message, { content: [] })
+    }
+    const last = message.item.content.at(-1)
+    if (last?.type === part.type) return events
+    if (last) events += closePart(message)
+    message.item.content.push(part)
+    before = said
+    return events + partEvent(message, 'added')
+  }
+
+  function takeText(delta: string, logprobs: unknown[] = []): string {
+    const events = openPart({ type: 'output_text', text: '', annotations: [], logprobs: [] })
+    const part = message?.item.content.at(-1)
+    if (!message || part?.type !== 'output_text') return events
+    part.text += delta
+    part.logprobs.push(...logprobs)
+    said += delta.length
+    const content_index = message.item.content.length - 1
+    const odds = logprobs.length === 0 ? '[]' : JSON.stringify(logprobs)
+    const fields = `${message.place},"content_index":${content_index},"delta":${JSON.stringify(delta)},"logprobs":${odds}`
+    return events + event('response.output_text.delta', fields)
+  }
+
+  function takeRefusal(delta: string): string {
+    const events = openPart({ type: 'refusal', refusal: '' })
+    const part = message?.item.content.at(-1)
+    if (!message || part?.type !== 'refusal') return events
+    part.refusal += delta
+    const content_index = message.item.content.length - 1
+    const fields = `${message.place},"content_index":${content_index},"delta":${JSON.stringify(delta)}`
+    return events + event('response.refusal.delta', fields)
+  }
+
+  function takeCitation({ url_citation }: Annotation): string {
+    const events = openPart({ type: 'output_text', text: '', annotations: [], logprobs: [] })
+    const part = message?.item.content.at(-1)
+    if (!message || part?.type !== 'output_text') return events
+    const { start_index, end_index, ...named } = url_citation
+    const annotation = {
+      type: 'url_citation',
+      start_index: Math.max(0, start_index - before),
+      end_index: Math.max(0, end_index - before),
+      ...named,
+    }
+    part.annotations.push(annotation)
+    const content_index = message.item.content.length - 1
+    const place = `${message.place},"content_index":${content_index},"annotation_index":${part.annotations.length - 1}`
+    return (
+      events + event('response.output_text.annotation.added', `${place},"annotation":${JSON.stringify(annotation)}`)
+    )
+  }
+
+  function openReasoning(opaque?: Opaque): string {
+    const events = closeMessage() + closeReasoning() + calls.closeComplete()
+    const id = newId('reasoning', output.length, opaque?.id)
+    reasoning = desk.open<ReasoningItem>({ type: 'reasoning', id, summary: [], status: 'in_progress' })
+    return events + added(reasoning)
+  }
+
+  function takeThought(delta: string): string {
+    let events = reasoning ? '' : openReasoning()
+    if (!reasoning) return events
+    const [part] = reasoning.item.summary
+    if (part) part.text += delta
+    else {
+      reasoning.item.summary.push({ type: 'summary_text', text: delta })
+      const start = '"summary_index":0,"part":{"type":"summary_text","text":""}'
+      events += event('response.reasoning_summary_part.added', `${reasoning.place},${start}`)
+    }
+    const fields = `${reasoning.place},"summary_index":0,"delta":${JSON.stringify(delta)}`
+    return events + event('response.reasoning_summary_text.delta', fields)
+  }
+
+  function closeReasoning(status: Status = 'completed'): string {
+    if (!reasoning) return ''
+    const at = reasoning
+    reasoning = undefined
+    at.item.status = status
+    if (includes_encrypted) at.item.encrypted_content ??= carry({}, at.item.id)
+    const [part] = at.item.summary
+    if (!part) return done(at)
+    const place = `${at.place},"summary_index":0`
+    const text = event('response.reasoning_summary_text.done', `${place},"text":${JSON.stringify(part.text)}`)
+    const whole = event('response.reasoning_summary_part.done', `${place},"part":${JSON.stringify(part)}`)
+    return text + whole + done(at)
+  }
+
+  /** The end of one piece: of the one whose words were told, else of one that comes whole. */
+  function endThought({ text, opaque }: Reasoning, owner?: string): string {
+    let events = ''
+    if (!reasoning) {
+      if (text === undefined && !opaque) return ''
+      events += openReasoning(opaque)
+      if (text) events += takeThought(text)
+    }
+    if (reasoning && opaque) reasoning.item.encrypted_content = carry({ opaque, owner }, reasoning.item.id)
+    return events + closeReasoning()
+  }
+
+  function takeCall({ index = 0, id, function: part, opaque }: ToolCall): string {
+    if (calls.isTold(index)) return ''
+    let events = ''
+    if (!calls.isOpen(index)) {
+      const call_id = id ?? `call_${randomAlphanumerics(24)}`
+      events += closeMessage() + closeReasoning() + calls.closeComplete()
+      if (opaque) events += endThought({ opaque }, call_id)
+      events += calls.open(index, call_id, part.name ?? '')
+    } else if (opaque) events += endThought({ opaque }, calls.callId(index))
+    return events + calls.add(index, part.arguments)
+  }
+
+  function takeImage({ image_url: { url }, opaque }: MadeImage): string {
+    const [, format, result] = IMAGE.exec(url) ?? []
+    if (format === undefined || result === undefined) return ''
+    let events = closeMessage() + closeReasoning() + calls.closeComplete()
+    // What its vendor wants back stands in an item before it, and names it.
+    const id = newId('image_generation_call', output.length + (opaque ? 1 : 0))
+    if (opaque) events += endThought({ opaque }, id)
+    const made = { id, status: 'completed', result, output_format: format } as const
+    const at = desk.open({ type: 'image_generation_call', ...made })
+    events += added(at, { status: 'in_progress', result: null })
+    return events + event('response.image_generation_call.completed', at.place) + done(at)
+  }
+
+  return {
+    output,
+    take({ content, refusal, reasoning_content, reasoning_details = [], ...delta }, logprobs) {
+      let events = ''
+      // Pieces that come whole say the same again as plain text.
+      const isTwice = !reasoning && reasoning_details.some((piece) => piece.text !== undefined)
+      if (reasoning_content && !isTwice) events += takeThought(reasoning_content)
+      for (const piece of reasoning_details) events += endThought(piece)
+      if (content) events += takeText(content, logprobs)
+      if (refusal) events += takeRefusal(refusal)
+      for (const annotation of delta.annotations ?? []) events += takeCitation(annotation)
+      for (const call of delta.tool_calls ?? []) events += takeCall(call)
+      for (const image of delta.images ?? []) events += takeImage(image)
+      return events
+    },
+    end(status) {
+      return closeReasoning(status) + closeMessage(status) + calls.closeAll(status)
+    },
+  }
+}
+
+/** An image as models hand it over: its kind, and its bytes. */
+const IMAGE = /^data:image\/([\w.+-]+);base64,(.+)$/s

@@ -1,0 +1,116 @@
+/** Names of the client's tools as vendors take them: a tool of a namespace becomes one function with a name of its own. */
+import { createHash } from 'node:crypto'
+import type { ClientTool, InputItem } from './schema.ts'
+
+/** A tool as its client calls it. `tool_search`: the client itself searches the tools that it has not offered yet. */
+export type ToolIdentity = { type: 'function' | 'custom' | 'tool_search'; name: string; namespace?: string | undefined }
+
+/** The type matters for `tool_search` only: items of the history name all other tools by these two alone. */
+type Named = Pick<ToolIdentity, 'name' | 'namespace'> & { type?: ToolIdentity['type'] }
+
+/** A tool that a request offers, and where it stands: `tools[3].tools[0]`. */
+export type OfferedTool = {
+  tool: ClientTool
+  at: string
+  namespace?: string
+  /** The description of its namespace, at the first tool of each. */
+  about?: string | undefined
+}
+
+/** The table of one request: no name is ever parsed. */
+export type ToolNames = {
+  /** The name under which vendors know a tool, offered or of an earlier turn. */
+  vendorName(tool: Named): string
+  /** The tool that a vendor calls by this name; what nobody offered is a plain function. */
+  toolOf(vendorName: string): ToolIdentity
+}
+
+/** The longest name, and the characters, that the APIs of OpenAI, Anthropic and Gemini all take. */
+const MAX_NAME_LENGTH = 64
+const FORBIDDEN = /[^a-zA-Z0-9_-]/g
+const HASH_LENGTH = 8
+
+/** What the client calls its own search for tools: an item of its own type, not a function. */
+export const TOOL_SEARCH: ToolIdentity = { type: 'tool_search', name: 'tool_search' }
+
+/** The tools without a namespace keep their names; the others get theirs by what they are, not by their order. */
+export function createToolNames(offered: OfferedTool[]): ToolNames {
+  const names = new Map<string, string>()
+  const tools = new Map<string, ToolIdentity>()
+
+  function claim(tool: ToolIdentity): string {
+    const key = keyOf(tool)
+    const known = names.get(key)
+    if (known !== undefined) return known
+    let name = tool.namespace === undefined ? tool.name : flatName(tool.namespace, tool.name, key)
+    for (let attempt = 1; tools.has(name); attempt++) name = hashedName(name, `${key}${attempt}`)
+    names.set(key, name)
+    tools.set(name, tool)
+    return name
+  }
+
+  const identities = offered.flatMap(identityOf)
+  for (const tool of identities) if (tool.namespace === undefined) claim(tool)
+  for (const tool of identities) claim(tool)
+  return {
+    vendorName: ({ type = 'function', name, namespace }) => claim({ type, name, namespace }),
+    toolOf: (name) => tools.get(name) ?? { type: 'function', name },
+  }
+}
+
+const keyOf = ({ type, name, namespace }: Named): string =>
+  type === 'tool_search' ? type : JSON.stringify([namespace ?? null, name])
+
+function identityOf({ tool: { type, name }, namespace }: OfferedTool): ToolIdentity[] {
+  if (type === 'tool_search') return [TOOL_SEARCH]
+  if ((type !== 'function' && type !== 'custom') || name === undefined) return []
+  return [{ type, name, namespace }]
+}
+
+/** `crm` and `list` are `crm__list`; the hash makes up for what had to be replaced or cut. */
+function flatName(namespace: string, name: string, key: string): string {
+  const plain = `${namespace}__${name}`
+  const clean = plain.replaceAll(FORBIDDEN, '_').replace(/^(?![a-zA-Z_])/, '_') // Gemini: a letter or "_" first
+  return clean === plain && clean.length <= MAX_NAME_LENGTH ? clean : hashedName(clean, key)
+}
+
+function hashedName(name: string, key: string): string {
+  const hash = createHash('sha256').update(key).digest('hex').slice(0, HASH_LENGTH)
+  return `${name.slice(0, MAX_NAME_LENGTH - HASH_LENGTH - 1)}_${hash}`
+}
+
+/**
+ * All tools of a request, those within namespaces and those that items of its input add among them, in their order. Of
+ * several definitions of one tool the last counts.
+ */
+export function offeredTools(tools: ClientTool[], items: { item: InputItem; at: string }[]): OfferedTool[] {
+  const offered = new Map<string, OfferedTool>()
+  const addAll = (list: OfferedTool[]) => {
+    for (const one of list) offered.set(offerKey(one), one)
+  }
+  addAll(flatTools(tools, 'tools'))
+  for (const { item, at } of items) {
+    if (item.type === 'additional_tools' || item.type === 'tool_search_output')
+      addAll(flatTools(item.tools, `${at}.tools`))
+  }
+  return [...offered.values()]
+}
+
+/** A vendor's own tool has no name; it is told apart by its place. */
+const offerKey = ({ tool: { type, name }, at, namespace }: OfferedTool): string =>
+  (type === 'function' || type === 'custom') && name !== undefined ? keyOf({ name, namespace }) : at
+
+/** A list of tools with those of its namespaces in their place. */
+export function flatTools(tools: ClientTool[], at: string): OfferedTool[] {
+  return tools.flatMap((tool, index): OfferedTool[] => {
+    const place = `${at}[${index}]`
+    const { type, name: namespace, description: about, tools: inner } = tool
+    if (type !== 'namespace' || namespace === undefined || inner === undefined) return [{ tool, at: place }]
+    return inner.map((one, at) => ({
+      tool: one,
+      at: `${place}.tools[${at}]`,
+      namespace,
+      about: at === 0 ? about : undefined,
+    }))
+  })
+}

@@ -1,0 +1,145 @@
+/** The responses dialect, inwards: tools and how they are to be used, in the house's words. */
+import type { ChatRequest, FunctionTool } from '../../../spec/chat-request.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import type { Places } from '../../client-names.ts'
+import { customFunction } from './custom-tools.ts'
+import type { PlacedItem } from './history.ts'
+import type { ClientTool, ResponsesRequest } from './schema.ts'
+import { createToolNames, type OfferedTool, offeredTools, TOOL_SEARCH, type ToolNames } from './tool-names.ts'
+
+type Tools = Pick<ChatRequest, 'tools' | 'tool_choice' | 'web_search_options'>
+
+/** The tools of one request, and what vendors call them. */
+export type ClientTools = { offered: OfferedTool[]; names: ToolNames }
+
+/** `items`: the conversation, which may offer tools as well. */
+export function clientTools({ tools = [] }: Pick<ResponsesRequest, 'tools'>, items: PlacedItem[] = []): ClientTools {
+  const offered = offeredTools(tools, items)
+  return { offered, names: createToolNames(offered) }
+}
+
+/** `web_search`, `web_search_preview`, and either with a date behind it. */
+const isSearch = (type: unknown): boolean => typeof type === 'string' && /^web_search(_preview)?(_[\d_]+)?$/.test(type)
+
+/** A tool that the client runs itself. */
+const isOwn = (type: unknown): boolean => type === 'function' || type === 'custom'
+
+export function toolsOf({ tool_choice }: ResponsesRequest, { offered, names }: ClientTools, places: Places): Tools {
+  const clientRequest: Tools = {}
+  const functions: FunctionTool[] = []
+  for (const one of offered) {
+    const { tool, at } = one
+    if (isSearch(tool.type)) {
+      // An index without access to the web is its own vendor's; the searches of all others go out to it, and are charged.
+      if (tool.external_web_access !== false) clientRequest.web_search_options = searchOf(tool)
+    }
+    // All tools are told in full here, so nothing is left that a vendor could search.
+    else if (tool.type !== 'tool_search' || tool.execution === 'client') {
+      const made = functionOf(one, names)
+      places.set(made, at)
+      functions.push(made)
+    }
+  }
+  if (functions.length > 0) clientRequest.tools = functions
+  if (tool_choice !== undefined) clientRequest.tool_choice = choiceOf(tool_choice, { offered, names })
+  return clientRequest
+}
+
+function functionOf(one: OfferedTool, names: ToolNames): FunctionTool {
+  const { tool, at, namespace } = one
+  const { type, parameters, strict } = tool
+  if (type === 'namespace') throw badNamespace(one)
+  const isToolSearch = type === 'tool_search' && namespace === undefined
+  if (!isOwn(type) && !isToolSearch) {
+    const param = `${at}.type`
+    throw new GatewayError(
+      'unsupported_parameter',
+      `"${param}" is "${type.slice(0, 60)}", a tool that only its own vendor knows; give it as a "function" with its parameters.`,
+      { param },
+    )
+  }
+  const given = isToolSearch ? TOOL_SEARCH.name : tool.name
+  if (given === undefined) throw missing(`${at}.name`)
+  const name = names.vendorName(isToolSearch ? TOOL_SEARCH : { name: given, namespace })
+  const description = descriptionOf(one)
+  if (type === 'custom') return customFunction(tool, { name, description })
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(description === undefined ? {} : { description }),
+      ...(parameters === undefined ? {} : { parameters }),
+      ...(strict === undefined ? {} : { strict }),
+    },
+  }
+}
+
+/** Vendors have no place for what is said of a namespace: it is said once, with its first tool. */
+function descriptionOf({ tool: { description }, namespace, about }: OfferedTool): string | undefined {
+  if (about === undefined) return description
+  return [`Namespace ${namespace}: ${about}`, description].filter((text) => text !== undefined).join('\n\n')
+}
+
+const missing = (param: string) => new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
+
+/** What a namespace lacks, or that it stands in another. */
+function badNamespace({ tool, at, namespace }: OfferedTool): GatewayError {
+  if (namespace === undefined) return missing(tool.name === undefined ? `${at}.name` : `${at}.tools`)
+  const param = `${at}.type`
+  return new GatewayError('invalid_value', `"${param}" must be "function" or "custom" within a namespace.`, { param })
+}
+
+/** The vendor's search on the web, in the words that chat clients have for it. */
+function searchOf({ search_context_size, user_location, filters }: ClientTool): Record<string, unknown> {
+  const { type: _, ...approximate } = user_location ?? {}
+  return {
+    ...(search_context_size === undefined ? {} : { search_context_size }),
+    ...(user_location === undefined ? {} : { user_location: { type: 'approximate', approximate } }),
+    ...(filters === undefined ? {} : { filters }),
+  }
+}
+
+type ClientChoice = NonNullable<ResponsesRequest['tool_choice']>
+
+function choiceOf(choice: ClientChoice, tools: ClientTools): NonNullable<ChatRequest['tool_choice']> {
+  if (typeof choice === 'string') return choice
+  const { type, name, namespace, mode = 'auto', tools: allowed = [] } = choice
+  if (isOwn(type)) {
+    if (name === undefined) throw missing('tool_choice.name')
+    return { type: 'function', function: { name: chosenName({ name, namespace }, tools) } }
+  }
+  if (type === 'allowed_tools') {
+    return { type, allowed_tools: { mode, tools: allowed.flatMap((tool) => allowedTools(tool, tools)) } }
+  }
+  throw new GatewayError(
+    'unsupported_parameter',
+    `"tool_choice.type" must be "function", "custom" or "allowed_tools", not "${type.slice(0, 60)}": that tool is its own vendor's.`,
+    { param: 'tool_choice.type' },
+  )
+}
+
+/** A name alone may be that of a tool in a namespace, where no other tool has it. */
+function chosenName(
+  { name, namespace }: { name: string; namespace: unknown },
+  { offered, names }: ClientTools,
+): string {
+  if (typeof namespace === 'string') return names.vendorName({ name, namespace })
+  const named = offered.filter(({ tool }) => isOwn(tool.type) && tool.name === name)
+  const [only] = named
+  const isPlain = named.some((tool) => tool.namespace === undefined)
+  return names.vendorName({ name, namespace: !isPlain && named.length === 1 ? only?.namespace : undefined })
+}
+
+function allowedTools(tool: Record<string, unknown>, tools: ClientTools): Record<string, unknown>[] {
+  const { type, name, namespace } = tool
+  const named = (name: unknown) => ({ type: 'function', function: { name } })
+  if (isOwn(type)) return [named(typeof name === 'string' ? chosenName({ name, namespace }, tools) : name)]
+  if (type === 'tool_search') {
+    const isOffered = tools.offered.some((one) => one.tool.type === type && one.tool.execution === 'client')
+    return isOffered ? [named(tools.names.vendorName(TOOL_SEARCH))] : []
+  }
+  if (type !== 'namespace') return [tool]
+  return tools.offered.flatMap(({ tool: { name: inner }, namespace }) =>
+    namespace === name && inner !== undefined ? [named(tools.names.vendorName({ name: inner, namespace }))] : [],
+  )
+}

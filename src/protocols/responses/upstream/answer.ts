@@ -1,0 +1,40 @@
+/** The vendor's whole answer in the specification's form: what a stream would have said with its last event. */
+
+import type { JsonRecord } from '../../../kit/json.ts'
+import type { AnswerMessage, ChatChunk, ChatCompletion } from '../../../spec/chat-completion.ts'
+import type { Fallback } from '../../response-values.ts'
+import { createEventReader } from './events.ts'
+
+/** The end of a stream of which nothing else was heard. */
+export const endOf = (response: JsonRecord): JsonRecord => ({
+  type: response.status === 'incomplete' ? 'response.incomplete' : 'response.completed',
+  response,
+})
+
+export function answerOf(response: JsonRecord, fallback: Fallback): ChatCompletion | undefined {
+  const chunk = createEventReader(fallback).take(endOf(response))
+  return chunk && wholeOf(chunk)
+}
+
+function wholeOf({ choices, usage, ...head }: ChatChunk): ChatCompletion | undefined {
+  const [choice] = choices
+  if (!choice) return undefined
+  const { delta, finish_reason = 'stop', logprobs } = choice
+  const { content, refusal, reasoning_content, reasoning_details, tool_calls, annotations } = delta
+  const message: AnswerMessage = {
+    role: 'assistant',
+    // Nothing in words is told so.
+    content: content || null,
+    ...(refusal ? { refusal } : {}),
+    ...(reasoning_content ? { reasoning_content } : {}),
+    ...(reasoning_details ? { reasoning_details } : {}),
+    ...(tool_calls ? { tool_calls: tool_calls.map(({ index: _, ...call }) => call) } : {}),
+    ...(annotations ? { annotations } : {}),
+  }
+  return {
+    ...head,
+    object: 'chat.completion',
+    choices: [{ index: 0, message, finish_reason, ...(logprobs === undefined ? {} : { logprobs }) }],
+    ...(usage ? { usage } : {}),
+  }
+}

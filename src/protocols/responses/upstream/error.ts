@@ -1,0 +1,91 @@
+/** What the vendor says when it refuses or fails, on our sheet. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { GatewayError } from '../../../spec/error.ts'
+import { errorInAnswer, type Refusal, refusalToError } from '../../provider-error.ts'
+
+/** An error with a status. Its shape is one that many vendors share; only the time to wait may stand elsewhere. */
+export function refusalOf(refusal: Refusal): GatewayError {
+  if (refusal.status !== 429 || !refusal.headers) return refusalToError(refusal)
+  // An account without money says nothing of time, whatever its headers do.
+  const headers = isOutOfCredit(refusal.payload) ? new Headers() : withWait(refusal.headers)
+  return refusalToError({ ...refusal, headers })
+}
+
+/** Codes of a failed answer for which other vendors have none. */
+const STATUS_OF_CODE: Record<string, number> = {
+  invalid_prompt: 400,
+  invalid_image: 400,
+  invalid_image_format: 400,
+  invalid_base64_image: 400,
+  invalid_image_url: 400,
+  invalid_image_mode: 400,
+  image_too_large: 400,
+  image_too_small: 400,
+  image_parse_error: 400,
+  image_file_too_large: 400,
+  image_file_not_found: 400,
+  image_content_policy_violation: 400,
+  unsupported_image_media_type: 400,
+  empty_image_file: 400,
+  failed_to_download_image: 400,
+  bio_policy: 400,
+  misalignment_policy_violation: 400,
+  slow_down: 503,
+  vector_store_timeout: 504,
+  server_error: 500,
+}
+/** Those that refuse the content, in a word that says so. */
+const POLICY_CODES = ['bio_policy', 'misalignment_policy_violation']
+
+/** An error where an answer was expected: an `error` event, a failed answer, or a body with status 200. */
+export function failureOf(refusal: Omit<Refusal, 'status' | 'headers'>): GatewayError {
+  const error = errorIn(refusal.payload)
+  const code = error && typeof error.code === 'string' ? error.code : ''
+  const said = POLICY_CODES.includes(code) ? { ...error, code: 'content_policy_violation' } : error
+  const asked = { ...refusal, payload: said ? { error: said } : refusal.payload }
+  const status = Object.hasOwn(STATUS_OF_CODE, code) ? STATUS_OF_CODE[code] : undefined
+  return status === undefined ? errorInAnswer(asked) : refusalToError({ ...asked, status, headers: undefined })
+}
+
+/** `{error}`, an `error` event with its members beside its type, or a failed answer or the event that holds it. */
+function errorIn(payload: unknown): JsonRecord | undefined {
+  if (!isRecord(payload)) return undefined
+  if (isRecord(payload.error)) return payload.error
+  if (isRecord(payload.response)) return errorIn(payload.response) ?? {}
+  return payload.type === 'error' ? payload : undefined
+}
+
+function isOutOfCredit(payload: unknown): boolean {
+  const error = errorIn(payload)
+  return error?.code === 'insufficient_quota' || error?.type === 'insufficient_quota'
+}
+
+const LIMITED = ['requests', 'tokens']
+
+/** The headers with a `retry-after`: without one, the time until what is used up is filled again. */
+function withWait(headers: Headers): Headers {
+  if (headers.has('retry-after') || headers.has('retry-after-ms')) return headers
+  const waits = LIMITED.filter((what) => Number(headers.get(`x-ratelimit-remaining-${what}`) ?? 1) <= 0)
+    .map((what) => millisecondsOf(headers.get(`x-ratelimit-reset-${what}`) ?? ''))
+    .filter((milliseconds) => milliseconds !== undefined)
+  if (waits.length === 0) return headers
+  const copy = new Headers(headers)
+  copy.set('retry-after-ms', String(Math.max(...waits)))
+  return copy
+}
+
+const MILLISECONDS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** `6m0s`, `1h2m3.5s`, `20ms`, or seconds as a number. */
+function millisecondsOf(text: string): number | undefined {
+  if (text === '') return undefined
+  if (Number(text) >= 0) return Number(text) * 1000
+  // numbers with a unit each, and nothing else
+  if (!/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(text)) return undefined
+  let sum = 0
+  for (const [, number, unit = ''] of text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhd])/g)) {
+    sum += Number(number) * (MILLISECONDS[unit] ?? 0)
+  }
+  return sum
+}

@@ -1,0 +1,106 @@
+/** The vendor's events as the house's deltas. Items and events that nobody knows are passed over. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { ChatChunk, Delta, FinishReason } from '../../../spec/chat-completion.ts'
+import type { EventReader } from '../../event-source.ts'
+import { type Fallback, namedText } from '../../response-values.ts'
+import { usageOf } from '../../usage.ts'
+import { logprobsOf } from './annotations.ts'
+import { finishOf } from './finish.ts'
+import { createItems, type Said } from './items.ts'
+
+/** The ends of an answer; the failed ones are errors, which are none of this file's. */
+export const ENDS = ['response.completed', 'response.incomplete']
+
+/** Whether an event is the vendor's word that there will be no answer. */
+export const isFailure = ({ type, response }: JsonRecord): boolean =>
+  type === 'response.failed' ||
+  type === 'response.cancelled' ||
+  (isRecord(response) && (response.status === 'failed' || response.status === 'cancelled'))
+
+/** `fallback` stands in for an id, a model or a time that the vendor leaves out. */
+export function createEventReader(fallback: Fallback): EventReader {
+  let head: Fallback = fallback
+  let finished: FinishReason | undefined
+  let hasBegun = false
+  const items = createItems()
+
+  function chunk({ delta, logprobs }: Said): ChatChunk | undefined {
+    if (Object.keys(delta).length === 0) return undefined
+    const first: Delta = hasBegun ? {} : { role: 'assistant', content: '' }
+    hasBegun = true
+    const choice = {
+      index: 0,
+      delta: { ...first, ...delta },
+      finish_reason: null,
+      ...(logprobs ? { logprobs: { content: logprobs, refusal: null } } : {}),
+    }
+    return { ...head, object: 'chat.completion.chunk', choices: [choice] }
+  }
+
+  /** Says who answers. Nothing is sent for it: until there is something to say, another vendor may still be asked. */
+  function begin(response: unknown): undefined {
+    if (!isRecord(response)) return
+    const { id, model, created_at } = response
+    head = {
+      id: namedText(id) ?? head.id,
+      model: namedText(model) ?? head.model,
+      created: typeof created_at === 'number' && created_at > 0 ? Math.floor(created_at) : head.created,
+    }
+  }
+
+  /** The work has begun, at the latest now. */
+  const start = (said: Said): ChatChunk | undefined =>
+    hasBegun ? chunk(said) : chunk({ ...said, delta: { content: '', ...said.delta } })
+
+  /** The end of the answer: what was not told on the way, why it ended, and what it has used. */
+  function end({ type, response: told }: JsonRecord): ChatChunk {
+    const response = isRecord(told) ? told : {}
+    begin(response)
+    const output = Array.isArray(response.output) ? response.output : []
+    const rest = items.settleAll(output)
+    const last = chunk(rest)
+    const status = response.status ?? (type === 'response.incomplete' ? 'incomplete' : 'completed')
+    finished = finishOf({ ...response, status }, items.calls() > 0)
+    const usage = usageOf(response.usage)
+    const [choice] = last?.choices ?? []
+    const role: Delta = hasBegun ? {} : { role: 'assistant', content: '' }
+    return {
+      ...head,
+      object: 'chat.completion.chunk',
+      choices: [{ index: 0, delta: role, ...choice, finish_reason: finished }],
+      ...(usage ? { usage } : {}),
+    }
+  }
+
+  return {
+    take(event) {
+      switch (event.type) {
+        case 'response.output_text.delta':
+          return chunk({ delta: items.text(event, 'content'), logprobs: logprobsOf(event.logprobs) })
+        case 'response.created':
+        case 'response.queued':
+        case 'response.in_progress':
+          return begin(event.response)
+        case 'response.output_item.added':
+          return start({ delta: items.open(event) })
+        case 'response.output_item.done':
+          return start(items.settle(event))
+        case 'response.function_call_arguments.delta':
+          return chunk({ delta: items.argumentsOf(event, event.delta) })
+        case 'response.reasoning_summary_text.delta':
+          return chunk({ delta: items.thought(event, 'summary') })
+        case 'response.reasoning_text.delta':
+          return chunk({ delta: items.thought(event, 'content') })
+        case 'response.refusal.delta':
+          return chunk({ delta: items.text(event, 'refusal') })
+        case 'response.output_text.annotation.added':
+          return chunk({ delta: items.annotation(event) })
+      }
+      return ENDS.some((type) => type === event.type) ? end(event) : undefined
+    },
+    isFinished: () => finished !== undefined,
+    isDone: () => finished !== undefined,
+    isFailure,
+  }
+}

@@ -1,0 +1,104 @@
+/** The house's messages as the vendor's list of input items. */
+
+import type { JsonRecord } from '../../../kit/json.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import type { Message, Reasoning } from '../../../spec/message.ts'
+import { type Part, partOf, refused } from './parts.ts'
+
+export type Item = { type: string } & JsonRecord
+
+type CallIds = (id: string) => string
+export type Takes = {
+  developer_role: boolean
+  audio: boolean
+  /** Its own reasoning, shown to it again. */
+  reasoning: boolean
+}
+type Place = Takes & { at: string; callId: CallIds }
+
+/** One item a message; an answer of the past is its reasoning, its words and its calls. */
+export function inputOf(messages: Message[], takes: Takes): Item[] {
+  const callId = createCallIds()
+  return messages.flatMap((message, index) => {
+    const place = { ...takes, at: `messages[${index}]`, callId }
+    if (message.role === 'assistant') return answerOf(message, place)
+    if (message.role === 'tool') return [resultOf(message, place)]
+    if (message.role === 'function') throw refused(`${place.at}.role`, 'must not be "function"; use the role "tool"')
+    const role = message.role === 'developer' && !takes.developer_role ? 'system' : message.role
+    return [{ type: 'message', role, content: contentOf(message, place) }]
+  })
+}
+
+function contentOf({ content }: Message, { at, audio }: Place): string | Part[] {
+  if (!Array.isArray(content)) return content ?? ''
+  return content.map((part, index) => partOf(part, `${at}.content[${index}]`, audio))
+}
+
+function resultOf(message: Message, place: Place): Item {
+  const { tool_call_id } = message
+  if (tool_call_id === undefined) {
+    const param = `${place.at}.tool_call_id`
+    throw new GatewayError('missing_required_parameter', `"${param}" is required.`, { param, taken: 'no' })
+  }
+  return { type: 'function_call_output', call_id: place.callId(tool_call_id), output: contentOf(message, place) }
+}
+
+function answerOf(message: Message, { at, callId, reasoning }: Place): Item[] {
+  if (message.function_call) throw refused(`${at}.function_call`, 'is not known to the vendor; use "tool_calls"')
+  const items: Item[] = []
+  const content = wordsOf(message, at)
+  if (content !== '') items.push({ type: 'message', role: 'assistant', content })
+  for (const { id, function: called } of message.tool_calls ?? []) {
+    items.push({ type: 'function_call', call_id: callId(id), name: called.name, arguments: called.arguments })
+  }
+  // The vendor refuses reasoning after which nothing came: that of an answer which was cut by its limit.
+  if (!reasoning || items.length === 0) return items
+  return [...(message.reasoning_details ?? []).flatMap(thoughtOf), ...items]
+}
+
+/** Plain words are sent as text, which every imitator understands. */
+function wordsOf({ content, refusal }: Message, at: string): string | Part[] {
+  const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : (content ?? [])
+  let text = ''
+  let refused_with = refusal ?? ''
+  for (const [index, part] of parts.entries()) {
+    if (part.type === 'text') text += part.text
+    else if (part.type === 'refusal') refused_with += part.refusal
+    else throw refused(`${at}.content[${index}].type`, 'must be "text" or "refusal" in a message of the assistant')
+  }
+  if (refused_with === '') return text
+  const said = text === '' ? [] : [{ type: 'output_text', text, annotations: [] }]
+  return [...said, { type: 'refusal', refusal: refused_with }]
+}
+
+/** Only reasoning that this family of vendors has encrypted can go back to it. */
+function thoughtOf({ text, opaque }: Reasoning): Item[] {
+  if (opaque?.origin !== 'chatcompat-response') return []
+  return [
+    {
+      type: 'reasoning',
+      ...(opaque.id === undefined ? {} : { id: opaque.id }),
+      summary: text ? [{ type: 'summary_text', text }] : [],
+      encrypted_content: opaque.value,
+    },
+  ]
+}
+
+/** The vendor refuses longer ids of calls. */
+const MAX_ID_CHARACTERS = 64
+
+/** Other vendors' ids may be longer: they are cut and numbered, the same in each turn of a conversation. */
+function createCallIds(): CallIds {
+  const known = new Map<string, string>()
+  let cut = 0
+  return (id) => {
+    if (id.length <= MAX_ID_CHARACTERS) return id
+    let short = known.get(id)
+    if (short === undefined) {
+      cut++
+      short = `${id.slice(0, 48)}_cut_${cut}` // 48 and the count stay below the limit
+      known.set(id, short)
+    }
+    return short
+  }
+}

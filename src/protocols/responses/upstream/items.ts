@@ -1,0 +1,228 @@
+/** The items of one answer: how much of each was told already, and what is left to tell when it is there as a whole. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { Annotation, Delta } from '../../../spec/chat-completion.ts'
+import type { Reasoning } from '../../../spec/message.ts'
+import { argumentsText, namedText, newToolCallId } from '../../response-values.ts'
+import { citationOf, logprobsOf, SUMMARY_GAP, thoughtTextOf } from './annotations.ts'
+
+/** What is said of the one choice that there is. */
+export type Said = { delta: Delta; logprobs?: JsonRecord[] | undefined }
+
+type Part = {
+  /** How many characters of it were told. */
+  told: number
+  /** Where it begins in the whole answer. */
+  start: number
+  annotations: number
+}
+
+type Item = {
+  parts: Map<unknown, Part>
+  /** Of a call: its position once it was told, and how many characters of its arguments were. */
+  call: number | undefined
+  told: number
+  /** Of reasoning: from where it is told, and up to which part. */
+  thought: { from: 'summary' | 'content'; part: unknown } | undefined
+  isSettled: boolean
+}
+
+export type Items = ReturnType<typeof createItems>
+
+/** An event says which item it means by `item_id` and `output_index`; some vendors have only one of them right. */
+export function createItems() {
+  const byIndex = new Map<unknown, Item>()
+  const byId = new Map<string, Item>()
+  /** How much of the answer's text was told. */
+  let said = 0
+  let speaker: Item | undefined
+  let calls = 0
+
+  function itemOf({ output_index, item_id, item }: JsonRecord, isAnother?: (known: Item) => boolean): Item {
+    const id = namedText(item_id) ?? (isRecord(item) ? namedText(item.id) : undefined)
+    const same = id === undefined ? undefined : byId.get(id)
+    if (same) return same
+    const known = byIndex.get(output_index)
+    if (known && !isAnother?.(known)) {
+      if (id !== undefined) byId.set(id, known)
+      return known
+    }
+    const found: Item = { parts: new Map(), call: undefined, told: 0, thought: undefined, isSettled: false }
+    if (id !== undefined) byId.set(id, found)
+    if (output_index !== undefined) byIndex.set(output_index, found)
+    return found
+  }
+
+  function partOf(item: Item, index: unknown): Part {
+    let part = item.parts.get(index ?? 0)
+    if (!part) {
+      part = { told: 0, start: said, annotations: 0 }
+      item.parts.set(index ?? 0, part)
+    }
+    return part
+  }
+
+  /** Words of the answer. What it says in several messages are paragraphs. */
+  function tell(item: Item, part: Part, text: string): string {
+    const gap = speaker && speaker !== item && said > 0 ? '\n\n' : ''
+    speaker = item
+    if (part.told === 0) part.start = said + gap.length
+    part.told += text.length
+    said += gap.length + text.length
+    return gap + text
+  }
+
+  function cite(part: Part, raw: unknown): Annotation[] {
+    part.annotations++
+    const annotation = citationOf(raw, part.start)
+    return annotation ? [annotation] : []
+  }
+
+  /** A call is told with its name, once, and then piece by piece. */
+  function callDelta(item: Item, told: JsonRecord): Delta {
+    const text = argumentsText(told.arguments)
+    const name = namedText(told.name)
+    if (item.call === undefined) {
+      // A call without its name cannot be told to clients.
+      if (name === undefined) return {}
+      item.call = calls++
+      item.told = text.length
+      const id = namedText(told.call_id) ?? namedText(told.id) ?? newToolCallId()
+      return { tool_calls: [{ index: item.call, id, type: 'function', function: { name, arguments: text } }] }
+    }
+    return argumentsDelta(item, text.slice(item.told))
+  }
+
+  function argumentsDelta(item: Item, text: string): Delta {
+    if (text === '' || item.call === undefined) return {}
+    item.told += text.length
+    return { tool_calls: [{ index: item.call, function: { arguments: text } }] }
+  }
+
+  /** The rest of a message that is there as a whole. */
+  function settleMessage(item: Item, content: unknown): Said {
+    let text = ''
+    let refusal = ''
+    const annotations: Annotation[] = []
+    const tokens: JsonRecord[] = []
+    for (const [index, raw] of (Array.isArray(content) ? content : []).entries()) {
+      if (!isRecord(raw)) continue
+      const part = partOf(item, index)
+      const whole = raw.type === 'refusal' ? raw.refusal : raw.type === 'output_text' ? raw.text : undefined
+      if (typeof whole !== 'string') continue
+      const isFresh = part.told === 0
+      const rest = whole.slice(part.told)
+      if (raw.type === 'refusal') {
+        part.told = whole.length
+        refusal += rest
+        continue
+      }
+      if (rest !== '') text += tell(item, part, rest)
+      if (isFresh) tokens.push(...(logprobsOf(raw.logprobs) ?? []))
+      const list = Array.isArray(raw.annotations) ? raw.annotations : []
+      for (const one of list.slice(part.annotations)) annotations.push(...cite(part, one))
+    }
+    return {
+      delta: {
+        ...(text === '' ? {} : { content: text }),
+        ...(refusal === '' ? {} : { refusal }),
+        ...(annotations.length === 0 ? {} : { annotations }),
+      },
+      ...(tokens.length === 0 ? {} : { logprobs: tokens }),
+    }
+  }
+
+  /** Ends a piece of reasoning. What the vendor wants back of it, it tells only now. */
+  function settleThought(item: Item, raw: JsonRecord): Delta {
+    const value = namedText(raw.encrypted_content)
+    const id = namedText(raw.id)
+    const piece: Reasoning =
+      value === undefined
+        ? {}
+        : { opaque: { origin: 'chatcompat-response', value, ...(id === undefined ? {} : { id }) } }
+    if (item.thought) return { reasoning_details: [piece] }
+    const text = thoughtTextOf(raw)
+    if (text !== '') return { reasoning_content: text, reasoning_details: [{ text, ...piece }] }
+    return piece.opaque ? { reasoning_details: [piece] } : {}
+  }
+
+  function settle(raw: unknown, item: Item): Said {
+    if (!isRecord(raw)) return { delta: {} }
+    if (item.isSettled) return { delta: {} }
+    item.isSettled = true
+    if (raw.type === 'message') return settleMessage(item, raw.content)
+    if (raw.type === 'reasoning') return { delta: settleThought(item, raw) }
+    if (raw.type !== 'function_call') return { delta: {} }
+    // Clients parse the text in any case.
+    const isEmpty = item.told === 0 && argumentsText(raw.arguments) === '' && raw.status !== 'incomplete'
+    return { delta: callDelta(item, isEmpty ? { ...raw, arguments: '{}' } : raw) }
+  }
+
+  return {
+    calls: () => calls,
+
+    open(event: JsonRecord): Delta {
+      const { item: raw } = event
+      if (!isRecord(raw)) return {}
+      // Some vendors give every item the same index.
+      const item = itemOf(event, () => true)
+      return raw.type === 'function_call' ? callDelta(item, raw) : {}
+    },
+
+    text(event: JsonRecord, member: 'content' | 'refusal'): Delta {
+      const { delta: text } = event
+      if (typeof text !== 'string' || text === '') return {}
+      const item = itemOf(event)
+      const part = partOf(item, event.content_index)
+      if (member === 'content') return { content: tell(item, part, text) }
+      part.told += text.length
+      return { refusal: text }
+    },
+
+    /** Some vendors tell both the reasoning and a summary of it: what comes first is told. */
+    thought(event: JsonRecord, from: 'summary' | 'content'): Delta {
+      const { delta: text } = event
+      if (typeof text !== 'string' || text === '') return {}
+      const item = itemOf(event)
+      const part = from === 'summary' ? event.summary_index : event.content_index
+      item.thought ??= { from, part }
+      if (item.thought.from !== from) return {}
+      const gap = from === 'summary' && item.thought.part !== part ? SUMMARY_GAP : ''
+      item.thought.part = part
+      return { reasoning_content: gap + text }
+    },
+
+    argumentsOf: (event: JsonRecord, text: unknown): Delta =>
+      typeof text === 'string' ? argumentsDelta(itemOf(event), text) : {},
+
+    annotation(event: JsonRecord): Delta {
+      const annotations = cite(partOf(itemOf(event), event.content_index), event.annotation)
+      return annotations.length === 0 ? {} : { annotations }
+    },
+
+    settle: (event: JsonRecord): Said =>
+      settle(
+        event.item,
+        itemOf(event, ({ isSettled }) => isSettled),
+      ),
+
+    /** The whole answer, of which nearly always all was told. */
+    settleAll(output: unknown[]): Said {
+      const all: Said = { delta: {} }
+      for (const [output_index, raw] of output.entries()) join(all, settle(raw, itemOf({ output_index, item: raw })))
+      return all
+    },
+  }
+}
+
+function join(all: Said, { delta, logprobs }: Said): void {
+  const { content, refusal, reasoning_content, reasoning_details, tool_calls, annotations } = delta
+  const sum = all.delta
+  if (content) sum.content = (sum.content ?? '') + content
+  if (refusal) sum.refusal = (sum.refusal ?? '') + refusal
+  if (reasoning_content) sum.reasoning_content = (sum.reasoning_content ?? '') + reasoning_content
+  if (reasoning_details) sum.reasoning_details = [...(sum.reasoning_details ?? []), ...reasoning_details]
+  if (tool_calls) sum.tool_calls = [...(sum.tool_calls ?? []), ...tool_calls]
+  if (annotations) sum.annotations = [...(sum.annotations ?? []), ...annotations]
+  if (logprobs) all.logprobs = [...(all.logprobs ?? []), ...logprobs]
+}

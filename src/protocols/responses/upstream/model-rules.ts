@@ -1,0 +1,57 @@
+/** What the models of this API take and refuse, by their names: rows of data, the first that fits. */
+import { matchesGlob } from '../../../kit/glob.ts'
+import type { ChatRequest } from '../../../spec/chat-request.ts'
+
+export type Effort = NonNullable<ChatRequest['reasoning_effort']>
+
+export type ModelRule = {
+  /** Whether it reasons and takes an effort; `unknown`: only where the caller names one. */
+  reasons: boolean | 'unknown'
+  /** Gives its reasoning in an encrypted form, which it wants back; asked of others, that is an error. */
+  encrypts: boolean
+  /** Takes temperature and top_p: always, only with the effort `none`, or never. */
+  sampling: 'always' | 'at-rest' | 'never'
+  /** The efforts that it takes, from the least on; absent where they are not known. */
+  efforts?: readonly Effort[]
+}
+
+/** From the least to the greatest. */
+export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const satisfies Effort[]
+const THREE = ['low', 'medium', 'high'] as const
+/** For models that reason and are not known here. */
+export const COMMON_EFFORTS = THREE
+const FOUR = [...THREE, 'xhigh'] as const
+const FIVE = [...FOUR, 'max'] as const
+
+const PLAIN: ModelRule = { reasons: false, encrypts: false, sampling: 'always' }
+const reasoning = (...efforts: Effort[]): ModelRule => ({ reasons: true, encrypts: true, sampling: 'never', efforts })
+const resting = (...efforts: Effort[]): ModelRule => ({ ...reasoning('none', ...efforts), sampling: 'at-rest' })
+
+/** Read from the documentation, the client libraries and the error messages of the API in November 2026. */
+const ROWS: [globs: string[], rule: ModelRule][] = [
+  [['gpt-5-chat*', '*non-reasoning*', 'gpt-3*', 'gpt-4*', 'chatgpt-*', 'ft:gpt-4*', 'ft:gpt-3*'], PLAIN],
+  [['gpt-5.*-chat*', '*deep-research*'], reasoning('medium')],
+  [['gpt-5-pro*'], reasoning('high')],
+  [['gpt-5.*-pro*'], reasoning('medium', 'high', 'xhigh')],
+  [['gpt-5.1-codex-max*'], reasoning(...FOUR)],
+  [['gpt-5-codex*', 'gpt-5.1-codex*', 'codex-*', 'computer-use-*', 'o1*', 'o3*', 'o4*'], reasoning(...THREE)],
+  [['gpt-5.*-codex*'], reasoning(...FOUR)],
+  [['gpt-5', 'gpt-5-*'], reasoning('minimal', ...THREE)],
+  [['gpt-5.1', 'gpt-5.1-*'], resting(...THREE)],
+  [['gpt-5.2*', 'gpt-5.3*', 'gpt-5.4*', 'gpt-5.5*'], resting(...FOUR)],
+  [['gpt-5.*'], resting(...FIVE)],
+  [['gpt-6-sol*', 'gpt-6-luna*', 'gpt-6.1-terra*'], reasoning('none', ...FIVE)],
+  // A name that is new to us is most likely a new model.
+  [['gpt-6*', 'gpt-7*', 'gpt-8*', 'gpt-9*'], reasoning(...FIVE)],
+  // The first of these take no effort, the later ones do.
+  [['grok-4*', 'grok-5*'], { reasons: 'unknown', encrypts: true, sampling: 'always' }],
+  [['gpt-oss*'], { reasons: true, encrypts: false, sampling: 'always', efforts: THREE }],
+]
+/** Models that are not known here. */
+const OTHERS: ModelRule = { reasons: 'unknown', encrypts: false, sampling: 'always' }
+
+/** `vendor/model`, as routers write it, is looked at from its last slash on. */
+export function ruleOf(model: string): ModelRule {
+  const name = model.slice(model.lastIndexOf('/') + 1).toLowerCase()
+  return ROWS.find(([globs]) => globs.some((glob) => matchesGlob(glob, name)))?.[1] ?? OTHERS
+}

@@ -1,0 +1,207 @@
+/** The body that the vendor gets: a chat request in the Responses API's words, with what it cannot do refused by name. */
+
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { ChatRequest, type ChatRequestField } from '../../../spec/chat-request.ts'
+import { adapt } from '../../field-rules.ts'
+import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
+import { type Item, inputOf } from './input.ts'
+import { COMMON_EFFORTS, type Effort, type ModelRule, ruleOf } from './model-rules.ts'
+import { refused } from './parts.ts'
+import { effortOf, reasoningOf, takesSampling } from './reasoning.ts'
+import { FIELD_FATES } from './request-fields.ts'
+import { toolsOf } from './tools.ts'
+
+/** What the operator says about a provider of the Responses API. */
+export type ResponsesOptions = BodyOptions & {
+  /** What the operator knows better than the rows of models. */
+  rule: Partial<ModelRule>
+  /** Takes the role `developer`. */
+  developer_role: boolean
+  tools: boolean
+  json_schema: boolean
+  /** Takes `input_audio` in messages, which the API's own documentation does not have. */
+  audio: boolean
+}
+
+export type BodyWriter = {
+  answer(call: UpstreamCall, stream: boolean): string
+  /** The question how many tokens the same prompt has. */
+  count(call: UpstreamCall): string
+  /** What the operator asks for where nobody says anything, in the vendor's words. */
+  defaults(model: string): JsonRecord
+}
+
+/** Fields written by us: neither the operator's lists nor the defaults may replace them. */
+const OURS = new Set(['model', 'input', 'stream'])
+/**
+ * What a caller's own options may not set: what is said by fields of the house's, so that limits hold, and what lies in
+ * the account at the vendor, which all callers share.
+ */
+const NOT_THE_CALLERS = new Set([
+  ...OURS,
+  'instructions',
+  'tools',
+  'tool_choice',
+  'max_output_tokens',
+  'background',
+  'conversation',
+  'previous_response_id',
+  'prompt',
+  'access_programs',
+])
+/** What the vendor's count of tokens takes. */
+const COUNTED = ['model', 'input', 'tools', 'tool_choice', 'parallel_tool_calls', 'reasoning', 'text']
+/** Sent under their own names. */
+const SAME = [
+  'user',
+  'safety_identifier',
+  'metadata',
+  'service_tier',
+  'prompt_cache_key',
+  'prompt_cache_options',
+] as const satisfies ChatRequestField[]
+
+/** The vendor's own least. */
+export const MIN_OUTPUT_TOKENS = 16
+
+export function createBodyWriter(settings: ResponsesOptions): BodyWriter {
+  const { fields, request_defaults } = settings
+  const defaults = Object.entries(request_defaults)
+  const ownDefaults = defaults.filter(([field]) => !isGatewayField(field) && !OURS.has(field))
+  const gatewayDefaults = defaults.filter(
+    ([field]) => isGatewayField(field) && !OURS.has(field) && field !== 'messages',
+  )
+  const isDropped = (field: string) => fields.drop.includes(field)
+
+  /** The caller's words with the operator's defaults, without what the operator leaves out. */
+  function askedOf(given: ChatRequest): ChatRequest {
+    assertSupported(given, settings)
+    if (gatewayDefaults.length === 0 && fields.drop.length === 0) return given
+    const asked: JsonRecord = { ...given }
+    for (const [field, value] of gatewayDefaults) asked[field] ??= value
+    for (const field of fields.drop) if (isGatewayField(field) && field !== 'messages') delete asked[field]
+    return asked as ChatRequest
+  }
+
+  function bodyOf({ model, request: given }: UpstreamCall): JsonRecord {
+    const request = askedOf(given)
+    const rule = ruleFor(model, settings)
+    const effort = effortOf(request, rule)
+    const input = inputOf(request.messages, { ...settings, reasoning: rule.reasons !== false })
+    const body: JsonRecord = {
+      model,
+      input,
+      store: request.store ?? false,
+      ...(isDropped('max_tokens') ? {} : limitOf(request)),
+      ...(takesSampling(rule, effort) ? samplingOf(request) : {}),
+      ...toolsOf(request),
+      ...textOf(request),
+      ...includeOf(request, rule, input),
+      ...thoughtsOf(request, rule, effort),
+    }
+    for (const field of SAME) if (request[field] !== undefined) body[field] = request[field]
+    if (request.logprobs && request.top_logprobs !== undefined) body.top_logprobs = request.top_logprobs
+    addOwn(body, request.provider_options?.['responses-compat'] ?? {})
+    const asked: JsonRecord = request
+    for (const field of fields.allow) if (!OURS.has(field) && asked[field] != null) body[field] ??= asked[field]
+    for (const [field, value] of ownDefaults) body[field] ??= value
+    return adapt(body, fields, OURS)
+  }
+
+  return {
+    answer: (call, stream) => JSON.stringify({ ...bodyOf(call), ...(stream ? streamOf(call.request) : {}) }),
+    count(call) {
+      const body = bodyOf(call)
+      return JSON.stringify(Object.fromEntries(COUNTED.map((field) => [field, body[field]])))
+    },
+    defaults(model) {
+      if (defaults.length === 0) return {}
+      const { include: _, ...asked } = bodyOf({ model, request: { model, messages: [] } })
+      return asked
+    },
+  }
+}
+
+/** The model's row, and what the operator knows better. Of a model without a row, the efforts are those that all know. */
+export function ruleFor(model: string, { rule }: ResponsesOptions): ModelRule {
+  const known = ruleOf(model)
+  return rule.reasons ? { efforts: COMMON_EFFORTS, ...known, ...rule } : { ...known, ...rule }
+}
+
+const isGatewayField = (field: string) => Object.hasOwn(ChatRequest.properties, field)
+
+function assertSupported(request: ChatRequest, { fields, tools, json_schema }: ResponsesOptions): void {
+  for (const [field, fate] of Object.entries(FIELD_FATES)) {
+    if ('refused' in fate && fate.asks(request)) {
+      throw refused(field, `${fate.refused} for the model "${request.model}"`)
+    }
+    if ('sent' in fate && fate.asks?.(request) && fields.drop.includes(field)) {
+      throw refused(field, `must be left out for the model "${request.model}"`)
+    }
+  }
+  if (!tools && request.tools?.length) throw refused('tools', `must be left out for the model "${request.model}"`)
+  if (!json_schema && request.response_format?.type === 'json_schema') {
+    throw refused(
+      'response_format',
+      `must not be "json_schema" for the model "${request.model}"; "json_object" may work`,
+    )
+  }
+}
+
+/** The vendor pads its events, unless it is told that nobody can count their bytes. */
+function streamOf({ stream_options }: ChatRequest): JsonRecord {
+  const { include_obfuscation } = stream_options ?? {}
+  return {
+    stream: true,
+    ...(typeof include_obfuscation === 'boolean' ? { stream_options: { include_obfuscation } } : {}),
+  }
+}
+
+function limitOf({ max_completion_tokens, max_tokens }: ChatRequest): JsonRecord {
+  const limit = max_completion_tokens ?? max_tokens
+  return limit === undefined ? {} : { max_output_tokens: Math.max(limit, MIN_OUTPUT_TOKENS) }
+}
+
+function samplingOf({ temperature, top_p }: ChatRequest): JsonRecord {
+  return { ...(temperature === undefined ? {} : { temperature }), ...(top_p === undefined ? {} : { top_p }) }
+}
+
+function textOf({ response_format: format, verbosity }: ChatRequest): JsonRecord {
+  const text: JsonRecord = verbosity === undefined ? {} : { verbosity }
+  if (format?.type === 'json_object') text.format = { type: 'json_object' }
+  if (format?.type === 'json_schema') {
+    const { name, description, schema = { type: 'object' }, strict } = format.json_schema
+    text.format = {
+      type: 'json_schema',
+      name,
+      ...(description === undefined ? {} : { description }),
+      schema,
+      strict: strict ?? false,
+    }
+  }
+  return Object.keys(text).length === 0 ? {} : { text }
+}
+
+/** What the vendor is to tell beside the answer. Nothing is kept there, so reasoning has to come here to be shown again. */
+function includeOf({ logprobs }: ChatRequest, { encrypts }: ModelRule, input: Item[]): JsonRecord {
+  const include: string[] = []
+  if (encrypts || input.some(({ type }) => type === 'reasoning')) include.push('reasoning.encrypted_content')
+  if (logprobs) include.push('message.output_text.logprobs')
+  return include.length === 0 ? {} : { include }
+}
+
+function thoughtsOf(request: ChatRequest, rule: ModelRule, effort: Effort | undefined): JsonRecord {
+  const reasoning = reasoningOf(request, rule, effort)
+  return reasoning ? { reasoning } : {}
+}
+
+/** The caller's own options for such vendors; where both say something, the house's words stand. */
+function addOwn(body: JsonRecord, own: JsonRecord): void {
+  for (const [field, value] of Object.entries(own)) {
+    if (NOT_THE_CALLERS.has(field)) continue
+    const said = body[field]
+    if (Array.isArray(said) && Array.isArray(value)) body[field] = [...new Set([...said, ...value])]
+    else if (isRecord(said) && isRecord(value)) body[field] = { ...value, ...said }
+    else if (said === undefined) body[field] = value
+  }
+}

@@ -1,0 +1,31 @@
+/** What a vendor signed or encrypted, wrapped as one text that a client of another dialect carries back. */
+import { parseJson } from '../kit/json.ts'
+import { ENDPOINT_FAMILIES } from '../spec/endpoint-family.ts'
+import type { Opaque } from '../spec/message.ts'
+
+/** An opaque value, and the call or image it belongs to where it is not a piece of reasoning. */
+export type Carried = { opaque: Opaque; owner?: string | undefined }
+
+/** No vendor's text begins so: a full stop is not in base64. */
+export const MARK = 'gatehouse.'
+
+export function wrapped({ opaque: { origin, value, id }, owner }: Carried): string {
+  return MARK + Buffer.from(JSON.stringify([origin, value, id ?? null, owner ?? null])).toString('base64url')
+}
+
+/** The way back; undefined for what was not wrapped here. */
+export function unwrapped(text: string): Carried | undefined {
+  if (!text.startsWith(MARK)) return undefined
+  const parts = parseJson(Buffer.from(text.slice(MARK.length), 'base64url').toString())
+  if (!Array.isArray(parts)) return undefined
+  const [origin, value, id, owner] = parts
+  const opaque = opaqueOf({ origin, value, id })
+  return opaque && { opaque, ...(typeof owner === 'string' ? { owner } : {}) }
+}
+
+/** What a client brings, if it can be such a value. */
+export function opaqueOf({ origin: family, value, id }: Record<string, unknown>): Opaque | undefined {
+  const origin = ENDPOINT_FAMILIES.find((known) => known === family)
+  if (origin === undefined || typeof value !== 'string') return undefined
+  return { origin, value, ...(typeof id === 'string' ? { id } : {}) }
+}

@@ -1,0 +1,39 @@
+/** What a wire protocol needs to know about a request to a provider and about its answer. */
+import type { ChatRequest } from '../spec/chat-request.ts'
+import type { GatewayError } from '../spec/error.ts'
+
+/** A chat request to a provider. */
+export type UpstreamCall = {
+  /** The provider's own name of the model. */
+  model: string
+  /** Within the model's limits, defaults filled in, `null`s removed; `request.model` is the full public id. */
+  request: ChatRequest
+}
+
+/** A chat request of a client that speaks the provider's own protocol. */
+export type PassthroughUpstreamCall = UpstreamCall & {
+  /** The client's own body, without the fields that only the gateway understands; its `model` is the one that the client wrote. */
+  body: Readonly<Record<string, unknown>>
+}
+
+/** The errors of one provider's answers, with the provider's name and without its secrets. */
+export type Faults = {
+  /** The provider sent an error where an answer was expected; `payload` is what it sent. */
+  inAnswer(payload: unknown): GatewayError
+  notUnderstood(what: string, upstream_status?: number): GatewayError
+  cut(): GatewayError
+}
+
+/** The body of an answer: the next bytes, `undefined` at its end. */
+export type ByteSource = { read(): Promise<Uint8Array | undefined> }
+
+/** Fetches a file that a request names by its address. */
+export type MediaReader = {
+  read(value: string, signal: AbortSignal, param?: string): Promise<{ bytes: Uint8Array; content_type: string }>
+}
+
+/** What the operator says about the fields of a provider's request bodies. */
+export type FieldRules = { allow: string[]; drop: string[]; rename: Record<string, string> }
+
+/** The operator's settings that every protocol applies to the bodies it writes. */
+export type BodyOptions = { fields: FieldRules; request_defaults: Record<string, unknown> }
