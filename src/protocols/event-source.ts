@@ -1,10 +1,10 @@
 /** An answer that comes as events, read to its true end. */
 
-import { isRecord, type JsonRecord, parseJson } from '../kit/json.ts'
+import type { JsonRecord } from '../kit/json.ts'
 import { createSseParser, type SseEvent, type SseParser, SseTooLong } from '../kit/sse.ts'
 import type { ChatChunk } from '../spec/chat-completion.ts'
 import { GatewayError } from '../spec/error.ts'
-import { holdsError } from './provider-error.ts'
+import { payloadOf } from './event-payload.ts'
 import type { ByteSource, Faults } from './upstream.ts'
 
 export type EventReader = {
@@ -25,15 +25,17 @@ export async function* readEvents(
   faults: Faults,
 ): AsyncGenerator<ChatChunk[]> {
   const next = createEventSource({ answer, faults, isFinished: reader.isFinished })
+  const isFailure =
+    reader.isFailure && ((read: JsonRecord, event: string) => reader.isFailure?.(typed(read, event)) === true)
   for (;;) {
     const { bytes, events } = await next()
     const chunks: ChatChunk[] = []
     let failure: GatewayError | undefined
     for (const event of events) {
-      let read = payloadOf(event, faults, !bytes)
-      if (read && !(read instanceof GatewayError) && reader.isFailure?.(read)) read = faults.inAnswer(read)
+      const read = payloadOf(event, { faults, atEnd: !bytes, isFailure })
       if (read instanceof GatewayError) failure = read
-      const chunk = read === undefined || read instanceof GatewayError ? undefined : reader.take(read)
+      const chunk =
+        read === undefined || read instanceof GatewayError ? undefined : reader.take(typed(read, event.event))
       if (chunk) chunks.push(chunk)
       if (failure || reader.isDone()) break
     }
@@ -43,6 +45,10 @@ export async function* readEvents(
   }
   if (!reader.isFinished()) throw faults.cut()
 }
+
+/** Some imitators name the type in `event:` only. */
+const typed = (payload: JsonRecord, event: string): JsonRecord =>
+  payload.type === undefined ? { ...payload, type: event } : payload
 
 type SourceParts = {
   answer: ByteSource
@@ -70,24 +76,6 @@ async function readOn(answer: ByteSource, isFinished: () => boolean): Promise<Ui
     if (isLost && isFinished()) return undefined
     throw error
   }
-}
-
-/** What an event holds: an object, or the error that it is; nothing for what is passed over. */
-export function payloadOf(
-  { event, data }: SseEvent,
-  faults: Faults,
-  atEnd: boolean,
-): JsonRecord | GatewayError | undefined {
-  // Imitators end as other vendors do, and keep connections alive with nothing.
-  if (data === '' || data.trim() === '[DONE]') return undefined
-  const payload = parseJson(data)
-  if (!isRecord(payload)) {
-    // At the end an event may be half there.
-    if (payload === undefined && atEnd) return undefined
-    return event === 'error' ? faults.inAnswer(data) : faults.notUnderstood('sent an event that is not a JSON object')
-  }
-  if (event === 'error' || holdsError(payload)) return faults.inAnswer(payload)
-  return payload.type === undefined ? { ...payload, type: event } : payload
 }
 
 export function eventsIn(parser: SseParser, bytes: Uint8Array, faults: Faults): SseEvent[] {

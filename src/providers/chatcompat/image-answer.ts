@@ -1,7 +1,8 @@
 /** What OpenAI-shaped vendors answer to an image order, read: images, counts, and the events of a stream to their end. */
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import { createEventSource, payloadOf } from '../../protocols/event-source.ts'
+import { payloadOf } from '../../protocols/event-payload.ts'
+import { createEventSource } from '../../protocols/event-source.ts'
 import { holdsError } from '../../protocols/provider-error.ts'
 import type { Faults } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -77,15 +78,16 @@ export async function* readImageEvents(
     const { bytes, events } = await next()
     isOver = bytes === undefined
     for (const event of events) {
-      const said = payloadOf(event, faults, isOver)
+      const said = payloadOf(event, { faults, atEnd: isOver })
       if (said instanceof GatewayError) throw said
       if (!said) continue
       const image = imageIn(said)
-      if (String(said.type).endsWith('.partial_image')) {
+      const type = String(said.type ?? event.event)
+      if (type.endsWith('.partial_image')) {
         if (image && 'base64' in image) {
           yield { type: 'partial', index: count(said.partial_image_index) ?? 0, base64: image.base64 }
         }
-      } else if (String(said.type).endsWith('.completed')) {
+      } else if (type.endsWith('.completed')) {
         if (!image) throw faults.notUnderstood('completed an image without its bytes')
         images.push(image)
         usage = usageIn(said) ?? usage

@@ -5,7 +5,8 @@ import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { withMember, withoutMember, withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
 import type { ChatChunk, ChunkChoice } from '../../../spec/chat-completion.ts'
-import type { GatewayError } from '../../../spec/error.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { isDoneMark, payloadOf } from '../../event-payload.ts'
 import { escapeLineEnds } from '../../line-ends.ts'
 import { fromBytes, hear, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
 import { createTemplates } from '../../passthrough/event-template.ts'
@@ -16,7 +17,6 @@ import type {
   ProtocolPassthrough,
   ResponseHead,
 } from '../../protocol.ts'
-import { holdsError } from '../../provider-error.ts'
 import { createChunkNormaliser } from '../upstream/chunk.ts'
 import { hasHiddenError, readWhole, wholeIn } from '../upstream/stream.ts'
 import { createChunkWriter, isHollow } from './response.ts'
@@ -84,20 +84,17 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
     const said = readSseBlock(block)
     if (!said) return
     const { event, data } = said
-    // `data:` with nothing, or with a comment in the wrong place, is how some vendors keep a connection alive.
-    if (data === '' || data.charCodeAt(0) === 58) return
-    if (data.trim() === '[DONE]') {
+    if (isDoneMark(data)) {
       isDone = true
       return
     }
-    const payload = parseJson(fromBytes(data))
-    if (payload === undefined && atEnd) return
-    const failure = failureIn(event, payload, data)
-    if (failure) {
-      step.failure = failure
+    const payload = payloadOf({ event, data: fromBytes(data) }, { faults, atEnd, isFailure: hasHiddenError })
+    if (payload === undefined) return
+    if (payload instanceof GatewayError) {
+      step.failure = payload
       return
     }
-    const { text, chunk } = rewrite(data, payload as JsonRecord)
+    const { text, chunk } = rewrite(data, payload)
     step.events += text
     if (!chunk) return
     step.heard.push(chunk)
@@ -118,16 +115,6 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
       const payload = parseJson(fromBytes(data))
       return isRecord(payload) ? rewrite(data, payload).text : ''
     })
-  }
-
-  function failureIn(event: string, payload: unknown, data: string): GatewayError | undefined {
-    if (isRecord(payload)) {
-      const failed = event === 'error' || holdsError(payload) || hasHiddenError(payload)
-      return failed ? faults.inAnswer(payload) : undefined
-    }
-    return event === 'error'
-      ? faults.inAnswer(fromBytes(data))
-      : faults.notUnderstood('sent an event that is not a JSON object')
   }
 
   function take(text: string, atEnd: boolean): PassthroughStep {

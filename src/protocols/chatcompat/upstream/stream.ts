@@ -3,7 +3,8 @@
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import { createSseParser, type SseEvent } from '../../../kit/sse.ts'
 import type { ChatChunk, ChatCompletion } from '../../../spec/chat-completion.ts'
-import type { GatewayError } from '../../../spec/error.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { isDoneMark, payloadOf } from '../../event-payload.ts'
 import { createEventSource, eventsIn } from '../../event-source.ts'
 import { holdsError } from '../../provider-error.ts'
 import type { Fallback } from '../../response-values.ts'
@@ -48,24 +49,16 @@ function createReading(fallback: Fallback, faults: Faults) {
     /** What these events say. A failure comes after the chunks before it. At the end an event may be half there. */
     take(events: SseEvent[], atEnd = false): { chunks: ChatChunk[]; done: boolean; failure: GatewayError | undefined } {
       const chunks: ChatChunk[] = []
-      for (const { event, data } of events) {
-        // `data:` with nothing, or with a comment in the wrong place, is how some vendors keep a connection alive.
-        if (data === '' || data.charCodeAt(0) === 58) continue
-        if (data === '[DONE]' || data.trim() === '[DONE]') {
+      const parts = { faults, atEnd, isFailure: hasHiddenError }
+      for (const event of events) {
+        if (isDoneMark(event.data)) {
           isDone = true
           break
         }
-        const payload = parseJson(data)
-        if (payload === undefined && atEnd) continue
-        const failure = isRecord(payload)
-          ? event === 'error' || holdsError(payload) || hasHiddenError(payload)
-            ? faults.inAnswer(payload)
-            : undefined
-          : event === 'error'
-            ? faults.inAnswer(data)
-            : faults.notUnderstood('sent an event that is not a JSON object')
-        if (failure) return { chunks, done: true, failure }
-        const chunk = normaliser.take(payload as Record<string, unknown>)
+        const payload = payloadOf(event, parts)
+        if (payload === undefined) continue
+        if (payload instanceof GatewayError) return { chunks, done: true, failure: payload }
+        const chunk = normaliser.take(payload)
         if (chunk) chunks.push(chunk)
       }
       return { chunks, done: isDone, failure: undefined }

@@ -4,6 +4,8 @@ import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
 import type { ChatChunk } from '../../../spec/chat-completion.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { payloadOf } from '../../event-payload.ts'
 import { escapeLineEnds } from '../../line-ends.ts'
 import { fromBytes, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
 import { createSlots, type Member, type Slots } from '../../passthrough/event-slots.ts'
@@ -145,22 +147,15 @@ function createContentgenStream(parts: PassthroughParts, passed: Passed): Passth
   function read(event: string, step: PassthroughStep, atEnd: boolean): string {
     const said = readSseBlock(event)
     if (!said?.isPlain) odd = event
-    // Imitators end as other vendors do, and keep connections alive with nothing.
-    if (!said || said.data === '' || said.data.trim() === '[DONE]') return ''
-    const came = parseJson(fromBytes(said.data))
-    // At the end an event may be half there.
-    if (came === undefined && atEnd) return ''
-    const payload: unknown = Array.isArray(came) ? came[0] : came
-    if (!isRecord(payload)) {
-      step.failure = faults.notUnderstood('sent something that is not a JSON object')
-      return ''
-    }
-    if (said.event === 'error' || holdsError(payload)) {
-      step.failure = faults.inAnswer(payload)
+    if (!said) return ''
+    const payload = payloadOf({ event: said.event, data: fromBytes(said.data) }, { faults, atEnd })
+    if (payload === undefined) return ''
+    if (payload instanceof GatewayError) {
+      step.failure = payload
       return ''
     }
     step.heard.push(...counter.take(payload))
-    const isItself = payload === came
+    const isItself = !said.data.trimStart().startsWith('[') // a list around the object is left out
     if (isItself && said.isPlain && said.event === '' && textIn(payload)) learn(event, payload)
     const data = withValueAt(isItself ? said.data : toBytes(JSON.stringify(payload)), ['modelVersion'], model)
     return isItself && data === said.data && said.isPlain ? event : `data: ${data}\n\n`

@@ -2,6 +2,8 @@
 
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import type { ChatChunk } from '../../../spec/chat-completion.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { payloadOf } from '../../event-payload.ts'
 import { createEventSource } from '../../event-source.ts'
 import { holdsError } from '../../provider-error.ts'
 import type { ByteSource } from '../../upstream.ts'
@@ -24,12 +26,13 @@ export async function* readEvents(
     if (bytes) tail = events.length > 0 ? [bytes] : kept(tail, bytes)
     const chunks: ChatChunk[] = []
     let failure: unknown
-    for (const { data } of events) {
-      // Imitators end as other vendors do, and keep connections alive with nothing.
-      if (data === '' || data.trim() === '[DONE]') continue
-      const payload = parseJson(data)
-      // At the end an event may be half there.
-      if (payload === undefined && !bytes) continue
+    for (const event of events) {
+      const payload = payloadOf(event, { faults, atEnd: !bytes })
+      if (payload === undefined) continue
+      if (payload instanceof GatewayError) {
+        failure = payload
+        break
+      }
       try {
         chunks.push(...reader.take(payload))
       } catch (thrown) {

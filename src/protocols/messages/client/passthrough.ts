@@ -3,6 +3,8 @@
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { closingQuote, withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import { payloadOf } from '../../event-payload.ts'
 import { escapeLineEnds } from '../../line-ends.ts'
 import { fromBytes, hear, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
 import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
@@ -50,21 +52,11 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
   /** What the client gets for an event, given how it came. */
   function read(event: string, step: PassthroughStep, atEnd: boolean): string {
     const said = readSseBlock(event)
-    // Imitators end as other vendors do, and keep connections alive with nothing.
-    if (!said || said.data === '' || said.data.trim() === '[DONE]') return ''
-    const payload = parseJson(fromBytes(said.data))
-    if (!isRecord(payload)) {
-      // At the end an event may be half there.
-      if (payload !== undefined || !atEnd) {
-        step.failure =
-          said.event === 'error'
-            ? faults.inAnswer(fromBytes(said.data))
-            : faults.notUnderstood('sent an event that is not a JSON object')
-      }
-      return ''
-    }
-    if (said.event === 'error' || holdsError(payload)) {
-      step.failure = faults.inAnswer(payload)
+    if (!said) return ''
+    const payload = payloadOf({ event: said.event, data: fromBytes(said.data) }, { faults, atEnd })
+    if (payload === undefined) return ''
+    if (payload instanceof GatewayError) {
+      step.failure = payload
       return ''
     }
     const type = typeof payload.type === 'string' ? payload.type : said.event

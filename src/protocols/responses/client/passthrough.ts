@@ -3,7 +3,9 @@
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
+import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
+import { payloadOf } from '../../event-payload.ts'
 import { escapeLineEnds } from '../../line-ends.ts'
 import { fromBytes, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
 import { createSlots, type Member, type Slots } from '../../passthrough/event-slots.ts'
@@ -46,6 +48,8 @@ function readWhole(
     },
   }
 }
+
+const typeOf = ({ type }: JsonRecord, event: string): string => (typeof type === 'string' ? type : event)
 
 const withUsage = (response: JsonRecord, usage: Usage | undefined): JsonRecord =>
   isRecord(response.usage) || !usage ? response : { ...response, usage: usageOf(usage) }
@@ -101,23 +105,17 @@ function createResponsesStream({ head, faults }: PassthroughParts, passage: Pass
   /** What the client gets for an event, given how it came. */
   function read(came: string, step: PassthroughStep, atEnd: boolean): string {
     const said = readSseBlock(came)
-    // Imitators end as other vendors do, and keep connections alive with nothing.
-    if (!said || said.data === '' || said.data.trim() === '[DONE]') return ''
-    const payload = parseJson(fromBytes(said.data))
-    if (!isRecord(payload)) {
-      // At the end an event may be half there.
-      if (payload === undefined && atEnd) return ''
-      step.failure =
-        said.event === 'error'
-          ? faults.inAnswer(fromBytes(said.data))
-          : faults.notUnderstood('sent an event that is not a JSON object')
+    if (!said) return ''
+    const payload = payloadOf(
+      { event: said.event, data: fromBytes(said.data) },
+      { faults, atEnd, isFailure: (one, event) => isFailure({ ...one, type: typeOf(one, event) }) },
+    )
+    if (payload === undefined) return ''
+    if (payload instanceof GatewayError) {
+      step.failure = payload
       return ''
     }
-    const type = typeof payload.type === 'string' ? payload.type : said.event
-    if (said.event === 'error' || holdsError(payload) || isFailure({ ...payload, type })) {
-      step.failure = faults.inAnswer(payload)
-      return ''
-    }
+    const type = typeOf(payload, said.event)
     const chunk = reader.take({ ...payload, type })
     if (chunk) step.heard.push(chunk)
     const event = clientsEvent(payload, type)
