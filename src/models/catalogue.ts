@@ -6,7 +6,7 @@ import { familiesOfName } from '../config/model-names.ts'
 import type { Capabilities, Limits, ModelConfig } from '../config/schema.ts'
 import type { ThreeDLimits, VideoLimits } from '../config/task-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
-import type { Provider, Target } from '../providers/provider.ts'
+import { servesFamily, type Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { type Model, ownerOf } from '../spec/model.ts'
@@ -56,21 +56,6 @@ export type Catalogue = {
   replace(rows: CatalogueModel[]): void
 }
 
-/** Whether a provider serves a family; a family that is missing here is not served yet. */
-const chats = (provider: Provider) => provider.chat !== undefined
-const SERVED_BY: Partial<Record<EndpointFamily, (provider: Provider) => boolean>> = {
-  chatcompat: chats,
-  'chatcompat-response': chats,
-  'messages-compat': chats,
-  'contentgen-compat': chats,
-  embeddings: (provider) => provider.embeddings !== undefined,
-  rerank: (provider) => provider.rerank !== undefined,
-  'image-generation': (provider) => provider.images !== undefined,
-  'video-generation': (provider) => provider.video !== undefined,
-  'chatcompat-video': (provider) => provider.video !== undefined,
-  '3d-generation': (provider) => provider.threeD !== undefined,
-}
-
 type RowParts = {
   id: string
   config: ModelConfig
@@ -85,7 +70,7 @@ export function catalogueModel({ id, config, targets, created, when_retired }: R
   return {
     id,
     created: config.created ?? created,
-    families: declared.filter((family) => targets.some(({ provider }) => SERVED_BY[family]?.(provider))),
+    families: declared.filter((family) => targets.some(({ provider }) => servesFamily(provider, family))),
     targets,
     limits: config.limits ?? {},
     context_tokens: config.context_tokens,

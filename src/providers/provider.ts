@@ -1,4 +1,4 @@
-/** What the house asks of a vendor: types only. A family that a vendor lacks is a member it lacks. */
+/** The contract of a provider. A family that a provider does not serve is a member that it does not have. */
 import type { Faults } from '../protocols/upstream.ts'
 import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
@@ -235,6 +235,25 @@ export type Provider = {
   /** Frees what the provider holds (connections, timers). */
   close?(): Promise<void>
 }
+
+/** The member of a provider that serves a family. */
+export const SERVED_BY = {
+  chatcompat: 'chat',
+  'chatcompat-response': 'chat',
+  'messages-compat': 'chat',
+  'contentgen-compat': 'chat',
+  rerank: 'rerank',
+  embeddings: 'embeddings',
+  'image-generation': 'images',
+  'video-generation': 'video',
+  '3d-generation': 'threeD',
+  'chatcompat-video': 'video',
+} as const satisfies Record<EndpointFamily, keyof Provider>
+
+export type FamilyMember = (typeof SERVED_BY)[EndpointFamily]
+
+export const servesFamily = (provider: Provider, family: EndpointFamily): boolean =>
+  provider[SERVED_BY[family]] !== undefined
 
 /** Who may serve a model: a provider, and the provider's own name of the model. */
 export type Target = { provider: Provider; model: string }

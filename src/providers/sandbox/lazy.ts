@@ -1,34 +1,28 @@
-/** The sandbox as it stands in every gateway, asked or not: its code is loaded with the first question. */
+/** The sandbox as it stands in every gateway: its code is loaded with the first call of one of its members. */
 import { createRequire } from 'node:module'
-import type { Provider } from '../provider.ts'
+import { type FamilyMember, type Provider, SERVED_BY } from '../provider.ts'
 import type { SandboxParts } from './sandbox.ts'
 
 const require = createRequire(import.meta.url)
 
-type Family = 'chat' | 'video' | 'threeD' | 'embeddings' | 'rerank' | 'images'
-
 export function createLazySandbox(parts: SandboxParts): Provider {
-  let awake: Provider | undefined
-  const wake = (): Provider => {
-    awake ??= (require('./sandbox.ts') as typeof import('./sandbox.ts')).createSandbox(parts)
-    return awake
+  let loaded: Provider | undefined
+  const load = (): Provider => {
+    loaded ??= (require('./sandbox.ts') as typeof import('./sandbox.ts')).createSandbox(parts)
+    return loaded
   }
-  /** A family's functions, each there when it is looked for. */
-  const lazy = <Name extends Family>(name: Name) => {
-    const member = (property: string | symbol): unknown => Reflect.get(wake()[name] ?? {}, property)
-    return { [name]: new Proxy({}, { get: (_, property) => member(property) }) } as Required<Pick<Provider, Name>>
-  }
+  /** A member whose functions are looked up in the loaded sandbox. */
+  const lazy = (name: FamilyMember) =>
+    new Proxy({}, { get: (_, property): unknown => Reflect.get(load()[name] ?? {}, property) })
+  const served = new Set(Object.values(SERVED_BY))
+  // Images are made of what is read of a request's media.
+  if (!parts.media) served.delete('images')
   return {
     id: parts.id,
     kind: 'sandbox',
-    ...lazy('chat'),
-    ...lazy('video'),
-    ...lazy('threeD'),
-    ...lazy('embeddings'),
-    ...lazy('rerank'),
-    ...(parts.media ? lazy('images') : {}),
+    ...(Object.fromEntries([...served].map((name) => [name, lazy(name)])) as Pick<Provider, FamilyMember>),
     async close() {
-      await awake?.close?.()
+      await loaded?.close?.()
     },
   }
 }
