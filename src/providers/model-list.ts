@@ -1,17 +1,16 @@
 /** The model list of a vendor, in the shapes that vendors give it, with only the models left that are served here. */
-import { familiesOfName } from '../config/model-names.ts'
+import { familyOfName, familyOfType, NAMED_FAMILIES } from '../config/model-names.ts'
 import { matchesGlob } from '../kit/glob.ts'
 import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { namedText } from '../protocols/response-values.ts'
 import { CHAT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import type { DiscoveredModel } from './provider.ts'
 
-export type OtherFamily = 'embeddings' | 'rerank' | 'image-generation'
 type Patterns = {
   include: string[]
   exclude: string[]
-  /** Families besides chat's that the provider serves. */
-  others?: readonly OtherFamily[]
+  /** Families besides chat's whose models are listed. */
+  others?: readonly EndpointFamily[]
 }
 
 /** A list that comes in pages. */
@@ -66,20 +65,16 @@ function isWanted(model: string, { include, exclude }: Patterns): boolean {
   return include.some((glob) => matchesGlob(glob, name)) && !exclude.some((glob) => matchesGlob(glob, name))
 }
 
-const OTHERS: readonly OtherFamily[] = ['rerank', 'embeddings', 'image-generation']
-
-/** By what the vendor says beside the name, else by the name; undefined: chat, or of a trade that is not served. */
-function otherFamily(item: JsonRecord, model: string): OtherFamily | undefined {
-  const { type, architecture, supported_endpoint_types: told } = item
-  const inWords: readonly EndpointFamily[] | undefined = Array.isArray(told) ? told : undefined
-  if (inWords) return inWords.includes(CHAT_FAMILIES[0]) ? undefined : OTHERS.find((one) => inWords.includes(one))
-  const words = isRecord(architecture) && Array.isArray(architecture.output_modalities) // OpenRouter
-  const said = `${typeof type === 'string' ? type : ''} ${words ? architecture.output_modalities : ''}`
-  if (/rerank/i.test(said)) return 'rerank'
-  if (/embed/i.test(said)) return 'embeddings'
-  // Together's word, the end of Hugging Face's `text-to-image`, and all that such a model of OpenRouter's gives.
-  if (/^(image|.*-to-image)$/i.test(said.trim())) return 'image-generation'
-  return OTHERS.find((one) => familiesOfName(model).includes(one))
+/** By what the list tells besides the name, else by the name; undefined: chat, or a family that is not served. */
+function otherFamily(item: JsonRecord, model: string): EndpointFamily | undefined {
+  const { type, architecture, supported_endpoint_types: declared } = item
+  const families: readonly EndpointFamily[] | undefined = Array.isArray(declared) ? declared : undefined
+  if (families) {
+    return families.includes(CHAT_FAMILIES[0]) ? undefined : NAMED_FAMILIES.find((one) => families.includes(one))
+  }
+  const modalities = // OpenRouter
+    isRecord(architecture) && Array.isArray(architecture.output_modalities) ? architecture.output_modalities : ''
+  return familyOfType(`${typeof type === 'string' ? type : ''} ${modalities}`) ?? familyOfName(model)
 }
 
 /** What vendors say beside the name; a model that says nothing is taken for a chat model. */

@@ -1,8 +1,9 @@
 /** One provider as it is spoken to: the operator's configuration on top of a preset, nothing left open. */
+import { NAMED_FAMILIES } from '../config/model-names.ts'
 import type { Quirks } from '../config/quirks.ts'
 import type { ProviderConfig, Timeouts } from '../config/schema.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { InputTypeWords } from './input-type.ts'
-import type { OtherFamily } from './model-list.ts'
 import { PRESETS, type Preset } from './presets.ts'
 
 export type ProviderSettings = {
@@ -15,8 +16,8 @@ export type ProviderSettings = {
   fields: { allow: string[]; drop: string[]; rename: Record<string, string> }
   quirks: Required<Quirks>
   timeouts: Required<Timeouts>
-  /** Globs over the vendor's model names: which of those it lists are chat models; and what else it serves. */
-  chat_models: { include: string[]; exclude: string[]; others?: OtherFamily[] }
+  /** Globs over the provider's model names: which of those it lists are chat models; and the other families it lists. */
+  chat_models: { include: string[]; exclude: string[]; others?: EndpointFamily[] }
   /** What a text to embed is, in the vendor's words; undefined: it knows no such field. */
   input_types?: InputTypeWords
 }
@@ -108,11 +109,10 @@ export function settingsOf({ id, config, timeouts, environment }: SettingsParts)
     chat_models: {
       include: preset?.chat_models?.include ?? ['*'],
       exclude: [...NOT_CHAT, ...(preset?.chat_models?.exclude ?? [])],
-      others: [
-        'embeddings',
-        ...(quirks.rerank ? (['rerank'] as const) : []),
-        ...(preset?.images === false ? [] : (['image-generation'] as const)),
-      ],
+      others: NAMED_FAMILIES.filter(
+        (family) =>
+          !(family === 'rerank' && !quirks.rerank) && !(family === 'image-generation' && preset?.images === false),
+      ),
     },
     ...(preset?.input_types ? { input_types: preset.input_types } : {}),
   }
