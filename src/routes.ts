@@ -7,7 +7,7 @@ import { openApiDocument, writtenPath } from './openapi.ts'
 type RouteParts = {
   models: Route[]
   chat: Route[]
-  /** Embeddings and rerank. */
+  /** Those of families that take texts and are answered at once, besides chat. */
   texts: Route[]
   images: Route[]
   tasks: Route[]

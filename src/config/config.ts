@@ -11,7 +11,7 @@ export type ServerSettings = {
   /** Undefined: files are served by the same address as all else. */
   files_base_url: string | undefined
   max_body_bytes: number
-  /** Of requests that hold text alone: embeddings, rerank, token counts. `max_body_bytes` bounds these as well. */
+  /** Of requests of other families than chat and the generation of media. `max_body_bytes` bounds these as well. */
   max_text_body_bytes: number
   body_seconds: number
   keep_alive_seconds: number

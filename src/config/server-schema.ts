@@ -33,7 +33,7 @@ export const ServerConfig = Type.Object(
       Type.Integer({
         minimum: 1024,
         maximum: 1_073_741_824,
-        description: 'The same for embeddings, rerank and token counts, which hold no media. Default 8 MiB.',
+        description: 'The same for requests of other families than chat and the generation of media. Default 8 MiB.',
       }),
     ),
     body_seconds: seconds('Time in which a request body must arrive. Default 60.'),

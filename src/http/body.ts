@@ -7,7 +7,7 @@ import { findJsonFault } from './json-fault.ts'
 
 export type BodyLimits = { max_bytes: number; seconds: number; clock: Clock }
 
-/** What a family's bodies hold: text alone, or images and other media as well. */
+/** What a family's bodies hold for the most part: text, or images and other media. */
 export type BodyContents = 'text' | 'media'
 
 /** The limits of a request body as configured; read at each request, since a reload changes them. */

@@ -137,6 +137,35 @@ describe('choosing a model for a request', () => {
     expect(codeOf(() => catalogue.require('p/m', 'rerank', anyone))).toBe('unsupported_endpoint')
   })
 
+  describe('without a name', () => {
+    const reranker = { id: 'r', kind: 'test', rerank: {} } as Provider
+    const rerankers = catalogueOf({
+      'a/chat': {},
+      'b/retired': { provider: reranker, families: ['rerank'], status: 'retired' },
+      'd/last': { provider: reranker, families: ['rerank'] },
+      'c/first': { provider: reranker, families: ['rerank'] },
+    })
+    const first = (...patterns: string[]) =>
+      rerankers.require(undefined, 'rerank', { ...callerOf(...patterns), mayUseFamily: () => true }).model.id
+
+    test('takes the first model of the list that serves the family and is not retired', () => {
+      expect(first('*')).toBe('c/first')
+    })
+
+    test('takes the first of those that the token may use', () => {
+      expect(first('a/*', 'd/*')).toBe('d/last')
+    })
+
+    test('asks for a name where the token may use none', () => {
+      expect(codeOf(() => first('a/*', 'b/*'))).toBe('model_not_found')
+      expect(() => first('a/*')).toThrow('"model"')
+    })
+
+    test('is refused to a token that may not use the family', () => {
+      expect(codeOf(() => rerankers.require(undefined, 'rerank', anyone))).toBe('model_not_allowed')
+    })
+  })
+
   test('a token that may not use the family is refused', () => {
     const caller = { ...anyone, mayUseFamily: () => false }
     expect(codeOf(() => choose('p/m', caller))).toBe('model_not_allowed')

@@ -48,8 +48,11 @@ export type Catalogue = {
   find(name: string, caller: Caller): Model
   /** The context length and the maximum output of a listed model, where they are known. */
   sizesOf(id: string): { context_tokens: number | undefined; max_tokens: number | undefined }
-  /** The model that serves a request of this family. Throws why it cannot be served. */
-  require(name: string, family: EndpointFamily, caller: Caller): Chosen
+  /**
+   * The model that serves a request of this family. Throws why it cannot be served. Without a name it is the first of
+   * the list that serves the family, is not retired, and may be used by the caller.
+   */
+  require(name: string | undefined, family: EndpointFamily, caller: Caller): Chosen
   /** The model that serves requests of this family under this full id, for work that was accepted before; undefined: none. */
   serving(id: string, family: EndpointFamily): CatalogueModel | undefined
   /** Replaces all models in one step. */
@@ -126,15 +129,27 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
     throw retired(model)
   }
 
-  function choose(name: string, family: EndpointFamily, caller: Caller): Chosen {
+  function firstOf(family: EndpointFamily, caller: Caller): Chosen {
+    if (!caller.mayUseFamily(family)) throw familyNotAllowed(family)
+    let first: CatalogueModel | undefined
+    for (const model of byId.values()) {
+      if (first && first.id < model.id) continue
+      if (!model.families.includes(family) || !caller.mayUseModel(model.id)) continue
+      if (statusAt(model, unixSeconds(clock)) !== 'retired') first = model
+    }
+    if (first) return { model: first, requested: first }
+    const message = `This token may use no model that takes ${family} requests, so "model" cannot be left out.`
+    throw new GatewayError('model_not_found', message, { param: 'model' })
+  }
+
+  function choose(name: string | undefined, family: EndpointFamily, caller: Caller): Chosen {
+    if (name === undefined) return firstOf(family, caller)
     const requested = resolve(name, caller)
     const isRetired = statusAt(requested, unixSeconds(clock)) === 'retired'
     if (isRetired && requested.when_retired === 'refuse') throw retired(requested)
     const model = isRetired && requested.when_retired === 'redirect' ? successor(requested, caller) : requested
     if (!model.families.includes(family)) throw wrongFamily(model, family)
-    if (!caller.mayUseFamily(family)) {
-      throw new GatewayError('model_not_allowed', `This token may not send ${family} requests.`, { param: 'model' })
-    }
+    if (!caller.mayUseFamily(family)) throw familyNotAllowed(family)
     return { model, requested }
   }
 
@@ -180,6 +195,9 @@ const ANYONE: Caller = { token_id: '', mayUseModel: () => true, mayUseFamily: ()
 
 const notAllowed = (name: string) =>
   new GatewayError('model_not_allowed', `This token may not use the model "${name}".`, { param: 'model' })
+
+const familyNotAllowed = (family: EndpointFamily) =>
+  new GatewayError('model_not_allowed', `This token may not send ${family} requests.`, { param: 'model' })
 
 const familiesFor = ({ families }: CatalogueModel, caller: Caller): EndpointFamily[] =>
   families.filter((family) => caller.mayUseFamily(family))

@@ -15,8 +15,8 @@ export type UsageOf<M extends AnyMeter> = M extends Meter<infer Usage> ? Usage :
 /** `Input`: a request as it was parsed. `Work`: the same, fitted to its model. `Answer`: what `execute` resolves with. */
 export type Family<Input, Work, Answer, M extends AnyMeter> = {
   endpoint(input: Input): EndpointFamily
-  /** The model as the client wrote it. */
-  modelOf(input: Input): string
+  /** The model as the client wrote it; undefined where the family takes requests without one. */
+  modelOf(input: Input): string | undefined
   /** Ranges, defaults and capabilities of the model. Throws GatewayError naming the field and what it may be. */
   fit(model: CatalogueModel, input: Input, call: Call): Work
   meter(work: Work): M
