@@ -1,7 +1,9 @@
 /** The kinds of providers that an AI SDK package serves, one line each. */
 import type { ProviderKind } from '../../config/schema.ts'
+import { textMembers } from '../chatcompat/texts.ts'
 import { createFalThreeD } from '../fal-3d.ts'
 import type { Provider } from '../provider.ts'
+import { settingsOf } from '../settings.ts'
 import { createAiSdkVideo } from './ai-sdk-video.ts'
 import { ALIBABA } from './alibaba.ts'
 import { BLACK_FOREST_LABS } from './black-forest-labs.ts'
@@ -43,6 +45,10 @@ import {
 } from './texts/vendors.ts'
 import type { AiSdkParts } from './vendor.ts'
 import { XAI } from './xai.ts'
+
+/** What a package lacks and the provider serves in OpenAI's shape, as the preset of the same provider describes it. */
+const compatMembers = (parts: AiSdkParts, preset: string) =>
+  textMembers({ ...parts, settings: settingsOf({ ...parts, config: { ...parts.config, preset } }) })
 
 export const AI_SDK_KINDS = {
   alibaba: (parts) => ({
@@ -87,7 +93,11 @@ export const AI_SDK_KINDS = {
   groq: (parts) => createAiSdkChat(parts, GROQ),
   huggingface: (parts) => createAiSdkChat(parts, HUGGINGFACE),
   minimax: (parts) => createAiSdkVideo(parts, MINIMAX),
-  mistral: (parts) => ({ ...createAiSdkChat(parts, MISTRAL), ...aiSdkTexts(parts, MISTRAL_TEXTS) }),
+  mistral: (parts) => ({
+    ...compatMembers(parts, 'mistral'),
+    ...createAiSdkChat(parts, MISTRAL),
+    ...aiSdkTexts(parts, MISTRAL_TEXTS),
+  }),
   moonshotai: plain({
     kind: 'moonshotai',
     home: 'https://api.moonshot.ai/v1',
