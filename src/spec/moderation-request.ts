@@ -1,0 +1,76 @@
+/** A moderation request and its answer, in the OpenAI shape. */
+import Type from 'typebox'
+import { TextUsage } from './usage.ts'
+
+export const MAX_MODERATION_TEXTS = 1_000
+export const MAX_MODERATION_PARTS = 100
+
+export const ModerationPart = Type.Union([
+  Type.Object({ type: Type.Literal('text'), text: Type.String() }, { title: 'ModerationTextPart' }),
+  Type.Object(
+    {
+      type: Type.Literal('image_url'),
+      image_url: Type.Object({ url: Type.String({ description: 'An http(s) address or a data URI of an image.' }) }),
+    },
+    { title: 'ModerationImagePart' },
+  ),
+])
+export type ModerationPart = Type.Static<typeof ModerationPart>
+
+/** The forms of `input`, apart, so that a refusal names the one that the client used. */
+export const MODERATION_INPUTS = {
+  text: Type.String(),
+  texts: Type.Array(Type.String(), { minItems: 1, maxItems: MAX_MODERATION_TEXTS }),
+  parts: Type.Array(ModerationPart, { minItems: 1, maxItems: MAX_MODERATION_PARTS }),
+}
+
+export const ModerationRequest = Type.Object(
+  {
+    input: Type.Union([MODERATION_INPUTS.text, MODERATION_INPUTS.texts, MODERATION_INPUTS.parts], {
+      description: 'A text; texts, with a result for each; or the parts of one input with text and images.',
+    }),
+    model: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          'A model whose `supported_endpoint_types` has `moderations`. Default: the first one of `GET /v1/models`.',
+      }),
+    ),
+  },
+  { title: 'ModerationRequest' },
+)
+export type ModerationRequest = Type.Static<typeof ModerationRequest>
+
+/** One thing to classify, with one result: a text, or parts of which at least one is an image. */
+export type ModerationInput = string | ModerationPart[]
+
+const byCategory = <T extends Type.TSchema>(value: T, description: string) =>
+  Type.Record(Type.String(), value, { description })
+
+export const ModerationResult = Type.Object(
+  {
+    flagged: Type.Boolean({ description: 'Whether any category applies.' }),
+    // OpenAI's older models answer `null` for the categories that they do not know.
+    categories: byCategory(
+      Type.Union([Type.Boolean(), Type.Null()]),
+      'Whether each category applies; the names are those of the provider.',
+    ),
+    category_scores: byCategory(Type.Number(), 'How likely each category applies, from 0 to 1.'),
+    category_applied_input_types: Type.Optional(
+      byCategory(Type.Array(Type.String()), 'Which kinds of input each score is about: `text`, `image`.'),
+    ),
+  },
+  { title: 'ModerationResult' },
+)
+export type ModerationResult = Type.Static<typeof ModerationResult>
+
+export const ModerationAnswer = Type.Object(
+  {
+    id: Type.String(),
+    model: Type.String(),
+    results: Type.Array(ModerationResult, { description: 'One for each input, in order.' }),
+    usage: TextUsage,
+  },
+  { title: 'ModerationAnswer' },
+)
+export type ModerationAnswer = Type.Static<typeof ModerationAnswer>
