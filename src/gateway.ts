@@ -29,6 +29,8 @@ import { createTokenizer } from './kit/tokenizer.ts'
 import { manualRoutes } from './manual/http.ts'
 import { createCatalogue } from './models/catalogue.ts'
 import { modelRoutes } from './models/http.ts'
+import { moderationsRoute } from './moderations/http.ts'
+import { createModerations } from './moderations/moderations.ts'
 import { createBucket } from './outputs/bucket.ts'
 import { createCleaner } from './outputs/clean.ts'
 import { createOutputs } from './outputs/create-outputs.ts'
@@ -194,6 +196,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         embeddingsRoute({ pipeline, embeddings, settings, clock }),
         ...contentgenEmbeddingRoutes({ pipeline, embeddings, settings, clock }),
         ...rerankRoutes({ pipeline, rerank, settings, clock }),
+        moderationsRoute({ pipeline, moderations: createModerations({ tokenizer }), settings, clock }),
       ],
       images: imageRoutes({
         pipeline,

@@ -16,7 +16,7 @@ const LAYERS = [
   ['providers', 'store', 'outputs', 'http', 'jobs'],
   ['models', 'tokens', 'routing'],
   ['pipeline'],
-  ['chat', 'tasks', 'embeddings', 'rerank', 'images', 'manual', 'admin'],
+  ['chat', 'tasks', 'embeddings', 'rerank', 'moderations', 'images', 'manual', 'admin'],
 ]
 const COMPOSITION_ROOT = [
   'main.ts',

@@ -178,6 +178,7 @@ const FAMILIES: [path: string, body: object][] = [
   ['/v1/models/v%2Fm:countTokens', {}],
   ['/v1/embeddings', {}],
   ['/v1/rerank', {}],
+  ['/v1/moderations', {}],
   ['/v1/images/generations', {}],
   ['/v1/3d/generations', {}],
   ['/v1/video/generations', {}],

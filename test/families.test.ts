@@ -1,4 +1,4 @@
-/** The ten families of the specification's section 1: each is answered, and `supported_endpoint_types` tells the truth. */
+/** The ten families of the specification's section 1, and moderations: each is answered, and `supported_endpoint_types` tells the truth. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { DEFAULT_TASKS } from '../src/config/config.ts'
 import { PROVIDER_KINDS, type ProviderConfig, type ProviderKind } from '../src/config/schema.ts'
@@ -57,6 +57,11 @@ const REQUESTS: { [family in EndpointFamily]: Request } = {
     path: () => '/v1/embeddings',
     body: (model) => ({ model, input: TEXT }),
     holds: ({ data }) => first(data).embedding,
+  },
+  moderations: {
+    path: () => '/v1/moderations',
+    body: (model) => ({ model, input: TEXT }),
+    holds: ({ results }) => first(results).category_scores,
   },
   'image-generation': {
     path: () => '/v1/images/generations',

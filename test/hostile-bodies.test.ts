@@ -15,6 +15,7 @@ const TEXTS: Record<string, string> = {
   '/v1beta/models/sandbox/general:countTokens': '"contents":[{"role":"user","parts":[{"text":"x"}]}]',
   '/v1/embeddings': '"model":"sandbox/embedding","input":"x"',
   '/v1beta/models/sandbox/embedding:embedContent': '"content":{"parts":[{"text":"x"}]}',
+  '/v1/moderations': '"model":"sandbox/moderation","input":"x"',
   '/v1/rerank': '"model":"sandbox/rerank","query":"x","documents":["x"]',
   '/v2/rerank': '"model":"sandbox/rerank","query":"x","documents":["x"]',
 }

@@ -53,6 +53,7 @@ const answers: [RegExp, object][] = [
     },
   ],
   [/\/embeddings$/, { data: [{ index: 0, embedding: [0.5] }], usage: { prompt_tokens: 1 } }],
+  [/\/moderations$/, { results: [{ flagged: false, categories: { hate: false }, category_scores: { hate: 0.1 } }] }],
   [/\/rerank$/, { results: [{ index: 0, relevance_score: 0.5 }] }],
   [/\/images/, { data: [{ b64_json: PNG }] }],
   [/\/videos$/, { id: 'video_1', status: 'queued' }],
@@ -102,6 +103,7 @@ async function start(passthrough?: { applies_to?: 'limited_tokens' | 'all_tokens
       'c/small': { families: chats },
       'c/embed': { families: ['embeddings'] },
       'c/rank': { families: ['rerank'] },
+      'c/judge': { families: ['moderations'] },
       'c/gpt-image-1': { families: ['image-generation'] },
       'v/small': { families: ['video-generation', 'chatcompat-video'] },
     },
@@ -367,6 +369,16 @@ describe('a limited token', () => {
       documents: ['d'],
       Model: BIG,
       fallbacks: [BIG],
+    })
+    await post('/v1/moderations?model=a-big-model', {
+      model: 'c/judge',
+      input: [{ type: 'image_url', image_url: { url: 'https://example.com/a.png', Model: BIG }, model: BIG }],
+      Model: BIG,
+      fallbacks: [BIG],
+    })
+    expect(vendor.requests.at(-1)?.json()).toEqual({
+      model: 'judge',
+      input: [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }],
     })
     expect(vendor.requests.length).toBeGreaterThan(3)
     expect(heard()).not.toContain(BIG)

@@ -16,7 +16,8 @@ const taking = Object.entries(document.paths).flatMap(([path, methods]) => {
 })
 
 test('there is something to show of every family', () => {
-  const families = ['chat/completions', 'responses', 'messages', 'embeddings', 'rerank', 'images', '3d', 'video']
+  const texts = ['chat/completions', 'responses', 'messages', 'embeddings', 'rerank', 'moderations']
+  const families = [...texts, 'images', '3d', 'video']
   for (const family of families) expect(taking.map(({ path }) => path).join(' ')).toContain(`/v1/${family}`)
 })
 

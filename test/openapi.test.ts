@@ -98,6 +98,7 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
     'POST /v1/images/variations',
     'POST /v1/messages',
     'POST /v1/messages/count_tokens',
+    'POST /v1/moderations',
     'POST /v1/rerank',
     'POST /v1/responses',
     'POST /v1/responses/input_tokens',

@@ -62,6 +62,12 @@ const FAMILIES: Record<
     path: () => '/v1/rerank',
     body: (model) => ({ model, query: 'x', documents: ['x'] }),
   },
+  moderations: {
+    served: 'moderation',
+    families: ['moderations'],
+    path: () => '/v1/moderations',
+    body: (model) => ({ model, input: 'x' }),
+  },
   contentgen: {
     served: 'general',
     families: ['contentgen-compat'],

@@ -5,6 +5,7 @@ import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ImageOperation, ImageOrder, ImageUsage } from '../spec/image-request.ts'
+import type { ModerationInput, ModerationResult } from '../spec/moderation-request.ts'
 import type { FailCode, Json, MadeOutput } from '../spec/task.ts'
 import type { ThreeDOrder } from '../spec/three-d-request.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
@@ -150,6 +151,13 @@ export type RerankProvider = {
   }>
 }
 
+export type ModerationCall = { model: string; inputs: ModerationInput[]; request_id: string }
+
+export type ModerationProvider = {
+  /** One result for each input, in order. `prompt_tokens` is absent when the provider gave none. Throws GatewayError. */
+  moderate(call: ModerationCall, signal: AbortSignal): Promise<{ results: ModerationResult[]; prompt_tokens?: number }>
+}
+
 export type ImageCall = { model: string; request: ImageOrder; request_id: string }
 
 /** An image that came with the answer, or that lies at the vendor. */
@@ -223,6 +231,7 @@ export type Provider = {
   threeD?: ThreeDProvider
   embeddings?: EmbeddingProvider
   rerank?: RerankProvider
+  moderations?: ModerationProvider
   images?: ImageProvider
   /** Absent where the operator wants every answer translated. */
   passthrough?: PassthroughProvider
@@ -244,6 +253,7 @@ export const SERVED_BY = {
   'contentgen-compat': 'chat',
   rerank: 'rerank',
   embeddings: 'embeddings',
+  moderations: 'moderations',
   'image-generation': 'images',
   'video-generation': 'video',
   '3d-generation': 'threeD',

@@ -8,6 +8,7 @@ export const ENDPOINT_FAMILIES = [
   'contentgen-compat',
   'rerank',
   'embeddings',
+  'moderations',
   'image-generation',
   'video-generation',
   '3d-generation',

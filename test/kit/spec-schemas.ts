@@ -25,6 +25,8 @@ const FAMILIES = [
   'video-generation',
   '3d-generation',
   'chatcompat-video',
+  // Beyond the specification.
+  'moderations',
 ]
 
 export const SPEC_MODEL = object(

@@ -4,12 +4,14 @@ import type { PostParts } from '../post.ts'
 import type { Provider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
 import { createCompatEmbeddings } from './embeddings.ts'
+import { createCompatModerations } from './moderations.ts'
 import { createCompatRerank } from './rerank.ts'
 
 type TextParts = PostParts & { settings: ProviderSettings }
 
-export const textMembers = (parts: TextParts): Pick<Provider, 'embeddings' | 'rerank'> => ({
+export const textMembers = (parts: TextParts): Pick<Provider, 'embeddings' | 'moderations' | 'rerank'> => ({
   embeddings: createCompatEmbeddings(parts),
+  moderations: createCompatModerations(parts),
   ...(parts.settings.quirks.rerank ? { rerank: createCompatRerank(parts) } : {}),
 })
 

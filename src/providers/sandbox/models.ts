@@ -77,6 +77,7 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
     },
   }),
   'sandbox/rerank': row('rerank', { families: ['rerank'] }),
+  'sandbox/moderation': row('moderation', { families: ['moderations'] }),
   'sandbox/image': row('image', {
     families: ['image-generation'],
     images: {

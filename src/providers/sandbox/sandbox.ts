@@ -8,6 +8,7 @@ import { answerChoice } from './answer.ts'
 import { createSandboxEmbeddings } from './embeddings.ts'
 import { createSandboxImages } from './images.ts'
 import { createManual, type Manual, type ManualPage } from './manual-search.ts'
+import { createSandboxModerations } from './moderations.ts'
 import { paced } from './pace.ts'
 import { type Prompt, readPrompt } from './prompt.ts'
 import { createRandom } from './random.ts'
@@ -91,6 +92,7 @@ export function createSandbox({ id, clock, manual, media }: SandboxParts): Provi
     threeD,
     embeddings: createSandboxEmbeddings({ id, clock }),
     rerank: createSandboxRerank({ id, clock }),
+    moderations: createSandboxModerations({ id, clock }),
     ...(media ? { images: createSandboxImages({ id, clock, media }) } : {}),
     close,
     chat: {

@@ -1,0 +1,66 @@
+/** One moderation request: its inputs apart, its images allowed by the model, the results checked. */
+import type { Tokenizer } from '../kit/tokenizer.ts'
+import type { CatalogueModel } from '../models/catalogue.ts'
+import type { Call } from '../pipeline/call.ts'
+import type { Family } from '../pipeline/family.ts'
+import { createTextMeter, type TextMeter } from '../pipeline/text-meter.ts'
+import type { Target } from '../providers/provider.ts'
+import { GatewayError } from '../spec/error.ts'
+import type {
+  ModerationInput,
+  ModerationPart,
+  ModerationRequest,
+  ModerationResult,
+} from '../spec/moderation-request.ts'
+
+export type ModerationWork = { inputs: ModerationInput[]; targets: Target[] }
+export type ModerationsFamily = Family<ModerationRequest, ModerationWork, ModerationResult[], TextMeter>
+
+export const createModerations = ({ tokenizer }: { tokenizer: Tokenizer }): ModerationsFamily => ({
+  endpoint: () => 'moderations',
+  modelOf: ({ model }) => model,
+  fit(model, { input }) {
+    const inputs = inputsOf(input)
+    if (model.capabilities.image_input === false) refuseImages(model, inputs)
+    return { inputs, targets: model.targets }
+  },
+  meter: ({ inputs }) => createTextMeter({ inputs: inputs.flatMap(textsOf), tokenizer }),
+  policy: 'until_answered',
+  async execute({ inputs, targets }, { call, meter, attempt }) {
+    const answer = await attempt(targets, (target) => askOne(target, inputs, call))
+    meter.reported(answer.prompt_tokens)
+    return answer.results
+  },
+})
+
+/** Parts without an image are one text, a line each: models that take only texts take those as well. */
+function inputsOf(input: ModerationRequest['input']): ModerationInput[] {
+  if (typeof input === 'string') return [input]
+  const texts = input.filter((item) => typeof item === 'string')
+  if (texts.length > 0) return texts
+  const parts = input.filter((item) => typeof item !== 'string')
+  return [parts.some(({ type }) => type === 'image_url') ? parts : textsOf(parts).join('\n')]
+}
+
+const textsOf = (input: ModerationInput): string[] => (typeof input === 'string' ? [input] : input.flatMap(textOf))
+
+const textOf = (part: ModerationPart): string[] => (part.type === 'text' ? [part.text] : [])
+
+function refuseImages({ id }: CatalogueModel, inputs: ModerationInput[]): void {
+  for (const input of inputs) {
+    const index = typeof input === 'string' ? -1 : input.findIndex(({ type }) => type === 'image_url')
+    if (index === -1) continue
+    const message = `The model "${id}" classifies no images; send texts only.`
+    throw new GatewayError('unsupported_parameter', message, { param: `input[${index}].image_url` })
+  }
+}
+
+async function askOne({ provider, model }: Target, inputs: ModerationInput[], { request_id, signal }: Call) {
+  if (!provider.moderations) {
+    throw new GatewayError('no_available_channel', `The provider "${provider.id}" serves no moderations.`)
+  }
+  const answer = await provider.moderations.moderate({ model, inputs, request_id }, signal)
+  if (answer.results.length === inputs.length) return answer
+  const message = `The upstream "${provider.id}" answered with ${answer.results.length} results for ${inputs.length} inputs.`
+  throw new GatewayError('bad_upstream_response', message)
+}

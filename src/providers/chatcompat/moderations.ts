@@ -1,0 +1,52 @@
+/**
+ * Moderation by any provider with OpenAI's path: `POST /moderations`. Mistral's answers differ: they have categories of
+ * its own, and do not say `flagged` (its client-python 1.9, `ModerationObject`).
+ */
+import { isRecord } from '../../kit/json.ts'
+import type { ModerationResult } from '../../spec/moderation-request.ts'
+import { createPost, type PostParts } from '../post.ts'
+import type { ModerationProvider } from '../provider.ts'
+import { tokensOf } from '../text-counts.ts'
+
+export function createCompatModerations(parts: PostParts): ModerationProvider {
+  const post = createPost(parts)
+  return {
+    async moderate({ model, inputs, request_id }, signal) {
+      // A single input is sent as it is: a list of parts is one input with one result.
+      const body = { model, input: inputs.length === 1 ? inputs[0] : inputs }
+      const payload = await post.ask({ path: '/moderations', model, body, request_id, signal })
+      const list = isRecord(payload) ? payload.results : undefined
+      if (!Array.isArray(list)) throw post.notUnderstood('no list of results')
+      const results = list.map((item) => {
+        const result = resultOf(item)
+        if (!result) throw post.notUnderstood('a result without categories')
+        return result
+      })
+      const tokens = tokensOf(payload)
+      return { results, ...(tokens === undefined ? {} : { prompt_tokens: tokens }) }
+    },
+  }
+}
+
+const isVerdict = (value: unknown): value is boolean | null => typeof value === 'boolean' || value === null
+const isScore = (value: unknown): value is number => typeof value === 'number'
+const isTypes = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((type) => typeof type === 'string')
+
+function resultOf(item: unknown): ModerationResult | undefined {
+  if (!isRecord(item) || !isRecord(item.categories)) return undefined
+  const { flagged, category_applied_input_types: types } = item
+  const categories = membersOf(item.categories, isVerdict)
+  return {
+    flagged: typeof flagged === 'boolean' ? flagged : Object.values(categories).includes(true),
+    categories,
+    category_scores: membersOf(item.category_scores, isScore),
+    ...(isRecord(types) ? { category_applied_input_types: membersOf(types, isTypes) } : {}),
+  }
+}
+
+/** The members of an object that have values of this type. */
+function membersOf<Value>(object: unknown, is: (value: unknown) => value is Value): Record<string, Value> {
+  const members = Object.entries(isRecord(object) ? object : {})
+  return Object.fromEntries(members.filter((member): member is [string, Value] => is(member[1])))
+}
