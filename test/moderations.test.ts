@@ -70,6 +70,39 @@ describe('without a model', () => {
   })
 })
 
+describe('known models', () => {
+  it.each([
+    ['openai', 'omni-moderation-latest', [image(IMAGE)], 200],
+    ['mistral', 'mistral-moderation-latest', [image(IMAGE)], 400],
+    ['mistral', 'mistral-moderation-2411', VIOLENT, 200],
+  ])('the preset %s has %s', async (preset, model, input, status) => {
+    // It does not tell its models.
+    const vendor = vendorWith(failure(404), whole({ results: [{ categories: {} }] }))
+    const house = await open({
+      sandbox: false,
+      providers: { v: { preset, base_url: vendor.url, key: KEY, discover: true } },
+      models: { 'v/mistral-moderation-2411': {} },
+    })
+    await house.gateway.discovery
+    expect((await moderate(house, { model: `v/${model}`, input })).status).toBe(status)
+  })
+
+  it('are listed by a provider of the kind mistral, but not by one of a kind that serves none', async () => {
+    const listed = async (kind: 'mistral' | 'deepseek') => {
+      const vendor = vendorWith(whole({ data: [{ id: 'chat' }, { id: 'mistral-moderation-2411' }] }))
+      const house = await open({
+        sandbox: false,
+        providers: { v: { kind, base_url: `${vendor.origin}/v1`, key: KEY, discover: true } },
+      })
+      await house.gateway.discovery
+      const { data } = (await (await house.call('/v1/models')).json()) as { data: { id: string }[] }
+      return data.map(({ id }) => id)
+    }
+    expect(await listed('mistral')).toEqual(['v/chat', 'v/mistral-moderation-2411'])
+    expect(await listed('deepseek')).toEqual(['v/chat'])
+  })
+})
+
 describe('limits, on both sides', () => {
   const many = <T>(count: number, item: T) => Array<T>(count).fill(item)
   it.each([
@@ -155,7 +188,7 @@ const OPENAI_RESULT = {
 }
 const MISTRAL_RESULT = { categories: { selfharm: false, pii: true }, category_scores: { selfharm: 0.001, pii: 0.98 } }
 
-/** Shapes: OpenAI's of openai 7's types; Mistral's of its client-python 1.9 (`ModerationResponse`). */
+/** Shapes: OpenAI's of openai 7's types; Mistral's of the docs of its client-python (`ModerationResponse`, read 2026-11-22). */
 describe.each([
   ['any OpenAI-shaped vendor', {}, '', OPENAI_RESULT, OPENAI_RESULT],
   ['the preset mistral', { preset: 'mistral' }, '/v1', MISTRAL_RESULT, { ...MISTRAL_RESULT, flagged: true }],

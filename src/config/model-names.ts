@@ -4,8 +4,8 @@ import { CHAT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 
 type Row = {
   family: EndpointFamily
-  /** What model lists call such a model beside its name: its type, or what it gives. */
-  type: RegExp
+  /** What model lists call such a model beside its name: its type, or what it gives. Absent: the name alone tells. */
+  type?: RegExp
   globs: readonly string[]
   /** Names that only look alike. */
   but?: readonly string[]
@@ -45,6 +45,8 @@ const ROWS: readonly Row[] = [
     but: ['*video*', '*redux*', '*-vl*', '*vision*'],
   },
   { family: 'rerank', type: /rerank/i, globs: ['*rerank*'] },
+  // Together's type `moderation` is of models that answer as chat models do.
+  { family: 'moderations', globs: ['*moderation*'] },
   {
     family: 'embeddings',
     type: /embed/i,
@@ -58,7 +60,7 @@ export const NAMED_FAMILIES: readonly EndpointFamily[] = ROWS.map(({ family }) =
 
 /** The family of a model of this type, in the words of a model list; undefined: chat, or one that is not served. */
 export const familyOfType = (type: string): EndpointFamily | undefined =>
-  ROWS.find((row) => row.type.test(type.trim()))?.family
+  ROWS.find((row) => row.type?.test(type.trim()))?.family
 
 /** The family besides those of chat that a name tells. */
 export function familyOfName(name: string): EndpointFamily | undefined {

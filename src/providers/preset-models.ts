@@ -1,5 +1,5 @@
 /**
- * Models of chat, embeddings and images of well-known vendors, so that a key alone is enough to be answered, also while
+ * Models of chat, embeddings, images and moderations of well-known vendors, so that a key alone is enough to be answered, also while
  * the vendor's own list cannot be had. What the vendor lists wins: these rows then only add what its list does not tell.
  * Figures: models.dev, read 2026-11-21.
  */
@@ -92,6 +92,12 @@ const EMBEDDERS: Record<string, Record<string, { released: string; dimensions: R
   },
 }
 
+/** OpenAI's types (openai 7) and Mistral's page of the model have these. */
+const MODERATORS: Record<string, Record<string, { released: string; text_only?: true }>> = {
+  openai: { 'omni-moderation-latest': { released: '2024-09-26' } },
+  mistral: { 'mistral-moderation-latest': { released: '2024-11-06', text_only: true } },
+}
+
 /** No seeds, and nothing that is told to be left out. */
 const GPT_IMAGE: NonNullable<ModelConfig['images']> = {
   operations: ['generate', 'edit'],
@@ -137,7 +143,15 @@ export function presetModels(preset: string): Record<string, Omit<ModelConfig, '
     model,
     { families: ['image-generation'], ...(released ? { created: Date.parse(released) / 1000 } : {}), images },
   ])
-  return Object.fromEntries([...chat, ...embedders, ...painters])
+  const moderators = Object.entries(MODERATORS[preset] ?? {}).map(([model, { released, text_only }]) => [
+    model,
+    {
+      families: ['moderations'],
+      created: Date.parse(released) / 1000,
+      ...(text_only ? { capabilities: { image_input: false } } : {}),
+    },
+  ])
+  return Object.fromEntries([...chat, ...embedders, ...painters, ...moderators])
 }
 
 const configOf = ({ released, context, text_only }: Facts): Omit<ModelConfig, 'targets'> => ({

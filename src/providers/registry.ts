@@ -11,7 +11,7 @@ import { contentgenSettings } from './contentgen-compat/settings.ts'
 import { createMessagesCompat } from './messages-compat/messages-compat.ts'
 import { messagesSettings } from './messages-compat/settings.ts'
 import { PRESETS, type Preset } from './presets.ts'
-import type { Provider } from './provider.ts'
+import { type Provider, servesFamily } from './provider.ts'
 import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/settings.ts'
 import { createLazySandbox } from './sandbox/lazy.ts'
@@ -79,16 +79,16 @@ export function createProvider(given: ProviderParts): Provider {
     preset && kind === (preset.kind ?? 'chatcompat') ? { ...provider, ...borrowed(preset, parts) } : provider
   const { applies_to = 'limited_tokens', allow = [] } = parts.config.passthrough ?? {}
   const ruled = { ...whole, passthroughRules: { applies_to, allow }, watchDeltas: transport.watchDeltas }
-  return ruled.images || !ruled.listModels ? ruled : { ...ruled, listModels: withoutImages(ruled.listModels) }
+  return ruled.listModels ? { ...ruled, listModels: onlyServed(ruled, ruled.listModels) } : ruled
 }
 
 type ListModels = NonNullable<Provider['listModels']>
 
-/** A vendor's list names models that only another of its interfaces serves. */
-const withoutImages =
-  (listModels: ListModels): ListModels =>
+/** A provider's list names models that only another of its interfaces serves. */
+const onlyServed =
+  (provider: Provider, listModels: ListModels): ListModels =>
   async (signal) =>
-    (await listModels(signal)).filter(({ families }) => !families?.includes('image-generation'))
+    (await listModels(signal)).filter(({ families }) => families?.some((one) => servesFamily(provider, one)) ?? true)
 
 /** What the same vendor makes by another kind: at its own address there, so not where another one is configured. */
 function borrowed({ video, images, key_env }: Preset, parts: ProviderParts): Pick<Provider, 'video' | 'images'> {

@@ -133,6 +133,7 @@ describe('model lists', () => {
       'gpt-4o',
       'gpt-image-1',
       'o3-mini',
+      'omni-moderation-latest',
       'text-embedding-3-large',
     ])
   })
@@ -154,6 +155,26 @@ describe('model lists', () => {
     expect(families('xai')).toEqual([...embedders.slice(0, 2), ['chat', undefined], ...embedders.slice(2)])
     expect(families('vllm')).toContainEqual(['bge-reranker-v2-m3', 'rerank'])
     expect(families('vllm')).toHaveLength(7)
+  })
+
+  test('models of moderations come with their family by their names; Together’s guards are not among them', () => {
+    const data = [
+      { id: 'omni-moderation-2024-09-26' },
+      { id: 'mistral-moderation-2411', capabilities: { completion_chat: false } },
+      { id: 'text-moderation-stable' },
+      { id: 'meta-llama/Llama-Guard-4-12B', type: 'moderation' },
+      { id: 'a/far', supported_endpoint_types: ['moderations'] },
+    ]
+    for (const preset of ['openai', 'mistral', 'gatehouse']) {
+      expect(
+        (readModelList(data, settings({ preset }).chat_models) ?? []).map(({ model, families }) => [model, families]),
+      ).toEqual(
+        ['a/far', 'mistral-moderation-2411', 'omni-moderation-2024-09-26', 'text-moderation-stable'].map((model) => [
+          model,
+          ['moderations'],
+        ]),
+      )
+    }
   })
 
   test('models of images come with their family, where the vendor makes images below the same address', () => {

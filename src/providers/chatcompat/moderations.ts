@@ -1,6 +1,6 @@
 /**
  * Moderation by any provider with OpenAI's path: `POST /moderations`. Mistral's answers differ: they have categories of
- * its own, and do not say `flagged` (its client-python 1.9, `ModerationObject`).
+ * its own, and do not say `flagged` (`ModerationObject` of its client-python, read 2026-11-22).
  */
 import { isRecord } from '../../kit/json.ts'
 import type { ModerationResult } from '../../spec/moderation-request.ts'

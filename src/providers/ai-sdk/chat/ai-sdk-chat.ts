@@ -26,7 +26,7 @@ const CHAT_MODELS = {
   include: ['*'],
   exclude: ['*embed*', '*whisper*', '*tts*', '*rerank*', '*moderation*', '*transcribe*', '*image*', '*video*', '*ocr*'],
   // Where the same provider makes them: elsewhere they are left out again.
-  others: ['image-generation' as const],
+  others: ['image-generation' as const, 'moderations' as const],
 }
 
 /** Throws an Error that names the provider when its configuration cannot work. */
