@@ -102,6 +102,33 @@ test('there is no import cycle', () => {
   expect(cycles).toEqual([])
 })
 
+/** What the simulated provider still imports beyond `spec/`, `kit/` and the contract; nothing may be added. */
+const SANDBOX_IMPORTS_BEYOND_CONTRACT = [
+  'config/schema.ts',
+  'protocols/provider-error.ts',
+  'providers/acceptance.ts',
+  'providers/media.ts',
+]
+const SANDBOX = 'providers/sandbox/'
+
+test('the sandbox imports the public schemas, the general tools and the provider contract, and little else', () => {
+  const beyond = files
+    .filter(({ name }) => name.startsWith(SANDBOX))
+    .flatMap(({ name, text }) => importsOf(name, text))
+    .filter(
+      (target) => !/^(spec|kit)\//.test(target) && !target.startsWith(SANDBOX) && target !== 'providers/provider.ts',
+    )
+  expect([...new Set(beyond)].sort()).toEqual(SANDBOX_IMPORTS_BEYOND_CONTRACT)
+})
+
+test('other modules reach the sandbox by its lazy provider and its rows of the catalogue alone', () => {
+  const reached = files
+    .filter(({ name }) => !name.startsWith(SANDBOX))
+    .flatMap(({ name, text }) => importsOf(name, text))
+    .filter((target) => target.startsWith(SANDBOX))
+  expect([...new Set(reached)].sort()).toEqual([`${SANDBOX}lazy.ts`, `${SANDBOX}models.ts`])
+})
+
 test('only the listed modules use the Bun API', () => {
   const strays = [...files, ...packaged].filter(({ name, text }) => {
     const usesBun = /\bBun\.|from 'bun(:|')/.test(text.replaceAll(/^\s*(\*|\/\*|\/\/).*$/gm, ''))
