@@ -129,6 +129,20 @@ test('other modules reach the sandbox by its lazy provider and its rows of the c
   expect([...new Set(reached)].sort()).toEqual([`${SANDBOX}lazy.ts`, `${SANDBOX}models.ts`])
 })
 
+test('the rows of the sandbox, which every start reads, load none of its work', () => {
+  const loaded = new Set<string>()
+  const load = (name: string): void => {
+    if (loaded.has(name)) return
+    loaded.add(name)
+    const text = files.find((file) => file.name === name)?.text ?? ''
+    for (const target of importsOf(name, text.replaceAll(/^import type .*$/gm, ''))) load(target)
+  }
+  load(`${SANDBOX}models.ts`)
+  expect([...loaded].sort()).toEqual(
+    ['models.ts', 'render/model-plan.ts', 'render/plan.ts'].map((name) => SANDBOX + name),
+  )
+})
+
 test('only the listed modules use the Bun API', () => {
   const strays = [...files, ...packaged].filter(({ name, text }) => {
     const usesBun = /\bBun\.|from 'bun(:|')/.test(text.replaceAll(/^\s*(\*|\/\*|\/\/).*$/gm, ''))

@@ -5,9 +5,6 @@
 import { splitTokens } from './tokens.ts'
 import { isFiller, stem, wordsOf } from './words.ts'
 
-export const DEFAULT_DIMENSIONS = 1024
-export const MOST_DIMENSIONS = 4096
-
 /** A longer text is embedded by its beginning; the sandbox's catalogue refuses what is much longer. */
 const MOST_WORDS = 8_192
 /** What a feature counts. Fillers say little, letters save what words miss: other endings, compounds, slips. */

@@ -3,14 +3,13 @@ import type { Clock } from '../../kit/clock.ts'
 import type { EmbeddingInput } from '../../spec/embedding-request.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { EmbeddingProvider } from '../provider.ts'
-import { DEFAULT_DIMENSIONS, embedText, embedTokens, MOST_DIMENSIONS } from './embed.ts'
+import { embedText, embedTokens } from './embed.ts'
+import { DEFAULT_DIMENSIONS, MOST_DIMENSIONS, MOST_INPUT_TOKENS } from './models.ts'
 import { obey, takeTextDirectives } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
 
 /** As many as vendors take in a call, roughly; longer lists show how the gateway splits them. */
 const MOST_INPUTS = 256
-/** What the catalogue says of its one model. */
-export const MOST_INPUT_TOKENS = 8_192
 /** After so much text others have their turn: the work is done where all requests are served. */
 const TURN_CHARACTERS = 100_000
 

@@ -12,18 +12,8 @@ import { countTokens } from './tokens.ts'
 
 type SandboxImagesParts = { id: string; clock: Clock; media: Pick<Media, 'read'> }
 
-/** What `auto` is, and the sizes that its catalogue row lists. */
+/** What `auto` is. */
 const AUTO = '1024x1024'
-export const IMAGE_SIZES = [
-  'auto',
-  '256x256',
-  '512x512',
-  '1024x1024',
-  '1536x1024',
-  '1024x1536',
-  '1792x1024',
-  '1024x1792',
-] as const
 /** An image costs a token for each 32 x 32 pixels, here. */
 const PIXELS_A_TOKEN = 1024
 const JPEG_QUALITY = 90

@@ -1,11 +1,23 @@
 /** The sandbox's rows of the catalogue: simulated models with the per-model differences of the specification, 2.3. */
 
 import type { Limits, ModelConfig } from '../../config/schema.ts'
-import { DEFAULT_DIMENSIONS, MOST_DIMENSIONS } from './embed.ts'
-import { MOST_INPUT_TOKENS } from './embeddings.ts'
-import { IMAGE_SIZES } from './images.ts'
 import { MODEL_FORMATS, POLYGONS } from './render/model-plan.ts'
 import { ASPECT_RATIOS, DURATIONS, SIZES } from './render/plan.ts'
+
+// The limits stand here because this file is read at every start, and the code that keeps to them is loaded later.
+export const DEFAULT_DIMENSIONS = 1024
+export const MOST_DIMENSIONS = 4096
+export const MOST_INPUT_TOKENS = 8_192
+export const IMAGE_SIZES = [
+  'auto',
+  '256x256',
+  '512x512',
+  '1024x1024',
+  '1536x1024',
+  '1024x1536',
+  '1792x1024',
+  '1024x1792',
+] as const
 
 /** Invented dates, all past, so that both ends of the life cycle can be seen at once. */
 const CREATED = Date.UTC(2024, 0, 1) / 1000
