@@ -337,7 +337,7 @@ describe('without a file', () => {
     await importModels(['--write'], env)
     expect(
       written(),
-    ).toBe(`# Made by \`gatehouse models import\`. What else may stand here: docs/manual/configuration.md
+    ).toBe(`# Made by \`gatehouse models import\`. What else may stand here: docs/manual/how-to/configuration.md
 discover: true # as without a file: find providers by keys in the environment, and model servers on this machine
 
 providers:

@@ -43,7 +43,7 @@ Examples:
 `
 
 /** What a file begins with that an import makes: with one, the search for providers would be off. */
-const NEW_FILE = `# Made by \`gatehouse models import\`. What else may stand here: docs/manual/configuration.md
+const NEW_FILE = `# Made by \`gatehouse models import\`. What else may stand here: docs/manual/how-to/configuration.md
 discover: true # as without a file: find providers by keys in the environment, and model servers on this machine
 `
 

@@ -1,6 +1,6 @@
 /**
  * The answer to a chat request, whole and in chunks (specification 2.4; the `message` of a whole answer and the chunk
- * framing are the choices 8, 9 and 14 of the table in docs/manual/compatibility.md).
+ * framing are the choices 8, 9 and 14 of the table in docs/manual/explanation/compatibility.md).
  */
 import Type from 'typebox'
 import { MadeImage, Opaque, Reasoning } from './message.ts'

@@ -1,4 +1,4 @@
-/** The tables of docs/manual/clients.md: the tested clients, and the calls that each of them passed. */
+/** The tables of docs/manual/how-to/clients.md: the tested clients, and the calls that each of them passed. */
 
 /** A client as the page shows it. */
 export type PageRow = {
