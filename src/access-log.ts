@@ -4,7 +4,7 @@ import type { Log } from './kit/log.ts'
 import type { Call, CallRecord } from './pipeline/call.ts'
 import type { CallSubscriber } from './pipeline/events.ts'
 
-export type AccessLog = {
+type AccessLog = {
   calls: CallSubscriber
   requestFinished(request: FinishedRequest): void
 }

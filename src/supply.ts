@@ -34,7 +34,7 @@ type SupplyParts = {
   seen: ModelStore
 }
 
-export type Supply = {
+type Supply = {
   /** Applies a configuration in one step; throws, and changes nothing, if its parts are inconsistent. */
   apply(config: Config): Promise<void>
   /** Discovers local runtimes and the models of providers, in the background. */

@@ -173,3 +173,53 @@ test(`no file is longer than ${LINES_AT_MOST} lines, and each opens with a sente
   expect(long.map(({ name }) => name)).toEqual([])
   expect(all.filter(({ text }) => !/^(#!.*\n)?\/\*\*/.test(text)).map(({ name }) => name)).toEqual([])
 })
+
+/** Names that other files import from a file of `src`, by their path below the root. */
+function importedNames(): Map<string, Set<string>> {
+  const used = new Map<string, Set<string>>()
+  const glob = new Bun.Glob('{bench,packages,scripts,src,test}/**/*.ts')
+  for (const name of glob.scanSync(ROOT)) {
+    if (name.includes('node_modules')) continue
+    const text = readFileSync(join(ROOT, name), 'utf8')
+    const use = (specifier: string, names: string) => {
+      const target = join(dirname(name), specifier)
+      const known = used.get(target) ?? new Set()
+      used.set(target, known)
+      for (const one of names.match(/\w+/g) ?? []) known.add(one)
+    }
+    for (const [, names = '', specifier = ''] of text.matchAll(
+      /(?:import|export)\s+(?:type\s+)?\{([^}]*)\}\s*from\s*'(\.[^']+)'/g,
+    ))
+      use(specifier, names)
+    // What is loaded lazily is used by its name somewhere in the file.
+    for (const [, specifier = ''] of text.matchAll(/(?:import|require)\(\s*'(\.[^']+)'\s*\)/g)) use(specifier, text)
+  }
+  return used
+}
+
+test('every export of `src` is imported by another file', () => {
+  const used = importedNames()
+  const unused = files.flatMap(({ name, text }) =>
+    [...text.matchAll(/^export (?:async )?(?:const|function\*?|class|type) (\w+)/gm)]
+      .filter(([, exported = '']) => !used.get(`src/${name}`)?.has(exported))
+      .map(([, exported]) => `${name}: ${exported}`),
+  )
+  expect(unused).toEqual([])
+})
+
+/** Metaphors of earlier versions; docs/architecture.md and the manual use the field's terms instead. */
+const RETIRED_WORDS = /^(teller|haste|hasten|crew|housed|stair|kin|journey|outlasts|hurried|unhurried)$/
+
+test('no identifier of `src` uses a retired word', () => {
+  const found = files.flatMap(({ name, text }) => {
+    const code = text.replaceAll(
+      /\/\*[\s\S]*?\*\/|\/\/.*$|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/gm,
+      '',
+    )
+    const words = [...code.matchAll(/[A-Za-z_]\w*/g)].flatMap(([identifier]) =>
+      identifier.split(/_|(?<=[a-z0-9])(?=[A-Z])/).map((word) => [identifier, word.toLowerCase()] as const),
+    )
+    return words.filter(([, word]) => RETIRED_WORDS.test(word)).map(([identifier]) => `${name}: ${identifier}`)
+  })
+  expect([...new Set(found)]).toEqual([])
+})

@@ -38,7 +38,7 @@ export type ChatInput = {
 }
 
 /** A chat request that fits its model. */
-export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient'> & {
+type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient'> & {
   request: ChatRequest
   targets: Target[]
   responseContext: ResponseContext

@@ -28,7 +28,7 @@ export function eventsAfter({ events, last_number }: ToldEvents, after: number):
     .join('')
 }
 
-export type EventLog = {
+type EventLog = {
   add(events: string): void
   /** The events that are not stored yet, once all before them are. */
   rest(): Promise<ToldEvents | undefined>
@@ -107,7 +107,7 @@ type FollowParts = {
   settings: { keep_alive_seconds: number }
 }
 
-export type Following = { response_id: string; after: number; headers?: Record<string, string> }
+type Following = { response_id: string; after: number; headers?: Record<string, string> }
 
 /** A stream of all events after this number, as they come, until the response has ended. */
 export function followResponse(

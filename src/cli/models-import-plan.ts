@@ -7,7 +7,7 @@ import { type Facts, type ModelsDev, readRow } from './models-import-data.ts'
 import { isChatName, type Pairing, type Unpaired } from './models-import-vendors.ts'
 
 /** In the source of prices, it says that an import may bring them up to date. */
-export const SOURCE = 'models.dev'
+const SOURCE = 'models.dev'
 
 export type Value = string | number | boolean
 export type Setting = {
@@ -37,7 +37,7 @@ export type Plan = {
   providers: Unpaired[]
 }
 
-export type PlanParts = {
+type PlanParts = {
   models: Record<string, ModelConfig>
   pairings: Pairing[]
   unpaired: Unpaired[]

@@ -44,7 +44,7 @@ const VIDEO_ONLY: readonly ProviderKind[] = [
 export type Pairing = { provider: string; config: ProviderConfig; vendor: Vendor }
 export type Unpaired = { provider: string; why: string }
 
-export type Wish = { provider: string; vendor: string | undefined }
+type Wish = { provider: string; vendor: string | undefined }
 
 /** Reads `--provider acme` and `--provider acme=mistral`. */
 export function readWish(text: string): Wish {

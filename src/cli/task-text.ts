@@ -4,9 +4,9 @@ import type { WebhookStore } from '../store/store.ts'
 import { table, timeText } from './table.ts'
 import { bold, type Terminal } from './terminal.ts'
 
-export type CallbackState = Awaited<ReturnType<WebhookStore['ofTask']>>
+type CallbackState = Awaited<ReturnType<WebhookStore['ofTask']>>
 
-export const isEnded = ({ status }: Pick<Task, 'status'>): boolean => status === 'SUCCESS' || status === 'FAILURE'
+const isEnded = ({ status }: Pick<Task, 'status'>): boolean => status === 'SUCCESS' || status === 'FAILURE'
 
 export const UNFINISHED: readonly TaskStatus[] = TASK_STATUSES.filter((status) => !isEnded({ status }))
 
@@ -94,7 +94,7 @@ function callbackText(callback: NonNullable<CallbackState>, { task, now }: { tas
 }
 
 /** A query often holds a secret. */
-export function withoutQuery(text: string): string {
+function withoutQuery(text: string): string {
   const url = URL.parse(text)
   return url ? `${url.origin}${url.pathname}${url.search === '' ? '' : '?...'}` : '(no address)'
 }

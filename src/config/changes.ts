@@ -15,7 +15,7 @@ const NEEDS_RESTART = [
 /** More names than this say no more to a reader of the log. */
 const MOST_NAMES = 12
 
-export type Changes = {
+type Changes = {
   /** `models +acme/a -acme/b ~acme/c, server ~port`; empty when nothing differs. */
   text: string
   /** Changed settings that take effect only at the next start. */

@@ -9,7 +9,7 @@ export type Tree = { [name: string]: Tree | string | number | boolean | undefine
 /** Made as a whole or not at all. */
 export type Change = { path: string[]; tree: Tree }
 
-export type Edited = {
+type Edited = {
   text: string
   /** The changes that were left out, and what stands in their way. */
   refused: { change: Change; why: string }[]

@@ -45,7 +45,7 @@ export const ENVIRONMENT_VARIABLES = {
 } as const satisfies Record<string, { default: string; meaning: string }>
 type Variable = keyof typeof ENVIRONMENT_VARIABLES
 
-export type EnvironmentParts = { environment: Environment; flags?: Flags | undefined; cwd: string }
+type EnvironmentParts = { environment: Environment; flags?: Flags | undefined; cwd: string }
 
 /** The first token guards the whole gateway: a value that can be guessed is refused, and so is what no header holds. */
 const BOOTSTRAP_TOKEN = /^[\x21-\x7e]{20,512}$/

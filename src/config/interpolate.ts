@@ -1,6 +1,6 @@
 /** Fills `${NAME}` in a text from the environment. */
 
-export type Interpolated = {
+type Interpolated = {
   text: string
   /** Whether anything was taken from the environment or from a default. */
   changed: boolean

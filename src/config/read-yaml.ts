@@ -15,8 +15,8 @@ import {
 import { interpolate } from './interpolate.ts'
 
 export type Path = (string | number)[]
-export type Place = { line: number; column: number }
-export type PlacedTrouble = Place & { path: Path; message: string }
+type Place = { line: number; column: number }
+type PlacedTrouble = Place & { path: Path; message: string }
 
 export type YamlText = {
   value: unknown

@@ -29,9 +29,9 @@ export type Timeouts = Type.Static<typeof Timeouts>
 
 export { PROVIDER_KINDS, type ProviderKind }
 
-export const OUTPUT_MODES = ['copy', 'passthrough'] as const
+const OUTPUT_MODES = ['copy', 'passthrough'] as const
 
-export const Passthrough = Type.Object(
+const Passthrough = Type.Object(
   {
     applies_to: optional(
       Type.Enum(['limited_tokens', 'all_tokens'], {
@@ -194,7 +194,7 @@ const Target = Type.Object(
   closed,
 )
 
-export const RETIRED_POLICIES = ['refuse', 'serve', 'redirect'] as const
+const RETIRED_POLICIES = ['refuse', 'serve', 'redirect'] as const
 
 export const ModelConfig = Type.Object(
   {

@@ -14,7 +14,7 @@ export type SuccessorNode = {
   replaced_by?: string | undefined
 }
 
-export type SuccessorProblem = { id: string; kind: 'unknown' | 'cycle' | 'retired' | 'family'; message: string }
+type SuccessorProblem = { id: string; kind: 'unknown' | 'cycle' | 'retired' | 'family'; message: string }
 
 type SuccessorParts = {
   models: ReadonlyMap<string, SuccessorNode>

@@ -9,7 +9,7 @@ import type { EmbeddingProvider, Target } from '../providers/provider.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
 import { GatewayError } from '../spec/error.ts'
 
-export type EmbeddingWork = { model: CatalogueModel; order: EmbeddingOrder; targets: Target[] }
+type EmbeddingWork = { model: CatalogueModel; order: EmbeddingOrder; targets: Target[] }
 
 export type EmbeddingFamily = Family<EmbeddingRequest, EmbeddingWork, { embeddings: number[][] }, TextMeter>
 

@@ -32,7 +32,7 @@ export type Peer = {
   ended?(): void
 }
 
-export type App = {
+type App = {
   fetch(request: Request, peer: Peer): Promise<Response>
   /** Requests whose response is not yet written. */
   open(): number

@@ -8,7 +8,7 @@ import { findJsonFault } from './json-fault.ts'
 export type BodyLimits = { max_bytes: number; seconds: number; clock: Clock }
 
 /** What a family's bodies hold for the most part: text, or images and other media. */
-export type BodyContents = 'text' | 'media'
+type BodyContents = 'text' | 'media'
 
 /** The limits of a request body as configured; read at each request, since a reload changes them. */
 export function bodyLimits(settings: ServerSettings, clock: Clock, contents: BodyContents): BodyLimits {

@@ -1,6 +1,6 @@
 /** Locates the first syntax error of a text that should be JSON (RFC 8259). */
 
-export type JsonFault = { line: number; column: number; expected: string; found: string }
+type JsonFault = { line: number; column: number; expected: string; found: string }
 
 // Each is matched at one position of the text. None repeats a group, which could exhaust the stack on a long text.
 const SPACE = /[ \t\n\r]*/y

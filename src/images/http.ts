@@ -16,13 +16,13 @@ import { parseImageRequest } from './parse.ts'
 import { base64Of, type ImageFile } from './stream-writer.ts'
 
 /** Stores generated images; the target is recorded. */
-export type StoreImages = (
+type StoreImages = (
   made: { model: CatalogueModel; order: ImageOrder; operation: ImageOperation; generated: GeneratedImages },
   context: Context,
 ) => Promise<string[]>
 
 /** Accepts the request as a task, and responds with it. */
-export type OrderImages = (request: ImageRequest, operation: ImageOperation, context: Context) => Promise<Response>
+type OrderImages = (request: ImageRequest, operation: ImageOperation, context: Context) => Promise<Response>
 
 type ImageRouteParts = {
   pipeline: Pipeline

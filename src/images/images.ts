@@ -15,7 +15,7 @@ import { createImageStreamWriter, type ImageFile, type ImageStreamWriter } from 
 export type ImageInput = { request: ImageRequest; operation: ImageOperation }
 
 /** A request that fits its model. */
-export type ImageWork = {
+type ImageWork = {
   order: ImageOrder
   response_format: 'url' | 'b64_json'
   partial_images: number

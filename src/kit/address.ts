@@ -1,7 +1,7 @@
 /** Which IP addresses are public: what the address guard lets through, and nothing else. */
 
 /** The bytes of an address: 4 of IPv4, 16 of IPv6. */
-export type AddressBytes = readonly number[]
+type AddressBytes = readonly number[]
 
 type Network = { bytes: AddressBytes; bits: number }
 

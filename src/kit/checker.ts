@@ -6,7 +6,7 @@ import type { Validator } from 'typebox/compile'
 /** The compiler itself takes as long to load as a tenth of a start. */
 const require = createRequire(import.meta.url)
 
-export type Checker<T extends TSchema> = { Check(value: unknown): value is Static<T> }
+type Checker<T extends TSchema> = { Check(value: unknown): value is Static<T> }
 
 export function checker<const T extends TSchema>(schema: T): Checker<T> {
   let compiled: Validator | undefined

@@ -4,7 +4,7 @@ import { isPublicAddress, readAddress } from './address.ts'
 import type { Clock } from './clock.ts'
 
 /** Where a name has led: what is checked at connect time, at the first address and after every redirect. */
-export type Destination = { url: URL; address: string; port: number }
+type Destination = { url: URL; address: string; port: number }
 
 export type GuardedRequest = {
   url: string
@@ -44,7 +44,7 @@ export class AddressRefused extends Error {
 }
 
 /** Of one connection: the destination has been checked, and is what is connected to. */
-export type GuardedConnect = (
+type GuardedConnect = (
   to: Destination,
   request: { method: string; headers: Headers; body?: string; signal: AbortSignal },
 ) => Promise<Response>

@@ -11,7 +11,7 @@ export const MAX_VALUES = 1_000_000
 /** Members of one object: thousands of different names cost more to copy than to parse. No JSON Schema has as many. */
 export const MAX_MEMBERS = 10_000
 
-export type Excess = 'depth' | 'containers' | 'names' | 'values' | 'members'
+type Excess = 'depth' | 'containers' | 'names' | 'values' | 'members'
 
 const QUOTE = 0x22
 const COMMA = 0x2c

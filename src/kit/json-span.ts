@@ -1,7 +1,7 @@
 /** Where a member's value stands in a JSON text, so that it can be replaced and all else stays as it was written. */
 
 /** `key`: where the member's name begins. */
-export type Span = { key: number; start: number; end: number }
+type Span = { key: number; start: number; end: number }
 
 /** The value at a path of members; undefined where there is none. The text must be valid JSON. */
 export function spanOf(text: string, path: string[]): Span | undefined {

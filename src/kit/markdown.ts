@@ -1,12 +1,12 @@
 /** Markdown to HTML that holds no markup but what Markdown itself has: HTML in the text is shown, never interpreted. */
 
-export type MarkdownOptions = {
+type MarkdownOptions = {
   /** The address that a link leads to; undefined: the link is left out, its text stays. */
   link(href: string): string | undefined
 }
 
 export type Heading = { level: number; text: string; anchor: string }
-export type Rendered = { html: string; headings: Heading[] }
+type Rendered = { html: string; headings: Heading[] }
 
 export function renderMarkdown(text: string, { link }: MarkdownOptions): Rendered {
   const html = Bun.markdown.html(withoutComments(text), { tables: true, noHtmlBlocks: true, noHtmlSpans: true })
@@ -29,7 +29,7 @@ export function renderMarkdown(text: string, { link }: MarkdownOptions): Rendere
 }
 
 /** As GitHub has them: lower case, no punctuation, blanks as hyphens. */
-export const anchorOf = (heading: string): string =>
+const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
     .replace(/[^\p{L}\p{N}\p{M}_ -]/gu, '')

@@ -90,7 +90,7 @@ export function createSseParser(limit = MAX_EVENT_CHARACTERS): SseParser {
   }
 }
 
-export type SseBlocks = {
+type SseBlocks = {
   /**
    * The whole events that these bytes complete, as text of one sign a byte (latin1): each with the empty line that ends
    * it, line ends as LF, otherwise as it came. Throws `SseTooLong`.

@@ -1,7 +1,7 @@
 /** Finds sections of the manual by the words of a query. */
 import type { Heading } from '../kit/markdown.ts'
 
-export type IndexedPage = { name: string; title: string; text: string; headings: Heading[] }
+type IndexedPage = { name: string; title: string; text: string; headings: Heading[] }
 export type Hit = { page: string; title: string; heading: string; anchor: string; excerpt: string }
 
 type Section = Omit<Hit, 'excerpt'> & { text: string; words: string[]; headingWords: Set<string> }

@@ -55,7 +55,7 @@ const FORMS = {
 }
 
 /** `null` is absent, unknown fields are not looked at. Throws GatewayError naming the field and what it may be. */
-export function parseModerationRequest(body: unknown): ModerationRequest {
+function parseModerationRequest(body: unknown): ModerationRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }

@@ -13,7 +13,7 @@ import type {
   ModerationResult,
 } from '../spec/moderation-request.ts'
 
-export type ModerationWork = { inputs: ModerationInput[]; targets: Target[] }
+type ModerationWork = { inputs: ModerationInput[]; targets: Target[] }
 export type ModerationsFamily = Family<ModerationRequest, ModerationWork, ModerationResult[], TextMeter>
 
 export const createModerations = ({ tokenizer }: { tokenizer: Tokenizer }): ModerationsFamily => ({

@@ -4,7 +4,7 @@ import { servedAs } from '../kit/file-type.ts'
 import { checkKey } from './key.ts'
 import type { ByteRange, FileStore } from './outputs.ts'
 
-export type BucketSettings = NonNullable<OutputSettings['s3']>
+type BucketSettings = NonNullable<OutputSettings['s3']>
 
 /** Held in memory once per upload. S3 takes at most 10,000 parts of at least 5 MiB: files up to 78 GiB. */
 const PART_BYTES = 8 * 1024 * 1024

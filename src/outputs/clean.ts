@@ -6,13 +6,13 @@ import type { TaskOutput } from '../spec/task.ts'
 import type { Outputs } from './outputs.ts'
 
 /** What the cleaner asks of whoever remembers tasks. */
-export type CleanedTasks = {
+type CleanedTasks = {
   outputsToRemove(now: number, limit: number): Promise<{ task_id: string; outputs: TaskOutput[] }[]>
   outputsRemoved(task_ids: string[]): Promise<void>
   forgetKeys(now: number, limit: number): Promise<number>
 }
 
-export type Cleaner = {
+type Cleaner = {
   /** Sweeps now and then until it is stopped. */
   start(): void
   /** Resolves when a sweep under way has ended. */

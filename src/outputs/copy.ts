@@ -8,14 +8,14 @@ import { GatewayError } from '../spec/error.ts'
 import type { CopySource } from './outputs.ts'
 import type { Partial, PartialSource } from './partial.ts'
 
-export type Download = {
+type Download = {
   source: CopySource
   max_bytes: number
   until_ms: number
   signal: AbortSignal
 }
 
-export type DownloadParts = { guardedFetch: GuardedFetch; clock: Clock }
+type DownloadParts = { guardedFetch: GuardedFetch; clock: Clock }
 
 /** A range that does not fit leads to a second request from the start, and no third. */
 const REQUESTS_AT_MOST = 2

@@ -12,7 +12,7 @@ import { createLinks } from './link.ts'
 import type { FileStore, Outputs } from './outputs.ts'
 import { createPartials, type Partial } from './partial.ts'
 
-export type OutputsParts = {
+type OutputsParts = {
   files: FileStore
   guardedFetch: GuardedFetch
   /** Signs links; the same for all processes of one store. */

@@ -44,7 +44,7 @@ export type Partial = {
   drop(): Promise<void>
 }
 
-export type Partials = {
+type Partials = {
   /** Takes what there is of this key, or begins. Two holders never write into the same file. */
   take(key: string): Promise<Partial>
   /** Removes what nobody has touched since that time; how many there were. */

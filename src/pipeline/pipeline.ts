@@ -11,23 +11,23 @@ import type { AnyMeter, Execution, Family, StreamFamily, UsageOf } from './famil
 import { createSettlements, type RecordUsage, type Settlement } from './settle.ts'
 import { deliver } from './stream.ts'
 
-export type Answered<Answer, M extends AnyMeter> = { answer: Answer; usage: UsageOf<M> }
+type Answered<Answer, M extends AnyMeter> = { answer: Answer; usage: UsageOf<M> }
 
 /** A call that fits its model. The caller decides its response headers, and then calls `answer`, once. */
-export type Started<Work, Answer, M extends AnyMeter> = Chosen & {
+type Started<Work, Answer, M extends AnyMeter> = Chosen & {
   work: Work
   /** Sends the call. Rejects with GatewayError; the call is settled when it settles. */
   answer(): Promise<Answered<Answer, M>>
 }
 
 /** What is known of a request before it is validated. */
-export type Requested = {
+type Requested = {
   family: EndpointFamily
   /** As the client wrote it, of any type. */
   model: unknown
 }
 
-export type Streaming<Work> = Chosen & {
+type Streaming<Work> = Chosen & {
   work: Work
   record: Readonly<CallRecord>
   /** Resolves when the first part is there; rejects with the provider's refusal. */

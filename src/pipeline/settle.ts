@@ -21,7 +21,7 @@ export type Settlement = {
   failed(thrown: unknown): Promise<void>
 }
 
-export type Settlements = {
+type Settlements = {
   /** Opens a call that is now counted until it is settled. `meter` undefined: nothing of it is counted. */
   open(record: CallRecord, meter: AnyMeter): Settlement
   /** Ends a call that was never opened: it was refused before anything was sent. */

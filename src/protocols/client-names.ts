@@ -20,7 +20,7 @@ type ClientNames = {
 }
 
 /** What a place in the house's words means: `messages[2].content[0].type`. */
-export type InMessage = {
+type InMessage = {
   message: Message | undefined
   /** The part of the message; undefined where none was named. */
   part: ContentPart | undefined

@@ -5,7 +5,7 @@ import type { GatewayError } from '../spec/error.ts'
 import { holdsError } from './provider-error.ts'
 import type { Faults } from './upstream.ts'
 
-export type PayloadParts = {
+type PayloadParts = {
   faults: Faults
   /** The body has ended: its last event may be cut off. */
   atEnd: boolean

@@ -10,7 +10,7 @@ import type { ErrorCode, GatewayError } from '../spec/error.ts'
  * `not accepted`: another target may have the order, or the same one may have it again. `in doubt`: the provider may
  * work on it and charge for it, so nobody gets it again without an idempotency key that the provider honours.
  */
-export type Acceptance = 'not accepted' | 'in doubt'
+type Acceptance = 'not accepted' | 'in doubt'
 
 /** A documented answer of one kind whose meaning differs from the default rule. */
 export type AcceptanceException = {
@@ -133,7 +133,7 @@ export const ORDER_KINDS = {
 } as const satisfies { [kind in ProviderKind]?: OrderKindRule }
 
 /** An HTTP answer to an order that holds no operation id, or none that can be read. */
-export type OrderAnswer = { kind: ProviderKind; status: number; payload: unknown }
+type OrderAnswer = { kind: ProviderKind; status: number; payload: unknown }
 
 export function acceptanceOf({ kind, status, payload }: OrderAnswer): Acceptance {
   const exception = exceptionsOf(kind).find((one) => fits(one, status, payload))
@@ -144,7 +144,7 @@ export function acceptanceOf({ kind, status, payload }: OrderAnswer): Acceptance
 export const takenBy = (answer: OrderAnswer): { taken?: 'no' } =>
   acceptanceOf(answer) === 'not accepted' ? { taken: 'no' } : {}
 
-export const ruleOf = (kind: ProviderKind): OrderKindRule | undefined =>
+const ruleOf = (kind: ProviderKind): OrderKindRule | undefined =>
   Object.hasOwn(ORDER_KINDS, kind) ? ORDER_KINDS[kind as keyof typeof ORDER_KINDS] : undefined
 
 const exceptionsOf = (kind: ProviderKind): readonly AcceptanceException[] => ruleOf(kind)?.exceptions ?? []

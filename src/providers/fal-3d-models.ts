@@ -5,7 +5,7 @@ import type { ThreeDOrder } from '../spec/three-d-request.ts'
 import type { Meaning } from './three-d-files.ts'
 import { asAddress } from './video-fields.ts'
 
-export type FalMaker = {
+type FalMaker = {
   /** Of the model's name at fal; the first row that fits counts. */
   models: string
   /** Which fields it can honour; any other that changes the meaning is refused. */

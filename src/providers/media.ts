@@ -4,7 +4,7 @@ import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
 
 /** The fields of a request that hold media (MEDIA_FIELDS of spec/video-request.ts). */
-export type MediaInputs = { image?: string; last_image?: string; images?: string[]; video?: string }
+type MediaInputs = { image?: string; last_image?: string; images?: string[]; video?: string }
 
 export type Medium = { bytes: Uint8Array; content_type: string }
 

@@ -24,7 +24,7 @@ type Dialect = {
 
 export type Bytes = { bytes: Uint8Array<ArrayBuffer>; content_type: string }
 
-export type OrderRequest = {
+type OrderRequest = {
   /** Below the base URL, with its slash. */
   path: string
   body: JsonRecord | Bytes
@@ -137,7 +137,7 @@ function settingsWith(parts: VendorParts, { base_url, key_env }: Dialect): Provi
 }
 
 /** What is read from answers, whoever gives them. */
-export type Reading = {
+type Reading = {
   objectIn(answer: { status: number; payload: unknown }): JsonRecord
   /** An answer of this status, in which nothing of what was asked for can be read. */
   unreadable(status: number): GatewayError

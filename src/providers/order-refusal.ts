@@ -13,7 +13,7 @@ import { takenBy } from './acceptance.ts'
 export type Judge = (payload: unknown, status: number) => Meaning | undefined
 export type Meaning = number | 'policy'
 
-export type Refused = {
+type Refused = {
   provider: string
   /** The vendor's own name of the model that was ordered; absent when only a task was asked for. */
   model: string | undefined

@@ -9,7 +9,7 @@ export type PostParts = UpstreamParts & { settings: Pick<ProviderSettings, 'fiel
 
 type Question = { path: string; model: string; body: JsonRecord; request_id: string; signal: AbortSignal }
 
-export type Post = {
+type Post = {
   /** The answer as it is: an object, or a bare list. Throws GatewayError. */
   ask(question: Question): Promise<unknown>
   notUnderstood(what: string): GatewayError

@@ -129,7 +129,7 @@ export type EmbeddingProvider = {
   embed(call: EmbeddingCall, signal: AbortSignal): Promise<{ embeddings: number[][]; prompt_tokens?: number }>
 }
 
-export type RerankCall = {
+type RerankCall = {
   model: string
   query: string
   documents: string[]
@@ -151,7 +151,7 @@ export type RerankProvider = {
   }>
 }
 
-export type ModerationCall = { model: string; inputs: ModerationInput[]; request_id: string }
+type ModerationCall = { model: string; inputs: ModerationInput[]; request_id: string }
 
 export type ModerationProvider = {
   /** One result for each input, in order. `prompt_tokens` is absent when the provider gave none. Throws GatewayError. */

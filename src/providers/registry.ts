@@ -23,7 +23,7 @@ import type { VendorParts } from './vendor-parts.ts'
 /** Most vendors' code is loaded with the first provider of the kind: a gateway has a few of them. */
 const require = createRequire(import.meta.url)
 
-export type ProviderParts = VendorParts & {
+type ProviderParts = VendorParts & {
   environment: Record<string, string | undefined>
   /** The project's manual, which the sandbox answers from. */
   manual: () => Promise<{ name: string; text: string }[]>

@@ -2,7 +2,7 @@
 import { matchesGlob } from '../kit/glob.ts'
 
 /** How the picture is asked for: as pixels, as a ratio and a resolution, as a resolution alone, as `auto_<resolution>`. */
-export type Frame = 'pixels' | 'words' | 'resolution' | 'auto'
+type Frame = 'pixels' | 'words' | 'resolution' | 'auto'
 
 export type RunwayModel = {
   takes: ('last_image' | 'images' | 'negative_prompt' | 'seed')[]

@@ -9,7 +9,7 @@ export type SecretScrubber = {
   deltas(): DeltaWatch
 }
 
-export type BodyScrubber = {
+type BodyScrubber = {
   /** What may be handed on now; empty while the bytes could be the beginning of a secret. */
   push(bytes: Uint8Array): Uint8Array
   /** What was held back. */

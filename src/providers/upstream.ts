@@ -39,8 +39,6 @@ type Question = {
   headers?: Record<string, string> | undefined
 }
 
-export type Upstream = ReturnType<typeof createUpstream>
-
 export function createUpstream({ id, settings, transport, clock, log }: UpstreamParts, words: Words = {}) {
   const { refusalOf = refusalToError, failureOf = errorInAnswer, lists = [], clients = [] } = words
   const { base_url, timeouts } = settings

@@ -4,7 +4,7 @@ import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 
-export type Pixels = { width: number; height: number }
+type Pixels = { width: number; height: number }
 
 /** `1280x720`, or `720p` (the shorter side; `2k` and `4k` are 1440 and 2160) with a ratio; undefined without a size. */
 export function pixelsOf(size: string | undefined, aspect_ratio = '16:9'): Pixels | undefined {

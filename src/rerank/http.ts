@@ -80,7 +80,7 @@ export function rerankRoutes({ pipeline, rerank, settings, clock }: RerankRouteP
 }
 
 /** `null` is absent, unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
-export function parseRerankRequest(body: unknown): RerankRequest {
+function parseRerankRequest(body: unknown): RerankRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }

@@ -8,9 +8,9 @@ import { GatewayError } from '../spec/error.ts'
 import type { RerankRequest } from '../spec/rerank-request.ts'
 import { textsOf } from './documents.ts'
 
-export type Scored = { index: number; relevance_score: number }
-export type RerankWork = { request: RerankRequest; documents: string[]; top_n: number; targets: Target[] }
-export type Ranked = { results: Scored[]; search_units: number }
+type Scored = { index: number; relevance_score: number }
+type RerankWork = { request: RerankRequest; documents: string[]; top_n: number; targets: Target[] }
+type Ranked = { results: Scored[]; search_units: number }
 export type RerankFamily = Family<RerankRequest, RerankWork, Ranked, TextMeter>
 
 /** Cohere's search unit: one query over up to so many documents. */

@@ -10,7 +10,7 @@ import { GatewayError } from '../spec/error.ts'
 export type AttemptPolicy = 'until_answered' | 'until_accepted'
 
 /** Told about each attempt, in order. */
-export type AttemptObserver = {
+type AttemptObserver = {
   attemptStarted(target: Target): void
   attemptFailed(target: Target, error: unknown): void
 }

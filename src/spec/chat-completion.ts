@@ -6,7 +6,7 @@ import Type from 'typebox'
 import { MadeImage, Opaque, Reasoning } from './message.ts'
 import { Usage } from './usage.ts'
 
-export const FINISH_REASONS = ['stop', 'length', 'tool_calls', 'content_filter'] as const
+const FINISH_REASONS = ['stop', 'length', 'tool_calls', 'content_filter'] as const
 export type FinishReason = (typeof FINISH_REASONS)[number]
 const FinishReasonOrNull = Type.Union([Type.Enum([...FINISH_REASONS]), Type.Null()])
 

@@ -17,7 +17,7 @@ const FunctionTool = Type.Object({
 })
 export type FunctionTool = Type.Static<typeof FunctionTool>
 
-export const ToolChoice = Type.Union([
+const ToolChoice = Type.Union([
   Type.Enum(['none', 'auto', 'required']),
   Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: Type.String() }) }),
   Type.Object({
@@ -29,7 +29,7 @@ export const ToolChoice = Type.Union([
   }),
 ])
 
-export const ResponseFormat = Type.Union([
+const ResponseFormat = Type.Union([
   Type.Object({ type: Type.Enum(['text', 'json_object']) }),
   Type.Object({
     type: Type.Literal('json_schema'),
@@ -42,7 +42,7 @@ export const ResponseFormat = Type.Union([
   }),
 ])
 
-export const WebSearch = Type.Object(
+const WebSearch = Type.Object(
   {
     enable: Type.Optional(Type.Boolean({ default: false })),
     search_context_size: Type.Optional(Type.Enum(['low', 'medium', 'high'])),

@@ -24,7 +24,7 @@ export const MadeImage = Type.Object({
 })
 export type MadeImage = Type.Static<typeof MadeImage>
 
-export const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const
+const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const
 
 const TextPart = Type.Object({ type: Type.Literal('text'), text: Type.String() })
 const ImagePart = Type.Object({
@@ -48,9 +48,8 @@ const RefusalPart = Type.Object({ type: Type.Literal('refusal'), refusal: Type.S
 
 export const ContentPart = Type.Union([TextPart, ImagePart, AudioPart, FilePart, RefusalPart], { title: 'ContentPart' })
 export type ContentPart = Type.Static<typeof ContentPart>
-export const CONTENT_PART_TYPES = ['text', 'image_url', 'input_audio', 'file', 'refusal'] as const
 
-export const RequestToolCall = Type.Object({
+const RequestToolCall = Type.Object({
   id: Type.String(),
   type: Type.Optional(Type.Literal('function')),
   function: Type.Object({ name: Type.String(), arguments: Type.String() }),

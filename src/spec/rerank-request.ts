@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { TextUsage } from './usage.ts'
 
-export const RerankDocument = Type.Union([Type.String(), Type.Record(Type.String(), Type.Unknown())])
+const RerankDocument = Type.Union([Type.String(), Type.Record(Type.String(), Type.Unknown())])
 
 export const RerankRequest = Type.Object(
   {

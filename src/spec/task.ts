@@ -7,7 +7,7 @@ export const TASK_STATUSES = ['NOT_START', 'SUBMITTED', 'QUEUED', 'IN_PROGRESS',
 export const TaskStatus = Type.Enum([...TASK_STATUSES])
 export type TaskStatus = (typeof TASK_STATUSES)[number]
 
-export type FailRow = { when: string; advice: string }
+type FailRow = { when: string; advice: string }
 
 /** Every `fail_code`: when a task ends with it, and what its client should do then. */
 export const FAIL_CODES = {

@@ -3,7 +3,7 @@ import Type from 'typebox'
 
 const count = Type.Integer({ minimum: 0 })
 
-export const InputTokenDetails = Type.Object(
+const InputTokenDetails = Type.Object(
   {
     cached_tokens: count,
     text_tokens: count,
@@ -13,13 +13,12 @@ export const InputTokenDetails = Type.Object(
   },
   { title: 'InputTokenDetails' },
 )
-export type InputTokenDetails = Type.Static<typeof InputTokenDetails>
+type InputTokenDetails = Type.Static<typeof InputTokenDetails>
 
-export const OutputTokenDetails = Type.Object(
+const OutputTokenDetails = Type.Object(
   { text_tokens: count, audio_tokens: count, reasoning_tokens: count },
   { title: 'OutputTokenDetails' },
 )
-export type OutputTokenDetails = Type.Static<typeof OutputTokenDetails>
 
 export const Usage = Type.Object(
   {
@@ -48,7 +47,7 @@ export const TextUsage = Type.Object(
 export type TextUsage = Type.Static<typeof TextUsage>
 
 /** What is known of an answer's tokens; everything but the two sums may be missing. */
-export type UsageCounts = {
+type UsageCounts = {
   input: number
   output: number
   cached?: number | undefined

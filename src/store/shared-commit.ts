@@ -7,7 +7,7 @@ const MOST_IN_ONE = 256
 
 type Job = { work: (write: Write) => Promise<unknown>; done: (value: never) => void; failed: (reason: unknown) => void }
 
-export type SharedCommit = {
+type SharedCommit = {
   /** Resolves or rejects as `work` does, and not before the commit. */
   write<T>(work: (write: Write) => Promise<T>): Promise<T>
   /** Resolves once nothing waits. */

@@ -94,7 +94,7 @@ export type ResponsesTable = {
   response: string
 }
 
-export type ResponseRunsTable = {
+type ResponseRunsTable = {
   response_id: string
   token_id: string
   /** JSON text. */
@@ -106,7 +106,7 @@ export type ResponseRunsTable = {
 }
 
 /** Events in order, as they are streamed; the last one has this number. */
-export type ResponseEventsTable = { response_id: string; last_number: number; events: string }
+type ResponseEventsTable = { response_id: string; last_number: number; events: string }
 
 export type Tables = {
   tokens: TokensTable

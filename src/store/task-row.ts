@@ -4,7 +4,7 @@ import type { ComingOutput, JsonObject, Task, TaskOutput } from '../spec/task.ts
 import type { TaskChange } from './store.ts'
 import type { Tables } from './tables.ts'
 
-export type TaskRow = Selectable<Tables['tasks']>
+type TaskRow = Selectable<Tables['tasks']>
 
 type Columns = Partial<TaskRow>
 type Fields = Omit<TaskChange, 'drop_inputs' | 'keep_lease' | 'usage'>

@@ -1,10 +1,7 @@
 /** Words of SQL that several statements about tasks share. */
-import { type ExpressionWrapper, type RawBuilder, type SqlBool, sql } from 'kysely'
+import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { TASK_STATUSES, type TaskStatus } from '../spec/task.ts'
 import type { Engine } from './engine.ts'
-import type { Tables } from './tables.ts'
-
-export type Condition = RawBuilder<SqlBool> | ExpressionWrapper<Tables, 'tasks', SqlBool>
 
 /** Word for word the condition of the index `tasks_unfinished`: SQLite uses a partial index only then. */
 export const UNFINISHED = sql<SqlBool>`status not in ('SUCCESS', 'FAILURE')`

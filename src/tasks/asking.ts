@@ -21,7 +21,7 @@ export function waitOf(query: URLSearchParams): number {
   throw refusal('wait', `"wait" must be a number of seconds from 0 to ${LONGEST_WAIT_SECONDS}.`)
 }
 
-export type Page = { after?: string; limit: number; order?: 'asc' | 'desc' }
+type Page = { after?: string; limit: number; order?: 'asc' | 'desc' }
 
 export function pageOf(query: URLSearchParams): Page {
   const [after, limit, order] = [query.get('after'), query.get('limit'), query.get('order')]

@@ -18,16 +18,16 @@ type Requests = {
   'image-generation': ImageTaskRequest
 }
 /** Which of the three the client asked for is part of what is ordered. */
-export type ImageTaskRequest = ImageRequest & { operation: ImageOperation }
+type ImageTaskRequest = ImageRequest & { operation: ImageOperation }
 export type TaskFamily = keyof Requests
-export type TaskRequest = Requests[TaskFamily]
+type TaskRequest = Requests[TaskFamily]
 /** A request with the face by which it came: the model must declare that family. */
 export type FamilyRequest = { [family in TaskFamily]: { family: family; request: Requests[family] } }[TaskFamily]
 
 /** A vendor of any of them: it is handed what `applyLimits` of its own row has made. */
 export type TaskVendor = OrderProvider<object>
 
-export type OrderKind<Request> = {
+type OrderKind<Request> = {
   /** The part of a provider that makes it. */
   vendorOf(provider: Provider): TaskVendor | undefined
   /** The request as this model takes it; throws GatewayError naming the field and what it may be. */

@@ -10,7 +10,7 @@ const BATCH_MILLISECONDS = 1_000
 /** More tasks than this in one batch would not be stepped within the second anyway. */
 const MOST_TASKS = 10_000
 
-export type PollAccelerator = {
+type PollAccelerator = {
   /** A client reads this task. */
   note(task: Task): void
   stop(): void

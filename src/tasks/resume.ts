@@ -5,7 +5,7 @@ import type { Reopening } from '../store/store.ts'
 import { isEnded, usageTakenBack } from './lifecycle.ts'
 import { isProceeding } from './steps/proceed.ts'
 
-export type Resumption =
+type Resumption =
   /** It has not ended: its next step is due now. */
   | { way: 'hasten' }
   /** It failed although the upstream has made it, or may have: it goes back to work. */

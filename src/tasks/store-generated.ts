@@ -11,7 +11,7 @@ import { kindOf, type TaskFamily } from './order-kinds.ts'
 import { newTask } from './submit.ts'
 import type { TaskApiParts } from './task-api.ts'
 
-export type GeneratedFiles = {
+type GeneratedFiles = {
   family: TaskFamily
   /** The model's full public id. */
   model: string

@@ -65,7 +65,7 @@ export async function takeOrder<F extends TaskFamily>(
 }
 
 /** The headers tell of its model, and whether it is an old one. */
-export type Taken = { task: Task; headers: Record<string, string> }
+type Taken = { task: Task; headers: Record<string, string> }
 
 /** Submits an order that was parsed before. */
 export async function placeOrder(

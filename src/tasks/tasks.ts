@@ -20,9 +20,9 @@ export type { Order, Submitted } from './submit.ts'
 /** The families of a route: it shows no other tasks. */
 type Families = readonly EndpointFamily[]
 
-export type TaskListing = { tasks: Task[]; has_more: boolean }
+type TaskListing = { tasks: Task[]; has_more: boolean }
 
-export type Health = {
+type Health = {
   unfinished: number
   /** Seconds since the oldest unfinished task was accepted. */
   oldest_seconds: number
@@ -60,7 +60,7 @@ export type Tasks = {
   idle(): Promise<void>
 }
 
-export type TasksParts = Omit<StepParts, keyof StepMemory | 'at'> & {
+type TasksParts = Omit<StepParts, keyof StepMemory | 'at'> & {
   pipeline: Pipeline
   /** Crash-injection hook, used by tests only. */
   at?: CrashHook

@@ -27,7 +27,7 @@ export const VIDEOS: TaskApi = {
   thing: 'video',
   families: VIDEO_FAMILIES,
 }
-export const VIDEO_ID = { video_id: 'The id of the video; the `task_id` of a task is the same.' }
+const VIDEO_ID = { video_id: 'The id of the video; the `task_id` of a task is the same.' }
 
 export function videosRoutes(parts: TaskApiParts): Route[] {
   return [createRoute(parts), listRoute(parts), retrieveRoute(parts), deleteRoute(parts)]

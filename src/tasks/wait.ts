@@ -9,14 +9,14 @@ export const LONGEST_WAIT_SECONDS = 60
 /** Another process may have changed it, and its news got lost. */
 const LOOK_MILLISECONDS = 1_000
 
-export type WaitOptions = {
+type WaitOptions = {
   seconds: number
   signal: AbortSignal
   /** Reads the row; throws when there is none. */
   read(): Promise<Task>
 }
 
-export type Waiting = {
+type Waiting = {
   /** Resolves with the row when it differs from `seen`, has ended, or the time is up; rejects when aborted. */
   until(seen: Task, options: WaitOptions): Promise<Task>
   /** Everyone who waits gets what there is. */

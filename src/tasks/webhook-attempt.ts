@@ -6,14 +6,14 @@ import type { TaskStore, Webhook, WebhookStore } from '../store/store.ts'
 import { isEnded } from './lifecycle.ts'
 import { type Answer, type DeliveryParts, deliver } from './webhook-delivery.ts'
 
-export type AttemptParts = {
+type AttemptParts = {
   store: { webhooks: WebhookStore; tasks: Pick<TaskStore, 'find'> }
   delivery: DeliveryParts
   log: Log
 }
 
 /** `answered`: whether the receiver answered, with whatever status. `due_ms`: when the next attempt is due. */
-export type Outcome = { answered: boolean; due_ms: number | undefined }
+type Outcome = { answered: boolean; due_ms: number | undefined }
 
 /** From one attempt to the next; the last one counts for all that follow. */
 const BACKOFF_SECONDS = [5, 30, 120, 600, 1_800, 3_600, 7_200]

@@ -11,7 +11,7 @@ export const webhookMasterSecret = (secrets: SecretStore): Promise<string> =>
 export const webhookSecret = (master: string, token_id: string): string =>
   `whsec_${createHmac('sha256', master).update(token_id).digest('base64')}`
 
-export type Signed = {
+type Signed = {
   secret: string
   /** The same for every attempt. */
   id: string

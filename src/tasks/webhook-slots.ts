@@ -11,9 +11,9 @@ const SHORTEST_WAIT_MILLISECONDS = 1_000
 const MOST_LINES = 1_000
 
 /** `host`: name and port of the receiver. */
-export type Delivery = { host: string; token_id: string }
+type Delivery = { host: string; token_id: string }
 
-export type WebhookSlots = {
+type WebhookSlots = {
   /** Takes a slot, or returns when to try again: those that wait form a line, each a little later than the one before. */
   reserve(delivery: Delivery): number | undefined
   /** Returns the slot. */

@@ -17,7 +17,7 @@ const POLL_MILLISECONDS = 1_000
 /** This many failures of the gateway itself in a row end a task, if nothing can have been paid for it yet. */
 const FAULTS = 8
 
-export type Worker = Omit<JobLoop<Task>, 'abort'> & {
+type Worker = Omit<JobLoop<Task>, 'abort'> & {
   /** Whether the provider accepts that this task is polled now. */
   mayHurry(task_id: string): boolean
 }

@@ -2,7 +2,7 @@
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 
-export type Batch<Row> = {
+type Batch<Row> = {
   /** Takes ownership of the row. Rows with the same key are merged. */
   add(row: Row): void
   /** Writes the buffered rows and accepts no more. Rows that cannot be written now are counted in the log, and lost. */

@@ -6,9 +6,9 @@ import type { Caller } from '../spec/token.ts'
 import type { StoredToken, TokenStore } from '../store/store.ts'
 import { callerOf } from './caller.ts'
 
-export type Known = { token: StoredToken; caller: Caller }
+type Known = { token: StoredToken; caller: Caller }
 
-export type KnownTokens = {
+type KnownTokens = {
   /** The token with this hash, if it is cached and valid. */
   recall(hash: string): Known | undefined
   /** The token with this hash, from the store if it is not cached; a disabled one is not found. */

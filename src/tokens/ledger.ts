@@ -17,7 +17,7 @@ export type Use = {
   estimated: boolean
 }
 
-export type Ledger = {
+type Ledger = {
   /** Records a call; never waits, never throws. */
   record(use: Use): void
   /** Writes what is still in memory. */

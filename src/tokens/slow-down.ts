@@ -5,8 +5,8 @@ import { GatewayError } from '../spec/error.ts'
 
 /** A wrong key in a new client is often tried a few times; these attempts are not delayed. */
 export const FREE_FAILURES = 10
-export const FIRST_DELAY_MILLISECONDS = 250
-export const LONGEST_DELAY_MILLISECONDS = 2_000
+const FIRST_DELAY_MILLISECONDS = 250
+const LONGEST_DELAY_MILLISECONDS = 2_000
 /** After this time without a failure an address is reset. */
 export const FORGIVE_MILLISECONDS = 60_000
 /** Each delayed response holds a connection open: a flood must not accumulate them. */
@@ -17,7 +17,7 @@ export const MAX_ADDRESSES = 10_000
 
 type Offender = { failures: number; last: number; waiting: number }
 
-export type SlowDown = {
+type SlowDown = {
   /**
    * Counts a failure of an address; undefined when it may be answered at once, else settles when it may be. Ends early
    * when `signal` is aborted. Throws rate_limit_exceeded when too many answers wait already.

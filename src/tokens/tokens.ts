@@ -13,10 +13,10 @@ import { createLastUsed } from './last-used.ts'
 import { createSlowDown } from './slow-down.ts'
 
 /** The origin of a request; its address is read only after a failure, since determining it costs time. */
-export type From = { readonly address: string; signal: AbortSignal }
+type From = { readonly address: string; signal: AbortSignal }
 
 /** A token and its secret, which is shown only once. */
-export type Issued = { token: Token; secret: string }
+type Issued = { token: Token; secret: string }
 
 export type Tokens = {
   /**

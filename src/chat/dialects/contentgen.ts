@@ -81,7 +81,7 @@ const ALT = {
 }
 
 /** The vendor takes `alt` with or without a `$`. */
-export function isSse(request: Request): boolean {
+function isSse(request: Request): boolean {
   const query = queryOf(request)
   return (query.get('alt') ?? query.get('$alt')) === 'sse'
 }

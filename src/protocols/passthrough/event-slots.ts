@@ -19,7 +19,7 @@ export type Member = {
 }
 
 /** An event that passes: where it ends, its members' values as they stand there, and all of it as it is told. */
-export type Matched = { end: number; values: string[]; told: string | undefined }
+type Matched = { end: number; values: string[]; told: string | undefined }
 
 export type Slots = {
   /** The event that was learned. */
@@ -43,7 +43,7 @@ type Learning = {
 }
 
 /** undefined where it is not certain. */
-export function slotsOf(event: string, payload: JsonRecord, { members, tell }: Learning): Slots | undefined {
+function slotsOf(event: string, payload: JsonRecord, { members, tell }: Learning): Slots | undefined {
   const slots: Slot[] = []
   for (const [index, member] of members.entries()) {
     const found = member.pattern.exec(event)

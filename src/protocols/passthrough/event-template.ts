@@ -5,9 +5,9 @@
 import { closingQuote } from '../../kit/json-span.ts'
 import { readSseBlock } from '../../kit/sse.ts'
 
-export type Passed = { text: string; said: string; end: number }
+type Passed = { text: string; said: string; end: number }
 
-export type Templates = {
+type Templates = {
   /** The events that begin here, as far as they are like one that was learned. */
   match(text: string, at: number): Passed | undefined
   /** `rewrite`: what is told the client for an event with this data. Learns nothing where it cannot be sure. */

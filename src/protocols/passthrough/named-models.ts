@@ -19,7 +19,7 @@ const OWN_DATA = new Set([
 ])
 
 /** Whether a tool, or the settings of one, names a model at any depth. */
-export function namesModel(value: unknown): boolean {
+function namesModel(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(namesModel)
   if (!isRecord(value)) return false
   return Object.entries(value).some(([name, member]) => {

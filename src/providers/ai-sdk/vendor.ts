@@ -37,7 +37,7 @@ export type VideoModel = {
   doStatus?(options: { operation: JsonObject; abortSignal: AbortSignal }): PromiseLike<VideoModelStatus>
 }
 
-export type MakeModel = (model: string) => VideoModel
+type MakeModel = (model: string) => VideoModel
 
 export type AiSdkVendor = {
   kind: ProviderKind

@@ -10,7 +10,7 @@ import type { ImageUsage } from '../../spec/image-request.ts'
 import type { ImageEvent, MadeImage } from '../provider.ts'
 import type { UpstreamAnswer } from '../transport-answer.ts'
 
-export type Made = { images: MadeImage[]; usage?: ImageUsage }
+type Made = { images: MadeImage[]; usage?: ImageUsage }
 
 /** An image of 64 megapixels as PNG, in base64. */
 const MAX_EVENT_CHARACTERS = 96 * 1024 * 1024
@@ -43,7 +43,7 @@ const count = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined
 
 /** In the words of this family, or in those of chat, which imitators use here too. */
-export function usageIn({ usage }: JsonRecord): ImageUsage | undefined {
+function usageIn({ usage }: JsonRecord): ImageUsage | undefined {
   if (!isRecord(usage)) return undefined
   const input_tokens = count(usage.input_tokens) ?? count(usage.prompt_tokens) ?? 0
   const output_tokens = count(usage.output_tokens) ?? count(usage.completion_tokens) ?? 0

@@ -8,10 +8,10 @@ import type { ImageOrder } from '../../spec/image-request.ts'
 import type { Bytes } from '../order-json.ts'
 import { withExtras, withoutEmpty } from '../video-fields.ts'
 
-export type ImageFormat = NonNullable<Quirks['image_response_format']>
+type ImageFormat = NonNullable<Quirks['image_response_format']>
 
 /** What one model's vendor understands. */
-export type ImageWords = {
+type ImageWords = {
   /** How it is told to send bytes rather than an address; `none`: it has no such field. */
   response_format: ImageFormat
   /** Events with partial images. */
@@ -49,7 +49,7 @@ const ROWS: readonly Row[] = [
   },
 ]
 
-export type ImageQuirks = Required<Pick<Quirks, 'image_stream' | 'image_response_format'>>
+type ImageQuirks = Required<Pick<Quirks, 'image_stream' | 'image_response_format'>>
 
 export function imageWordsOf(model: string, { image_stream, image_response_format }: ImageQuirks): ImageWords {
   const name = model.toLowerCase()

@@ -12,7 +12,7 @@ import { splitTokens } from './tokens.ts'
 import { type PlannedCall, planToolCalls, schemaError } from './tool-calls.ts'
 import { topicsOf } from './words.ts'
 
-export type ToolCallPieces = { id: string; name: string; pieces: string[] }
+type ToolCallPieces = { id: string; name: string; pieces: string[] }
 
 export type ChoiceAnswer = {
   reasoning: string[]
@@ -22,7 +22,7 @@ export type ChoiceAnswer = {
   finish_reason: FinishReason
 }
 
-export type AnswerParts = { request: ChatRequest; prompt: Prompt; manual: () => Promise<Manual> }
+type AnswerParts = { request: ChatRequest; prompt: Prompt; manual: () => Promise<Manual> }
 
 const MAX_TOPICS = 12
 /** A passage is a few sentences, not a page. */

@@ -71,7 +71,7 @@ export function parseDirectives(lines: string[], { param, choices }: Place): Dir
 }
 
 /** Which keys are known, and where the lines stand. */
-export type Known = { rules: Record<string, Rule>; param: string }
+type Known = { rules: Record<string, Rule>; param: string }
 
 /** Each key's last value, within its rule. Throws `upstream_invalid_request`. */
 export function readDirectives(lines: string[], known: Known): Record<string, number | string> {

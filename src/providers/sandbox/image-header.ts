@@ -17,7 +17,7 @@ export function describeImage(url: string): string {
   return `a ${image.type} image of ${image.width} x ${image.height} pixels`
 }
 
-export type ImageHeader = { type: string; width: number; height: number }
+type ImageHeader = { type: string; width: number; height: number }
 
 /** Undefined where the bytes do not say it as plainly as what decodes them reads it. */
 export const headerOf = (bytes: Uint8Array): ImageHeader | undefined =>

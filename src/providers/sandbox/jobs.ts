@@ -30,9 +30,9 @@ export type Jobs<Operation> = {
 }
 
 /** What is rendered for an operation: in so many pieces, under this name. */
-export type Work = { plan: Plan; pieces: number; name: string }
+type Work = { plan: Plan; pieces: number; name: string }
 
-export type JobsParts<Operation> = {
+type JobsParts<Operation> = {
   clock: Clock
   files: GeneratedFiles
   renderWorkers: RenderWorkers

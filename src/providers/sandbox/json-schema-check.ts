@@ -79,7 +79,7 @@ export function canonical(value: unknown): string {
   return `{${members.join(',')}}`
 }
 
-export function isOfType(value: unknown, type: unknown): boolean {
+function isOfType(value: unknown, type: unknown): boolean {
   if (type === 'null') return value === null
   if (type === 'array') return Array.isArray(value)
   if (type === 'object') return isRecord(value)

@@ -12,7 +12,7 @@ const MAX_FLATTENING = 32
 /** Tries of a whole value; most schemas need one. */
 const MAX_ATTEMPTS = 40
 
-export type Sample = { value: unknown } | { problem: string }
+type Sample = { value: unknown } | { problem: string }
 
 /** A value that fits, checked; or why none was found. */
 export function sampleFromSchema(schema: unknown, random: Random, hints: Hints): Sample {

@@ -2,8 +2,8 @@
 import { createRandom, type Random } from './random.ts'
 import { OTHER_TOKENS } from './simulated-text.ts'
 
-export type TokenLogprob = { token: string; logprob: number; bytes: number[] }
-export type Logprobs = { content: (TokenLogprob & { top_logprobs: TokenLogprob[] })[]; refusal: null }
+type TokenLogprob = { token: string; logprob: number; bytes: number[] }
+type Logprobs = { content: (TokenLogprob & { top_logprobs: TokenLogprob[] })[]; refusal: null }
 
 export type LogprobsWanted = { seed: string; top: number }
 

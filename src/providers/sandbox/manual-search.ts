@@ -4,7 +4,7 @@ import { termsOf, wordsOf } from './words.ts'
 
 export type ManualPage = { name: string; text: string }
 
-export type Section = {
+type Section = {
   /** The page's name without its extension: `chat`. */
   page: string
   /** The page's first heading, or its name. */
@@ -18,7 +18,7 @@ export type Section = {
 /** A piece that is copied whole: a sentence, a list item, a table row, a block of code. */
 type Unit = { text: string; kind: 'sentence' | 'line' | 'code' }
 
-export type Found = { section: Section; score: number; isGood: boolean }
+type Found = { section: Section; score: number; isGood: boolean }
 
 export type Manual = {
   /** The best sections first; `isGood` says that the question is plainly about it. */

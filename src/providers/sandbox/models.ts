@@ -8,7 +8,7 @@ import { ASPECT_RATIOS, DURATIONS, SIZES } from './render/plan.ts'
 export const DEFAULT_DIMENSIONS = 1024
 export const MOST_DIMENSIONS = 4096
 export const MOST_INPUT_TOKENS = 8_192
-export const IMAGE_SIZES = [
+const IMAGE_SIZES = [
   'auto',
   '256x256',
   '512x512',

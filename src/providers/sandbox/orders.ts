@@ -11,9 +11,9 @@ import type { Job, Jobs } from './jobs.ts'
 import { streamFile } from './made-files.ts'
 
 /** A file of a finished order: where it lies beside the first one. */
-export type MadeFile = { name: string; content_type: string }
+type MadeFile = { name: string; content_type: string }
 
-export type SandboxOrdersParts<Order, Operation> = {
+type SandboxOrdersParts<Order, Operation> = {
   id: string
   clock: Clock
   /** What is ordered, in a sentence: `video`. */

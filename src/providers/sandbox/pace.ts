@@ -3,7 +3,7 @@ import { type Clock, pause } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Directives } from './directives.ts'
 
-export type PaceParts = { directives: Directives; clock: Clock; signal: AbortSignal }
+type PaceParts = { directives: Directives; clock: Clock; signal: AbortSignal }
 
 /** Chunks that are let out at once when there is no pause between them, as one read from a fast vendor holds many. */
 const BATCH = 32

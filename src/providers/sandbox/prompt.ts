@@ -5,7 +5,7 @@ import { type Directives, parseDirectives, takeDirectiveLines } from './directiv
 import type { Hints } from './json-schema-scalars.ts'
 import { isFiller, topicsOf, wordsOf } from './words.ts'
 
-export type ToolResult = { name: string; text: string }
+type ToolResult = { name: string; text: string }
 
 export type Prompt = {
   /** The text of the last user message, without directive lines. */

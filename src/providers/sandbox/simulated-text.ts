@@ -40,7 +40,7 @@ const THOUGHTS = [
 const SHORTEST = 65
 const SPREAD = 60
 
-export type TextParts = { random: Random; topics: string[] }
+type TextParts = { random: Random; topics: string[] }
 
 function fill(sentence: string, { random, topics }: TextParts): string {
   const topic = topics.length ? random.pick(topics) : 'the subject'

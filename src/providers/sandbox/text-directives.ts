@@ -17,7 +17,7 @@ const RULES = {
   usage: { values: ['none'] },
 } as const satisfies Record<string, Rule>
 
-export type TextDirectives = { first_ms?: number; status?: number; retry_after?: number; usage?: 'none' }
+type TextDirectives = { first_ms?: number; status?: number; retry_after?: number; usage?: 'none' }
 
 /** The texts without their directive lines, and what those ask for. Throws `upstream_invalid_request`. */
 export function takeTextDirectives(

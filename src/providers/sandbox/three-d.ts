@@ -13,7 +13,7 @@ import { filesOfModel, MODEL_FORMATS, MODEL_PIECES, type ModelPlan, POLYGONS } f
 import type { RenderWorkers } from './render/workers.ts'
 import { readVideoPrompt } from './video-directives.ts'
 
-export type SandboxThreeDParts = {
+type SandboxThreeDParts = {
   id: string
   clock: Clock
   renderWorkers: RenderWorkers

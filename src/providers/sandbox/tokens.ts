@@ -58,7 +58,7 @@ export function countTokens(text: string): number {
   return count
 }
 
-export type PromptTokens = { input: number; image: number }
+type PromptTokens = { input: number; image: number }
 
 /** The prompt's tokens: every text of every message and the tools as JSON; roles and separators count nothing. */
 export function countPrompt(request: ChatRequest): PromptTokens {

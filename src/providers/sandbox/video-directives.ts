@@ -26,7 +26,7 @@ export const VIDEO_DIRECTIVES = {
   quick: YES,
 } as const satisfies Record<string, Rule>
 
-export type VideoDirectives = {
+type VideoDirectives = {
   status?: number
   retry_after?: number
   lose?: '1'

@@ -13,7 +13,7 @@ export type Answer = {
   logprobs: LogprobsWanted | undefined
 }
 
-export const FINGERPRINT = 'sandbox'
+const FINGERPRINT = 'sandbox'
 
 /** One chunk a token, made when it is asked for; choices take turns, and the usage comes last. */
 export function* chunksOf(answer: Answer): Generator<ChatChunk> {

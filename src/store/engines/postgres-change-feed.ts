@@ -13,7 +13,7 @@ const LONGEST_RETRY_MILLISECONDS = 10_000
 /** More than this waits only while the server does not answer; then the oldest is of no use to anybody. */
 const MOST_WAITING = 1_000
 
-export type ChangeFeed = Notifications & { close(): Promise<void> }
+type ChangeFeed = Notifications & { close(): Promise<void> }
 
 export function createChangeFeed({ db, connect }: { db: Database; connect: () => Client }): ChangeFeed {
   const here = createNotifications()

@@ -6,7 +6,7 @@ import { type ClaimedTask, end } from './claimed-task.ts'
 import { reasonFrom } from './fail-code.ts'
 
 /** How long the links, and the files that were copied, are kept for an operator who resumes the task. */
-export const RESUMABLE_SECONDS = 7 * 86_400
+const RESUMABLE_SECONDS = 7 * 86_400
 
 type Given = { made: ComingOutput[]; error: GatewayError; outputs?: TaskOutput[] }
 

@@ -6,7 +6,7 @@ import type { TaskVendor } from '../order-kinds.ts'
 import { asGatewayError, type ClaimedTask, within } from './claimed-task.ts'
 import { operationOf } from './proceed.ts'
 
-export type Seen = { progress: TaskProgress } | { error: GatewayError }
+type Seen = { progress: TaskProgress } | { error: GatewayError }
 
 /** An error, and what is no answer at all, says nothing of the task. */
 export async function look(claimed: ClaimedTask, vendor: TaskVendor): Promise<Seen> {

@@ -9,7 +9,7 @@ import type { Taken } from './taken.ts'
 const LISTED_SECONDS = 300
 
 /** `open`: it is not listed yet, or nothing was learned; `gone`: it was not found, and is not expected any more. */
-export type Found = Taken | 'open' | 'gone'
+type Found = Taken | 'open' | 'gone'
 
 export async function lookUp(claimed: ClaimedTask, vendor: TaskVendor, call: OrderCall<object>): Promise<Found> {
   const { task, clock, log, signal } = claimed

@@ -40,7 +40,7 @@ export function mayRepeat(
   return claimed.clock.now() + orderSeconds(claimed) * 1000 < sent_ms + key_seconds * 1000
 }
 
-export type Answer = Taken | { error: GatewayError }
+type Answer = Taken | { error: GatewayError }
 
 export async function order(claimed: ClaimedTask, vendor: TaskVendor, call: OrderCall<object>): Promise<Answer> {
   claimed.extend(orderSeconds(claimed) * 1000)

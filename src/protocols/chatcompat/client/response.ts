@@ -35,7 +35,7 @@ function mirrorOf({ content, tool_calls, ...rest }: AnswerMessage): Delta {
   return delta
 }
 
-export type ChunkWriter = Omit<ResponseEncoder, 'whole'> & {
+type ChunkWriter = Omit<ResponseEncoder, 'whole'> & {
   /** Whether the client has been told of this choice. */
   isOpen(index: number): boolean
   /** It has been told otherwise. */

@@ -7,7 +7,7 @@ import { usageOf } from '../../usage.ts'
 import { contentOf, finishReasonOf } from './content.ts'
 import { createToolCallDeltas, type ToolCallDeltas } from './tool-call.ts'
 
-export type ChunkNormaliser = {
+type ChunkNormaliser = {
   /** The chunk for one event's data; undefined for one that says nothing. */
   take(payload: JsonRecord): ChatChunk | undefined
   /** Whether every choice that began has its finish. */

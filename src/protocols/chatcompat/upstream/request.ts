@@ -60,7 +60,7 @@ const CHANGES_MEANING: { [field in ChatRequestField]?: (request: ChatRequest) =>
 }
 
 /** What the operator says about an OpenAI-shaped provider's requests. */
-export type ChatcompatOptions = BodyOptions & {
+type ChatcompatOptions = BodyOptions & {
   quirks: Record<'stream_usage' | 'developer_role' | 'tools' | 'json_schema' | 'multiple_choices', boolean>
 }
 

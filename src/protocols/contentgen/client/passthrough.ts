@@ -19,7 +19,7 @@ import { passthroughBody } from './minimal-request.ts'
 import { usageOf } from './response.ts'
 
 /** What the writer of an error must know: whether anything was told before it. */
-export type Passed = { hasBegun: boolean }
+type Passed = { hasBegun: boolean }
 
 export const contentgenPassthrough = (passed: Passed): ProtocolPassthrough => ({
   headers: [],

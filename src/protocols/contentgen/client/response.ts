@@ -9,7 +9,7 @@ import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { type AnswerPart, type Candidate, createCandidate } from './candidate.ts'
 import { logprobsOf } from './grounding.ts'
 
-export type WriterOptions = {
+type WriterOptions = {
   head: ResponseHead
   shows_thoughts: boolean
   /** `array`: the pieces of a stream are the items of one JSON array. */

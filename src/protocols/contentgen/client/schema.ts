@@ -91,7 +91,6 @@ const ToolConfig = Type.Object({
   ),
   retrievalConfig: optional(JsonObject),
 })
-export type ToolConfig = Type.Static<typeof ToolConfig>
 
 export const GenerationConfig = Type.Object(
   {

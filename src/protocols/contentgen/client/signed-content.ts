@@ -7,7 +7,7 @@ import type { Opaque, Reasoning } from '../../../spec/message.ts'
 import { opaqueOf } from '../../signed-content.ts'
 
 /** A part's signature: the part's own, and pieces of reasoning that came before it and were not shown. */
-export type Carried = { own?: Opaque | undefined; before?: Reasoning[] }
+type Carried = { own?: Opaque | undefined; before?: Reasoning[] }
 
 const MARK = 'gatehouse:'
 /** The mark's first bytes in base64, of either alphabet. */

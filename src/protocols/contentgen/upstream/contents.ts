@@ -7,8 +7,8 @@ import type { ModelRule } from './model-rules.ts'
 import { imageOf, type Part, type PartReader, partsOf, wordsOf } from './parts.ts'
 import { refused } from './tools.ts'
 
-export type Content = { role: 'user' | 'model'; parts: Part[] }
-export type Conversation = { system: Part[]; contents: Content[] }
+type Content = { role: 'user' | 'model'; parts: Part[] }
+type Conversation = { system: Part[]; contents: Content[] }
 
 type Contents = PartReader & {
   rule: ModelRule

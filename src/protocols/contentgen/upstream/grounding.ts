@@ -6,7 +6,7 @@ import type { Annotation } from '../../../spec/chat-completion.ts'
 /** More places than that no reader looks up, and each is counted through the whole text. */
 const MAX_ANNOTATIONS = 1000
 
-export type Grounding = {
+type Grounding = {
   /** What came with one event; pages and places may come apart. */
   take(metadata: unknown): void
   /** At the end, for the whole text, and how many bytes of it stand before each of its parts. */

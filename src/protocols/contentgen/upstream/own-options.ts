@@ -4,7 +4,7 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../../spec/chat-request.ts'
 import { refused } from './tools.ts'
 
-export const KIND = 'contentgen-compat'
+const KIND = 'contentgen-compat'
 
 /** Members of the body, and those within them. What the house has words and limits for is not among them. */
 const OPTIONS: Record<string, readonly string[] | 'whole'> = {

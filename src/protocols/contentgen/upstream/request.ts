@@ -19,7 +19,7 @@ export type ContentgenOptions = BodyOptions & {
   cloud: boolean
 }
 
-export type BodyWriter = {
+type BodyWriter = {
   answer(call: UpstreamCall, signal: AbortSignal): Promise<string>
   /** The question how many tokens the same prompt has. */
   count(call: UpstreamCall, signal: AbortSignal): Promise<string>

@@ -61,7 +61,7 @@ const RedactedThinkingBlock = Type.Object({ type: Type.Literal('redacted_thinkin
 const CompactionBlock = Type.Object({ type: Type.Literal('compaction'), content: optional(Type.String()) })
 
 /** Notes of what the vendor's own tools did for an answer whose words follow them. */
-export const SERVER_BLOCKS = [
+const SERVER_BLOCKS = [
   'server_tool_use',
   'web_search_tool_result',
   'web_fetch_tool_result',
@@ -127,7 +127,7 @@ const OutputFormat = Type.Object({
   type: Type.Literal('json_schema'),
   schema: Type.Record(Type.String(), Type.Unknown()),
 })
-export const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
+const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
 
 const members = {
   model: bounds.model,
@@ -165,7 +165,7 @@ export const CountRequest = Type.Object(
 const count = Type.Integer({ minimum: 0 })
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
-export const MessagesUsage = Type.Object({
+const MessagesUsage = Type.Object({
   input_tokens: Type.Integer({ minimum: 0, description: 'Without what was read from or written to the cache.' }),
   cache_creation_input_tokens: nullable(count),
   cache_read_input_tokens: nullable(count),

@@ -12,7 +12,7 @@ type Item =
   | { kind: 'tool'; call: number; id: string; name: string; arguments: string }
 type Tool = Extract<Item, { kind: 'tool' }>
 
-export type BlockStream = {
+type BlockStream = {
   /** The events that one delta makes. */
   take(delta: Delta): string
   /** The events that close what is open and tell what had to wait. */

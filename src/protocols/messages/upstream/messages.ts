@@ -4,7 +4,7 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { Message, Reasoning } from '../../../spec/message.ts'
 import { type Block, blockOf, refused } from './blocks.ts'
 
-export type Turn = { role: 'user' | 'assistant' | 'system'; content: Block[] }
+type Turn = { role: 'user' | 'assistant' | 'system'; content: Block[] }
 export type Conversation = { system: Block[]; messages: Turn[] }
 
 type ToolIds = (id: string) => string

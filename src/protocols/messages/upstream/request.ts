@@ -17,7 +17,7 @@ export type MessagesOptions = BodyOptions & {
   rule: Partial<ModelRule>
 }
 
-export type BodyWriter = {
+type BodyWriter = {
   answer(call: UpstreamCall, stream: boolean): string
   /** The question how many tokens the same prompt has. */
   count(call: UpstreamCall): string

@@ -2,7 +2,7 @@
 import type { ChatRequest } from '../../../spec/chat-request.ts'
 import type { ModelRule } from './model-rules.ts'
 
-export type Thinking = {
+type Thinking = {
   max_tokens: number
   thinking?: { type: 'enabled'; budget_tokens: number } | { type: 'adaptive' } | { type: 'disabled' }
   effort?: string

@@ -6,7 +6,7 @@ import { refused } from './blocks.ts'
 import { vendorSchema } from './json-schema.ts'
 import type { ModelRule } from './model-rules.ts'
 
-export type VendorTools = { tools?: JsonRecord[]; tool_choice?: JsonRecord }
+type VendorTools = { tools?: JsonRecord[]; tool_choice?: JsonRecord }
 
 export function toolsOf(request: ChatRequest, rule: ModelRule): VendorTools {
   const { tool_choice: choice, parallel_tool_calls } = request

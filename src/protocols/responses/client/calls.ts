@@ -8,7 +8,7 @@ import type { ToolIdentity, ToolNames } from './tool-names.ts'
 type AnyCall = CallItem | CustomCallItem | ToolSearchItem
 type OpenCall = Open<AnyCall> & { text: string }
 
-export type CallStream = {
+type CallStream = {
   isOpen(index: number): boolean
   callId(index: number): string | undefined
   /** Whether this call was told to its end. */

@@ -26,7 +26,7 @@ type Draft = {
 }
 
 /** Both may leave out their `type`. */
-export const isMessage = (item: InputItem): item is MessageItem =>
+const isMessage = (item: InputItem): item is MessageItem =>
   item.type === 'message' || (item.type === undefined && 'content' in item)
 export const isReference = (item: InputItem): item is ReferenceItem =>
   item.type === 'item_reference' || (item.type === undefined && !isMessage(item))

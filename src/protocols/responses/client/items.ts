@@ -44,7 +44,7 @@ export type ReasoningItem = {
   encrypted_content?: string
   status: Status
 }
-export type ImageItem = {
+type ImageItem = {
   type: 'image_generation_call'
   id: string
   status: Status

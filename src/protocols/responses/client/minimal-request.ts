@@ -41,7 +41,7 @@ export function outlined(body: JsonRecord): ResponsesRequest {
 
 const SAME = ['stream', 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty'] as const
 
-export type Outlined = { clientRequest: ResponsesRequest; items: { item: InputItem; at: string }[]; places: Places }
+type Outlined = { clientRequest: ResponsesRequest; items: { item: InputItem; at: string }[]; places: Places }
 
 /** The words and media of such a request and of what was said before it. */
 export function minimalRequestOf({ clientRequest, items, places }: Outlined): ChatRequest {

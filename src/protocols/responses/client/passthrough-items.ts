@@ -111,8 +111,6 @@ const ECHOED: Record<string, unknown> = {
 const saysNothing = (value: unknown): boolean =>
   value === null || value === undefined || (typeof value === 'object' && Object.keys(value).length === 0)
 
-export type Passing = ReturnType<typeof createPassing>
-
 /** Makes the client's of what is the vendor's; each is the very same thing where nothing has to change. */
 export function createPassing(
   { body, isKept, includes_encrypted }: Passage,

@@ -17,7 +17,7 @@ import {
 import { carry } from './signed-content.ts'
 import type { ToolNames } from './tool-names.ts'
 
-export type ItemStream = {
+type ItemStream = {
   /** The events that one delta makes. `logprobs` are those of its words. */
   take(delta: Delta, logprobs?: unknown[]): string
   /** The events that close what is open. */

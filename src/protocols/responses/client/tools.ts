@@ -10,7 +10,7 @@ import { createToolNames, type OfferedTool, offeredTools, TOOL_SEARCH, type Tool
 type Tools = Pick<ChatRequest, 'tools' | 'tool_choice' | 'web_search_options'>
 
 /** The tools of one request, and what vendors call them. */
-export type ClientTools = { offered: OfferedTool[]; names: ToolNames }
+type ClientTools = { offered: OfferedTool[]; names: ToolNames }
 
 /** `items`: the conversation, which may offer tools as well. */
 export function clientTools({ tools = [] }: Pick<ResponsesRequest, 'tools'>, items: PlacedItem[] = []): ClientTools {

@@ -8,7 +8,7 @@ import { type Part, partOf, refused } from './parts.ts'
 export type Item = { type: string } & JsonRecord
 
 type CallIds = (id: string) => string
-export type Takes = {
+type Takes = {
   developer_role: boolean
   audio: boolean
   /** Its own reasoning, shown to it again. */

@@ -27,8 +27,6 @@ type Item = {
   isSettled: boolean
 }
 
-export type Items = ReturnType<typeof createItems>
-
 /** An event says which item it means by `item_id` and `output_index`; some vendors have only one of them right. */
 export function createItems() {
   const byIndex = new Map<unknown, Item>()

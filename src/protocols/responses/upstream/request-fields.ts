@@ -2,7 +2,7 @@
 import type { ChatRequest, ChatRequestField } from '../../../spec/chat-request.ts'
 import { searchAskedOf } from './tools.ts'
 
-export type FieldFate =
+type FieldFate =
   /** Sent, in the vendor's words. `asks` is there where leaving it out would change the meaning. */
   | { sent: string; asks?(request: ChatRequest): boolean }
   /** Left out: the vendor has no such field, and it only tunes, or is for the gateway alone. */

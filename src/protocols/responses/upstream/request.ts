@@ -23,7 +23,7 @@ export type ResponsesOptions = BodyOptions & {
   audio: boolean
 }
 
-export type BodyWriter = {
+type BodyWriter = {
   answer(call: UpstreamCall, stream: boolean): string
   /** The question how many tokens the same prompt has. */
   count(call: UpstreamCall): string

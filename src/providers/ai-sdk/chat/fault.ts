@@ -9,7 +9,7 @@ import type { ChatVendor } from './vendor.ts'
 
 type FaultParts = { provider: string; vendor: ChatVendor; clock: Clock }
 
-export type ChatFaults = {
+type ChatFaults = {
   /** Whatever a package's method threw. */
   thrown(thrown: unknown, wire: Wire, model: string): GatewayError
   /** An error that came as a part of a stream. */

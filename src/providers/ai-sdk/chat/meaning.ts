@@ -9,12 +9,12 @@ type Meaning = { param: string; asks(request: ChatRequest): boolean; instead: st
 const isMedium = ({ content }: Message) =>
   Array.isArray(content) && content.some(({ type }) => type !== 'text' && type !== 'refusal')
 
-export const hasToolHistory = ({ messages }: ChatRequest) =>
+const hasToolHistory = ({ messages }: ChatRequest) =>
   messages.some(({ role, tool_calls }) => role === 'tool' || (tool_calls?.length ?? 0) > 0)
 
-export const hasTools = ({ tools }: ChatRequest) => (tools?.length ?? 0) > 0
+const hasTools = ({ tools }: ChatRequest) => (tools?.length ?? 0) > 0
 
-export const LOSABLE: Record<Losable, Meaning> = {
+const LOSABLE: Record<Losable, Meaning> = {
   tools: { param: 'tools', asks: hasTools, instead: 'cannot be used with the vendor' },
   tool_choice: {
     param: 'tool_choice',

@@ -5,7 +5,7 @@ import type { ChatChunk, Delta, ToolCall } from '../../../spec/chat-completion.t
 import { annotationOf, finishOf, type Named, opaqueOf, stopSequenceOf, usageOf } from './answer.ts'
 import type { StreamPart } from './vendor.ts'
 
-export type PartReader = {
+type PartReader = {
   /** The chunk that a part becomes; nothing for a part that says nothing to a client. */
   take(part: StreamPart): ChatChunk | undefined
   /** Whether the vendor said why it ended. */

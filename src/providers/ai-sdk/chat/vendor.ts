@@ -38,13 +38,13 @@ export type ChatModel = {
   doStream(options: CallOptions): PromiseLike<{ stream: ReadableStream<StreamPart> }>
 }
 
-export type MakeChatModel = (model: string) => ChatModel
+type MakeChatModel = (model: string) => ChatModel
 
 /** Fields that change the meaning, and that a package may lose without a word. */
 export type Losable = 'tools' | 'tool_choice' | 'tool_history' | 'stop' | 'json_object' | 'json_schema' | 'media'
 
 /** How much is to be thought: tokens (0 none, -1 as the model sees fit), or simply that it is. */
-export type Thinking = { budget?: number; enabled: boolean }
+type Thinking = { budget?: number; enabled: boolean }
 
 export type ChatVendor = {
   kind: ProviderKind

@@ -24,7 +24,7 @@ type PackageUsage = {
   totalTokens: number | undefined
 }
 
-export type MakeImageModel = (model: string) => ImageModel
+type MakeImageModel = (model: string) => ImageModel
 
 /** How a model is told the shape of an image: by the package's own fields, or by options of the vendor's. */
 export type Shape =
@@ -34,7 +34,7 @@ export type Shape =
   | { by: 'ratio'; among?: readonly string[]; option?: string }
 
 /** What one model does with pictures. */
-export type Edits = {
+type Edits = {
   /** How many at a time. */
   most: number
   /** The colour in which its masks have what is to be changed; absent: it takes none. */

@@ -9,13 +9,13 @@ export type OwnOptions = Record<string, string | number>
 type CallParts = { abortSignal: AbortSignal; providerOptions: Record<string, OwnOptions> }
 
 /** What is used of a package's model; the packages bring several versions of its full type. */
-export type EmbeddingModel = {
+type EmbeddingModel = {
   doEmbed(options: CallParts & { values: string[] }): PromiseLike<{
     embeddings: number[][]
     usage?: { tokens: number } | undefined
   }>
 }
-export type RerankingModel = {
+type RerankingModel = {
   doRerank(
     options: CallParts & { documents: { type: 'text'; values: string[] }; query: string; topN: number },
   ): PromiseLike<{ ranking: { index: number; relevanceScore: number }[] }>

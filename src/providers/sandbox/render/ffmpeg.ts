@@ -6,7 +6,7 @@ import { MARK } from './picture.ts'
 import type { RenderPlan } from './plan.ts'
 import { SAMPLE_RATE } from './sound.ts'
 
-export type Ffmpeg = {
+type Ffmpeg = {
   /** Red, green, blue and alpha of every pixel; resolves when there is room for the next frame. */
   add(pixels: Uint8Array): Promise<void>
   /** Resolves when the file is whole. */
@@ -31,7 +31,7 @@ export async function findFfmpeg(environment: Record<string, string | undefined>
 /** A pipe takes no more at once; of larger pieces Bun copies the rest anew for each part that went through. */
 const PIECE_BYTES = 64 * 1024
 
-export type FfmpegParts = { command: string; plan: RenderPlan; path: string; sound: Float32Array | undefined }
+type FfmpegParts = { command: string; plan: RenderPlan; path: string; sound: Float32Array | undefined }
 
 export async function startFfmpeg({ command, plan, path, sound }: FfmpegParts): Promise<Ffmpeg> {
   const soundPath = `${path}.f32`

@@ -1,7 +1,7 @@
 /** H.264 from frames, by the encoder that comes with the package (WebAssembly). */
 import type { RenderPlan } from './plan.ts'
 
-export type FrameEncoder = {
+type FrameEncoder = {
   /** Takes red, green, blue and alpha of every pixel. */
   add(pixels: Uint8Array): void
   /** The whole stream, as an MP4 with its index at the end; the encoder is used up. */

@@ -6,7 +6,7 @@ import { signsOf } from './word-wrap.ts'
 export const NO_FONT = '(This machine has no font for the script of the prompt.)'
 
 /** Whether there is a shape for a sign: it looks different from one that never has any. */
-export type HasShape = (sign: string) => boolean
+type HasShape = (sign: string) => boolean
 
 /** Latin, Greek and Cyrillic come with the package. */
 const FIRST_UNSURE = 0x530

@@ -2,7 +2,7 @@
 
 /** Those that are really written here; FBX and USDZ are not. */
 export const MODEL_FORMATS = ['glb', 'obj', 'stl'] as const
-export type ModelFormat = (typeof MODEL_FORMATS)[number]
+type ModelFormat = (typeof MODEL_FORMATS)[number]
 
 export const POLYGONS = { minimum: 100, maximum: 100_000, default: 5_000 } as const
 

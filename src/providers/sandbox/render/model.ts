@@ -9,7 +9,7 @@ import { drawRelief, drawTexture } from './model-texture.ts'
 import { drawView } from './model-view.ts'
 import { openStudio } from './studio.ts'
 
-export type ModelJob = {
+type ModelJob = {
   plan: ModelPlan
   /** Of the first file; the others are put beside it. */
   path: string

@@ -6,7 +6,7 @@ import { MARK } from './picture.ts'
 import type { RenderPlan } from './plan.ts'
 import { SAMPLE_RATE } from './sound.ts'
 
-export type MuxParts = { plan: RenderPlan; pictures: Uint8Array<ArrayBuffer>; sound: AacStream | undefined }
+type MuxParts = { plan: RenderPlan; pictures: Uint8Array<ArrayBuffer>; sound: AacStream | undefined }
 
 /** `pictures` is an MP4 with one track; its times are taken from the plan. */
 export async function muxVideo({ plan, pictures, sound }: MuxParts): Promise<Uint8Array> {

@@ -25,7 +25,7 @@ const LIGHTS = 6
 const FULL_TURN = 2 * Math.PI
 
 /** What draws, and the letters that it writes. */
-export type Pen = { context: SKRSContext2D; fontOf: FontOf }
+type Pen = { context: SKRSContext2D; fontOf: FontOf }
 
 /** The function that draws one frame, by its number. */
 export function createPicture(pen: Pen, plan: RenderPlan): (frame: number) => void {
@@ -44,7 +44,7 @@ export function createPicture(pen: Pen, plan: RenderPlan): (frame: number) => vo
 }
 
 /** What a picture that stands still depends on. */
-export type Still = Pick<RenderPlan, 'seed' | 'text' | 'width' | 'height'>
+type Still = Pick<RenderPlan, 'seed' | 'text' | 'width' | 'height'>
 
 /** Draws one picture that stands still; `note` is in its corner. Without a ground it is drawn over what is there. */
 export function drawStill(pen: Pen, still: Still, { note, ground = true }: { note: string; ground?: boolean }): void {
@@ -147,7 +147,7 @@ function drawText({ context, fontOf }: Pen, text: string, { x, y, pixels, weight
 }
 
 /** Minutes, seconds and hundredths. */
-export function timeCode(seconds: number): string {
+function timeCode(seconds: number): string {
   const hundredths = Math.round(seconds * 100)
   const two = (number: number) => String(number).padStart(2, '0')
   return `${two(Math.floor(hundredths / 6000))}:${two(Math.floor(hundredths / 100) % 60)}.${two(hundredths % 100)}`

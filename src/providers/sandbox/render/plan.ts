@@ -4,8 +4,8 @@ export const ASPECT_RATIOS = ['16:9', '9:16', '1:1', '4:3', '3:4'] as const
 export const SIZES = ['720p', '1080p'] as const
 export const DURATIONS = [4, 8] as const
 
-export type AspectRatio = (typeof ASPECT_RATIOS)[number]
-export type Size = (typeof SIZES)[number]
+type AspectRatio = (typeof ASPECT_RATIOS)[number]
+type Size = (typeof SIZES)[number]
 
 export type RenderPlan = {
   /** Chooses colours, motion and sound. */
@@ -21,7 +21,7 @@ export type RenderPlan = {
   quick: boolean
 }
 
-export type PlanParts = {
+type PlanParts = {
   seed: string
   text: string
   aspect_ratio: AspectRatio

@@ -1,9 +1,9 @@
 /** Text set in lines that fit a box, as large as it can be. */
 
 /** The width of a text at a size, in pixels. */
-export type Measure = (text: string, pixels: number) => number
+type Measure = (text: string, pixels: number) => number
 
-export type Box = { width: number; height: number; largest: number; smallest: number }
+type Box = { width: number; height: number; largest: number; smallest: number }
 export type Setting = { pixels: number; lines: string[] }
 
 /** From one line to the next, in parts of the size. */

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { type Clock, systemClock } from '../../../kit/clock.ts'
 import { type Plan, type RendererWord, readWord } from './renderer-words.ts'
 
-export type RenderWorkerJob = {
+type RenderWorkerJob = {
   plan: Plan
   /** Where the file goes. */
   path: string
