@@ -16,6 +16,8 @@ import { startVideoVendor } from './kit/video-vendor.ts'
 const COMMAND = join(import.meta.dir, '../bin/gatehouse')
 const SPEED = 30
 const ORDERS = 6
+/** More than the copying deadline, at which the points of the end are reached: 24 s of wall-clock time. */
+const PATIENCE_MILLISECONDS = 60_000
 const WHILE_GONE: CrashPoint[] = [
   'copy: before the first byte',
   'copy: before the write',
@@ -94,7 +96,10 @@ describe.each([
       for (const id of ids) await taken(first, id)
       await kill(first)
       for (const point of WHILE_GONE) {
-        expect([point, await new House({ ...plan, kill: { point, nth: 1 } }).died()]).toEqual([point, 'at the point'])
+        expect([point, await new House({ ...plan, kill: { point, nth: 1 } }).died(PATIENCE_MILLISECONDS)]).toEqual([
+          point,
+          'at the point',
+        ])
       }
       const house = new House(plan)
       for (const id of ids) {
@@ -106,7 +111,10 @@ describe.each([
       await kill(house)
       is_gone = false
       for (const point of WHEN_BACK) {
-        expect([point, await new House({ ...plan, kill: { point, nth: 1 } }).died()]).toEqual([point, 'at the point'])
+        expect([point, await new House({ ...plan, kill: { point, nth: 1 } }).died(PATIENCE_MILLISECONDS)]).toEqual([
+          point,
+          'at the point',
+        ])
       }
       const last = new House(plan)
       for (const id of ids) expect(await stateOf(last, id)).toMatchObject({ status: 'SUCCESS', fail_code: '' })

@@ -25,12 +25,12 @@ export class House {
     return fetch(`${await this.url}${path}`, { ...init, headers })
   }
   /** How it ended: by its own hand at the point, or by ours. */
-  async died(): Promise<'at the point' | 'elsewhere'> {
+  async died(patience_ms = PATIENCE_MILLISECONDS): Promise<'at the point' | 'elsewhere'> {
     let is_late = false
     const late = setTimeout(() => {
       is_late = true
       this.process.kill('SIGKILL')
-    }, PATIENCE_MILLISECONDS)
+    }, patience_ms)
     await this.process.exited
     clearTimeout(late)
     return is_late ? 'elsewhere' : 'at the point'
