@@ -1,6 +1,8 @@
 /** The composition root: creates every part once, connects them, and returns the gateway. */
 import { join } from 'node:path'
 import { createAccessLog } from './access-log.ts'
+import { presentedSecret } from './accounts/presented.ts'
+import { createTokens, type Tokens } from './accounts/tokens.ts'
 import { createBackground } from './chat/background-responses.ts'
 import { createChat } from './chat/chat.ts'
 import { contentgenRoutes } from './chat/contentgen-http.ts'
@@ -26,6 +28,7 @@ import { createGuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
 import { randomAlphanumerics } from './kit/secret.ts'
 import { createTokenizer } from './kit/tokenizer.ts'
+import { createLedger } from './ledger/usage-ledger.ts'
 import { manualRoutes } from './manual/http.ts'
 import { createCatalogue } from './models/catalogue.ts'
 import { modelRoutes } from './models/http.ts'
@@ -56,9 +59,6 @@ import { taskData } from './tasks/task-writer.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
 import { webhookMasterSecret } from './tasks/webhook-signature.ts'
 import { createWebhooks, type Webhooks } from './tasks/webhooks.ts'
-import { createLedger } from './tokens/ledger.ts'
-import { presentedSecret } from './tokens/presented.ts'
-import { createTokens, type Tokens } from './tokens/tokens.ts'
 
 export type GatewayParts = {
   config: Config

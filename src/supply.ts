@@ -11,7 +11,7 @@ import { presetModels } from './providers/preset-models.ts'
 import type { DiscoveredModel, Provider, Target } from './providers/provider.ts'
 import { createProvider } from './providers/registry.ts'
 import { SANDBOX_MODELS } from './providers/sandbox/models.ts'
-import { createTransport } from './providers/transport.ts'
+import { createTransport } from './providers/upstream/transport.ts'
 import type { ModelStore } from './store/store.ts'
 
 /** A provider, and where it came from. */

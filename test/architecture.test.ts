@@ -14,7 +14,7 @@ const LAYERS = [
   ['spec', 'kit'],
   ['protocols', 'config'],
   ['providers', 'store', 'outputs', 'http', 'jobs'],
-  ['models', 'tokens', 'routing'],
+  ['models', 'accounts', 'ledger', 'routing'],
   ['pipeline'],
   ['chat', 'tasks', 'embeddings', 'rerank', 'moderations', 'images', 'manual', 'admin'],
 ]
@@ -106,8 +106,8 @@ test('there is no import cycle', () => {
 const SANDBOX_IMPORTS_BEYOND_CONTRACT = [
   'config/schema.ts',
   'protocols/provider-error.ts',
-  'providers/acceptance.ts',
   'providers/media.ts',
+  'providers/orders/acceptance.ts',
 ]
 const SANDBOX = 'providers/sandbox/'
 

@@ -4,10 +4,10 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createTokens } from '../src/accounts/tokens.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
 import { openStore } from '../src/store/open-store.ts'
-import { createTokens } from '../src/tokens/tokens.ts'
 
 const directories: string[] = []
 afterEach(async () => {
@@ -28,7 +28,7 @@ const WRITER = `
   import { systemClock } from ${source('kit/clock.ts')}
   import { createLog } from ${source('kit/log.ts')}
   import { openStore } from ${source('store/open-store.ts')}
-  import { createTokens } from ${source('tokens/tokens.ts')}
+  import { createTokens } from ${source('accounts/tokens.ts')}
   const [path, rounds] = process.argv.slice(1)
   const store = await openStore({ url: 'sqlite:' + path })
   const log = createLog({ clock: systemClock, level: 'error', pretty: false, write: (text) => writeSync(2, text) })

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createLog } from '../src/kit/log.ts'
 import { createProvider } from '../src/providers/registry.ts'
-import { createTransport } from '../src/providers/transport.ts'
+import { createTransport } from '../src/providers/upstream/transport.ts'
 import type { Task } from '../src/spec/task.ts'
 import type { Store } from '../src/store/store.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { ProviderConfig } from '../src/config/schema.ts'
-import { formsOf } from '../src/providers/secret-forms.ts'
+import { formsOf } from '../src/providers/upstream/secret-forms.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { type Answer, failure, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
 

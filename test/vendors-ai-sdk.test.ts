@@ -10,7 +10,7 @@ import { createLog } from '../src/kit/log.ts'
 import { discoverProviders } from '../src/providers/discover.ts'
 import type { RemoteOutput, VideoCall, VideoProvider } from '../src/providers/provider.ts'
 import { createProvider } from '../src/providers/registry.ts'
-import { createTransport } from '../src/providers/transport.ts'
+import { createTransport } from '../src/providers/upstream/transport.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { VideoOrder } from '../src/spec/video-request.ts'
 import {

@@ -6,7 +6,7 @@ import { createLog } from '../../src/kit/log.ts'
 import { PRESETS } from '../../src/providers/presets.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { createProvider } from '../../src/providers/registry.ts'
-import { createTransport } from '../../src/providers/transport.ts'
+import { createTransport } from '../../src/providers/upstream/transport.ts'
 import { callsOf, FAMILIES, type Family } from './calls.ts'
 import { removeSecrets, secretsIn } from './secrets.ts'
 

@@ -8,7 +8,7 @@ import { createMedia } from '../../src/providers/media.ts'
 import { PRESETS } from '../../src/providers/presets.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { createProvider } from '../../src/providers/registry.ts'
-import { createTransport } from '../../src/providers/transport.ts'
+import { createTransport } from '../../src/providers/upstream/transport.ts'
 import { code } from './table.ts'
 
 const FAMILIES: [keyof Provider, string][] = [

@@ -1,4 +1,7 @@
 /** `gatehouse token`: tokens are made, listed, revoked and rotated, whether or not a gateway is running. */
+
+import { chooseToken } from '../accounts/choose.ts'
+import { createTokens, type Tokens } from '../accounts/tokens.ts'
 import type { Config } from '../config/config.ts'
 import { readEnvironment } from '../config/environment.ts'
 import { loadConfig } from '../config/load.ts'
@@ -11,8 +14,6 @@ import type { Token } from '../spec/token.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
 import { webhookMasterSecret, webhookSecret } from '../tasks/webhook-signature.ts'
-import { chooseToken } from '../tokens/choose.ts'
-import { createTokens, type Tokens } from '../tokens/tokens.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { readExpiry } from './expiry.ts'
 import { table, timeText } from './table.ts'

@@ -2,7 +2,7 @@
 import type { ProviderConfig, Timeouts } from '../config/schema.ts'
 import { isRecord } from '../kit/json.ts'
 import { PRESETS } from './presets.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './upstream/transport.ts'
 
 /** One provider for each vendor whose key is in the environment. The keys themselves stay there. */
 export function discoverProviders(environment: Record<string, string | undefined>): Record<string, ProviderConfig> {

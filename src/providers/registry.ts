@@ -15,9 +15,9 @@ import { type Provider, servesFamily } from './provider.ts'
 import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/settings.ts'
 import { createLazySandbox } from './sandbox/lazy.ts'
-import { createScrubbingTransport } from './scrubbing-transport.ts'
-import { secretsInConfig, secretsInEnvironment } from './secret-forms.ts'
 import { settingsOf } from './settings.ts'
+import { createScrubbingTransport } from './upstream/scrubbing-transport.ts'
+import { secretsInConfig, secretsInEnvironment } from './upstream/secret-forms.ts'
 import type { VendorParts } from './vendor-parts.ts'
 
 /** Most vendors' code is loaded with the first provider of the kind: a gateway has a few of them. */
@@ -32,30 +32,30 @@ type ProviderParts = VendorParts & {
 type Create = (parts: ProviderParts) => Provider
 
 const OWN_KINDS: { [kind in Exclude<ProviderKind, AiSdkKind>]: Create } = {
-  ark: (parts) => (require('./ark.ts') as typeof import('./ark.ts')).createArk(parts),
+  ark: (parts) => (require('./video/ark.ts') as typeof import('./video/ark.ts')).createArk(parts),
   chatcompat(parts) {
     const settings = settingsOf(parts)
     const images = createCompatImages({ ...parts, settings })
     return { ...createChatcompat({ ...parts, settings }), ...textMembers({ ...parts, settings }), images }
   },
   'chatcompat-video': (parts) =>
-    (require('./chatcompat-video.ts') as typeof import('./chatcompat-video.ts')).createChatcompatVideo(parts),
+    (require('./chatcompat/videos.ts') as typeof import('./chatcompat/videos.ts')).createChatcompatVideo(parts),
   'contentgen-compat'(parts) {
     const settings = contentgenSettings(parts)
     const embeddings = createContentgenEmbeddings({ ...parts, settings })
     return { ...createContentgenCompat({ ...parts, settings }), embeddings }
   },
-  kling: (parts) => (require('./kling.ts') as typeof import('./kling.ts')).createKling(parts),
+  kling: (parts) => (require('./video/kling.ts') as typeof import('./video/kling.ts')).createKling(parts),
   luma: (parts) => ({
-    ...(require('./luma.ts') as typeof import('./luma.ts')).createLuma(parts),
+    ...(require('./video/luma.ts') as typeof import('./video/luma.ts')).createLuma(parts),
     ...(require('./ai-sdk/kinds.ts') as typeof import('./ai-sdk/kinds.ts')).lumaImages(parts),
   }),
-  meshy: (parts) => (require('./meshy.ts') as typeof import('./meshy.ts')).createMeshy(parts),
+  meshy: (parts) => (require('./three-d/meshy.ts') as typeof import('./three-d/meshy.ts')).createMeshy(parts),
   'messages-compat': (parts) => createMessagesCompat({ ...parts, settings: messagesSettings(parts) }),
   'rerank-compat': (parts) => createRerankCompat({ ...parts, settings: settingsOf(parts) }),
   'responses-compat': (parts) => createResponsesCompat({ ...parts, settings: responsesSettings(parts) }),
-  runway: (parts) => (require('./runway.ts') as typeof import('./runway.ts')).createRunway(parts),
-  tripo: (parts) => (require('./tripo.ts') as typeof import('./tripo.ts')).createTripo(parts),
+  runway: (parts) => (require('./video/runway.ts') as typeof import('./video/runway.ts')).createRunway(parts),
+  tripo: (parts) => (require('./three-d/tripo.ts') as typeof import('./three-d/tripo.ts')).createTripo(parts),
   sandbox: ({ id, clock, manual, media }) => createLazySandbox({ id, clock, manual, media }),
 }
 

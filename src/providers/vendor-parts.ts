@@ -3,7 +3,7 @@ import type { ProviderConfig, Timeouts } from '../config/schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Media } from './media.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './upstream/transport.ts'
 
 export type VendorParts = {
   /** The operator's name for it. */

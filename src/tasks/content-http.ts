@@ -1,6 +1,7 @@
 /** The bytes of what a task has made: to the token it was made for, or to whoever holds a signed link. */
 
 import Type from 'typebox'
+import { presentedSecret } from '../accounts/presented.ts'
 import type { Context, Parameter, Route } from '../http/context.ts'
 import { fileResponse } from '../http/file-response.ts'
 import { isFilesHost } from '../http/files-host.ts'
@@ -10,7 +11,6 @@ import { endingOf } from '../kit/file-ending.ts'
 import { headerValue } from '../kit/header-value.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Task, TaskOutput } from '../spec/task.ts'
-import { presentedSecret } from '../tokens/presented.ts'
 import { isEnded } from './lifecycle.ts'
 import { FAMILY, type TaskApi, type TaskApiParts } from './task-api.ts'
 

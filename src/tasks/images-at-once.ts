@@ -1,6 +1,6 @@
 /** A vendor of images as one that takes orders: what it is asked for is made before it answers. */
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
-import { asOrderRefusal } from '../providers/order-refusal.ts'
+import { asOrderRefusal } from '../providers/orders/order-refusal.ts'
 import type { ImageProvider, MadeImage, OrderProvider, RemoteOutput } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ImageOrder } from '../spec/image-request.ts'

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
 import type { ChatCall, Provider } from '../../src/providers/provider.ts'
 import { createProvider } from '../../src/providers/registry.ts'
-import { createTransport } from '../../src/providers/transport.ts'
+import { createTransport } from '../../src/providers/upstream/transport.ts'
 import type { ChatChunk } from '../../src/spec/chat-completion.ts'
 
 export const NEVER = new AbortController().signal

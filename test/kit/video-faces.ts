@@ -1,6 +1,7 @@
 /** The faces of videos over a store in memory: tasks in whatever state a test wants, files from a map, no vendor. */
 
 import { createAccessLog } from '../../src/access-log.ts'
+import { presentedSecret } from '../../src/accounts/presented.ts'
 import { createApp } from '../../src/http/app.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { randomAlphanumerics } from '../../src/kit/secret.ts'
@@ -14,7 +15,6 @@ import { openStore } from '../../src/store/open-store.ts'
 import { taskRoutes } from '../../src/tasks/http.ts'
 import { blankTask } from '../../src/tasks/lifecycle.ts'
 import { createTasks } from '../../src/tasks/tasks.ts'
-import { presentedSecret } from '../../src/tokens/presented.ts'
 import { manualClock } from './clock.ts'
 import { configOf } from './gateway.ts'
 import { testPipeline } from './pipeline.ts'

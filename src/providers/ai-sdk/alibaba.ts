@@ -3,7 +3,7 @@
 import { isRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { ratioOf, refuseValue, tierOf } from '../video-fields.ts'
+import { ratioOf, refuseValue, tierOf } from '../video/video-fields.ts'
 import type { AiSdkVendor, Said, VideoModelOptions, Wanted } from './vendor.ts'
 
 const ORIGIN = 'https://dashscope-intl.aliyuncs.com'

@@ -4,7 +4,7 @@ import type { Timeouts } from '../../config/schema.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { Transport } from '../transport.ts'
+import type { Transport } from '../upstream/transport.ts'
 
 type TokenParts = {
   id: string

@@ -3,7 +3,7 @@
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { RemoteOutput } from '../provider.ts'
-import type { UpstreamAnswer } from '../transport-answer.ts'
+import type { UpstreamAnswer } from '../upstream/transport-response.ts'
 import { createGoogleToken } from './google-token.ts'
 import { bytesOutput } from './progress.ts'
 import type { AiSdkParts, AiSdkVendor } from './vendor.ts'

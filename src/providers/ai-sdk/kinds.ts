@@ -1,9 +1,9 @@
 /** The kinds of providers that an AI SDK package serves, one line each. */
 import type { ProviderKind } from '../../config/schema.ts'
 import { textMembers } from '../chatcompat/texts.ts'
-import { createFalThreeD } from '../fal-3d.ts'
 import type { Provider } from '../provider.ts'
 import { settingsOf } from '../settings.ts'
+import { createFalThreeD } from '../three-d/fal.ts'
 import { createAiSdkVideo } from './ai-sdk-video.ts'
 import { ALIBABA } from './alibaba.ts'
 import { BLACK_FOREST_LABS } from './black-forest-labs.ts'

@@ -2,7 +2,7 @@
 import type { Experimental_VideoModelV4File as PackageFile } from '@ai-sdk/provider'
 import { GatewayError } from '../../spec/error.ts'
 import type { Media } from '../media.ts'
-import { asAddress } from '../video-fields.ts'
+import { asAddress } from '../video/video-fields.ts'
 import type { AiSdkVendor } from './vendor.ts'
 
 type Field = 'image' | 'last_image' | 'images' | 'video'

@@ -1,7 +1,7 @@
 /** MiniMax: the H3 models, by the second version of its API. */
 import { isRecord } from '../../kit/json.ts'
-import type { Meaning } from '../order-refusal.ts'
-import { tierOf } from '../video-fields.ts'
+import type { Meaning } from '../orders/order-refusal.ts'
+import { tierOf } from '../video/video-fields.ts'
 import type { AiSdkVendor, Said, VideoModelOptions } from './vendor.ts'
 import { wordsOf } from './words.ts'
 

@@ -8,9 +8,9 @@ import type {
 import type { ProviderKind } from '../../config/schema.ts'
 import type { FailCode, JsonObject } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import type { Judge } from '../order-refusal.ts'
+import type { Judge } from '../orders/order-refusal.ts'
 import type { RemoteOutput } from '../provider.ts'
-import type { PackageFetch } from '../transport-fetch.ts'
+import type { PackageFetch } from '../upstream/transport-fetch.ts'
 import type { VendorParts } from '../vendor-parts.ts'
 
 export type AiSdkParts = VendorParts

@@ -3,7 +3,7 @@
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { refuseValue, tierOf } from '../video-fields.ts'
+import { refuseValue, tierOf } from '../video/video-fields.ts'
 import type { Said, VideoModelOptions, Wanted } from './vendor.ts'
 import { AGAINST_POLICY } from './words.ts'
 

@@ -3,7 +3,7 @@ import type { ProviderConfig } from '../../config/schema.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { asAddress, pixelsOf, ratioOf, refuseOthers } from '../video-fields.ts'
+import { asAddress, pixelsOf, ratioOf, refuseOthers } from '../video/video-fields.ts'
 import { fileOf } from './media.ts'
 import type { AiSdkVendor, Meaningful, Unheard, VideoModelOptions, Wanted } from './vendor.ts'
 

@@ -8,8 +8,8 @@ import type { ChatChunk } from '../../spec/chat-completion.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, PassthroughProvider, Provider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
-import type { UpstreamAnswer } from '../transport-answer.ts'
-import { createUpstream, type UpstreamParts } from '../upstream.ts'
+import type { UpstreamAnswer } from '../upstream/transport-response.ts'
+import { createUpstream, type UpstreamParts } from '../upstream/upstream.ts'
 
 type ChatcompatParts = UpstreamParts & { settings: ProviderSettings }
 

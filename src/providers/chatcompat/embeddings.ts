@@ -2,10 +2,10 @@
 import { floatsOfBase64 } from '../../kit/float32.ts'
 import { isRecord } from '../../kit/json.ts'
 import { vendorInputType } from '../input-type.ts'
-import { createPost, type PostParts } from '../post.ts'
 import type { EmbeddingProvider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
 import { tokensOf } from '../text-counts.ts'
+import { createPost, type PostParts } from '../upstream/post-json.ts'
 
 type CompatParts = PostParts & { settings: Pick<ProviderSettings, 'quirks' | 'input_types'> }
 

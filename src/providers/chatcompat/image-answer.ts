@@ -8,7 +8,7 @@ import type { Faults } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageUsage } from '../../spec/image-request.ts'
 import type { ImageEvent, MadeImage } from '../provider.ts'
-import type { UpstreamAnswer } from '../transport-answer.ts'
+import type { UpstreamAnswer } from '../upstream/transport-response.ts'
 
 type Made = { images: MadeImage[]; usage?: ImageUsage }
 

@@ -5,8 +5,8 @@ import { matchesGlob } from '../../kit/glob.ts'
 import type { JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageOrder } from '../../spec/image-request.ts'
-import type { Bytes } from '../order-json.ts'
-import { withExtras, withoutEmpty } from '../video-fields.ts'
+import type { Bytes } from '../orders/json-orders.ts'
+import { withExtras, withoutEmpty } from '../video/video-fields.ts'
 
 type ImageFormat = NonNullable<Quirks['image_response_format']>
 

@@ -4,9 +4,9 @@
  */
 import { isRecord } from '../../kit/json.ts'
 import type { ModerationResult } from '../../spec/moderation-request.ts'
-import { createPost, type PostParts } from '../post.ts'
 import type { ModerationProvider } from '../provider.ts'
 import { tokensOf } from '../text-counts.ts'
+import { createPost, type PostParts } from '../upstream/post-json.ts'
 
 export function createCompatModerations(parts: PostParts): ModerationProvider {
   const post = createPost(parts)

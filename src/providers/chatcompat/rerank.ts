@@ -1,9 +1,9 @@
 /** The shape of rerank that Jina, vLLM and others share: `POST /rerank`. */
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import { createPost, type PostParts } from '../post.ts'
 import type { RerankProvider } from '../provider.ts'
 import { billedIn } from '../text-counts.ts'
+import { createPost, type PostParts } from '../upstream/post-json.ts'
 
 export function createCompatRerank(parts: PostParts): RerankProvider {
   const post = createPost(parts)

@@ -1,8 +1,8 @@
 /** What an OpenAI-shaped vendor does with texts besides chat; and kind `rerank-compat`, which does nothing else. */
 
-import type { PostParts } from '../post.ts'
 import type { Provider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
+import type { PostParts } from '../upstream/post-json.ts'
 import { createCompatEmbeddings } from './embeddings.ts'
 import { createCompatModerations } from './moderations.ts'
 import { createCompatRerank } from './rerank.ts'

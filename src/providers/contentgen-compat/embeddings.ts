@@ -2,9 +2,9 @@
 
 import { isRecord } from '../../kit/json.ts'
 import { vendorInputType } from '../input-type.ts'
-import { createPost, type PostParts } from '../post.ts'
 import type { EmbeddingProvider } from '../provider.ts'
 import { tokensOf } from '../text-counts.ts'
+import { createPost, type PostParts } from '../upstream/post-json.ts'
 
 /** The vendor's limit for one batch. */
 const MOST_INPUTS = 100

@@ -13,8 +13,8 @@ import type { Faults } from '../../protocols/upstream.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, ChatProvider, PassthroughProvider, Provider } from '../provider.ts'
-import type { UpstreamAnswer } from '../transport-answer.ts'
-import { createUpstream, isGood, type UpstreamParts } from '../upstream.ts'
+import type { UpstreamAnswer } from '../upstream/transport-response.ts'
+import { createUpstream, isGood, type UpstreamParts } from '../upstream/upstream.ts'
 import type { ResponsesSettings } from './settings.ts'
 
 type ResponsesParts = UpstreamParts & { settings: ResponsesSettings }

@@ -2,7 +2,7 @@
 import type { AmazonBedrockProvider } from '@ai-sdk/amazon-bedrock'
 import type { Provider } from '../../provider.ts'
 import { readOptions } from '../../settings.ts'
-import type { PackageFetch } from '../../transport-fetch.ts'
+import type { PackageFetch } from '../../upstream/transport-fetch.ts'
 import type { AiSdkParts } from '../vendor.ts'
 import { createAiSdkChat } from './ai-sdk-chat.ts'
 import type { ChatVendor } from './vendor.ts'

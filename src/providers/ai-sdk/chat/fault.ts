@@ -3,8 +3,8 @@ import type { Clock } from '../../../kit/clock.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { errorInAnswer, holdsError, refusalToError } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { refused } from '../../order-refusal.ts'
-import type { Wire } from '../../transport-fetch.ts'
+import { refused } from '../../orders/order-refusal.ts'
+import type { Wire } from '../../upstream/transport-fetch.ts'
 import type { ChatVendor } from './vendor.ts'
 
 type FaultParts = { provider: string; vendor: ChatVendor; clock: Clock }

@@ -13,8 +13,8 @@ import type {
 import type { ProviderKind } from '../../../config/schema.ts'
 import type { ChatRequestField } from '../../../spec/chat-request.ts'
 import type { EndpointFamily } from '../../../spec/endpoint-family.ts'
-import type { Judge } from '../../order-refusal.ts'
-import type { PackageFetch } from '../../transport-fetch.ts'
+import type { Judge } from '../../orders/order-refusal.ts'
+import type { PackageFetch } from '../../upstream/transport-fetch.ts'
 import type { PlainRequest } from '../vendor.ts'
 
 export type CallOptions = LanguageModelV4CallOptions

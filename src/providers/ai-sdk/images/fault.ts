@@ -3,7 +3,7 @@ import type { Clock } from '../../../kit/clock.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { errorInAnswer, holdsError, scrub } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { refused } from '../../order-refusal.ts'
+import { refused } from '../../orders/order-refusal.ts'
 import { AGAINST_POLICY } from '../words.ts'
 import type { ImageVendor, SaidOfImages } from './vendor.ts'
 

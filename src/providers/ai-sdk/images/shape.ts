@@ -2,7 +2,7 @@
 import type { JSONObject } from '@ai-sdk/provider'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ImageOrder } from '../../../spec/image-request.ts'
-import { ratioOf } from '../../video-fields.ts'
+import { ratioOf } from '../../video/video-fields.ts'
 import type { Shape } from './vendor.ts'
 
 /** What image models are trained for, in pixels. */

@@ -4,9 +4,9 @@ import type { ProviderKind } from '../../../config/schema.ts'
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { ImageOperation, ImageOrder, ImageUsage } from '../../../spec/image-request.ts'
 import type { FailCode } from '../../../spec/task.ts'
-import type { Judge } from '../../order-refusal.ts'
+import type { Judge } from '../../orders/order-refusal.ts'
 import type { MadeImage } from '../../provider.ts'
-import type { PackageFetch } from '../../transport-fetch.ts'
+import type { PackageFetch } from '../../upstream/transport-fetch.ts'
 import type { PlainRequest } from '../vendor.ts'
 
 /** What is used of a package's model; the packages bring several versions of its full type. */

@@ -3,7 +3,7 @@ import type { Clock } from '../../../kit/clock.ts'
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import { errorInAnswer, holdsError, refusalToError } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Wire } from '../../transport-fetch.ts'
+import type { Wire } from '../../upstream/transport-fetch.ts'
 import type { EmbeddingWords } from './vendor.ts'
 
 type FaultParts = { provider: string; model: string; clock: Clock; words: EmbeddingWords }

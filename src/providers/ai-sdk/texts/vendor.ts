@@ -1,7 +1,7 @@
 /** What the one adapter for embeddings and rerankers behind AI SDK packages must know of a vendor: a row of data. */
 import type { ProviderKind } from '../../../config/schema.ts'
 import type { InputTypeWords } from '../../input-type.ts'
-import type { PackageFetch } from '../../transport-fetch.ts'
+import type { PackageFetch } from '../../upstream/transport-fetch.ts'
 import type { PlainRequest } from '../vendor.ts'
 
 /** A package's own options: plain ones, so that they fit every version of its types. */

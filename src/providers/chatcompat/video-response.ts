@@ -1,0 +1,89 @@
+/** What upstreams in the chat-compatible style of videos answer: the official words, the specification's, New API's. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { FAIL_CODES, type FailCode } from '../../spec/task.ts'
+import { isHttpUrl, type OrderJson } from '../orders/json-orders.ts'
+import type { TaskProgress } from '../provider.ts'
+
+/** Where the id of an order may stand: New API gives it twice, the specification within `data`. */
+export function orderIdIn(answer: JsonRecord): unknown[] {
+  const data = isRecord(answer.data) ? answer.data : {}
+  return [answer.id, answer.task_id, data.task_id, data.id]
+}
+
+/** In lower case. NOT_START and SUBMITTED are the specification's own; a gateway that waits has not failed. */
+const STATES: Record<string, 'QUEUED' | 'IN_PROGRESS' | 'SUCCESS' | FailCode> = {
+  not_start: 'QUEUED',
+  submitted: 'QUEUED',
+  queued: 'QUEUED',
+  queueing: 'QUEUED',
+  pending: 'QUEUED',
+  created: 'QUEUED',
+  in_progress: 'IN_PROGRESS',
+  processing: 'IN_PROGRESS',
+  running: 'IN_PROGRESS',
+  generating: 'IN_PROGRESS',
+  success: 'SUCCESS',
+  succeeded: 'SUCCESS',
+  succeed: 'SUCCESS',
+  completed: 'SUCCESS',
+  done: 'SUCCESS',
+  failure: 'generation_failed',
+  failed: 'generation_failed',
+  error: 'generation_failed',
+  expired: 'timeout',
+  cancelled: 'canceled',
+  canceled: 'canceled',
+}
+
+/** `contentUrl` is where the file lies when the answer names no other place. */
+export function readVideo(answer: JsonRecord, vendor: OrderJson, contentUrl: string): TaskProgress {
+  const task = isRecord(answer.data) && answer.data.status !== undefined ? answer.data : answer
+  const state = STATES[vendor.statusIn(task.status).toLowerCase()]
+  if (state === undefined) return {}
+  if (state === 'SUCCESS') return withExpiry(vendor.made(filesIn(task, vendor.base_url) ?? [contentUrl]), task)
+  if (state === 'QUEUED' || state === 'IN_PROGRESS') return { status: state, ...progressIn(task.progress) }
+  const error = isRecord(task.error) ? task.error : {}
+  const reason = [task.fail_reason, error.message, task.error, answer.message].find(isText)
+  return vendor.failure(failCodeOf(state, [task.fail_code, error.code]), reason)
+}
+
+/** Unix seconds; some write 0 where they mean never. */
+const withExpiry = (progress: TaskProgress, { expires_at }: JsonRecord): TaskProgress =>
+  progress.status === 'SUCCESS' && typeof expires_at === 'number' && expires_at > 0
+    ? { ...progress, expires_at }
+    : progress
+
+/** A number, or text such as `30%`. */
+function progressIn(value: unknown): { progress?: number } {
+  const percent = typeof value === 'string' ? Number.parseFloat(value) : value
+  return typeof percent === 'number' && percent >= 0 && percent <= 100 ? { progress: Math.floor(percent) } : {}
+}
+
+/** Older versions of New API put the address into `fail_reason`; addresses may be relative to the gateway. */
+function filesIn(task: JsonRecord, base: string): string[] | undefined {
+  const metadata = isRecord(task.metadata) ? task.metadata : {}
+  const outputs = Array.isArray(task.outputs) ? task.outputs : []
+  const found =
+    outputs.length > 0 ? outputs : [task.result_url, task.video_url, task.url, metadata.url, task.fail_reason]
+  const urls = found.filter(isText).flatMap((value) => {
+    if (isHttpUrl(value)) return [value]
+    return value.startsWith('/') ? [new URL(value, base).href] : []
+  })
+  if (urls.length === 0) return undefined
+  return outputs.length > 0 ? urls : urls.slice(0, 1)
+}
+
+/** Another Gatehouse speaks of our own codes; of others' words only the clear ones are believed. */
+function failCodeOf(otherwise: FailCode, words: unknown[]): FailCode {
+  const word = words.find(isText)
+  if (word === undefined) return otherwise
+  if (Object.hasOwn(FAIL_CODES, word)) return word as FailCode
+  if (/moderation|polic|safety|sensitive/i.test(word)) return 'content_policy_violation'
+  if (/^invalid_|bad_request/i.test(word)) return 'invalid_input'
+  if (/rate_limit/i.test(word)) return 'upstream_rate_limited'
+  if (/server_error|internal|upstream/i.test(word)) return 'upstream_error'
+  return otherwise
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''

@@ -1,0 +1,200 @@
+/** An upstream with the chat-compatible style of videos: another Gatehouse, New API, and whoever looks like them. */
+
+import { formName } from '../../kit/form-name.ts'
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { VideoOrder } from '../../spec/video-request.ts'
+import { createOrderJson, isHttpUrl, operationId, withId } from '../orders/json-orders.ts'
+import type { Judge } from '../orders/order-refusal.ts'
+import type { Provider, VideoCall } from '../provider.ts'
+import { neverSent } from '../upstream/transport-failure.ts'
+import type { VendorParts } from '../vendor-parts.ts'
+import {
+  asAddress,
+  pixelsOf,
+  ratioOf,
+  refuseOthers,
+  refuseValue,
+  withExtras,
+  withoutEmpty,
+} from '../video/video-fields.ts'
+import { orderIdIn, readVideo } from './video-response.ts'
+
+/** What an operator may choose; the first is the default. */
+const CHOICES = {
+  /** `/videos`, or the specification's `/video/generations`. */
+  api: ['videos', 'video-generations'],
+  body: ['json', 'multipart'],
+  /** Where a first frame stands in a JSON body: as the object of the official API, or as text in `image`. */
+  image_as: ['input_reference', 'image'],
+  /** How it is told to stop: not at all, by DELETE of the video, by POST of a cancel below the task. */
+  cancel: ['no', 'delete', 'post'],
+} as const
+type Choices = { [name in keyof typeof CHOICES]: (typeof CHOICES)[name][number] }
+
+export function createChatcompatVideo(parts: VendorParts): Provider {
+  const { id, config } = parts
+  const choices = choicesOf(id, config.options ?? {})
+  const vendor = createOrderJson(parts, { kind: 'chatcompat-video', judge })
+  const tasks = choices.api === 'videos' ? '/videos' : '/video/generations'
+  const write = choices.api === 'videos' ? writeVideo : writeGeneration
+  const origin = new URL(vendor.base_url).origin
+
+  async function bodyOf(call: VideoCall, signal: AbortSignal) {
+    const body = shaped(write(call, parts, choices), config.fields ?? {})
+    if (choices.body === 'json') return body
+    const { image } = call.request
+    return multipart(body, image === undefined ? undefined : await fileOf(image, parts, signal), call.task_id)
+  }
+
+  return {
+    id,
+    kind: 'chatcompat-video',
+    video: {
+      resubmit: config.options?.idempotent === true ? 'safe' : 'unsafe',
+      key_seconds: keySecondsOf(id, config.options ?? {}),
+      async start(call, signal) {
+        const answer = await vendor.order({
+          path: tasks,
+          body: await bodyOf(call, signal),
+          headers: { 'idempotency-key': call.idempotency_key },
+          model: call.model,
+          signal,
+        })
+        return { operation: { id: vendor.idIn(...orderIdIn(answer)) } }
+      },
+      async status(operation, signal) {
+        const task = operationId(operation)
+        const contentUrl = `${vendor.base_url}${withId('/videos', task)}/content`
+        return vendor.ask(withId(tasks, task), signal, (answer) => readVideo(answer, vendor, contentUrl))
+      },
+      ...(choices.cancel === 'no'
+        ? {}
+        : {
+            async cancel(operation, signal) {
+              const task = operationId(operation)
+              await (choices.cancel === 'delete'
+                ? vendor.tell('DELETE', withId('/videos', task), signal)
+                : vendor.tell('POST', `${withId('/video/generations', task)}/cancel`, signal))
+            },
+          }),
+      outputHeaders: (url) => (URL.parse(url)?.origin === origin ? vendor.headers() : {}),
+    },
+  }
+}
+
+/** As long as another Gatehouse remembers a key, and as is customary. */
+const KEY_HOURS = 24
+
+/** How long the upstream recognises a repeated order. */
+function keySecondsOf(id: string, { key_hours = KEY_HOURS }: JsonRecord): number {
+  if (typeof key_hours === 'number' && key_hours > 0) return key_hours * 3600
+  throw new Error(`providers.${id}.options.key_hours must be a number of hours above 0, such as ${KEY_HOURS}`)
+}
+
+function choicesOf(id: string, options: JsonRecord): Choices {
+  const chosen = Object.entries(CHOICES).map(([name, allowed]) => {
+    const value = options[name] ?? allowed[0]
+    if ((allowed as readonly unknown[]).includes(value)) return [name, value]
+    throw new Error(`providers.${id}.options.${name} must be one of ${allowed.join(', ')}`)
+  })
+  return Object.fromEntries(chosen) as Choices
+}
+
+/** The official fields; what else this upstream takes, `fields.allow` says. */
+function writeVideo({ model, request }: VideoCall, { id, config }: VendorParts, choices: Choices): JsonRecord {
+  const allowed = config.fields?.allow ?? []
+  refuseOthers(request, id, ['image', ...CHANGES.filter((field) => allowed.includes(field))])
+  const { image } = request
+  const pixels = pixelsOf(request.size ?? (request.aspect_ratio && '720p'), ratioOf(request))
+  return withExtras(
+    {
+      model,
+      prompt: request.prompt,
+      seconds: request.duration === undefined ? undefined : String(request.duration),
+      size: pixels && `${pixels.width}x${pixels.height}`,
+      ...(image === undefined || choices.body === 'multipart'
+        ? {}
+        : choices.image_as === 'image'
+          ? { image }
+          : { input_reference: { image_url: asAddress(image) } }),
+      ...Object.fromEntries(FURTHER.filter((field) => allowed.includes(field)).map((field) => [field, request[field]])),
+      metadata: metadataOf(request),
+    },
+    request.metadata,
+    'chatcompat-video',
+    DECIDED,
+  )
+}
+
+/** The specification's fields are judged before they come here: no extra may stand in for one. */
+const DECIDED = ['n', 'duration', 'seconds', 'size', 'width', 'height', 'audio_enable']
+
+const CHANGES = ['last_image', 'images', 'video', 'negative_prompt', 'audio_enable', 'n'] as const
+const FURTHER = [...CHANGES, 'seed', 'aspect_ratio', 'duration'] as const
+
+/** The specification's own fields (2.5), as they are. */
+function writeGeneration({ model, request }: VideoCall): JsonRecord {
+  const { model: _, n, metadata: __, ...fields } = request
+  const own = { model, ...fields, ...(n > 1 ? { n } : {}), metadata: metadataOf(request) }
+  return withExtras(own, request.metadata, 'chatcompat-video', DECIDED)
+}
+
+/** Other vendors' extras may be meant for who stands behind this upstream. */
+function metadataOf({ metadata = {} }: VideoOrder): JsonRecord | undefined {
+  const { model: _, 'chatcompat-video': __, ...rest } = metadata
+  return Object.keys(rest).length > 0 ? rest : undefined
+}
+
+function shaped(body: JsonRecord, { drop = [], rename = {} }: { drop?: string[]; rename?: Record<string, string> }) {
+  const kept = Object.entries(body).filter(([name]) => !drop.includes(name))
+  return Object.fromEntries(kept.map(([name, value]) => [rename[name] ?? name, value]))
+}
+
+type File = { bytes: Uint8Array; content_type: string }
+
+/** The bytes of an image; fetched before anything is ordered, so that a failure leaves nothing open. */
+async function fileOf(value: string, parts: VendorParts, signal: AbortSignal): Promise<File> {
+  if (!isHttpUrl(value)) {
+    const [, given = '', base64 = ''] = /^data:([^;,]*);base64,(.*)$/s.exec(asAddress(value)) ?? []
+    const content_type = /^image\/[\w.+-]+$/.test(given) ? given : 'image/png' // it becomes a header
+    return { bytes: Buffer.from(base64, 'base64'), content_type }
+  }
+  if (!parts.media) {
+    throw refuseValue('image', `The upstream "${parts.id}" takes an image as data here, not by its address.`)
+  }
+  return parts.media.read(value, signal).catch((thrown: unknown) => {
+    throw thrown instanceof GatewayError ? neverSent(thrown) : thrown
+  })
+}
+
+/** A form, the same bytes for the same order: some upstreams compare what came under a key (RFC 7578). */
+function multipart(body: JsonRecord, file: File | undefined, task_id: string) {
+  const boundary = `gatehouse-${task_id}`
+  const head = (name: string, more = '') =>
+    `--${boundary}\r\ncontent-disposition: form-data; name="${formName(name)}"${more}\r\n`
+  const parts = Object.entries(withoutEmpty(body)).map(([name, value]) =>
+    Buffer.from(`${head(name)}\r\n${typeof value === 'string' ? value : JSON.stringify(value)}\r\n`),
+  )
+  if (file) {
+    const kind = /^image\/(\w+)/.exec(file.content_type)?.[1] ?? 'png' // some look at the name's ending only
+    const more = `; filename="image.${kind}"`
+    parts.push(Buffer.from(`${head('input_reference', more)}content-type: ${file.content_type}\r\n\r\n`))
+    parts.push(Buffer.from(file.bytes), Buffer.from('\r\n'))
+  }
+  const bytes = new Uint8Array(Buffer.concat([...parts, Buffer.from(`--${boundary}--\r\n`)]))
+  return { bytes, content_type: `multipart/form-data; boundary=${boundary}` }
+}
+
+const codeIn = (payload: unknown): string => {
+  const said = isRecord(payload) && isRecord(payload.error) ? payload.error : payload
+  return isRecord(said) && typeof said.code === 'string' ? said.code : ''
+}
+
+/** New API says 403 of an account without money. */
+const judge: Judge = (payload, status) =>
+  status >= 400 &&
+  status < 500 &&
+  /^(insufficient_user_quota|insufficient_quota|pre_consume_token_quota_failed)$/.test(codeIn(payload))
+    ? 402
+    : undefined

@@ -1,0 +1,111 @@
+/** The transport of one provider: what the provider repeats of its own secrets goes no further than this. */
+import { isCredentialName, secretsInHeader, secretsInQuery } from './secret-forms.ts'
+import { createSecretScrubber, type DeltaWatch, type SecretScrubber } from './secret-scrubber.ts'
+import type { Transport } from './transport.ts'
+import type { UpstreamAnswer, UpstreamRequest } from './transport-response.ts'
+
+/** Tokens are renewed every half an hour or hour; answers to the last few may still be on their way. */
+const MOST_LEARNED = 16
+
+type ScrubbingTransport = Transport & {
+  /** For one stream of deltas; undefined while the provider has no secret. */
+  watchDeltas(): DeltaWatch | undefined
+}
+
+/** The secrets are those that are given, and whatever credentials are sent: keys of the environment, derived tokens. */
+export function createScrubbingTransport(transport: Transport, written: string[]): ScrubbingTransport {
+  const learned = new Set<string>()
+  const isCredential = new Map<string, boolean>()
+  /** Header name -> the last value that was looked at. */
+  const seen = new Map<string, string>()
+  let scrubber = createSecretScrubber(written)
+
+  function learn(found: string[]): void {
+    const fresh = found.filter((secret) => !written.includes(secret) && !learned.has(secret))
+    if (fresh.length === 0) return
+    for (const secret of fresh) learned.add(secret)
+    for (const oldest of learned) if (learned.size > MOST_LEARNED) learned.delete(oldest)
+    scrubber = createSecretScrubber([...written, ...learned])
+  }
+
+  function learnFrom({ headers, url }: UpstreamRequest): void {
+    for (const name in headers) {
+      let isOne = isCredential.get(name)
+      if (isOne === undefined) {
+        isOne = isCredentialName(name)
+        isCredential.set(name, isOne)
+      }
+      const value = headers[name]
+      if (!isOne || value === undefined || seen.get(name) === value) continue
+      seen.set(name, value)
+      learn(secretsInHeader(value))
+    }
+    if (url.includes('?')) learn(secretsInQuery(url))
+  }
+
+  return {
+    async send(request) {
+      if (request.grants_credentials) return transport.send(request)
+      learnFrom(request)
+      const answer = await transport.send(request)
+      return scrubber ? scrubbed(answer, scrubber) : answer
+    },
+    watchDeltas: () => scrubber?.deltas(),
+  }
+}
+
+/** Whatever the provider calls its body: a JSON that is labelled as an image is read as JSON all the same. */
+function scrubbed(answer: UpstreamAnswer, scrubber: SecretScrubber): UpstreamAnswer {
+  const headers = scrubHeaders(answer.headers, scrubber)
+  const body = scrubber.body()
+  let peeked: Uint8Array | undefined
+  let failure: { thrown: unknown } | undefined
+  let isEnded = false
+
+  /** Without an async function: a stream waits here for each of its events. */
+  function read(): Promise<Uint8Array | undefined> {
+    if (peeked) {
+      const bytes = peeked
+      peeked = undefined
+      return Promise.resolve(bytes)
+    }
+    if (isEnded) return failure ? Promise.reject(failure.thrown) : Promise.resolve(undefined)
+    return answer.read().then(clean, end)
+  }
+
+  function clean(bytes: Uint8Array | undefined): Uint8Array | Promise<Uint8Array | undefined> {
+    if (bytes === undefined) return end()
+    const passed = body.push(bytes)
+    return passed.length > 0 ? passed : read()
+  }
+
+  /** What came before a failure is handed on first. */
+  function end(thrown?: unknown): Uint8Array | Promise<Uint8Array | undefined> {
+    isEnded = true
+    if (thrown !== undefined) failure = { thrown }
+    const rest = body.end()
+    return rest.length > 0 ? rest : read()
+  }
+
+  return {
+    ...answer,
+    headers,
+    read,
+    async peek() {
+      peeked ??= await read()
+      return peeked
+    },
+    text: async (limit) => scrubber.text(await answer.text(limit)),
+    excerpt: async () => scrubber.text(await answer.excerpt()),
+  }
+}
+
+/** The same object where nothing is to be replaced. */
+function scrubHeaders(headers: Headers, scrubber: SecretScrubber): Headers {
+  let all = ''
+  for (const [, value] of headers) all += `${value}\n`
+  if (scrubber.text(all) === all) return headers
+  const clean = new Headers()
+  for (const [name, value] of headers) clean.append(name, scrubber.text(value))
+  return clean
+}

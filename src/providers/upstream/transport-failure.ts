@@ -1,0 +1,57 @@
+/** A failed connection in our words; what a runtime throws never leaves this file, since it may hold the address. */
+import { GatewayError } from '../../spec/error.ts'
+import { acceptanceAfter } from '../orders/acceptance.ts'
+
+/** What a request ends with when its caller is gone: the caller's own reason if it has one (a stop of the gateway). */
+export function leftBy(signal: AbortSignal): GatewayError {
+  return signal.reason instanceof GatewayError
+    ? signal.reason
+    : new GatewayError('client_closed_request', 'The client left before the answer was complete.')
+}
+
+export const tooSlow = (provider: string, what: string) =>
+  new GatewayError('upstream_timeout', `The upstream "${provider}" kept silent for too long: ${what}.`)
+
+export const tooLarge = (provider: string, limit: number) =>
+  new GatewayError('bad_upstream_response', `The upstream "${provider}" answered with more than ${limit} bytes.`)
+
+export function errorCodeOf(thrown: unknown): string {
+  if (typeof thrown !== 'object' || thrown === null) return 'unknown'
+  const code = 'code' in thrown ? thrown.code : undefined
+  return typeof code === 'string' ? code : thrown instanceof Error ? thrown.name : 'unknown'
+}
+
+/** Codes of a connection that never stood: nothing was sent. All others may mean that the vendor has the request. */
+const NEVER_CONNECTED =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|ETIMEDOUT|EPROTO|ECONNABORTED|ConnectionRefused|FailedToOpenSocket|ERR_TLS|ERR_SSL|CERT|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|ERR_INVALID_URL)/
+
+/** `thrown` never leaves this function whole: runtimes put the address, with all it holds, into such errors. */
+export function failedToSend(provider: string, thrown: unknown): GatewayError {
+  const code = errorCodeOf(thrown)
+  if (NEVER_CONNECTED.test(code)) {
+    return new GatewayError(
+      'upstream_unreachable',
+      `No connection to the upstream "${provider}" (${code}).`,
+      acceptanceAfter(code) === 'not accepted' ? { taken: 'no' } : {},
+    )
+  }
+  return new GatewayError(
+    'bad_upstream_response',
+    `The upstream "${provider}" closed the connection before it answered (${code}).`,
+  )
+}
+
+/** The same error, of a request of which nothing was sent. */
+export const neverSent = (error: GatewayError) =>
+  new GatewayError(error.code, error.message, { ...error.detail, taken: 'no' })
+
+export function failedToRead(
+  { provider, stream }: { provider: string; stream: boolean },
+  thrown: unknown,
+): GatewayError {
+  if (thrown instanceof GatewayError) return thrown
+  return new GatewayError(
+    stream ? 'upstream_cut' : 'bad_upstream_response',
+    `The upstream "${provider}" broke off in the middle of its answer (${errorCodeOf(thrown)}).`,
+  )
+}

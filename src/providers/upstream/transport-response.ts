@@ -1,0 +1,266 @@
+/** One request to an upstream from its start to the end of its body: everything that may end it early, and how it is read. */
+import type { Timeouts } from '../../config/schema.ts'
+import type { Clock } from '../../kit/clock.ts'
+import { type ByteReader, InflateError, inflate, isCoding } from '../../kit/inflate.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { failedToRead, leftBy, tooLarge, tooSlow } from './transport-failure.ts'
+
+export type UpstreamRequest = {
+  /** The operator's name of the provider, for messages and the log; the address never stands in either. */
+  provider: string
+  url: string
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  headers: Record<string, string>
+  body?: string | Uint8Array<ArrayBuffer>
+  /** Aborted when the client has left: the connection is closed at once, whatever the state of the answer. */
+  signal: AbortSignal
+  timeouts: Required<Timeouts>
+  /** Whether the answer is read as it comes (idle time-out) or as a whole (total time-out). */
+  stream: boolean
+  /**
+   * It may cost money, so it is written to the wire at most once. Its failure has `detail.taken: 'no'` when nothing of
+   * it was sent, and leaves that open otherwise. What an HTTP answer says of it, `acceptanceOf` knows.
+   */
+  order?: true
+  /** The answer holds credentials for this provider: it is read by the gateway only, and they are left in it. */
+  grants_credentials?: true
+  /** A look whether somebody is there: a failure is not worth a line in the log, and no proxy is asked. */
+  isProbe?: true
+}
+
+export type UpstreamAnswer = {
+  status: number
+  headers: Headers
+  /** The next bytes of the body, `undefined` at its end. The idle time-out runs only while this waits. */
+  read(): Promise<Uint8Array | undefined>
+  /** The first bytes of the body, left to be read. */
+  peek(): Promise<Uint8Array | undefined>
+  /** The whole body, at most `limit` bytes: beyond it, an error. */
+  text(limit?: number): Promise<string>
+  /** The beginning of the body, for error answers: what comes within a limit and a short time, never an error. */
+  excerpt(): Promise<string>
+  /** Done with the answer: a body that ends by itself within a moment leaves its connection for the next request. */
+  release(): void
+  /** Done with the answer, whatever still comes: closes the connection. */
+  drop(): void
+}
+
+/** Official vendors answer a few hundred kilobytes at most; images in base64 take some tens of megabytes. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+/** An error page is read for its message only. */
+const MAX_EXCERPT_BYTES = 64 * 1024
+const EXCERPT_MILLISECONDS = 5_000
+/** What may still follow an answer that is complete: the end of a chunked body, a comment. */
+const MAX_REST_BYTES = 16 * 1024
+const REST_MILLISECONDS = 1_000
+export type Life = {
+  signal: AbortSignal
+  /** Why the request was ended by us, if it was. */
+  reason(): GatewayError | undefined
+  /** Closes the connection. */
+  end(error: GatewayError): void
+  /** Ends the request after so many seconds; the result cancels that. */
+  limit(seconds: number, what: string): () => void
+  /** No more timers, no more listening to the client. */
+  close(): void
+}
+
+/** One request from its start to the end of its body: everything that may end it early. */
+export function createLife(clock: Clock, request: UpstreamRequest): Life {
+  const control = new AbortController()
+  const timers: (() => void)[] = []
+  let reason: GatewayError | undefined
+  const end = (error: GatewayError) => {
+    if (reason) return
+    reason = error
+    close()
+    control.abort(error)
+  }
+  const leave = () => end(leftBy(request.signal))
+  const close = () => {
+    for (const cancel of timers) cancel()
+    timers.length = 0
+    request.signal.removeEventListener('abort', leave)
+  }
+  if (request.signal.aborted) leave()
+  else request.signal.addEventListener('abort', leave)
+  return {
+    signal: control.signal,
+    reason: () => reason,
+    end,
+    limit(seconds, what) {
+      const cancel = clock.after(seconds * 1000, () => end(tooSlow(request.provider, `${what} ${seconds} s`)))
+      timers.push(cancel)
+      return cancel
+    },
+    close,
+  }
+}
+
+/** How the upstream has compressed the body although it was asked not to; undefined: it has not. */
+function codingOf(headers: Headers): string | undefined {
+  const coding = headers.get('content-encoding')?.trim().toLowerCase()
+  return coding === '' || coding === 'identity' ? undefined : coding
+}
+
+type AnswerParts = { clock: Clock; request: UpstreamRequest; response: Response; life: Life }
+
+export function createAnswer({ clock, request, response, life }: AnswerParts): UpstreamAnswer {
+  const { provider } = request
+  const idleMilliseconds = request.timeouts.idle_seconds * 1000
+  let reader: ByteReader | undefined
+  const coding = codingOf(response.headers)
+  let ended = false
+  let peeked: Uint8Array | undefined
+  let waitingSince: number | undefined
+  let armed: (() => void) | undefined
+
+  /** One timer for the whole stream, moved on when it fires: setting one for each read would cost more than the read. */
+  const arm = (ms: number) => {
+    armed = clock.after(ms, () => {
+      armed = undefined
+      if (waitingSince === undefined) return
+      const left = waitingSince + idleMilliseconds - clock.now()
+      if (left > 0) arm(left)
+      else life.end(tooSlow(provider, `the stream was silent for ${request.timeouts.idle_seconds} s`))
+    })
+  }
+  const finish = () => {
+    ended = true
+    waitingSince = undefined
+    armed?.()
+    armed = undefined
+    life.close()
+  }
+  const failed = (thrown: unknown) => {
+    const error = life.reason() ?? failedToRead(request, thrown instanceof InflateError ? unreadable(thrown) : thrown)
+    finish()
+    return error
+  }
+
+  const unreadable = ({ message }: Error) =>
+    new GatewayError('bad_upstream_response', `The upstream "${provider}" sent a body that ${message}.`)
+
+  /** The body as it is once inflated: all limits count these bytes. */
+  function readerOf(body: ReadableStream<Uint8Array>): ByteReader {
+    const plain = body.getReader()
+    if (coding === undefined) return plain
+    if (isCoding(coding)) return inflate(plain, coding)
+    throw new InflateError(`has the content-encoding "${coding.slice(0, 40)}", which was not asked for`)
+  }
+
+  async function read(): Promise<Uint8Array | undefined> {
+    if (peeked) {
+      const bytes = peeked
+      peeked = undefined
+      return bytes
+    }
+    if (ended) return undefined
+    if (!response.body) {
+      finish()
+      return undefined
+    }
+    if (request.stream) {
+      waitingSince = clock.now()
+      if (!armed) arm(idleMilliseconds)
+    }
+    try {
+      reader ??= readerOf(response.body)
+      const { done, value } = await reader.read()
+      waitingSince = undefined
+      // The end of a body may be told before the abort that caused it is.
+      const reason = life.reason()
+      if (reason) throw reason
+      if (!done) return value
+      finish()
+      return undefined
+    } catch (thrown) {
+      throw failed(thrown)
+    }
+  }
+
+  /** Closes the connection, whatever still comes. */
+  const drop = () => {
+    if (ended) return
+    life.end(new GatewayError('client_closed_request', 'The answer was no longer wanted.'))
+    finish()
+    // The abort has errored the body already: an answer to this is of no interest, and must not go unhandled.
+    if (reader) reader.cancel().catch(() => {})
+    else response.body?.cancel().catch(() => {})
+  }
+
+  /** Reads and forgets a short rest, so that the connection can be used again. */
+  async function drain(): Promise<void> {
+    let size = 0
+    while (size <= MAX_REST_BYTES) {
+      const bytes = await read()
+      if (!bytes) return
+      size += bytes.length
+    }
+    drop()
+  }
+
+  return {
+    status: response.status,
+    headers: response.headers,
+    read,
+    drop,
+    async peek() {
+      peeked ??= await read()
+      return peeked
+    },
+    async text(limit = MAX_ANSWER_BYTES) {
+      const length = Number(response.headers.get('content-length') ?? Number.NaN)
+      if (length > limit) {
+        drop()
+        throw tooLarge(provider, limit)
+      }
+      if (Number.isFinite(length) && coding === undefined && !reader) {
+        try {
+          const text = await response.text()
+          const reason = life.reason()
+          if (reason) throw reason
+          finish()
+          return text
+        } catch (thrown) {
+          throw failed(thrown)
+        }
+      }
+      const pieces: Uint8Array[] = []
+      let size = 0
+      for (let bytes = await read(); bytes; bytes = await read()) {
+        size += bytes.length
+        if (size > limit) {
+          drop()
+          throw tooLarge(provider, limit)
+        }
+        pieces.push(bytes)
+      }
+      return new TextDecoder().decode(Buffer.concat(pieces))
+    },
+    async excerpt() {
+      const decoder = new TextDecoder()
+      let text = ''
+      const cancel = clock.after(EXCERPT_MILLISECONDS, drop)
+      try {
+        while (text.length < MAX_EXCERPT_BYTES) {
+          const bytes = await read()
+          if (!bytes) break
+          text += decoder.decode(bytes, { stream: true })
+        }
+      } catch {
+        // The status line alone says enough; a client that left is told by its own signal.
+        if (request.signal.aborted) throw leftBy(request.signal)
+      } finally {
+        cancel()
+        drop()
+      }
+      return text.slice(0, MAX_EXCERPT_BYTES)
+    },
+    release() {
+      if (ended) return
+      const cancel = clock.after(REST_MILLISECONDS, drop)
+      drain().then(cancel, cancel)
+    },
+  }
+}

@@ -1,0 +1,167 @@
+/** The one fetch of the house: time-outs, abort, size limits, and a failed connection in our words. */
+import { connect } from 'node:net'
+import type { Clock } from '../../kit/clock.ts'
+import type { Log } from '../../kit/log.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { errorCodeOf, failedToSend, leftBy, neverSent } from './transport-failure.ts'
+import { createAnswer, createLife, type Life, type UpstreamAnswer, type UpstreamRequest } from './transport-response.ts'
+
+export type Transport = { send(request: UpstreamRequest): Promise<UpstreamAnswer> }
+
+type FetchInit = RequestInit & { timeout: false; decompress: false; protocol?: 'http1.1' }
+type Fetch = (url: string, init: FetchInit) => Promise<Response>
+/** Opens and closes a bare connection; calls back once when it stood, or with why it failed. The result gives up. */
+type Dial = (host: string, port: number, settled: (failure?: unknown) => void) => () => void
+
+type TransportParts = {
+  clock: Clock
+  log: Log
+  fetch?: Fetch
+  dial?: Dial
+  /** The process environment, read only for proxy variables. */
+  environment?: Record<string, string | undefined>
+}
+
+/** An origin that answered this recently has a connection open or opens one quickly: no need to watch it. */
+const TRUSTED_MILLISECONDS = 30_000
+
+export function createTransport(parts: TransportParts): Transport {
+  const { clock, log, environment = {} } = parts
+  const send: Fetch = parts.fetch ?? fetch
+  const dial = parts.dial ?? dialTcp
+  /** Origin -> when it last answered; origins come from the configuration, so there are few. */
+  const answeredAt = new Map<string, number>()
+
+  /**
+   * Bun's fetch knows no connect time-out, so a second, bare connection is opened beside the first request to an
+   * origin: if that one does not stand in time either, nobody is there.
+   */
+  function watchConnect(url: URL, connectSeconds: number, giveUp: () => void): () => void {
+    const last = answeredAt.get(url.origin)
+    if (last !== undefined && clock.now() - last < TRUSTED_MILLISECONDS) return () => {}
+    if (isProxied(url, environment)) return () => {}
+    const stop = () => {
+      cancelTimer()
+      hangUp()
+    }
+    const cancelTimer = clock.after(connectSeconds * 1000, () => {
+      hangUp()
+      giveUp()
+    })
+    const hangUp = dial(hostOf(url), portOf(url), () => cancelTimer())
+    return stop
+  }
+
+  /**
+   * An order is sent only once a bare connection to its host stood: whatever keeps that from standing has kept the
+   * order from being sent, for certain. The connection itself is not used, since fetch takes none.
+   */
+  async function reach(request: UpstreamRequest, url: URL, life: Life): Promise<void> {
+    if (life.signal.aborted) throw neverSent(leftBy(request.signal))
+    if (isProxied(url, environment)) return
+    const { connect_seconds } = request.timeouts
+    await new Promise<void>((resolve, reject) => {
+      const done = (error?: GatewayError) => {
+        cancelTimer()
+        life.signal.removeEventListener('abort', leave)
+        if (error) reject(neverSent(error))
+        else resolve()
+      }
+      const leave = () => {
+        hangUp()
+        done(life.reason() ?? leftBy(request.signal))
+      }
+      const cancelTimer = clock.after(connect_seconds * 1000, () => {
+        hangUp()
+        done(notAccepted(request))
+      })
+      life.signal.addEventListener('abort', leave)
+      const hangUp = dial(hostOf(url), portOf(url), (failure) =>
+        done(failure === undefined ? undefined : failedToSend(request.provider, failure)),
+      )
+    })
+  }
+
+  return {
+    async send(request) {
+      const url = new URL(request.url)
+      if (request.isProbe && isProxied(url, environment)) {
+        throw new GatewayError('upstream_unreachable', 'Only a proxy could be asked.')
+      }
+      const life = createLife(clock, request)
+      const { timeouts } = request
+      if (!request.stream) life.limit(timeouts.total_seconds, 'the whole answer took longer than')
+      const first = life.limit(timeouts.first_byte_seconds, 'no answer came within')
+      let stopWatching = () => {}
+      try {
+        if (request.order) await reach(request, url, life)
+        else stopWatching = watchConnect(url, timeouts.connect_seconds, () => life.end(notAccepted(request)))
+        const response = await send(request.url, {
+          method: request.method,
+          headers: uncompressed(request.headers),
+          ...(request.body === undefined ? {} : { body: request.body }),
+          signal: life.signal,
+          // A redirect could carry the key to another host.
+          redirect: 'manual',
+          // The runtime inflates without a limit: what comes compressed all the same is inflated where it is counted.
+          decompress: false,
+          // Bun would give up by itself after five minutes.
+          timeout: false,
+          // Bun repeats a PUT, DELETE or GET by itself when a kept connection breaks; on a new one it repeats nothing.
+          ...(request.order ? { keepalive: false, protocol: 'http1.1' } : {}),
+        })
+        answeredAt.set(url.origin, clock.now())
+        first()
+        return createAnswer({ clock, request, response, life })
+      } catch (thrown) {
+        const error =
+          thrown instanceof GatewayError ? thrown : (life.reason() ?? failedToSend(request.provider, thrown))
+        if (error.code !== 'client_closed_request' && !request.isProbe) {
+          log.warn('upstream failed', { provider: request.provider, error: error.code, reason: errorCodeOf(thrown) })
+        }
+        answeredAt.delete(url.origin)
+        life.close()
+        throw error
+      } finally {
+        stopWatching()
+      }
+    },
+  }
+}
+
+/** The runtime would offer to take what it can inflate. */
+const uncompressed = (headers: Record<string, string>): Record<string, string> =>
+  headers['accept-encoding'] === undefined ? { ...headers, 'accept-encoding': 'identity' } : headers
+
+const notAccepted = ({ provider, timeouts }: UpstreamRequest) =>
+  new GatewayError(
+    'upstream_unreachable',
+    `The upstream "${provider}" did not accept a connection within ${timeouts.connect_seconds} s.`,
+  )
+
+const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, '') // IPv6 hosts stand in brackets
+const portOf = (url: URL) => Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
+
+/** Whether the runtime's fetch would go through a proxy for this address, by the customary variables. */
+function isProxied(url: URL, environment: Record<string, string | undefined>): boolean {
+  const variable = (name: string) => environment[name] || environment[name.toUpperCase()]
+  if (!variable(url.protocol === 'https:' ? 'https_proxy' : 'http_proxy')) return false
+  const exempt = (variable('no_proxy') ?? '').split(',').map((entry) => entry.trim().replace(/^\*?\./, '')) // `.a.b`, `*.a.b`
+  return !exempt.some(
+    (entry) =>
+      entry === '*' ||
+      (entry !== '' && (url.hostname === entry || url.host === entry || url.hostname.endsWith(`.${entry}`))),
+  )
+}
+
+const dialTcp: Dial = (host, port, settled) => {
+  const socket = connect({ host, port })
+  const close = () => void socket.destroy()
+  const settle = (failure?: unknown) => {
+    close()
+    settled(failure)
+  }
+  socket.once('connect', () => settle())
+  socket.on('error', settle)
+  return close
+}

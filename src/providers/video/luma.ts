@@ -1,0 +1,84 @@
+/** Luma's Dream Machine API: an order is a "generation", which dreams until it is completed. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import type { VideoOrder } from '../../spec/video-request.ts'
+import { createOrderJson, isHttpUrl, type OrderJson, operationId, withId } from '../orders/json-orders.ts'
+import type { Judge } from '../orders/order-refusal.ts'
+import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
+import type { VendorParts } from '../vendor-parts.ts'
+import { ratioOf, refuseOthers, refuseValue, tierOf, withExtras } from './video-fields.ts'
+
+export function createLuma(parts: VendorParts): Provider {
+  const vendor = createOrderJson(parts, {
+    kind: 'luma',
+    base_url: 'https://api.lumalabs.ai/dream-machine/v1',
+    key_env: 'LUMAAI_API_KEY',
+    judge,
+  })
+  return {
+    id: parts.id,
+    kind: 'luma',
+    video: {
+      // It takes no key by which a repeated order would be known.
+      resubmit: 'unsafe',
+      async start(call, signal) {
+        const body = writeOrder(call, parts.id)
+        const answer = await vendor.order({ path: '/generations/video', body, model: call.model, signal })
+        return { operation: { id: vendor.idIn(answer.id) } }
+      },
+      async status(operation, signal) {
+        return vendor.ask(withId('/generations', operationId(operation)), signal, (answer) =>
+          readGeneration(answer, vendor),
+        )
+      },
+      // Deletes the generation, which is all that the vendor offers.
+      async cancel(operation, signal) {
+        await vendor.tell('DELETE', withId('/generations', operationId(operation)), signal)
+      },
+    },
+  }
+}
+
+function writeOrder({ model, request }: VideoCall, upstream: string): JsonRecord {
+  refuseOthers(request, upstream, ['image', 'last_image'])
+  const frame0 = keyframe(request, 'image', upstream)
+  const frame1 = keyframe(request, 'last_image', upstream)
+  return withExtras(
+    {
+      model,
+      prompt: request.prompt || undefined,
+      aspect_ratio: ratioOf(request),
+      duration: request.duration === undefined ? undefined : `${request.duration}s`,
+      resolution: tierOf(request.size),
+      keyframes: frame0 || frame1 ? { ...(frame0 ? { frame0 } : {}), ...(frame1 ? { frame1 } : {}) } : undefined,
+    },
+    request.metadata,
+    'luma',
+  )
+}
+
+function keyframe(order: VideoOrder, field: 'image' | 'last_image', upstream: string) {
+  const url = order[field]
+  if (url === undefined) return undefined
+  if (isHttpUrl(url)) return { type: 'image', url }
+  throw refuseValue(field, `The upstream "${upstream}" takes an image only by its https address, not as data.`)
+}
+
+const STATES: Record<string, TaskProgress> = {
+  pending: { status: 'QUEUED' },
+  queued: { status: 'QUEUED' },
+  dreaming: { status: 'IN_PROGRESS' },
+}
+
+function readGeneration(generation: JsonRecord, vendor: OrderJson): TaskProgress {
+  const state = vendor.statusIn(generation.state)
+  if (state === 'completed') return vendor.made([isRecord(generation.assets) ? generation.assets.video : undefined])
+  if (state === 'failed') return vendor.failure('generation_failed', generation.failure_reason)
+  return STATES[state] ?? {}
+}
+
+/** Refused content is a 400 like any other, told by its words alone. */
+const judge: Judge = (payload, status) => {
+  const detail = isRecord(payload) && typeof payload.detail === 'string' ? payload.detail : ''
+  return status === 400 && /moderation|not allowed|polic/i.test(detail) ? 'policy' : undefined
+}

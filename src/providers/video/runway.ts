@@ -1,0 +1,130 @@
+/** Runway's own API, and the models of other makers behind it: an order, its task, its files. */
+
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import type { FailCode } from '../../spec/task.ts'
+import type { VideoOrder } from '../../spec/video-request.ts'
+import { createOrderJson, type OrderJson, operationId, withId } from '../orders/json-orders.ts'
+import type { Judge } from '../orders/order-refusal.ts'
+import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
+import type { VendorParts } from '../vendor-parts.ts'
+import { type RunwayModel, runwayModel } from './runway-models.ts'
+import { asAddress, namesModel, pixelsOf, ratioOf, refuseOthers, tierOf, withExtras } from './video-fields.ts'
+
+export function createRunway(parts: VendorParts): Provider {
+  const vendor = createOrderJson(parts, {
+    kind: 'runway',
+    base_url: 'https://api.dev.runwayml.com/v1',
+    key_env: 'RUNWAYML_API_SECRET',
+    // The only version that there is; requests without one are refused.
+    headers: () => ({ 'x-runway-version': '2024-11-06' }),
+    judge,
+  })
+  /** The operator's word on which models have a switch for sound goes before ours. */
+  const modelOf = (model: string): RunwayModel => {
+    const known = runwayModel(model)
+    return namesModel(parts.config.options?.audio_models, [], model) ? { ...known, sound: 'switch' } : known
+  }
+  return {
+    id: parts.id,
+    kind: 'runway',
+    video: {
+      // It takes no key by which a repeated order would be known.
+      resubmit: 'unsafe',
+      async start(call, signal) {
+        const { path, body } = writeOrder(call, modelOf(call.model), parts.id)
+        const answer = await vendor.order({ path, body, model: call.model, signal })
+        return { operation: { id: vendor.idIn(answer.id) } }
+      },
+      async status(operation, signal) {
+        return vendor.ask(withId('/tasks', operationId(operation)), signal, (answer) => readTask(answer, vendor))
+      },
+      async cancel(operation, signal) {
+        await vendor.tell('DELETE', withId('/tasks', operationId(operation)), signal)
+      },
+    },
+  }
+}
+
+function writeOrder({ model, request }: VideoCall, traits: RunwayModel, upstream: string) {
+  const { takes, sound } = traits
+  const images = request.images ?? []
+  refuseOthers(request, upstream, [
+    'image',
+    ...takes.filter((field) => field !== 'seed'),
+    ...(sound === 'none' ? [] : (['audio_enable'] as const)),
+  ])
+  const isFromImage = request.image !== undefined || request.last_image !== undefined
+  const frame = (isFromImage ? traits.image_frame : traits.text_frame) ?? 'pixels'
+  const body = withExtras(
+    {
+      model,
+      promptText: request.prompt || undefined,
+      ...(isFromImage ? { promptImage: promptImage(request) } : {}),
+      ...frameOf(request, frame, traits.sides ?? {}),
+      duration: request.duration,
+      seed: takes.includes('seed') ? request.seed : undefined,
+      audio: sound === 'switch' ? request.audio_enable : sound === 'ask' && request.audio_enable ? true : undefined,
+      negativePrompt: request.negative_prompt,
+      references: images.length > 0 ? images.map((image) => ({ uri: asAddress(image) })) : undefined,
+    },
+    request.metadata,
+    'runway',
+    ['audio'],
+  )
+  return { path: isFromImage ? '/image_to_video' : '/text_to_video', body }
+}
+
+function promptImage({ image, last_image }: VideoOrder) {
+  if (last_image === undefined) return asAddress(image ?? '')
+  return [
+    ...(image === undefined ? [] : [{ uri: asAddress(image), position: 'first' }]),
+    { uri: asAddress(last_image), position: 'last' },
+  ]
+}
+
+function frameOf(order: VideoOrder, frame: NonNullable<RunwayModel['text_frame']>, sides: Record<string, string>) {
+  const tier = tierOf(order.size)
+  const ratio = ratioOf(order)
+  if (frame === 'words') return { ratio, resolution: tier }
+  if (frame === 'resolution') return { resolution: tier }
+  if (frame === 'auto') return { ratio: tier === undefined ? undefined : `auto_${tier}` }
+  // A ratio without a size still needs pixels: 720p is what every model has.
+  const known = order.size?.includes('x') ? undefined : sides[`${tier ?? '720p'} ${ratio ?? '16:9'}`]
+  const pixels = pixelsOf(order.size ?? (ratio === undefined ? undefined : '720p'), ratio)
+  return { ratio: known ?? (pixels && `${pixels.width}:${pixels.height}`) }
+}
+
+const STATUSES: Record<string, TaskProgress> = {
+  PENDING: { status: 'QUEUED' },
+  THROTTLED: { status: 'QUEUED' },
+  CANCELLED: { status: 'FAILURE', fail_code: 'canceled', fail_reason: 'The task was canceled at the upstream.' },
+}
+
+/** Exported for nobody but `status`: a word that is not known yet keeps the state. */
+function readTask(task: JsonRecord, vendor: OrderJson): TaskProgress {
+  const status = vendor.statusIn(task.status)
+  if (status === 'RUNNING') {
+    const done = typeof task.progress === 'number' && task.progress >= 0 ? Math.min(1, task.progress) : undefined
+    return { status: 'IN_PROGRESS', ...(done === undefined ? {} : { progress: Math.floor(done * 100) }) }
+  }
+  if (status === 'SUCCEEDED') return vendor.made(Array.isArray(task.output) ? task.output : [])
+  if (status === 'FAILED') return vendor.failure(failCodeOf(task.failureCode), task.failure)
+  return STATUSES[status] ?? {}
+}
+
+/** The codes are dotted, from the general to the special; `SAFETY` stands first, or second after a step's name. */
+function failCodeOf(code: unknown): FailCode {
+  const word = typeof code === 'string' ? code : ''
+  if (/(^|\.)SAFETY(\.|$)/.test(word)) return 'content_policy_violation'
+  if (/^(ASSET|INPUT_PREPROCESSING\.(?!INTERNAL))/.test(word)) return 'input_media_invalid'
+  if (/^(INTERNAL|THIRD_PARTY|INPUT_PREPROCESSING)/.test(word)) return 'upstream_error'
+  return 'generation_failed'
+}
+
+/** It says 400 for an account without credits and for refused content as well. */
+const judge: Judge = (payload, status) => {
+  if (status !== 400 && status !== 429) return undefined
+  const said = isRecord(payload) && typeof payload.error === 'string' ? payload.error : ''
+  if (/not (have )?enough credits|out of credits/i.test(said)) return 402
+  return status === 400 && /content moderation|safety/i.test(said) ? 'policy' : undefined
+}
