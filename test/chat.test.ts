@@ -14,15 +14,15 @@ afterEach(async () => {
 /** A gateway with one model, `v/m`, served by a vendor on loopback. */
 async function start(model: ModelConfig = {}, more: Record<string, ModelConfig> = {}) {
   const vendor = startVendor()
-  const house = await startGateway({
+  const gateway = await startGateway({
     providers: { v: { kind: 'chatcompat', base_url: vendor.url, key: 'upstream-secret-key' } },
     models: { 'v/m': model, ...more },
   })
   open.push(
-    () => house[Symbol.asyncDispose](),
+    () => gateway[Symbol.asyncDispose](),
     () => vendor.stop(),
   )
-  return { vendor, house }
+  return { vendor, gateway }
 }
 
 const ask = (more: object = {}) => ({ model: 'v/m', messages: [{ role: 'user', content: 'one two' }], ...more })
@@ -55,10 +55,10 @@ function cutOnceRead() {
 }
 
 /** What was recorded, once every request has come to its end. */
-async function usageOf(house: TestGateway) {
-  await house.gateway.drain({ deadline_ms: 60_000 })
-  house.clock.advance(2_000)
-  const rows = await house.gateway.usage({ limit: 100 })
+async function usageOf(gateway: TestGateway) {
+  await gateway.instance.drain({ deadline_ms: 60_000 })
+  gateway.clock.advance(2_000)
+  const rows = await gateway.instance.usage({ limit: 100 })
   return rows.map(({ model, requests, errors, input_tokens, output_tokens, estimated }) => ({
     model,
     requests,
@@ -71,9 +71,9 @@ async function usageOf(house: TestGateway) {
 
 describe('a whole answer', () => {
   test('has the form of 2.4 with message and mirrored delta, our id and the public model name', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     vendor.answer(whole(completion('Hello')))
-    const response = await house.chat(ask({ model: 'm' }))
+    const response = await gateway.chat(ask({ model: 'm' }))
     const body = await response.json()
     expect(response.status).toBe(200)
     expect(Compile(ChatCompletion).Check(body)).toBe(true)
@@ -87,7 +87,7 @@ describe('a whole answer', () => {
   })
 
   test('carries the full usage of 2.4, measured by the vendor', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     const usage = {
       prompt_tokens: 9,
       completion_tokens: 3,
@@ -95,7 +95,7 @@ describe('a whole answer', () => {
       prompt_tokens_details: { cached_tokens: 4 },
     }
     vendor.answer(whole(completion('Hello', { usage })))
-    const body = await (await house.chat(ask())).json()
+    const body = await (await gateway.chat(ask())).json()
     expect(body.usage).toEqual({
       prompt_tokens: 9,
       completion_tokens: 3,
@@ -107,15 +107,15 @@ describe('a whole answer', () => {
       input_tokens_details: null,
       prompt_cache_hit_tokens: 4,
     })
-    expect(await usageOf(house)).toEqual([
+    expect(await usageOf(gateway)).toEqual([
       { model: 'v/m', requests: 1, errors: 0, input_tokens: 9, output_tokens: 3, estimated: 0 },
     ])
   })
 
   test('carries an estimate, marked as one, where the vendor gave no usage', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     vendor.answer(whole(completion('Hello', { usage: undefined })))
-    const { usage } = await (await house.chat(ask())).json()
+    const { usage } = await (await gateway.chat(ask())).json()
     expect(usage.estimated).toBe(true)
     expect(usage.completion_tokens).toBe(1)
     expect(usage.prompt_tokens).toBeGreaterThan(1)
@@ -123,43 +123,43 @@ describe('a whole answer', () => {
 
   test('takes a field of the vendor along where the operator allows it, and no other', async () => {
     const vendor = startVendor()
-    const house = await startGateway({
+    const gateway = await startGateway({
       providers: { v: { base_url: vendor.url, fields: { allow: ['top_k'] } } },
       models: { 'v/m': {} },
     })
-    open.push(() => house[Symbol.asyncDispose](), vendor.stop)
-    await house.chat(ask({ top_k: 5, frobnicate: 6 }))
+    open.push(() => gateway[Symbol.asyncDispose](), vendor.stop)
+    await gateway.chat(ask({ top_k: 5, frobnicate: 6 }))
     const sent = vendor.requests[0]?.json()
     expect(sent?.top_k).toBe(5)
     expect('frobnicate' in (sent ?? {})).toBe(false)
   })
 
   test('is refused before anything is sent where a field is out of its range', async () => {
-    const { vendor, house } = await start({ limits: { max_tokens: { minimum: 1, maximum: 100 } } })
-    const response = await house.chat(ask({ max_tokens: 101 }))
+    const { vendor, gateway } = await start({ limits: { max_tokens: { minimum: 1, maximum: 100 } } })
+    const response = await gateway.chat(ask({ max_tokens: 101 }))
     expect(response.status).toBe(400)
     expect((await response.json()).error).toMatchObject({ code: 'invalid_value', param: 'max_tokens' })
     expect(vendor.requests.length).toBe(0)
   })
 
   test('ends at the vendor as soon as the client leaves', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     vendor.answer(hang())
     const client = new AbortController()
-    const answer = house.chat(ask(), { signal: client.signal })
+    const answer = gateway.chat(ask(), { signal: client.signal })
     const request = await vendor.request()
     client.abort()
     await request.gone
     await answer.catch(() => {})
-    expect((await usageOf(house))[0]).toMatchObject({ requests: 1, errors: 0, estimated: 1 })
+    expect((await usageOf(gateway))[0]).toMatchObject({ requests: 1, errors: 0, estimated: 1 })
   })
 })
 
 describe('a stream', () => {
   test('is framed as event-stream clients expect, to the letter', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     vendor.answer(stream(chunks('Hel', 'lo')))
-    const response = await house.chat(ask({ stream: true }))
+    const response = await gateway.chat(ask({ stream: true }))
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     expect(response.headers.get('cache-control')).toBe('no-cache, no-transform')
@@ -181,9 +181,9 @@ describe('a stream', () => {
   })
 
   test('tells its usage in one last chunk when that was asked for', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     vendor.answer(stream(chunks('Hello')))
-    const response = await house.chat(ask({ stream: true, stream_options: { include_usage: true } }))
+    const response = await gateway.chat(ask({ stream: true, stream_options: { include_usage: true } }))
     const events = eventsOf(await response.text()).slice(0, -1) as ChatChunk[]
     expect(events.map((one) => [one.choices.length, one.usage?.total_tokens ?? one.usage])).toEqual([
       [1, null],
@@ -194,33 +194,33 @@ describe('a stream', () => {
   })
 
   test('whose vendor gave no usage is estimated where the client asked for it, and counted in any case', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     vendor.otherwise(stream(chunks('Hello').slice(0, -1)))
-    const plain = await (await house.chat(ask({ stream: true }))).text()
+    const plain = await (await gateway.chat(ask({ stream: true }))).text()
     expect(plain).toEndWith('data: [DONE]\n\n')
     expect(plain).not.toContain('usage')
     const asking = { stream: true, stream_options: { include_usage: true } }
-    const events = eventsOf(await (await house.chat(ask(asking))).text()) as ChatChunk[]
+    const events = eventsOf(await (await gateway.chat(ask(asking))).text()) as ChatChunk[]
     expect(events.at(-2)?.usage).toMatchObject({ completion_tokens: 1, estimated: true })
-    expect((await usageOf(house))[0]).toMatchObject({ requests: 2, errors: 0, output_tokens: 2, estimated: 2 })
+    expect((await usageOf(gateway))[0]).toMatchObject({ requests: 2, errors: 0, output_tokens: 2, estimated: 2 })
   })
 
   test('keeps the status of a refusal: nothing was promised before the first chunk', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     vendor.answer(failure(429, { message: 'slow down' }, { 'retry-after': '7' }))
-    const response = await house.chat(ask({ stream: true }))
+    const response = await gateway.chat(ask({ stream: true }))
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7'])
     expect((await response.json()).error.code).toBe('rate_limit_exceeded')
-    expect(await usageOf(house)).toEqual([
+    expect(await usageOf(gateway)).toEqual([
       { model: 'v/m', requests: 1, errors: 1, input_tokens: 0, output_tokens: 0, estimated: 0 },
     ])
   })
 
   test('that breaks ends in one error event without [DONE], and is counted as far as it came', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     const cut = cutOnceRead()
     vendor.answer(cut.answer)
-    const response = await house.chat(ask({ stream: true }))
+    const response = await gateway.chat(ask({ stream: true }))
     const read = reading(response)
     let text = ''
     while (!text.includes('Hello')) text += await read.next()
@@ -230,34 +230,34 @@ describe('a stream', () => {
     expect(response.status).toBe(200)
     expect(events.at(-1)).toMatchObject({ error: { code: 'upstream_cut', type: 'upstream_error', param: null } })
     expect(events.filter((event) => typeof event === 'string')).toEqual([])
-    expect((await usageOf(house))[0]).toMatchObject({ requests: 1, errors: 1, output_tokens: 1, estimated: 1 })
+    expect((await usageOf(gateway))[0]).toMatchObject({ requests: 1, errors: 1, output_tokens: 1, estimated: 1 })
   })
 
   test('that ends without a finish is broken, however quietly', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     vendor.answer(stream([chunk({ role: 'assistant', content: 'Hel' })], { done: false }))
-    const text = await (await house.chat(ask({ stream: true }))).text()
+    const text = await (await gateway.chat(ask({ stream: true }))).text()
     expect(text).toContain('upstream_cut')
     expect(text).not.toContain('[DONE]')
   })
 
   test('that the client leaves ends at the vendor, and is counted as far as it came', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     vendor.answer(stream(chunks('Hello', 'world'), { hangAfter: 2 }))
-    const response = await house.chat(ask({ stream: true }))
+    const response = await gateway.chat(ask({ stream: true }))
     const stream_ = reading(response)
     // The role alone may come first: what the vendor writes is read as it arrives.
     for (let seen = ''; !seen.includes('Hello'); ) seen += await stream_.next()
     await stream_.leave()
     await vendor.aborted
-    expect((await usageOf(house))[0]).toMatchObject({ requests: 1, errors: 0, output_tokens: 1, estimated: 1 })
+    expect((await usageOf(gateway))[0]).toMatchObject({ requests: 1, errors: 0, output_tokens: 1, estimated: 1 })
   })
 
   test('that the client leaves before the first byte ends at the vendor too', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     vendor.answer(hang())
     const client = new AbortController()
-    const answer = house.chat(ask({ stream: true }), { signal: client.signal })
+    const answer = gateway.chat(ask({ stream: true }), { signal: client.signal })
     const request = await vendor.request()
     client.abort()
     await request.gone
@@ -266,7 +266,7 @@ describe('a stream', () => {
   })
 
   test('keeps the connection alive through silence, before the first chunk and between chunks', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     let go = () => {}
     const gate = () =>
       new Promise<void>((resolve) => {
@@ -278,22 +278,22 @@ describe('a stream', () => {
     const openSecond = go
     const [role, word, ...rest] = chunks('Hello')
     vendor.answer(stream([first, role ?? {}, word ?? {}, second, ...rest]))
-    const answer = house.chat(ask({ stream: true }))
+    const answer = gateway.chat(ask({ stream: true }))
     await vendor.request()
-    house.clock.advance(15_000)
+    gateway.clock.advance(15_000)
     const response = await answer
     expect(response.status).toBe(200)
     const read = reading(response)
     expect(await read.next()).toBe(': keep-alive\n\n')
     const comment = read.next()
-    house.clock.advance(15_000)
+    gateway.clock.advance(15_000)
     expect(await comment).toBe(': keep-alive\n\n')
     openFirst()
     let said = ''
     while (!said.includes('Hello')) said += (await read.next()) ?? ''
     expect(said).not.toContain(': keep-alive')
     const again = read.next()
-    house.clock.advance(15_000)
+    gateway.clock.advance(15_000)
     expect(await again).toBe(': keep-alive\n\n')
     openSecond()
     let end = ''
@@ -308,38 +308,38 @@ describe('a stream', () => {
       await failure(503)(wire)
     })
     const second = startVendor(hang())
-    const house = await startGateway({
+    const gateway = await startGateway({
       providers: { a: { base_url: first.url }, b: { base_url: second.url } },
       models: { 'v/m': { targets: ['a', 'b'].map((provider) => ({ provider, model: 'm' })) } },
     })
-    open.push(house[Symbol.asyncDispose], first.stop, second.stop)
+    open.push(gateway[Symbol.asyncDispose], first.stop, second.stop)
     const body = new TransformStream<Uint8Array, Uint8Array>()
     const writer = body.writable.getWriter()
-    const answer = house.gateway.fetch(
+    const answer = gateway.instance.fetch(
       new Request('http://gatehouse.test/v1/chat/completions', {
         method: 'POST',
-        headers: { authorization: `Bearer ${house.token}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' },
         body: body.readable,
       }),
     )
-    house.clock.advance(5_000)
+    gateway.clock.advance(5_000)
     await writer.write(new TextEncoder().encode(JSON.stringify(ask({ stream: true }))))
     await writer.close()
     await first.request()
-    house.clock.advance(5_000)
+    gateway.clock.advance(5_000)
     gate.resolve()
     await second.request()
-    house.clock.advance(4_999)
+    gateway.clock.advance(4_999)
     await new Promise((resolve) => setImmediate(resolve))
     expect(Bun.peek.status(answer)).toBe('pending')
-    house.clock.advance(1)
+    gateway.clock.advance(1)
     const read = reading(await answer)
     expect(await read.next()).toBe(': keep-alive\n\n')
     await read.leave()
   })
 
   test('whose vendor refuses after the silence was broken ends in an error event', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     let go = () => {}
     const gate = new Promise<void>((resolve) => {
       go = resolve
@@ -348,9 +348,9 @@ describe('a stream', () => {
       await gate
       await failure(500)(wire)
     })
-    const answer = house.chat(ask({ stream: true }))
+    const answer = gateway.chat(ask({ stream: true }))
     await vendor.request()
-    house.clock.advance(15_000)
+    gateway.clock.advance(15_000)
     const response = await answer
     go()
     const text = await response.text()
@@ -360,14 +360,14 @@ describe('a stream', () => {
   })
 
   test('never carries an id: or retry: field, and no comment is glued to data', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     vendor.answer(stream([': comment\n\nid: 7\nretry: 5\n', ...chunks('Hello')]))
-    const text = await (await house.chat(ask({ stream: true }))).text()
+    const text = await (await gateway.chat(ask({ stream: true }))).text()
     for (const block of text.split('\n\n').filter(Boolean)) expect(block).toMatch(/^(data: [^\n]+|: keep-alive)$/)
   })
 
   test('gives every choice its own role and finish', async () => {
-    const { vendor, house } = await start()
+    const { vendor, gateway } = await start()
     const items = [
       chunk({ content: 'a' }),
       chunk({ content: 'b' }, null, 1),
@@ -376,7 +376,7 @@ describe('a stream', () => {
       usageChunk(),
     ]
     vendor.answer(stream(items))
-    const events = eventsOf(await (await house.chat(ask({ stream: true, n: 2 }))).text()).slice(0, -1) as ChatChunk[]
+    const events = eventsOf(await (await gateway.chat(ask({ stream: true, n: 2 }))).text()).slice(0, -1) as ChatChunk[]
     const of = (index: number) => events.flatMap((one) => one.choices.filter((choice) => choice.index === index))
     for (const index of [0, 1]) expect(of(index)[0]?.delta).toEqual({ role: 'assistant', content: '' })
     expect(of(0).at(-1)?.finish_reason).toBe('length')
@@ -389,7 +389,7 @@ describe('several targets', () => {
     const cut = cutOnceRead()
     const first = startVendor(failure(503), failure(400), cut.answer)
     const second = startVendor(whole(completion('from the second')))
-    const house = await startGateway({
+    const gateway = await startGateway({
       providers: { f: { base_url: first.url }, s: { base_url: second.url } },
       models: {
         'x/y': {
@@ -400,11 +400,11 @@ describe('several targets', () => {
         },
       },
     })
-    open.push(() => house[Symbol.asyncDispose](), first.stop, second.stop)
+    open.push(() => gateway[Symbol.asyncDispose](), first.stop, second.stop)
     const request = { model: 'x/y', messages: [{ role: 'user', content: 'hi' }] }
-    expect((await (await house.chat(request)).json()).choices[0].message.content).toBe('from the second')
-    expect((await house.chat(request)).status).toBe(400)
-    const broken = await house.chat({ ...request, stream: true })
+    expect((await (await gateway.chat(request)).json()).choices[0].message.content).toBe('from the second')
+    expect((await gateway.chat(request)).status).toBe(400)
+    const broken = await gateway.chat({ ...request, stream: true })
     cut.now()
     expect(await broken.text()).toContain('upstream_cut')
     expect(second.requests.length).toBe(1)
@@ -414,13 +414,13 @@ describe('several targets', () => {
 test('where every target fails each was asked once: tries do not multiply', async () => {
   const vendors = [startVendor(), startVendor(), startVendor()]
   for (const vendor of vendors) vendor.otherwise(failure(503))
-  const house = await startGateway({
+  const gateway = await startGateway({
     providers: Object.fromEntries(vendors.map(({ url }, i) => [`p${i}`, { base_url: url }])),
     models: { 'x/y': { targets: vendors.map((_, i) => ({ provider: `p${i}`, model: 'm' })) } },
   })
-  open.push(() => house[Symbol.asyncDispose](), ...vendors.map(({ stop }) => stop))
+  open.push(() => gateway[Symbol.asyncDispose](), ...vendors.map(({ stop }) => stop))
   for (const stream of [false, true]) {
-    const response = await house.chat({ model: 'x/y', messages: [{ role: 'user', content: 'hi' }], stream })
+    const response = await gateway.chat({ model: 'x/y', messages: [{ role: 'user', content: 'hi' }], stream })
     expect(response.status).toBe(503)
   }
   expect(vendors.map(({ requests }) => requests.length)).toEqual([2, 2, 2])
@@ -430,8 +430,8 @@ describe('a model on its way out', () => {
   const life = { deprecated_at: 1_700_000_000, replaced_by: 'v/m' }
 
   test('is served with headers that say so', async () => {
-    const { house } = await start({}, { 'v/old': { ...life, retired_at: 4_000_000_000 } })
-    const response = await house.chat(ask({ model: 'v/old' }))
+    const { gateway } = await start({}, { 'v/old': { ...life, retired_at: 4_000_000_000 } })
+    const response = await gateway.chat(ask({ model: 'v/old' }))
     expect(response.status).toBe(200)
     expect(response.headers.get('deprecation')).toBe('@1700000000')
     expect(response.headers.get('sunset')).toBe(new Date(4_000_000_000_000).toUTCString())
@@ -440,16 +440,16 @@ describe('a model on its way out', () => {
   })
 
   test('is refused with 410 and its successor once it is retired', async () => {
-    const { house } = await start({}, { 'v/old': { status: 'retired', replaced_by: 'v/m' } })
-    const response = await house.chat(ask({ model: 'v/old' }))
+    const { gateway } = await start({}, { 'v/old': { status: 'retired', replaced_by: 'v/m' } })
+    const response = await gateway.chat(ask({ model: 'v/old' }))
     expect(response.status).toBe(410)
     expect((await response.json()).error).toMatchObject({ code: 'model_retired', replaced_by: 'v/m' })
   })
 
   test('redirects to its successor where the operator says so, and tells', async () => {
     const old: ModelConfig = { status: 'retired', replaced_by: 'v/m', when_retired: 'redirect' }
-    const { vendor, house } = await start({}, { 'v/old': old })
-    const response = await house.chat(ask({ model: 'v/old' }))
+    const { vendor, gateway } = await start({}, { 'v/old': old })
+    const response = await gateway.chat(ask({ model: 'v/old' }))
     expect((await response.json()).model).toBe('v/m')
     expect(response.headers.get('x-model-requested')).toBe('v/old')
     expect(response.headers.get('x-model-served')).toBe('v/m')
@@ -458,7 +458,7 @@ describe('a model on its way out', () => {
 })
 
 test('no prompt, answer or secret ever stands in the log', async () => {
-  const { vendor, house } = await start()
+  const { vendor, gateway } = await start()
   vendor.answer(
     whole(completion('answer-canary')),
     stream(chunks('answer-canary'), { cutAfter: 2 }),
@@ -467,10 +467,10 @@ test('no prompt, answer or secret ever stands in the log', async () => {
   )
   const messages = [{ role: 'user', content: 'prompt-canary' }]
   for (const more of [{}, { stream: true }, {}, {}])
-    await (await house.chat({ model: 'v/m', messages, ...more })).text()
-  await house.call(`/v1/models?key=${house.token}`, { headers: { authorization: '' } })
-  await house.call('/v1/models', { headers: { authorization: 'Bearer wrong-secret-canary' } })
-  const logged = house.logged()
+    await (await gateway.chat({ model: 'v/m', messages, ...more })).text()
+  await gateway.call(`/v1/models?key=${gateway.token}`, { headers: { authorization: '' } })
+  await gateway.call('/v1/models', { headers: { authorization: 'Bearer wrong-secret-canary' } })
+  const logged = gateway.logged()
   expect(logged.split('\n').filter((line) => line.includes('request_id')).length).toBeGreaterThanOrEqual(6)
-  for (const secret of ['canary', 'upstream-secret-key', house.token]) expect(logged).not.toContain(secret)
+  for (const secret of ['canary', 'upstream-secret-key', gateway.token]) expect(logged).not.toContain(secret)
 })

@@ -72,14 +72,14 @@ const thrownBy = (promise: PromiseLike<unknown>) =>
 const isMp4 = (bytes: Uint8Array | undefined) => Buffer.from(bytes?.slice(4, 8) ?? []).toString() === 'ftyp'
 /** Every task of videos that the gateway knows. */
 async function tasks(): Promise<{ task_id: string; status: string; fail_code: string }[]> {
-  const answer = await port.house.call('/v1/video/generations?limit=100')
+  const answer = await port.gateway.call('/v1/video/generations?limit=100')
   return (await answer.json()).data.tasks
 }
 
 /** A task once it has ended. */
 async function ended(task_id: string | undefined): Promise<{ status: string; fail_code: string }> {
   for (;;) {
-    const answer = await port.house.call(`/v1/video/generations/${task_id}?wait=20`)
+    const answer = await port.gateway.call(`/v1/video/generations/${task_id}?wait=20`)
     const { data } = await answer.json()
     if (data.status === 'SUCCESS' || data.status === 'FAILURE') return data
   }
@@ -195,7 +195,7 @@ describe('a video', () => {
       expect(await abortOnce({})).toBe(0)
       const [left, ...others] = await hanging()
       expect([left?.fail_code, others]).toEqual(['', []])
-      await port.house.call(`/v1/video/generations/${left?.task_id}/cancel`, { method: 'POST' })
+      await port.gateway.call(`/v1/video/generations/${left?.task_id}/cancel`, { method: 'POST' })
       await ended(left?.task_id)
     })
 

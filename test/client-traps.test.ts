@@ -84,7 +84,7 @@ const formatOf = (name: string): Face => {
 }
 const ask = (name: string, more: object = {}) => {
   const { path, body } = formatOf(name)
-  return port.house.call(path, { json: { ...body, ...more } })
+  return port.gateway.call(path, { json: { ...body, ...more } })
 }
 const blocksOf = (text: string): string[] => text.split('\n\n').filter(Boolean)
 const dataOf = (block: string): string => /^data: (.*)$/m.exec(block)?.[1] ?? ''
@@ -125,36 +125,36 @@ describe.each(NAMES)('a stream of the dialect %s', (name) => {
     const closed = Promise.withResolvers<void>()
     const [role, word, ...rest] = chunks('Hello')
     const slow = startVendor(stream([opened.promise, role ?? {}, word ?? {}, closed.promise, ...rest]))
-    const house = await startGateway({ providers: { v: { base_url: slow.url } }, models: { 'v/m': {} } })
+    const gateway = await startGateway({ providers: { v: { base_url: slow.url } }, models: { 'v/m': {} } })
     const { path, body } = formatOf(name)
-    const coming = house.call(path, { json: body })
+    const coming = gateway.call(path, { json: body })
     await slow.request()
-    house.clock.advance(14_999)
+    gateway.clock.advance(14_999)
     await new Promise((resolve) => setImmediate(resolve))
     expect(Bun.peek.status(coming)).toBe('pending')
-    house.clock.advance(1)
+    gateway.clock.advance(1)
     const reader = ((await coming).body as ReadableStream<Uint8Array>).getReader()
     const decoder = new TextDecoder()
     const next = async () => decoder.decode((await reader.read()).value)
     expect(await next()).toBe(keepAlive)
     const waiting = next()
-    house.clock.advance(14_999)
+    gateway.clock.advance(14_999)
     await new Promise((resolve) => setImmediate(resolve))
     expect(Bun.peek.status(waiting)).toBe('pending')
-    house.clock.advance(1)
+    gateway.clock.advance(1)
     expect(await waiting).toBe(keepAlive)
     opened.resolve()
     let said = ''
     while (!said.includes('Hello')) said += await next()
     expect(said).not.toContain(': keep-alive')
     const silent = next()
-    house.clock.advance(15_000)
+    gateway.clock.advance(15_000)
     expect(await silent).toBe(keepAlive)
     closed.resolve()
     let text = ''
     for (let piece = await next(); piece !== ''; piece = await next()) text += piece
     expect(text).toMatch(end)
-    await house[Symbol.asyncDispose]()
+    await gateway[Symbol.asyncDispose]()
     await slow.stop()
   })
 })
@@ -191,7 +191,7 @@ test.each(FAMILIES)(
       [400, {}],
       [401, { authorization: 'Bearer sk-wrong' }],
     ] as const) {
-      const response = await port.house.call(path, { json, headers })
+      const response = await port.gateway.call(path, { json, headers })
       const { error } = (await response.json()) as { error: { message: string } }
       expect([response.status, typeof error.message, error.message.length > 10]).toEqual([status, 'string', true])
       expect(response.headers.get('x-request-id')).toMatch(/^req_/)
@@ -259,12 +259,12 @@ describe('the packages of the contentgen dialect', () => {
     '/v1alpha/models/v/m:generateContent',
     '/v1beta/v%2Fm:generateContent',
   ])('%s is the same: a slash may be raw or encoded', async (path) => {
-    const response = await port.house.call(path, { json: { contents: QUESTION } })
+    const response = await port.gateway.call(path, { json: { contents: QUESTION } })
     expect([response.status, JSON.stringify(await response.json()).includes('"Hello"')]).toEqual([200, true])
   })
 
   test('know a failure by a code that is a number, and a status that is a word', async () => {
-    const none = await port.house.call('/v1beta/models/none:generateContent', { json: { contents: QUESTION } })
+    const none = await port.gateway.call('/v1beta/models/none:generateContent', { json: { contents: QUESTION } })
     expect(await none.json()).toMatchObject({ error: { code: 404, status: 'NOT_FOUND', message: expect.any(String) } })
   })
 })
@@ -290,7 +290,7 @@ describe('embeddings, which the packages ask for in base64 unless they are told 
     ['6', OpenAI6 as unknown as typeof OpenAI],
   ] as const
   const wanted = async () => {
-    const response = await port.house.call('/v1/embeddings', {
+    const response = await port.gateway.call('/v1/embeddings', {
       json: { model: 'sandbox/embedding', input: TEXTS, encoding_format: 'float' },
     })
     const { data } = (await response.json()) as { data: { embedding: number[] }[] }
@@ -315,7 +315,7 @@ describe('embeddings, which the packages ask for in base64 unless they are told 
   })
 
   test('the bytes are those of little-endian numbers of 32 bits', async () => {
-    const response = await port.house.call('/v1/embeddings', {
+    const response = await port.gateway.call('/v1/embeddings', {
       json: { model: 'sandbox/embedding', input: TEXTS[0], encoding_format: 'base64' },
     })
     const { data } = (await response.json()) as { data: { embedding: string }[] }
@@ -330,12 +330,12 @@ test('a task that fails for want of quota is a FAILURE told with 200, never a 40
     model: 'sandbox/text-to-video',
     prompt: 'A boat.\n@sandbox fail=insufficient_quota queue_ms=0 render_ms=1',
   }
-  const submitted = await port.house.call('/v1/video/generations', { json: order })
+  const submitted = await port.gateway.call('/v1/video/generations', { json: order })
   const { task_id } = ((await submitted.json()) as { data: { task_id: string } }).data
   const statuses = new Set<number>()
   let task: { status: string; fail_code?: string } = { status: '' }
   while (task.status !== 'FAILURE' && task.status !== 'SUCCESS') {
-    const response = await port.house.call(`/v1/video/generations/${task_id}?wait=20`)
+    const response = await port.gateway.call(`/v1/video/generations/${task_id}?wait=20`)
     statuses.add(response.status)
     task = ((await response.json()) as { data: typeof task }).data
   }
@@ -352,9 +352,9 @@ test('a short wait for a vendor that limits requests is told in whole seconds, w
           `HTTP/1.1 429 Too Many\r\nretry-after: ${seconds}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
         )
       })
-      const house = await startGateway({ providers: { v: { base_url: limited.url } }, models: { 'v/m': {} } })
-      const response = await house.chat({ model: 'v/m', messages: [{ role: 'user', content: 'x' }] })
-      await house[Symbol.asyncDispose]()
+      const gateway = await startGateway({ providers: { v: { base_url: limited.url } }, models: { 'v/m': {} } })
+      const response = await gateway.chat({ model: 'v/m', messages: [{ role: 'user', content: 'x' }] })
+      await gateway[Symbol.asyncDispose]()
       await limited.stop()
       return [response.status, response.headers.get('retry-after')]
     }),

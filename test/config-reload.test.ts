@@ -22,7 +22,7 @@ import { startGateway, type TestGateway } from './kit/gateway.ts'
 let directory: string
 let path: string
 let clock: ManualClock
-let house: TestGateway
+let gateway: TestGateway
 let watched: ConfigWatch
 let applied: number
 let touched: () => void
@@ -47,7 +47,7 @@ beforeEach(async () => {
   writeFileSync(path, pieces(MODELS).join(''))
   clock = manualClock()
   const current = load()
-  house = await startGateway({ models: current.models, providers: current.providers })
+  gateway = await startGateway({ models: current.models, providers: current.providers })
   applied = 0
   watched = watchConfig({
     path,
@@ -55,7 +55,7 @@ beforeEach(async () => {
     load,
     async apply(next) {
       applied++
-      await house.gateway.reload(next)
+      await gateway.instance.reload(next)
     },
     log: createLog({ clock, level: 'silent', pretty: false, write: () => {} }),
     clock,
@@ -68,7 +68,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   watched.close()
-  await house[Symbol.asyncDispose]()
+  await gateway[Symbol.asyncDispose]()
   rmSync(directory, { recursive: true })
 })
 
@@ -79,7 +79,7 @@ async function pass(ms: number, ids: string[]): Promise<number[]> {
     clock.advance(Math.min(left, 100))
     await new Promise((resolve) => setImmediate(resolve))
     if (left % 500 === 0 || left <= 100) {
-      for (const id of ids) statuses.push((await house.call(`/v1/models/${id}`)).status)
+      for (const id of ids) statuses.push((await gateway.call(`/v1/models/${id}`)).status)
     }
   }
   return statuses
@@ -110,7 +110,7 @@ describe.each([
       expect(statuses.length).toBeGreaterThan(80)
       expect(statuses.filter((status) => status !== 200)).toEqual([])
       expect(applied).toBe(1)
-      expect((await house.call('/v1/models/sandbox/new')).status).toBe(200)
+      expect((await gateway.call('/v1/models/sandbox/new')).status).toBe(200)
     },
   )
 })

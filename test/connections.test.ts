@@ -49,9 +49,9 @@ const until = (socket: Socket, wanted: string): Promise<string> =>
   })
 
 /** How the requests ended, as the log has it, once none is open. */
-async function outcomes({ house }: Port): Promise<string[]> {
-  await house.gateway.drain({ deadline_ms: 20_000 })
-  const lines = house
+async function outcomes({ gateway }: Port): Promise<string[]> {
+  await gateway.instance.drain({ deadline_ms: 20_000 })
+  const lines = gateway
     .logged()
     .split('\n')
     .filter((line) => line.includes('"event":"request"'))

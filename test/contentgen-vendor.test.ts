@@ -372,7 +372,7 @@ describe('behind the whole gateway', () => {
     vendor.answer(whole(fixture('image.json')), whole(fixture('whole.json')))
     const model = 'v/gemini-3-pro-image-preview'
     const ask = async (messages: unknown[]) =>
-      (await port.house.chat({ model, messages, modalities: ['text', 'image'] })).json()
+      (await port.gateway.chat({ model, messages, modalities: ['text', 'image'] })).json()
     const question = { role: 'user', content: 'Draw.' }
     const { message } = (await ask([question])).choices[0]
     expect(message.images[0].image_url.url).toStartWith('data:image/png;base64,')

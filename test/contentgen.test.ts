@@ -11,7 +11,7 @@ import { chunks, completion, failure, hang, startVendor, stream, whole } from '.
 
 const chats = startVendor()
 const gemini = startVendor()
-const house = await startGateway({
+const gateway = await startGateway({
   providers: {
     v: { base_url: chats.url },
     g: { kind: 'contentgen-compat', base_url: `${gemini.origin}/v1beta`, key: 'vendor-key' },
@@ -30,14 +30,14 @@ afterEach(() => {
   gemini.requests.length = 0
 })
 afterAll(async () => {
-  await house[Symbol.asyncDispose]()
+  await gateway[Symbol.asyncDispose]()
   await chats.stop()
   await gemini.stop()
 })
 
 const HELLO = { contents: [{ role: 'user', parts: [{ text: 'Hello' }] }] }
 const post = (path: string, json: unknown = HELLO, headers: Record<string, string> = {}) =>
-  house.call(path, { json, headers })
+  gateway.call(path, { json, headers })
 const ask = async (path: string, json: unknown = HELLO, headers: Record<string, string> = {}) => {
   const response = await post(path, json, headers)
   return { status: response.status, body: await response.json() }
@@ -64,8 +64,8 @@ describe('paths', () => {
 
   test('a model may have a colon in its name', async () => {
     expect((await ask('/v1beta/models/v/m:free:generateContent')).body.modelVersion).toBe('v/m:free')
-    expect((await house.call('/v1/models/v/m:free')).status).toBe(200)
-    expect((await house.call('/v1beta/models/v/m:free')).status).toBe(200)
+    expect((await gateway.call('/v1/models/v/m:free')).status).toBe(200)
+    expect((await gateway.call('/v1beta/models/v/m:free')).status).toBe(200)
   })
 
   test.each(['/v1beta/models/v/m:predict', '/v1/models/v/m:predict', '/v1alpha/v/m:', '/v1beta/x:generatecontent'])(
@@ -81,9 +81,9 @@ describe('paths', () => {
   test('no other path is taken by them', async () => {
     expect((await ask('/v1/nothing:here')).body.error.code).toBe('unknown_url')
     expect((await ask('/v1/chat:generate/completions')).body.error.code).toBe('unknown_url')
-    const missing = await house.call('/v1/models/m:generateContent')
+    const missing = await gateway.call('/v1/models/m:generateContent')
     expect([missing.status, (await missing.json()).error.code]).toEqual([404, 'model_not_found'])
-    const wrong = await house.call('/v1beta/v/m:generateContent')
+    const wrong = await gateway.call('/v1beta/v/m:generateContent')
     expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST'])
   })
 
@@ -98,9 +98,9 @@ describe('who calls', () => {
   const nobody = { authorization: '' }
 
   test.each<[string, string, Record<string, string>]>([
-    ['a header', path, { 'x-goog-api-key': house.token }],
-    ['the query', `${path}?key=${house.token}`, {}],
-    ['a bearer', path, { authorization: `Bearer ${house.token}` }],
+    ['a header', path, { 'x-goog-api-key': gateway.token }],
+    ['the query', `${path}?key=${gateway.token}`, {}],
+    ['a bearer', path, { authorization: `Bearer ${gateway.token}` }],
   ])('is told by %s', async (_, url, headers) => {
     expect((await ask(url, HELLO, { ...nobody, ...headers })).status).toBe(200)
   })
@@ -115,7 +115,7 @@ describe('who calls', () => {
   )
 
   test('may be a token for other models', async () => {
-    const { secret } = await house.gateway.tokens.issue({ name: 'narrow', models: ['g/*'] })
+    const { secret } = await gateway.instance.tokens.issue({ name: 'narrow', models: ['g/*'] })
     const { status, body } = await ask(path, HELLO, { authorization: `Bearer ${secret}` })
     expect([status, body.error.status]).toEqual([403, 'PERMISSION_DENIED'])
   })
@@ -231,10 +231,10 @@ describe('streams', () => {
     chats.answer(stream([held.promise, ...chunks('Hi')]))
     const asking = post(path + query)
     await chats.request()
-    house.clock.advance(14_999)
+    gateway.clock.advance(14_999)
     await new Promise((resolve) => setImmediate(resolve))
     expect(Bun.peek.status(asking)).toBe('pending')
-    house.clock.advance(1)
+    gateway.clock.advance(1)
     const reader = (await asking).body?.getReader()
     expect(new TextDecoder().decode((await reader?.read())?.value)).toBe(sign)
     held.resolve()
@@ -262,7 +262,7 @@ describe('streams', () => {
   test('of a client that leaves are ended at the vendor', async () => {
     chats.answer(hang())
     const control = new AbortController()
-    const asking = house.call(path, { json: HELLO, signal: control.signal }).catch(() => undefined)
+    const asking = gateway.call(path, { json: HELLO, signal: control.signal }).catch(() => undefined)
     const request = await chats.request()
     control.abort()
     await request.gone
@@ -278,7 +278,7 @@ describe('streams', () => {
     const response = await post(`${path}?alt=sse`)
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
     expect(piecesOf(await response.text())).toMatchObject([feedback])
-    expect(house.logged().match(/"error":"content_policy_violation"/g)).toHaveLength(3)
+    expect(gateway.logged().match(/"error":"content_policy_violation"/g)).toHaveLength(3)
   })
 })
 
@@ -308,7 +308,7 @@ test('a vendor that can count is asked to', async () => {
 })
 
 test('a model says that it answers in this style', async () => {
-  const { supported_endpoint_types } = await (await house.call('/v1/models/v/m')).json()
+  const { supported_endpoint_types } = await (await gateway.call('/v1/models/v/m')).json()
   expect(supported_endpoint_types).toContain('contentgen-compat')
 })
 

@@ -6,7 +6,7 @@ import { anthropic1 } from './matrix/clients/anthropic-1.ts'
 import { genai3 } from './matrix/clients/genai-3.ts'
 import { openai7 } from './matrix/clients/openai-7.ts'
 import { openai7Responses } from './matrix/clients/openai-7-responses.ts'
-import { type House, openHouse } from './matrix/house.ts'
+import { type MatrixGateway, openMatrixGateway } from './matrix/gateway.ts'
 import type { Heard, Line, Said } from './matrix/mind.ts'
 import { TARGET_NAMES } from './matrix/targets.ts'
 import type { Ask, Client, Row, Turn } from './matrix/words.ts'
@@ -18,16 +18,16 @@ const THOUGHT = ['I ', 'see.']
 
 let answer: Said
 let heard: Heard | undefined
-let house: House
+let gateway: MatrixGateway
 beforeAll(async () => {
-  house = await openHouse({
+  gateway = await openMatrixGateway({
     think(all) {
       heard = all
       return answer
     },
   })
 })
-afterAll(() => house.close())
+afterAll(() => gateway.close())
 
 /** Text with no white space at its ends, which vendors cut. */
 const words = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).map((text) => `a${text}é`)
@@ -99,9 +99,9 @@ async function hold(client: Client, model: string, { system, exchanges }: { syst
 const conversation = fc.record({ system: words, exchanges: fc.array(exchange, { minLength: 1, maxLength: 3 }) })
 
 test.each(VENDORS)('with a vendor of the kind %s', async (name) => {
-  const { origin, token } = house
+  const { origin, token } = gateway
   const clients = ROWS.map((row) => row.connect({ origin, token }))
-  const { model } = house.target(name)
+  const { model } = gateway.target(name)
   const property = fc.asyncProperty(conversation, async (one) => {
     for (const client of clients) await hold(client, model, one)
   })

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import type { TaskAnswer, TaskData } from '../src/spec/task.ts'
 import { CRASH_POINTS, type CrashPoint } from '../src/tasks/crash-points.ts'
 import { type CrashPlan, SOLID } from './kit/crash-gateway.ts'
-import { House, stateOf, TOKEN } from './kit/gateway-process.ts'
+import { GatewayProcess, stateOf, TOKEN } from './kit/gateway-process.ts'
 import { type MeshyOrder, startMeshyVendor } from './kit/meshy-vendor.ts'
 
 /** Each point twice: at the first order's passing, and at a later one's. */
@@ -32,10 +32,10 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }))
 /** One submission as its client knows it: repeated with its key until it was answered. */
 type Submission = { key: string; prompt: string; task_id?: string }
 
-async function submitAll(house: House, submissions: Submission[]): Promise<void> {
+async function submitAll(gateway: GatewayProcess, submissions: Submission[]): Promise<void> {
   for (const submission of submissions) {
     if (submission.task_id !== undefined) continue
-    const response = await house.call(PATH, {
+    const response = await gateway.call(PATH, {
       method: 'POST',
       headers: { 'idempotency-key': submission.key },
       body: JSON.stringify({ model: SOLID, prompt: submission.prompt }),
@@ -45,15 +45,15 @@ async function submitAll(house: House, submissions: Submission[]): Promise<void>
 }
 
 /** A client that no longer wants its model, once the vendor has the order. */
-async function cancelWhereWanted(house: House, submissions: Submission[]): Promise<void> {
+async function cancelWhereWanted(gateway: GatewayProcess, submissions: Submission[]): Promise<void> {
   for (const { prompt, task_id } of submissions) {
     if (!prompt.startsWith('cancel') || task_id === undefined) continue
     let status = ''
     while (['', 'NOT_START', 'SUBMITTED'].includes(status)) {
-      const { data } = (await (await house.call(`${PATH}/${task_id}?wait=20`)).json()) as TaskAnswer
+      const { data } = (await (await gateway.call(`${PATH}/${task_id}?wait=20`)).json()) as TaskAnswer
       status = data.status
     }
-    await house.call(`${PATH}/${task_id}/cancel`, { method: 'POST' })
+    await gateway.call(`${PATH}/${task_id}/cancel`, { method: 'POST' })
   }
 }
 
@@ -93,22 +93,25 @@ test(
     try {
       for (let kill = 0; kill < KILLS; kill++) {
         const point = points[kill % points.length] as CrashPoint
-        const house = new House({ ...base, kill: { point, nth: 1 + (Math.floor(kill / points.length) % 3) } })
+        const gateway = new GatewayProcess({
+          ...base,
+          kill: { point, nth: 1 + (Math.floor(kill / points.length) % 3) },
+        })
         for (const kind of KINDS) submissions.push({ key: `${kill}-${kind}`, prompt: `${kind} ${kill}` })
         // A connection that breaks is what a client sees of a kill.
         const clients = async () => {
-          await submitAll(house, submissions.slice(-3 * KINDS.length))
-          await cancelWhereWanted(house, submissions.slice(-KINDS.length))
+          await submitAll(gateway, submissions.slice(-3 * KINDS.length))
+          await cancelWhereWanted(gateway, submissions.slice(-KINDS.length))
         }
         await clients().catch(() => {})
-        if ((await house.died()) === 'at the point') died.add(point)
+        if ((await gateway.died()) === 'at the point') died.add(point)
       }
-      const house = new House(base)
-      await submitAll(house, submissions)
+      const gateway = new GatewayProcess(base)
+      await submitAll(gateway, submissions)
       const ended = new Map<string, TaskData>()
-      for (const { task_id = '' } of submissions) ended.set(task_id, await stateOf(house, task_id, PATH))
-      house.process.kill('SIGKILL')
-      await house.process.exited
+      for (const { task_id = '' } of submissions) ended.set(task_id, await stateOf(gateway, task_id, PATH))
+      gateway.process.kill('SIGKILL')
+      await gateway.process.exited
 
       const wrong: string[] = []
       for (const { prompt, task_id = '' } of submissions) {

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import type { TaskAnswer } from '../src/spec/task.ts'
 import type { CrashPoint } from '../src/tasks/crash-points.ts'
 import { type CrashPlan, FILM } from './kit/crash-gateway.ts'
-import { House, stateOf, TOKEN } from './kit/gateway-process.ts'
+import { GatewayProcess, stateOf, TOKEN } from './kit/gateway-process.ts'
 import { startPostgres } from './kit/postgres.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 
@@ -35,8 +35,8 @@ const WHEN_BACK: CrashPoint[] = [
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-crash-resume-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-async function submit(house: House, key: string): Promise<string> {
-  const response = await house.call('/v1/video/generations', {
+async function submit(gateway: GatewayProcess, key: string): Promise<string> {
+  const response = await gateway.call('/v1/video/generations', {
     method: 'POST',
     headers: { 'idempotency-key': key },
     body: JSON.stringify({ model: FILM, prompt: `film ${key}`, seconds: 4 }),
@@ -44,10 +44,10 @@ async function submit(house: House, key: string): Promise<string> {
   return ((await response.json()) as TaskAnswer).data.task_id
 }
 
-async function taken(house: House, id: string): Promise<void> {
+async function taken(gateway: GatewayProcess, id: string): Promise<void> {
   let status = ''
   while (['', 'NOT_START', 'SUBMITTED'].includes(status)) {
-    const answer = await house.call(`/v1/video/generations/${id}?wait=20`)
+    const answer = await gateway.call(`/v1/video/generations/${id}?wait=20`)
     status = ((await answer.json()) as TaskAnswer).data.status
   }
 }
@@ -62,9 +62,9 @@ async function resume(task_id: string, env: Record<string, string>): Promise<num
   return child.exited
 }
 
-async function kill(house: House): Promise<void> {
-  house.process.kill('SIGKILL')
-  await house.process.exited
+async function kill(gateway: GatewayProcess): Promise<void> {
+  gateway.process.kill('SIGKILL')
+  await gateway.process.exited
 }
 
 describe.each([
@@ -89,34 +89,34 @@ describe.each([
     const env: Record<string, string> =
       name === 'sqlite' ? { GATEHOUSE_DATA_DIR: data_dir } : { GATEHOUSE_DATABASE_URL: store_url }
     try {
-      const first = new House(plan)
+      const first = new GatewayProcess(plan)
       const ids: string[] = []
       for (let order = 0; order < ORDERS; order++) ids.push(await submit(first, `order-${order}`))
       // Kills before the order is known to be taken are another suite's.
       for (const id of ids) await taken(first, id)
       await kill(first)
       for (const point of WHILE_GONE) {
-        expect([point, await new House({ ...plan, kill: { point, nth: 1 } }).died(PATIENCE_MILLISECONDS)]).toEqual([
+        expect([
           point,
-          'at the point',
-        ])
+          await new GatewayProcess({ ...plan, kill: { point, nth: 1 } }).died(PATIENCE_MILLISECONDS),
+        ]).toEqual([point, 'at the point'])
       }
-      const house = new House(plan)
+      const gateway = new GatewayProcess(plan)
       for (const id of ids) {
-        expect(await stateOf(house, id)).toMatchObject({ status: 'FAILURE', fail_code: 'output_expired' })
+        expect(await stateOf(gateway, id)).toMatchObject({ status: 'FAILURE', fail_code: 'output_expired' })
       }
       for (const id of ids) expect(await resume(id, env)).toBe(0)
-      const again = (await (await house.call(`/v1/video/generations/${ids[0]}`)).json()) as TaskAnswer
+      const again = (await (await gateway.call(`/v1/video/generations/${ids[0]}`)).json()) as TaskAnswer
       expect(again.data).toMatchObject({ status: 'IN_PROGRESS', progress: '99%', fail_code: '', finish_time: 0 })
-      await kill(house)
+      await kill(gateway)
       is_gone = false
       for (const point of WHEN_BACK) {
-        expect([point, await new House({ ...plan, kill: { point, nth: 1 } }).died(PATIENCE_MILLISECONDS)]).toEqual([
+        expect([
           point,
-          'at the point',
-        ])
+          await new GatewayProcess({ ...plan, kill: { point, nth: 1 } }).died(PATIENCE_MILLISECONDS),
+        ]).toEqual([point, 'at the point'])
       }
-      const last = new House(plan)
+      const last = new GatewayProcess(plan)
       for (const id of ids) expect(await stateOf(last, id)).toMatchObject({ status: 'SUCCESS', fail_code: '' })
       await kill(last)
       expect(vendor.orders).toHaveLength(ORDERS)

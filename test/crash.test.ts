@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import type { TaskAnswer, TaskData } from '../src/spec/task.ts'
 import { CRASH_POINTS, type CrashPoint } from '../src/tasks/crash-points.ts'
 import { type CrashPlan, FILM } from './kit/crash-gateway.ts'
-import { House, stateOf, TOKEN } from './kit/gateway-process.ts'
+import { GatewayProcess, stateOf, TOKEN } from './kit/gateway-process.ts'
 import { startPostgres } from './kit/postgres.ts'
 import { startVideoVendor, type VideoVendor } from './kit/video-vendor.ts'
 
@@ -43,11 +43,11 @@ type Submission = { key: string; prompt: string; task_id?: string }
 type Chain = { name: string; is_idempotent: boolean; store_url: string; kills: number }
 
 /** Sends what has not been answered yet. A connection that breaks is what a client sees of a kill. */
-async function submitAll(house: House, submissions: Submission[]): Promise<void> {
+async function submitAll(gateway: GatewayProcess, submissions: Submission[]): Promise<void> {
   for (const submission of submissions) {
     if (submission.task_id !== undefined) continue
     try {
-      const response = await house.call('/v1/video/generations', {
+      const response = await gateway.call('/v1/video/generations', {
         method: 'POST',
         headers: { 'idempotency-key': submission.key },
         body: JSON.stringify({ model: FILM, prompt: submission.prompt, seconds: 4 }),
@@ -61,17 +61,17 @@ async function submitAll(house: House, submissions: Submission[]): Promise<void>
 }
 
 /** A client that no longer wants its video, once the vendor has the order; before that a cancel is no news to anyone. */
-async function cancelWhereWanted(house: House, submissions: Submission[]): Promise<void> {
+async function cancelWhereWanted(gateway: GatewayProcess, submissions: Submission[]): Promise<void> {
   for (const { prompt, task_id } of submissions) {
     if (!prompt.startsWith('cancel') || task_id === undefined) continue
     const path = `/v1/video/generations/${task_id}`
     try {
       let status = ''
       while (['', 'NOT_START', 'SUBMITTED'].includes(status)) {
-        const { data } = (await (await house.call(`${path}?wait=20`)).json()) as TaskAnswer
+        const { data } = (await (await gateway.call(`${path}?wait=20`)).json()) as TaskAnswer
         status = data.status
       }
-      await house.call(`${path}/cancel`, { method: 'POST' })
+      await gateway.call(`${path}/cancel`, { method: 'POST' })
     } catch {
       return
     }
@@ -96,20 +96,20 @@ async function run(chain: Chain, vendor: VideoVendor) {
   const died = new Set<CrashPoint>()
   for (let kill = 0; kill < chain.kills; kill++) {
     const point = points[kill % points.length] as CrashPoint
-    const house = new House({ ...base, kill: { point, nth: 1 + (Math.floor(kill / points.length) % 3) } })
+    const gateway = new GatewayProcess({ ...base, kill: { point, nth: 1 + (Math.floor(kill / points.length) % 3) } })
     for (const kind of KINDS) {
       submissions.push({ key: `${chain.name}-${kill}-${kind}`, prompt: `${kind} ${kill}` })
     }
-    await submitAll(house, submissions.slice(-3 * KINDS.length)).catch(() => {})
-    await cancelWhereWanted(house, submissions.slice(-KINDS.length))
-    if ((await house.died()) === 'at the point') died.add(point)
+    await submitAll(gateway, submissions.slice(-3 * KINDS.length)).catch(() => {})
+    await cancelWhereWanted(gateway, submissions.slice(-KINDS.length))
+    if ((await gateway.died()) === 'at the point') died.add(point)
   }
-  const house = new House(base)
-  await submitAll(house, submissions)
+  const gateway = new GatewayProcess(base)
+  await submitAll(gateway, submissions)
   const ended = new Map<string, TaskData>()
-  for (const { task_id = '' } of submissions) ended.set(task_id, await stateOf(house, task_id))
-  house.process.kill('SIGKILL')
-  await house.process.exited
+  for (const { task_id = '' } of submissions) ended.set(task_id, await stateOf(gateway, task_id))
+  gateway.process.kill('SIGKILL')
+  await gateway.process.exited
   return { submissions, ended, missed: points.slice(0, chain.kills).filter((point) => !died.has(point)) }
 }
 

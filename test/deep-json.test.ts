@@ -47,14 +47,14 @@ async function asked(kind: Kind | 'rerank-compat', answer: { body: string; type:
   })
   const base_url = `http://127.0.0.1:${vendor.port}/v1`
   const families = ['chatcompat', 'messages-compat', 'chatcompat-response', 'contentgen-compat', 'embeddings', 'rerank']
-  const house = await startGateway({
+  const gateway = await startGateway({
     providers: { vendor: { kind, base_url, key: 'sk-canary-0123456789' } },
     models: { 'vendor/m': { families: families as never } },
   })
   return {
-    call: (path: string, json: object) => house.call(path, { json }),
+    call: (path: string, json: object) => gateway.call(path, { json }),
     async [Symbol.asyncDispose]() {
-      await house[Symbol.asyncDispose]()
+      await gateway[Symbol.asyncDispose]()
       await vendor.stop(true)
     },
   }
@@ -64,15 +64,15 @@ for (const kind of KINDS) {
   describe(`a vendor of the kind ${kind}`, () => {
     for (const [client, { path, body }] of Object.entries(CLIENTS)) {
       test(`that answers with it is a bad vendor to a client of ${client}`, async () => {
-        await using house = await asked(kind, { body: deepAnswer, type: 'application/json' })
-        const response = await house.call(path(false), body(false))
+        await using gateway = await asked(kind, { body: deepAnswer, type: 'application/json' })
+        const response = await gateway.call(path(false), body(false))
         expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('Something went')])
       })
 
       test(`that streams it is told of in the stream to a client of ${client}`, async () => {
         const events = `event: message_start\ndata: ${deepAnswer}\n\ndata: ${deepAnswer}\n\n`
-        await using house = await asked(kind, { body: events, type: 'text/event-stream' })
-        const response = await house.call(path(true), body(true))
+        await using gateway = await asked(kind, { body: events, type: 'text/event-stream' })
+        const response = await gateway.call(path(true), body(true))
         const text = await response.text()
         expect(text).not.toContain('Something went')
         expect(text).toContain('error')
@@ -80,20 +80,20 @@ for (const kind of KINDS) {
       })
 
       test(`that refuses with it is told of by its status to a client of ${client}`, async () => {
-        await using house = await asked(kind, {
+        await using gateway = await asked(kind, {
           body: `{"error":{"message":"no","x":${DEEP}}}`,
           type: 'application/json',
           status: 422,
         })
-        const response = await house.call(path(false), body(false))
+        const response = await gateway.call(path(false), body(false))
         expect([response.status, await response.text()]).toEqual([400, expect.not.stringContaining('Something went')])
       })
 
       const call = CALLS[kind]
       if (call !== undefined) {
         test(`that calls a tool with it costs a client of ${client} no 500`, async () => {
-          await using house = await asked(kind, { body: call, type: 'application/json' })
-          const response = await house.call(path(false), body(false))
+          await using gateway = await asked(kind, { body: call, type: 'application/json' })
+          const response = await gateway.call(path(false), body(false))
           expect(await response.text()).not.toContain('Something went')
           expect([200, 502]).toContain(response.status)
         })
@@ -103,27 +103,27 @@ for (const kind of KINDS) {
 }
 
 test('a vendor of embeddings that answers with it is a bad vendor', async () => {
-  await using house = await asked('chatcompat', { body: `{"data":${DEEP}}`, type: 'application/json' })
-  const response = await house.call('/v1/embeddings', { model: 'vendor/m', input: 'x' })
+  await using gateway = await asked('chatcompat', { body: `{"data":${DEEP}}`, type: 'application/json' })
+  const response = await gateway.call('/v1/embeddings', { model: 'vendor/m', input: 'x' })
   expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('Something went')])
 })
 
 test('a vendor of rerank that answers with it is a bad vendor', async () => {
-  await using house = await asked('rerank-compat', { body: `{"results":${DEEP}}`, type: 'application/json' })
-  const response = await house.call('/v1/rerank', { model: 'vendor/m', query: 'x', documents: ['x'] })
+  await using gateway = await asked('rerank-compat', { body: `{"results":${DEEP}}`, type: 'application/json' })
+  const response = await gateway.call('/v1/rerank', { model: 'vendor/m', query: 'x', documents: ['x'] })
   expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('Something went')])
 })
 
 describe('a client that brings it in the arguments of a call', () => {
   for (const kind of KINDS) {
     test(`to a vendor of the kind ${kind} gets no 500`, async () => {
-      await using house = await asked(kind, {
+      await using gateway = await asked(kind, {
         body: '{"error":{"message":"no"}}',
         type: 'application/json',
         status: 422,
       })
       const call = { id: 'c', type: 'function', function: { name: 'f', arguments: ARGUMENTS } }
-      const response = await house.call('/v1/chat/completions', {
+      const response = await gateway.call('/v1/chat/completions', {
         model: 'vendor/m',
         messages: [
           { role: 'user', content: 'x' },

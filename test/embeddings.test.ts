@@ -10,8 +10,8 @@ type Json = Record<string, unknown>
 
 const { open, vendorWith } = perTest()
 
-const embed = (house: TestGateway, json: unknown, path = '/v1/embeddings') =>
-  told<EmbeddingList & { error: Json }>(house, path, json)
+const embed = (gateway: TestGateway, json: unknown, path = '/v1/embeddings') =>
+  told<EmbeddingList & { error: Json }>(gateway, path, json)
 
 const vectors = ({ data }: EmbeddingList) => data.map(({ embedding }) => embedding as number[])
 
@@ -27,8 +27,8 @@ const texts = (count: number) => Array.from({ length: count }, (_, at) => String
 
 describe('the answer', () => {
   test('has a vector for each input, in order, and the counts', async () => {
-    const house = await open()
-    const { body, status } = await embed(house, { model: 'embedding', input: ['one two', 'three'] })
+    const gateway = await open()
+    const { body, status } = await embed(gateway, { model: 'embedding', input: ['one two', 'three'] })
     expect(status).toBe(200)
     expect(body).toMatchObject({ object: 'list', model: 'sandbox/embedding' })
     expect(body.data.map(({ object, index }) => [object, index])).toEqual([
@@ -40,10 +40,10 @@ describe('the answer', () => {
   })
 
   test('a text, a list of one, and `null` for what is not asked are the same question', async () => {
-    const house = await open()
+    const gateway = await open()
     const [one, list, nulls] = await Promise.all(
       [{ input: 'A river' }, { input: ['A river'] }, { input: 'A river', dimensions: null, encoding_format: null }].map(
-        (asked) => embed(house, { model: 'sandbox/embedding', user: null, ...asked }),
+        (asked) => embed(gateway, { model: 'sandbox/embedding', user: null, ...asked }),
       ),
     )
     expect(list?.body).toEqual(one?.body as EmbeddingList & { error: Json })
@@ -51,19 +51,19 @@ describe('the answer', () => {
   })
 
   test('base64 holds the same vector in 32-bit floats', async () => {
-    const house = await open()
+    const gateway = await open()
     const asked = { model: 'sandbox/embedding', input: 'A river', dimensions: 64 }
-    const plain = await embed(house, asked)
-    const packed = await embed(house, { ...asked, encoding_format: 'base64' })
+    const plain = await embed(gateway, asked)
+    const packed = await embed(gateway, { ...asked, encoding_format: 'base64' })
     const [text] = packed.body.data.map(({ embedding }) => String(embedding))
     const [numbers = []] = vectors(plain.body)
     expect(floatsOfBase64(text ?? '')).toEqual(numbers.map(Math.fround))
   })
 
   test('token numbers are one input, or a list of them', async () => {
-    const house = await open()
-    const one = await embed(house, { model: 'sandbox/embedding', input: [5, 6, 7], dimensions: 8 })
-    const list = await embed(house, { model: 'sandbox/embedding', input: [[5, 6, 7], [8]], dimensions: 8 })
+    const gateway = await open()
+    const one = await embed(gateway, { model: 'sandbox/embedding', input: [5, 6, 7], dimensions: 8 })
+    const list = await embed(gateway, { model: 'sandbox/embedding', input: [[5, 6, 7], [8]], dimensions: 8 })
     expect(vectors(one.body)).toHaveLength(1)
     expect(vectors(list.body)[0]).toEqual(vectors(one.body)[0] as number[])
     expect(list.body.usage.prompt_tokens).toBe(4)
@@ -105,8 +105,8 @@ describe('limits, on both sides', () => {
     ['input: many(2_501), dimensions: 4_000', { input: many(2_501), dimensions: 4_000 }, 'input'],
     ['input: a text that is too long, in the second part', { input: [...many(300), 'a '.repeat(8_193)] }, 'input[300]'],
   ] as [string, Json, number | string][])('%s', async (_, asked, expected) => {
-    const house = await open()
-    const { status, body } = await embed(house, { model: 'sandbox/embedding', input: 'x', ...asked })
+    const gateway = await open()
+    const { status, body } = await embed(gateway, { model: 'sandbox/embedding', input: 'x', ...asked })
     if (typeof expected === 'number') expect(status).toBe(expected)
     else expect([status, body.error.param]).toEqual([400, expected])
   })
@@ -117,33 +117,34 @@ describe('limits, on both sides', () => {
       const { dimensions } = wire.request.json() as { dimensions: number }
       return whole({ data: [{ index: 0, embedding: Array(dimensions).fill(1) }] })(wire)
     })
-    const house = await open({
+    const gateway = await open({
       providers: { v: { base_url: vendor.url, key: 'k' } },
       models: { 'v/m': { families: ['embeddings'], embeddings: { dimensions: { values: [2, 4], default: 4 } } } },
     })
-    const lengthOf = async (more: Json) => vectors((await embed(house, { model: 'v/m', input: 'x', ...more })).body)[0]
+    const lengthOf = async (more: Json) =>
+      vectors((await embed(gateway, { model: 'v/m', input: 'x', ...more })).body)[0]
     expect(await lengthOf({})).toHaveLength(4)
     expect(await lengthOf({ dimensions: 2 })).toHaveLength(2)
-    const { status, body } = await embed(house, { model: 'v/m', input: 'x', dimensions: 3 })
+    const { status, body } = await embed(gateway, { model: 'v/m', input: 'x', dimensions: 3 })
     expect([status, body.error.message]).toEqual([400, '"dimensions" must be one of 2, 4 for the model "v/m", not 3.'])
   })
 
   test('a model of chat embeds nothing, and the other way round', async () => {
-    const house = await open()
-    const { status, body } = await embed(house, { model: 'sandbox/general', input: 'x' })
+    const gateway = await open()
+    const { status, body } = await embed(gateway, { model: 'sandbox/general', input: 'x' })
     expect([status, body.error.code]).toEqual([400, 'unsupported_endpoint'])
-    const chat = await house.chat({ model: 'sandbox/embedding', messages: [{ role: 'user', content: 'x' }] })
+    const chat = await gateway.chat({ model: 'sandbox/embedding', messages: [{ role: 'user', content: 'x' }] })
     expect(((await chat.json()) as { error: Json }).error.code).toBe('unsupported_endpoint')
   })
 
   test('its family is its own, also by its name alone', async () => {
     const vendor = vendorWith()
-    const house = await open({
+    const gateway = await open({
       providers: { v: { base_url: vendor.url, key: 'k' } },
       models: { 'v/text-embedding-x': {}, 'v/bge-reranker': {}, 'v/chatty': {} },
     })
     const families = async (id: string) =>
-      ((await (await house.call(`/v1/models/${id}`)).json()) as Json).supported_endpoint_types
+      ((await (await gateway.call(`/v1/models/${id}`)).json()) as Json).supported_endpoint_types
     expect(await families('sandbox/embedding')).toEqual(['embeddings'])
     expect(await families('sandbox/rerank')).toEqual(['rerank'])
     expect(await families('v/text-embedding-x')).toEqual(['embeddings'])
@@ -165,8 +166,8 @@ describe('long lists', () => {
       await numbered(wire)
       gates.get(input[0] === '6' ? '3' : '0')?.()
     })
-    const house = await open({ providers: { v: { base_url: vendor.url, key: 'k' } }, models })
-    const asking = embed(house, { model: 'v/m', input: texts(7) })
+    const gateway = await open({ providers: { v: { base_url: vendor.url, key: 'k' } }, models })
+    const asking = embed(gateway, { model: 'v/m', input: texts(7) })
     const { body } = await asking
     expect(vectors(body).map(([number]) => number)).toEqual([0, 1, 2, 3, 4, 5, 6])
     expect(body.usage).toEqual({ prompt_tokens: 7, total_tokens: 7 })
@@ -179,8 +180,8 @@ describe('long lists', () => {
   ])('%d inputs make %d calls where three go into one', async (count, calls) => {
     const vendor = vendorWith()
     vendor.otherwise(numbered)
-    const house = await open({ providers: { v: { base_url: vendor.url, key: 'k' } }, models })
-    expect((await embed(house, { model: 'v/m', input: texts(count) })).status).toBe(200)
+    const gateway = await open({ providers: { v: { base_url: vendor.url, key: 'k' } }, models })
+    expect((await embed(gateway, { model: 'v/m', input: texts(count) })).status).toBe(200)
     expect(vendor.requests).toHaveLength(calls)
   })
 
@@ -190,12 +191,12 @@ describe('long lists', () => {
       const { input } = wire.request.json() as { input: string[] }
       return whole({ data: input.map((text, index) => ({ index, embedding: [text.length] })) })(wire)
     })
-    const house = await open({
+    const gateway = await open({
       providers: { v: { base_url: vendor.url, key: 'k', quirks: { embedding_call_tokens: 10 } } },
       models: { 'v/m': { families: ['embeddings'] } },
     })
     const input = ['aaaaa', 'bbbbb', 'c', 'x'.repeat(30), 'ü', 'ddddddddd']
-    const { body } = await embed(house, { model: 'v/m', input })
+    const { body } = await embed(gateway, { model: 'v/m', input })
     expect(vectors(body).map(([length]) => length)).toEqual([5, 5, 1, 30, 1, 9])
     const parts = vendor.requests.map((request) => (request.json().input as string[]).length)
     expect(parts.sort()).toEqual([1, 1, 1, 1, 2]) // two of five are ten; what is too long goes alone; ü has two bytes
@@ -217,8 +218,8 @@ describe('long lists', () => {
       open_now--
       await numbered(wire)
     })
-    const house = await open({ providers: { v: { base_url: vendor.url, key: 'k' } }, models })
-    expect((await embed(house, { model: 'v/m', input: texts(30) })).status).toBe(200)
+    const gateway = await open({ providers: { v: { base_url: vendor.url, key: 'k' } }, models })
+    expect((await embed(gateway, { model: 'v/m', input: texts(30) })).status).toBe(200)
     expect(vendor.requests).toHaveLength(10)
     expect(most).toBe(4)
   })
@@ -229,16 +230,16 @@ describe('long lists', () => {
       const { input } = wire.request.json() as { input: string[] }
       return (input[0] === '3' ? failure(400, { message: 'Bad text' }) : hang())(wire)
     })
-    const house = await open({ providers: { v: { base_url: vendor.url, key: 'k' } }, models })
-    const { status, body } = await embed(house, { model: 'v/m', input: texts(30) })
+    const gateway = await open({ providers: { v: { base_url: vendor.url, key: 'k' } }, models })
+    const { status, body } = await embed(gateway, { model: 'v/m', input: texts(30) })
     expect([status, body.error.message]).toEqual([400, 'Bad text'])
     expect(vendor.requests.length).toBeLessThanOrEqual(4)
     await vendor.aborted
   })
 
   test('of the sandbox are split as well', async () => {
-    const house = await open()
-    const { body } = await embed(house, { model: 'sandbox/embedding', input: texts(600), dimensions: 4 })
+    const gateway = await open()
+    const { body } = await embed(gateway, { model: 'sandbox/embedding', input: texts(600), dimensions: 4 })
     expect(vectors(body)).toHaveLength(600)
     expect(body.data.map(({ index }) => index)).toEqual(texts(600).map(Number))
   })
@@ -250,15 +251,15 @@ test('an embedding model that a vendor lists is found, with its family, and embe
     const data = ['gpt-x', 'text-embedding-x', 'bge-reranker'].map((id) => ({ id, object: 'model', created: 7 }))
     return wire.request.path.endsWith('/models') ? whole({ object: 'list', data })(wire) : numbered(wire)
   })
-  const house = await open({ sandbox: false, providers: { v: { base_url: vendor.url, key: 'k', discover: true } } })
-  await house.gateway.discovery
-  const { data } = (await (await house.call('/v1/models')).json()) as { data: Json[] }
+  const gateway = await open({ sandbox: false, providers: { v: { base_url: vendor.url, key: 'k', discover: true } } })
+  await gateway.instance.discovery
+  const { data } = (await (await gateway.call('/v1/models')).json()) as { data: Json[] }
   expect(data.map(({ id, created }) => [id, created])).toEqual([
     ['v/gpt-x', 7],
     ['v/text-embedding-x', 7],
   ])
   expect(data[1]?.supported_endpoint_types).toEqual(['embeddings'])
-  expect(vectors((await embed(house, { model: 'text-embedding-x', input: ['4', '2'] })).body)).toEqual([
+  expect(vectors((await embed(gateway, { model: 'text-embedding-x', input: ['4', '2'] })).body)).toEqual([
     [4, 1],
     [2, 1],
   ])
@@ -269,7 +270,7 @@ describe('targets', () => {
     const [one, other] = [vendorWith(), vendorWith()]
     one.otherwise(first)
     other.otherwise(second)
-    const house = await open({
+    const gateway = await open({
       providers: { a: { base_url: one.url, key: 'k' }, b: { base_url: other.url, key: 'k' } },
       models: {
         m: {
@@ -282,24 +283,24 @@ describe('targets', () => {
         },
       },
     })
-    return { house, one, other }
+    return { gateway, one, other }
   }
 
   test('the next one answers the whole list when the first is broken, and says so in the log', async () => {
     let asked = 0
-    const { house, other } = await two((wire) => (++asked === 2 ? failure(503) : numbered)(wire), numbered)
-    const { body } = await embed(house, { model: 'm', input: texts(5) })
+    const { gateway, other } = await two((wire) => (++asked === 2 ? failure(503) : numbered)(wire), numbered)
+    const { body } = await embed(gateway, { model: 'm', input: texts(5) })
     expect(vectors(body).map(([number]) => number)).toEqual([0, 1, 2, 3, 4])
     expect(other.requests).toHaveLength(3)
-    expect(house.logged()).toContain('"target":"b/y"')
+    expect(gateway.logged()).toContain('"target":"b/y"')
   })
 
   test('a vector too few is a broken target too; the caller’s own mistake is not', async () => {
     const short: Answer = whole({ data: [{ index: 0, embedding: [1] }] })
-    const { house } = await two(short, numbered)
-    expect((await embed(house, { model: 'm', input: texts(2) })).status).toBe(200)
+    const { gateway } = await two(short, numbered)
+    expect((await embed(gateway, { model: 'm', input: texts(2) })).status).toBe(200)
     const wrong = await two(failure(400, { message: 'No' }), numbered)
-    expect((await embed(wrong.house, { model: 'm', input: texts(2) })).status).toBe(400)
+    expect((await embed(wrong.gateway, { model: 'm', input: texts(2) })).status).toBe(400)
     expect(wrong.other.requests).toHaveLength(0)
   })
 })
@@ -307,19 +308,19 @@ describe('targets', () => {
 describe('what is counted', () => {
   test('an answer, a refusal and an answer without counts', async () => {
     const vendor = vendorWith(numbered, failure(400), whole({ data: [{ index: 0, embedding: [1, 2] }] }))
-    const house = await open({
+    const gateway = await open({
       providers: { v: { base_url: vendor.url, key: 'k' } },
       models: { 'v/m': { families: ['embeddings'] } },
     })
-    await embed(house, { model: 'v/m', input: ['1', '2'] })
-    await embed(house, { model: 'v/m', input: 'refused' })
-    const { body } = await embed(house, { model: 'v/m', input: 'A river in spring' })
+    await embed(gateway, { model: 'v/m', input: ['1', '2'] })
+    await embed(gateway, { model: 'v/m', input: 'refused' })
+    const { body } = await embed(gateway, { model: 'v/m', input: 'A river in spring' })
     expect(body.usage).toEqual({ prompt_tokens: 5, total_tokens: 5, estimated: true })
-    await house.gateway.drain({ deadline_ms: 60_000 })
-    house.clock.advance(2_000)
-    const [row] = await house.gateway.usage({ limit: 10 })
+    await gateway.instance.drain({ deadline_ms: 60_000 })
+    gateway.clock.advance(2_000)
+    const [row] = await gateway.instance.usage({ limit: 10 })
     expect(row).toMatchObject({ model: 'v/m', requests: 3, errors: 1, input_tokens: 7, output_tokens: 0, estimated: 1 })
-    expect(house.logged()).toContain('"input_tokens":5,"output_tokens":0,"estimated":true')
+    expect(gateway.logged()).toContain('"input_tokens":5,"output_tokens":0,"estimated":true')
   })
 
   test.each(['chatcompat', 'cohere'] as const)(
@@ -327,29 +328,29 @@ describe('what is counted', () => {
     async (kind) => {
       const vendor = vendorWith()
       vendor.otherwise(hang())
-      const house = await open({
+      const gateway = await open({
         providers: { v: { kind, base_url: vendor.url, key: 'k' } },
         models: { 'v/m': { families: ['embeddings'], embeddings: { most_inputs: 1 } } },
       })
       const leaving = new AbortController()
       const json = { model: 'v/m', input: ['A river in spring', 'Snow melts'] }
-      const asking = house.call('/v1/embeddings', { json, signal: leaving.signal }).catch(() => undefined)
+      const asking = gateway.call('/v1/embeddings', { json, signal: leaving.signal }).catch(() => undefined)
       await vendor.request(2)
       leaving.abort()
       await asking
       await vendor.idle()
-      await house.gateway.drain({ deadline_ms: 60_000 })
-      house.clock.advance(2_000)
-      expect(await house.gateway.usage({ limit: 10 })).toMatchObject([
+      await gateway.instance.drain({ deadline_ms: 60_000 })
+      gateway.clock.advance(2_000)
+      expect(await gateway.instance.usage({ limit: 10 })).toMatchObject([
         { model: 'v/m', requests: 1, errors: 0, input_tokens: 8, estimated: 1 },
       ])
-      expect(house.logged()).toContain('"outcome":"client_gone"')
+      expect(gateway.logged()).toContain('"outcome":"client_gone"')
     },
   )
 
   test('the sandbox gives no counts where it is told so', async () => {
-    const house = await open()
-    const { body } = await embed(house, { model: 'sandbox/embedding', input: 'river\n@sandbox usage=none' })
+    const gateway = await open()
+    const { body } = await embed(gateway, { model: 'sandbox/embedding', input: 'river\n@sandbox usage=none' })
     expect(body.usage.estimated).toBe(true)
   })
 })
@@ -362,29 +363,29 @@ describe('the sandbox misbehaves as told', () => {
     ['tokens=3', 400, 'upstream_invalid_request'],
     ['retry_after=3', 400, 'upstream_invalid_request'],
   ])('@sandbox %s', async (line, status, code) => {
-    const house = await open()
-    const answer = await embed(house, { model: 'sandbox/embedding', input: ['x', `@sandbox ${line}`] })
+    const gateway = await open()
+    const answer = await embed(gateway, { model: 'sandbox/embedding', input: ['x', `@sandbox ${line}`] })
     expect([answer.status, answer.body.error.code]).toEqual([status, code])
     if (status === 429) expect(answer.headers.get('retry-after')).toBe('3')
   })
 
   test('the line is no part of the text', async () => {
-    const house = await open()
-    const plain = await embed(house, { model: 'sandbox/embedding', input: 'A river' })
-    const told = await embed(house, { model: 'sandbox/embedding', input: 'A river\n@sandbox first_ms=0' })
+    const gateway = await open()
+    const plain = await embed(gateway, { model: 'sandbox/embedding', input: 'A river' })
+    const told = await embed(gateway, { model: 'sandbox/embedding', input: 'A river\n@sandbox first_ms=0' })
     expect(vectors(told.body)).toEqual(vectors(plain.body))
   })
 
   test('it lets wait', async () => {
-    const house = await open()
+    const gateway = await open()
     let is_done = false
-    const asking = embed(house, { model: 'sandbox/embedding', input: '@sandbox first_ms=5000' }).then(() => {
+    const asking = embed(gateway, { model: 'sandbox/embedding', input: '@sandbox first_ms=5000' }).then(() => {
       is_done = true
     })
-    while (house.clock.waiting() < 1) await new Promise((resolve) => setImmediate(resolve))
+    while (gateway.clock.waiting() < 1) await new Promise((resolve) => setImmediate(resolve))
     await new Promise((resolve) => setImmediate(resolve))
     expect(is_done).toBe(false)
-    house.clock.advance(5_000)
+    gateway.clock.advance(5_000)
     await asking
     expect(is_done).toBe(true)
   })
@@ -393,7 +394,8 @@ describe('the sandbox misbehaves as told', () => {
 describe('the contentgen face', () => {
   const content = (text: string) => ({ content: { parts: [{ text }] } })
   type Embedded = { embedding: { values: number[] }; embeddings: { values: number[] }[]; usageMetadata: Json }
-  const ask = (house: TestGateway, path: string, json: unknown) => told<Embedded & { error: Json }>(house, path, json)
+  const ask = (gateway: TestGateway, path: string, json: unknown) =>
+    told<Embedded & { error: Json }>(gateway, path, json)
 
   test.each([
     '/v1beta/models/sandbox/embedding',
@@ -404,14 +406,14 @@ describe('the contentgen face', () => {
     '/v1/sandbox%2Fembedding',
     '/v1alpha/models/embedding',
   ])('%s: both methods, the vectors of the other face', async (path) => {
-    const house = await open()
-    const plain = await embed(house, { model: 'embedding', input: ['one', 'two'], dimensions: 16 })
+    const gateway = await open()
+    const plain = await embed(gateway, { model: 'embedding', input: ['one', 'two'], dimensions: 16 })
     const [one, two] = vectors(plain.body)
-    const single = await ask(house, `${path}:embedContent`, { ...content('one'), outputDimensionality: 16 })
+    const single = await ask(gateway, `${path}:embedContent`, { ...content('one'), outputDimensionality: 16 })
     expect(single.body.embedding.values).toEqual(one as number[])
     expect(single.body.usageMetadata).toEqual({ promptTokenCount: 1, totalTokenCount: 1 })
     const requests = [content('one'), content('two')].map((one) => ({ ...one, output_dimensionality: 16, title: null }))
-    const batch = await ask(house, `${path}:batchEmbedContents`, { requests })
+    const batch = await ask(gateway, `${path}:batchEmbedContents`, { requests })
     expect(batch.body.embeddings).toEqual([{ values: one as number[] }, { values: two as number[] }])
   })
 
@@ -424,41 +426,41 @@ describe('the contentgen face', () => {
     [{ ...content('x'), outputDimensionality: 5000 }, 'outputDimensionality'],
     [content('a '.repeat(8_193)), 'content'],
   ])('%# is refused in its own words', async (json, field) => {
-    const house = await open()
-    const { status, body } = await ask(house, '/v1beta/models/embedding:embedContent', json)
+    const gateway = await open()
+    const { status, body } = await ask(gateway, '/v1beta/models/embedding:embedContent', json)
     expect([status, body.error.code, body.error.status]).toEqual([400, 400, 'INVALID_ARGUMENT'])
     expect(JSON.stringify(body.error.details)).toContain(`"field":"${field}"`)
   })
 
   test('a fault in the middle of a batch is told with its place', async () => {
-    const house = await open()
+    const gateway = await open()
     const requests = [content('x'), content('a '.repeat(8_193))]
-    const { body } = await ask(house, '/v1beta/models/embedding:batchEmbedContents', { requests })
+    const { body } = await ask(gateway, '/v1beta/models/embedding:batchEmbedContents', { requests })
     expect(JSON.stringify(body.error.details)).toContain('"field":"requests[1].content"')
   })
 
   test('one batch has one length', async () => {
-    const house = await open()
+    const gateway = await open()
     const requests = [8, 16].map((outputDimensionality) => ({ ...content('x'), outputDimensionality }))
-    const { status, body } = await ask(house, '/v1beta/models/embedding:batchEmbedContents', { requests })
+    const { status, body } = await ask(gateway, '/v1beta/models/embedding:batchEmbedContents', { requests })
     expect(status).toBe(400)
     expect(body.error.message).toContain('requests[1].outputDimensionality')
   })
 
   test('a model that is not there is told in its shape', async () => {
-    const house = await open()
-    const { body } = await ask(house, '/v1beta/models/nobody:embedContent', content('x'))
+    const gateway = await open()
+    const { body } = await ask(gateway, '/v1beta/models/nobody:embedContent', content('x'))
     expect(body.error).toMatchObject({ code: 404, status: 'NOT_FOUND' })
   })
 })
 
 test('a model on its way out says so in headers', async () => {
   const vendor = vendorWith(numbered)
-  const house = await open({
+  const gateway = await open({
     providers: { v: { base_url: vendor.url, key: 'k' } },
     models: { 'v/old': { families: ['embeddings'], status: 'deprecated', replaced_by: 'sandbox/embedding' } },
   })
-  const { headers } = await embed(house, { model: 'v/old', input: '1' })
+  const { headers } = await embed(gateway, { model: 'v/old', input: '1' })
   expect(headers.get('deprecation')).toBe('true')
   expect(headers.get('x-model-replaced-by')).toBe('sandbox/embedding')
 })

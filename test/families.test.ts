@@ -98,22 +98,22 @@ function codeIn({ error = {}, ...envelope }: Json): unknown {
   return details?.error_code ?? code ?? envelope.code
 }
 
-async function ask(house: TestGateway, family: EndpointFamily, model: string): Promise<Answer> {
+async function ask(gateway: TestGateway, family: EndpointFamily, model: string): Promise<Answer> {
   const { path, body } = REQUESTS[family]
-  const answer = await house.call(path(model), { json: body(model) })
+  const answer = await gateway.call(path(model), { json: body(model) })
   const said = (await answer.json()) as Json
   return { status: answer.status, body: said, code: answer.ok ? undefined : codeIn(said) }
 }
 
-async function modelsOf(house: TestGateway): Promise<Model[]> {
-  return ((await (await house.call('/v1/models')).json()) as { data: Model[] }).data
+async function modelsOf(gateway: TestGateway): Promise<Model[]> {
+  return ((await (await gateway.call('/v1/models')).json()) as { data: Model[] }).data
 }
 
 /** What a task says of itself once it has ended. */
-async function ended(house: TestGateway, task: string, accepted: Json): Promise<Json> {
+async function ended(gateway: TestGateway, task: string, accepted: Json): Promise<Json> {
   const id = (accepted.data as Json | undefined)?.task_id ?? accepted.id
   for (let turn = 0; turn < 20; turn++) {
-    const said = (await (await house.call(`${task}/${id}?wait=10`)).json()) as Json
+    const said = (await (await gateway.call(`${task}/${id}?wait=10`)).json()) as Json
     const state = String((said.data as Json | undefined)?.status ?? said.status)
     if (['SUCCESS', 'FAILURE', 'completed', 'failed'].includes(state)) return said
   }
@@ -121,13 +121,13 @@ async function ended(house: TestGateway, task: string, accepted: Json): Promise<
 }
 
 describe('the sandbox', () => {
-  let house: TestGateway
+  let gateway: TestGateway
   let models: Model[]
   beforeAll(async () => {
-    house = await startGateway({ tasks: FAST }, { clock: systemClock })
-    models = await modelsOf(house)
+    gateway = await startGateway({ tasks: FAST }, { clock: systemClock })
+    models = await modelsOf(gateway)
   })
-  afterAll(() => house[Symbol.asyncDispose]())
+  afterAll(() => gateway[Symbol.asyncDispose]())
 
   test.each([...ENDPOINT_FAMILIES])(
     'has a model of %s, which answers',
@@ -135,10 +135,10 @@ describe('the sandbox', () => {
       const able = models.filter((one) => one.status === 'active' && one.supported_endpoint_types.includes(family))
       expect(able.length).toBeGreaterThan(0)
       for (const { id } of able) {
-        const { status, body } = await ask(house, family, id)
+        const { status, body } = await ask(gateway, family, id)
         expect([id, status]).toEqual([id, 200])
         const { task, holds } = REQUESTS[family]
-        expect(holds(task ? await ended(house, task, body) : body)).toBeTruthy()
+        expect(holds(task ? await ended(gateway, task, body) : body)).toBeTruthy()
       }
     },
     30_000,
@@ -147,7 +147,7 @@ describe('the sandbox', () => {
   test('none of its models takes a request of a family that it does not declare', async () => {
     for (const { id, status, supported_endpoint_types } of models) {
       for (const family of ENDPOINT_FAMILIES.filter((one) => !supported_endpoint_types.includes(one))) {
-        const answer = await ask(house, family, id)
+        const answer = await ask(gateway, family, id)
         const expected = status === 'retired' ? [410, 'model_retired'] : [400, 'unsupported_endpoint']
         expect([id, family, answer.status, answer.code]).toEqual([id, family, ...expected])
       }
@@ -158,7 +158,7 @@ describe('the sandbox', () => {
     for (const { id, status, supported_endpoint_types } of models) {
       expect(supported_endpoint_types).not.toEqual([])
       for (const family of status === 'retired' ? [] : supported_endpoint_types) {
-        expect([id, family, (await ask(house, family, id)).status]).toEqual([id, family, 200])
+        expect([id, family, (await ask(gateway, family, id)).status]).toEqual([id, family, 200])
       }
     }
   })
@@ -172,23 +172,23 @@ const NEEDS: { [kind in ProviderKind]?: ProviderConfig } = {
 
 describe('a provider of each kind', () => {
   let vendor: Vendor
-  let house: TestGateway
+  let gateway: TestGateway
   let models: Model[]
   beforeAll(async () => {
     vendor = startVendor()
     vendor.otherwise(failure(400, { message: 'refused, whatever it is' }))
     const config = (kind: ProviderKind): ProviderConfig =>
       kind === 'sandbox' ? { kind } : { kind, base_url: `${vendor.origin}/v1`, key: 'vendor-key', ...NEEDS[kind] }
-    house = await startGateway({
+    gateway = await startGateway({
       sandbox: false,
       providers: Object.fromEntries(PROVIDER_KINDS.map((kind) => [kind, config(kind)])),
       // Each says that it can do everything.
       models: Object.fromEntries(PROVIDER_KINDS.map((kind) => [`${kind}/m`, { families: [...ENDPOINT_FAMILIES] }])),
     })
-    models = await modelsOf(house)
+    models = await modelsOf(gateway)
   })
   afterAll(async () => {
-    await house[Symbol.asyncDispose]()
+    await gateway[Symbol.asyncDispose]()
     await vendor.stop()
   })
 
@@ -196,7 +196,7 @@ describe('a provider of each kind', () => {
     const declared = models.find(({ id }) => id === `${kind}/m`)?.supported_endpoint_types ?? []
     expect(declared).not.toEqual([])
     for (const family of ENDPOINT_FAMILIES) {
-      const { status, code } = await ask(house, family, `${kind}/m`)
+      const { status, code } = await ask(gateway, family, `${kind}/m`)
       const isRefused = code === 'unsupported_endpoint'
       expect([family, isRefused]).toEqual([family, !declared.includes(family)])
       if (isRefused) expect(status).toBe(400)

@@ -24,12 +24,12 @@ describe('embeddings', () => {
 
   test('an answer has ten million numbers at most', async () => {
     const vendor = vendorWith(failure(400))
-    const house = await open({
+    const gateway = await open({
       providers: { v: { base_url: vendor.url, key: 'k' } },
       models: { 'v/m': { families: ['embeddings'] } },
     })
     const ask = (count: number, dimensions: number) =>
-      told<Refused>(house, '/v1/embeddings', { model: 'v/m', input: Array(count).fill('x'), dimensions })
+      told<Refused>(gateway, '/v1/embeddings', { model: 'v/m', input: Array(count).fill('x'), dimensions })
     expect((await ask(1_001, 9_999)).body.error.message).toContain('may have at most 1000 items')
     expect(vendor.requests).toHaveLength(0)
     await ask(1_000, 10_000)
@@ -48,12 +48,12 @@ describe('embeddings', () => {
 
 describe('rerank by a vendor that counts nothing', () => {
   const answered = async (count: number, results: { index: number; relevance_score: number }[]) => {
-    const house = await open({
+    const gateway = await open({
       providers: { v: { kind: 'rerank-compat', base_url: vendorWith(whole({ results })).url, key: 'k' } },
       models: { 'v/rerank': {} },
     })
     const json = { model: 'v/rerank', query: 'q', documents: Array(count).fill('x'), top_n: results.length }
-    return (await told<RerankAnswer>(house, '/v1/rerank', json)).body
+    return (await told<RerankAnswer>(gateway, '/v1/rerank', json)).body
   }
 
   test('a hundred documents are one search unit, one more are two', async () => {
@@ -84,12 +84,16 @@ describe('images', () => {
   test.each(within)('%s has a bound', async (_, good, bad) => {
     const vendor = vendorWith()
     vendor.otherwise(whole({ created: 1, data: [{ b64_json: PNG }] }))
-    const house = await open({
+    const gateway = await open({
       providers: { v: { base_url: vendor.url, key: 'k' } },
       models: { 'v/m': { families: ['image-generation'], images: { n: 16 } } },
     })
     const ask = (json: Json) =>
-      told<Refused>(house, `/v1/images/${json.image ? 'edits' : 'generations'}`, { model: 'v/m', prompt: 'x', ...json })
+      told<Refused>(gateway, `/v1/images/${json.image ? 'edits' : 'generations'}`, {
+        model: 'v/m',
+        prompt: 'x',
+        ...json,
+      })
     expect((await ask(good)).status).toBe(200)
     const { status, body } = await ask(bad)
     expect([status, body.error.param]).toEqual([400, Object.keys(bad)[0] ?? ''])

@@ -5,15 +5,15 @@ import { perTest } from './kit/per-test.ts'
 const { open } = perTest()
 
 async function withImage(server: object) {
-  const house = await open({ server })
-  const answer = await house.call('/v1/images/generations', {
+  const gateway = await open({ server })
+  const answer = await gateway.call('/v1/images/generations', {
     json: { model: 'sandbox/image', prompt: 'a', size: '256x256', response_format: 'url' },
   })
   const { data } = (await answer.json()) as { data: { url: string }[] }
   const link = new URL(data[0]?.url ?? '')
   const at = (host: string, path = link.pathname + link.search, headers: Record<string, string> = {}) =>
-    house.gateway.fetch(new Request(`http://${host}${path}`, { headers }))
-  return { house, link, at, token: { authorization: `Bearer ${house.token}` } }
+    gateway.instance.fetch(new Request(`http://${host}${path}`, { headers }))
+  return { gateway, link, at, token: { authorization: `Bearer ${gateway.token}` } }
 }
 
 const FILES = 'http://files.example:8788'

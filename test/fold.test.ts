@@ -6,7 +6,7 @@ import { anthropic1 } from './matrix/clients/anthropic-1.ts'
 import { genai3 } from './matrix/clients/genai-3.ts'
 import { openai7 } from './matrix/clients/openai-7.ts'
 import { openai7Responses } from './matrix/clients/openai-7-responses.ts'
-import { type House, openHouse } from './matrix/house.ts'
+import { type MatrixGateway, openMatrixGateway } from './matrix/gateway.ts'
 import type { Said } from './matrix/mind.ts'
 import { TARGET_NAMES } from './matrix/targets.ts'
 import type { Row, Told } from './matrix/words.ts'
@@ -17,11 +17,11 @@ const VENDORS = TARGET_NAMES.filter((name) => name !== 'sandbox')
 
 let current: Said
 let bytes: number | undefined
-let house: House
+let gateway: MatrixGateway
 beforeAll(async () => {
-  house = await openHouse({ think: () => current, chunkBytes: () => bytes ?? Number.MAX_SAFE_INTEGER })
+  gateway = await openMatrixGateway({ think: () => current, chunkBytes: () => bytes ?? Number.MAX_SAFE_INTEGER })
 })
-afterAll(() => house.close())
+afterAll(() => gateway.close())
 
 const piece = fc.oneof(
   fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }),
@@ -95,9 +95,9 @@ function expectSame({ text, reasoning = '', calls, finish, usage }: Told): void 
 }
 
 test.each(VENDORS)('of the kind %s', async (name) => {
-  const { origin, token } = house
+  const { origin, token } = gateway
   const clients = ROWS.map((row) => row.connect({ origin, token }))
-  const ask = { ...asks(house.target(name).model), tools: TOOLS, is_thinking: true, max_tokens: 3000 }
+  const ask = { ...asks(gateway.target(name).model), tools: TOOLS, is_thinking: true, max_tokens: 3000 }
   const property = fc.asyncProperty(
     said,
     fc.option(fc.integer({ min: 1, max: 200 }), { nil: undefined }),

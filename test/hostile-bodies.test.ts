@@ -40,17 +40,17 @@ const EXCESSES: Record<string, { value: string; named: string }> = {
 for (const [path, fields] of Object.entries(ALL)) {
   describe(`POST ${path}`, () => {
     test('answers 413 and names what there is too much of', async () => {
-      await using house = await startGateway()
+      await using gateway = await startGateway()
       for (const { value, named } of Object.values(EXCESSES)) {
-        const response = await house.call(path, { json: `{${fields},"x":${value}}` })
+        const response = await gateway.call(path, { json: `{${fields},"x":${value}}` })
         expect([response.status, await response.text()]).toEqual([413, expect.stringContaining(named)])
       }
     })
 
     test('answers 400 for JSON that is nested too deep', async () => {
-      await using house = await startGateway()
+      await using gateway = await startGateway()
       for (const depth of [256, 1_000_000]) {
-        const response = await house.call(path, { json: `{${fields},"x":${'['.repeat(depth)}${']'.repeat(depth)}}` })
+        const response = await gateway.call(path, { json: `{${fields},"x":${'['.repeat(depth)}${']'.repeat(depth)}}` })
         expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('deeper than 256')])
       }
     })
@@ -66,31 +66,31 @@ describe('server.max_text_body_bytes', () => {
   const settings = { server: { max_body_bytes: 4096, max_text_body_bytes: 2048 } }
   for (const [path, fields] of Object.entries(TEXTS)) {
     test(`bounds ${path}`, async () => {
-      await using house = await startGateway(settings)
-      expect((await house.call(path, { json: sized(fields, 2048) })).status).toBe(200)
-      expect((await house.call(path, { json: sized(fields, 2049) })).status).toBe(413)
+      await using gateway = await startGateway(settings)
+      expect((await gateway.call(path, { json: sized(fields, 2048) })).status).toBe(200)
+      expect((await gateway.call(path, { json: sized(fields, 2049) })).status).toBe(413)
     })
   }
   for (const [path, fields] of Object.entries({ ...CHATS, ...ORDERS })) {
     test(`does not bound ${path}, whose bodies may hold media`, async () => {
-      await using house = await startGateway(settings)
-      expect((await house.call(path, { json: sized(fields, 4096) })).status).toBe(200)
-      expect((await house.call(path, { json: sized(fields, 4097) })).status).toBe(413)
+      await using gateway = await startGateway(settings)
+      expect((await gateway.call(path, { json: sized(fields, 4096) })).status).toBe(200)
+      expect((await gateway.call(path, { json: sized(fields, 4097) })).status).toBe(413)
     })
   }
 
   test('allows no more than server.max_body_bytes', async () => {
-    await using house = await startGateway({ server: { max_body_bytes: 1024, max_text_body_bytes: 2048 } })
+    await using gateway = await startGateway({ server: { max_body_bytes: 1024, max_text_body_bytes: 2048 } })
     const fields = TEXTS['/v1/embeddings'] ?? ''
-    expect((await house.call('/v1/embeddings', { json: sized(fields, 1024) })).status).toBe(200)
-    expect((await house.call('/v1/embeddings', { json: sized(fields, 1025) })).status).toBe(413)
+    expect((await gateway.call('/v1/embeddings', { json: sized(fields, 1024) })).status).toBe(200)
+    expect((await gateway.call('/v1/embeddings', { json: sized(fields, 1025) })).status).toBe(413)
   })
 
   test('is 8 MiB by default', async () => {
-    await using house = await startGateway()
+    await using gateway = await startGateway()
     const fields = TEXTS['/v1/embeddings'] ?? ''
     const [full, over] = [sized(fields, 8 * 1024 * 1024), sized(fields, 8 * 1024 * 1024 + 1)]
-    expect((await house.call('/v1/embeddings', { json: full })).status).toBe(200)
-    expect((await house.call('/v1/embeddings', { json: over })).status).toBe(413)
+    expect((await gateway.call('/v1/embeddings', { json: full })).status).toBe(200)
+    expect((await gateway.call('/v1/embeddings', { json: over })).status).toBe(413)
   })
 })

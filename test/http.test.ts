@@ -23,7 +23,7 @@ const get = (path: string, handle: Route['handle'], more: Partial<Route> = {}): 
 
 type Parts = { routes?: Route[]; authenticate?: Authenticate; settings?: Partial<ServerSettings> }
 
-function house({ routes = [], authenticate = () => CALLER, settings = {} }: Parts = {}) {
+function gateway({ routes = [], authenticate = () => CALLER, settings = {} }: Parts = {}) {
   const clock = manualClock()
   let written = ''
   const write = (text: string) => {
@@ -68,17 +68,17 @@ const failing = (error: unknown, more: Partial<Route> = {}): Route =>
 
 describe('a request id', () => {
   test.each(['x', 'a.b_c:d-9', 'x'.repeat(128)])('that is valid comes back: %s', async (id) => {
-    const { headers } = await house().call('/ok', { headers: { 'x-request-id': id } })
+    const { headers } = await gateway().call('/ok', { headers: { 'x-request-id': id } })
     expect([headers.get('x-request-id'), headers.get('request-id')]).toEqual([id, id])
   })
 
   test.each(['', 'x'.repeat(129), 'a b', 'a\tb', '<script>', 'ä'])('that is not is replaced: %j', async (id) => {
-    const { headers } = await house().call('/ok', { headers: { 'x-request-id': id } })
+    const { headers } = await gateway().call('/ok', { headers: { 'x-request-id': id } })
     expect(headers.get('x-request-id')).toMatch(/^req_[A-Za-z0-9]{24}$/)
   })
 
   test('stands on every answer, in both spellings, and in the log', async () => {
-    const { call, lines } = house({
+    const { call, lines } = gateway({
       routes: [failing(new Error('x')), failing(new GatewayError('invalid_value', 'x'))],
     })
     for (const [path, method] of [
@@ -107,7 +107,7 @@ describe('a path', () => {
     ['/ok/more', 404],
     ['/', 404],
   ])('%s -> %d', async (path, status) => {
-    expect((await house().call(path)).status).toBe(status)
+    expect((await gateway().call(path)).status).toBe(status)
   })
 
   test.each([
@@ -121,23 +121,23 @@ describe('a path', () => {
     ['/things/a:b', 'a:b'],
     ['/things/__proto__', '__proto__'],
   ])('%s is decoded once: %s', async (path, thing) => {
-    expect(await (await house().call(path)).json()).toEqual({ thing })
+    expect(await (await gateway().call(path)).json()).toEqual({ thing })
   })
 
   test.each(['/things/%', '/things/a%2', '/things/%zz', '/things/%E0%A4%A'])(
     '%s is a mistake of the caller',
     async (path) => {
-      const answer = await house().call(path)
+      const answer = await gateway().call(path)
       expect([answer.status, (await answer.json()).error.code]).toEqual([400, 'invalid_value'])
     },
   )
 
   test('that is not UTF-8 is no fault of ours', async () => {
-    expect((await house().call('/things/%FF%FE')).status).toBe(200)
+    expect((await gateway().call('/things/%FF%FE')).status).toBe(200)
   })
 
   test('that nobody knows is 404 and says which', async () => {
-    const answer = await house().call('/v1/nothing?key=secret')
+    const answer = await gateway().call('/v1/nothing?key=secret')
     expect(answer.status).toBe(404)
     expect(await answer.json()).toEqual({
       error: {
@@ -156,13 +156,13 @@ describe('a path', () => {
     ['/things', 'HEAD', 'POST'],
     ['/things/a/b', 'PATCH', 'GET, HEAD'],
   ])('%s has no %s, and says what it has', async (path, method, allow) => {
-    const answer = await house().call(path, { method })
+    const answer = await gateway().call(path, { method })
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, allow])
     if (method !== 'HEAD') expect((await answer.json()).error.code).toBe('method_not_allowed')
   })
 
   test('that is asked for a WebSocket says 426, and which protocol it speaks', async () => {
-    const { call } = house()
+    const { call } = gateway()
     const upgrade = { connection: 'Upgrade', upgrade: 'WebSocket', 'sec-websocket-version': '13' }
     const answer = await call('/things', { method: 'GET', headers: upgrade })
     expect(answer.status).toBe(426)
@@ -174,7 +174,7 @@ describe('a path', () => {
   })
 
   test('answers HEAD as it answers GET, without the body', async () => {
-    const { call } = house()
+    const { call } = gateway()
     for (const path of ['/ok', '/things/a%2Fb']) {
       const whole = await call(path)
       const { status, headers, body } = await call(path, { method: 'HEAD' })
@@ -184,7 +184,7 @@ describe('a path', () => {
   })
 
   test('that is wrong answers HEAD with the status and the length of its error', async () => {
-    const { call } = house({ authenticate: () => Promise.reject(new GatewayError('invalid_api_key', 'No.')) })
+    const { call } = gateway({ authenticate: () => Promise.reject(new GatewayError('invalid_api_key', 'No.')) })
     for (const path of ['/ok', '/nowhere', '/things']) {
       const whole = await call(path, { method: path === '/things' ? 'PUT' : 'GET' })
       const { status, headers, body } = await call(path, { method: 'HEAD' })
@@ -198,7 +198,7 @@ describe('a path', () => {
 
 describe('an error', () => {
   const answerTo = async (error: unknown, more: Partial<Route> = {}) => {
-    const { call, lines } = house({ routes: [failing(error, more)] })
+    const { call, lines } = gateway({ routes: [failing(error, more)] })
     const answer = await call('/fail')
     return { status: answer.status, headers: answer.headers, body: await answer.json(), lines: lines() }
   }
@@ -276,7 +276,7 @@ describe('a caller', () => {
     ['at once', () => CALLER],
     ['later', async () => CALLER],
   ])('is known to the route and to the log, found %s', async (_, authenticate) => {
-    const { call, lines } = house({ routes: [whoami], authenticate })
+    const { call, lines } = gateway({ routes: [whoami], authenticate })
     expect(await (await call('/whoami')).json()).toEqual(['tok_1', 'tok_1'])
     expect(lines()[0].token_id).toBe('tok_1')
   })
@@ -285,7 +285,7 @@ describe('a caller', () => {
     ['at once', refuse],
     ['later', async () => refuse()],
   ])('who is nobody gets nothing, refused %s, unless the route is public', async (_, authenticate) => {
-    const { call, lines } = house({ routes: [whoami, open], authenticate })
+    const { call, lines } = gateway({ routes: [whoami, open], authenticate })
     expect((await call('/whoami')).status).toBe(401)
     expect((await call('/things/%zz')).status).toBe(401)
     expect(await (await call('/open')).json()).toEqual(['', null])
@@ -295,8 +295,8 @@ describe('a caller', () => {
   test('has the address of its connection, or the one that a trusted proxy saw', async () => {
     const where = get('/where', ({ address }) => new Response(address))
     const headers = { 'x-forwarded-for': '203.0.113.7, 198.51.100.2' }
-    expect(await (await house({ routes: [where] }).call('/where', { headers })).text()).toBe('192.0.2.1')
-    const trusting = house({ routes: [where], settings: { trust_proxy: true } })
+    expect(await (await gateway({ routes: [where] }).call('/where', { headers })).text()).toBe('192.0.2.1')
+    const trusting = gateway({ routes: [where], settings: { trust_proxy: true } })
     expect(await (await trusting.call('/where', { headers })).text()).toBe('198.51.100.2')
     expect(await (await trusting.call('/where')).text()).toBe('192.0.2.1')
   })
@@ -309,7 +309,7 @@ describe('the log', () => {
       note.model = 'a/b'
       return new Response('x')
     })
-    const { call, clock, lines } = house({ routes: [slow] })
+    const { call, clock, lines } = gateway({ routes: [slow] })
     await call('/slow?key=sk-secret', { headers: { authorization: 'Bearer sk-secret' } })
     expect(lines()).toEqual([
       {
@@ -330,7 +330,7 @@ describe('the log', () => {
   })
 
   test('has a line for every request, whatever became of it', async () => {
-    const { call, lines } = house({
+    const { call, lines } = gateway({
       routes: [failing(new Error('x'))],
     })
     const calls = [
@@ -350,7 +350,7 @@ describe('the log', () => {
   })
 
   test('shortens a path that nobody could read', async () => {
-    const { call, lines } = house()
+    const { call, lines } = gateway()
     const answer = await call(`/${'x'.repeat(10_000)}`)
     expect((await answer.text()).length).toBeLessThan(400)
     expect(lines()[0].path.length).toBe(203)
@@ -373,7 +373,7 @@ describe('the log', () => {
       yield 'data: 1\n\n'
       yield 'data: 2\n\n'
     }
-    const { app, call, clock, lines } = house({ routes: [streamed(two)] })
+    const { app, call, clock, lines } = gateway({ routes: [streamed(two)] })
     const answer = await call('/stream')
     expect([app.open(), lines()]).toEqual([1, []])
     clock.advance(1_000)
@@ -391,14 +391,14 @@ describe('the log', () => {
       yield 'data: 1\n\n'
       throw new Error('broken')
     }
-    const { call, lines } = house({ routes: [streamed(broken)] })
+    const { call, lines } = gateway({ routes: [streamed(broken)] })
     await expect((await call('/stream')).text()).rejects.toThrow()
     expect(lines()).toMatchObject([{ status: 200, outcome: 'cut' }])
   })
 
   test('knows who left before the answer, whatever became of it', async () => {
     const leaving = new AbortController()
-    const { call, lines } = house({
+    const { call, lines } = gateway({
       routes: [
         get('/left', ({ signal }) => {
           leaving.abort()
@@ -420,7 +420,7 @@ describe('a browser of another origin', () => {
 
   test('is told nothing unless it is configured', async () => {
     for (const cors_origins of [[], ['https://other.example']]) {
-      const { call } = house({ settings: { cors_origins } })
+      const { call } = gateway({ settings: { cors_origins } })
       for (const init of [{ headers: { origin } }, preflight]) {
         const { headers } = await call('/ok', init)
         expect([...headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([])
@@ -432,7 +432,7 @@ describe('a browser of another origin', () => {
     [[origin, 'https://other.example'], origin],
     [['*'], '*'],
   ])('may call when it is one of %j, errors included, and see what clients read', async (cors_origins, allowed) => {
-    const { call } = house({ settings: { cors_origins } })
+    const { call } = gateway({ settings: { cors_origins } })
     for (const path of ['/ok', '/nowhere']) {
       const { headers } = await call(path, { headers: { origin } })
       expect(headers.get('access-control-allow-origin')).toBe(allowed)
@@ -453,7 +453,7 @@ describe('a browser of another origin', () => {
   })
 
   test('may call as soon as the settings say so', async () => {
-    const { call, settings } = house()
+    const { call, settings } = gateway()
     settings.cors_origins = ['*']
     expect((await call('/ok', { headers: { origin } })).headers.has('access-control-allow-origin')).toBe(true)
   })
@@ -472,7 +472,7 @@ describe('the end', () => {
 
   test('waits for what is open, and refuses what is new', async () => {
     const { route, answer, reason } = waiting()
-    const { app, call } = house({ routes: [route] })
+    const { app, call } = gateway({ routes: [route] })
     const open = call('/wait')
     const closed = app.close({ deadline_ms: 60_000 })
     const refused = await call('/ok')
@@ -487,7 +487,7 @@ describe('the end', () => {
 
   test('cuts what is open at the deadline, not before, and gives up on what does not heed it', async () => {
     const { route, reason } = waiting()
-    const { app, call, clock } = house({ routes: [route] })
+    const { app, call, clock } = gateway({ routes: [route] })
     void call('/wait')
     const closed = app.close({ deadline_ms: 1_000 })
     clock.advance(999)
@@ -500,7 +500,7 @@ describe('the end', () => {
 
   test('may be hurried by a second wish', async () => {
     const { route, reason } = waiting()
-    const { app, call, clock } = house({ routes: [route] })
+    const { app, call, clock } = gateway({ routes: [route] })
     void call('/wait')
     const patient = app.close({ deadline_ms: 60_000 })
     const hasty = app.close({ deadline_ms: 0 })
@@ -514,7 +514,7 @@ describe('the end', () => {
 describe('the pages', () => {
   type Health = { unfinished: number; oldest_seconds: number; lag_seconds: number }
   const pages = (ready = async () => {}, tasks?: () => Promise<Health>) =>
-    house({
+    gateway({
       routes: pageRoutes({
         version: '1.2.3<',
         ready,

@@ -20,7 +20,7 @@ const sizeOf = async (bytes: Uint8Array) => {
   const { width, height } = await loadImage(Buffer.from(bytes))
   return `${width}x${height}`
 }
-const post = (path: string, json: object) => port.house.call(path, { json })
+const post = (path: string, json: object) => port.gateway.call(path, { json })
 
 /** A square of one colour. */
 async function square(colour: string): Promise<Uint8Array<ArrayBuffer>> {
@@ -96,13 +96,13 @@ describe('an image at once', () => {
     expect(urls).toHaveLength(2)
     for (const url of urls) {
       const { pathname, search } = new URL(url)
-      const file = await port.house.call(`${pathname}${search}`, { headers: { authorization: '' } })
+      const file = await port.gateway.call(`${pathname}${search}`, { headers: { authorization: '' } })
       expect([file.status, file.headers.get('content-type')]).toEqual([200, 'image/png'])
       expect(await sizeOf(await file.bytes())).toBe('1024x1024')
-      const forged = await port.house.call(`${pathname}${search}x`, { headers: { authorization: '' } })
+      const forged = await port.gateway.call(`${pathname}${search}x`, { headers: { authorization: '' } })
       expect(forged.status).toBe(403)
     }
-    const { data } = await (await port.house.call('/v1/images/generations')).json()
+    const { data } = await (await port.gateway.call('/v1/images/generations')).json()
     expect(data.tasks[0]).toMatchObject({ status: 'SUCCESS', progress: '100%' })
     expect(data.tasks[0].outputs).toHaveLength(2)
   })
@@ -137,7 +137,7 @@ describe('an edit', () => {
       headers: { authorization: `Bearer ${port.token}` },
       body: form,
     })
-    expect((await port.house.gateway.fetch(request)).status).toBe(200)
+    expect((await port.gateway.instance.fetch(request)).status).toBe(200)
   })
 
   test('of something that is no image is refused by name', async () => {
@@ -215,19 +215,19 @@ describe('a stream', () => {
     const silent = async () => {
       const answer = Promise.withResolvers<Answer>()
       const vendor = startVendor(async (wire) => (await answer.promise)(wire))
-      const house = await startGateway({
+      const gateway = await startGateway({
         providers: { v: { base_url: vendor.url } },
         models: { 'v/m': { families: ['image-generation'] } },
       })
       const json = { model: 'v/m', prompt: 'A kite', stream: true }
-      const coming = house.call('/v1/images/generations', { json })
+      const coming = gateway.call('/v1/images/generations', { json })
       await vendor.request()
       return {
-        house,
+        gateway,
         coming,
         answerWith: answer.resolve,
         async [Symbol.asyncDispose]() {
-          await house[Symbol.asyncDispose]()
+          await gateway[Symbol.asyncDispose]()
           await vendor.stop()
         },
       }
@@ -235,10 +235,10 @@ describe('a stream', () => {
 
     test('is opened with a keep-alive 15 s after the request, and not earlier', async () => {
       await using stream = await silent()
-      stream.house.clock.advance(14_999)
+      stream.gateway.clock.advance(14_999)
       await new Promise((resolve) => setImmediate(resolve))
       expect(Bun.peek.status(stream.coming)).toBe('pending')
-      stream.house.clock.advance(1)
+      stream.gateway.clock.advance(1)
       const response = await stream.coming
       expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
       stream.answerWith(
@@ -253,7 +253,7 @@ describe('a stream', () => {
       [15_000, 200, /^: keep-alive\n\n(event: error\n)?data: \{.*"bad_upstream_response"/],
     ])('and fails after %d ms is told so with status %d', async (ms, status, text) => {
       await using stream = await silent()
-      stream.house.clock.advance(ms)
+      stream.gateway.clock.advance(ms)
       await new Promise((resolve) => setImmediate(resolve))
       stream.answerWith(failure(500))
       const response = await stream.coming
@@ -276,25 +276,25 @@ describe('a task', () => {
     ).json()
     expect(created).toMatchObject({ code: 'success', message: '', fail_code: '' })
     const path = `/v1/images/generations/${created.data.task_id}`
-    let task = (await (await port.house.call(`${path}?wait=30`)).json()).data
+    let task = (await (await port.gateway.call(`${path}?wait=30`)).json()).data
     while (task.status !== 'SUCCESS') {
       expect(task.status).not.toBe('FAILURE')
-      task = (await (await port.house.call(`${path}?wait=30`)).json()).data
+      task = (await (await port.gateway.call(`${path}?wait=30`)).json()).data
     }
     expect(task.outputs).toHaveLength(2)
     for (const url of task.outputs) {
       const { pathname, search } = new URL(url)
-      const file = await port.house.call(`${pathname}${search}`, { headers: { authorization: '' } })
+      const file = await port.gateway.call(`${pathname}${search}`, { headers: { authorization: '' } })
       expect(await sizeOf(await file.bytes())).toBe('256x256')
     }
-    expect((await port.house.call(`/v1/video/generations/${created.data.task_id}`)).status).toBe(404)
+    expect((await port.gateway.call(`/v1/video/generations/${created.data.task_id}`)).status).toBe(404)
   })
 
   test('with the same Idempotency-Key is the same task', async () => {
     const json = { model: MODEL, prompt: 'Once', size: '256x256', async: true }
     const headers = { 'idempotency-key': 'image-1' }
     const idOf = async () => {
-      const answer = await port.house.call('/v1/images/generations', { json, headers })
+      const answer = await port.gateway.call('/v1/images/generations', { json, headers })
       return (await answer.json()).data.task_id as string
     }
     expect(await idOf()).toBe(await idOf())
@@ -304,8 +304,8 @@ describe('a task', () => {
     const body = { model: MODEL, prompt: '@sandbox status=400', async: true }
     const { data } = await (await post('/v1/images/generations', body)).json()
     const path = `/v1/images/generations/${data.task_id}?wait=30`
-    let task = (await (await port.house.call(path)).json()).data
-    while (task.status !== 'FAILURE') task = (await (await port.house.call(path)).json()).data
+    let task = (await (await port.gateway.call(path)).json()).data
+    while (task.status !== 'FAILURE') task = (await (await port.gateway.call(path)).json()).data
     expect(task.fail_code).toBe('invalid_input')
   })
 })
@@ -318,7 +318,7 @@ describe('several targets', () => {
 
   async function asked(first: Answer) {
     const [one, two] = [startVendor(first), startVendor(made)]
-    const house = await startGateway({
+    const gateway = await startGateway({
       providers: { one: { base_url: one.url }, two: { base_url: two.url } },
       models: {
         'house/image': {
@@ -330,13 +330,13 @@ describe('several targets', () => {
         },
       },
     })
-    const response = await house.call('/v1/images/generations', { json: { model: 'house/image', prompt: 'A kite' } })
+    const response = await gateway.call('/v1/images/generations', { json: { model: 'house/image', prompt: 'A kite' } })
     const text = await response.text()
     // Official clients send a request again by themselves, unless they are told not to.
     const isOpen = response.status !== 200
     expect(response.headers.get('x-should-retry')).toBe(isOpen ? 'false' : null)
     expect(text.includes('may have been charged')).toBe(isOpen)
-    await house[Symbol.asyncDispose]()
+    await gateway[Symbol.asyncDispose]()
     await Promise.all([one.stop(), two.stop()])
     return [response.status, one.requests.length, two.requests.length]
   }
@@ -348,14 +348,14 @@ describe('several targets', () => {
 
   test('a refusal of all of them may be repeated', async () => {
     const vendor = startVendor(failure(429))
-    const house = await startGateway({
+    const gateway = await startGateway({
       providers: { v: { base_url: vendor.url } },
       models: { 'v/image': { families: ['image-generation'] } },
     })
-    const response = await house.call('/v1/images/generations', { json: { model: 'v/image', prompt: 'A kite' } })
+    const response = await gateway.call('/v1/images/generations', { json: { model: 'v/image', prompt: 'A kite' } })
     expect([response.status, response.headers.get('x-should-retry')]).toEqual([429, null])
     expect(await response.text()).not.toContain('charged')
-    await house[Symbol.asyncDispose]()
+    await gateway[Symbol.asyncDispose]()
     await vendor.stop()
   })
 
@@ -374,15 +374,15 @@ describe('several targets', () => {
 test('of a vendor that makes more images than anybody may ask for, so many are taken', async () => {
   const image = { b64_json: Buffer.from('\x89PNG\r\n\x1a\n', 'latin1').toString('base64') }
   const vendor = startVendor(...[16, 17].map((count) => whole({ created: 1, data: Array(count).fill(image) })))
-  const house = await startGateway({
+  const gateway = await startGateway({
     providers: { v: { base_url: vendor.url } },
     models: { 'v/image': { families: ['image-generation'] } },
   })
   for (const _ of [16, 17]) {
-    const response = await house.call('/v1/images/generations', { json: { model: 'v/image', prompt: 'A kite' } })
+    const response = await gateway.call('/v1/images/generations', { json: { model: 'v/image', prompt: 'A kite' } })
     expect((await response.json()).data).toHaveLength(16)
   }
-  await house[Symbol.asyncDispose]()
+  await gateway[Symbol.asyncDispose]()
   await vendor.stop()
 })
 

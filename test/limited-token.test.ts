@@ -9,7 +9,7 @@ import { type Answer, startVendor, type Vendor, whole } from './kit/vendor.ts'
 const BIG = 'a-big-model'
 const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex').toString('base64')
 
-type House = TestGateway & { limited: string; of_families: string }
+type GatewaySetup = TestGateway & { limited: string; of_families: string }
 
 /** One answer for each of a vendor's paths. */
 const answers: [RegExp, object][] = [
@@ -74,10 +74,13 @@ const answering: Answer = (wire) => {
 }
 
 let vendor: Vendor
-let house: House
+let gateway: GatewaySetup
 const closing: (() => unknown)[] = []
 
-async function start(passthrough?: { applies_to?: 'limited_tokens' | 'all_tokens'; allow?: string[] }): Promise<House> {
+async function start(passthrough?: {
+  applies_to?: 'limited_tokens' | 'all_tokens'
+  allow?: string[]
+}): Promise<GatewaySetup> {
   const provider = (
     kind: 'messages-compat' | 'responses-compat' | 'contentgen-compat' | 'chatcompat' | 'chatcompat-video',
   ) => ({
@@ -109,7 +112,7 @@ async function start(passthrough?: { applies_to?: 'limited_tokens' | 'all_tokens
     },
   })
   const issue = async (order: { models?: string[]; families?: EndpointFamily[] }) =>
-    (await gateway.gateway.tokens.issue({ name: `t${Math.random()}`, ...order })).secret
+    (await gateway.instance.tokens.issue({ name: `t${Math.random()}`, ...order })).secret
   closing.push(() => gateway[Symbol.asyncDispose]())
   return {
     ...gateway,
@@ -122,14 +125,14 @@ beforeEach(async () => {
   vendor = startVendor()
   vendor.otherwise(answering)
   closing.push(() => vendor.stop())
-  house = await start()
+  gateway = await start()
 })
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-const post = (path: string, json: unknown, { secret = house.limited, headers = {} } = {}) =>
-  house.call(path, { json, headers: { authorization: `Bearer ${secret}`, ...headers } })
+const post = (path: string, json: unknown, { secret = gateway.limited, headers = {} } = {}) =>
+  gateway.call(path, { json, headers: { authorization: `Bearer ${secret}`, ...headers } })
 
 /** All that the vendor was sent. */
 const heard = (): string =>
@@ -284,7 +287,7 @@ const REFUSED: Record<string, Case> = {
 
 describe('a limited token', () => {
   it.each(Object.entries(REFUSED))('is refused %s', async (_, [path, json, param]) => {
-    for (const secret of [house.limited, house.of_families]) {
+    for (const secret of [gateway.limited, gateway.of_families]) {
       for (const stream of path.includes('/v1beta') || path.includes('/video') ? [{}] : [{}, { stream: true }]) {
         const response = await post(path, { ...json, ...stream }, { secret })
         const text = await response.text()
@@ -396,8 +399,8 @@ describe('a limited token', () => {
       form.append(name, value)
     form.append('image', new File([Buffer.from(PNG, 'base64')], 'a.png', { type: 'image/png' }))
     const request = new Request('http://gatehouse.test/v1/images/edits', { method: 'POST', body: form })
-    request.headers.set('authorization', `Bearer ${house.limited}`)
-    await house.gateway.fetch(request)
+    request.headers.set('authorization', `Bearer ${gateway.limited}`)
+    await gateway.instance.fetch(request)
     expect(heard()).not.toContain(BIG)
   })
 
@@ -506,14 +509,14 @@ describe('the operator', () => {
   const advisor = messages({ tools: [{ type: 'openrouter:advisor', parameters: { model: BIG } }] })
 
   it('lets tokens of all models send what they like, as long as nothing else is set', async () => {
-    expect((await post(...advisor, { secret: house.token })).status).toBe(200)
+    expect((await post(...advisor, { secret: gateway.token })).status).toBe(200)
     expect(heard()).toContain(BIG)
   })
 
   it('may hold all tokens to the lists', async () => {
-    house = await start({ applies_to: 'all_tokens' })
-    expect((await post(...advisor, { secret: house.token })).status).toBe(400)
-    expect((await post(...messages({}), { secret: house.token })).status).toBe(200)
+    gateway = await start({ applies_to: 'all_tokens' })
+    expect((await post(...advisor, { secret: gateway.token })).status).toBe(400)
+    expect((await post(...messages({}), { secret: gateway.token })).status).toBe(200)
     expect(heard()).not.toContain(BIG)
   })
 
@@ -525,7 +528,7 @@ describe('the operator', () => {
       'headers.anthropic-beta.files-api-2025-04-14',
       'provider_options.responses-compat.models',
     ]
-    house = await start({ allow })
+    gateway = await start({ allow })
     expect(
       (await post(...advisor, { headers: { 'anthropic-beta': 'files-api-2025-04-14,x-2025-01-01' } })).status,
     ).toBe(200)

@@ -59,15 +59,15 @@ const REQUESTS: [method: string, path: string, body?: string][] = [
 
 for (const host of ['127.0.0.1', '::']) {
   test(`a request is answered whatever its host header, on ${host}`, async () => {
-    await using house = await startGateway({ server: { host } })
+    await using gateway = await startGateway({ server: { host } })
     const log = createLog({ clock: manualClock(), level: 'silent', pretty: false, write() {} })
-    const gateway = { fetch: house.gateway.fetch, drain: house.gateway.drain }
-    const listener = await listen({ gateway, server: { host: '127.0.0.1', port: 0 }, log })
+    const { fetch, drain } = gateway.instance
+    const listener = await listen({ gateway: { fetch, drain }, server: { host: '127.0.0.1', port: 0 }, log })
     for (const [name, line] of Object.entries(HOSTS)) {
       for (const version of ['1.0', '1.1']) {
         for (const [method, path, body = ''] of REQUESTS) {
           const length = body === '' ? '' : `content-type: application/json\r\ncontent-length: ${body.length}\r\n`
-          const head = `${method} ${path} HTTP/${version}\r\n${line}authorization: Bearer ${house.token}\r\nconnection: close\r\n`
+          const head = `${method} ${path} HTTP/${version}\r\n${line}authorization: Bearer ${gateway.token}\r\nconnection: close\r\n`
           const [status = ''] = (await exchanged(listener.port, `${head}${length}\r\n${body}`)).split('\r\n', 1)
           expect([name, version, method, path, status]).toEqual([
             name,
@@ -80,7 +80,7 @@ for (const host of ['127.0.0.1', '::']) {
       }
     }
     await listener.stop({ deadline_ms: 0 })
-    expect(house.logged()).not.toContain('internal error')
+    expect(gateway.logged()).not.toContain('internal error')
   })
 }
 
@@ -88,15 +88,15 @@ describe('an item_reference', () => {
   const references = [{}, { id: 1 }, { id: null }, { id: {} }, { id: ['msg_x'] }, { id: '' }, { id: 'msg_none' }]
   for (const reference of references) {
     test(`${JSON.stringify(reference)} is refused and named`, async () => {
-      await using house = await startGateway()
+      await using gateway = await startGateway()
       for (const path of ['/v1/responses', '/v1/responses/input_tokens']) {
         for (const more of [{}, { background: true }, { previous_response_id: 'resp_none' }]) {
           const item = { type: 'item_reference', ...reference }
-          const response = await house.call(path, { json: { model: 'sandbox/general', input: [item], ...more } })
+          const response = await gateway.call(path, { json: { model: 'sandbox/general', input: [item], ...more } })
           expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('"param":')])
         }
       }
-      expect(house.logged()).not.toContain('internal error')
+      expect(gateway.logged()).not.toContain('internal error')
     })
   }
 })

@@ -8,11 +8,11 @@ afterEach(async () => {
   for (const close of open.splice(0)) await close()
 })
 
-const house = await startGateway()
-afterAll(() => house[Symbol.asyncDispose]())
+const gateway = await startGateway()
+afterAll(() => gateway[Symbol.asyncDispose]())
 
 describe('a token', () => {
-  const { token } = house
+  const { token } = gateway
   const ways: [string, string, Record<string, string>][] = [
     ['Authorization: Bearer', '', { authorization: `Bearer ${token}` }],
     ['authorization: bearer', '', { authorization: `bearer ${token}` }],
@@ -26,9 +26,9 @@ describe('a token', () => {
   test.each(ways)('is taken from %s, on every route that needs one', async (_, query, headers) => {
     const given = { authorization: '', ...headers }
     const body = { model: 'general', messages: [{ role: 'user', content: '@sandbox tokens=1' }] }
-    expect((await house.call(`/v1/models${query}`, { headers: given })).status).toBe(200)
-    expect((await house.call(`/v1/models/general${query}`, { headers: given })).status).toBe(200)
-    expect((await house.call(`/v1/chat/completions${query}`, { headers: given, json: body })).status).toBe(200)
+    expect((await gateway.call(`/v1/models${query}`, { headers: given })).status).toBe(200)
+    expect((await gateway.call(`/v1/models/general${query}`, { headers: given })).status).toBe(200)
+    expect((await gateway.call(`/v1/chat/completions${query}`, { headers: given, json: body })).status).toBe(200)
   })
 
   test.each<[string, string, Record<string, string>]>([
@@ -43,9 +43,12 @@ describe('a token', () => {
   ])('that is %s is 401, in the same words as any other', async (_, query, headers) => {
     for (const path of ['/v1/models', '/v1/models/general', '/v1/models/nobody', '/v1/chat/completions']) {
       // A clock that moves on forgives the failures before; they would be slowed, and this clock stands still.
-      house.clock.advance(60_000)
+      gateway.clock.advance(60_000)
       const options = { headers: { authorization: '', ...headers } }
-      const answer = await house.call(path + query, path.endsWith('completions') ? { ...options, json: '{' } : options)
+      const answer = await gateway.call(
+        path + query,
+        path.endsWith('completions') ? { ...options, json: '{' } : options,
+      )
       expect([path, answer.status, answer.headers.get('www-authenticate')]).toEqual([path, 401, 'Bearer'])
       const { error } = await answer.json()
       expect(error).toEqual({ message: REFUSAL, type: 'authentication_error', param: null, code: 'invalid_api_key' })
@@ -55,10 +58,10 @@ describe('a token', () => {
 
   test('stands in no line of the log, however it came, right or wrong', async () => {
     for (const [, query, headers] of ways) {
-      await house.call(`/nowhere${query}`, { headers: { authorization: '', ...headers } })
-      await house.call(`/v1/models${query}`, { headers: { authorization: '', ...headers, 'x-api-key': `${token}x` } })
+      await gateway.call(`/nowhere${query}`, { headers: { authorization: '', ...headers } })
+      await gateway.call(`/v1/models${query}`, { headers: { authorization: '', ...headers, 'x-api-key': `${token}x` } })
     }
-    const lines = house.logged().split('\n')
+    const lines = gateway.logged().split('\n')
     expect(lines.length).toBeGreaterThan(20)
     for (const line of lines) expect(line).not.toContain(token)
   })
@@ -69,7 +72,7 @@ describe('a fault inside', () => {
     const broken = await startGateway()
     open.push(() => broken[Symbol.asyncDispose]())
     // What no caller can do: a part of the house that fails.
-    broken.gateway.tokens.authenticate = () => {
+    broken.instance.tokens.authenticate = () => {
       throw new Error('the inner secret')
     }
     const answer = await broken.call('/v1/models', { headers: { 'x-request-id': 'find-me' } })
@@ -131,7 +134,7 @@ const refusedWhileStopping = async ({ call, chat }: TestGateway) => {
 describe('a stop', () => {
   test('lets an open stream say all that it has to say, and refuses what is new', async () => {
     const { busy, finish, toEnd } = await openStream()
-    const drained = busy.gateway.drain({ deadline_ms: 60_000 })
+    const drained = busy.instance.drain({ deadline_ms: 60_000 })
     await refusedWhileStopping(busy)
     busy.clock.advance(14_000)
     finish()
@@ -143,7 +146,7 @@ describe('a stop', () => {
 
   test('ends a stream at the deadline with one error event, without [DONE], and lets go of the vendor', async () => {
     const { vendor, busy, toEnd } = await openStream()
-    const drained = busy.gateway.drain({ deadline_ms: 10_000 })
+    const drained = busy.instance.drain({ deadline_ms: 10_000 })
     busy.clock.advance(9_999)
     expect(vendor.connections()).toBe(1)
     busy.clock.advance(1)
@@ -177,7 +180,7 @@ describe('a stop', () => {
     )
     const asked = busy.chat({ model: 'v/m', messages: [{ role: 'user', content: 'x' }] })
     const { gone } = await vendor.request()
-    const drained = busy.gateway.drain({ deadline_ms: 5 })
+    const drained = busy.instance.drain({ deadline_ms: 5 })
     busy.clock.advance(5)
     const answer = await asked
     expect([answer.status, (await answer.json()).error.code]).toEqual([503, 'shutting_down'])
@@ -212,7 +215,7 @@ test('a line of the log says how each request ended, once', async () => {
   lost.resolve()
   expect(await cut.text()).toContain('upstream_cut')
   await ask({ temperature: 3 }, 'refused')
-  await busy.gateway.drain({ deadline_ms: 1_000 })
+  await busy.instance.drain({ deadline_ms: 1_000 })
   const lines = busy
     .logged()
     .split('\n')

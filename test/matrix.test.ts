@@ -12,14 +12,14 @@ import { watchUnhandled } from './kit/served.ts'
 import { COLUMNS } from './matrix/columns.ts'
 import { FAMILIES } from './matrix/families/families.ts'
 import { type AnyFamily, startKinds, targetsOf, UNKNOWN } from './matrix/families/family.ts'
-import { type Door, type House, openDoor, openHouse } from './matrix/house.ts'
+import { type Door, type MatrixGateway, openDoor, openMatrixGateway } from './matrix/gateway.ts'
 import { createSeen, type PageColumn, type PageRow, type Section, withTables } from './matrix/page.ts'
 import { ROWS } from './matrix/rows.ts'
 import { TARGET_NAMES } from './matrix/targets.ts'
 
 const PAGE = manualPath('clients.md')
 
-let house: House
+let gateway: MatrixGateway
 let door: Door
 let stopVendors: () => Promise<unknown>
 let unhandled: ReturnType<typeof watchUnhandled>
@@ -27,7 +27,7 @@ const seen = createSeen()
 beforeAll(async () => {
   Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })
   unhandled = watchUnhandled()
-  house = await openHouse()
+  gateway = await openMatrixGateway()
   const started = FAMILIES.map(startKinds)
   stopVendors = () => Promise.all(started.map(({ stop }) => stop()))
   door = await openDoor({
@@ -37,7 +37,7 @@ beforeAll(async () => {
   })
 })
 afterAll(async () => {
-  await house.close()
+  await gateway.close()
   await door.close()
   await stopVendors()
   expect(unhandled.stop()).toEqual([])
@@ -86,10 +86,10 @@ const chat = play({
   targets: TARGET_NAMES,
   has: (row, column) => column.has?.(row.connect(NOWHERE), row) ?? true,
   async check({ row, column, target }) {
-    const { origin, token } = house
+    const { origin, token } = gateway
     const client = row.connect({ origin, token })
     const stranger = row.connect({ origin, token: UNKNOWN })
-    await column.check({ row, client, target: house.target(target), stranger })
+    await column.check({ row, client, target: gateway.target(target), stranger })
   },
 })
 

@@ -21,7 +21,7 @@ afterAll(() => port.close())
 const base = port.url.replace(/\/v1$/, '')
 
 const get = async (path: string, headers: Record<string, string> = {}) => {
-  const response = await port.house.call(path, { headers })
+  const response = await port.gateway.call(path, { headers })
   return { status: response.status, body: await response.json() }
 }
 const MESSAGES = { 'anthropic-version': '2023-06-01' }

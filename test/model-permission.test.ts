@@ -33,7 +33,7 @@ let limited: string
 
 beforeAll(async () => {
   gateway = await startGateway()
-  const { secret } = await gateway.gateway.tokens.issue({ name: 'limited', models: ['sandbox/general'] })
+  const { secret } = await gateway.instance.tokens.issue({ name: 'limited', models: ['sandbox/general'] })
   limited = secret
 })
 afterAll(() => gateway[Symbol.asyncDispose]())
@@ -41,7 +41,7 @@ afterAll(() => gateway[Symbol.asyncDispose]())
 const textOf = async (path: string, { json, form }: { json?: object; form?: FormData }) => {
   const headers = { authorization: `Bearer ${limited}`, ...(json ? { 'content-type': 'application/json' } : {}) }
   const body = form ?? JSON.stringify(json)
-  const response = await gateway.gateway.fetch(
+  const response = await gateway.instance.fetch(
     new Request(`http://gatehouse.test${path}`, { method: 'POST', headers, body }),
   )
   return [response.status, await response.text()]
@@ -86,7 +86,7 @@ it('answers a repeated order although its model is gone', async () => {
   const order = { json: { model: 'sandbox/text-to-video', prompt: 'x' }, headers: { 'idempotency-key': 'key-1' } }
   const first = await before.call('/v1/video/generations', order)
   const { task_id } = (await first.json()) as { task_id: string }
-  await before.gateway.reload(configOf({ sandbox: false }))
+  await before.instance.reload(configOf({ sandbox: false }))
   const again = await before.call('/v1/video/generations', order)
   expect([again.status, ((await again.json()) as { task_id: string }).task_id]).toEqual([200, task_id])
   const another = await before.call('/v1/video/generations', { ...order, headers: { 'idempotency-key': 'key-2' } })

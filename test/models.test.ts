@@ -5,7 +5,7 @@ import { Model, ModelList } from '../src/spec/model.ts'
 import { startGateway } from './kit/gateway.ts'
 
 const provider = { kind: 'chatcompat' as const, base_url: 'http://127.0.0.1:9/v1' }
-const house = await startGateway({
+const gateway = await startGateway({
   providers: { a: provider, b: provider },
   models: {
     'a/one': {},
@@ -16,9 +16,9 @@ const house = await startGateway({
     'a/old': { status: 'deprecated', deprecated_at: 1_700_000_000, replaced_by: 'a/one' },
   },
 })
-afterAll(() => house[Symbol.asyncDispose]())
+afterAll(() => gateway[Symbol.asyncDispose]())
 const get = async (path: string) => {
-  const response = await house.call(path)
+  const response = await gateway.call(path)
   return { status: response.status, body: await response.json(), headers: response.headers }
 }
 
@@ -49,11 +49,11 @@ describe('the list', () => {
   })
 
   test('holds only what the presented token may use', async () => {
-    const { secret } = await house.gateway.tokens.issue({ name: 'narrow', models: ['b/*'] })
-    const response = await house.call('/v1/models', { headers: { authorization: `Bearer ${secret}` } })
+    const { secret } = await gateway.instance.tokens.issue({ name: 'narrow', models: ['b/*'] })
+    const response = await gateway.call('/v1/models', { headers: { authorization: `Bearer ${secret}` } })
     const { data } = (await response.json()) as ModelList
     expect(data.map((model) => model.id)).toEqual(['b/deep/name', 'b/same'])
-    const foreign = await house.call('/v1/models/a/one', { headers: { authorization: `Bearer ${secret}` } })
+    const foreign = await gateway.call('/v1/models/a/one', { headers: { authorization: `Bearer ${secret}` } })
     expect(foreign.status).toBe(403)
   })
 
@@ -68,7 +68,7 @@ describe('the list', () => {
       },
     })
     const issue = async (families: ('embeddings' | 'rerank')[]) =>
-      (await own.gateway.tokens.issue({ name: families.join(), families })).secret
+      (await own.instance.tokens.issue({ name: families.join(), families })).secret
     const embeds = await issue(['embeddings'])
     const reranks = await issue(['rerank'])
     const list = async (path: string, headers: Record<string, string>) =>
@@ -95,10 +95,10 @@ describe('the list', () => {
   })
 
   test('answers HEAD with the headers alone, and takes a trailing slash', async () => {
-    const head = await house.call('/v1/models', { method: 'HEAD' })
+    const head = await gateway.call('/v1/models', { method: 'HEAD' })
     expect([head.status, await head.text()]).toEqual([200, ''])
     expect(head.headers.get('content-type')).toContain('application/json')
-    expect((await house.call('/v1/models/')).status).toBe(200)
+    expect((await gateway.call('/v1/models/')).status).toBe(200)
   })
 })
 
@@ -149,6 +149,6 @@ describe('one model', () => {
 
   test('has the created time that was written, else when it entered the catalogue', async () => {
     expect((await get('/v1/models/b/deep/name')).body.created).toBe(1_700_000_000)
-    expect((await get('/v1/models/a/one')).body.created).toBe(Math.floor(house.clock.now() / 1000))
+    expect((await get('/v1/models/a/one')).body.created).toBe(Math.floor(gateway.clock.now() / 1000))
   })
 })

@@ -20,8 +20,8 @@ const IMAGE = 'https://example.com/a.png'
 const image = (url: unknown) => ({ type: 'image_url', image_url: { url } })
 const text = (words: unknown) => ({ type: 'text', text: words })
 
-const moderate = (house: TestGateway, json: Json) =>
-  told<ModerationAnswer & { error: Json }>(house, '/v1/moderations', json)
+const moderate = (gateway: TestGateway, json: Json) =>
+  told<ModerationAnswer & { error: Json }>(gateway, '/v1/moderations', json)
 
 describe('the openai client', () => {
   it.each([
@@ -56,12 +56,14 @@ describe('the openai client', () => {
 describe('without a model', () => {
   it('takes the first moderation model of the list', async () => {
     const vendor = vendorWith(whole({ results: [{ flagged: false, categories: {} }] }))
-    const house = await open({
+    const gateway = await open({
       providers: { acme: { base_url: vendor.url, key: KEY } },
       models: { 'acme/judge': { families: ['moderations'] } },
     })
-    expect((await moderate(house, { input: CALM })).body.model).toBe('acme/judge')
-    expect((await moderate(house, { input: CALM, model: 'sandbox/moderation' })).body.model).toBe('sandbox/moderation')
+    expect((await moderate(gateway, { input: CALM })).body.model).toBe('acme/judge')
+    expect((await moderate(gateway, { input: CALM, model: 'sandbox/moderation' })).body.model).toBe(
+      'sandbox/moderation',
+    )
   })
 
   it('is refused where there is none', async () => {
@@ -78,24 +80,24 @@ describe('known models', () => {
   ])('the preset %s has %s', async (preset, model, input, status) => {
     // It does not tell its models.
     const vendor = vendorWith(failure(404), whole({ results: [{ categories: {} }] }))
-    const house = await open({
+    const gateway = await open({
       sandbox: false,
       providers: { v: { preset, base_url: vendor.url, key: KEY, discover: true } },
       models: { 'v/mistral-moderation-2411': {} },
     })
-    await house.gateway.discovery
-    expect((await moderate(house, { model: `v/${model}`, input })).status).toBe(status)
+    await gateway.instance.discovery
+    expect((await moderate(gateway, { model: `v/${model}`, input })).status).toBe(status)
   })
 
   it('are listed by a provider of the kind mistral, but not by one of a kind that serves none', async () => {
     const listed = async (kind: 'mistral' | 'deepseek') => {
       const vendor = vendorWith(whole({ data: [{ id: 'chat' }, { id: 'mistral-moderation-2411' }] }))
-      const house = await open({
+      const gateway = await open({
         sandbox: false,
         providers: { v: { kind, base_url: `${vendor.origin}/v1`, key: KEY, discover: true } },
       })
-      await house.gateway.discovery
-      const { data } = (await (await house.call('/v1/models')).json()) as { data: { id: string }[] }
+      await gateway.instance.discovery
+      const { data } = (await (await gateway.call('/v1/models')).json()) as { data: { id: string }[] }
       return data.map(({ id }) => id)
     }
     expect(await listed('mistral')).toEqual(['v/chat', 'v/mistral-moderation-2411'])
@@ -138,43 +140,43 @@ describe('limits, on both sides', () => {
   })
 
   it('reads a body of 8 MiB and not one byte more', async () => {
-    const house = await open()
+    const gateway = await open()
     const around = JSON.stringify({ input: '' }).length
-    const send = (bytes: number) => moderate(house, { input: 'x'.repeat(bytes - around) })
+    const send = (bytes: number) => moderate(gateway, { input: 'x'.repeat(bytes - around) })
     expect((await send(8 * 1024 * 1024)).status).toBe(200)
     expect((await send(8 * 1024 * 1024 + 1)).status).toBe(413)
   })
 
   it('refuses images for a model that is declared to take none, and sends parts without an image as a text', async () => {
     const vendor = vendorWith(whole({ results: [{ categories: { pii: false } }] }))
-    const house = await open({
+    const gateway = await open({
       providers: { v: { base_url: vendor.url, key: KEY } },
       models: { 'v/m': { families: ['moderations'], capabilities: { image_input: false } } },
     })
-    const refused = await moderate(house, { model: 'v/m', input: [text('x'), image(IMAGE)] })
+    const refused = await moderate(gateway, { model: 'v/m', input: [text('x'), image(IMAGE)] })
     expect([refused.status, refused.body.error.param]).toEqual([400, 'input[1].image_url'])
-    expect((await moderate(house, { model: 'v/m', input: [text('a'), text('b')] })).status).toBe(200)
+    expect((await moderate(gateway, { model: 'v/m', input: [text('a'), text('b')] })).status).toBe(200)
     expect(vendor.requests.map((request) => request.json().input)).toEqual(['a\nb'])
   })
 })
 
 describe('usage', () => {
   it('is that of the provider, or an estimate where it reports none', async () => {
-    const house = await open()
-    const reported = await moderate(house, { input: VIOLENT })
+    const gateway = await open()
+    const reported = await moderate(gateway, { input: VIOLENT })
     expect(reported.body.usage).toEqual({ prompt_tokens: 4, total_tokens: 4 })
-    const estimated = await moderate(house, { input: `${VIOLENT}\n@sandbox usage=none` })
+    const estimated = await moderate(gateway, { input: `${VIOLENT}\n@sandbox usage=none` })
     expect(estimated.body.usage).toMatchObject({ estimated: true })
     expect(estimated.body.usage.prompt_tokens).toBeGreaterThan(2)
   })
 
   it('is recorded for the token and the model', async () => {
-    const house = await open()
-    await moderate(house, { input: VIOLENT })
-    await moderate(house, { input: 'x\n@sandbox status=500' })
-    await house.gateway.drain({ deadline_ms: 60_000 })
-    house.clock.advance(2_000)
-    expect(await house.gateway.usage({ limit: 10 })).toMatchObject([
+    const gateway = await open()
+    await moderate(gateway, { input: VIOLENT })
+    await moderate(gateway, { input: 'x\n@sandbox status=500' })
+    await gateway.instance.drain({ deadline_ms: 60_000 })
+    gateway.clock.advance(2_000)
+    expect(await gateway.instance.usage({ limit: 10 })).toMatchObject([
       { model: 'sandbox/moderation', requests: 2, errors: 1, input_tokens: 4, output_tokens: 0, estimated: 0 },
     ])
   })
@@ -196,18 +198,18 @@ describe.each([
 ] as [string, ProviderConfig, string, Json, Json][])('%s', (_, config, base, result, expected) => {
   async function openVendor(...answers: Answer[]) {
     const vendor = vendorWith(...answers)
-    const house = await open({
+    const gateway = await open({
       sandbox: false,
       providers: { v: { ...config, base_url: vendor.origin + base, key: KEY } },
       models: { 'v/m': { families: ['moderations'], targets: [{ provider: 'v', model: 'judge-1' }] } },
     })
-    return { vendor, house }
+    return { vendor, gateway }
   }
 
   it('is asked by its own endpoint, and answers in the common shape', async () => {
     const answer = { id: 'mod-1', model: 'judge-1', usage: { prompt_tokens: 9, total_tokens: 9 }, results: [result] }
-    const { vendor, house } = await openVendor(whole(answer))
-    const { status, body } = await moderate(house, { input: VIOLENT, unknown: 1 })
+    const { vendor, gateway } = await openVendor(whole(answer))
+    const { status, body } = await moderate(gateway, { input: VIOLENT, unknown: 1 })
     expect([status, body.model, body.results as unknown]).toEqual([200, 'v/m', [expected]])
     expect(body.usage).toEqual({ prompt_tokens: 9, total_tokens: 9 })
     const [request] = vendor.requests
@@ -216,10 +218,10 @@ describe.each([
   })
 
   it('gets a list of texts, or of parts, as the client wrote it', async () => {
-    const { vendor, house } = await openVendor(whole({ results: [result, result] }), whole({ results: [result] }))
+    const { vendor, gateway } = await openVendor(whole({ results: [result, result] }), whole({ results: [result] }))
     const parts = [text(CALM), image(IMAGE)]
-    expect((await moderate(house, { input: [CALM, VIOLENT] })).body.results).toHaveLength(2)
-    expect((await moderate(house, { input: parts })).body.results).toHaveLength(1)
+    expect((await moderate(gateway, { input: [CALM, VIOLENT] })).body.results).toHaveLength(2)
+    expect((await moderate(gateway, { input: parts })).body.results).toHaveLength(1)
     expect(vendor.requests.map((request) => request.json().input)).toEqual([[CALM, VIOLENT], parts])
   })
 
@@ -230,8 +232,8 @@ describe.each([
     ['a result without categories', { results: [{ flagged: true }] }],
     ['something that is no JSON', '<html>'],
   ])('that answers with %s is not understood', async (_, answer) => {
-    const { house } = await openVendor(whole(answer))
-    const { status, body } = await moderate(house, { input: CALM })
+    const { gateway } = await openVendor(whole(answer))
+    const { status, body } = await moderate(gateway, { input: CALM })
     expect([status, body.error.code]).toEqual([502, 'bad_upstream_response'])
   })
 
@@ -240,17 +242,17 @@ describe.each([
     [401, 502, 'upstream_auth'],
     [429, 429, 'rate_limit_exceeded'],
   ])('that answers with status %d', async (status, ours, code) => {
-    const { house } = await openVendor(failure(status))
-    const answer = await moderate(house, { input: CALM })
+    const { gateway } = await openVendor(failure(status))
+    const answer = await moderate(gateway, { input: CALM })
     expect([answer.status, answer.body.error.code]).toEqual([ours, code])
-    expect(JSON.stringify(answer.body) + house.logged()).not.toContain(KEY)
+    expect(JSON.stringify(answer.body) + gateway.logged()).not.toContain(KEY)
   })
 })
 
 describe('several targets', () => {
   it('tries the next one after a failure', async () => {
     const [bad, good] = [vendorWith(failure(500)), vendorWith(whole({ results: [OPENAI_RESULT] }))]
-    const house = await open({
+    const gateway = await open({
       providers: { bad: { base_url: bad.url, key: KEY }, good: { base_url: good.url, key: KEY } },
       models: {
         judge: {
@@ -259,7 +261,7 @@ describe('several targets', () => {
         },
       },
     })
-    const { status, body } = await moderate(house, { model: 'judge', input: CALM })
+    const { status, body } = await moderate(gateway, { model: 'judge', input: CALM })
     expect([status, body.results[0]?.flagged]).toEqual([200, true])
     expect([bad.requests.length, good.requests.length]).toEqual([1, 1])
   })

@@ -8,7 +8,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close()
 })
 
-async function start(): Promise<{ house: TestGateway; vendor: Vendor }> {
+async function start(): Promise<{ gateway: TestGateway; vendor: Vendor }> {
   const vendor = startVendor()
   const limits = { max_tokens: { maximum: 500 } }
   const provider = (kind: 'messages-compat' | 'responses-compat' | 'contentgen-compat') => ({
@@ -16,7 +16,7 @@ async function start(): Promise<{ house: TestGateway; vendor: Vendor }> {
     base_url: vendor.url,
     key: 'vendor-key',
   })
-  const house = await startGateway({
+  const gateway = await startGateway({
     providers: {
       m: provider('messages-compat'),
       r: provider('responses-compat'),
@@ -32,9 +32,9 @@ async function start(): Promise<{ house: TestGateway; vendor: Vendor }> {
   })
   closing.push(
     () => vendor.stop(),
-    () => house[Symbol.asyncDispose](),
+    () => gateway[Symbol.asyncDispose](),
   )
-  return { house, vendor }
+  return { gateway, vendor }
 }
 
 /** What the vendor was told, of all requests; JSON that stands in a text is a text. */
@@ -71,16 +71,16 @@ describe('of messages', () => {
     'in a plugin of a router': { plugins: [{ id: 'fusion', model: 'a-big-model' }] },
   }
   test.each(Object.entries(cases))('%s', async (_, more) => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     vendor.otherwise(whole(message))
     const json = { model: 'm/small', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }], ...more }
-    await house.call('/v1/messages', { json })
-    await house.call('/v1/messages/count_tokens', { json: { ...json, max_tokens: undefined } })
+    await gateway.call('/v1/messages', { json })
+    await gateway.call('/v1/messages/count_tokens', { json: { ...json, max_tokens: undefined } })
     expect(heardBy(vendor)).not.toContain('a-big-model')
   })
 
   test('words of the client that look like it pass: schemas, calls, texts', async () => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     vendor.otherwise(whole(message))
     const json = {
       model: 'm/small',
@@ -102,7 +102,7 @@ describe('of messages', () => {
       ],
       mcp_servers: [{ type: 'url', url: 'https://mcp.example', name: 's' }],
     }
-    const response = await house.call('/v1/messages', { json })
+    const response = await gateway.call('/v1/messages', { json })
     expect(response.status).toBe(200)
     expect(vendor.requests[0]?.json()).toEqual({ ...json, model: 'small' })
   })
@@ -134,16 +134,16 @@ describe('of responses', () => {
     'in a plugin of a router': { plugins: [{ id: 'fusion', model: 'a-big-model' }] },
   }
   test.each(Object.entries(cases))('%s', async (_, more) => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     vendor.otherwise(whole(response))
     const json = { model: 'r/small', input: [hello], ...more }
-    await house.call('/v1/responses', { json })
-    await house.call('/v1/responses/input_tokens', { json })
+    await gateway.call('/v1/responses', { json })
+    await gateway.call('/v1/responses/input_tokens', { json })
     expect(heardBy(vendor)).not.toContain('a-big-model')
   })
 
   test('words of the client that look like it pass', async () => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     vendor.otherwise(whole(response))
     const parameters = { type: 'object', properties: { model: { type: 'string', const: 'T' } } }
     const json = {
@@ -155,7 +155,7 @@ describe('of responses', () => {
         { type: 'brand_new_tool', size: 1 },
       ],
     }
-    const answer = await house.call('/v1/responses', { json })
+    const answer = await gateway.call('/v1/responses', { json })
     expect(answer.status).toBe(200)
     expect(vendor.requests[0]?.json()).toMatchObject({ input: json.input, tools: json.tools })
   })
@@ -184,11 +184,11 @@ describe('of contents', () => {
     'in the body': { model: 'models/a-big-model' },
   }
   test.each(Object.entries(cases))('%s', async (_, more) => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     vendor.otherwise(whole(content))
     const json = { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }], ...more }
-    await house.call('/v1beta/models/g/small:generateContent', { json })
-    await house.call('/v1beta/models/g/small:countTokens', { json })
+    await gateway.call('/v1beta/models/g/small:generateContent', { json })
+    await gateway.call('/v1beta/models/g/small:countTokens', { json })
     expect(heardBy(vendor)).not.toContain('a-big-model')
   })
 
@@ -203,17 +203,17 @@ describe('of contents', () => {
         [{ max_output_tokens: 5 }, { maxOutputTokens: 9000 }],
         [{ max_output_tokens: 9000, maxOutputTokens: 5 }, { max_output_tokens: 9000 }],
       ]) {
-        const { house, vendor } = await start()
+        const { gateway, vendor } = await start()
         vendor.otherwise(whole(content))
         const json = { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }], [first]: one, [second]: other }
-        await house.call('/v1beta/models/g/small:generateContent', { json })
+        await gateway.call('/v1beta/models/g/small:generateContent', { json })
         expect(heardBy(vendor)).not.toContain('9000')
       }
     }
   })
 
   test('a path names one model of the vendor, whatever stands in it', async () => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     vendor.otherwise(whole(content))
     const json = { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] }
     for (const path of [
@@ -222,7 +222,7 @@ describe('of contents', () => {
       'g/..%2fa-big-model',
       'g/small%3Fa-big-model',
     ]) {
-      const { status } = await house.call(`/v1beta/models/${path}:generateContent`, { json })
+      const { status } = await gateway.call(`/v1beta/models/${path}:generateContent`, { json })
       expect(status).toBe(404)
     }
     expect(vendor.requests).toEqual([])
@@ -242,10 +242,10 @@ describe('of images that are changed, which vendors take as forms', () => {
     ],
   }
   test.each(Object.entries(cases))('%s', async (_, [headers, more]) => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     vendor.otherwise(whole({ data: [{ b64_json: 'iVBORw0KGgo=' }] }))
     const json = { model: 'i/gpt-image-1', prompt: 'A kite', image: PNG, ...more }
-    await house.call('/v1/images/edits', { json, headers })
+    await gateway.call('/v1/images/edits', { json, headers })
     const [asked] = vendor.requests
     const type = asked?.headers['content-type'] ?? ''
     expect(type.split('boundary=')[1]?.length ?? 0).toBeLessThan(71) // RFC 2046, section 5.1.1

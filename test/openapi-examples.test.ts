@@ -5,9 +5,9 @@ import { systemClock } from '../src/kit/clock.ts'
 import { type Json, readDocument } from './kit/document.ts'
 import { startGateway } from './kit/gateway.ts'
 
-const house = await startGateway({}, { clock: systemClock, manual: loadManual })
-afterAll(() => house[Symbol.asyncDispose]())
-const { document, fits } = await readDocument(house)
+const gateway = await startGateway({}, { clock: systemClock, manual: loadManual })
+afterAll(() => gateway[Symbol.asyncDispose]())
+const { document, fits } = await readDocument(gateway)
 
 const taking = Object.entries(document.paths).flatMap(([path, methods]) => {
   const body = methods.post?.requestBody?.content['application/json']
@@ -27,7 +27,7 @@ test.each(taking)('POST $path', async ({ path, schema, example, answer }) => {
   // The model stands in the path only where the family is told by what follows it.
   const model = path.includes('mbedContent') ? 'sandbox%2Fembedding' : 'sandbox%2Fgeneral'
   const url = path.replace('{model}', model)
-  const response = await house.call(url, { json: example as Json })
+  const response = await gateway.call(url, { json: example as Json })
   const body = await response.json()
   expect([response.status, body.error ?? null]).toEqual([200, null])
   expect(fits(answer, body)).toBe(true)

@@ -9,28 +9,28 @@ import { startGateway } from './kit/gateway.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 
 const vendor = startVideoVendor()
-const house = await startGateway({
+const gateway = await startGateway({
   providers: { v: { kind: 'chatcompat-video', base_url: vendor.url } },
   models: { 'v/film': { families: ['video-generation', 'chatcompat-video'] } },
 })
 afterAll(async () => {
-  await house[Symbol.asyncDispose]()
+  await gateway[Symbol.asyncDispose]()
   await vendor.stop()
 })
-const { document, operations, fits } = await readDocument(house)
+const { document, operations, fits } = await readDocument(gateway)
 
 /** Unless it is open to everyone; what takes a token or none (a signed link) can be refused for the lack of both. */
 const needsToken = ({ security }: Operation): boolean => security === undefined || security.length > 0
 
 /** A video that is ready, for the paths that need one. */
 async function finishedVideo(): Promise<string> {
-  const answer = await house.call('/v1/videos', { json: { model: 'v/film', prompt: 'A boat' } })
+  const answer = await gateway.call('/v1/videos', { json: { model: 'v/film', prompt: 'A boat' } })
   const { id } = (await answer.json()) as { id: string }
   for (let turn = 0; turn < 100; turn++) {
-    await house.gateway.tasks.idle()
-    const { status } = (await (await house.call(`/v1/videos/${id}`)).json()) as { status: string }
+    await gateway.instance.tasks.idle()
+    const { status } = (await (await gateway.call(`/v1/videos/${id}`)).json()) as { status: string }
     if (status === 'completed') return id
-    house.clock.advance(1_000)
+    gateway.clock.advance(1_000)
   }
   throw new Error('The video was not ready in time.')
 }
@@ -38,13 +38,13 @@ async function finishedVideo(): Promise<string> {
 /** A task of a 3D model, small and quickly made. */
 async function finishedSolid(): Promise<string> {
   const json = { model: 'sandbox/text-to-3d', prompt: '@sandbox quick=1\nA boat' }
-  const { data } = (await (await house.call('/v1/3d/generations', { json })).json()) as { data: { task_id: string } }
+  const { data } = (await (await gateway.call('/v1/3d/generations', { json })).json()) as { data: { task_id: string } }
   for (let turn = 0; turn < 100; turn++) {
-    await house.gateway.tasks.idle()
-    const answer = await house.call(`/v1/3d/generations/${data.task_id}`)
+    await gateway.instance.tasks.idle()
+    const answer = await gateway.call(`/v1/3d/generations/${data.task_id}`)
     const { status } = ((await answer.json()) as { data: { status: string } }).data
     if (status === 'SUCCESS') return data.task_id
-    house.clock.advance(1_000)
+    gateway.clock.advance(1_000)
   }
   throw new Error('The 3D model was not ready in time.')
 }
@@ -52,7 +52,7 @@ async function finishedSolid(): Promise<string> {
 /** A task of images, which are there at once where links to them are asked for. */
 async function finishedImage(): Promise<string> {
   const json = { model: 'sandbox/image', prompt: 'A boat', size: '256x256', response_format: 'url' }
-  const answer = (await (await house.call('/v1/images/generations', { json })).json()) as { data: { url: string }[] }
+  const answer = (await (await gateway.call('/v1/images/generations', { json })).json()) as { data: { url: string }[] }
   return answer.data[0]?.url.split('/').at(-2) ?? ''
 }
 
@@ -200,7 +200,9 @@ test('what is in the document is there, for HEAD too; what needs no token says s
   const video = await finishedVideo()
   const image = await finishedImage()
   const solid = await finishedSolid()
-  const kept = await house.call('/v1/responses', { json: { model: 'sandbox/general', input: 'Hi', background: true } })
+  const kept = await gateway.call('/v1/responses', {
+    json: { model: 'sandbox/general', input: 'Hi', background: true },
+  })
   const { id: response } = (await kept.json()) as { id: string }
   const last = ({ method }: { method: string }) => (method === 'DELETE' ? 1 : 0)
   for (const { name, path, method, operation } of operations.toSorted((left, right) => last(left) - last(right))) {
@@ -212,16 +214,16 @@ test('what is in the document is there, for HEAD too; what needs no token says s
       .replace(/\{(task|video)_id\}/, video)
     const isOpen = !needsToken(operation)
     const given = isOpen ? { authorization: '' } : {}
-    const asked = await house.call(url, { method, headers: { authorization: '' } })
+    const asked = await gateway.call(url, { method, headers: { authorization: '' } })
     expect([name, asked.status === 401]).toEqual([name, !isOpen])
-    const answer = await house.call(url, { method, headers: given })
+    const answer = await gateway.call(url, { method, headers: given })
     expect([name, answer.status]).toEqual([name, operation.requestBody ? 415 : 200])
     if (operation.requestBody) continue
     const type = answer.headers.get('content-type')?.split(';')[0] ?? ''
     expect(Object.keys(operation.responses[200]?.content ?? {})).toContain(type)
     if (type === 'application/json') expect(fits(schemaOf(name, 200), await answer.json())).toBe(true)
     if (method !== 'GET') continue
-    const head = await house.call(url, { method: 'HEAD', headers: given })
+    const head = await gateway.call(url, { method: 'HEAD', headers: given })
     expect([name, head.status, head.body]).toEqual([name, 200, null])
     expect(head.headers.get('content-type')).toBe(answer.headers.get('content-type'))
   }
@@ -257,9 +259,9 @@ test('a refusal that is no error stands beside the errors of its status', () => 
 
 test('the home page names every path of the API, to programs and to people', async () => {
   const paths = Object.keys(document.paths).filter((path) => path.startsWith('/v1/'))
-  const { endpoints } = await (await house.call('/')).json()
+  const { endpoints } = await (await gateway.call('/')).json()
   expect(endpoints).toEqual(paths)
-  const page = await (await house.call('/', { headers: { accept: 'text/html' } })).text()
+  const page = await (await gateway.call('/', { headers: { accept: 'text/html' } })).text()
   for (const { name, path } of operations) if (paths.includes(path)) expect(page).toContain(`<code>${name}</code>`)
 })
 
@@ -284,12 +286,12 @@ test('the example of a request is a good one, and is answered as described, whol
   expect(fits(schema, example)).toBe(true)
   expect(fits(schema, { model: 'm', messages: [] })).not.toBe(true)
 
-  const answer = await house.chat(example)
+  const answer = await gateway.chat(example)
   expect(answer.status).toBe(200)
   expect(fits(schemaOf('POST /v1/chat/completions', 200), await answer.json())).toBe(true)
 
   const chunkSchema = operation?.responses['200']?.content?.['text/event-stream']?.schema.contentSchema as Json
-  const stream = await (await house.chat({ ...(example as Json), stream: true })).text()
+  const stream = await (await gateway.chat({ ...(example as Json), stream: true })).text()
   const chunks = stream.split('\n\n').filter((event) => event.startsWith('data: {'))
   expect(chunks.length).toBeGreaterThan(2)
   for (const chunk of chunks) expect(fits(chunkSchema, JSON.parse(chunk.slice(6)))).toBe(true)
@@ -300,10 +302,10 @@ test.each(['/v1/video/generations', '/v1/videos', '/v1/3d/generations'])(
   async (path) => {
     const { schema = {}, example } = document.paths[path]?.post?.requestBody?.content['application/json'] ?? {}
     expect(fits(schema, example)).toBe(true)
-    const answer = await house.call(path, { json: example })
+    const answer = await gateway.call(path, { json: example })
     expect(answer.status).toBe(200)
     expect(fits(schemaOf(`POST ${path}`, 200), await answer.json())).toBe(true)
-    const refused = await house.call(path, { json: { ...(example as Json), size: '1p', format: 'step' } })
+    const refused = await gateway.call(path, { json: { ...(example as Json), size: '1p', format: 'step' } })
     expect(fits(schemaOf(`POST ${path}`, 400), await refused.json())).toBe(true)
     expect(
       fits(schemaOf(`POST ${path}`, 400), { error: { message: 'x', type: 'x', param: null, code: 'x' } }),
@@ -312,12 +314,12 @@ test.each(['/v1/video/generations', '/v1/videos', '/v1/3d/generations'])(
 )
 
 test('what the catalogue and an error really look like is what it says', async () => {
-  const list = await (await house.call('/v1/models')).json()
+  const list = await (await gateway.call('/v1/models')).json()
   expect(fits(schemaOf('GET /v1/models', 200), list)).toBe(true)
-  const model = await (await house.call('/v1/models/sandbox/general')).json()
+  const model = await (await gateway.call('/v1/models/sandbox/general')).json()
   expect(fits(schemaOf('GET /v1/models/{model}', 200), model)).toBe(true)
   expect(fits(schemaOf('GET /v1/models/{model}', 200), list)).not.toBe(true)
-  const missing = await (await house.call('/v1/models/nobody')).json()
+  const missing = await (await gateway.call('/v1/models/nobody')).json()
   expect(fits(schemaOf('GET /v1/models/{model}', 404), missing)).toBe(true)
 })
 

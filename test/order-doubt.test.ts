@@ -22,8 +22,8 @@ const unless = <T extends object>(isDead: () => boolean, parts: T): T =>
     },
   })
 
-const endOf = async (house: TaskEngine, id: string) => {
-  const { status, fail_code, fail_reason } = await house.read(id)
+const endOf = async (gateway: TaskEngine, id: string) => {
+  const { status, fail_code, fail_reason } = await gateway.read(id)
   return { status, fail_code, fail_reason }
 }
 
@@ -41,15 +41,15 @@ describe('the answer to an order', () => {
     async (first_byte_seconds, after, status) => {
       const acme = scriptedVendor({
         start: async () => {
-          await new Promise<void>((resolve) => void house.clock.after(after * 1000, resolve))
+          await new Promise<void>((resolve) => void gateway.clock.after(after * 1000, resolve))
           return { operation: 'op' }
         },
         status: async () => ({ status: 'QUEUED' }),
       })
-      await using house = await taskEngine({ vendors: { acme }, providers: { acme: { first_byte_seconds } } })
-      const id = await house.submit()
-      await house.drift(after + 5)
-      expect((await house.read(id)).status).toBe(status as 'QUEUED')
+      await using gateway = await taskEngine({ vendors: { acme }, providers: { acme: { first_byte_seconds } } })
+      const id = await gateway.submit()
+      await gateway.drift(after + 5)
+      expect((await gateway.read(id)).status).toBe(status as 'QUEUED')
       expect(acme.calls).toHaveLength(1)
     },
   )
@@ -62,13 +62,13 @@ describe('the answer to an order', () => {
     let is_dead = false
     const around = (store: Store): Store => ({ ...store, tasks: unless(() => is_dead, store.tasks) })
     const dead = scriptedVendor({ resubmit: 'safe', start: hang })
-    await using house = await taskEngine({ vendors: { acme: dead }, providers: FIRST_BYTE, around })
-    await house.submit()
-    await house.drift(1)
+    await using gateway = await taskEngine({ vendors: { acme: dead }, providers: FIRST_BYTE, around })
+    await gateway.submit()
+    await gateway.drift(1)
     expect(dead.calls).toHaveLength(1)
     is_dead = true
     const alive = scriptedVendor({ resubmit: 'safe' })
-    const { store, clock } = house
+    const { store, clock } = gateway
     await using other = await taskEngine({ store, clock, vendors: { acme: alive }, providers: FIRST_BYTE })
     await other.drift(after)
     expect(alive.calls).toHaveLength(times)
@@ -77,7 +77,7 @@ describe('the answer to an order', () => {
   test('to a repetition, and to an order that follows on another, is waited for as long', async () => {
     const calls: (() => Promise<{ operation: string }>)[] = [async () => Promise.reject(broken())]
     const slow = async () => {
-      await new Promise<void>((resolve) => void house.clock.after(320_000, resolve))
+      await new Promise<void>((resolve) => void gateway.clock.after(320_000, resolve))
       return { operation: 'op' }
     }
     const progress = saying<{ status: 'PROCEED' } | { status: 'SUCCESS'; outputs: { url: string }[] }>(
@@ -90,10 +90,10 @@ describe('the answer to an order', () => {
       status: progress,
       proceed: slow,
     })
-    await using house = await taskEngine({ vendors: { acme }, providers: FIRST_BYTE })
-    const id = await house.submit()
-    await house.drift(700)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'op' })
+    await using gateway = await taskEngine({ vendors: { acme }, providers: FIRST_BYTE })
+    const id = await gateway.submit()
+    await gateway.drift(700)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'op' })
     expect([acme.calls.length, acme.next.length]).toEqual([2, 1])
   })
 })
@@ -116,20 +116,20 @@ describe('an order in doubt that can be looked up', () => {
       return find()
     })
     const zenith = scriptedVendor()
-    await using house = await taskEngine({ vendors: { acme, zenith } })
-    const id = await house.submit()
-    await house.run(60)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'found', provider: 'acme' })
+    await using gateway = await taskEngine({ vendors: { acme, zenith } })
+    const id = await gateway.submit()
+    await gateway.run(60)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'found', provider: 'acme' })
     expect([acme.calls.length, zenith.calls.length]).toEqual([1, 0])
     expect([...new Set(keys)]).toEqual(acme.calls.map(({ idempotency_key }) => idempotency_key))
   })
 
   test('is found before it is sent again, where it could be', async () => {
     const acme = vendorWith(saying<Found>({ operation: 'found' }), { resubmit: 'safe' })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(30)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'found' })
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(30)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'found' })
     expect(acme.calls).toHaveLength(1)
   })
 
@@ -138,22 +138,22 @@ describe('an order in doubt that can be looked up', () => {
       resubmit: 'safe',
       start: saying<{ operation: string }>(broken(), { operation: 'op' }),
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(30)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'op' })
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(30)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'op' })
     expect(acme.calls).toHaveLength(2)
   })
 
   test('is looked up for five minutes after its answer can have come last, and then given up', async () => {
     let questions = 0
     const acme = vendorWith(async () => void questions++ as undefined)
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(380)
-    expect((await house.read(id)).status).toBe('SUBMITTED')
-    await house.run(75)
-    const end = await endOf(house, id)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(380)
+    expect((await gateway.read(id)).status).toBe('SUBMITTED')
+    await gateway.run(75)
+    const end = await endOf(gateway, id)
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'submit_outcome_unknown' })
     expect(end.fail_reason).toContain('may have been charged')
     expect(questions).toBeGreaterThan(5)
@@ -163,14 +163,14 @@ describe('an order in doubt that can be looked up', () => {
   test('is looked up until the deadline where nothing is learned, and once more then', async () => {
     let is_back = false
     const acme = vendorWith(async () => (is_back ? { operation: 'found' } : Promise.reject(broken())))
-    await using house = await taskEngine({ vendors: { acme }, settings: { deadline_minutes: 20 } })
-    const [id, second] = [await house.submit(), await house.submit()]
-    await house.run(1_195)
-    expect((await house.read(id)).status).toBe('SUBMITTED')
-    await house.tasks.cancel(second, CALLER)
+    await using gateway = await taskEngine({ vendors: { acme }, settings: { deadline_minutes: 20 } })
+    const [id, second] = [await gateway.submit(), await gateway.submit()]
+    await gateway.run(1_195)
+    expect((await gateway.read(id)).status).toBe('SUBMITTED')
+    await gateway.tasks.cancel(second, CALLER)
     is_back = true
-    await house.run(30)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'found' })
+    await gateway.run(30)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'found' })
     expect(acme.calls).toHaveLength(2)
   })
 })
@@ -178,10 +178,10 @@ describe('an order in doubt that can be looked up', () => {
 test('an order in doubt whose repetition every target would refuse ends by that, and says that it may have been charged', async () => {
   const refusal = new GatewayError('upstream_invalid_request', 'x'.repeat(600), { taken: 'no' })
   const acme = scriptedVendor({ resubmit: 'safe', start: saying<never>(broken(), refusal) })
-  await using house = await taskEngine({ vendors: { acme } })
-  const id = await house.submit()
-  await house.run(60)
-  const end = await endOf(house, id)
+  await using gateway = await taskEngine({ vendors: { acme } })
+  const id = await gateway.submit()
+  await gateway.run(60)
+  const end = await endOf(gateway, id)
   expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'invalid_input' })
   expect(end.fail_reason).toContain('may have been charged')
   expect(acme.calls).toHaveLength(2)
@@ -200,11 +200,11 @@ describe('the key of an order', () => {
         operation: 'op',
       }),
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(120)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(120)
     expect(acme.calls).toHaveLength(times)
-    expect((await endOf(house, id)).fail_code).toBe(times === 2 ? '' : 'submit_outcome_unknown')
+    expect((await endOf(gateway, id)).fail_code).toBe(times === 2 ? '' : 'submit_outcome_unknown')
   })
 })
 
@@ -228,26 +228,26 @@ describe('an order in doubt whose provider has changed meanwhile', () => {
       }),
     })
     const providers: Record<string, ProviderSettings> = { acme: ACME }
-    await using house = await taskEngine({ vendors: { acme }, providers })
-    const id = await house.submit()
-    await house.run(5)
+    await using gateway = await taskEngine({ vendors: { acme }, providers })
+    const id = await gateway.submit()
+    await gateway.run(5)
     expect(acme.calls).toHaveLength(1)
     providers.acme = { ...ACME, ...change }
-    await house.run(60)
+    await gateway.run(60)
     expect(acme.calls).toHaveLength(times)
-    expect(await endOf(house, id)).toMatchObject({ status, fail_code })
+    expect(await endOf(gateway, id)).toMatchObject({ status, fail_code })
   })
 })
 
 describe('at the deadline', () => {
   const atDeadline = async (vendor: Partial<VideoProvider>, run = 130) => {
-    await using house = await taskEngine({
+    await using gateway = await taskEngine({
       vendors: { acme: scriptedVendor(vendor) },
       settings: { deadline_minutes: 2 },
     })
-    const id = await house.submit()
-    await house.run(run)
-    return endOf(house, id)
+    const id = await gateway.submit()
+    await gateway.run(run)
+    return endOf(gateway, id)
   }
 
   test('an order in doubt says that it may have been charged', async () => {

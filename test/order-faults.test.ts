@@ -55,7 +55,7 @@ const FAULTS: [string, Fault][] = [
 
 const ENGINES_ON_DISK = ENGINES.filter(({ name }) => name !== 'sqlite in memory')
 
-type World = { house: TaskEngine; clock: ManualClock; vendors: OrderVendor[]; [Symbol.asyncDispose](): Promise<void> }
+type World = { gateway: TaskEngine; clock: ManualClock; vendors: OrderVendor[]; [Symbol.asyncDispose](): Promise<void> }
 
 async function worldOf(store: Store, mode: (typeof MODES)[number], fault: Fault | { refusal: Answer }): Promise<World> {
   const clock = manualClock()
@@ -77,18 +77,18 @@ async function worldOf(store: Store, mode: (typeof MODES)[number], fault: Fault 
     const parts = { id: `vendor${index}`, config: { ...config, options }, timeouts: TIMEOUTS, environment: {} }
     return createProvider({ ...parts, transport, clock, log, manual: async () => [] })
   })
-  const house = await taskEngine({
+  const gateway = await taskEngine({
     store,
     clock,
     vendors: Object.fromEntries(providers.flatMap(({ id, video }) => (video ? [[id, video]] : []))),
     providers: Object.fromEntries(providers.map(({ id }) => [id, { first_byte_seconds: FIRST_BYTE_SECONDS }])),
   })
   return {
-    house,
+    gateway,
     clock,
     vendors,
     async [Symbol.asyncDispose]() {
-      await house[Symbol.asyncDispose]()
+      await gateway[Symbol.asyncDispose]()
       await Promise.all(vendors.map((vendor) => vendor.stop()))
     },
   }
@@ -97,11 +97,11 @@ async function worldOf(store: Store, mode: (typeof MODES)[number], fault: Fault 
 const isEnded = ({ status }: Task) => status === 'SUCCESS' || status === 'FAILURE'
 
 /** Lets time pass until the task has ended; where a vendor is silent, as long as it takes to give it up. */
-async function endOf({ house, clock, vendors }: World, task_id: string): Promise<Task> {
+async function endOf({ gateway, clock, vendors }: World, task_id: string): Promise<Task> {
   for (let pace = 0; pace < 8_000; pace++) {
     const silence = vendors[0]?.silent()
-    const isSilent = await Promise.race([house.tasks.idle().then(() => false), silence?.then(() => true)])
-    const task = await house.read(task_id)
+    const isSilent = await Promise.race([gateway.tasks.idle().then(() => false), silence?.then(() => true)])
+    const task = await gateway.read(task_id)
     if (isEnded(task)) return task
     clock.advance(isSilent ? FIRST_BYTE_SECONDS * 1000 : 500)
     await settled()
@@ -110,13 +110,13 @@ async function endOf({ house, clock, vendors }: World, task_id: string): Promise
 }
 
 /** Until its order has reached the vendor, which says nothing. */
-async function untilSilent({ house, clock, vendors }: World): Promise<void> {
+async function untilSilent({ gateway, clock, vendors }: World): Promise<void> {
   let isSilent = false
   const silence = vendors[0]?.silent().then(() => {
     isSilent = true
   })
   while (!isSilent) {
-    await Promise.race([house.tasks.idle(), silence])
+    await Promise.race([gateway.tasks.idle(), silence])
     clock.advance(20)
     await settled()
   }
@@ -133,7 +133,7 @@ describe.each(ENGINES_ON_DISK.map((engine) => [engine.name, engine] as const))('
     test.each(FAULTS)('that is answered with %s is accepted once', async (_, fault) => {
       await using world = await worldOf(store, mode, fault)
       const [first, second] = world.vendors
-      const task = await endOf(world, await world.house.submit())
+      const task = await endOf(world, await world.gateway.submit())
       expect(first?.accepted).toHaveLength(1)
       expect(second?.received ?? []).toEqual([])
       if (mode === 'with keys') {
@@ -154,7 +154,7 @@ describe.each(ENGINES_ON_DISK.map((engine) => [engine.name, engine] as const))('
   ])('an answer that takes %d s to begin makes it %s', async (seconds, status, fail_code) => {
     await using world = await worldOf(store, 'without keys', 'lateness')
     const [vendor] = world.vendors
-    const id = await world.house.submit()
+    const id = await world.gateway.submit()
     await untilSilent(world)
     world.clock.advance(seconds * 1000)
     vendor?.release()
@@ -173,7 +173,7 @@ describe.each(ENGINES_ON_DISK.map((engine) => [engine.name, engine] as const))('
     async (status, count, end) => {
       await using world = await worldOf(store, 'with two targets', { refusal: failure(status) })
       const [first, second] = world.vendors
-      const task = await endOf(world, await world.house.submit())
+      const task = await endOf(world, await world.gateway.submit())
       expect([first?.received.length, first?.accepted.length]).toEqual([1, 0])
       expect([second?.accepted.length, task.status]).toEqual([count, end])
     },

@@ -19,7 +19,7 @@ const fixturesOf = (kind: string) =>
     .filter((name) => name.endsWith('.sse'))
     .map((name) => `${kind}/${name}`)
 
-type House = { house: TestGateway; open: Vendor; gemini: Vendor; other: Vendor; claude: Vendor }
+type GatewaySetup = { gateway: TestGateway; open: Vendor; gemini: Vendor; other: Vendor; claude: Vendor }
 
 const providersAt = (vendors: Record<'r' | 'g' | 'c' | 'a', Vendor>, quirks: object = {}) => ({
   r: { kind: 'responses-compat' as const, base_url: vendors.r.url, key: KEY, quirks },
@@ -29,11 +29,17 @@ const providersAt = (vendors: Record<'r' | 'g' | 'c' | 'a', Vendor>, quirks: obj
 })
 
 /** `r/m` is a responses vendor's, `g/m` a contentgen vendor's, `c/m` a chat-completions vendor's; `mixed/..` have two. */
-async function start({ passthrough = true, more = {} }: { passthrough?: boolean; more?: object } = {}): Promise<House> {
+async function start({
+  passthrough = true,
+  more = {},
+}: {
+  passthrough?: boolean
+  more?: object
+} = {}): Promise<GatewaySetup> {
   const [open, gemini, other, claude] = [startVendor(), startVendor(), startVendor(), startVendor()]
   const limits = { max_tokens: { maximum: 500 }, temperature: { default: 0.3 } }
   const plain = { provider: 'c', model: 'vendor-model' }
-  const house = await startGateway({
+  const gateway = await startGateway({
     providers: providersAt({ r: open, g: gemini, c: other, a: claude }, { passthrough }),
     models: {
       'r/m': { targets: [{ provider: 'r', model: 'gpt-4.1' }], limits },
@@ -53,15 +59,15 @@ async function start({ passthrough = true, more = {} }: { passthrough?: boolean;
     () => gemini.stop(),
     () => other.stop(),
     () => claude.stop(),
-    () => house[Symbol.asyncDispose](),
+    () => gateway[Symbol.asyncDispose](),
   )
-  return { house, open, gemini, other, claude }
+  return { gateway, open, gemini, other, claude }
 }
 
 const sse = (name: string, options: Parameters<typeof stream>[1] = {}): Answer =>
   stream([fixture(name)], { done: false, ...options })
-const usedIn = (house: TestGateway) =>
-  house
+const usedIn = (gateway: TestGateway) =>
+  gateway
     .logged()
     .split('\n')
     .filter((line) => line.includes('"input_tokens"'))
@@ -72,7 +78,7 @@ const withoutComments = (text: string) => text.replace(/^:.*\n\n/gm, '')
 /** The same requests by either lane: what the log says of them. Cut streams end with the connection, as if they were whole. */
 async function countedInBothLanes(
   names: string[],
-  ask: (house: TestGateway) => Promise<Response>,
+  ask: (gateway: TestGateway) => Promise<Response>,
   of: 'open' | 'gemini',
 ) {
   return await Promise.all(
@@ -83,18 +89,18 @@ async function countedInBothLanes(
           const text = fixture(name)
           const said = text.slice(0, Math.floor(text.length * share))
           all[of].answer(stream([said], { done: false, framing: 'close' }))
-          await (await ask(all.house)).text()
+          await (await ask(all.gateway)).text()
         }
       }
-      return usedIn(all.house)
+      return usedIn(all.gateway)
     }),
   )
 }
 
 describe('responses', () => {
   const asks = (more: object = {}) => ({ model: 'r/m', input: 'Hello', ...more })
-  const post = (house: TestGateway, json: unknown, headers: Record<string, string> = {}) =>
-    house.call('/v1/responses', { json, headers })
+  const post = (gateway: TestGateway, json: unknown, headers: Record<string, string> = {}) =>
+    gateway.call('/v1/responses', { json, headers })
   const SERVER_ITEMS = [
     { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'x' } },
     {
@@ -137,7 +143,7 @@ describe('responses', () => {
   })
 
   test('what the client says reaches the vendor as it is, but for the model; nothing is kept there', async () => {
-    const { house, open } = await start()
+    const { gateway, open } = await start()
     open.answer(whole(response([words('Hi')])), whole(response([words('Hi')])))
     const body = asks({
       input: [{ role: 'user', content: 'Hi' }, thought, ...SERVER_ITEMS, { role: 'user', content: 'And?' }],
@@ -153,31 +159,31 @@ describe('responses', () => {
       metadata: null,
     })
     const headers = { 'openai-beta': 'x=v1', cookie: 'a=b', 'openai-organization': 'org-theirs' }
-    expect((await post(house, { ...body, store: false }, headers)).status).toBe(200)
+    expect((await post(gateway, { ...body, store: false }, headers)).status).toBe(200)
     const [first] = open.requests
     expect(first?.path).toBe('/v1/responses')
     expect(first?.json()).toEqual({ ...body, model: 'gpt-4.1', store: false })
     expect(first?.headers).toMatchObject({ authorization: `Bearer ${KEY}`, 'openai-beta': 'x=v1' })
     expect(first?.headers).not.toHaveProperty('cookie')
     expect(first?.headers).not.toHaveProperty('openai-organization')
-    expect(JSON.stringify(first?.headers)).not.toContain(house.token)
-    expect((await post(house, body)).status).toBe(200)
+    expect(JSON.stringify(first?.headers)).not.toContain(gateway.token)
+    expect((await post(gateway, body)).status).toBe(200)
     expect(open.requests[1]?.json()).toEqual({ ...body, model: 'gpt-4.1', store: false })
   })
 
   test('limits and defaults of the catalogue hold, also among things that only the vendor knows', async () => {
-    const { house, open } = await start()
+    const { gateway, open } = await start()
     const tools = [{ type: 'code_interpreter' }]
     for (const more of [{}, { tools }]) {
-      const refused = await post(house, asks({ max_output_tokens: 501, ...more }))
+      const refused = await post(gateway, asks({ max_output_tokens: 501, ...more }))
       expect([refused.status, open.requests.length]).toEqual([400, 0])
       expect(await refused.json()).toMatchObject({ error: { param: 'max_output_tokens' } })
-      expect((await post(house, asks({ stream: 'yes', ...more }))).status).toBe(400)
+      expect((await post(gateway, asks({ stream: 'yes', ...more }))).status).toBe(400)
     }
     open.answer(whole(response([])), whole(response([])))
-    await post(house, asks({ tools, max_output_tokens: 500 }))
+    await post(gateway, asks({ tools, max_output_tokens: 500 }))
     expect(open.requests[0]?.json()).toMatchObject({ temperature: 0.3, max_output_tokens: 500, tools })
-    await post(house, asks({ temperature: 0.8, max_output_tokens: 2 }))
+    await post(gateway, asks({ temperature: 0.8, max_output_tokens: 2 }))
     // The vendor's own least is 16.
     expect(open.requests[1]?.json()).toMatchObject({ temperature: 0.8, max_output_tokens: 16 })
   })
@@ -189,35 +195,35 @@ describe('responses', () => {
     ['a field of chat completions', { messages: [], tools: [{ type: 'code_interpreter' }] }],
     ['an answer in the background', { background: true, tools: [{ type: 'code_interpreter' }] }],
   ])('%s is refused as ever', async (_, more) => {
-    const { house, open } = await start()
-    const refused = await post(house, asks(more))
+    const { gateway, open } = await start()
+    const refused = await post(gateway, asks(more))
     expect([refused.status, open.requests.length]).toEqual([400, 0])
   })
 
   test.each(fixturesOf('responses-compat').filter((name) => !/error|failed|imitator|terse/.test(name)))(
     '%s reaches a client that wants nothing kept, to the letter but for the model',
     async (name) => {
-      const { house, open } = await start()
+      const { gateway, open } = await start()
       open.answer(sse(name, { chunkBytes: 37 }))
-      const answer = await post(house, asks({ stream: true, store: false }))
+      const answer = await post(gateway, asks({ stream: true, store: false }))
       expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
       expect(await answer.text()).toBe(withoutComments(fixture(name)).replaceAll(/"model":"[^"]*"/g, '"model":"r/m"'))
     },
   )
 
   test('a whole answer to the letter, but for the model', async () => {
-    const { house, open } = await start()
+    const { gateway, open } = await start()
     const came = fixture('responses-compat/whole.json')
     open.answer(whole(came, { headers: { 'openai-organization': 'org', 'set-cookie': 'a=b' } }))
-    const answer = await post(house, asks({ store: false }))
+    const answer = await post(gateway, asks({ store: false }))
     expect(await answer.text()).toBe(came.replace(/"model": ?"[^"]*"/, (found) => found.replace(/"[^"]*"$/, '"r/m"')))
     expect([...answer.headers.keys()]).not.toContain('openai-organization')
   })
 
   test('an answer in one piece where a stream was asked for is told as a stream', async () => {
-    const { house, open } = await start()
+    const { gateway, open } = await start()
     open.answer(whole(response([words('Hi')])))
-    expect(await (await post(house, asks({ stream: true }))).text()).toMatch(
+    expect(await (await post(gateway, asks({ stream: true }))).text()).toMatch(
       /event: response.completed\n.*"r\/m".*\n\n$/,
     )
   })
@@ -240,8 +246,8 @@ describe('responses', () => {
     JSON.parse(/event: response\.completed\ndata: (.*)\n\n$/.exec(text)?.[1] ?? '{}').response
 
   test('what is kept is kept whole, under our ids, and goes back to its vendor as its vendor said it', async () => {
-    const { house, open } = await start()
-    const ask = (more: object) => post(house, { ...asks(more), model: 'r/thinks' })
+    const { gateway, open } = await start()
+    const ask = (more: object) => post(gateway, { ...asks(more), model: 'r/thinks' })
     for (const isStream of [true, false]) {
       const output = [thought, ...SERVER_ITEMS, words('Done.')]
       open.answer(isStream ? stream([told(output)], { done: false }) : whole(response(output)))
@@ -254,9 +260,9 @@ describe('responses', () => {
       expect(JSON.stringify(kept)).not.toMatch(/encrypted|"(rs|ws|ci|msg)_1"/)
       expect(open.requests.at(-1)?.json()).toMatchObject({ store: false, include: ['reasoning.encrypted_content'] })
 
-      expect(await (await house.call(`/v1/responses/${kept.id}`)).json()).toEqual(kept)
+      expect(await (await gateway.call(`/v1/responses/${kept.id}`)).json()).toEqual(kept)
       const whole_item = { include: 'reasoning.encrypted_content' }
-      const shown = await house.call(`/v1/responses/${kept.id}?${new URLSearchParams(whole_item)}`)
+      const shown = await gateway.call(`/v1/responses/${kept.id}?${new URLSearchParams(whole_item)}`)
       expect(JSON.stringify(await shown.json())).toContain('encrypted_content')
 
       const back = [thought, ...SERVER_ITEMS.map((item, at) => ({ ...item, id: kept.output[at + 1].id }))]
@@ -284,40 +290,40 @@ describe('responses', () => {
   })
 
   test('what is not kept here goes on from what is, and says so', async () => {
-    const { house, open } = await start()
+    const { gateway, open } = await start()
     open.answer(whole(response([words('One.')])), whole(response([words('Two.')])))
-    const { id } = (await (await post(house, asks())).json()) as { id: string }
-    const next = await post(house, asks({ previous_response_id: id, store: false }))
+    const { id } = (await (await post(gateway, asks())).json()) as { id: string }
+    const next = await post(gateway, asks({ previous_response_id: id, store: false }))
     expect(await next.json()).toMatchObject({ id: 'resp_v', store: false, previous_response_id: id })
     expect(open.requests[1]?.json().input).toHaveLength(3)
     expect(
-      await (await post(house, asks({ previous_response_id: 'resp_x', tools: [{ type: 'mcp' }] }))).json(),
+      await (await post(gateway, asks({ previous_response_id: 'resp_x', tools: [{ type: 'mcp' }] }))).json(),
     ).toMatchObject({
       error: { code: 'previous_response_not_found' },
     })
   })
 
   test('what a model cannot read is refused at its place, also among things that only the vendor knows', async () => {
-    const { house, open, gemini } = await start()
+    const { gateway, open, gemini } = await start()
     const content = [{ type: 'input_image', image_url: 'https://a.example/a.png' }]
     const input = [
       { role: 'user', content: 'Hi' },
       { role: 'user', content },
     ]
-    const refused = await post(house, { model: 'r/blind', input, tools: [{ type: 'code_interpreter' }] })
+    const refused = await post(gateway, { model: 'r/blind', input, tools: [{ type: 'code_interpreter' }] })
     expect([refused.status, (await refused.json()).error.param]).toEqual([400, 'input[1].content[0].type'])
     const contents = [{ parts: [{ text: 'Hi' }, { inlineData: { mimeType: 'image/png', data: 'AA==' } }] }]
     const json = { contents, cachedContent: 'x' }
-    const also = await house.call('/v1beta/models/g/blind:generateContent', { json })
+    const also = await gateway.call('/v1beta/models/g/blind:generateContent', { json })
     expect([also.status, (await also.json()).error.message]).toEqual([400, expect.stringContaining('contents[0]')])
     expect([open.requests.length, gemini.requests.length]).toEqual([0, 0])
   })
 
   test('what is kept of one vendor goes on at another, in its own words', async () => {
-    const { house, open, other } = await start()
+    const { gateway, open, other } = await start()
     open.answer(stream([told([thought, ...SERVER_ITEMS, words('Done.')])], { done: false }))
-    const { id } = ended(await (await post(house, asks({ stream: true }))).text())
-    await post(house, { model: 'c/m', previous_response_id: id, input: 'And?' })
+    const { id } = ended(await (await post(gateway, asks({ stream: true }))).text())
+    await post(gateway, { model: 'c/m', previous_response_id: id, input: 'And?' })
     expect(other.requests[0]?.json().messages).toEqual([
       { role: 'user', content: 'Hello' },
       { role: 'assistant', content: 'Done.' },
@@ -326,35 +332,35 @@ describe('responses', () => {
   })
 
   test('nothing is kept of an answer that broke off', async () => {
-    const { house, open } = await start()
+    const { gateway, open } = await start()
     const all = told([words('Done.')])
     open.answer(stream([all.slice(0, all.indexOf('event: response.completed'))], { done: false }))
-    const text = await (await post(house, asks({ stream: true }))).text()
+    const text = await (await post(gateway, asks({ stream: true }))).text()
     const failed = JSON.parse(/event: response\.failed\ndata: (.*)\n\n$/.exec(text)?.[1] ?? '{}')
     expect(failed).toMatchObject({ sequence_number: 4, response: { output: [{ type: 'message' }], status: 'failed' } })
-    expect((await house.call(`/v1/responses/${failed.response.id}`)).status).toBe(404)
-    expect(usedIn(house)).toMatchObject([{ error: 'upstream_cut', estimated: true }])
+    expect((await gateway.call(`/v1/responses/${failed.response.id}`)).status).toBe(404)
+    expect(usedIn(gateway)).toMatchObject([{ error: 'upstream_cut', estimated: true }])
   })
 
   test('what cannot be translated goes only where it need not be', async () => {
-    const { house, open, other } = await start()
+    const { gateway, open, other } = await start()
     const tools = [{ type: 'code_interpreter', container: { type: 'auto' } }]
     open.answer(whole(response([words('Hi')])))
-    expect((await post(house, asks({ model: 'mixed/r', tools }))).status).toBe(200)
+    expect((await post(gateway, asks({ model: 'mixed/r', tools }))).status).toBe(200)
     expect([open.requests.length, other.requests.length]).toEqual([1, 0])
-    const refused = await post(house, asks({ model: 'c/m', tools }))
+    const refused = await post(gateway, asks({ model: 'c/m', tools }))
     expect(await refused.json()).toMatchObject({ error: { code: 'unsupported_parameter', param: 'tools[0].type' } })
     expect([refused.status, other.requests.length]).toEqual([400, 0])
     other.answer(failure(503))
     open.answer(stream([told([words('Hi')])], { done: false }))
-    expect(await (await post(house, asks({ model: 'mixed/r', stream: true }))).text()).toContain('"mixed/r"')
+    expect(await (await post(gateway, asks({ model: 'mixed/r', stream: true }))).text()).toContain('"mixed/r"')
   })
 
   test('what is used is counted as in the other lane, of complete answers and of cut ones', async () => {
     const names = fixturesOf('responses-compat')
     const [relayed, translated] = await countedInBothLanes(
       names,
-      (house) => post(house, asks({ stream: true })),
+      (gateway) => post(gateway, asks({ stream: true })),
       'open',
     )
     expect(relayed).toHaveLength(names.length * 3)
@@ -363,28 +369,28 @@ describe('responses', () => {
   })
 
   test('errors are told in the dialect’s words, without the vendor’s secrets', async () => {
-    const { house, open } = await start()
+    const { gateway, open } = await start()
     open.answer(whole({ error: { message: `bad key ${KEY}`, code: 'invalid_api_key' } }, { status: 401 }))
-    expect((await post(house, asks({ stream: true }))).status).toBe(502)
+    expect((await post(gateway, asks({ stream: true }))).status).toBe(502)
     open.answer(sse('responses-compat/failed-at-once.sse'))
-    expect((await post(house, asks({ stream: true }))).status).toBeGreaterThanOrEqual(400)
+    expect((await post(gateway, asks({ stream: true }))).status).toBeGreaterThanOrEqual(400)
     const error = `event: error\ndata: ${JSON.stringify({ type: 'error', code: 'server_error', message: `key ${KEY}` })}\n\n`
     const all = told([words('Done.')])
     open.answer(stream([all.slice(0, all.indexOf('event: response.completed')), error], { done: false }))
-    const text = await (await post(house, asks({ stream: true, store: false }))).text()
+    const text = await (await post(gateway, asks({ stream: true, store: false }))).text()
     const numbers = [...text.matchAll(/"sequence_number":(\d+)/g)].map(([, number]) => Number(number))
     expect(numbers).toEqual([0, 1, 2, 3, 4])
     expect(text).toMatch(/event: error\n.*\n\nevent: response\.failed\n.*"id":"resp_v".*\n\n$/)
-    expect(text + house.logged()).not.toContain(KEY)
+    expect(text + gateway.logged()).not.toContain(KEY)
   })
 })
 
 describe('contents', () => {
   const asks = (more: object = {}) => ({ contents: [{ role: 'user', parts: [{ text: 'Hello' }] }], ...more })
-  const post = (house: TestGateway, json: object, { model = 'g/m', method = 'generateContent', key = '' } = {}) =>
-    house.call(`/v1beta/models/${model}:${method}${key}`, { json })
-  const streamed = (house: TestGateway, json: object, model = 'g/m') =>
-    post(house, json, { model, method: 'streamGenerateContent', key: '?alt=sse' })
+  const post = (gateway: TestGateway, json: object, { model = 'g/m', method = 'generateContent', key = '' } = {}) =>
+    gateway.call(`/v1beta/models/${model}:${method}${key}`, { json })
+  const streamed = (gateway: TestGateway, json: object, model = 'g/m') =>
+    post(gateway, json, { model, method: 'streamGenerateContent', key: '?alt=sse' })
   const answer = { candidates: [{ content: { role: 'model', parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }] }
   const OWN = {
     cachedContent: 'cachedContents/abc',
@@ -394,7 +400,7 @@ describe('contents', () => {
   }
 
   test('what the client says reaches the vendor as it is', async () => {
-    const { house, gemini } = await start()
+    const { gateway, gemini } = await start()
     gemini.answer(whole(answer), whole(answer))
     const file = {
       fileData: { fileUri: 'https://generativelanguage.googleapis.com/v1beta/files/x', mimeType: 'video/mp4' },
@@ -415,29 +421,29 @@ describe('contents', () => {
         { role: 'user', parts: [{ text: 'And?' }] },
       ],
     })
-    expect((await post(house, body)).status).toBe(200)
+    expect((await post(gateway, body)).status).toBe(200)
     expect(gemini.requests[0]?.path).toBe('/v1/models/gemini-2.5-flash:generateContent')
     expect(gemini.requests[0]?.json()).toEqual(body)
     expect(gemini.requests[0]?.headers['x-goog-api-key']).toBe(KEY)
-    expect(JSON.stringify(gemini.requests[0]?.headers)).not.toContain(house.token)
+    expect(JSON.stringify(gemini.requests[0]?.headers)).not.toContain(gateway.token)
     const {
       generationConfig: generation_config,
       cachedContent: cached_content,
       ...rest
     } = body as typeof body & typeof OWN
-    await post(house, { ...rest, generation_config, cached_content, model: 'models/other', provider_options: {} })
+    await post(gateway, { ...rest, generation_config, cached_content, model: 'models/other', provider_options: {} })
     expect(gemini.requests[1]?.json()).toEqual(body)
   })
 
   test('limits and defaults of the catalogue hold, also among things that only the vendor knows', async () => {
-    const { house, gemini } = await start()
+    const { gateway, gemini } = await start()
     for (const more of [{}, { cachedContent: 'x' }]) {
-      const refused = await post(house, asks({ ...more, generation_config: { max_output_tokens: 501 } }))
+      const refused = await post(gateway, asks({ ...more, generation_config: { max_output_tokens: 501 } }))
       expect([refused.status, gemini.requests.length]).toEqual([400, 0])
       expect((await refused.json()).error.message).toContain('generationConfig.maxOutputTokens')
     }
     gemini.answer(whole(answer))
-    await post(house, asks({ cachedContent: 'x', generation_config: { max_output_tokens: 500 } }))
+    await post(gateway, asks({ cachedContent: 'x', generation_config: { max_output_tokens: 500 } }))
     expect(gemini.requests[0]?.json().generationConfig).toEqual({ maxOutputTokens: 500, temperature: 0.3 })
   })
 
@@ -445,14 +451,14 @@ describe('contents', () => {
     ['another model', asks({ generationConfig: { routingConfig: { manualMode: { modelName: 'x' } } } })],
     ['no contents', { cachedContent: 'x', contents: [] }],
   ])('%s is refused as ever', async (_, body) => {
-    const { house, gemini } = await start()
-    expect([(await post(house, body)).status, gemini.requests.length]).toEqual([400, 0])
+    const { gateway, gemini } = await start()
+    expect([(await post(gateway, body)).status, gemini.requests.length]).toEqual([400, 0])
   })
 
   test.each(fixturesOf('contentgen-compat'))('%s reaches the client to the letter, but for the model', async (name) => {
-    const { house, gemini } = await start()
+    const { gateway, gemini } = await start()
     gemini.answer(sse(name, { chunkBytes: 37 }))
-    const said = await streamed(house, asks())
+    const said = await streamed(gateway, asks())
     expect(said.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     expect(await said.text()).toBe(
       fixture(name)
@@ -463,73 +469,73 @@ describe('contents', () => {
   })
 
   test('a whole answer to the letter, but for the model', async () => {
-    const { house, gemini } = await start()
+    const { gateway, gemini } = await start()
     const came = fixture('contentgen-compat/unseen.json')
     gemini.answer(whole(came))
-    expect(await (await post(house, asks(OWN))).text()).toBe(
+    expect(await (await post(gateway, asks(OWN))).text()).toBe(
       came.replaceAll(/"modelVersion": ?"[^"]*"/g, (found) => found.replace(/"[^"]*"$/, '"g/m"')),
     )
   })
 
   test('a stream in the form of an array is translated, and refused where that cannot be', async () => {
-    const { house, gemini } = await start()
+    const { gateway, gemini } = await start()
     gemini.answer(sse('contentgen-compat/unseen.sse'))
     const method = 'streamGenerateContent'
-    expect(JSON.parse(await (await post(house, asks(), { method })).text())).toBeArray()
-    const refused = await post(house, asks(OWN), { method })
+    expect(JSON.parse(await (await post(gateway, asks(), { method })).text())).toBeArray()
+    const refused = await post(gateway, asks(OWN), { method })
     expect([refused.status, gemini.requests.length]).toEqual([400, 1])
   })
 
   test('a prompt that was refused is told with all that the vendor said of it', async () => {
-    const { house, gemini } = await start()
+    const { gateway, gemini } = await start()
     const safetyRatings = [{ category: 'HARM_CATEGORY_HARASSMENT', probability: 'HIGH', blocked: true }]
     const blocked = { promptFeedback: { blockReason: 'SAFETY', safetyRatings }, usageMetadata: { promptTokenCount: 7 } }
     gemini.answer(whole(blocked), stream([blocked], { done: false }))
-    expect(await (await post(house, asks())).json()).toEqual(blocked)
-    expect(await (await streamed(house, asks())).text()).toBe(`data: ${JSON.stringify(blocked)}\n\n`)
-    expect(usedIn(house)).toMatchObject([{ input_tokens: 7 }, { input_tokens: 7 }])
+    expect(await (await post(gateway, asks())).json()).toEqual(blocked)
+    expect(await (await streamed(gateway, asks())).text()).toBe(`data: ${JSON.stringify(blocked)}\n\n`)
+    expect(usedIn(gateway)).toMatchObject([{ input_tokens: 7 }, { input_tokens: 7 }])
   })
 
   test('what cannot be translated goes only where it need not be', async () => {
-    const { house, gemini, other } = await start()
+    const { gateway, gemini, other } = await start()
     gemini.answer(whole(answer))
-    expect((await post(house, asks(OWN), { model: 'mixed/g' })).status).toBe(200)
+    expect((await post(gateway, asks(OWN), { model: 'mixed/g' })).status).toBe(200)
     expect([gemini.requests.length, other.requests.length]).toEqual([1, 0])
-    const refused = await post(house, asks(OWN), { model: 'c/m' })
+    const refused = await post(gateway, asks(OWN), { model: 'c/m' })
     expect((await refused.json()).error.message).toContain('tools[0].codeExecution')
     expect([refused.status, other.requests.length]).toEqual([400, 0])
   })
 
   test('an image that the vendor would not fetch is fetched, in the other lane', async () => {
-    const { house, gemini } = await start()
+    const { gateway, gemini } = await start()
     const fileData = { fileUri: 'http://127.0.0.1:1/a.png', mimeType: 'image/png' }
     const body = asks({ contents: [{ role: 'user', parts: [{ fileData }] }] })
-    expect((await post(house, body)).status).toBe(400)
+    expect((await post(gateway, body)).status).toBe(400)
     expect(gemini.requests).toHaveLength(0)
   })
 
   test('what is used is counted as in the other lane, of complete answers and of cut ones', async () => {
     const names = fixturesOf('contentgen-compat')
-    const [relayed, translated] = await countedInBothLanes(names, (house) => streamed(house, asks()), 'gemini')
+    const [relayed, translated] = await countedInBothLanes(names, (gateway) => streamed(gateway, asks()), 'gemini')
     expect(relayed).toHaveLength(names.length * 3)
     expect(relayed).toEqual(translated)
     expect(relayed?.some(({ estimated }) => estimated)).toBe(true)
   })
 
   test('errors are told in the dialect’s words, without the vendor’s secrets', async () => {
-    const { house, gemini } = await start()
+    const { gateway, gemini } = await start()
     const error = { code: 503, message: `overloaded ${KEY}`, status: 'UNAVAILABLE' }
     gemini.answer(whole({ error: { ...error, code: 403 } }, { status: 403 }))
-    expect((await post(house, asks())).status).toBe(502)
+    expect((await post(gateway, asks())).status).toBe(502)
     gemini.answer(stream([{ error }], { done: false }))
-    expect((await streamed(house, asks())).status).toBe(503)
+    expect((await streamed(gateway, asks())).status).toBe(503)
     for (const said of [{ error }, JSON.stringify([{ error }], undefined, 2)]) {
       gemini.answer(
         stream([answer.candidates.length ? { candidates: [{ content: answer.candidates[0]?.content }] } : {}, said], {
           done: false,
         }),
       )
-      const text = await (await streamed(house, asks())).text()
+      const text = await (await streamed(gateway, asks())).text()
       const last = JSON.parse(/data: (.*)\n\n$/.exec(text)?.[1] ?? '')
       expect(last.error).toMatchObject({ code: 503, status: 'UNAVAILABLE' })
       expect(text).toContain('Hi')
@@ -538,12 +544,12 @@ describe('contents', () => {
     const taken = Promise.withResolvers<void>()
     gemini.answer(stream([`${begin}\n\n`, taken.promise, 'data: {"cand'] as never, { done: false, cutAfter: 2 }))
     let cut = ''
-    for await (const some of (await streamed(house, asks())).body ?? []) {
+    for await (const some of (await streamed(gateway, asks())).body ?? []) {
       cut += Buffer.from(some).toString()
       taken.resolve()
     }
     expect(JSON.parse(/data: (.*)\n\n$/.exec(cut)?.[1] ?? '').error.code).toBeGreaterThanOrEqual(500)
-    expect(house.logged() + cut).not.toContain(KEY)
+    expect(gateway.logged() + cut).not.toContain(KEY)
   })
 })
 
@@ -560,7 +566,7 @@ test.each([
 ] as const)(
   'a vendor that falls silent in the middle of relayed %s is left after the idle time-out',
   async (_, who, path, body) => {
-    const { [who]: vendor, house } = await start()
+    const { [who]: vendor, gateway } = await start()
     const begun = {
       other: fixture('chatcompat/openai.sse'),
       claude: fixture('messages-compat/text.sse'),
@@ -569,7 +575,7 @@ test.each([
     }[who]
     const events = begun.split(/(?<=\n\r?\n)/) // after the empty line that ends each
     vendor.answer(stream([events.slice(0, -3).join('')], { done: false, hangAfter: 1 }))
-    const answer = await house.call(path, { json: who === 'gemini' ? body : { ...body, stream: true } })
+    const answer = await gateway.call(path, { json: who === 'gemini' ? body : { ...body, stream: true } })
     let text = ''
     const ended = (async () => {
       for await (const piece of answer.body ?? []) text += Buffer.from(piece).toString()
@@ -578,7 +584,7 @@ test.each([
     // The time-out of a silence, 300 s, begins when more is waited for.
     let seconds = 0
     for (; seconds < 400 && !isOver(); seconds += 10) {
-      house.clock.advance(10_000)
+      gateway.clock.advance(10_000)
       await new Promise((resolve) => setImmediate(resolve))
     }
     await ended
@@ -586,7 +592,7 @@ test.each([
     expect(seconds).toBeLessThan(340)
     expect(text).toContain(who === 'claude' ? 'event: ping\n' : ': keep-alive')
     expect(text.trimEnd().split('\n\n').at(-1)).toMatch(/"error":\s*\{/)
-    expect(usedIn(house)[0]?.error).toBe('upstream_timeout')
+    expect(usedIn(gateway)[0]?.error).toBe('upstream_timeout')
     await vendor.aborted
   },
 )

@@ -16,16 +16,16 @@ afterEach(async () => {
 const fixture = (name: string) => readFileSync(new URL(`./fixtures/${name}`, import.meta.url), 'utf8')
 const MESSAGES = 'messages-compat' as const
 
-type House = { house: TestGateway; vendor: Vendor; other: Vendor }
+type GatewaySetup = { gateway: TestGateway; vendor: Vendor; other: Vendor }
 
 /** `a/m` is a messages vendor's, `c/m` a chat-completions vendor's, `mixed/m` both's. */
 async function start(
   settings: { passthrough?: boolean; headers?: Record<string, string>; base?: object } = {},
-): Promise<House> {
+): Promise<GatewaySetup> {
   const vendor = startVendor()
   const other = startVendor()
   const { passthrough = true, headers = {}, base = {} } = settings
-  const house = await startGateway({
+  const gateway = await startGateway({
     ...base,
     providers: {
       a: { kind: MESSAGES, base_url: vendor.url, key: KEY, headers, quirks: { passthrough } },
@@ -46,9 +46,9 @@ async function start(
   closing.push(
     () => vendor.stop(),
     () => other.stop(),
-    () => house[Symbol.asyncDispose](),
+    () => gateway[Symbol.asyncDispose](),
   )
-  return { house, vendor, other }
+  return { gateway, vendor, other }
 }
 
 const asks = (more: object = {}) => ({
@@ -70,8 +70,8 @@ const message = (more: object = {}) => ({
 })
 const sse = (name: string, options: Parameters<typeof stream>[1] = {}): Answer =>
   stream([fixture(name)], { done: false, ...options })
-const post = (house: TestGateway, json: unknown, headers: Record<string, string> = {}) =>
-  house.call('/v1/messages', { json, headers })
+const post = (gateway: TestGateway, json: unknown, headers: Record<string, string> = {}) =>
+  gateway.call('/v1/messages', { json, headers })
 /** The whole text, told when its beginning has come. */
 async function restOf(response: Response, begun: () => void): Promise<string> {
   let text = ''
@@ -82,8 +82,8 @@ async function restOf(response: Response, begun: () => void): Promise<string> {
   return text
 }
 /** What the log says was used. */
-const usedIn = (house: TestGateway) =>
-  house
+const usedIn = (gateway: TestGateway) =>
+  gateway
     .logged()
     .split('\n')
     .filter((line) => line.includes('"input_tokens"'))
@@ -92,7 +92,7 @@ const usedIn = (house: TestGateway) =>
 
 describe('what the client says reaches a vendor of its dialect', () => {
   test('as it is, but for the model: cache marks, signatures, tools and fields that only the vendor knows', async () => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     vendor.answer(whole(message()))
     const body = asks({
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral', ttl: '1h' } }],
@@ -117,16 +117,16 @@ describe('what the client says reaches a vendor of its dialect', () => {
       unseen: { field: true },
       temperature: null,
     })
-    const response = await post(house, body)
+    const response = await post(gateway, body)
     expect(response.status).toBe(200)
     expect(vendor.requests[0]?.path).toBe('/v1/messages')
     expect(vendor.requests[0]?.json()).toEqual({ ...body, model: 'claude-sonnet-4-6' })
   })
 
   test('with the headers that say which of its vendor it means, and no others', async () => {
-    const { house, vendor } = await start({ headers: { 'anthropic-beta': 'files-api-2025-04-14' } })
+    const { gateway, vendor } = await start({ headers: { 'anthropic-beta': 'files-api-2025-04-14' } })
     vendor.answer(whole(message()))
-    await post(house, asks(), {
+    await post(gateway, asks(), {
       'anthropic-beta': 'context-1m-2025-08-07,files-api-2025-04-14',
       'anthropic-version': '2024-01-01',
       'openai-beta': 'assistants=v2',
@@ -147,26 +147,29 @@ describe('what the client says reaches a vendor of its dialect', () => {
         .filter((name) => !known.includes(name))
         .sort(),
     ).toEqual(['content-type', 'host', 'user-agent', 'x-api-key', 'x-request-id'])
-    expect(JSON.stringify(headers)).not.toContain(house.token)
+    expect(JSON.stringify(headers)).not.toContain(gateway.token)
   })
 
   test('a header that could hold anything else is left out', async () => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     vendor.answer(whole(message()))
-    await post(house, asks(), { 'anthropic-beta': `x${'y'.repeat(1001)}`, 'anthropic-version': '"<script>"' })
+    await post(gateway, asks(), { 'anthropic-beta': `x${'y'.repeat(1001)}`, 'anthropic-version': '"<script>"' })
     expect(vendor.requests[0]?.headers['anthropic-beta']).toBeUndefined()
     expect(vendor.requests[0]?.headers['anthropic-version']).toBe('2023-06-01')
   })
 
   test('a chat-completions vendor hears of betas too', async () => {
-    const { house, other } = await start()
-    await house.chat({ model: 'c/m', messages: asks().messages }, { headers: { 'openai-beta': 'x=v1', cookie: 'a=b' } })
+    const { gateway, other } = await start()
+    await gateway.chat(
+      { model: 'c/m', messages: asks().messages },
+      { headers: { 'openai-beta': 'x=v1', cookie: 'a=b' } },
+    )
     expect(other.requests[0]?.headers).toMatchObject({ 'openai-beta': 'x=v1', authorization: `Bearer ${KEY}` })
     expect(other.requests[0]?.headers.cookie).toBeUndefined()
   })
 
   test('a question for a count as it is, too, but for what is no part of a prompt', async () => {
-    const { house, vendor, other } = await start()
+    const { gateway, vendor, other } = await start()
     vendor.answer(whole({ input_tokens: 4711, context_management: {} }))
     const { max_tokens: _, ...prompt } = asks({
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
@@ -176,16 +179,16 @@ describe('what the client says reaches a vendor of its dialect', () => {
     })
     const json = { ...prompt, stream: true, metadata: { user_id: 'u' }, max_tokens: 9 }
     const headers = { 'anthropic-beta': 'mcp-client-2025-11-20' }
-    const counted = await house.call('/v1/messages/count_tokens', { json, headers })
+    const counted = await gateway.call('/v1/messages/count_tokens', { json, headers })
     expect(await counted.json()).toEqual({ input_tokens: 4711 })
     expect(vendor.requests[0]).toMatchObject({ path: '/v1/messages/count_tokens', headers })
     expect(vendor.requests[0]?.json()).toEqual({ ...prompt, model: 'claude-sonnet-4-6' })
-    const refused = await house.call('/v1/messages/count_tokens', { json: { ...json, model: 'c/m' } })
+    const refused = await gateway.call('/v1/messages/count_tokens', { json: { ...json, model: 'c/m' } })
     expect([refused.status, other.requests.length]).toEqual([400, 0])
   })
 
   test("but not the gateway's own fields, nor reasoning that another vendor signed", async () => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     vendor.answer(whole(message()))
     const foreign = `gatehouse.${Buffer.from(JSON.stringify(['contentgen-compat', 'sig', null, null])).toString('base64url')}`
     const body = asks({
@@ -204,7 +207,7 @@ describe('what the client says reaches a vendor of its dialect', () => {
         { role: 'user', content: 'And?' },
       ],
     })
-    await post(house, body)
+    await post(gateway, body)
     const sent = vendor.requests[0]?.json() as ReturnType<typeof asks>
     expect(Object.keys(sent).sort()).toEqual(['max_tokens', 'messages', 'model'])
     expect(sent.messages[1]?.content).toEqual([
@@ -216,20 +219,20 @@ describe('what the client says reaches a vendor of its dialect', () => {
 
 describe('the limits of the catalogue hold', () => {
   test('a value outside them is refused in the words of the client, before the vendor is asked', async () => {
-    const { house, vendor, other } = await start()
-    const refused = await post(house, asks({ max_tokens: 501, brand_new: 1, mcp_servers: [{ name: 'x' }] }))
+    const { gateway, vendor, other } = await start()
+    const refused = await post(gateway, asks({ max_tokens: 501, brand_new: 1, mcp_servers: [{ name: 'x' }] }))
     expect(refused.status).toBe(400)
     expect(await refused.json()).toMatchObject({ type: 'error', error: { details: { param: 'max_tokens' } } })
-    expect((await post(house, asks({ max_tokens: 500 }))).status).not.toBe(400)
-    const chat = await house.chat({ model: 'c/m', max_tokens: 501, messages: asks().messages, stream: true })
+    expect((await post(gateway, asks({ max_tokens: 500 }))).status).not.toBe(400)
+    const chat = await gateway.chat({ model: 'c/m', max_tokens: 501, messages: asks().messages, stream: true })
     expect([chat.status, other.requests.length, vendor.requests.length]).toEqual([400, 0, 1])
   })
 
   test('a default is filled in where the client says nothing of it', async () => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     vendor.answer(whole(message()), whole(message()))
-    await post(house, asks({ model: 'a/warm' }))
-    await post(house, asks({ model: 'a/warm', temperature: 0.9 }))
+    await post(gateway, asks({ model: 'a/warm' }))
+    await post(gateway, asks({ model: 'a/warm', temperature: 0.9 }))
     expect(vendor.requests.map((request) => request.json().temperature)).toEqual([0.3, 0.9])
   })
 
@@ -238,32 +241,32 @@ describe('the limits of the catalogue hold', () => {
     ['no max_tokens', { max_tokens: undefined }, 'max_tokens'],
     ['a stream that is none', { stream: 'yes' }, 'stream'],
   ])('%s is refused even among things that only the vendor knows', async (_, more, param) => {
-    const { house, vendor } = await start()
-    const response = await post(house, asks({ mcp_servers: [{ name: 'x' }], ...more }))
+    const { gateway, vendor } = await start()
+    const response = await post(gateway, asks({ mcp_servers: [{ name: 'x' }], ...more }))
     expect(await response.json()).toMatchObject({ error: { details: { param } } })
     expect([response.status, vendor.requests.length]).toEqual([400, 0])
   })
 
   test("another of the vendor's models cannot be had in the shadow of this one", async () => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     const tools = [{ type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-5' }]
-    const response = await post(house, asks({ tools }))
+    const response = await post(gateway, asks({ tools }))
     expect([response.status, vendor.requests.length]).toEqual([400, 0])
   })
 
   test('a body that is too large is refused', async () => {
-    const { house, vendor } = await start({ base: { server: { max_body_bytes: 2000 } } })
-    const response = await post(house, asks({ unseen: 'x'.repeat(2000) }))
+    const { gateway, vendor } = await start({ base: { server: { max_body_bytes: 2000 } } })
+    const response = await post(gateway, asks({ unseen: 'x'.repeat(2000) }))
     expect([response.status, vendor.requests.length]).toEqual([413, 0])
   })
 })
 
 describe('what the vendor says reaches the client', () => {
   test('a whole answer to the letter, but for the model', async () => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     const came = fixture('messages-compat/whole.json')
     vendor.answer(whole(came, { headers: { 'set-cookie': 'a=b', 'anthropic-organization-id': 'org', server: 'x' } }))
-    const response = await post(house, asks())
+    const response = await post(gateway, asks())
     expect(await response.text()).toBe(came.replace('"claude-sonnet-4-6"', '"a/m"'))
     const headers = Object.fromEntries(response.headers)
     expect(headers['content-type']).toBe('application/json;charset=utf-8')
@@ -273,9 +276,9 @@ describe('what the vendor says reaches the client', () => {
   test.each(['text', 'thinking-tools', 'unseen', 'web-search', 'refusal'])(
     'the stream %s, to the letter',
     async (name) => {
-      const { house, vendor } = await start()
+      const { gateway, vendor } = await start()
       vendor.answer(sse(`messages-compat/${name}.sse`, { chunkBytes: 37 }))
-      const response = await post(house, asks({ stream: true }))
+      const response = await post(gateway, asks({ stream: true }))
       expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
       const came = fixture(`messages-compat/${name}.sse`).replace(/"model": ?"[^"]*"/, (found) =>
         found.replace(/"[^"]*"$/, '"a/m"'),
@@ -286,13 +289,13 @@ describe('what the vendor says reaches the client', () => {
   )
 
   test('an answer in one piece where a stream was asked for is told as a stream', async () => {
-    const { house, vendor, other } = await start()
+    const { gateway, vendor, other } = await start()
     vendor.answer(whole(message()))
-    const text = await (await post(house, asks({ stream: true }))).text()
+    const text = await (await post(gateway, asks({ stream: true }))).text()
     expect(text).toContain('event: message_start')
     expect(text).toEndWith('event: message_stop\ndata: {"type":"message_stop"}\n\n')
     other.answer(whole({ id: 'x', choices: [{ message: { content: 'Hi' } }] }))
-    const chat = await house.chat({ model: 'c/m', messages: asks().messages, stream: true })
+    const chat = await gateway.chat({ model: 'c/m', messages: asks().messages, stream: true })
     expect(await chat.text()).toMatch(/"content":"Hi"[\s\S]*\[DONE\]/)
   })
 
@@ -303,7 +306,7 @@ describe('what the vendor says reaches the client', () => {
       .map((name) => `chatcompat/${name}`)
     const counted = await Promise.all(
       [true, false].map(async (passthrough) => {
-        const { house, vendor, other } = await start({ passthrough })
+        const { gateway, vendor, other } = await start({ passthrough })
         for (const name of [...names, ...chats]) {
           for (const share of [1, 0.8, 0.5]) {
             const isChat = name.startsWith('chatcompat')
@@ -311,10 +314,10 @@ describe('what the vendor says reaches the client', () => {
             const to = isChat ? other : vendor
             to.answer(stream([all.slice(0, Math.floor(all.length * share))], { done: false, framing: 'close' }))
             const ask = isChat ? { model: 'c/m', messages: asks().messages, stream: true } : asks({ stream: true })
-            await (isChat ? house.chat(ask) : post(house, ask)).then((response) => response.text())
+            await (isChat ? gateway.chat(ask) : post(gateway, ask)).then((response) => response.text())
           }
         }
-        return usedIn(house)
+        return usedIn(gateway)
       }),
     )
     expect(counted[0]?.length).toBe((names.length + chats.length) * 3)
@@ -325,11 +328,11 @@ describe('what the vendor says reaches the client', () => {
 
 describe('errors', () => {
   test.each([401, 403])("the vendor's %d is never the client's", async (status) => {
-    const { house, vendor, other } = await start()
+    const { gateway, vendor, other } = await start()
     const body = { type: 'error', error: { type: 'authentication_error', message: `invalid x-api-key ${KEY}` } }
     for (const more of [{}, { stream: true }]) {
       vendor.answer(whole(body, { status, headers: { 'request-id': 'r' } }))
-      const response = await post(house, asks(more))
+      const response = await post(gateway, asks(more))
       const text = await response.text()
       expect(response.status).toBe(502)
       expect(JSON.parse(text)).toMatchObject({
@@ -339,49 +342,49 @@ describe('errors', () => {
       expect(text).not.toContain(KEY)
     }
     other.answer(failure(status))
-    expect((await house.chat({ model: 'c/m', messages: asks().messages, stream: true })).status).toBe(502)
-    expect(house.logged()).not.toContain(KEY)
+    expect((await gateway.chat({ model: 'c/m', messages: asks().messages, stream: true })).status).toBe(502)
+    expect(gateway.logged()).not.toContain(KEY)
   })
 
   test('an error as the first event is told with its status', async () => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     vendor.answer(
       stream(['event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n'], {
         done: false,
       }),
     )
-    const response = await post(house, asks({ stream: true }))
+    const response = await post(gateway, asks({ stream: true }))
     expect([response.status, (await response.json()).error.type]).toEqual([503, 'overloaded_error'])
   })
 
   test("an error in mid-stream is told in the dialect's words, without the vendor's secrets, and noted", async () => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     const [begin = ''] = fixture('messages-compat/text.sse').split('event: message_delta')
     const error = { type: 'error', error: { type: 'overloaded_error', message: `key ${KEY}`, secret: KEY } }
     vendor.answer(stream([begin, `event: error\ndata: ${JSON.stringify(error)}\n\n`], { done: false }))
-    const text = await (await post(house, asks({ stream: true }))).text()
+    const text = await (await post(gateway, asks({ stream: true }))).text()
     const [, data = ''] = /event: error\ndata: (.*)\n\n$/.exec(text) ?? []
     expect(JSON.parse(data)).toMatchObject({
       type: 'error',
       error: { type: 'overloaded_error', details: { error_code: 'server_is_overloaded' } },
     })
-    expect(text + house.logged()).not.toContain(KEY)
-    expect(usedIn(house)[0]).toMatchObject({ error: 'server_is_overloaded' })
+    expect(text + gateway.logged()).not.toContain(KEY)
+    expect(usedIn(gateway)[0]).toMatchObject({ error: 'server_is_overloaded' })
   })
 
   test.each(['cutAfter', 'resetAfter'] as const)(
     'a stream that breaks off ends with an error event (%s)',
     async (how) => {
-      const { house, vendor, other } = await start()
+      const { gateway, vendor, other } = await start()
       const [begin = ''] = fixture('messages-compat/text.sse').split('event: message_delta')
       const taken = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
       vendor.answer(stream([begin, taken[0]?.promise, 'event: message_de'] as never, { done: false, [how]: 2 }))
-      const text = await restOf(await post(house, asks({ stream: true })), () => taken[0]?.resolve())
+      const text = await restOf(await post(gateway, asks({ stream: true })), () => taken[0]?.resolve())
       expect(text).toMatch(/event: error\ndata: .*upstream_cut.*\n\n$/)
       expect(text).not.toContain('message_de')
       const said = chunk({ role: 'assistant', content: 'Hi' })
       other.answer(stream([said, taken[1]?.promise, 'data: {"id"'] as never, { done: false, [how]: 2 }))
-      const chat = await house.chat({ model: 'c/m', messages: asks().messages, stream: true })
+      const chat = await gateway.chat({ model: 'c/m', messages: asks().messages, stream: true })
       expect(await restOf(chat, () => taken[1]?.resolve())).toMatch(
         /"content":"Hi".*\n\ndata: \{"error":.*upstream_cut.*\n\n$/,
       )
@@ -389,25 +392,25 @@ describe('errors', () => {
   )
 
   test('a client that leaves takes the vendor with it', async () => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     const [begin = ''] = fixture('messages-compat/text.sse').split('event: message_delta')
     vendor.answer(stream([begin], { done: false, hangAfter: 1 }))
-    const reader = (await post(house, asks({ stream: true }))).body?.getReader()
+    const reader = (await post(gateway, asks({ stream: true }))).body?.getReader()
     await reader?.read()
     await reader?.cancel()
     await vendor.aborted
   })
 
   test('silence is filled, and ended after a while', async () => {
-    const { house, vendor } = await start()
+    const { gateway, vendor } = await start()
     vendor.answer(hang())
-    const asked = post(house, asks({ stream: true }))
+    const asked = post(gateway, asks({ stream: true }))
     await vendor.request()
-    house.clock.advance(20_000)
+    gateway.clock.advance(20_000)
     const reader = (await asked).body?.getReader()
     expect(new TextDecoder().decode((await reader?.read())?.value)).toStartWith('event: ping\n')
     const next = reader?.read()
-    house.clock.advance(20_000)
+    gateway.clock.advance(20_000)
     expect(new TextDecoder().decode((await next)?.value)).toStartWith('event: ping\n')
     await reader?.cancel()
   })
@@ -415,7 +418,7 @@ describe('errors', () => {
 
 describe('the lane is chosen for each target', () => {
   test('another target is asked while nothing was said, in its own way', async () => {
-    const { house, vendor, other } = await start()
+    const { gateway, vendor, other } = await start()
     other.answer(failure(503))
     vendor.answer(sse('messages-compat/text.sse'))
     const body = asks({
@@ -423,23 +426,23 @@ describe('the lane is chosen for each target', () => {
       stream: true,
       messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } }] }],
     })
-    const text = await (await post(house, body)).text()
+    const text = await (await post(gateway, body)).text()
     expect(text).toContain('"mixed/m"')
     expect(JSON.stringify(other.requests[0]?.json())).not.toContain('cache_control')
     expect(JSON.stringify(vendor.requests[0]?.json())).toContain('cache_control')
     vendor.answer(sse('messages-compat/text.sse'))
     other.answer(failure(503), stream(chunks('Hel', 'lo')))
-    const chat = await house.chat({ model: 'mixed/m', messages: asks().messages, stream: true })
+    const chat = await gateway.chat({ model: 'mixed/m', messages: asks().messages, stream: true })
     expect(await chat.text()).toContain('[DONE]')
   })
 
   test('what cannot be translated goes only where it need not be', async () => {
-    const { house, vendor, other } = await start()
+    const { gateway, vendor, other } = await start()
     vendor.answer(whole(message()))
     const body = asks({ model: 'mixed/m', mcp_servers: [{ type: 'url', url: 'https://m.example', name: 'm' }] })
-    expect((await post(house, body)).status).toBe(200)
+    expect((await post(gateway, body)).status).toBe(200)
     expect([vendor.requests.length, other.requests.length]).toEqual([1, 0])
-    const refused = await post(house, { ...body, model: 'c/m' })
+    const refused = await post(gateway, { ...body, model: 'c/m' })
     expect(await refused.json()).toMatchObject({
       error: { details: { error_code: 'unsupported_parameter', param: 'mcp_servers' } },
     })
@@ -447,12 +450,12 @@ describe('the lane is chosen for each target', () => {
   })
 
   test('a thread is kept by its own vendor only, at which it is begun and gone on with', async () => {
-    const { house, vendor, other } = await start()
+    const { gateway, vendor, other } = await start()
     for (const thread of [{ type: 'create' }, { type: 'continue', previous_message_id: 'msg_1' }]) {
       vendor.answer(whole(message()))
-      expect((await post(house, asks({ model: 'mixed/m', thread }))).status).toBe(200)
+      expect((await post(gateway, asks({ model: 'mixed/m', thread }))).status).toBe(200)
       expect(vendor.requests.at(-1)?.json().thread).toEqual(thread)
-      const refused = await post(house, asks({ model: 'c/m', thread }))
+      const refused = await post(gateway, asks({ model: 'c/m', thread }))
       expect([refused.status, await refused.json()]).toMatchObject([
         400,
         { error: { type: 'invalid_request_error', details: { error_code: 'thread_unsupported_request' } } },
@@ -462,12 +465,12 @@ describe('the lane is chosen for each target', () => {
   })
 
   test('a provider whose operator says so is always translated', async () => {
-    const { house, vendor } = await start({ passthrough: false })
+    const { gateway, vendor } = await start({ passthrough: false })
     vendor.answer(sse('messages-compat/unseen.sse'))
-    const text = await (await post(house, asks({ stream: true, unseen: 1 }))).text()
+    const text = await (await post(gateway, asks({ stream: true, unseen: 1 }))).text()
     expect(text).toContain('event: message_stop')
     expect(vendor.requests[0]?.json()).not.toHaveProperty('unseen')
-    expect((await post(house, asks({ mcp_servers: [{ name: 'x' }] }))).status).toBe(400)
+    expect((await post(gateway, asks({ mcp_servers: [{ name: 'x' }] }))).status).toBe(400)
   })
 })
 

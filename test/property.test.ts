@@ -31,14 +31,14 @@ const isCompletion = Compile(ChatCompletion)
 const isChunk = Compile(ChatChunk)
 const isError = Compile(ErrorBody)
 
-let house: TestGateway
+let gateway: TestGateway
 let sent = 0
 /** What every object has, before anybody tried to add to it. */
 const prototype = Object.getOwnPropertyNames(Object.prototype)
 beforeAll(async () => {
-  house = await startGateway({ server: { max_body_bytes: 200_000 } }, { clock: systemClock, manual: loadManual })
+  gateway = await startGateway({ server: { max_body_bytes: 200_000 } }, { clock: systemClock, manual: loadManual })
 })
-afterAll(() => house[Symbol.asyncDispose]())
+afterAll(() => gateway[Symbol.asyncDispose]())
 
 async function inTime<T>(work: Promise<T>, what: string): Promise<T> {
   const late = Promise.withResolvers<never>()
@@ -68,7 +68,7 @@ function mayFailWith({ status, cut_after, error_after }: Fault): number[] {
 /** Sends a body and checks everything that holds for every answer; returns its status. */
 async function send({ text, fault = {} }: Body): Promise<number> {
   sent++
-  const response = await inTime(house.chat(text), 'the answer')
+  const response = await inTime(gateway.chat(text), 'the answer')
   const said = await inTime(response.text(), 'the end of the answer')
   expect(response.headers.get('x-request-id')).toMatch(/^req_\w{24}$/)
   expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
@@ -230,7 +230,7 @@ test('a stream that hangs ends as soon as its reader leaves, wherever that is', 
     sent++
     const content = `Hello\n@sandbox tokens=30 hang_after=${after + 1}`
     const body = { model: 'general', stream: true, messages: [{ role: 'user', content }] }
-    const response = await inTime(house.chat(body), 'the answer')
+    const response = await inTime(gateway.chat(body), 'the answer')
     const reader = (response.body as ReadableStream<Uint8Array>).getReader()
     if (isRead) await inTime(reader.read(), 'the first batch')
     await inTime(reader.cancel(), 'leaving')
@@ -240,7 +240,7 @@ test('a stream that hangs ends as soon as its reader leaves, wherever that is', 
 
 test(`in all ${AT_LEAST} bodies and more were sent, none is open, and none was a fault of the gateway`, async () => {
   expect(sent).toBeGreaterThanOrEqual(AT_LEAST)
-  await inTime(house.gateway.drain({ deadline_ms: 60_000 }), 'an open request')
-  expect(house.logged()).not.toContain('internal error')
+  await inTime(gateway.instance.drain({ deadline_ms: 60_000 }), 'an open request')
+  expect(gateway.logged()).not.toContain('internal error')
   expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(prototype)
 })

@@ -6,8 +6,8 @@ import { ENDPOINT_FAMILIES } from '../src/spec/endpoint-family.ts'
 import { startGateway } from './kit/gateway.ts'
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
-const house = await startGateway({}, { clock: systemClock })
-afterAll(() => house[Symbol.asyncDispose]())
+const gateway = await startGateway({}, { clock: systemClock })
+afterAll(() => gateway[Symbol.asyncDispose]())
 
 /** Lines such as `ask /v1/embeddings '{...}'`. */
 const asked = [...readme.matchAll(/^ask (\/\S+) '(.*)'$/gm)].map(([, path = '', json = '']) => ({
@@ -21,7 +21,7 @@ test('there is a line for every family', () => {
 })
 
 test.each(asked)('$path answers as shown, on a fresh start', async ({ path, body }) => {
-  const response = await house.call(path, { json: body })
+  const response = await gateway.call(path, { json: body })
   const answer = await response.json()
   expect([response.status, answer.error ?? null]).toEqual([200, null])
 })

@@ -2,8 +2,8 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { startGateway } from './kit/gateway.ts'
 
-const house = await startGateway()
-afterAll(() => house[Symbol.asyncDispose]())
+const gateway = await startGateway()
+afterAll(() => gateway[Symbol.asyncDispose]())
 
 const CONTENTS = [{ role: 'user', parts: [{ text: 'Hello' }] }]
 const CONTENT_PATH = '/v1beta/models/sandbox/general:generateContent'
@@ -20,7 +20,7 @@ describe('a request that no target can take is refused with the place in the bod
     ],
   ])('%s %j', async (path, body, place) => {
     const json = { model: 'sandbox/general', max_tokens: 16, system: 'Be brief.', ...body }
-    const answer = await house.call(path, { json: path === CONTENT_PATH ? body : json })
+    const answer = await gateway.call(path, { json: path === CONTENT_PATH ? body : json })
     expect(answer.status).toBe(400)
     const { error } = (await answer.json()) as { error: { message: string } }
     expect(error.message).toStartWith(`"${place}" `)
@@ -31,7 +31,7 @@ describe('a body that is no object is refused for that', () => {
   const PATHS = ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1/messages/count_tokens', CONTENT_PATH]
   test.each(PATHS)('%s', async (path) => {
     for (const json of [null, [], '"x"', 1]) {
-      const answer = await house.call(path, { json })
+      const answer = await gateway.call(path, { json })
       expect(answer.status).toBe(400)
       const { error } = (await answer.json()) as { error: { message: string } }
       expect(error.message).toStartWith('The body must be a JSON object, not ')

@@ -16,8 +16,8 @@ const DOCUMENTS = [
   'Snow fell all night.',
 ]
 
-const rank = (house: TestGateway, more: Json = {}, path = '/v1/rerank') =>
-  told<RerankAnswer & { error: Json }>(house, path, {
+const rank = (gateway: TestGateway, more: Json = {}, path = '/v1/rerank') =>
+  told<RerankAnswer & { error: Json }>(gateway, path, {
     model: 'sandbox/rerank',
     query: QUERY,
     documents: DOCUMENTS,
@@ -46,11 +46,11 @@ describe('the answer', () => {
   })
 
   test('top_n keeps the best, and may be more than there are', async () => {
-    const house = await open()
-    expect(orderOf((await rank(house, { top_n: 1 })).body)).toEqual([1])
-    expect(orderOf((await rank(house, { top_n: 3 })).body)).toEqual([1, 2, 0])
-    expect(orderOf((await rank(house, { top_n: 100 })).body)).toEqual([1, 2, 0])
-    expect(orderOf((await rank(house, { top_n: null })).body)).toEqual([1, 2, 0])
+    const gateway = await open()
+    expect(orderOf((await rank(gateway, { top_n: 1 })).body)).toEqual([1])
+    expect(orderOf((await rank(gateway, { top_n: 3 })).body)).toEqual([1, 2, 0])
+    expect(orderOf((await rank(gateway, { top_n: 100 })).body)).toEqual([1, 2, 0])
+    expect(orderOf((await rank(gateway, { top_n: null })).body)).toEqual([1, 2, 0])
   })
 
   test('documents are repeated where they are asked for: a text as an object with `text`, an object as it came', async () => {
@@ -60,9 +60,9 @@ describe('the answer', () => {
   })
 
   test('a hundred documents are one search unit, one more are two', async () => {
-    const house = await open()
+    const gateway = await open()
     const units = async (count: number) =>
-      (await rank(house, { documents: Array(count).fill('Snow') })).body.meta.billed_units.search_units
+      (await rank(gateway, { documents: Array(count).fill('Snow') })).body.meta.billed_units.search_units
     expect(await units(100)).toBe(1)
     expect(await units(101)).toBe(2)
   })
@@ -75,8 +75,8 @@ describe('objects', () => {
   ]
 
   test('rank_fields says what is read, in which order', async () => {
-    const house = await open()
-    expect(orderOf((await rank(house, { documents, rank_fields: ['title', 'body'] })).body)).toEqual([1, 0])
+    const gateway = await open()
+    expect(orderOf((await rank(gateway, { documents, rank_fields: ['title', 'body'] })).body)).toEqual([1, 0])
     const vendor = vendorWith(whole({ results: [0, 1].map((index) => ({ index, relevance_score: 1 })) }))
     const asked = await open({
       providers: { v: { kind: 'rerank-compat', base_url: vendor.url, key: 'k' } },
@@ -87,16 +87,16 @@ describe('objects', () => {
   })
 
   test('what is no text is read as JSON', async () => {
-    const house = await open()
-    const { body } = await rank(house, { documents: [{ text: 5 }, { text: ['snow', 'melts'] }] })
+    const gateway = await open()
+    const { body } = await rank(gateway, { documents: [{ text: 5 }, { text: ['snow', 'melts'] }] })
     expect(orderOf(body)).toEqual([1, 0])
   })
 
   test('one that has none of the fields is named', async () => {
-    const house = await open()
-    const plain = await rank(house, { documents: ['x', { title: 'x' }] })
+    const gateway = await open()
+    const plain = await rank(gateway, { documents: ['x', { title: 'x' }] })
     expect([plain.status, plain.body.error.param]).toEqual([400, 'documents[1].text'])
-    const other = await rank(house, { documents: [{ text: 'x' }], rank_fields: ['title', 'body'] })
+    const other = await rank(gateway, { documents: [{ text: 'x' }], rank_fields: ['title', 'body'] })
     expect([other.status, other.body.error.param]).toEqual([400, 'documents[0].title'])
   })
 })
@@ -127,9 +127,9 @@ describe('limits, on both sides', () => {
 
   test('a document is read up to max_tokens_per_doc', async () => {
     const documents = ['Boats and more boats, then snow melts', 'snow']
-    const house = await open()
-    expect(orderOf((await rank(house, { documents, query: 'snow melts' })).body)[0]).toBe(0)
-    expect(orderOf((await rank(house, { documents, query: 'snow melts', max_tokens_per_doc: 3 })).body)[0]).toBe(1)
+    const gateway = await open()
+    expect(orderOf((await rank(gateway, { documents, query: 'snow melts' })).body)[0]).toBe(0)
+    expect(orderOf((await rank(gateway, { documents, query: 'snow melts', max_tokens_per_doc: 3 })).body)[0]).toBe(1)
   })
 
   test('a model of chat ranks nothing', async () => {
@@ -144,7 +144,7 @@ describe('targets and counts', () => {
   test('the next target answers when the first is broken; its answer without counts is estimated', async () => {
     const [one, other] = [vendorWith(failure(503)), vendorWith(whole({ results }))]
     const kind = 'rerank-compat' as const
-    const house = await open({
+    const gateway = await open({
       providers: { a: { kind, base_url: one.url, key: 'k' }, b: { kind, base_url: other.url, key: 'k' } },
       models: {
         m: {
@@ -156,27 +156,27 @@ describe('targets and counts', () => {
         },
       },
     })
-    const { body } = await rank(house, { model: 'm' })
+    const { body } = await rank(gateway, { model: 'm' })
     expect(orderOf(body)).toEqual([2, 1, 0])
     expect(body.usage.estimated).toBe(true)
-    expect(house.logged()).toContain('"target":"b/y"')
-    await house.gateway.drain({ deadline_ms: 60_000 })
-    house.clock.advance(2_000)
-    expect(await house.gateway.usage({ limit: 10 })).toMatchObject([
+    expect(gateway.logged()).toContain('"target":"b/y"')
+    await gateway.instance.drain({ deadline_ms: 60_000 })
+    gateway.clock.advance(2_000)
+    expect(await gateway.instance.usage({ limit: 10 })).toMatchObject([
       { model: 'm', requests: 1, errors: 0, input_tokens: body.usage.prompt_tokens, output_tokens: 0, estimated: 1 },
     ])
   })
 
   test('a refusal is counted as one, and costs nothing', async () => {
     const vendor = vendorWith(failure(400, { message: 'No' }))
-    const house = await open({
+    const gateway = await open({
       providers: { v: { kind: 'rerank-compat', base_url: vendor.url, key: 'k' } },
       models: { 'v/reranker': {} },
     })
-    expect((await rank(house, { model: 'v/reranker' })).status).toBe(400)
-    await house.gateway.drain({ deadline_ms: 60_000 })
-    house.clock.advance(2_000)
-    expect(await house.gateway.usage({ limit: 10 })).toMatchObject([{ requests: 1, errors: 1, input_tokens: 0 }])
+    expect((await rank(gateway, { model: 'v/reranker' })).status).toBe(400)
+    await gateway.instance.drain({ deadline_ms: 60_000 })
+    gateway.clock.advance(2_000)
+    expect(await gateway.instance.usage({ limit: 10 })).toMatchObject([{ requests: 1, errors: 1, input_tokens: 0 }])
   })
 })
 

@@ -91,7 +91,7 @@ const FAMILIES: Record<
 const names = [...new Set([...NAMES, ...fc.sample(name, { seed: 42, numRuns: 30 })])]
 
 /** All names as successors in one gateway: of a deprecated model each, and of a retired one that redirects. */
-async function houseFor({ served, families }: (typeof FAMILIES)[string]) {
+async function gatewayFor({ served, families }: (typeof FAMILIES)[string]) {
   const model = (more: object) => ({ families, targets: [{ provider: 'sandbox', model: served }], ...more })
   const entries = names.flatMap((replaced_by, at): [string, object][] => [
     [`deprecated/${at}`, model({ status: 'deprecated', deprecated_at: 1, retired_at: 32_503_680_000, replaced_by })],
@@ -103,11 +103,11 @@ async function houseFor({ served, families }: (typeof FAMILIES)[string]) {
 
 for (const [family, described] of Object.entries(FAMILIES)) {
   test(`${family}: any successor is named, and the call is answered`, async () => {
-    await using house = await houseFor(described)
+    await using gateway = await gatewayFor(described)
     const { path, body } = described
     for (const [at, name] of names.entries()) {
       for (const model of [`deprecated/${at}`, `retired/${at}`]) {
-        const response = await house.call(path(model), { json: body(model) })
+        const response = await gateway.call(path(model), { json: body(model) })
         const text = await response.text()
         expect([name, response.status, text.includes('internal_error')]).toEqual([name, 200, false])
         expect(response.headers.get('link')).toContain('successor-version')
@@ -120,11 +120,11 @@ for (const [family, described] of Object.entries(FAMILIES)) {
 }
 
 test('a client may name anything: no name of a model costs a 500', async () => {
-  await using house = await startGateway()
+  await using gateway = await startGateway()
   await fc.assert(
     fc.asyncProperty(name, fc.constantFrom(...Object.keys(FAMILIES)), async (model, family) => {
       const { path, body } = FAMILIES[family] ?? (FAMILIES.chat as never)
-      const response = await house.call(path(model), { json: body(model) })
+      const response = await gateway.call(path(model), { json: body(model) })
       expect(response.status).toBeLessThan(500)
       expect(await response.text()).not.toContain('internal_error')
     }),

@@ -93,10 +93,10 @@ test('its use is counted for its token', async () => {
   const { id } = await client(here, secret).create(ASKED)
   const own = client(here, secret)
   while ((await own.retrieve(id)).status !== 'completed') await new Promise((resolve) => setTimeout(resolve, 5))
-  const { token_id } = (await here.house.gateway.tokens.list()).findLast(({ name }) => name === 'narrow') ?? {}
+  const { token_id } = (await here.gateway.instance.tokens.list()).findLast(({ name }) => name === 'narrow') ?? {}
   // It is written down some seconds later, or when the gateway is closed.
   await here.close()
-  const uses = await there.house.gateway.usage({ limit: 100 })
+  const uses = await there.gateway.instance.usage({ limit: 100 })
   here = await openHere()
   expect(uses.find((use) => use.token_id === token_id)).toMatchObject({
     requests: 1,

@@ -13,25 +13,25 @@ const SPEED = 30
 const PATIENCE_MILLISECONDS = 30_000
 
 type Answer = { id: string; status: string; error: { code: string } | null; output: { content: { text: string }[] }[] }
-type House = { url: string; kill(): Promise<void> }
+type GatewaySetup = { url: string; kill(): Promise<void> }
 
 let directory: string
 let vendor: Vendor
 let epoch_ms: number
-let houses: House[] = []
+let gateways: GatewaySetup[] = []
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'gatehouse-crash-responses-'))
   vendor = startVendor()
   epoch_ms = Date.now()
 })
 afterEach(async () => {
-  await Promise.all(houses.map((house) => house.kill()))
-  houses = []
+  await Promise.all(gateways.map((gateway) => gateway.kill()))
+  gateways = []
   await vendor.stop()
   rmSync(directory, { recursive: true, force: true })
 })
 
-async function startHouse(): Promise<House> {
+async function startTestGateway(): Promise<GatewaySetup> {
   const plan: BackgroundPlan = { data_dir: directory, vendor_url: vendor.url, token: TOKEN, speed: SPEED, epoch_ms }
   const script = join(import.meta.dir, 'kit/background-responses.ts')
   const child = Bun.spawn([process.execPath, script, JSON.stringify(plan)], {
@@ -41,29 +41,29 @@ async function startHouse(): Promise<House> {
   })
   const reader = child.stdout.getReader()
   const { value } = await reader.read()
-  const house: House = {
+  const gateway: GatewaySetup = {
     url: new TextDecoder().decode(value).trim(),
     async kill() {
       child.kill('SIGKILL')
       await child.exited
     },
   }
-  houses.push(house)
-  return house
+  gateways.push(gateway)
+  return gateway
 }
 
-const call = (house: House, path: string, json?: object) =>
-  fetch(`${house.url}/v1/responses${path}`, {
+const call = (gateway: GatewaySetup, path: string, json?: object) =>
+  fetch(`${gateway.url}/v1/responses${path}`, {
     headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
     ...(json
       ? { method: 'POST', body: JSON.stringify({ model: 'v/m', input: 'Think.', background: true, ...json }) }
       : {}),
   })
-const promised = async (house: House) => (await (await call(house, '', {})).json()) as Answer
+const promised = async (gateway: GatewaySetup) => (await (await call(gateway, '', {})).json()) as Answer
 
-async function ended(house: House, id: string): Promise<Answer> {
+async function ended(gateway: GatewaySetup, id: string): Promise<Answer> {
   for (const start = Date.now(); Date.now() - start < PATIENCE_MILLISECONDS; ) {
-    const response = (await (await call(house, `/${id}`)).json()) as Answer
+    const response = (await (await call(gateway, `/${id}`)).json()) as Answer
     if (response.status !== 'queued' && response.status !== 'in_progress') return response
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
@@ -82,36 +82,36 @@ async function eventsUntil(response: Response, is: (text: string) => boolean): P
 
 test('one that was being made is made by the next process', async () => {
   vendor.answer(hang(), stream(chunks('Well ', 'thought.')))
-  const first = await startHouse()
+  const first = await startTestGateway()
   const { id } = await promised(first)
   await vendor.request()
   await first.kill()
-  const response = await ended(await startHouse(), id)
+  const response = await ended(await startTestGateway(), id)
   expect([response.status, response.output[0]?.content[0]?.text]).toEqual(['completed', 'Well thought.'])
   expect(vendor.requests).toHaveLength(2)
 }, 60_000)
 
 test('one that two processes died of is given up, and not asked for again', async () => {
   vendor.answer(hang(), hang())
-  const first = await startHouse()
+  const first = await startTestGateway()
   const { id } = await promised(first)
   await vendor.request(1)
   await first.kill()
-  const second = await startHouse()
+  const second = await startTestGateway()
   await vendor.request(2)
   await second.kill()
-  const response = await ended(await startHouse(), id)
+  const response = await ended(await startTestGateway(), id)
   expect([response.status, response.error?.code]).toEqual(['failed', 'server_error'])
   expect(vendor.requests).toHaveLength(2)
 }, 60_000)
 
 test('one of which words were told is told to have failed, by its number', async () => {
   vendor.answer(stream([chunk({ content: 'Hel' })], { hangAfter: 1 }))
-  const first = await startHouse()
+  const first = await startTestGateway()
   const told = await eventsUntil(await call(first, '', { stream: true }), (text) => text.includes('"delta":"Hel"'))
   const { id } = (JSON.parse(/^data: (.*)$/m.exec(told)?.[1] ?? '') as { response: Answer }).response
   await first.kill()
-  const second = await startHouse()
+  const second = await startTestGateway()
   const response = await ended(second, id)
   expect([response.status, response.error?.code]).toEqual(['failed', 'server_error'])
   const last = Number([...told.matchAll(/"sequence_number":(\d+)/g)].at(-1)?.[1])
@@ -133,9 +133,12 @@ test('a gateway that is stopped lays it down, and another one takes it on at onc
     models: { 'v/m': {} },
   }
   const open = () => openPort(settings, { store_url })
-  const asHouse = ({ url }: { url: string }): House => ({ url: url.replace(/\/v1$/, ''), kill: async () => {} })
+  const asGateway = ({ url }: { url: string }): GatewaySetup => ({
+    url: url.replace(/\/v1$/, ''),
+    kill: async () => {},
+  })
   const first = await open()
-  const { id } = await promised(asHouse(first))
+  const { id } = await promised(asGateway(first))
   await vendor.request(1)
   await first.close()
   for (const count of [2, 3]) {
@@ -144,6 +147,6 @@ test('a gateway that is stopped lays it down, and another one takes it on at onc
     await next.close()
   }
   const last = await open()
-  expect((await ended(asHouse(last), id)).status).toBe('completed')
+  expect((await ended(asGateway(last), id)).status).toBe('completed')
   await last.close()
 }, 60_000)

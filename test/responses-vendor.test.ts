@@ -295,9 +295,9 @@ describe('behind the whole gateway', () => {
     text.split('\n').flatMap((line) => (line.startsWith('data: {') ? [JSON.parse(line.slice(6))] : []))
 
   test('a chat-completions client is answered, and its next question carries the reasoning on', async () => {
-    await using house = await startGateway(settings())
+    await using gateway = await startGateway(settings())
     vendor.answer(whole(fixture('whole.json')), whole(responseOf([said('Rain.')])))
-    const first = (await (await house.chat(asks('v/gpt-5.1', { tools: TOOLS }))).json()) as ChatCompletion
+    const first = (await (await gateway.chat(asks('v/gpt-5.1', { tools: TOOLS }))).json()) as ChatCompletion
     expect(first.model).toBe('v/gpt-5.1')
     expect(first.usage).toMatchObject({ prompt_tokens: 234, completion_tokens: 44 })
     const { message } = first.choices[0] ?? {}
@@ -306,7 +306,7 @@ describe('behind the whole gateway', () => {
       message,
       { role: 'tool', tool_call_id: 'call_w', content: 'Rain' },
     ]
-    const second = await house.chat({ model: 'v/gpt-5.1', messages, tools: TOOLS })
+    const second = await gateway.chat({ model: 'v/gpt-5.1', messages, tools: TOOLS })
     expect(((await second.json()) as ChatCompletion).choices[0]?.message.content).toBe('Rain.')
     const sent = lastSent()
     expect(sent.include).toEqual(['reasoning.encrypted_content'])
@@ -325,9 +325,9 @@ describe('behind the whole gateway', () => {
   })
 
   test('a chat-completions client hears a stream, calls in their turn', async () => {
-    await using house = await startGateway(settings())
+    await using gateway = await startGateway(settings())
     vendor.answer(streamed('reasoning-tools.sse', { chunkBytes: 64 }))
-    const answer = await house.chat(asks('v/gpt-5.1', { stream: true, stream_options: { include_usage: true } }))
+    const answer = await gateway.chat(asks('v/gpt-5.1', { stream: true, stream_options: { include_usage: true } }))
     const chunks = dataOf(await answer.text()) as ChatChunk[]
     const calls: string[] = []
     for (const { choices } of chunks) {
@@ -345,11 +345,11 @@ describe('behind the whole gateway', () => {
   })
 
   test('a messages client is answered, and its thinking blocks find their way back', async () => {
-    await using house = await startGateway(settings())
+    await using gateway = await startGateway(settings())
     vendor.answer(streamed('reasoning-tools.sse'), whole(responseOf([said('Rain.')])))
     const tools = [{ name: 'get_weather', input_schema: { type: 'object' } }]
     const asked = { ...asks('v/gpt-5.1'), max_tokens: 500, tools, thinking: { type: 'adaptive' } }
-    const events = dataOf(await (await house.call('/v1/messages', { json: { ...asked, stream: true } })).text())
+    const events = dataOf(await (await gateway.call('/v1/messages', { json: { ...asked, stream: true } })).text())
     const blocks: Record<string, string>[] = []
     for (const { type, content_block, delta } of events) {
       if (type === 'content_block_start') blocks.push({ ...content_block })
@@ -373,7 +373,7 @@ describe('behind the whole gateway', () => {
       content: [{ type: 'text', text: `of ${tool_use_id}` }],
     }))
     const messages = [...asked.messages, { role: 'assistant', content }, { role: 'user', content: results }]
-    const second = await house.call('/v1/messages', { json: { ...asked, messages } })
+    const second = await gateway.call('/v1/messages', { json: { ...asked, messages } })
     expect(await second.json()).toMatchObject({ content: [{ type: 'text', text: 'Rain.' }], stop_reason: 'end_turn' })
     const { input } = lastSent()
     expect(input.slice(1)).toMatchObject([
@@ -390,23 +390,23 @@ describe('behind the whole gateway', () => {
   })
 
   test('a responses client gets the vendor’s own ids and ciphertexts, and sends them back', async () => {
-    await using house = await startGateway(settings())
+    await using gateway = await startGateway(settings())
     vendor.answer(whole(fixture('whole.json')), whole(responseOf([said('Rain.')])))
     const tools = [{ type: 'function', name: 'get_weather', parameters: { type: 'object' }, strict: false }]
     const asked = { model: 'v/gpt-5.1', tools, store: false, include: ['reasoning.encrypted_content'] }
     const hello = { role: 'user', content: 'Hi' }
-    const first = await house.call('/v1/responses', { json: { ...asked, input: [hello] } })
+    const first = await gateway.call('/v1/responses', { json: { ...asked, input: [hello] } })
     const { output } = (await first.json()) as { output: Record<string, unknown>[] }
     const result = { type: 'function_call_output', call_id: 'call_w', output: 'Rain' }
-    const second = await house.call('/v1/responses', { json: { ...asked, input: [hello, ...output, result] } })
+    const second = await gateway.call('/v1/responses', { json: { ...asked, input: [hello, ...output, result] } })
     expect(await second.json()).toMatchObject({ output: [{ content: [{ text: 'Rain.' }] }] })
     expect(lastSent().input).toEqual([hello, ...JSON.parse(fixture('whole.json')).output, result])
   })
 
   test('a messages client’s question for a count is asked of the vendor, and estimated where there is none', async () => {
-    await using house = await startGateway(settings())
+    await using gateway = await startGateway(settings())
     vendor.answer(whole({ object: 'response.input_tokens', input_tokens: 4711 }), whole('', { status: 404 }))
-    const count = async () => (await house.call('/v1/messages/count_tokens', { json: asks('v/gpt-4.1') })).json()
+    const count = async () => (await gateway.call('/v1/messages/count_tokens', { json: asks('v/gpt-4.1') })).json()
     expect(await count()).toEqual({ input_tokens: 4711 })
     for (let turn = 0; turn < 2; turn++) {
       const { input_tokens } = (await count()) as { input_tokens: number }
@@ -425,10 +425,10 @@ describe('behind the whole gateway', () => {
         ],
       },
     }
-    await using house = await startGateway(settings({ models }))
+    await using gateway = await startGateway(settings({ models }))
     const failed = fixture('failed-at-once.sse').replace('invalid_prompt', 'server_error').replace('flagged', 'lost')
     vendor.answer(stream([failed], { done: false }), streamed('text.sse'))
-    const answer = await house.chat(asks('house/m', { stream: true }))
+    const answer = await gateway.chat(asks('house/m', { stream: true }))
     expect(textOf(dataOf(await answer.text()))).toBe('Grüße aus 東京 🗼')
     expect(vendor.requests.map((request) => request.json().model)).toEqual(['one', 'two'])
   })
@@ -439,27 +439,27 @@ describe('behind the whole gateway', () => {
     [404, 502, 'bad_upstream_response'],
     [429, 429, 'rate_limit_exceeded'],
   ])('%i of the vendor is %i to the client', async (status, shown, code) => {
-    await using house = await startGateway(settings())
+    await using gateway = await startGateway(settings())
     const body = { error: { message: 'Words.', type: 'x', param: null, code: null } }
     vendor.answer(whole(body, { status, headers: { 'retry-after': '3' } }))
-    const answer = await house.chat(asks('v/gpt-4.1'))
+    const answer = await gateway.chat(asks('v/gpt-4.1'))
     expect(answer.status).toBe(shown)
     expect(await answer.json()).toMatchObject({ error: { code } })
     expect(answer.headers.get('retry-after')).toBe(status === 429 ? '3' : null)
   })
 
   test('an error in mid-stream is the last thing that a client hears', async () => {
-    await using house = await startGateway(settings())
+    await using gateway = await startGateway(settings())
     vendor.answer(streamed('error.sse'))
-    const text = await (await house.chat(asks('v/gpt-4.1', { stream: true }))).text()
+    const text = await (await gateway.chat(asks('v/gpt-4.1', { stream: true }))).text()
     expect(text).toContain('"Hel"')
     expect(dataOf(text).at(-1)).toMatchObject({ error: { code: 'rate_limit_exceeded' } })
     expect(text).not.toContain('"finish_reason":"stop"')
   })
 
   test('what the vendor cannot do is refused before it is asked', async () => {
-    await using house = await startGateway(settings())
-    const answer = await house.chat(asks('v/gpt-4.1', { stop: ['END'] }))
+    await using gateway = await startGateway(settings())
+    const answer = await gateway.chat(asks('v/gpt-4.1', { stop: ['END'] }))
     expect([answer.status, await answer.json()]).toMatchObject([
       400,
       { error: { code: 'unsupported_parameter', param: 'stop' } },

@@ -7,10 +7,10 @@ type Json = Record<string, unknown>
 type Answer = { id: string; status: string; output: Json[]; error: Json; data: Json[]; has_more: boolean } & Json
 
 let vendor: Vendor
-let house: TestGateway
+let gateway: TestGateway
 beforeAll(async () => {
   vendor = startVendor()
-  house = await startGateway({
+  gateway = await startGateway({
     providers: { v: { base_url: vendor.url, key: 'vendor-key' } },
     models: { 'v/m': {}, 'v/blind': { capabilities: { image_input: false } } },
   })
@@ -19,16 +19,16 @@ beforeEach(() => {
   vendor.requests.length = 0
 })
 afterAll(async () => {
-  await house[Symbol.asyncDispose]()
+  await gateway[Symbol.asyncDispose]()
   await vendor.stop()
 })
 
 const post = (body: object, headers?: Record<string, string>) =>
-  house.call('/v1/responses', { json: { model: 'v/m', ...body }, ...(headers ? { headers } : {}) })
+  gateway.call('/v1/responses', { json: { model: 'v/m', ...body }, ...(headers ? { headers } : {}) })
 const answerOf = async (response: Response | Promise<Response>): Promise<Answer> =>
   (await (await response).json()) as Answer
 const get = (path: string, headers?: Record<string, string>) =>
-  house.call(`/v1/responses/${path}`, headers ? { headers } : {})
+  gateway.call(`/v1/responses/${path}`, headers ? { headers } : {})
 const lastMessages = () => vendor.requests.at(-1)?.json().messages as Json[]
 /** The data of each event, in order. */
 const eventsOf = (text: string): Json[] =>
@@ -171,7 +171,7 @@ describe('what is kept', () => {
     expect(second.previous_response_id).toBe(first.id)
 
     // Where one of the way back was deleted, the end of it cannot be gone on from.
-    await house.call(`/v1/responses/${first.id}`, { method: 'DELETE' })
+    await gateway.call(`/v1/responses/${first.id}`, { method: 'DELETE' })
     const third = await post({ input: 'x', previous_response_id: second.id })
     expect([third.status, (await answerOf(third)).error.code]).toEqual([400, 'previous_response_not_found'])
   })
@@ -222,23 +222,23 @@ describe('what is kept', () => {
 
   test('belongs to its token', async () => {
     const { id } = await answerOf(post({ input: 'x' }))
-    const { secret } = await house.gateway.tokens.issue({ name: 'other', models: ['*'] })
+    const { secret } = await gateway.instance.tokens.issue({ name: 'other', models: ['*'] })
     const authorization = `Bearer ${secret}`
     for (const path of [id, `${id}/input_items`]) {
       const response = await get(path, { authorization })
       expect([response.status, (await answerOf(response)).error.code]).toEqual([404, 'response_not_found'])
     }
-    const removed = await house.call(`/v1/responses/${id}`, { method: 'DELETE', headers: { authorization } })
+    const removed = await gateway.call(`/v1/responses/${id}`, { method: 'DELETE', headers: { authorization } })
     expect([removed.status, (await get(id)).status]).toEqual([404, 200])
   })
 
   test('is forgotten after 30 days, but for what a later answer goes on from', async () => {
     const first = await answerOf(post({ input: 'One' }))
-    house.clock.advance(20 * 86_400_000)
+    gateway.clock.advance(20 * 86_400_000)
     const second = await answerOf(post({ input: 'Two', previous_response_id: first.id }))
-    house.clock.advance(29 * 86_400_000)
+    gateway.clock.advance(29 * 86_400_000)
     expect((await post({ input: 'Three', previous_response_id: second.id })).status).toBe(200)
-    house.clock.advance(32 * 86_400_000)
+    gateway.clock.advance(32 * 86_400_000)
     expect([(await get(first.id)).status, (await get(second.id)).status]).toEqual([404, 404])
   })
 

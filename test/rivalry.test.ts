@@ -8,12 +8,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRandom } from '../src/providers/sandbox/random.ts'
 import { type CrashPlan, FILM } from './kit/crash-gateway.ts'
-import { House, stateOf, TOKEN } from './kit/gateway-process.ts'
+import { GatewayProcess, stateOf, TOKEN } from './kit/gateway-process.ts'
 import { startPostgres } from './kit/postgres.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 
 const TASKS = Number(process.env.GATEHOUSE_RIVAL_TASKS ?? 1_000)
-const HOUSES = 3
+const GATEWAYS = 3
 const KILLS = 12
 const SPEED = 30
 /** Orders that a client sends at a time. */
@@ -24,32 +24,32 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 /** Gateways of which one is killed now and then, and replaced. */
 class Rivals {
-  readonly houses: House[]
+  readonly gateways: GatewayProcess[]
   readonly #plan: CrashPlan
   constructor(plan: CrashPlan) {
     this.#plan = plan
-    this.houses = Array.from({ length: HOUSES }, () => new House(plan))
+    this.gateways = Array.from({ length: GATEWAYS }, () => new GatewayProcess(plan))
   }
   async kill(index: number): Promise<void> {
-    const house = this.houses[index] as House
+    const gateway = this.gateways[index] as GatewayProcess
     // One that has not listened yet has done nothing that a kill could break.
-    await house.url
-    house.process.kill('SIGKILL')
-    await house.process.exited
-    this.houses[index] = new House(this.#plan)
+    await gateway.url
+    gateway.process.kill('SIGKILL')
+    await gateway.process.exited
+    this.gateways[index] = new GatewayProcess(this.#plan)
   }
   async stop(): Promise<void> {
-    for (const { process } of this.houses) process.kill('SIGKILL')
-    await Promise.all(this.houses.map(({ process }) => process.exited))
+    for (const { process } of this.gateways) process.kill('SIGKILL')
+    await Promise.all(this.gateways.map(({ process }) => process.exited))
   }
 }
 
 /** Asks one of the gateways after the other until one answers: what a client behind a balancer does. */
 async function submit(rivals: Rivals, index: number): Promise<string> {
   for (let attempt = index; ; attempt++) {
-    const house = rivals.houses[attempt % HOUSES] as House
+    const gateway = rivals.gateways[attempt % GATEWAYS] as GatewayProcess
     try {
-      const response = await house.call('/v1/video/generations', {
+      const response = await gateway.call('/v1/video/generations', {
         method: 'POST',
         headers: { 'idempotency-key': `order-${index}` },
         body: JSON.stringify({ model: FILM, prompt: `film ${index}`, seconds: 4 }),
@@ -65,7 +65,7 @@ async function submit(rivals: Rivals, index: number): Promise<string> {
 async function endOf(rivals: Rivals, task_id: string): Promise<string> {
   for (let attempt = 0; ; attempt++) {
     try {
-      return (await stateOf(rivals.houses[attempt % HOUSES] as House, task_id)).status
+      return (await stateOf(rivals.gateways[attempt % GATEWAYS] as GatewayProcess, task_id)).status
     } catch (error) {
       if (attempt > 1_000) throw error
     }
@@ -108,7 +108,7 @@ describe.each(stores)('three gateways on one $engine', ({ engine, store }) => {
         for (let kill = 0; kill < KILLS; kill++) {
           // An order and two questions a task: the kills fall evenly into the work.
           await vendor.until((3 * TASKS * (kill + 0.5)) / KILLS)
-          await rivals.kill(Math.floor(random.next() * HOUSES))
+          await rivals.kill(Math.floor(random.next() * GATEWAYS))
         }
       })()
       const task_ids = await inHands(orders, AT_A_TIME, (index) => submit(rivals, index))

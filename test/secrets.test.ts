@@ -80,19 +80,19 @@ const CLIENTS: Record<Kind, (model: string, is_stream: boolean) => { path: strin
   }),
 }
 
-async function start(config: ProviderConfig, more: object = {}): Promise<{ house: TestGateway; vendor: Vendor }> {
+async function start(config: ProviderConfig, more: object = {}): Promise<{ gateway: TestGateway; vendor: Vendor }> {
   const vendor = startVendor()
   const base_url = vendor.url.replace('http://', `http://operator:${PASSWORD}@`)
-  const house = await startGateway({
+  const gateway = await startGateway({
     providers: { v: { base_url, key: KEY, headers: { 'x-proxy-token': HEADER }, ...config } },
     models: { 'v/m': { targets: [{ provider: 'v', model: 'vendor-model' }] } },
     ...more,
   })
   closing.push(
     () => vendor.stop(),
-    () => house[Symbol.asyncDispose](),
+    () => gateway[Symbol.asyncDispose](),
   )
-  return { house, vendor }
+  return { gateway, vendor }
 }
 
 /** The texts of a client: what it got byte by byte, and what its SSE deltas come to when they are joined. */
@@ -105,8 +105,8 @@ function expectClean(text: string, forms = SECRETS.flatMap(formsOf)): void {
   for (const seen of [text, joined(text)]) for (const form of forms) expect(seen).not.toContain(form)
 }
 
-async function seenBy(house: TestGateway, path: string, json: object): Promise<{ status: number; text: string }> {
-  const answer = await house.call(path, { json })
+async function seenBy(gateway: TestGateway, path: string, json: object): Promise<{ status: number; text: string }> {
+  const answer = await gateway.call(path, { json })
   const headers = [...answer.headers].map(([name, value]) => `${name}: ${value}`).join('\n')
   return { status: answer.status, text: `${headers}\n\n${await answer.text()}` }
 }
@@ -118,53 +118,53 @@ for (const kind of KINDS) {
         const how = `${client} clients${passthrough ? ', passed through' : ''}`
 
         it(`shows none to ${how}, in whole answers`, async () => {
-          const { house, vendor } = await start({ kind, quirks: { passthrough } })
+          const { gateway, vendor } = await start({ kind, quirks: { passthrough } })
           vendor.answer(wholeOf(kind))
           const { path, json } = CLIENTS[client]('v/m', false)
-          const { status, text } = await seenBy(house, path, json)
+          const { status, text } = await seenBy(gateway, path, json)
           expect(status).toBe(200)
           expect(text).toContain('[redacted]')
-          expectClean(text + house.logged())
+          expectClean(text + gateway.logged())
         })
 
         it(`shows none to ${how}, in streams`, async () => {
-          const { house, vendor } = await start({ kind, quirks: { passthrough } })
+          const { gateway, vendor } = await start({ kind, quirks: { passthrough } })
           vendor.answer(streamOf(kind), streamOf(kind, { chunkBytes: 97 }))
           const { path, json } = CLIENTS[client]('v/m', true)
           for (let run = 0; run < 2; run++) {
-            const { status, text } = await seenBy(house, path, json)
+            const { status, text } = await seenBy(gateway, path, json)
             expect(status).toBe(200)
             expect(text).toContain('[redacted]')
-            expectClean(text + house.logged())
+            expectClean(text + gateway.logged())
           }
         })
 
         it(`shows none to ${how}, in errors`, async () => {
-          const { house, vendor } = await start({ kind, quirks: { passthrough } })
+          const { gateway, vendor } = await start({ kind, quirks: { passthrough } })
           const error = { message: ECHO, param: KEY, code: KEY, type: KEY, status: KEY, details: [{ reason: ECHO }] }
           const statuses = [400, 401, 403, 404, 413, 422, 429, 500, 503]
           for (const status of statuses) {
             vendor.answer(failure(status, error, HEADERS))
             const { path, json } = CLIENTS[client]('v/m', false)
-            const answer = await seenBy(house, path, json)
+            const answer = await seenBy(gateway, path, json)
             expect(answer.status).toBeGreaterThanOrEqual(400)
-            expectClean(answer.text + house.logged())
+            expectClean(answer.text + gateway.logged())
           }
           vendor.answer(stream([{ type: 'error', error }], { done: false, headers: HEADERS }))
           const { path, json } = CLIENTS[client]('v/m', true)
-          expectClean((await seenBy(house, path, json)).text + house.logged())
+          expectClean((await seenBy(gateway, path, json)).text + gateway.logged())
         })
 
         it(`ends a stream for ${how} in which a secret comes piece by piece`, async () => {
-          const { house, vendor } = await start({ kind, quirks: { passthrough } })
+          const { gateway, vendor } = await start({ kind, quirks: { passthrough } })
           for (const size of [1, 3, 7, KEY.length - 1]) {
             const pieces = KEY.match(new RegExp(`.{1,${size}}`, 'g')) ?? []
             vendor.answer(stream([inPieces(kind, pieces)], { done: kind === 'chatcompat' }))
             const { path, json } = CLIENTS[client]('v/m', true)
-            const { text } = await seenBy(house, path, json)
+            const { text } = await seenBy(gateway, path, json)
             expect(text).toContain('repeated the gateway')
             // Not even half of it.
-            expectClean(text + house.logged(), [KEY.slice(0, Math.ceil(KEY.length / 2))])
+            expectClean(text + gateway.logged(), [KEY.slice(0, Math.ceil(KEY.length / 2))])
           }
         })
       }
@@ -194,14 +194,14 @@ function inPieces(kind: Kind, pieces: string[]): string {
 
 describe('a stream that is cut at any byte', () => {
   it('shows no secret', async () => {
-    const { house, vendor } = await start({ kind: 'chatcompat' })
+    const { gateway, vendor } = await start({ kind: 'chatcompat' })
     const event = `data: ${JSON.stringify({ id: 'a', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta: { content: ` ${KEY} ` }, finish_reason: null }] })}\n\n`
     const end = fixture('chatcompat', 'stream').split('\n\n').slice(-4).join('\n\n')
     for (let at = 1; at < event.length; at++) {
       vendor.answer(
         stream([event.slice(0, at), new Promise((resolve) => setImmediate(resolve)), event.slice(at) + end]),
       )
-      const { text } = await seenBy(house, '/v1/chat/completions', CLIENTS.chatcompat('v/m', true).json)
+      const { text } = await seenBy(gateway, '/v1/chat/completions', CLIENTS.chatcompat('v/m', true).json)
       expect(text).toContain('[redacted]')
       expectClean(text)
     }
@@ -210,7 +210,7 @@ describe('a stream that is cut at any byte', () => {
 
 describe('other endpoints', () => {
   it('show no secret in embeddings and images', async () => {
-    const { house, vendor } = await start(
+    const { gateway, vendor } = await start(
       {},
       {
         models: {
@@ -230,30 +230,30 @@ describe('other endpoints', () => {
         { headers: HEADERS },
       ),
     )
-    expectClean((await seenBy(house, '/v1/embeddings', { model: 'v/e', input: 'a' })).text)
+    expectClean((await seenBy(gateway, '/v1/embeddings', { model: 'v/e', input: 'a' })).text)
     const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
     vendor.answer(whole({ created: 1, data: [{ b64_json: png, revised_prompt: ECHO }] }, { headers: HEADERS }))
-    const image = await seenBy(house, '/v1/images/generations', {
+    const image = await seenBy(gateway, '/v1/images/generations', {
       model: 'v/i',
       prompt: 'a',
       response_format: 'b64_json',
     })
     expect(image.text).toContain('[redacted]')
     expect(image.text).toContain(png)
-    expectClean(image.text + house.logged())
+    expectClean(image.text + gateway.logged())
   })
 
   it('show no secret in the models that a provider lists', async () => {
     const vendor = startVendor()
     closing.push(() => vendor.stop())
     vendor.otherwise(whole({ object: 'list', data: [{ id: `m-${KEY}`, object: 'model', created: 1, owned_by: KEY }] }))
-    const house = await startGateway({
+    const gateway = await startGateway({
       discover: true,
       providers: { v: { base_url: vendor.url, key: KEY, discover: true } },
     })
-    closing.push(() => house[Symbol.asyncDispose]())
-    await house.gateway.discovery
-    const list = await (await house.call('/v1/models')).text()
+    closing.push(() => gateway[Symbol.asyncDispose]())
+    await gateway.instance.discovery
+    const list = await (await gateway.call('/v1/models')).text()
     expect(list).toContain('v/m-[redacted]')
     expectClean(list)
   })
@@ -262,17 +262,17 @@ describe('other endpoints', () => {
 describe('a key that is no secret', () => {
   for (const key of ['ollama', 'sk-test', 'not-needed', 'password', 'assistant', 'completion', 'tool_calls']) {
     it(`leaves answers as they are: ${key}`, async () => {
-      const { house, vendor } = await start({ key, headers: {} })
+      const { gateway, vendor } = await start({ key, headers: {} })
       vendor.answer(whole({ ...JSON.parse(fixture('chatcompat', 'whole')), system_fingerprint: `about ${key}` }))
-      const { text } = await seenBy(house, '/v1/chat/completions', CLIENTS.chatcompat('v/m', false).json)
+      const { text } = await seenBy(gateway, '/v1/chat/completions', CLIENTS.chatcompat('v/m', false).json)
       expect(text).toContain(`about ${key}`)
     })
   }
 
   it('is a secret from eight characters on', async () => {
-    const { house, vendor } = await start({ key: 'sk-tests', headers: {} })
+    const { gateway, vendor } = await start({ key: 'sk-tests', headers: {} })
     vendor.answer(whole({ ...JSON.parse(fixture('chatcompat', 'whole')), system_fingerprint: 'about sk-tests' }))
-    const { text } = await seenBy(house, '/v1/chat/completions', CLIENTS.chatcompat('v/m', false).json)
+    const { text } = await seenBy(gateway, '/v1/chat/completions', CLIENTS.chatcompat('v/m', false).json)
     expect(text).toContain('about [redacted]')
   })
 })

@@ -15,7 +15,7 @@ import { chunk, completion, startVendor, stream, usageChunk, whole } from './kit
 
 const provider = (url: string) => ({ kind: 'chatcompat' as const, base_url: url })
 const vendor = startVendor()
-const house = await startGateway({
+const gateway = await startGateway({
   providers: { v: provider(vendor.url) },
   models: {
     'v/m': {},
@@ -27,10 +27,10 @@ const house = await startGateway({
   },
 })
 afterAll(async () => {
-  await house[Symbol.asyncDispose]()
+  await gateway[Symbol.asyncDispose]()
   await vendor.stop()
 })
-const { document, is } = await readDocument(house)
+const { document, is } = await readDocument(gateway)
 
 const ajv = new Ajv2020({ strict: false, allErrors: true })
 /** `true`, or why a value is not as the table says. */
@@ -43,8 +43,8 @@ function component(name: string): { properties: Record<string, Json>; required: 
 }
 
 describe('2.1, the model', () => {
-  const listed = async () => (await (await house.call('/v1/models')).json()) as ModelList
-  const retrieved = async (id: string) => (await (await house.call(`/v1/models/${id}`)).json()) as Model
+  const listed = async () => (await (await gateway.call('/v1/models')).json()) as ModelList
+  const retrieved = async (id: string) => (await (await gateway.call(`/v1/models/${id}`)).json()) as Model
 
   test('the list envelope: success, object and data, and nothing else', async () => {
     const list = await listed()
@@ -68,7 +68,7 @@ describe('2.1, the model', () => {
     vendor.otherwise(whole(completion('Hi')))
     for (const { id, status, supported_endpoint_types } of (await listed()).data) {
       if (status === 'retired' || !supported_endpoint_types.includes('chatcompat')) continue
-      const answer = await house.chat({ model: id, messages: [{ role: 'user', content: '@sandbox tokens=1' }] })
+      const answer = await gateway.chat({ model: id, messages: [{ role: 'user', content: '@sandbox tokens=1' }] })
       expect((await answer.json()).model).toBe(id)
     }
   })
@@ -79,7 +79,7 @@ describe('2.1, the model', () => {
 
   test('created: a Unix timestamp, as written or of entering the catalogue', async () => {
     expect((await retrieved('v/dated')).created).toBe(1_600_000_000)
-    expect((await retrieved('v/m')).created).toBe(Math.floor(house.clock.now() / 1000))
+    expect((await retrieved('v/m')).created).toBe(Math.floor(gateway.clock.now() / 1000))
   })
 
   test.each([
@@ -122,8 +122,8 @@ describe('2.1, the model', () => {
 
 /** An answer of a model and the same as a stream, as clients get them. */
 async function bothOf(body: Json): Promise<{ answer: ChatCompletion; chunks: ChatChunk[] }> {
-  const answer = (await (await house.chat(body)).json()) as ChatCompletion
-  const streamed = await house.chat({ ...body, stream: true, stream_options: { include_usage: true } })
+  const answer = (await (await gateway.chat(body)).json()) as ChatCompletion
+  const streamed = await gateway.chat({ ...body, stream: true, stream_options: { include_usage: true } })
   const events = (await streamed.text()).split('\n\n').filter(Boolean)
   expect(events.pop()).toBe('data: [DONE]')
   return { answer, chunks: events.map((event) => JSON.parse(event.replace('data: ', ''))) }
@@ -183,7 +183,7 @@ describe.each(['sandbox/general', 'sandbox/compact', 'sandbox/vision'])('2.4, an
     expect(chunks.length).toBeGreaterThan(2)
 
     // id, object, created, model: of the answer, and the same on every chunk.
-    const created = Math.floor(house.clock.now() / 1000)
+    const created = Math.floor(gateway.clock.now() / 1000)
     expect(answer).toMatchObject({ object: 'chat.completion', created, model })
     for (const one of chunks) {
       expect(one).toMatchObject({ id: chunks[0]?.id, object: 'chat.completion.chunk', created, model })

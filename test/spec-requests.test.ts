@@ -24,12 +24,12 @@ const twinOf = (name: string): ModelConfig => {
   const { limits = {}, fields = [], capabilities = {} } = SANDBOX_MODELS[`sandbox/${name}`] ?? {}
   return { limits, fields, capabilities }
 }
-const house = await startGateway({
+const gateway = await startGateway({
   providers: { v: { base_url: vendor.url, fields: { allow: EXTRA } } },
   models: Object.fromEntries(MODELS.map(({ name }) => [`v/${name}`, twinOf(name)])),
 })
 afterAll(async () => {
-  await house[Symbol.asyncDispose]()
+  await gateway[Symbol.asyncDispose]()
   await vendor.stop()
 })
 beforeEach(() => {
@@ -41,7 +41,7 @@ const asking = (model: string, more: Json = {}): Json => ({ model, messages: MES
 
 /** What reached the vendor, without what every request has. */
 async function received(name: string, more: Json): Promise<Json> {
-  const answer = await house.chat(asking(`v/${name}`, more))
+  const answer = await gateway.chat(asking(`v/${name}`, more))
   expect([answer.status, more]).toEqual([200, more])
   await answer.text()
   const { model: _, messages: __, ...rest } = vendor.requests.at(-1)?.json() ?? {}
@@ -50,7 +50,7 @@ async function received(name: string, more: Json): Promise<Json> {
 }
 
 async function refusal(model: string, more: Json) {
-  const answer = await house.chat(asking(model, more))
+  const answer = await gateway.chat(asking(model, more))
   const { error } = await answer.json()
   return { status: answer.status, code: error?.code, param: error?.param, message: error?.message ?? '' }
 }
@@ -66,7 +66,7 @@ async function expectRefused(name: string, more: Json, expected: { code: string;
 }
 
 async function expectTaken(name: string, more: Json) {
-  const answer = await house.chat(asking(`sandbox/${name}`, more))
+  const answer = await gateway.chat(asking(`sandbox/${name}`, more))
   expect([more, answer.status]).toEqual([more, 200])
   await answer.text()
 }
@@ -138,11 +138,10 @@ for (const { letter, name, maximum, defaults, hasExtra } of MODELS) {
     })
 
     test('model: the one value of this model, in full or without its prefix, is answered in full', async () => {
-      const { gateway } = house
-      const { secret } = await gateway.tokens.issue({ name: `only-${name}`, models: [`sandbox/${name}`] })
+      const { secret } = await gateway.instance.tokens.issue({ name: `only-${name}`, models: [`sandbox/${name}`] })
       const headers = { authorization: `Bearer ${secret}` }
       for (const model of [`sandbox/${name}`, name]) {
-        const answer = await house.chat(asking(model), { headers })
+        const answer = await gateway.chat(asking(model), { headers })
         expect((await answer.json()).model).toBe(`sandbox/${name}`)
       }
       for (const model of [`sandbox/${name}x`, `sandbox/${name.toUpperCase()}`, `sandbox%2F${name}`, ` ${name}`, '/']) {
@@ -159,7 +158,7 @@ for (const { letter, name, maximum, defaults, hasExtra } of MODELS) {
 
     test('stream: true is a stream; false, null and none are not; nothing else is taken', async () => {
       const typeOf = async (more: Json) => {
-        const answer = await house.chat(asking(`sandbox/${name}`, more))
+        const answer = await gateway.chat(asking(`sandbox/${name}`, more))
         await answer.text()
         return answer.headers.get('content-type')?.split(';')[0]
       }
@@ -173,7 +172,7 @@ for (const { letter, name, maximum, defaults, hasExtra } of MODELS) {
     test('the role of a message: required; system, user or assistant', async () => {
       for (const role of ['system', 'user', 'assistant']) {
         await expectTaken(name, { messages: [{ role, content: 'Hello' }] })
-        await house.chat(asking(`v/${name}`, { messages: [{ role, content: 'Hello' }] }))
+        await gateway.chat(asking(`v/${name}`, { messages: [{ role, content: 'Hello' }] }))
         expect(vendor.requests.at(-1)?.json().messages).toEqual([{ role, content: 'Hello' }])
       }
       vendor.requests.length = 0
@@ -209,7 +208,7 @@ for (const { letter, name, maximum, defaults, hasExtra } of MODELS) {
 
     test('the body is a JSON object', async () => {
       for (const body of [[], [asking(name)], 'hi', 1, null]) {
-        const answer = await house.chat(JSON.stringify(body))
+        const answer = await gateway.chat(JSON.stringify(body))
         expect([answer.status, (await answer.json()).error.code]).toEqual([400, 'invalid_type'])
       }
     })
@@ -234,7 +233,7 @@ for (const { letter, name, maximum, defaults, hasExtra } of MODELS) {
     test(`extra fields: ${hasExtra ? 'repetition_penalty, thinking_enabled and web_search' : 'none'}`, async () => {
       await expectTaken(name, given)
       expect(await received(name, given)).toEqual(hasExtra ? { ...defaults, ...given } : defaults)
-      const answer = await house.chat({
+      const answer = await gateway.chat({
         ...asking(`sandbox/${name}`, given),
         messages: [{ role: 'user', content: 'Why?' }],
       })
@@ -279,7 +278,7 @@ for (const { letter, name, maximum, defaults, hasExtra } of MODELS) {
           [{ thinking_enabled: false }, false],
           [{ thinking_enabled: true }, true],
         ] as const) {
-          const answer = await house.chat({
+          const answer = await gateway.chat({
             ...asking(`sandbox/${name}`),
             ...more,
             messages: [{ role: 'user', content: 'Why?' }],
@@ -297,7 +296,7 @@ for (const { letter, name, maximum, defaults, hasExtra } of MODELS) {
           [{}, false],
         ] as const) {
           const messages = [{ role: 'user', content: 'What is new?' }]
-          const answer = await house.chat({ model: `sandbox/${name}`, messages, web_search })
+          const answer = await gateway.chat({ model: `sandbox/${name}`, messages, web_search })
           expect('annotations' in (await answer.json()).choices[0].message).toBe(searches)
         }
       })

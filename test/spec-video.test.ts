@@ -63,23 +63,23 @@ type Data = {
 }
 
 const vendor = startVideoVendor({ polls: 3, end: (prompt) => (prompt === 'fail' ? 'failed' : 'completed') })
-const house = await startGateway({
+const gateway = await startGateway({
   providers: { v: { kind: 'chatcompat-video', base_url: vendor.url } },
   models: { 'v/film': { families: ['video-generation'] } },
 })
 afterAll(async () => {
-  await house[Symbol.asyncDispose]()
+  await gateway[Symbol.asyncDispose]()
   await vendor.stop()
 })
-const { document, is } = await readDocument(house)
+const { document, is } = await readDocument(gateway)
 const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
 /** `true`, or why a value is not as the table says. */
 const fits = (table: object, value: unknown) => ajv.validate(table, value) || ajv.errorsText()
 
 /** Taken on, and then left alone: nothing is drawn for it. */
 const D = { model: 'sandbox/text-to-video', prompt: 'A boat\n@sandbox hang=1' }
-const order = (json: object) => house.call('/v1/video/generations', { json })
-const statusOf = async (task_id: string) => (await house.call(`/v1/video/generations/${task_id}`)).json()
+const order = (json: object) => gateway.call('/v1/video/generations', { json })
+const statusOf = async (task_id: string) => (await gateway.call(`/v1/video/generations/${task_id}`)).json()
 
 /** Everything that a client who asks after each step gets to see. */
 async function life(prompt: string): Promise<Data[]> {
@@ -91,8 +91,8 @@ async function life(prompt: string): Promise<Data[]> {
     expect(is('TaskAnswer', answer)).toBe(true)
     seen.push(answer.data)
     if (answer.data.status === 'SUCCESS' || answer.data.status === 'FAILURE') return seen
-    await house.gateway.tasks.idle()
-    house.clock.advance(1_000)
+    await gateway.instance.tasks.idle()
+    gateway.clock.advance(1_000)
   }
   throw new Error('It never ended.')
 }
@@ -170,7 +170,7 @@ describe('2.7 and 3.2, the life of a task', () => {
     expect(last).toMatchObject({ status: 'SUCCESS', progress: '100%', fail_code: '', fail_reason: '' })
     expect(last?.result_url).toBe(last?.outputs?.[0])
     const url = new URL(last?.result_url ?? '')
-    const file = await house.call(url.pathname + url.search, { headers: { authorization: '' } })
+    const file = await gateway.call(url.pathname + url.search, { headers: { authorization: '' } })
     expect([file.status, file.headers.get('content-type')]).toEqual([200, 'video/mp4'])
     expect((await file.arrayBuffer()).byteLength).toBe(Number(file.headers.get('content-length')))
   })
@@ -209,7 +209,7 @@ test('4 and 5: every path of videos asks for a token', async () => {
     ['DELETE', '/v1/videos/task_x'],
     ['GET', '/v1/videos/task_x/content'],
   ] as const) {
-    const answer = await house.call(path, { method, ...anonymous })
+    const answer = await gateway.call(path, { method, ...anonymous })
     expect([path, answer.status, answer.headers.get('www-authenticate')]).toEqual([path, 401, 'Bearer'])
     expect(is('TaskError', await answer.json())).toBe(true)
   }

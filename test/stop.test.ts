@@ -6,16 +6,16 @@ import { startVideoVendor } from './kit/video-vendor.ts'
 
 test('a stop does not wait for clients that wait for news of a task: they are told what there is', async () => {
   const vendor = startVideoVendor({ polls: 100 })
-  await using house = await startGateway({
+  await using gateway = await startGateway({
     providers: { acme: { kind: 'chatcompat-video', base_url: vendor.url, key: 'acme-key' } },
     models: { [FILM]: { families: ['video-generation'] } },
   })
   const path = '/v1/video/generations'
-  const { data } = await (await house.call(path, { json: { model: FILM, prompt: 'A kite' } })).json()
-  await house.gateway.tasks.idle()
-  const waiting = house.call(`${path}/${data.task_id}?wait=60`)
+  const { data } = await (await gateway.call(path, { json: { model: FILM, prompt: 'A kite' } })).json()
+  await gateway.instance.tasks.idle()
+  const waiting = gateway.call(`${path}/${data.task_id}?wait=60`)
   // The clock stands still: nothing but the stop itself can end the wait.
-  await house.gateway.drain({ deadline_ms: 25_000 })
+  await gateway.instance.drain({ deadline_ms: 25_000 })
   const answer = await (await waiting).json()
   expect(answer.data.status).toBe('QUEUED')
   await vendor.stop()

@@ -11,10 +11,10 @@ afterEach(async () => {
 const listOf = (...ids: string[]) => whole({ object: 'list', data: ids.map((id) => ({ id, object: 'model' })) })
 
 async function start(settings: Parameters<typeof startGateway>[0]) {
-  const house = await startGateway(settings)
-  open.push(() => house[Symbol.asyncDispose]())
-  const ids = () => house.gateway.summary().models.map((model) => model.id)
-  return { house, ids }
+  const gateway = await startGateway(settings)
+  open.push(() => gateway[Symbol.asyncDispose]())
+  const ids = () => gateway.instance.summary().models.map((model) => model.id)
+  return { gateway, ids }
 }
 
 function vendorOf(...ids: string[]) {
@@ -27,24 +27,24 @@ function vendorOf(...ids: string[]) {
 describe('a provider that is asked for its models', () => {
   test('adds them under its own name, beside those that were written', async () => {
     const vendor = vendorOf('one', 'two')
-    const { house, ids } = await start({
+    const { gateway, ids } = await start({
       sandbox: false,
       providers: { v: { base_url: vendor.url, discover: true } },
       models: { 'v/two': { replaced_by: 'v/one', status: 'deprecated' } },
     })
     expect(ids()).toEqual(['v/two'])
-    const found = await house.gateway.discovery
+    const found = await gateway.instance.discovery
     expect(found).toEqual([{ id: 'v', kind: 'chatcompat', found_by: 'file', models: 2 }])
     expect(ids()).toEqual(['v/one', 'v/two'])
-    expect(house.gateway.summary().models[1]?.status).toBe('deprecated')
+    expect(gateway.instance.summary().models[1]?.status).toBe('deprecated')
   })
 
   test('that does not answer adds nothing and is told in the log, without its address', async () => {
-    const { house, ids } = await start({ providers: { v: { base_url: 'http://127.0.0.1:9/v1', discover: true } } })
-    await house.gateway.discovery
+    const { gateway, ids } = await start({ providers: { v: { base_url: 'http://127.0.0.1:9/v1', discover: true } } })
+    await gateway.instance.discovery
     expect(ids().every((id) => id.startsWith('sandbox/'))).toBe(true)
-    expect(house.logged()).toContain('model discovery failed')
-    expect(house.logged()).not.toContain('127.0.0.1:9')
+    expect(gateway.logged()).toContain('model discovery failed')
+    expect(gateway.logged()).not.toContain('127.0.0.1:9')
   })
 })
 
@@ -52,19 +52,19 @@ describe('a well-known vendor', () => {
   const deepseek = (base_url: string) => ({ preset: 'deepseek', base_url, key: 'k', discover: true })
 
   test('whose list cannot be had still serves the models that everybody knows', async () => {
-    const { house, ids } = await start({ sandbox: false, providers: { d: deepseek('http://127.0.0.1:9/v1') } })
+    const { gateway, ids } = await start({ sandbox: false, providers: { d: deepseek('http://127.0.0.1:9/v1') } })
     expect(ids()).toEqual(['d/deepseek-v4-pro'])
-    await house.gateway.discovery
+    await gateway.instance.discovery
     expect(ids()).toEqual(['d/deepseek-v4-pro'])
-    expect(house.gateway.summary().models[0]).toMatchObject({ created: Date.parse('2026-04-24') / 1000 })
+    expect(gateway.instance.summary().models[0]).toMatchObject({ created: Date.parse('2026-04-24') / 1000 })
   })
 
   test('that lists its models has just those, with what is known of them', async () => {
     const vendor = vendorOf('deepseek-v4-pro', 'deepseek-new')
-    const { house, ids } = await start({ sandbox: false, providers: { d: deepseek(vendor.url) } })
-    await house.gateway.discovery
+    const { gateway, ids } = await start({ sandbox: false, providers: { d: deepseek(vendor.url) } })
+    await gateway.instance.discovery
     expect(ids()).toEqual(['d/deepseek-new', 'd/deepseek-v4-pro'])
-    const response = await house.call('/v1/models', { headers: { 'anthropic-version': '2023-06-01' } })
+    const response = await gateway.call('/v1/models', { headers: { 'anthropic-version': '2023-06-01' } })
     const { data } = (await response.json()) as { data: { max_input_tokens: number | null }[] }
     expect(data.map((model) => model.max_input_tokens)).toEqual([null, 1_000_000])
   })
@@ -82,27 +82,27 @@ describe('a well-known vendor', () => {
 describe('another configuration', () => {
   test('is put in place in one step: models come and go, providers are asked', async () => {
     const vendor = vendorOf('found')
-    const { house, ids } = await start({
+    const { gateway, ids } = await start({
       sandbox: false,
       providers: { a: { base_url: vendor.url } },
       models: { 'a/x': {} },
     })
-    await house.gateway.discovery
+    await gateway.instance.discovery
     const next = configOf({
       sandbox: false,
       providers: { b: { base_url: vendor.url, discover: true } },
       models: { 'b/y': {} },
       server: { delta_mirror: false },
     })
-    await house.gateway.reload(next)
+    await gateway.instance.reload(next)
     expect(ids()).toEqual(['b/y'])
-    await house.gateway.discovery
+    await gateway.instance.discovery
     expect(ids()).toEqual(['b/found', 'b/y'])
-    expect((await house.call('/v1/models/a/x')).status).toBe(404)
+    expect((await gateway.call('/v1/models/a/x')).status).toBe(404)
   })
 
   test('that does not fit together changes nothing', async () => {
-    const { house, ids } = await start({
+    const { gateway, ids } = await start({
       sandbox: false,
       providers: { a: { base_url: 'http://127.0.0.1:9/v1' } },
       models: { 'a/x': {} },
@@ -115,8 +115,8 @@ describe('another configuration', () => {
       }),
     ]
     for (const config of wrong) {
-      expect(house.gateway.reload(config)).rejects.toThrow()
-      await house.gateway.reload(config).catch(() => {})
+      expect(gateway.instance.reload(config)).rejects.toThrow()
+      await gateway.instance.reload(config).catch(() => {})
       expect(ids()).toEqual(['a/x'])
     }
   })
@@ -129,12 +129,12 @@ describe('another configuration', () => {
       await gate.promise
       await whole({ choices: [{ message: { role: 'assistant', content: 'still here' }, finish_reason: 'stop' }] })(wire)
     })
-    const { house } = await start({ providers: { v: { base_url: vendor.url } }, models: { 'v/m': {} } })
-    const answer = house.chat({ model: 'v/m', messages: [{ role: 'user', content: 'hi' }] })
+    const { gateway } = await start({ providers: { v: { base_url: vendor.url } }, models: { 'v/m': {} } })
+    const answer = gateway.chat({ model: 'v/m', messages: [{ role: 'user', content: 'hi' }] })
     await vendor.request()
-    await house.gateway.reload(configOf({}))
+    await gateway.instance.reload(configOf({}))
     gate.resolve()
     expect((await (await answer).json()).choices[0].message.content).toBe('still here')
-    expect((await house.chat({ model: 'v/m', messages: [{ role: 'user', content: 'hi' }] })).status).toBe(404)
+    expect((await gateway.chat({ model: 'v/m', messages: [{ role: 'user', content: 'hi' }] })).status).toBe(404)
   })
 })

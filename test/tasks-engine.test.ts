@@ -25,46 +25,46 @@ const working = (progress?: number) => ({
   status: 'IN_PROGRESS' as const,
   ...(progress !== undefined && { progress }),
 })
-const seconds = (house: TaskEngine) => Math.floor(house.clock.now() / 1000)
+const seconds = (gateway: TaskEngine) => Math.floor(gateway.clock.now() / 1000)
 const failure = ({ status, fail_code }: Task) => `${status} ${fail_code}`
 const errorOf = async (work: Promise<unknown>) => (await work.catch((error) => error)) as GatewayError
 
 describe('a submission', () => {
   test('is one durable row; no vendor hears of it before the answer', async () => {
     const acme = scriptedVendor()
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit({
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit({
       image: 'https://example.test/a.png',
       duration: 4,
       callback_url: 'https://me.test/x',
     })
     expect(id).toMatch(/^task_[A-Za-z0-9]{32}$/)
     expect(acme.calls).toHaveLength(0)
-    const task = await house.read(id)
+    const task = await gateway.read(id)
     expect(task).toMatchObject({
       status: 'NOT_START',
       progress: 0,
       token_id: CALLER.token_id,
       model: MODEL,
       request: { prompt: 'a cat', duration: 4 },
-      submit_time: seconds(house),
-      deadline_at: seconds(house) + 3_600,
+      submit_time: seconds(gateway),
+      deadline_at: seconds(gateway) + 3_600,
     })
     expect(task.request).not.toHaveProperty('image')
     expect(task.request).not.toHaveProperty('callback_url')
-    expect(await house.store.tasks.inputs(id)).toEqual({ image: 'https://example.test/a.png' })
-    expect(await house.store.webhooks.ofTask(id)).toMatchObject({ url: 'https://me.test/x' })
+    expect(await gateway.store.tasks.inputs(id)).toEqual({ image: 'https://example.test/a.png' })
+    expect(await gateway.store.webhooks.ofTask(id)).toMatchObject({ url: 'https://me.test/x' })
   })
 
   test('is refused for a model that is unknown or of another family', async () => {
-    await using house = await taskEngine()
-    expect(await errorOf(house.submit({ model: 'acme/other' }))).toMatchObject({ code: 'model_not_found' })
-    house.setTargets([])
-    expect(await errorOf(house.submit())).toMatchObject({ code: 'model_not_found', detail: { param: 'model' } })
+    await using gateway = await taskEngine()
+    expect(await errorOf(gateway.submit({ model: 'acme/other' }))).toMatchObject({ code: 'model_not_found' })
+    gateway.setTargets([])
+    expect(await errorOf(gateway.submit())).toMatchObject({ code: 'model_not_found', detail: { param: 'model' } })
   })
 
   test('is refused for a callback_url that is no plain http(s) URL', async () => {
-    await using house = await taskEngine()
+    await using gateway = await taskEngine()
     for (const callback_url of [
       'ftp://me.test/x',
       'me.test',
@@ -72,28 +72,28 @@ describe('a submission', () => {
       'https://user:pass@me.test/',
       `https://me.test/${'x'.repeat(2_048)}`,
     ]) {
-      const error = await errorOf(house.submit({ callback_url }))
+      const error = await errorOf(gateway.submit({ callback_url }))
       expect(error).toMatchObject({ code: 'invalid_value', detail: { param: 'callback_url' } })
     }
   })
 
   test('with the same key and the same words is the same task, whatever the order of the fields', async () => {
-    await using house = await taskEngine()
-    const first = await house.submit({ prompt: 'a dog', duration: 4 }, { key: 'k' })
-    expect(await house.submit({ duration: 4, prompt: 'a dog' }, { key: 'k' })).toBe(first)
-    expect(await house.submit({ prompt: 'a dog', duration: 4 }, { key: 'k2' })).not.toBe(first)
-    expect(await house.submit({ prompt: 'a dog', duration: 4 }, { key: 'k', caller: callerOf('tok_two') })).not.toBe(
+    await using gateway = await taskEngine()
+    const first = await gateway.submit({ prompt: 'a dog', duration: 4 }, { key: 'k' })
+    expect(await gateway.submit({ duration: 4, prompt: 'a dog' }, { key: 'k' })).toBe(first)
+    expect(await gateway.submit({ prompt: 'a dog', duration: 4 }, { key: 'k2' })).not.toBe(first)
+    expect(await gateway.submit({ prompt: 'a dog', duration: 4 }, { key: 'k', caller: callerOf('tok_two') })).not.toBe(
       first,
     )
-    const longer = await errorOf(house.submit({ prompt: 'a dog', duration: 8 }, { key: 'k' }))
+    const longer = await errorOf(gateway.submit({ prompt: 'a dog', duration: 8 }, { key: 'k' }))
     expect(longer.code).toBe('idempotency_key_reused')
-    const elsewhere = house.submit({ prompt: 'a dog', duration: 4 }, { key: 'k', family: 'chatcompat-video' })
+    const elsewhere = gateway.submit({ prompt: 'a dog', duration: 4 }, { key: 'k', family: 'chatcompat-video' })
     expect((await errorOf(elsewhere)).code).toBe('idempotency_key_reused')
   })
 
   test('two at once with the same key are one task', async () => {
-    await using house = await taskEngine()
-    const ids = await Promise.all(Array.from({ length: 5 }, () => house.submit({}, { key: 'k' })))
+    await using gateway = await taskEngine()
+    const ids = await Promise.all(Array.from({ length: 5 }, () => gateway.submit({}, { key: 'k' })))
     expect(new Set(ids).size).toBe(1)
   })
 })
@@ -101,12 +101,12 @@ describe('a submission', () => {
 describe('the way of a task', () => {
   test('goes from NOT_START to SUCCESS, each state once, and ends with the file in our own keeping', async () => {
     const status = saying<TaskProgress>({ status: 'QUEUED' }, working(), working(50), working(40), success())
-    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
-    const id = await house.submit({ image: 'data:image/png;base64,AAAA' })
+    await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
+    const id = await gateway.submit({ image: 'data:image/png;base64,AAAA' })
     const seen: [TaskStatus, number][] = [['NOT_START', 0]]
     for (let pace = 0; pace < 80; pace++) {
-      await house.run(0.5)
-      const { status, progress } = await house.read(id)
+      await gateway.run(0.5)
+      const { status, progress } = await gateway.read(id)
       const last = seen.at(-1)
       if (last?.[0] !== status || last?.[1] !== progress) seen.push([status, progress])
     }
@@ -117,7 +117,7 @@ describe('the way of a task', () => {
       ['IN_PROGRESS', 64],
       ['SUCCESS', 100],
     ])
-    const task = await house.read(id)
+    const task = await gateway.read(id)
     const key = `${id}/0.mp4`
     expect(task).toMatchObject({
       outputs: [{ key, content_type: 'video/mp4', bytes: 24 }],
@@ -128,16 +128,16 @@ describe('the way of a task', () => {
     expect(task.outputs_expire_at).toBe(task.finish_time + 30 * 86_400)
     expect(task.submit_time).toBeLessThan(task.start_time)
     expect(task.start_time).toBeLessThan(task.finish_time)
-    expect(house.files.copied[0]?.source.url).toBe('https://files.acme.test/a.mp4')
-    expect(await house.store.tasks.inputs(id)).toBeUndefined()
-    expect(await house.store.usage.list({ limit: 10 })).toMatchObject([{ model: MODEL, requests: 1, errors: 0 }])
+    expect(gateway.files.copied[0]?.source.url).toBe('https://files.acme.test/a.mp4')
+    expect(await gateway.store.tasks.inputs(id)).toBeUndefined()
+    expect(await gateway.store.usage.list({ limit: 10 })).toMatchObject([{ model: MODEL, requests: 1, errors: 0 }])
   })
 
   test('gives the vendor the request in the words of the specification, media in their fields, and one key', async () => {
     const acme = scriptedVendor()
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit({ prompt: 'a dog', seed: 7, image: 'data:image/png;base64,AAAA' })
-    await house.run(1)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit({ prompt: 'a dog', seed: 7, image: 'data:image/png;base64,AAAA' })
+    await gateway.run(1)
     expect(acme.calls).toEqual([
       {
         model: 'film-1',
@@ -152,23 +152,23 @@ describe('the way of a task', () => {
     const rows: Task[] = []
     const acme = scriptedVendor({
       start: async ({ task_id }) => {
-        rows.push(await house.read(task_id))
+        rows.push(await gateway.read(task_id))
         return { operation: 'op' }
       },
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    await house.submit()
-    await house.run(1)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    await gateway.submit()
+    await gateway.run(1)
     expect(rows).toMatchObject([
       { status: 'SUBMITTED', provider: 'acme', upstream_model: 'film-1', sent_at: expect.any(Number) },
     ])
   })
 
   test('of a model with its own keep_days keeps its files that long', async () => {
-    await using house = await taskEngine({ keep_days: 0.5 })
-    const id = await house.submit()
-    await house.run(10)
-    const task = await house.read(id)
+    await using gateway = await taskEngine({ keep_days: 0.5 })
+    const id = await gateway.submit()
+    await gateway.run(10)
+    const task = await gateway.read(id)
     expect(task.outputs_expire_at).toBe(task.finish_time + 43_200)
   })
 })
@@ -179,10 +179,10 @@ describe('the inputs', () => {
       throw new GatewayError('invalid_value', '"image" is no image.', { param: 'image' })
     }
     const acme = scriptedVendor()
-    await using house = await taskEngine({ checkInputs, vendors: { acme } })
-    const id = await house.submit({ image: 'https://example.test/a.png' })
-    await house.run(1)
-    expect(await house.read(id)).toMatchObject({
+    await using gateway = await taskEngine({ checkInputs, vendors: { acme } })
+    const id = await gateway.submit({ image: 'https://example.test/a.png' })
+    await gateway.run(1)
+    expect(await gateway.read(id)).toMatchObject({
       status: 'FAILURE',
       fail_code: 'input_media_invalid',
       fail_reason: '"image" is no image.',
@@ -197,14 +197,14 @@ describe('the inputs', () => {
       tries++
       throw new GatewayError('upstream_unreachable', 'The host of "image" cannot be reached.')
     }
-    await using house = await taskEngine({ checkInputs })
-    const id = await house.submit({ image: 'https://example.test/a.png' })
-    await house.run(20)
+    await using gateway = await taskEngine({ checkInputs })
+    const id = await gateway.submit({ image: 'https://example.test/a.png' })
+    await gateway.run(20)
     expect(tries).toBe(4)
-    expect(await house.read(id)).toMatchObject({ status: 'NOT_START', failures: 4 })
-    await house.run(20)
+    expect(await gateway.read(id)).toMatchObject({ status: 'NOT_START', failures: 4 })
+    await gateway.run(20)
     expect(tries).toBe(5)
-    expect(failure(await house.read(id))).toBe('FAILURE input_media_invalid')
+    expect(failure(await gateway.read(id))).toBe('FAILURE input_media_invalid')
   })
 
   test('that were had at the third try leave nothing of it behind', async () => {
@@ -213,28 +213,28 @@ describe('the inputs', () => {
       if (tries++ < 2) throw new GatewayError('upstream_unreachable', 'The host of "image" cannot be reached.')
     }
     const acme = scriptedVendor({ start: hang })
-    await using house = await taskEngine({ checkInputs, vendors: { acme } })
-    const id = await house.submit({ image: 'https://example.test/a.png' })
-    await house.drift(15)
+    await using gateway = await taskEngine({ checkInputs, vendors: { acme } })
+    const id = await gateway.submit({ image: 'https://example.test/a.png' })
+    await gateway.drift(15)
     expect(acme.calls).toHaveLength(1)
-    expect(await house.read(id)).toMatchObject({ status: 'SUBMITTED', failures: 0 })
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUBMITTED', failures: 0 })
   })
 
   test('are kept no longer than until the order is taken', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working()) })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit({ image: 'https://example.test/a.png' })
-    expect(await house.store.tasks.inputs(id)).toBeDefined()
-    await house.run(1)
-    expect(await house.read(id)).toMatchObject({ status: 'QUEUED' })
-    expect(await house.store.tasks.inputs(id)).toBeUndefined()
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit({ image: 'https://example.test/a.png' })
+    expect(await gateway.store.tasks.inputs(id)).toBeDefined()
+    await gateway.run(1)
+    expect(await gateway.read(id)).toMatchObject({ status: 'QUEUED' })
+    expect(await gateway.store.tasks.inputs(id)).toBeUndefined()
   })
 
   test('are not asked for where there are none', async () => {
     let tries = 0
-    await using house = await taskEngine({ checkInputs: async () => void tries++ })
-    await house.submit()
-    await house.run(1)
+    await using gateway = await taskEngine({ checkInputs: async () => void tries++ })
+    await gateway.submit()
+    await gateway.run(1)
     expect(tries).toBe(0)
   })
 })
@@ -250,10 +250,10 @@ describe('an order that was certainly not taken', () => {
   ] as const)('(%s) goes to the next target', async (code) => {
     const acme = scriptedVendor({ start: saying<never>(refusal(code)) })
     const zenith = scriptedVendor()
-    await using house = await taskEngine({ vendors: { acme, zenith } })
-    const id = await house.submit()
-    await house.run(10)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'zenith', tried: ['acme/film-1'] })
+    await using gateway = await taskEngine({ vendors: { acme, zenith } })
+    const id = await gateway.submit()
+    await gateway.run(10)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'zenith', tried: ['acme/film-1'] })
     expect([acme.calls.length, zenith.calls.length]).toEqual([1, 1])
     expect(acme.calls[0]?.idempotency_key).not.toBe(zenith.calls[0]?.idempotency_key as string)
   })
@@ -265,10 +265,10 @@ describe('an order that was certainly not taken', () => {
   ] as const)('(%s) ends where every target would refuse it', async (code, fail_code) => {
     const acme = scriptedVendor({ start: saying<never>(refusal(code)) })
     const zenith = scriptedVendor()
-    await using house = await taskEngine({ vendors: { acme, zenith } })
-    const id = await house.submit()
-    await house.run(10)
-    expect(await house.read(id)).toMatchObject({
+    await using gateway = await taskEngine({ vendors: { acme, zenith } })
+    const id = await gateway.submit()
+    await gateway.run(10)
+    expect(await gateway.read(id)).toMatchObject({
       status: 'FAILURE',
       fail_code,
       fail_reason: `refused: ${code}`,
@@ -283,35 +283,35 @@ describe('an order that was certainly not taken', () => {
         operation: 'op',
       }),
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(1)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(1)
     expect(acme.calls).toHaveLength(1)
-    expect(await house.read(id)).toMatchObject({ status: 'SUBMITTED', sent_at: null, failures: 1 })
-    await house.run(30)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUBMITTED', sent_at: null, failures: 1 })
+    await gateway.run(30)
     expect(acme.calls).toHaveLength(3)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', failures: 0 })
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', failures: 0 })
   })
 
   test('is tried again when the vendor said so', async () => {
     const acme = scriptedVendor({
       start: saying<{ operation: string }>(refusal('rate_limit_exceeded', 120), { operation: 'op' }),
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    await house.submit()
-    await house.run(119)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    await gateway.submit()
+    await gateway.run(119)
     expect(acme.calls).toHaveLength(1)
-    await house.run(3)
+    await gateway.run(3)
     expect(acme.calls).toHaveLength(2)
   })
 
   test('is tried in eight rounds, and then ends with the code of the refusal', async () => {
     const acme = scriptedVendor({ start: saying<never>(refusal('rate_limit_exceeded')) })
     const zenith = scriptedVendor({ start: saying<never>(refusal('upstream_auth')) })
-    await using house = await taskEngine({ vendors: { acme, zenith } })
-    const id = await house.submit()
-    await house.run(900)
-    expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'upstream_auth' })
+    await using gateway = await taskEngine({ vendors: { acme, zenith } })
+    const id = await gateway.submit()
+    await gateway.run(900)
+    expect(await gateway.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'upstream_auth' })
     expect(acme.calls.length).toBeGreaterThan(7)
     expect(acme.calls.length).toBeLessThan(20)
 
@@ -325,10 +325,10 @@ describe('an order that was certainly not taken', () => {
 
   test('is not tried again where the refusal would stay', async () => {
     const acme = scriptedVendor({ start: saying<never>(refusal('upstream_auth')) })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(60)
-    expect(failure(await house.read(id))).toBe('FAILURE upstream_auth')
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(60)
+    expect(failure(await gateway.read(id))).toBe('FAILURE upstream_auth')
     expect(acme.calls).toHaveLength(1)
   })
 })
@@ -347,10 +347,10 @@ describe('an order in doubt', () => {
   test.each(doubts)('(%s) is never sent to anybody again where twice is twice', async (_, start) => {
     const acme = scriptedVendor({ start })
     const zenith = scriptedVendor()
-    await using house = await taskEngine({ vendors: { acme, zenith } })
-    const id = await house.submit()
-    await house.drift(200)
-    expect(await house.read(id)).toMatchObject({
+    await using gateway = await taskEngine({ vendors: { acme, zenith } })
+    const id = await gateway.submit()
+    await gateway.drift(200)
+    expect(await gateway.read(id)).toMatchObject({
       status: 'FAILURE',
       fail_code: 'submit_outcome_unknown',
       operation: null,
@@ -365,10 +365,10 @@ describe('an order in doubt', () => {
       start: (call, signal) => (calls++ < 2 ? start() : Promise.resolve({ operation: [call.task_id, signal.aborted] })),
     })
     const zenith = scriptedVendor()
-    await using house = await taskEngine({ vendors: { acme, zenith } })
-    const id = await house.submit()
-    await house.drift(200)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'acme' })
+    await using gateway = await taskEngine({ vendors: { acme, zenith } })
+    const id = await gateway.submit()
+    await gateway.drift(200)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'acme' })
     expect(acme.calls).toHaveLength(3)
     expect(new Set(acme.calls.map(({ idempotency_key }) => idempotency_key)).size).toBe(1)
     expect(zenith.calls).toHaveLength(0)
@@ -380,12 +380,12 @@ describe('an order in doubt', () => {
       start: saying<never>(broken(), refusal('rate_limit_exceeded')),
     })
     const zenith = scriptedVendor()
-    await using house = await taskEngine({ vendors: { acme, zenith }, settings: { deadline_minutes: 5 } })
-    const id = await house.submit()
-    await house.run(290)
-    expect(await house.read(id)).toMatchObject({ status: 'SUBMITTED', operation: null })
-    await house.run(20)
-    expect(failure(await house.read(id))).toBe('FAILURE submit_outcome_unknown')
+    await using gateway = await taskEngine({ vendors: { acme, zenith }, settings: { deadline_minutes: 5 } })
+    const id = await gateway.submit()
+    await gateway.run(290)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUBMITTED', operation: null })
+    await gateway.run(20)
+    expect(failure(await gateway.read(id))).toBe('FAILURE submit_outcome_unknown')
     expect(zenith.calls).toHaveLength(0)
   })
 
@@ -394,10 +394,10 @@ describe('an order in doubt', () => {
       resubmit: 'safe',
       start: saying<never>(broken(), refusal('content_policy_violation')),
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(30)
-    expect(failure(await house.read(id))).toBe('FAILURE content_policy_violation')
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(30)
+    expect(failure(await gateway.read(id))).toBe('FAILURE content_policy_violation')
   })
 
   test('whose answer came, while the store was away for some seconds, is not lost', async () => {
@@ -407,7 +407,7 @@ describe('an order in doubt', () => {
         is_away = true
         setImmediate(() =>
           setImmediate(() =>
-            house.clock.after(3_000, () => {
+            gateway.clock.after(3_000, () => {
               is_away = false
             }),
           ),
@@ -415,7 +415,7 @@ describe('an order in doubt', () => {
         return { operation: 'paid' }
       },
     })
-    await using house = await taskEngine({
+    await using gateway = await taskEngine({
       vendors: { acme },
       around: (store) => ({
         ...store,
@@ -426,9 +426,9 @@ describe('an order in doubt', () => {
         },
       }),
     })
-    const id = await house.submit()
-    await house.drift(20)
-    expect(await house.read(id)).toMatchObject({ operation: 'paid', status: 'SUCCESS' })
+    const id = await gateway.submit()
+    await gateway.drift(20)
+    expect(await gateway.read(id)).toMatchObject({ operation: 'paid', status: 'SUCCESS' })
     expect(acme.calls).toHaveLength(1)
   })
 })
@@ -437,11 +437,11 @@ test('every numbered point is come by on the ways of a task, so that a process c
   const met = new Set<string>()
   const at = (point: string) => void met.add(point)
   const way = async (acme: ReturnType<typeof scriptedVendor>, options: EngineOptions = {}, cancels = false) => {
-    await using house = await taskEngine({ ...options, vendors: { acme }, at })
-    const id = await house.submit()
-    await house.run(6)
-    if (cancels) await house.tasks.cancel(id, CALLER)
-    await house.run(300)
+    await using gateway = await taskEngine({ ...options, vendors: { acme }, at })
+    const id = await gateway.submit()
+    await gateway.run(6)
+    if (cancels) await gateway.tasks.cancel(id, CALLER)
+    await gateway.run(300)
   }
   let copies = 0
   const files = memoryFiles({ copy: async () => (copies++ === 0 ? { done: false, bytes: 1 } : undefined) })
@@ -463,10 +463,10 @@ test('every numbered point is come by on the ways of a task, so that a process c
 })
 
 test('a client that repeats itself gets its task, whatever has become of the model since', async () => {
-  await using house = await taskEngine()
-  const first = await house.submit({}, { key: 'again' })
-  house.setTargets([])
-  expect(await house.submit({}, { key: 'again' })).toBe(first)
-  await expect(house.submit({ seed: 1 }, { key: 'again' })).rejects.toMatchObject({ code: 'model_not_found' })
-  await expect(house.submit({}, { key: 'another' })).rejects.toMatchObject({ code: 'model_not_found' })
+  await using gateway = await taskEngine()
+  const first = await gateway.submit({}, { key: 'again' })
+  gateway.setTargets([])
+  expect(await gateway.submit({}, { key: 'again' })).toBe(first)
+  await expect(gateway.submit({ seed: 1 }, { key: 'again' })).rejects.toMatchObject({ code: 'model_not_found' })
+  await expect(gateway.submit({}, { key: 'another' })).rejects.toMatchObject({ code: 'model_not_found' })
 })

@@ -41,7 +41,7 @@ async function diesAt(
 ): Promise<{ next: TaskEngine; id: string }> {
   let passed = 0
   let is_dead = false
-  const house = await taskEngine({
+  const gateway = await taskEngine({
     ...options,
     at(passing) {
       if (is_dead || (passing === point && ++passed === nth)) {
@@ -58,15 +58,15 @@ async function diesAt(
       },
     }),
   })
-  const id = await house.submit()
-  await house.drift(20)
+  const id = await gateway.submit()
+  await gateway.drift(20)
   if (!is_dead) throw new Error(`"${point}" was not come by ${nth} times`)
   const { vendors, files } = options
   const next = await taskEngine({
     ...(vendors && { vendors }),
     ...(files && { files }),
-    store: house.store,
-    clock: house.clock,
+    store: gateway.store,
+    clock: gateway.clock,
   })
   await next.run(200)
   return { next, id }
@@ -79,34 +79,34 @@ describe('a vendor that answers at once', () => {
   test('is not asked again: bytes are kept, links are copied, in the order in which they came', async () => {
     const acme = atOnce([bytes('one'), link('https://files.acme.test/two.png'), bytes('three', 'image/webp')])
     const files = memoryFiles()
-    await using house = await taskEngine({ vendors: { acme }, files })
-    const id = await house.submit()
-    await house.run(2)
-    const task = await house.read(id)
+    await using gateway = await taskEngine({ vendors: { acme }, files })
+    const id = await gateway.submit()
+    await gateway.run(2)
+    const task = await gateway.read(id)
     expect(endOf(task)).toBe('SUCCESS')
     expect(acme.questions).toBe(0)
     expect(task.outputs.map(({ key }) => key)).toEqual([`${id}/0.png`, `${id}/1.png`, `${id}/2.webp`])
     expect(task.outputs.map(({ content_type }) => content_type)).toEqual(['image/png', 'video/mp4', 'image/webp'])
     expect(files.copied.map(({ source }) => source.url)).toEqual(['https://files.acme.test/two.png'])
-    expect(await house.store.tasks.inputs(id)).toBeUndefined()
+    expect(await gateway.store.tasks.inputs(id)).toBeUndefined()
     expect(task.start_time).toBeGreaterThan(0)
   })
 
   test('that made nothing has failed', async () => {
-    await using house = await taskEngine({ vendors: { acme: atOnce([]) } })
-    const id = await house.submit()
-    await house.run(2)
-    expect(endOf(await house.read(id))).toBe('FAILURE no_output')
+    await using gateway = await taskEngine({ vendors: { acme: atOnce([]) } })
+    const id = await gateway.submit()
+    await gateway.run(2)
+    expect(endOf(await gateway.read(id))).toBe('FAILURE no_output')
   })
 
   test('of a provider whose files stay where they are: its links are the outputs, its bytes are kept', async () => {
     const acme = atOnce([link('https://files.acme.test/one.png'), bytes('two')])
     const files = memoryFiles()
     const providers = { acme: { outputs: 'passthrough' as const } }
-    await using house = await taskEngine({ vendors: { acme }, files, providers })
-    const id = await house.submit()
-    await house.run(2)
-    const task = await house.read(id)
+    await using gateway = await taskEngine({ vendors: { acme }, files, providers })
+    const id = await gateway.submit()
+    await gateway.run(2)
+    const task = await gateway.read(id)
     expect(task.outputs).toEqual([
       { url: 'https://files.acme.test/one.png', content_type: 'image/png' },
       { key: `${id}/1.png`, content_type: 'image/png', bytes: 3 },
@@ -130,8 +130,8 @@ describe('a vendor that answers at once', () => {
   ] as const)('whose process ends at "%s" (%s): %s, after %d orders', async (point, resubmit, end, calls) => {
     const acme = atOnce([bytes('one')], { resubmit })
     const { next, id } = await diesAt(point, 1, { vendors: { acme }, files: memoryFiles() })
-    await using house = next
-    expect(endOf(await house.read(id))).toBe(end)
+    await using gateway = next
+    expect(endOf(await gateway.read(id))).toBe(end)
     expect(acme.calls).toHaveLength(calls)
     expect(new Set(acme.calls.map(({ idempotency_key }) => idempotency_key)).size).toBe(1)
   })
@@ -139,18 +139,18 @@ describe('a vendor that answers at once', () => {
   test('when one of two files was kept before the process ended, that one is not asked for again of an unsafe one', async () => {
     const acme = atOnce([bytes('one'), bytes('two')])
     const { next, id } = await diesAt('copy: before the first byte', 2, { vendors: { acme }, files: memoryFiles() })
-    await using house = next
-    expect(endOf(await house.read(id))).toBe('FAILURE output_expired')
+    await using gateway = next
+    expect(endOf(await gateway.read(id))).toBe('FAILURE output_expired')
     // What was kept is nobody's, and goes.
-    const gone = await house.store.tasks.outputsToRemove(Math.floor(house.clock.now() / 1000), 9)
+    const gone = await gateway.store.tasks.outputsToRemove(Math.floor(gateway.clock.now() / 1000), 9)
     expect(gone.flatMap(({ outputs }) => outputs.map(({ key }) => key))).toEqual([`${id}/0.png`])
   })
 
   test('and of a safe one, all of them come in their order, each once', async () => {
     const acme = atOnce([bytes('one'), bytes('two')], { resubmit: 'safe' })
     const { next, id } = await diesAt('copy: before the first byte', 2, { vendors: { acme }, files: memoryFiles() })
-    await using house = next
-    const { status, outputs } = await house.read(id)
+    await using gateway = next
+    const { status, outputs } = await gateway.read(id)
     expect([status, outputs.map(({ key }) => key)]).toEqual(['SUCCESS', [`${id}/0.png`, `${id}/1.png`]])
     expect(acme.calls).toHaveLength(2)
   })
@@ -163,10 +163,10 @@ describe('a vendor that answers at once', () => {
       if (++tries < 3) throw new Error('the bucket is away')
       return keep(...file)
     }
-    await using house = await taskEngine({ vendors: { acme: atOnce([bytes('one')]) }, files })
-    const id = await house.submit()
-    await house.drift(20)
-    expect(endOf(await house.read(id))).toBe('SUCCESS')
+    await using gateway = await taskEngine({ vendors: { acme: atOnce([bytes('one')]) }, files })
+    const id = await gateway.submit()
+    await gateway.drift(20)
+    expect(endOf(await gateway.read(id))).toBe('SUCCESS')
     expect(tries).toBe(3)
   })
 
@@ -174,10 +174,10 @@ describe('a vendor that answers at once', () => {
     const files = memoryFiles()
     files.keep = () => Promise.reject(new Error('the bucket is gone'))
     const acme = atOnce([bytes('one')], { resubmit: 'safe' })
-    await using house = await taskEngine({ vendors: { acme }, files, settings: { deadline_minutes: 5 } })
-    const id = await house.submit()
-    await house.drift(400)
-    expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'timeout' })
+    await using gateway = await taskEngine({ vendors: { acme }, files, settings: { deadline_minutes: 5 } })
+    const id = await gateway.submit()
+    await gateway.drift(400)
+    expect(await gateway.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'timeout' })
     expect(acme.calls.length).toBeWithin(4, 10)
   })
 
@@ -187,13 +187,13 @@ describe('a vendor that answers at once', () => {
     let is_away = true
     files.keep = (...file) => (is_away ? Promise.reject(new Error('the bucket is away')) : keep(...file))
     const acme = atOnce([bytes('one')])
-    await using house = await taskEngine({ vendors: { acme }, files })
-    const id = await house.submit()
-    await house.drift(5_400)
-    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
+    await using gateway = await taskEngine({ vendors: { acme }, files })
+    const id = await gateway.submit()
+    await gateway.drift(5_400)
+    expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
     is_away = false
-    await house.drift(20)
-    expect(endOf(await house.read(id))).toBe('SUCCESS')
+    await gateway.drift(20)
+    expect(endOf(await gateway.read(id))).toBe('SUCCESS')
     expect(acme.calls).toHaveLength(1)
   })
 
@@ -201,22 +201,22 @@ describe('a vendor that answers at once', () => {
     const files = memoryFiles()
     files.keep = () => Promise.reject(new Error('the bucket is gone'))
     const acme = atOnce([bytes('one')])
-    await using house = await taskEngine({ vendors: { acme }, files, settings: { copy_deadline_minutes: 30 } })
-    const id = await house.submit()
-    await house.drift(1_790)
-    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
-    await house.drift(40)
-    expect(endOf(await house.read(id))).toBe('FAILURE internal_error')
+    await using gateway = await taskEngine({ vendors: { acme }, files, settings: { copy_deadline_minutes: 30 } })
+    const id = await gateway.submit()
+    await gateway.drift(1_790)
+    expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    await gateway.drift(40)
+    expect(endOf(await gateway.read(id))).toBe('FAILURE internal_error')
     expect(acme.calls).toHaveLength(1)
   })
 
   test('a file that may not be kept ends the task', async () => {
     const files = memoryFiles()
     files.keep = () => Promise.reject(new GatewayError('output_refused', 'Too large.'))
-    await using house = await taskEngine({ vendors: { acme: atOnce([bytes('one')]) }, files })
-    const id = await house.submit()
-    await house.run(5)
-    expect(await house.read(id)).toMatchObject({
+    await using gateway = await taskEngine({ vendors: { acme: atOnce([bytes('one')]) }, files })
+    const id = await gateway.submit()
+    await gateway.run(5)
+    expect(await gateway.read(id)).toMatchObject({
       status: 'FAILURE',
       fail_code: 'output_expired',
       fail_reason: 'Too large.',
@@ -243,10 +243,10 @@ describe('an order in two parts', () => {
         return { operation: { part: 2 } }
       },
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(15)
-    expect(endOf(await house.read(id))).toBe('SUCCESS')
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(15)
+    expect(endOf(await gateway.read(id))).toBe('SUCCESS')
     expect(acme.next).toEqual([{ part: 1 }])
     expect(keys[0]).toStartWith(id)
     expect(keys[0]).not.toBe(acme.calls[0]?.idempotency_key)
@@ -256,10 +256,10 @@ describe('an order in two parts', () => {
     const acme = inTwo({
       proceed: saying<{ operation: Json }>(refusal('rate_limit_exceeded'), { operation: { part: 2 } }),
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(25)
-    expect(endOf(await house.read(id))).toBe('SUCCESS')
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(25)
+    expect(endOf(await gateway.read(id))).toBe('SUCCESS')
     expect(acme.next).toEqual([{ part: 1 }, { part: 1 }])
     expect(acme.calls).toHaveLength(1)
   })
@@ -267,10 +267,10 @@ describe('an order in two parts', () => {
   test('that is always refused for the time being ends, and no other target is asked', async () => {
     const acme = inTwo({ proceed: saying<never>(refusal('rate_limit_exceeded')) })
     const zenith = scriptedVendor()
-    await using house = await taskEngine({ vendors: { acme, zenith } })
-    const id = await house.submit()
-    await house.run(600)
-    expect(endOf(await house.read(id))).toBe('FAILURE upstream_rate_limited')
+    await using gateway = await taskEngine({ vendors: { acme, zenith } })
+    const id = await gateway.submit()
+    await gateway.run(600)
+    expect(endOf(await gateway.read(id))).toBe('FAILURE upstream_rate_limited')
     expect([acme.next.length, zenith.calls.length]).toEqual([8, 0])
   })
 
@@ -279,10 +279,10 @@ describe('an order in two parts', () => {
     ['insufficient_quota', 'insufficient_quota'],
   ] as const)('that is refused for good with %s ends as %s', async (code, fail_code) => {
     const acme = inTwo({ proceed: saying<never>(refusal(code)) })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(10)
-    expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code })
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(10)
+    expect(await gateway.read(id)).toMatchObject({ status: 'FAILURE', fail_code })
     expect(acme.next).toHaveLength(1)
   })
 
@@ -291,10 +291,10 @@ describe('an order in two parts', () => {
     ['safe', 'SUCCESS', 2],
   ] as const)('whose connection breaks (%s): %s, sent %d times', async (resubmit, end, times) => {
     const acme = inTwo({ resubmit, proceed: saying<{ operation: Json }>(broken(), { operation: { part: 2 } }) })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(25)
-    expect(endOf(await house.read(id))).toBe(end)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(25)
+    expect(endOf(await gateway.read(id))).toBe(end)
     expect(acme.next).toHaveLength(times)
   })
 
@@ -310,8 +310,8 @@ describe('an order in two parts', () => {
     async (point, nth, resubmit, end, times) => {
       const acme = inTwo({ resubmit })
       const { next, id } = await diesAt(point, nth, { vendors: { acme } })
-      await using house = next
-      expect(endOf(await house.read(id))).toBe(end)
+      await using gateway = next
+      expect(endOf(await gateway.read(id))).toBe(end)
       expect(acme.next).toHaveLength(times)
       expect(acme.calls).toHaveLength(1)
     },
@@ -319,15 +319,15 @@ describe('an order in two parts', () => {
 
   test('has the whole time of an order for the second, however long the question before it took', async () => {
     const later = <T>(seconds: number, answer: T) =>
-      new Promise<T>((resolve) => void house.clock.after(seconds * 1000, () => resolve(answer)))
+      new Promise<T>((resolve) => void gateway.clock.after(seconds * 1000, () => resolve(answer)))
     const acme = inTwo({
       status: async (operation) => ((operation as { part: number }).part === 1 ? later(55, proceedable) : success()),
       proceed: async () => later(55, { operation: { part: 2 } }),
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.drift(150)
-    expect(endOf(await house.read(id))).toBe('SUCCESS')
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.drift(150)
+    expect(endOf(await gateway.read(id))).toBe('SUCCESS')
     expect(acme.next).toHaveLength(1)
   })
 
@@ -337,12 +337,12 @@ describe('an order in two parts', () => {
       status: async () => ({ status: 'IN_PROGRESS' }),
       cancel: async (operation) => void told.push(operation),
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(6)
-    await house.tasks.cancel(id, CALLER)
-    await house.run(6)
-    expect(endOf(await house.read(id))).toBe('FAILURE canceled')
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(6)
+    await gateway.tasks.cancel(id, CALLER)
+    await gateway.run(6)
+    expect(endOf(await gateway.read(id))).toBe('FAILURE canceled')
     expect([told, acme.next]).toEqual([[{ part: 1 }], []])
   })
 })
@@ -351,11 +351,11 @@ describe('a task of another family', () => {
   test('is made by its own part of the provider, under its own limits, and its file has its own ending', async () => {
     const acme = scriptedVendor()
     const files = memoryFiles()
-    await using house = await taskEngine({ vendors: { acme }, files })
-    const id = await house.submit({ images: ['aGk='] }, { family: '3d-generation' })
-    expect(await house.store.tasks.inputs(id)).toEqual({ images: ['aGk='] })
-    await house.run(10)
-    expect(await house.read(id)).toMatchObject({
+    await using gateway = await taskEngine({ vendors: { acme }, files })
+    const id = await gateway.submit({ images: ['aGk='] }, { family: '3d-generation' })
+    expect(await gateway.store.tasks.inputs(id)).toEqual({ images: ['aGk='] })
+    await gateway.run(10)
+    expect(await gateway.read(id)).toMatchObject({
       status: 'SUCCESS',
       family: '3d-generation',
       request: { format: 'glb' },
@@ -365,10 +365,10 @@ describe('a task of another family', () => {
   })
 
   test('is seen under its own face only', async () => {
-    await using house = await taskEngine()
-    const video = await house.submit()
-    const solid = await house.submit({}, { family: '3d-generation' })
-    const { tasks } = house
+    await using gateway = await taskEngine()
+    const video = await gateway.submit()
+    const solid = await gateway.submit({}, { family: '3d-generation' })
+    const { tasks } = gateway
     const codeOf = (work: Promise<unknown>) =>
       work.then(
         () => 'found',
@@ -393,28 +393,28 @@ describe('a task of another family', () => {
     let made = 0
     const make = async () => {
       made++
-      await new Promise<void>((resolve) => void house.clock.after(seconds * 1000, resolve))
+      await new Promise<void>((resolve) => void gateway.clock.after(seconds * 1000, resolve))
       return { images: [{ base64: 'aGk=' }] }
     }
-    await using house = await taskEngine()
-    house.providers.set('acme', { id: 'acme', kind: 'scripted', images: { operations: ['generate'], make } })
-    house.setTargets(['acme'])
+    await using gateway = await taskEngine()
+    gateway.providers.set('acme', { id: 'acme', kind: 'scripted', images: { operations: ['generate'], make } })
+    gateway.setTargets(['acme'])
     const request = { model: MODEL, prompt: 'a cat', operation: 'generate' as const }
     const order = { request, family: 'image-generation' as const, call: testCall(CALLER), base_url: 'http://gate.test' }
-    const id = (await house.tasks.submit(order)).task.task_id
+    const id = (await gateway.tasks.submit(order)).task.task_id
     // Another process, which would take it as soon as its lease is over.
-    await using other = await taskEngine({ store: house.store, clock: house.clock })
+    await using other = await taskEngine({ store: gateway.store, clock: gateway.clock })
     other.providers.set('acme', { id: 'acme', kind: 'scripted', images: { operations: ['generate'], make } })
-    await house.drift(350)
-    expect(endOf(await house.read(id))).toBe(end)
+    await gateway.drift(350)
+    expect(endOf(await gateway.read(id))).toBe(end)
     expect(made).toBe(1)
   })
 
   test('a model that is not of its family is refused', async () => {
-    await using house = await taskEngine()
-    house.providers.set('flat', { id: 'flat', kind: 'scripted', video: scriptedVendor() })
-    house.setTargets(['flat'])
-    const error = await house.submit({}, { family: '3d-generation' }).catch((reason: GatewayError) => reason.code)
+    await using gateway = await taskEngine()
+    gateway.providers.set('flat', { id: 'flat', kind: 'scripted', video: scriptedVendor() })
+    gateway.setTargets(['flat'])
+    const error = await gateway.submit({}, { family: '3d-generation' }).catch((reason: GatewayError) => reason.code)
     expect(error).toBe('unsupported_endpoint')
   })
 })

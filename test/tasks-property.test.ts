@@ -212,13 +212,13 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
     },
   })
   let points = 0
-  const houses: TaskEngine[] = []
-  async function house(): Promise<TaskEngine> {
+  const gateways: TaskEngine[] = []
+  async function gateway(): Promise<TaskEngine> {
     const life = mortal()
     const at = (_: CrashPoint) => {
       if (!given.deaths.includes(points++) || life.isDead()) return
       life.die()
-      reborn.push(house())
+      reborn.push(gateway())
     }
     const guardedVendors = Object.fromEntries(Object.entries(vendors).map(([id, vendor]) => [id, life.guarded(vendor)]))
     const around = (whole: Store): Store => ({ ...whole, tasks: life.guarded(whole.tasks) })
@@ -231,11 +231,11 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
       at,
       settings: { deadline_minutes: DEADLINE_MINUTES, copy_deadline_minutes: DEADLINE_MINUTES },
     })
-    houses.push(made)
+    gateways.push(made)
     return made
   }
   const reborn: Promise<TaskEngine>[] = []
-  for (let worker = 0; worker < given.workers; worker++) await house()
+  for (let worker = 0; worker < given.workers; worker++) await gateway()
 
   const ids: string[] = []
   const seen: Seen = new Map()
@@ -247,7 +247,7 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
     }
   }
   for (let one = 0; one < TASKS; one++) {
-    const submitted = houses
+    const submitted = gateways
       .at(-1)
       ?.submit()
       .then((id) => void ids.push(id))
@@ -265,7 +265,7 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
   await drift(150, 10_000)
   await Promise.all(reborn)
   const tasks = [...seen.values()]
-  await Promise.all(houses.map((one) => Promise.race([one.tasks.stop({ deadline_ms: 0 }), settled()])))
+  await Promise.all(gateways.map((one) => Promise.race([one.tasks.stop({ deadline_ms: 0 }), settled()])))
   await store.close()
   return { tasks, ledgers, points }
 }

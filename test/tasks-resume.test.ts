@@ -49,12 +49,15 @@ function fussyFiles(isGone: (key: string) => boolean) {
 
 const two = () => saying(success('https://a.test/1', 'https://a.test/2'))
 
-async function failedHouse(options: EngineOptions, family: 'video-generation' | '3d-generation' = 'video-generation') {
-  const house = await taskEngine({ settings, ...options })
-  const id = await house.submit({}, { family })
-  await house.run(320)
-  expect(endOf(await house.read(id))).toBe('FAILURE output_expired')
-  return { house, id }
+async function failedGateway(
+  options: EngineOptions,
+  family: 'video-generation' | '3d-generation' = 'video-generation',
+) {
+  const gateway = await taskEngine({ settings, ...options })
+  const id = await gateway.submit({}, { family })
+  await gateway.run(320)
+  expect(endOf(await gateway.read(id))).toBe('FAILURE output_expired')
+  return { gateway, id }
 }
 
 describe.each(ENGINES.map((engine) => [engine.name, engine] as const))(
@@ -67,14 +70,14 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))(
       const store = await engine.open()
       const { files, heal } = fussyFiles((key) => key.endsWith('1.mp4'))
       const acme = scriptedVendor({ status: two() })
-      const { house, id } = await failedHouse({ store, files, vendors: { acme } })
-      await using _house = house
-      const failed = await house.read(id)
+      const { gateway, id } = await failedGateway({ store, files, vendors: { acme } })
+      await using _gateway = gateway
+      const failed = await gateway.read(id)
       expect([failed.outputs.length, failed.made?.length, failed.progress]).toEqual([1, 1, 100])
-      expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
+      expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
 
-      expect(await resume(store, house.clock, failed)).toBe(true)
-      const resumed = await house.read(id)
+      expect(await resume(store, gateway.clock, failed)).toBe(true)
+      const resumed = await gateway.read(id)
       expect(resumed).toMatchObject({
         status: 'IN_PROGRESS',
         progress: 99,
@@ -83,54 +86,54 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))(
         finish_time: 0,
         failures: 0,
         outputs_expire_at: null,
-        deadline_at: seconds(house.clock) + DAY,
+        deadline_at: seconds(gateway.clock) + DAY,
         operation: failed.operation,
         start_time: failed.start_time,
         outputs: failed.outputs,
         made: failed.made,
       })
-      expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 0, errors: 0 }])
+      expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 0, errors: 0 }])
       const before = files.copied.length
       heal()
-      await house.run(3)
-      const task = await house.read(id)
+      await gateway.run(3)
+      const task = await gateway.read(id)
       expect(endOf(task)).toBe('SUCCESS')
       expect(task.outputs.map(({ key }) => key)).toEqual([`${id}/0.mp4`, `${id}/1.mp4`])
       expect(files.copied.slice(before).map(({ key }) => key)).toEqual([`${id}/1.mp4`])
       expect(acme.calls).toHaveLength(1)
-      expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 0 }])
+      expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 0 }])
     }, 60_000)
 
     test('is resumed by one of two operators, and by nobody who read it before it changed', async () => {
       await engine.cleanup()
       const store = await engine.open()
       const { files, heal } = fussyFiles(() => true)
-      const { house, id } = await failedHouse({ store, files })
-      await using _house = house
-      const failed = await house.read(id)
-      const both = await Promise.all([resume(store, house.clock, failed), resume(store, house.clock, failed)])
+      const { gateway, id } = await failedGateway({ store, files })
+      await using _gateway = gateway
+      const failed = await gateway.read(id)
+      const both = await Promise.all([resume(store, gateway.clock, failed), resume(store, gateway.clock, failed)])
       expect(both.toSorted()).toEqual([false, true])
       heal()
-      await house.run(3)
-      expect(endOf(await house.read(id))).toBe('SUCCESS')
-      expect(await resume(store, house.clock, failed)).toBe(false)
-      expect(endOf(await house.read(id))).toBe('SUCCESS')
+      await gateway.run(3)
+      expect(endOf(await gateway.read(id))).toBe('SUCCESS')
+      expect(await resume(store, gateway.clock, failed)).toBe(false)
+      expect(endOf(await gateway.read(id))).toBe('SUCCESS')
     }, 60_000)
 
     test('that was deleted, that succeeded or that has not ended is not put back', async () => {
       await engine.cleanup()
       const store = await engine.open()
       const { files } = fussyFiles((key) => key.endsWith('0.mp4'))
-      const { house, id } = await failedHouse({ store, files })
-      await using _house = house
-      const failed = await house.read(id)
-      await store.tasks.remove(id, 'tok_one', seconds(house.clock))
-      expect(await resume(store, house.clock, failed)).toBe(false)
-      await house.tasks.stop({ deadline_ms: 0 })
-      const under_way = await house.submit()
-      const waiting = await house.read(under_way)
+      const { gateway, id } = await failedGateway({ store, files })
+      await using _gateway = gateway
+      const failed = await gateway.read(id)
+      await store.tasks.remove(id, 'tok_one', seconds(gateway.clock))
+      expect(await resume(store, gateway.clock, failed)).toBe(false)
+      await gateway.tasks.stop({ deadline_ms: 0 })
+      const under_way = await gateway.submit()
+      const waiting = await gateway.read(under_way)
       expect(await store.tasks.reopen(waiting, { ...reopeningOf(failed), due_ms: 1, deadline_at: 1 })).toBe(false)
-      expect(await house.read(under_way)).toEqual(waiting)
+      expect(await gateway.read(under_way)).toEqual(waiting)
     }, 60_000)
   },
 )
@@ -144,49 +147,49 @@ function reopeningOf(task: Task) {
 describe('a resumed task', () => {
   test('of 3D is copied like a video', async () => {
     const { files, heal } = fussyFiles(() => true)
-    const { house, id } = await failedHouse({ files }, '3d-generation')
-    await using _house = house
-    expect(await resume(house.store, house.clock, await house.read(id))).toBe(true)
+    const { gateway, id } = await failedGateway({ files }, '3d-generation')
+    await using _gateway = gateway
+    expect(await resume(gateway.store, gateway.clock, await gateway.read(id))).toBe(true)
     heal()
-    await house.run(3)
-    expect(endOf(await house.read(id))).toBe('SUCCESS')
+    await gateway.run(3)
+    expect(endOf(await gateway.read(id))).toBe('SUCCESS')
   })
 
   test('that fails again can be resumed again', async () => {
     const { files, heal } = fussyFiles(() => true)
-    const { house, id } = await failedHouse({ files })
-    await using _house = house
-    const [first] = await house.store.usage.list({ limit: 1 })
-    await resume(house.store, house.clock, await house.read(id))
-    house.clock.advance((DAY + 1) * 1000)
-    await house.run(2)
-    expect(endOf(await house.read(id))).toBe('FAILURE output_expired')
-    const usage = await house.store.usage.list({ limit: 9 })
+    const { gateway, id } = await failedGateway({ files })
+    await using _gateway = gateway
+    const [first] = await gateway.store.usage.list({ limit: 1 })
+    await resume(gateway.store, gateway.clock, await gateway.read(id))
+    gateway.clock.advance((DAY + 1) * 1000)
+    await gateway.run(2)
+    expect(endOf(await gateway.read(id))).toBe('FAILURE output_expired')
+    const usage = await gateway.store.usage.list({ limit: 9 })
     expect(usage.reduce((sum, { errors }) => sum + errors, 0)).toBe(first?.errors ?? -1)
-    expect(await resume(house.store, house.clock, await house.read(id))).toBe(true)
+    expect(await resume(gateway.store, gateway.clock, await gateway.read(id))).toBe(true)
     heal()
-    await house.run(3)
-    expect(endOf(await house.read(id))).toBe('SUCCESS')
+    await gateway.run(3)
+    expect(endOf(await gateway.read(id))).toBe('SUCCESS')
   })
 
   test('whose files were cleaned away after a week asks its vendor for all of them again', async () => {
     const { files, heal } = fussyFiles((key) => key.endsWith('1.mp4'))
     const acme = scriptedVendor({ status: two() })
-    const { house, id } = await failedHouse({ files, vendors: { acme } })
-    await using _house = house
-    const log = createLog({ clock: house.clock, level: 'silent', pretty: false, write: () => {} })
-    const cleaner = createCleaner({ tasks: house.store.tasks, outputs: files, clock: house.clock, log })
-    house.clock.advance(7 * DAY * 1000 - 60_000)
+    const { gateway, id } = await failedGateway({ files, vendors: { acme } })
+    await using _gateway = gateway
+    const log = createLog({ clock: gateway.clock, level: 'silent', pretty: false, write: () => {} })
+    const cleaner = createCleaner({ tasks: gateway.store.tasks, outputs: files, clock: gateway.clock, log })
+    gateway.clock.advance(7 * DAY * 1000 - 60_000)
     await cleaner.sweep()
     expect(files.kept.size).toBe(1)
-    house.clock.advance(60_000)
-    expect(await resume(house.store, house.clock, await house.read(id))).toContain('its files are being removed')
+    gateway.clock.advance(60_000)
+    expect(await resume(gateway.store, gateway.clock, await gateway.read(id))).toContain('its files are being removed')
     await cleaner.sweep()
     expect(files.kept.size).toBe(0)
     heal()
-    expect(await resume(house.store, house.clock, await house.read(id))).toBe(true)
-    await house.run(3)
-    const task = await house.read(id)
+    expect(await resume(gateway.store, gateway.clock, await gateway.read(id))).toBe(true)
+    await gateway.run(3)
+    const task = await gateway.read(id)
     expect([endOf(task), task.outputs.length, files.kept.size]).toEqual(['SUCCESS', 2, 2])
     expect(acme.calls).toHaveLength(1)
     // What it has now is not cleaned away by what was due before.
@@ -196,11 +199,11 @@ describe('a resumed task', () => {
 
   test('keeps what it has when a clean-up that began before it ends after it', async () => {
     const { files } = fussyFiles((key) => key.endsWith('1.mp4'))
-    const { house, id } = await failedHouse({ files, vendors: { acme: scriptedVendor({ status: two() }) } })
-    await using _house = house
-    await resume(house.store, house.clock, await house.read(id))
-    await house.store.tasks.outputsRemoved([id])
-    expect(await house.read(id)).toMatchObject({
+    const { gateway, id } = await failedGateway({ files, vendors: { acme: scriptedVendor({ status: two() }) } })
+    await using _gateway = gateway
+    await resume(gateway.store, gateway.clock, await gateway.read(id))
+    await gateway.store.tasks.outputsRemoved([id])
+    expect(await gateway.read(id)).toMatchObject({
       outputs: [{ key: `${id}/0.mp4` }],
       made: [{ url: 'https://a.test/2' }],
     })
@@ -210,9 +213,9 @@ describe('a resumed task', () => {
     const { files, heal } = fussyFiles(() => true)
     const clock = manualClock()
     const got: { id: string; type: string }[] = []
-    await using house = await taskEngine({ files, clock, settings })
+    await using gateway = await taskEngine({ files, clock, settings })
     const webhooks = createWebhooks({
-      store: house.store,
+      store: gateway.store,
       guardedFetch: async ({ headers, body, url }) => {
         const { type } = JSON.parse(String(body)) as { type: string }
         got.push({ id: (headers as Record<string, string>)['webhook-id'] ?? '', type })
@@ -223,16 +226,20 @@ describe('a resumed task', () => {
       clock,
       log: createLog({ clock, level: 'silent', pretty: false, write: () => {} }),
     })
-    const id = await house.submit({ callback_url: 'https://app.test/hook' })
-    await house.run(320)
+    const id = await gateway.submit({ callback_url: 'https://app.test/hook' })
+    await gateway.run(320)
     await webhooks.idle()
     expect(got.map(({ type }) => type)).toEqual(['task.failed'])
-    await resume(house.store, clock, await house.read(id))
-    expect(await house.store.webhooks.ofTask(id)).toMatchObject({ attempts: 0, delivered_at: null, last_status: null })
+    await resume(gateway.store, clock, await gateway.read(id))
+    expect(await gateway.store.webhooks.ofTask(id)).toMatchObject({
+      attempts: 0,
+      delivered_at: null,
+      last_status: null,
+    })
     await webhooks.idle()
     expect(got).toHaveLength(1)
     heal()
-    await house.run(3)
+    await gateway.run(3)
     await webhooks.idle()
     expect(got.map(({ type }) => type)).toEqual(['task.failed', 'task.succeeded'])
     expect(new Set(got.map(({ id }) => id)).size).toBe(2)
@@ -242,16 +249,16 @@ describe('a resumed task', () => {
   test('that timed out and was made all the same is fetched', async () => {
     let answer: TaskProgress = { status: 'IN_PROGRESS' }
     const acme = scriptedVendor({ status: async () => answer })
-    await using house = await taskEngine({ vendors: { acme }, settings: { deadline_minutes: 2 } })
-    const id = await house.submit()
-    await house.run(125)
-    expect(await resume(house.store, house.clock, await house.read(id))).toBe('watch')
+    await using gateway = await taskEngine({ vendors: { acme }, settings: { deadline_minutes: 2 } })
+    const id = await gateway.submit()
+    await gateway.run(125)
+    expect(await resume(gateway.store, gateway.clock, await gateway.read(id))).toBe('watch')
     answer = success()
-    await house.run(100)
-    expect((await house.read(id)).late_outcome).toMatchObject({ status: 'SUCCESS' })
-    expect(await resume(house.store, house.clock, await house.read(id))).toBe(true)
-    await house.run(10)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', late_outcome: null })
+    await gateway.run(100)
+    expect((await gateway.read(id)).late_outcome).toMatchObject({ status: 'SUCCESS' })
+    expect(await resume(gateway.store, gateway.clock, await gateway.read(id))).toBe(true)
+    await gateway.run(10)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', late_outcome: null })
     expect(acme.calls).toHaveLength(1)
   })
 })
@@ -266,7 +273,7 @@ const CRASH_POINTS = [
 ] satisfies CrashPoint[]
 
 /** Dies at the how-manieth time; what it does from then on reaches nobody. */
-async function mortalHouse(options: EngineOptions, point: CrashPoint, nth: number): Promise<TaskEngine> {
+async function killableGateway(options: EngineOptions, point: CrashPoint, nth: number): Promise<TaskEngine> {
   let passed = 0
   let is_dead = false
   return taskEngine({
@@ -292,7 +299,7 @@ describe.each(CRASH_POINTS)('a process that ends at "%s"', (point) => {
     const { files, heal } = fussyFiles((key) => key.endsWith('1.mp4'))
     const acme = scriptedVendor({ status: two() })
     const options = { files, vendors: { acme }, settings }
-    const first = await mortalHouse(options, point, 1)
+    const first = await killableGateway(options, point, 1)
     const id = await first.submit()
     await first.drift(330)
     const next = { ...options, store: first.store, clock: first.clock }
@@ -301,7 +308,7 @@ describe.each(CRASH_POINTS)('a process that ends at "%s"', (point) => {
     expect(endOf(await second.read(id))).toBe('FAILURE output_expired')
     await second.tasks.stop({ deadline_ms: 0 })
     expect(await resume(first.store, first.clock, await second.read(id))).toBe(true)
-    const third = await mortalHouse(next, point, 1)
+    const third = await killableGateway(next, point, 1)
     heal()
     await third.drift(20)
     await using last = await taskEngine(next)

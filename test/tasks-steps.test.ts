@@ -28,9 +28,9 @@ const toRemove = async ({ store, clock }: TaskEngine) =>
     outputs.map(({ key }) => key),
   )
 /** Long after the first question, the vendor having said nothing new. */
-const taken = async (house: TaskEngine) => {
-  const id = await house.submit()
-  await house.run(6)
+const taken = async (gateway: TaskEngine) => {
+  const id = await gateway.submit()
+  await gateway.run(6)
   return id
 }
 
@@ -54,29 +54,29 @@ describe('a poll', () => {
       if (asked === 1) return { status: 'IN_PROGRESS' as const, progress: 50 }
       return asked < 8 ? answer() : success()
     }
-    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
-    const id = await taken(house)
-    const before = await house.read(id)
-    await house.run(60)
-    const { failures, due_ms, fence, leased_by, ...rest } = await house.read(id)
+    await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
+    const id = await taken(gateway)
+    const before = await gateway.read(id)
+    await gateway.run(60)
+    const { failures, due_ms, fence, leased_by, ...rest } = await gateway.read(id)
     expect(before).toMatchObject(rest)
     expect(failures).toBeGreaterThan(2)
-    expect(due_ms).toBeGreaterThan(house.clock.now())
+    expect(due_ms).toBeGreaterThan(gateway.clock.now())
     expect([leased_by, fence > before.fence]).toEqual(['', true])
-    await house.run(200)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', failures: 0 })
+    await gateway.run(200)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', failures: 0 })
   })
 
   test('that hangs is given up after a minute, and asked again', async () => {
     let asked = 0
     const status = async () => (asked++ === 0 ? hang() : success())
-    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
-    const id = await house.submit()
-    await house.drift(60)
+    await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
+    const id = await gateway.submit()
+    await gateway.drift(60)
     expect(asked).toBe(1)
-    await house.drift(15)
+    await gateway.drift(15)
     expect(asked).toBe(2)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
   test('is asked again when the vendor said so: after an error, and in good order', async () => {
@@ -84,19 +84,19 @@ describe('a poll', () => {
     const acme = scriptedVendor({
       status: saying<TaskProgress>(limited, { ...working, retry_after_seconds: 50 }, working),
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await taken(house)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await taken(gateway)
     expect(acme.questions).toBe(1)
-    await house.run(37)
+    await gateway.run(37)
     expect(acme.questions).toBe(1)
-    await house.run(3)
+    await gateway.run(3)
     expect(acme.questions).toBe(2)
     for (let ask = 0; ask < 46; ask++) {
-      await house.tasks.find(id, CALLER) // however often a client asks
-      await house.run(1)
+      await gateway.tasks.find(id, CALLER) // however often a client asks
+      await gateway.run(1)
     }
     expect(acme.questions).toBe(2)
-    await house.run(6)
+    await gateway.run(6)
     expect(acme.questions).toBe(3)
   })
 
@@ -104,11 +104,11 @@ describe('a poll', () => {
     const acme = scriptedVendor({
       status: saying<TaskProgress>(working, {}, { status: 'MYSTERY' } as never, { status: 'QUEUED' }),
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(30)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(30)
     expect(acme.questions).toBeGreaterThan(4)
-    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 30, failures: 0 })
+    expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 30, failures: 0 })
   })
 
   test('that tells of a failure ends the task, without addresses in the reason', async () => {
@@ -117,22 +117,22 @@ describe('a poll', () => {
       fail_code: 'generation_failed',
       fail_reason: 'see https://api.acme.test/?key=sk-1',
     })
-    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
-    const id = await taken(house)
-    expect(await house.read(id)).toMatchObject({
+    await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
+    const id = await taken(gateway)
+    expect(await gateway.read(id)).toMatchObject({
       status: 'FAILURE',
       fail_code: 'generation_failed',
       fail_reason: 'see (address)',
       progress: 100,
       due_ms: null,
     })
-    expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
+    expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
   })
 
   test('that tells of a failure in a word that is not on the list is a failed generation', async () => {
     const status = saying<TaskProgress>({ status: 'FAILURE', fail_code: 'E1234' } as never)
-    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
-    expect(await house.read(await taken(house))).toMatchObject({
+    await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
+    expect(await gateway.read(await taken(gateway))).toMatchObject({
       fail_code: 'generation_failed',
       fail_reason: 'The upstream gave no reason.',
     })
@@ -140,8 +140,8 @@ describe('a poll', () => {
 
   test('that tells of a success with nothing in it is a failure', async () => {
     const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [] })
-    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
-    expect(failure(await house.read(await taken(house)))).toBe('FAILURE no_output')
+    await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
+    expect(failure(await gateway.read(await taken(gateway)))).toBe('FAILURE no_output')
   })
 })
 
@@ -152,19 +152,19 @@ describe('the files', () => {
     const rows: Task[] = []
     const files = memoryFiles({
       copy: async (key) => {
-        rows.push(await house.read(key.split('/')[0] ?? ''))
+        rows.push(await gateway.read(key.split('/')[0] ?? ''))
         return undefined
       },
     })
     const status = saying(success('https://a.test/1', 'https://a.test/2'))
-    await using house = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
-    const id = await taken(house)
+    await using gateway = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
+    const id = await taken(gateway)
     expect(rows[0]).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
     expect(rows.map(({ made, outputs }) => [made?.length, outputs.length])).toEqual([
       [2, 0],
       [1, 1],
     ])
-    const task = await house.read(id)
+    const task = await gateway.read(id)
     expect(task.status).toBe('SUCCESS')
     expect(task.outputs.map(({ key }) => key)).toEqual([`${id}/0.mp4`, `${id}/1.mp4`])
   })
@@ -172,11 +172,11 @@ describe('the files', () => {
   test('that take longer than a step are copied on in the next, at once', async () => {
     let calls = 0
     const files = memoryFiles({ copy: async () => (++calls < 4 ? { done: false, bytes: calls } : undefined) })
-    await using house = await taskEngine({ files })
-    const id = await taken(house)
+    await using gateway = await taskEngine({ files })
+    const id = await taken(gateway)
     expect(calls).toBe(4)
     expect(new Set(files.copied.map(({ key }) => key)).size).toBe(1)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
   test('whose link is dead are fetched by a fresh one', async () => {
@@ -187,8 +187,8 @@ describe('the files', () => {
       },
     })
     const acme = scriptedVendor({ status: saying(success('https://a.test/old'), success('https://a.test/new')) })
-    await using house = await taskEngine({ files, vendors: { acme } })
-    expect(await house.read(await taken(house))).toMatchObject({ status: 'SUCCESS' })
+    await using gateway = await taskEngine({ files, vendors: { acme } })
+    expect(await gateway.read(await taken(gateway))).toMatchObject({ status: 'SUCCESS' })
     expect(files.copied.map(({ source }) => source.url)).toEqual(['https://a.test/old', 'https://a.test/new'])
     expect(acme.questions).toBe(2)
   })
@@ -204,8 +204,8 @@ describe('the files', () => {
       success('https://a.test/1', 'https://a.test/2-old'),
       success('https://a.test/1-new', 'https://a.test/2-new'),
     )
-    await using house = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
-    expect(await house.read(await taken(house))).toMatchObject({ status: 'SUCCESS' })
+    await using gateway = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
+    expect(await gateway.read(await taken(gateway))).toMatchObject({ status: 'SUCCESS' })
     expect(files.copied.map(({ source }) => source.url.slice(15))).toEqual(['1', '2-old', '2-new'])
   })
 
@@ -221,10 +221,10 @@ describe('the files', () => {
   ])('whose download fails once by %s are copied at the second attempt', async (_, error) => {
     let calls = 0
     const files = memoryFiles({ copy: () => (calls++ === 0 ? Promise.reject(error) : Promise.resolve(undefined)) })
-    await using house = await taskEngine({ files })
-    const id = await house.submit()
-    await house.run(12)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', fail_code: '' })
+    await using gateway = await taskEngine({ files })
+    const id = await gateway.submit()
+    await gateway.run(12)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', fail_code: '' })
     expect(calls).toBe(2)
   })
 
@@ -233,18 +233,18 @@ describe('the files', () => {
     const files = memoryFiles({ copy: () => (failing ? Promise.reject(gone()) : Promise.resolve(undefined)) })
     // The deadline of the task itself has nothing to do with it.
     const settings = { deadline_minutes: 1, copy_deadline_minutes: 120 }
-    await using house = await taskEngine({ files, settings })
-    const id = await house.submit()
-    await house.run(6)
-    const first = await house.read(id)
+    await using gateway = await taskEngine({ files, settings })
+    const id = await gateway.submit()
+    await gateway.run(6)
+    const first = await gateway.read(id)
     expect(first).toMatchObject({ status: 'IN_PROGRESS', progress: 99, fail_code: '', finish_time: 0 })
     expect(first.deadline_at - first.submit_time).toBeWithin(7200, 7210)
-    await house.run(7_180)
-    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99, fail_code: '' })
+    await gateway.run(7_180)
+    expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99, fail_code: '' })
     // 2 + 4 + ... + 256, then one every 300 s, each with its fresh look; a jitter of 15 % either way.
     expect(files.copied.length).toBeWithin(27, 38)
-    await house.run(25)
-    const task = await house.read(id)
+    await gateway.run(25)
+    const task = await gateway.read(id)
     expect(failure(task)).toBe('FAILURE output_expired')
     expect(task.finish_time).toBe(task.deadline_at)
     expect(task.fail_reason).toContain('The file is no longer there.')
@@ -252,25 +252,25 @@ describe('the files', () => {
     expect(task.made).toEqual([{ url: 'https://files.acme.test/a.mp4' }])
 
     failing = true
-    const late = await house.submit()
-    await house.run(20)
+    const late = await gateway.submit()
+    await gateway.run(20)
     failing = false
-    house.clock.advance(86_400_000) // the gateway was away at the deadline: there is a last attempt
-    await house.tasks.idle()
-    expect(await house.read(late)).toMatchObject({ status: 'SUCCESS' })
+    gateway.clock.advance(86_400_000) // the gateway was away at the deadline: there is a last attempt
+    await gateway.tasks.idle()
+    expect(await gateway.read(late)).toMatchObject({ status: 'SUCCESS' })
   })
 
   test('that come too slowly are copied on for ten minutes after the deadline, not for longer', async () => {
     const files = memoryFiles({ copy: async () => ({ done: false, bytes: 1 }) })
-    await using house = await taskEngine({ files, settings: { copy_deadline_minutes: 1 } })
+    await using gateway = await taskEngine({ files, settings: { copy_deadline_minutes: 1 } })
     const pace = files.copy
     files.copy = (...given) => {
-      house.clock.advance(50_000)
+      gateway.clock.advance(50_000)
       return pace(...given)
     }
-    const id = await house.submit()
-    await house.run(6)
-    const { finish_time, deadline_at, fail_code } = await house.read(id)
+    const id = await gateway.submit()
+    await gateway.run(6)
+    const { finish_time, deadline_at, fail_code } = await gateway.read(id)
     expect([fail_code, finish_time - deadline_at >= 600, finish_time - deadline_at < 660]).toEqual([
       'output_expired',
       true,
@@ -288,38 +288,38 @@ describe('the files', () => {
     const files = memoryFiles({ copy: () => Promise.reject(broken()) })
     const status = async (): Promise<TaskProgress> => ({
       ...(success() as TaskProgress & { status: 'SUCCESS' }),
-      ...(expires_in !== undefined && { expires_at: Math.floor(house.clock.now() / 1000) + expires_in }),
+      ...(expires_in !== undefined && { expires_at: Math.floor(gateway.clock.now() / 1000) + expires_in }),
     })
-    await using house = await taskEngine({ files, vendors: { acme: scriptedVendor({ status, ...more }) } })
-    const id = await house.submit()
-    await house.run(6)
-    const { deadline_at, submit_time } = await house.read(id)
+    await using gateway = await taskEngine({ files, vendors: { acme: scriptedVendor({ status, ...more }) } })
+    const id = await gateway.submit()
+    await gateway.run(6)
+    const { deadline_at, submit_time } = await gateway.read(id)
     expect(deadline_at - submit_time).toBeWithin(seconds, seconds + 7)
   })
 
   test("that the gateway's own storage never takes end as a fault of the gateway", async () => {
     const files = memoryFiles({ copy: () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })) })
-    await using house = await taskEngine({ files, settings: { copy_deadline_minutes: 5 } })
-    const id = await house.submit()
-    await house.run(310)
-    const task = await house.read(id)
+    await using gateway = await taskEngine({ files, settings: { copy_deadline_minutes: 5 } })
+    const id = await gateway.submit()
+    await gateway.run(310)
+    const task = await gateway.read(id)
     expect(failure(task)).toBe('FAILURE internal_error')
     expect(task.made).toHaveLength(1)
     // A vendor has nothing to do with a full disk: it is not asked for fresh links.
-    expect(house.logged()).toContain('file could not be stored')
+    expect(gateway.logged()).toContain('file could not be stored')
   })
 
   test('of which the vendor takes its success back are given up after five attempts, not after one', async () => {
     const files = memoryFiles({ copy: () => Promise.reject(gone()) })
     const taken_back: TaskProgress = { status: 'FAILURE', fail_code: 'generation_failed', fail_reason: 'Taken down.' }
     const acme = scriptedVendor({ status: saying<TaskProgress>(success(), taken_back) })
-    await using house = await taskEngine({ files, vendors: { acme } })
-    const id = await house.submit()
-    await house.run(20)
-    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
-    await house.run(30)
-    expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'output_expired' })
-    expect((await house.read(id)).fail_reason).toContain('Taken down.')
+    await using gateway = await taskEngine({ files, vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(20)
+    expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    await gateway.run(30)
+    expect(await gateway.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'output_expired' })
+    expect((await gateway.read(id)).fail_reason).toContain('Taken down.')
     expect(files.copied).toHaveLength(5)
   })
 
@@ -333,24 +333,24 @@ describe('the files', () => {
       },
     })
     const status = saying(success('https://a.test/old'), success('https://a.test/new'))
-    await using house = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
-    const id = await house.submit()
-    await house.run(12)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    await using gateway = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
+    const id = await gateway.submit()
+    await gateway.run(12)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
     expect(files.copied.map(({ source }) => source.url.slice(15))).toEqual(['old', 'new', 'new'])
   })
 
   test('that are being copied are not given up for a wish to cancel: they are paid for', async () => {
     let is_there = false
     const files = memoryFiles({ copy: async () => (is_there ? undefined : Promise.reject(broken())) })
-    await using house = await taskEngine({ files, vendors: { acme: scriptedVendor({ cancel: async () => {} }) } })
-    const id = await taken(house)
-    await house.tasks.cancel(id, CALLER)
-    await house.run(10)
-    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    await using gateway = await taskEngine({ files, vendors: { acme: scriptedVendor({ cancel: async () => {} }) } })
+    const id = await taken(gateway)
+    await gateway.tasks.cancel(id, CALLER)
+    await gateway.run(10)
+    expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
     is_there = true
-    await house.run(60)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    await gateway.run(60)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
   test('that may not be fetched end the task with the reason; what was copied is removed a week later', async () => {
@@ -361,27 +361,27 @@ describe('the files', () => {
       },
     })
     const status = saying(success('https://a.test/1', 'https://a.test/2'))
-    await using house = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
-    const id = await taken(house)
-    expect(await house.read(id)).toMatchObject({
+    await using gateway = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
+    const id = await taken(gateway)
+    expect(await gateway.read(id)).toMatchObject({
       status: 'FAILURE',
       fail_code: 'output_expired',
       fail_reason: 'The file is larger than 10 bytes.',
     })
     // What was copied waits a week for an operator who allows more and resumes the task.
-    expect(await toRemove(house)).toEqual([])
-    house.clock.advance(7 * 86_400_000 - 60_000)
-    expect(await toRemove(house)).toEqual([])
-    house.clock.advance(60_000)
-    expect(await toRemove(house)).toEqual([`${id}/0.mp4`])
+    expect(await toRemove(gateway)).toEqual([])
+    gateway.clock.advance(7 * 86_400_000 - 60_000)
+    expect(await toRemove(gateway)).toEqual([])
+    gateway.clock.advance(60_000)
+    expect(await toRemove(gateway)).toEqual([`${id}/0.mp4`])
   })
 
   test('are fetched with the headers of their vendor, and from where the operator allows', async () => {
     const acme = scriptedVendor({ outputHeaders: (url) => ({ 'x-key': `for ${new URL(url).host}` }) })
     const providers = { acme: { private_addresses: true, base_url: 'http://10.0.0.7:81/v1' } }
-    await using house = await taskEngine({ vendors: { acme }, providers })
-    await taken(house)
-    expect(house.files.copied[0]?.source).toEqual({
+    await using gateway = await taskEngine({ vendors: { acme }, providers })
+    await taken(gateway)
+    expect(gateway.files.copied[0]?.source).toEqual({
       url: 'https://files.acme.test/a.mp4',
       headers: { 'x-key': 'for files.acme.test' },
       private_addresses: true,
@@ -392,9 +392,9 @@ describe('the files', () => {
   test('whose bytes came with the answer are kept at once, before those behind links', async () => {
     const bytes = { content_type: 'video/webm', open: async () => new Blob(['12345']).stream() }
     const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [{ url: 'https://a.test/1' }, bytes] })
-    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
-    const id = await taken(house)
-    expect((await house.read(id)).outputs).toEqual([
+    await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
+    const id = await taken(gateway)
+    expect((await gateway.read(id)).outputs).toEqual([
       { key: `${id}/0.webm`, content_type: 'video/webm', bytes: 5 },
       { key: `${id}/1.mp4`, content_type: 'video/mp4', bytes: 24 },
     ])
@@ -407,21 +407,21 @@ describe('the files', () => {
       return new Blob(['12345']).stream()
     }
     const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [{ content_type: 'video/mp4', open }] })
-    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
-    const id = await house.submit()
-    await house.run(20)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', outputs: [{ bytes: 5 }] })
+    await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
+    const id = await gateway.submit()
+    await gateway.run(20)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', outputs: [{ bytes: 5 }] })
   })
 
   test('are passed through as they are where the operator wants it; nothing is copied or removed', async () => {
-    await using house = await taskEngine({ providers: { acme: { outputs: 'passthrough' } } })
-    const task = await house.read(await taken(house))
+    await using gateway = await taskEngine({ providers: { acme: { outputs: 'passthrough' } } })
+    const task = await gateway.read(await taken(gateway))
     expect(task).toMatchObject({
       status: 'SUCCESS',
       outputs: [{ url: 'https://files.acme.test/a.mp4', content_type: 'video/mp4' }],
       outputs_expire_at: null,
     })
-    expect(house.files.copied).toEqual([])
+    expect(gateway.files.copied).toEqual([])
   })
 })
 
@@ -431,19 +431,19 @@ describe('the deadline', () => {
   test('ends a task that is still at work; what becomes of it is recorded, and the answer stays', async () => {
     let answer: TaskProgress = working
     const acme = scriptedVendor({ status: async () => answer })
-    await using house = await taskEngine({ vendors: { acme }, settings })
-    const id = await house.submit()
-    await house.run(119)
-    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
-    await house.run(2)
-    const ended = await house.read(id)
+    await using gateway = await taskEngine({ vendors: { acme }, settings })
+    const id = await gateway.submit()
+    await gateway.run(119)
+    expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    await gateway.run(2)
+    const ended = await gateway.read(id)
     expect(failure(ended)).toBe('FAILURE timeout')
     expect(ended.finish_time).toBe(ended.deadline_at)
-    await house.run(600)
-    expect((await house.read(id)).late_outcome).toBeNull()
+    await gateway.run(600)
+    expect((await gateway.read(id)).late_outcome).toBeNull()
     answer = success()
-    await house.run(300)
-    const late = await house.read(id)
+    await gateway.run(300)
+    const late = await gateway.read(id)
     expect(late.late_outcome).toMatchObject({ status: 'SUCCESS', detail: 'The upstream finished, and made 1 file(s).' })
     expect(late).toMatchObject({
       status: 'FAILURE',
@@ -452,49 +452,49 @@ describe('the deadline', () => {
       due_ms: null,
       outputs: [],
     })
-    expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
+    expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
   })
 
   test('is looked past no more once the outcome is known, also when an operator resumes the task', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(...Array(60).fill(working), success()) })
-    await using house = await taskEngine({ vendors: { acme }, settings })
-    const id = await house.submit()
-    await house.run(125)
-    expect((await house.read(id)).late_outcome).toBeNull()
-    while ((await house.read(id)).late_outcome === null) await house.run(60)
+    await using gateway = await taskEngine({ vendors: { acme }, settings })
+    const id = await gateway.submit()
+    await gateway.run(125)
+    expect((await gateway.read(id)).late_outcome).toBeNull()
+    while ((await gateway.read(id)).late_outcome === null) await gateway.run(60)
     const asked = acme.questions
-    const now = Math.floor(house.clock.now() / 1000)
-    await house.store.tasks.resume(id, { due_ms: house.clock.now(), deadline_at: now + 3_600 })
-    await house.run(900)
+    const now = Math.floor(gateway.clock.now() / 1000)
+    await gateway.store.tasks.resume(id, { due_ms: gateway.clock.now(), deadline_at: now + 3_600 })
+    await gateway.run(900)
     expect(acme.questions).toBe(asked)
-    expect(await house.read(id)).toMatchObject({ due_ms: null, fail_code: 'timeout' })
+    expect(await gateway.read(id)).toMatchObject({ due_ms: null, fail_code: 'timeout' })
   })
 
   test('is looked past for a day, seldom', async () => {
     const acme = scriptedVendor({ status: saying(working) })
-    await using house = await taskEngine({ vendors: { acme }, settings })
-    const id = await house.submit()
-    await house.run(125)
+    await using gateway = await taskEngine({ vendors: { acme }, settings })
+    const id = await gateway.submit()
+    await gateway.run(125)
     const before = acme.questions
     for (let hour = 0; hour < 26; hour++) {
       for (let minute = 0; minute < 60; minute++) {
-        house.clock.advance(60_000)
-        await house.tasks.idle()
+        gateway.clock.advance(60_000)
+        await gateway.tasks.idle()
       }
     }
     expect(acme.questions - before).toBeGreaterThan(100)
     expect(acme.questions - before).toBeLessThan(200)
-    expect(await house.read(id)).toMatchObject({ due_ms: null, late_outcome: null })
+    expect(await gateway.read(id)).toMatchObject({ due_ms: null, late_outcome: null })
   })
 
   test('has a last look first: what is done is delivered, however late the gateway comes', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working, success()) })
-    await using house = await taskEngine({ vendors: { acme }, settings })
-    const id = await taken(house)
-    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
-    house.clock.advance(86_400_000) // nobody was there all day
-    await house.tasks.idle()
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    await using gateway = await taskEngine({ vendors: { acme }, settings })
+    const id = await taken(gateway)
+    expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    gateway.clock.advance(86_400_000) // nobody was there all day
+    await gateway.tasks.idle()
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
   test('is that of copying from when it is made, also where its bytes come with the answer and cannot be kept', async () => {
@@ -505,30 +505,30 @@ describe('the deadline', () => {
       status: 'SUCCESS',
       outputs: [kept, { content_type: 'video/mp4', open }, { url: 'https://a.test/1' }],
     }
-    await using house = await taskEngine({ vendors: { acme: scriptedVendor({ status: saying(made) }) }, settings })
-    const id = await house.submit()
-    await house.run(300)
-    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
+    await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status: saying(made) }) }, settings })
+    const id = await gateway.submit()
+    await gateway.run(300)
+    expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
     fails = false
-    await house.run(300)
-    const task = await house.read(id)
+    await gateway.run(300)
+    const task = await gateway.read(id)
     expect(task.status).toBe('SUCCESS')
     expect(task.outputs.map(({ key }) => key)).toEqual([`${id}/0.webm`, `${id}/1.mp4`, `${id}/2.mp4`])
 
     fails = true
-    house.settings.copy_deadline_minutes = 10
-    const second = await house.submit()
-    await house.run(615)
-    expect(failure(await house.read(second))).toBe('FAILURE output_expired')
+    gateway.settings.copy_deadline_minutes = 10
+    const second = await gateway.submit()
+    await gateway.run(615)
+    expect(failure(await gateway.read(second))).toBe('FAILURE output_expired')
   })
 
   test('of an order that was never sent leaves nothing to look for', async () => {
     const limited = new GatewayError('rate_limit_exceeded', 'busy', { taken: 'no', retry_after: 9_999 })
     const acme = scriptedVendor({ start: saying<never>(limited) })
-    await using house = await taskEngine({ vendors: { acme }, settings })
-    const id = await house.submit()
-    await house.run(121)
-    expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'timeout', due_ms: null })
+    await using gateway = await taskEngine({ vendors: { acme }, settings })
+    const id = await gateway.submit()
+    await gateway.run(121)
+    expect(await gateway.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'timeout', due_ms: null })
   })
 })
 
@@ -537,23 +537,23 @@ describe('a wish to cancel', () => {
     const acme = scriptedVendor({
       start: saying<never>(new GatewayError('rate_limit_exceeded', 'busy', { taken: 'no', retry_after: 60 })),
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await taken(house)
-    const noted = await house.tasks.cancel(id, CALLER)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await taken(gateway)
+    const noted = await gateway.tasks.cancel(id, CALLER)
     expect(noted).toMatchObject({ task_id: id, status: 'SUBMITTED' })
     expect(noted.cancel_asked_at).not.toBeNull()
-    await house.tasks.idle()
-    expect(await house.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled', due_ms: null })
+    await gateway.tasks.idle()
+    expect(await gateway.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled', due_ms: null })
     expect(acme.calls).toHaveLength(1)
   })
 
   test('is passed on to a vendor that can be told', async () => {
     const acme = scriptedVendor({ status: saying(working), cancel: async () => {} })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await taken(house)
-    await house.tasks.cancel(id, CALLER)
-    await house.tasks.idle()
-    const task = await house.read(id)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await taken(gateway)
+    await gateway.tasks.cancel(id, CALLER)
+    await gateway.tasks.idle()
+    const task = await gateway.read(id)
     expect(task).toMatchObject({ status: 'FAILURE', fail_code: 'canceled', due_ms: null })
     expect(task.fail_reason).toContain('agreed to stop')
     expect(acme.canceled).toBe(1)
@@ -562,79 +562,79 @@ describe('a wish to cancel', () => {
   test('that the vendor refuses three times leaves the task to be followed to its end', async () => {
     let answer: TaskProgress = working
     const acme = scriptedVendor({ status: async () => answer, cancel: () => Promise.reject(broken()) })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await taken(house)
-    await house.tasks.cancel(id, CALLER)
-    await house.run(60)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await taken(gateway)
+    await gateway.tasks.cancel(id, CALLER)
+    await gateway.run(60)
     expect(acme.canceled).toBe(3)
-    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
     answer = success()
-    await house.run(10)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    await gateway.run(10)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
   test('where the vendor cannot be told ends the task, says what that means, and records what becomes of it', async () => {
     let answer: TaskProgress = working
     const acme = scriptedVendor({ status: async () => answer })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await taken(house)
-    await house.tasks.cancel(id, CALLER)
-    await house.tasks.idle()
-    const task = await house.read(id)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await taken(gateway)
+    await gateway.tasks.cancel(id, CALLER)
+    await gateway.tasks.idle()
+    const task = await gateway.read(id)
     expect(failure(task)).toBe('FAILURE canceled')
     expect(task.fail_reason).toContain('may still finish, and charge')
     answer = success()
-    await house.run(90)
-    expect((await house.read(id)).late_outcome).toMatchObject({ status: 'SUCCESS' })
-    expect(await house.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 0 }])
+    await gateway.run(90)
+    expect((await gateway.read(id)).late_outcome).toMatchObject({ status: 'SUCCESS' })
+    expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 0 }])
   })
 
   test('during the order waits for its answer: the order is not sent again', async () => {
     const answered = Promise.withResolvers<{ operation: string }>()
     const acme = scriptedVendor({ start: () => answered.promise, status: saying(working), cancel: async () => {} })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.drift(1)
-    await house.tasks.cancel(id, CALLER)
-    await house.drift(5)
-    expect(await house.read(id)).toMatchObject({ status: 'SUBMITTED' })
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.drift(1)
+    await gateway.tasks.cancel(id, CALLER)
+    await gateway.drift(5)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUBMITTED' })
     answered.resolve({ operation: 'op' })
-    await house.drift(6)
-    expect(failure(await house.read(id))).toBe('FAILURE canceled')
+    await gateway.drift(6)
+    expect(failure(await gateway.read(id))).toBe('FAILURE canceled')
     expect([acme.calls.length, acme.canceled]).toEqual([1, 1])
   })
 
   test('is of no effect on a task that has ended, nor on one of another token', async () => {
-    await using house = await taskEngine()
-    const id = await house.submit()
-    expect(await errorOf(house.tasks.cancel(id, callerOf('tok_two')))).toMatchObject({ code: 'task_not_exist' })
-    await house.run(10)
-    expect(await house.tasks.cancel(id, CALLER)).toMatchObject({ status: 'SUCCESS', cancel_asked_at: null })
+    await using gateway = await taskEngine()
+    const id = await gateway.submit()
+    expect(await errorOf(gateway.tasks.cancel(id, callerOf('tok_two')))).toMatchObject({ code: 'task_not_exist' })
+    await gateway.run(10)
+    expect(await gateway.tasks.cancel(id, CALLER)).toMatchObject({ status: 'SUCCESS', cancel_asked_at: null })
   })
 })
 
 describe('a provider that is gone from the configuration', () => {
   test('keeps its task waiting, is told of once, and goes on when it is back', async () => {
     const acme = scriptedVendor({ status: saying(working) })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await taken(house)
-    const provider = house.providers.get('acme')
-    house.providers.delete('acme')
-    await house.run(200)
-    expect(await house.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
-    expect(house.logged().match(/tasks wait for a provider/g)).toHaveLength(1)
-    if (provider) house.providers.set('acme', { ...provider, video: scriptedVendor() })
-    await house.run(75)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await taken(gateway)
+    const provider = gateway.providers.get('acme')
+    gateway.providers.delete('acme')
+    await gateway.run(200)
+    expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    expect(gateway.logged().match(/tasks wait for a provider/g)).toHaveLength(1)
+    if (provider) gateway.providers.set('acme', { ...provider, video: scriptedVendor() })
+    await gateway.run(75)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
   test('and that nobody replaces ends its task at the deadline', async () => {
     const acme = scriptedVendor({ status: saying(working) })
-    await using house = await taskEngine({ vendors: { acme }, settings: { deadline_minutes: 3 } })
-    const id = await taken(house)
-    house.providers.delete('acme')
-    await house.run(181)
-    expect(failure(await house.read(id))).toBe('FAILURE timeout')
+    await using gateway = await taskEngine({ vendors: { acme }, settings: { deadline_minutes: 3 } })
+    const id = await taken(gateway)
+    gateway.providers.delete('acme')
+    await gateway.run(181)
+    expect(failure(await gateway.read(id))).toBe('FAILURE timeout')
   })
 
   test('before it got the order is passed over for the next target', async () => {
@@ -642,23 +642,23 @@ describe('a provider that is gone from the configuration', () => {
       start: saying<never>(new GatewayError('rate_limit_exceeded', 'busy', { taken: 'no', retry_after: 20 })),
     })
     const zenith = scriptedVendor()
-    await using house = await taskEngine({ vendors: { acme, zenith } })
-    house.setTargets(['acme'])
-    const id = await taken(house)
-    house.providers.delete('acme')
-    house.setTargets(['zenith'])
-    await house.run(30)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'zenith' })
+    await using gateway = await taskEngine({ vendors: { acme, zenith } })
+    gateway.setTargets(['acme'])
+    const id = await taken(gateway)
+    gateway.providers.delete('acme')
+    gateway.setTargets(['zenith'])
+    await gateway.run(30)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'zenith' })
   })
 
   test('with no other that serves the model makes it unavailable, after some tries', async () => {
-    await using house = await taskEngine()
-    const id = await house.submit()
-    house.setTargets([])
-    await house.run(10)
-    expect(await house.read(id)).toMatchObject({ status: 'NOT_START' })
-    await house.run(30)
-    expect(failure(await house.read(id))).toBe('FAILURE model_unavailable')
+    await using gateway = await taskEngine()
+    const id = await gateway.submit()
+    gateway.setTargets([])
+    await gateway.run(10)
+    expect(await gateway.read(id)).toMatchObject({ status: 'NOT_START' })
+    await gateway.run(30)
+    expect(failure(await gateway.read(id))).toBe('FAILURE model_unavailable')
   })
 })
 
@@ -669,20 +669,20 @@ describe('the worker', () => {
       start: ({ task_id }) => new Promise((resolve) => void open.push(() => resolve({ operation: task_id }))),
       status: saying(working),
     })
-    await using house = await taskEngine({
+    await using gateway = await taskEngine({
       vendors: { acme },
       providers: { acme: { concurrency: 3 } },
       settings: { concurrency: 100 },
     })
-    for (let one = 0; one < 8; one++) await house.submit()
-    await house.drift(5)
+    for (let one = 0; one < 8; one++) await gateway.submit()
+    await gateway.drift(5)
     expect(acme.calls).toHaveLength(3)
     open.shift()?.()
-    await house.drift(1)
+    await gateway.drift(1)
     expect(acme.calls).toHaveLength(4)
     for (let round = 0; round < 8; round++) {
       for (const release of open.splice(0)) release()
-      await house.drift(1)
+      await gateway.drift(1)
     }
     expect(acme.calls).toHaveLength(8)
   })
@@ -690,14 +690,14 @@ describe('the worker', () => {
   test('lets a provider that hangs not hold up another', async () => {
     const acme = scriptedVendor({ start: hang })
     const zenith = scriptedVendor()
-    await using house = await taskEngine({ vendors: { acme, zenith }, settings: { concurrency: 2 } })
-    house.setTargets(['acme'])
-    for (let one = 0; one < 5; one++) await house.submit()
-    await house.drift(1)
-    house.setTargets(['zenith'])
-    const id = await house.submit()
-    await house.drift(10)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    await using gateway = await taskEngine({ vendors: { acme, zenith }, settings: { concurrency: 2 } })
+    gateway.setTargets(['acme'])
+    for (let one = 0; one < 5; one++) await gateway.submit()
+    await gateway.drift(1)
+    gateway.setTargets(['zenith'])
+    const id = await gateway.submit()
+    await gateway.drift(10)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
   test('outlives a fault of its own: the task is logged and tried again', async () => {
@@ -709,11 +709,11 @@ describe('the worker', () => {
         inputs: (id) => (faults-- > 0 ? Promise.reject(new Error('a bug')) : store.tasks.inputs(id)),
       },
     })
-    await using house = await taskEngine({ around })
-    const id = await house.submit()
-    await house.run(30)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
-    expect(house.logged().match(/step failed/g)).toHaveLength(3)
+    await using gateway = await taskEngine({ around })
+    const id = await gateway.submit()
+    await gateway.run(30)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
+    expect(gateway.logged().match(/step failed/g)).toHaveLength(3)
   })
 
   test('ends a task after eight faults in a row, if nothing can have been paid', async () => {
@@ -721,10 +721,10 @@ describe('the worker', () => {
       ...store,
       tasks: { ...store.tasks, inputs: () => Promise.reject(new Error('a bug with a secret')) },
     })
-    await using house = await taskEngine({ around })
-    const id = await house.submit()
-    await house.run(300)
-    const task = await house.read(id)
+    await using gateway = await taskEngine({ around })
+    const id = await gateway.submit()
+    await gateway.run(300)
+    const task = await gateway.read(id)
     expect(failure(task)).toBe('FAILURE internal_error')
     expect(task.fail_reason).not.toContain('secret')
   })
@@ -740,13 +740,13 @@ describe('the worker', () => {
           is_ill && change.made ? Promise.reject(new Error('a bug')) : store.tasks.save(task, change),
       },
     })
-    await using house = await taskEngine({ vendors: { acme }, around })
-    const id = await house.submit()
-    await house.run(600)
-    expect((await house.read(id)).failures).toBeGreaterThan(9)
+    await using gateway = await taskEngine({ vendors: { acme }, around })
+    const id = await gateway.submit()
+    await gateway.run(600)
+    expect((await gateway.read(id)).failures).toBeGreaterThan(9)
     is_ill = false
-    await house.run(75)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    await gateway.run(75)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
   test('goes on when the store was away', async () => {
@@ -755,40 +755,40 @@ describe('the worker', () => {
       ...store,
       tasks: { ...store.tasks, lanes: () => (is_away ? Promise.reject(new Error('no disk')) : store.tasks.lanes()) },
     })
-    await using house = await taskEngine({ around })
+    await using gateway = await taskEngine({ around })
     is_away = true
-    const id = await house.submit()
-    await house.drift(10)
-    expect(await house.read(id)).toMatchObject({ status: 'NOT_START' })
+    const id = await gateway.submit()
+    await gateway.drift(10)
+    expect(await gateway.read(id)).toMatchObject({ status: 'NOT_START' })
     is_away = false
-    await house.drift(10)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    await gateway.drift(10)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
   test('takes nothing new after a stop, lets steps end, and cuts those that do not', async () => {
     const answered = Promise.withResolvers<{ operation: string }>()
     const acme = scriptedVendor({ start: () => answered.promise })
     const zenith = scriptedVendor({ start: hang })
-    await using house = await taskEngine({ vendors: { acme, zenith } })
-    house.setTargets(['acme'])
-    const first = await house.submit()
-    await house.drift(1)
-    house.setTargets(['zenith'])
-    const second = await house.submit()
-    await house.drift(1)
-    const stopping = house.tasks.stop({ deadline_ms: 5_000 })
-    const third = await house.submit()
+    await using gateway = await taskEngine({ vendors: { acme, zenith } })
+    gateway.setTargets(['acme'])
+    const first = await gateway.submit()
+    await gateway.drift(1)
+    gateway.setTargets(['zenith'])
+    const second = await gateway.submit()
+    await gateway.drift(1)
+    const stopping = gateway.tasks.stop({ deadline_ms: 5_000 })
+    const third = await gateway.submit()
     answered.resolve({ operation: 'op' })
     await settled()
-    house.clock.advance(5_000)
+    gateway.clock.advance(5_000)
     await stopping
-    expect(await house.read(first)).toMatchObject({ status: 'QUEUED', operation: 'op', leased_by: '' })
-    const cut = await house.read(second)
+    expect(await gateway.read(first)).toMatchObject({ status: 'QUEUED', operation: 'op', leased_by: '' })
+    const cut = await gateway.read(second)
     expect(cut).toMatchObject({ status: 'SUBMITTED', operation: null })
     // Whoever comes next finds it in doubt, without waiting for the lease of an order.
     expect(cut.sent_at).not.toBeNull()
-    expect(cut).toMatchObject({ leased_by: '', due_ms: house.clock.now() })
-    expect(await house.read(third)).toMatchObject({ status: 'NOT_START' })
+    expect(cut).toMatchObject({ leased_by: '', due_ms: gateway.clock.now() })
+    expect(await gateway.read(third)).toMatchObject({ status: 'NOT_START' })
   })
 
   test('takes back an order that a stop has cut before it was sent', async () => {
@@ -800,12 +800,12 @@ describe('the worker', () => {
           )
         }),
     })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.drift(1)
-    await house.tasks.stop({ deadline_ms: 0 })
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.drift(1)
+    await gateway.tasks.stop({ deadline_ms: 0 })
     expect(acme.calls).toHaveLength(1)
-    expect(await house.read(id)).toMatchObject({
+    expect(await gateway.read(id)).toMatchObject({
       status: 'SUBMITTED',
       sent_at: null,
       leased_by: '',
@@ -816,25 +816,25 @@ describe('the worker', () => {
 
   test('gives a question that a stop has cut back at once', async () => {
     const acme = scriptedVendor({ status: hang })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.drift(6)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.drift(6)
     expect(acme.questions).toBe(1)
-    await house.tasks.stop({ deadline_ms: 0 })
-    expect(await house.read(id)).toMatchObject({
+    await gateway.tasks.stop({ deadline_ms: 0 })
+    expect(await gateway.read(id)).toMatchObject({
       status: 'QUEUED',
       leased_by: '',
       failures: 0,
-      due_ms: house.clock.now(),
+      due_ms: gateway.clock.now(),
     })
   })
 
   test('takes over what another process had in hand when it died, once the lease is over', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await taken(house)
-    const now_ms = house.clock.now() + 60_000
-    const dead = await house.store.tasks.claim({
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await taken(gateway)
+    const now_ms = gateway.clock.now() + 60_000
+    const dead = await gateway.store.tasks.claim({
       by: 'dead',
       provider: 'acme',
       now_ms,
@@ -843,11 +843,13 @@ describe('the worker', () => {
     })
     expect(dead).toHaveLength(1)
     const before = acme.questions
-    await house.run(89)
+    await gateway.run(89)
     expect(acme.questions).toBe(before)
-    await house.run(3)
+    await gateway.run(3)
     expect(acme.questions).toBe(before + 1)
-    expect(await house.store.tasks.save({ task_id: id, fence: dead[0]?.fence ?? 0 }, { status: 'FAILURE' })).toBe(false)
+    expect(await gateway.store.tasks.save({ task_id: id, fence: dead[0]?.fence ?? 0 }, { status: 'FAILURE' })).toBe(
+      false,
+    )
   })
 
   test.each([
@@ -859,20 +861,20 @@ describe('the worker', () => {
     async (resubmit, end, calls, version) => {
       const acme = scriptedVendor({ resubmit })
       const zenith = scriptedVendor()
-      const house = await taskEngine({ vendors: { acme, zenith } })
-      await house.tasks.stop({ deadline_ms: 0 })
-      const id = await house.submit()
-      const lease = { by: 'dead', now_ms: house.clock.now(), until_ms: house.clock.now() + 90_000, limit: 1 }
-      const [first] = await house.store.tasks.claim({ ...lease, provider: '' })
+      const gateway = await taskEngine({ vendors: { acme, zenith } })
+      await gateway.tasks.stop({ deadline_ms: 0 })
+      const id = await gateway.submit()
+      const lease = { by: 'dead', now_ms: gateway.clock.now(), until_ms: gateway.clock.now() + 90_000, limit: 1 }
+      const [first] = await gateway.store.tasks.claim({ ...lease, provider: '' })
       if (!first) throw new Error('nothing to claim')
       const chosen = { status: 'SUBMITTED', provider: 'acme', upstream_model: 'film-1', due_ms: lease.now_ms } as const
-      await house.store.tasks.save(first, chosen)
-      const [second] = await house.store.tasks.claim({ ...lease, provider: 'acme' })
+      await gateway.store.tasks.save(first, chosen)
+      const [second] = await gateway.store.tasks.claim({ ...lease, provider: 'acme' })
       if (!second) throw new Error('nothing to claim')
       const is_known = version === 'this version'
       const sent_to = is_known ? destinationOf({ task: second, providerSettings: () => ({}) }) : null
-      await house.store.tasks.save(second, { sent_at: Math.floor(lease.now_ms / 1000), sent_to, keep_lease: true })
-      await using next = await taskEngine({ vendors: { acme, zenith }, store: house.store, clock: house.clock })
+      await gateway.store.tasks.save(second, { sent_at: Math.floor(lease.now_ms / 1000), sent_to, keep_lease: true })
+      await using next = await taskEngine({ vendors: { acme, zenith }, store: gateway.store, clock: gateway.clock })
       await next.run(89)
       expect(acme.calls).toHaveLength(0)
       expect(await next.read(id)).toMatchObject({ status: 'SUBMITTED' })
@@ -886,7 +888,7 @@ describe('the worker', () => {
     const times: number[] = []
     const acme = scriptedVendor({
       status: async () => {
-        times.push(house.clock.now())
+        times.push(gateway.clock.now())
         return times.length < 4 ? working : success()
       },
     })
@@ -901,18 +903,18 @@ describe('the worker', () => {
         },
       },
     })
-    await using house = await taskEngine({ vendors: { acme }, around })
-    const start = house.clock.now()
-    const id = await house.submit()
+    await using gateway = await taskEngine({ vendors: { acme }, around })
+    const start = gateway.clock.now()
+    const id = await gateway.submit()
     await settled()
-    await house.drift(0.5)
+    await gateway.drift(0.5)
     expect(acme.calls).toHaveLength(1)
-    await house.drift(25)
-    expect(await house.read(id)).toMatchObject({ status: 'SUCCESS' })
+    await gateway.drift(25)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
     const pauses = times.map((time, index) => time - (times[index - 1] ?? start))
     for (const pause of pauses) expect(pause).toBeWithin(3_000, 5_601)
     looks = 0
-    await house.drift(20)
+    await gateway.drift(20)
     expect(looks).toBeWithin(19, 22)
   })
 
@@ -929,12 +931,12 @@ describe('the worker', () => {
       },
     })
     const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
-    await using house = await taskEngine({ vendors: { acme }, around })
-    const ids = await Promise.all(Array.from({ length: 20 }, () => house.submit()))
-    await house.run(700)
+    await using gateway = await taskEngine({ vendors: { acme }, around })
+    const ids = await Promise.all(Array.from({ length: 20 }, () => gateway.submit()))
+    await gateway.run(700)
     for (let pace = 0; pace < 40; pace++) {
-      for (const id of ids) await house.tasks.find(id, CALLER)
-      await house.run(0.25)
+      for (const id of ids) await gateway.tasks.find(id, CALLER)
+      await gateway.run(0.25)
     }
     expect(batches.length).toBeGreaterThan(3)
     for (const [index, at] of batches.entries()) {
@@ -945,34 +947,34 @@ describe('the worker', () => {
   test('does not ask a vendor who asked for patience, however old the task and many the clients', async () => {
     let answer: TaskProgress = working
     const acme = scriptedVendor({ status: async () => answer })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(700)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(700)
     answer = { ...working, retry_after_seconds: 60 }
-    await house.run(20)
-    const { due_ms } = await house.read(id)
+    await gateway.run(20)
+    const { due_ms } = await gateway.read(id)
     const asked = acme.questions
-    while (house.clock.now() < (due_ms ?? 0) - 2_000) {
-      await house.tasks.find(id, CALLER)
-      await house.run(1)
+    while (gateway.clock.now() < (due_ms ?? 0) - 2_000) {
+      await gateway.tasks.find(id, CALLER)
+      await gateway.run(1)
       expect(acme.questions).toBe(asked)
     }
-    await house.run(4)
+    await gateway.run(4)
     expect(acme.questions).toBe(asked + 1)
   })
 
   test('asks sooner when a client does, of an old task', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await house.submit()
-    await house.run(700)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(700)
     const before = acme.questions
-    await house.run(60)
+    await gateway.run(60)
     expect(acme.questions - before).toBeWithin(3, 6)
     const quiet = acme.questions
     for (let second = 0; second < 60; second++) {
-      await house.tasks.find(id, CALLER)
-      await house.run(1)
+      await gateway.tasks.find(id, CALLER)
+      await gateway.run(1)
     }
     expect(acme.questions - quiet).toBeWithin(10, 21)
   })
@@ -980,109 +982,111 @@ describe('the worker', () => {
 
 describe('a client', () => {
   test('finds its own tasks only', async () => {
-    await using house = await taskEngine()
-    const id = await house.submit()
-    expect(await house.tasks.find(id, CALLER)).toMatchObject({ task_id: id })
-    expect(await errorOf(house.tasks.find(id, callerOf('tok_two')))).toMatchObject({ code: 'task_not_exist' })
-    expect(await errorOf(house.tasks.find('task_none', CALLER))).toMatchObject({ code: 'task_not_exist' })
-    expect(await house.tasks.findAny(id)).toMatchObject({ task_id: id })
-    expect(await house.tasks.findAny('task_none')).toBeUndefined()
+    await using gateway = await taskEngine()
+    const id = await gateway.submit()
+    expect(await gateway.tasks.find(id, CALLER)).toMatchObject({ task_id: id })
+    expect(await errorOf(gateway.tasks.find(id, callerOf('tok_two')))).toMatchObject({ code: 'task_not_exist' })
+    expect(await errorOf(gateway.tasks.find('task_none', CALLER))).toMatchObject({ code: 'task_not_exist' })
+    expect(await gateway.tasks.findAny(id)).toMatchObject({ task_id: id })
+    expect(await gateway.tasks.findAny('task_none')).toBeUndefined()
   })
 
   test('lists its own tasks, newest first, a page at a time', async () => {
-    await using house = await taskEngine()
+    await using gateway = await taskEngine()
     const ids: string[] = []
     for (let one = 0; one < 5; one++) {
-      house.clock.advance(1_000)
-      ids.push(await house.submit())
+      gateway.clock.advance(1_000)
+      ids.push(await gateway.submit())
     }
-    await house.submit({}, { caller: callerOf('tok_two') })
-    const first = await house.tasks.list(CALLER, { limit: 3 })
+    await gateway.submit({}, { caller: callerOf('tok_two') })
+    const first = await gateway.tasks.list(CALLER, { limit: 3 })
     expect([first.tasks.map(({ task_id }) => task_id), first.has_more]).toEqual([ids.toReversed().slice(0, 3), true])
-    const rest = await house.tasks.list(CALLER, { limit: 3, after: first.tasks[2]?.task_id ?? '' })
+    const rest = await gateway.tasks.list(CALLER, { limit: 3, after: first.tasks[2]?.task_id ?? '' })
     expect([rest.tasks.map(({ task_id }) => task_id), rest.has_more]).toEqual([ids.toReversed().slice(3), false])
-    const exact = await house.tasks.list(CALLER, { limit: 5 })
+    const exact = await gateway.tasks.list(CALLER, { limit: 5 })
     expect(exact.has_more).toBe(false)
   })
 
   test('deletes a task once it has ended, and its files with it', async () => {
-    await using house = await taskEngine()
-    const id = await house.submit()
-    expect(await errorOf(house.tasks.remove(id, CALLER))).toMatchObject({ code: 'task_not_ended' })
-    await house.run(10)
-    expect(await errorOf(house.tasks.remove(id, callerOf('tok_two')))).toMatchObject({ code: 'task_not_exist' })
-    await house.tasks.remove(id, CALLER)
-    expect(await errorOf(house.tasks.find(id, CALLER))).toMatchObject({ code: 'task_not_exist' })
-    expect(await errorOf(house.tasks.remove(id, CALLER))).toMatchObject({ code: 'task_not_exist' })
-    expect(await toRemove(house)).toEqual([`${id}/0.mp4`])
+    await using gateway = await taskEngine()
+    const id = await gateway.submit()
+    expect(await errorOf(gateway.tasks.remove(id, CALLER))).toMatchObject({ code: 'task_not_ended' })
+    await gateway.run(10)
+    expect(await errorOf(gateway.tasks.remove(id, callerOf('tok_two')))).toMatchObject({ code: 'task_not_exist' })
+    await gateway.tasks.remove(id, CALLER)
+    expect(await errorOf(gateway.tasks.find(id, CALLER))).toMatchObject({ code: 'task_not_exist' })
+    expect(await errorOf(gateway.tasks.remove(id, CALLER))).toMatchObject({ code: 'task_not_exist' })
+    expect(await toRemove(gateway)).toEqual([`${id}/0.mp4`])
   })
 
   test('is told when to ask again, and of an ended task nothing', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working, working, success()) })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await taken(house)
-    expect(house.tasks.retryAfter(await house.read(id))).toBeWithin(1, 6)
-    await house.run(30)
-    expect(house.tasks.retryAfter(await house.read(id))).toBe(0)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await taken(gateway)
+    expect(gateway.tasks.retryAfter(await gateway.read(id))).toBeWithin(1, 6)
+    await gateway.run(30)
+    expect(gateway.tasks.retryAfter(await gateway.read(id))).toBe(0)
   })
 
   test('who waits is answered at the change, and not before', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working, working, success()) })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await taken(house)
-    const seen = await house.read(id)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await taken(gateway)
+    const seen = await gateway.read(id)
     let answer: Task | undefined
-    const waiting = house.tasks.wait(seen, { seconds: 25, signal: new AbortController().signal, caller: CALLER })
+    const waiting = gateway.tasks.wait(seen, { seconds: 25, signal: new AbortController().signal, caller: CALLER })
     waiting.then((task) => (answer = task))
-    await house.run(2)
+    await gateway.run(2)
     expect(answer).toBeUndefined()
-    await house.run(12)
+    await gateway.run(12)
     expect(answer?.progress).toBeGreaterThan(seen.progress)
   })
 
   test('who waits is answered when nothing but the progress has changed', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working, { ...working, progress: 50 }) })
-    await using house = await taskEngine({ vendors: { acme } })
-    const seen = await house.read(await taken(house))
-    const answer = house.tasks.wait(seen, { seconds: 25, signal: new AbortController().signal, caller: CALLER })
-    await house.run(8)
-    const waited = Math.floor(house.clock.now() / 1000)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const seen = await gateway.read(await taken(gateway))
+    const answer = gateway.tasks.wait(seen, { seconds: 25, signal: new AbortController().signal, caller: CALLER })
+    await gateway.run(8)
+    const waited = Math.floor(gateway.clock.now() / 1000)
     expect(await Promise.race([answer, settled()])).toMatchObject({ status: 'IN_PROGRESS', progress: 64 })
     expect(waited).toBeLessThan(seen.submit_time + 25)
   })
 
   test('who waits is answered when the time is up, after a minute at most, and at once of an ended task', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
-    await using house = await taskEngine({ vendors: { acme } })
-    const id = await taken(house)
-    const seen = await house.read(id)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await taken(gateway)
+    const seen = await gateway.read(id)
     const { signal } = new AbortController()
     const answers: string[] = []
-    house.tasks.wait(seen, { seconds: 0, signal, caller: CALLER }).then(() => answers.push('none'))
-    house.tasks.wait(seen, { seconds: 5, signal, caller: CALLER }).then(() => answers.push('five'))
-    house.tasks.wait(seen, { seconds: 900, signal, caller: CALLER }).then(() => answers.push('sixty'))
-    await house.run(4)
+    gateway.tasks.wait(seen, { seconds: 0, signal, caller: CALLER }).then(() => answers.push('none'))
+    gateway.tasks.wait(seen, { seconds: 5, signal, caller: CALLER }).then(() => answers.push('five'))
+    gateway.tasks.wait(seen, { seconds: 900, signal, caller: CALLER }).then(() => answers.push('sixty'))
+    await gateway.run(4)
     expect(answers).toEqual(['none'])
-    await house.run(2)
+    await gateway.run(2)
     expect(answers).toEqual(['none', 'five'])
-    await house.run(53)
+    await gateway.run(53)
     expect(answers).toEqual(['none', 'five'])
-    await house.run(2)
+    await gateway.run(2)
     expect(answers).toEqual(['none', 'five', 'sixty'])
-    await house.tasks.cancel(id, CALLER)
-    await house.tasks.idle()
-    const ended = await house.read(id)
-    expect(await house.tasks.wait(ended, { seconds: 30, signal, caller: CALLER })).toMatchObject({ status: 'FAILURE' })
+    await gateway.tasks.cancel(id, CALLER)
+    await gateway.tasks.idle()
+    const ended = await gateway.read(id)
+    expect(await gateway.tasks.wait(ended, { seconds: 30, signal, caller: CALLER })).toMatchObject({
+      status: 'FAILURE',
+    })
   })
 
   test('who waits hears of a change that was made by another process', async () => {
     const around = (store: Store): Store => ({ ...store, tasks: { ...store.tasks, watch: () => () => {} } })
-    await using house = await taskEngine({ around })
-    await house.tasks.stop({ deadline_ms: 0 }) // this one takes no steps
-    const id = await house.submit()
-    const seen = await house.read(id)
+    await using gateway = await taskEngine({ around })
+    await gateway.tasks.stop({ deadline_ms: 0 }) // this one takes no steps
+    const id = await gateway.submit()
+    const seen = await gateway.read(id)
     const { signal } = new AbortController()
-    await using other = await taskEngine({ store: house.store, clock: house.clock, around })
+    await using other = await taskEngine({ store: gateway.store, clock: gateway.clock, around })
     let answer: Task | undefined
     other.tasks.wait(seen, { seconds: 25, signal, caller: CALLER }).then((task) => (answer = task))
     await other.drift(2)
@@ -1091,26 +1095,26 @@ describe('a client', () => {
 
   test('who leaves waits no more; a stop ends all waiting', async () => {
     const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
-    await using house = await taskEngine({ vendors: { acme } })
-    const seen = await house.read(await taken(house))
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const seen = await gateway.read(await taken(gateway))
     const control = new AbortController()
-    const left = house.tasks.wait(seen, { seconds: 25, signal: control.signal, caller: CALLER })
-    const kept = house.tasks.wait(seen, { seconds: 25, signal: new AbortController().signal, caller: CALLER })
+    const left = gateway.tasks.wait(seen, { seconds: 25, signal: control.signal, caller: CALLER })
+    const kept = gateway.tasks.wait(seen, { seconds: 25, signal: new AbortController().signal, caller: CALLER })
     await settled()
     control.abort(new Error('gone'))
     expect(await errorOf(left)).toMatchObject({ message: 'gone' })
-    await house.tasks.stop({ deadline_ms: 0 })
+    await gateway.tasks.stop({ deadline_ms: 0 })
     expect(await kept).toMatchObject({ task_id: seen.task_id })
   })
 
   test('and the operator know how old the oldest task is, and how late the steps are', async () => {
-    await using house = await taskEngine()
-    expect(await house.tasks.health()).toEqual({ unfinished: 0, oldest_seconds: 0, lag_seconds: 0 })
-    await house.tasks.stop({ deadline_ms: 0 })
-    await house.submit()
-    house.clock.advance(30_000)
-    await house.submit()
-    house.clock.advance(12_000)
-    expect(await house.tasks.health()).toEqual({ unfinished: 2, oldest_seconds: 42, lag_seconds: 42 })
+    await using gateway = await taskEngine()
+    expect(await gateway.tasks.health()).toEqual({ unfinished: 0, oldest_seconds: 0, lag_seconds: 0 })
+    await gateway.tasks.stop({ deadline_ms: 0 })
+    await gateway.submit()
+    gateway.clock.advance(30_000)
+    await gateway.submit()
+    gateway.clock.advance(12_000)
+    expect(await gateway.tasks.health()).toEqual({ unfinished: 2, oldest_seconds: 42, lag_seconds: 42 })
   })
 })

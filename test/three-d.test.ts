@@ -16,14 +16,14 @@ const MODEL = 'sandbox/text-to-3d'
 const QUICK = '@sandbox quick=1\n'
 
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-three-d-'))
-let house: TestGateway
+let gateway: TestGateway
 let meshy: MeshyVendor
 let upstream: Vendor
 
 beforeAll(async () => {
   meshy = startMeshyVendor({ polls: 2, refusesFirst: (prompt, mode) => mode === 'refine' && prompt.includes('busy') })
   upstream = startVendor()
-  house = await startGateway({
+  gateway = await startGateway({
     outputs: { ...DEFAULT_OUTPUTS, directory },
     providers: {
       meshy: { kind: 'meshy', base_url: meshy.url, key: 'msy_key' },
@@ -39,13 +39,13 @@ beforeAll(async () => {
   })
 })
 afterAll(async () => {
-  await house[Symbol.asyncDispose]()
+  await gateway[Symbol.asyncDispose]()
   await Promise.all([meshy.stop(), upstream.stop()])
   rmSync(directory, { recursive: true, force: true })
 })
 
 async function order(json: object, headers: Record<string, string> = {}): Promise<string> {
-  const answer = await house.call(PATH, { json, headers })
+  const answer = await gateway.call(PATH, { json, headers })
   expect(answer.status).toBe(200)
   const body = (await answer.json()) as { code: string; data: { task_id: string }; message: string; fail_code: string }
   expect(body).toEqual({ code: 'success', data: { task_id: body.data.task_id }, message: '', fail_code: '' })
@@ -53,22 +53,22 @@ async function order(json: object, headers: Record<string, string> = {}): Promis
 }
 
 const ask = async (task_id: string): Promise<TaskData> =>
-  ((await (await house.call(`${PATH}/${task_id}`)).json()) as TaskAnswer).data
+  ((await (await gateway.call(`${PATH}/${task_id}`)).json()) as TaskAnswer).data
 
 /** Time passes until it has ended. */
 async function ended(task_id: string): Promise<TaskData> {
   for (let turn = 0; turn < 400; turn++) {
-    await house.gateway.tasks.idle()
+    await gateway.instance.tasks.idle()
     const data = await ask(task_id)
     if (data.status === 'SUCCESS' || data.status === 'FAILURE') return data
-    house.clock.advance(500)
+    gateway.clock.advance(500)
   }
   throw new Error('it did not end')
 }
 
 const pathOf = (url = '') => url.slice('http://gatehouse.test'.length)
 const withoutToken = (url: string | undefined, headers: Record<string, string> = {}) =>
-  house.call(pathOf(url), { headers: { authorization: '', ...headers } })
+  gateway.call(pathOf(url), { headers: { authorization: '', ...headers } })
 const refusalOf = async (answer: Response) => ({ status: answer.status, ...((await answer.json()) as TaskErrorBody) })
 
 describe('a 3D model of the sandbox', () => {
@@ -128,10 +128,10 @@ describe('a 3D model of the sandbox', () => {
     }
     const request = new Request(`http://gatehouse.test${PATH}`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${house.token}` },
+      headers: { authorization: `Bearer ${gateway.token}` },
       body: form,
     })
-    const answer = (await (await house.gateway.fetch(request)).json()) as { data: { task_id: string } }
+    const answer = (await (await gateway.instance.fetch(request)).json()) as { data: { task_id: string } }
     const [model] = (await ended(answer.data.task_id)).outputs ?? []
     const { info } = await validator.validateBytes(new Uint8Array(await (await withoutToken(model)).arrayBuffer()))
     expect(info.hasTextures).toBe(false)
@@ -139,7 +139,7 @@ describe('a 3D model of the sandbox', () => {
 
   test('can be canceled on its way', async () => {
     const task_id = await order({ model: MODEL, prompt: '@sandbox hang=1\nA boat' })
-    const canceled = await house.call(`${PATH}/${task_id}/cancel`, { method: 'POST' })
+    const canceled = await gateway.call(`${PATH}/${task_id}/cancel`, { method: 'POST' })
     expect(await canceled.json()).toMatchObject({ code: 'success', message: 'The task is being canceled.' })
     expect(await ended(task_id)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled' })
   })
@@ -147,7 +147,7 @@ describe('a 3D model of the sandbox', () => {
   test('fails in the words of tasks', async () => {
     const task_id = await order({ model: MODEL, prompt: '@sandbox no_output=1\nA boat' })
     expect(await ended(task_id)).toMatchObject({ status: 'FAILURE', fail_code: 'no_output', progress: '100%' })
-    const answer = await house.call(`${PATH}/${task_id}/content`)
+    const answer = await gateway.call(`${PATH}/${task_id}/content`)
     expect(await refusalOf(answer)).toMatchObject({ status: 404, code: 'output_not_found', fail_code: 'no_output' })
   })
 
@@ -156,12 +156,12 @@ describe('a 3D model of the sandbox', () => {
     const json = { model: MODEL, prompt: `${QUICK}A boat` }
     const first = await order(json, headers)
     expect(await order(json, headers)).toBe(first)
-    expect(await refusalOf(await house.call(PATH, { json: { ...json, seed: 1 }, headers }))).toMatchObject({
+    expect(await refusalOf(await gateway.call(PATH, { json: { ...json, seed: 1 }, headers }))).toMatchObject({
       status: 422,
       code: 'idempotency_key_reused',
     })
     // The same words as a video are another request.
-    const video = await house.call('/v1/video/generations', {
+    const video = await gateway.call('/v1/video/generations', {
       json: { model: 'sandbox/text-to-video', prompt: json.prompt },
       headers,
     })
@@ -189,19 +189,19 @@ describe('what is not one', () => {
       [{ model: 'sandbox/none', prompt: 'a' }, 404, 'model_not_found', 'model'],
     ]
     for (const [json, status, code, param] of cases) {
-      const { error, ...flat } = await refusalOf(await house.call(PATH, { json }))
+      const { error, ...flat } = await refusalOf(await gateway.call(PATH, { json }))
       expect([json, flat.status, flat.code, error.param]).toEqual([json, status, code, param])
       expect(flat.data).toBeNull()
       expect(flat.message).toBe(error.message)
     }
-    const list = await refusalOf(await house.call(PATH, { json: [] }))
+    const list = await refusalOf(await gateway.call(PATH, { json: [] }))
     expect(list).toMatchObject({ status: 400, code: 'invalid_type' })
     // What is null, and what nobody knows, is not there.
     await order({ model: MODEL, prompt: `${QUICK}a`, image: null, images: null, texture: null, colour: 'red' })
   })
 
   test('a task is seen under its own face only', async () => {
-    const video = await house.call('/v1/videos', {
+    const video = await gateway.call('/v1/videos', {
       json: { model: 'sandbox/text-to-video', prompt: '@sandbox hang=1\na' },
     })
     const { id } = (await video.json()) as { id: string }
@@ -212,22 +212,22 @@ describe('what is not one', () => {
       `/v1/videos/${solid}`,
       `/v1/video/generations/${solid}`,
     ]) {
-      expect([path, await refusalOf(await house.call(path))]).toMatchObject([
+      expect([path, await refusalOf(await gateway.call(path))]).toMatchObject([
         path,
         { status: 404, code: 'task_not_exist' },
       ])
     }
     for (const path of [`${PATH}/${id}/cancel`, `/v1/video/generations/${solid}/cancel`]) {
-      const answer = await house.call(path, { method: 'POST' })
+      const answer = await gateway.call(path, { method: 'POST' })
       expect([path, answer.status]).toEqual([path, 404])
     }
-    expect((await house.call(`/v1/videos/${solid}`, { method: 'DELETE' })).status).toBe(404)
+    expect((await gateway.call(`/v1/videos/${solid}`, { method: 'DELETE' })).status).toBe(404)
     const listed = async (path: string) =>
-      ((await (await house.call(`${path}?limit=100`)).json()) as TaskList).data.tasks.map(({ task_id }) => task_id)
+      ((await (await gateway.call(`${path}?limit=100`)).json()) as TaskList).data.tasks.map(({ task_id }) => task_id)
     expect(await listed(PATH)).toContain(solid)
     expect(await listed(PATH)).not.toContain(id)
     expect(await listed('/v1/video/generations')).toEqual([id])
-    const videos = (await (await house.call('/v1/videos')).json()) as { data: { id: string }[] }
+    const videos = (await (await gateway.call('/v1/videos')).json()) as { data: { id: string }[] }
     expect(videos.data.map((one) => one.id)).toEqual([id])
   })
 
@@ -252,10 +252,10 @@ describe('a 3D model of Meshy', () => {
     })
     const seen: string[] = []
     for (let turn = 0; turn < 60 && seen.at(-1) !== '100%'; turn++) {
-      await house.gateway.tasks.idle()
+      await gateway.instance.tasks.idle()
       const { progress } = await ask(task_id)
       if (progress !== seen.at(-1)) seen.push(progress)
-      house.clock.advance(1_000)
+      gateway.clock.advance(1_000)
     }
     expect(seen.map((text) => Number.parseInt(text, 10))).toEqual(
       seen.map((text) => Number.parseInt(text, 10)).toSorted((a, b) => a - b),
@@ -287,11 +287,11 @@ describe('a 3D model of Meshy', () => {
     form.set('image', new File([PNG], 'kite.png', { type: 'image/png' }))
     const request = new Request(`http://gatehouse.test${PATH}`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${house.token}` },
+      headers: { authorization: `Bearer ${gateway.token}` },
       body: form,
     })
-    expect((await house.gateway.fetch(request)).status).toBe(200)
-    await house.gateway.tasks.idle()
+    expect((await gateway.instance.fetch(request)).status).toBe(200)
+    await gateway.instance.tasks.idle()
     expect(upstream.requests[0]?.path).toBe('/openapi/v1/image-to-3d')
     expect(upstream.requests[0]?.json()).toEqual({
       image_url: `data:image/png;base64,${Buffer.from(PNG).toString('base64')}`,

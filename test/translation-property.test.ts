@@ -205,7 +205,7 @@ describe('a conversation', () => {
           vendor.otherwise(
             isStream ? stream([chunk({ content: 'ok' }), chunk({}, 'stop'), usageChunk()]) : whole(completion('ok')),
           )
-          const response = await near.house.call('/v1/chat/completions', { json: { ...body, stream: isStream } })
+          const response = await near.gateway.call('/v1/chat/completions', { json: { ...body, stream: isStream } })
           expect([response.status, response.ok ? '' : await response.text()]).toEqual([200, ''])
           await response.text()
           const asked = vendor.requests[first]?.json() as Record<string, unknown>
@@ -380,7 +380,7 @@ describe('an answer', () => {
               ...(isStream && { stream_options: { include_usage: true } }),
               ...(tools.length > 0 && { tools }),
             }
-            const response = await near.house.call('/v1/chat/completions', { json: body })
+            const response = await near.gateway.call('/v1/chat/completions', { json: body })
             const read = await response.text()
             expect([response.status, response.ok ? '' : read]).toEqual([200, ''])
             const heard = isStream ? heardStream(read) : heardWhole(JSON.parse(read))

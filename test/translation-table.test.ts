@@ -132,7 +132,7 @@ const PROBES: Probe[] = [
 const NOT_PROBED = ['model', 'messages', 'stream', 'stream_options', 'provider_options', 'function_call']
 
 let vendor: Vendor
-let house: TestGateway
+let gateway: TestGateway
 beforeAll(async () => {
   vendor = startVendor()
   vendor.otherwise(failure(500))
@@ -141,14 +141,14 @@ beforeAll(async () => {
     `${kind}/m`,
     { targets: [{ provider: kind, model }], fields: ['repetition_penalty', 'thinking_enabled', 'web_search'] },
   ])
-  house = await startGateway({
+  gateway = await startGateway({
     sandbox: false,
     providers: Object.fromEntries(providers),
     models: Object.fromEntries(models),
   })
 })
 afterAll(async () => {
-  await house[Symbol.asyncDispose]()
+  await gateway[Symbol.asyncDispose]()
   await vendor.stop()
 })
 
@@ -158,7 +158,7 @@ type Fate = 'sent' | 'dropped' | 'rejected'
 async function askedOf({ kind }: Column, body: Record<string, unknown>): Promise<string | undefined> {
   const first = vendor.requests.length
   const json = { model: `${kind}/m`, ...said('Hello'), ...body }
-  const response = await house.chat(json)
+  const response = await gateway.chat(json)
   const { error } = (await response.json()) as { error: { code: string; message: string; param: string | null } }
   const request = vendor.requests[first]
   if (request) return request.body

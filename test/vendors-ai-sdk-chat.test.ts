@@ -969,13 +969,13 @@ test('clients of two dialects are answered by such vendors through the whole gat
     const given = caseOf(kind)
     const vendor = startVendor()
     started.push(vendor)
-    await using house = await startGateway({
+    await using gateway = await startGateway({
       providers: { acme: { kind, key: KEY, base_url: vendor.origin + given.base } },
       models: { [`acme/${given.model}`]: {} },
     })
     const messages = [{ role: 'user', content: 'Say hello.' }]
     const ask = async (path: string, more: object = {}) => {
-      const answer = await house.call(path, {
+      const answer = await gateway.call(path, {
         json: { model: `acme/${given.model}`, messages, max_tokens: 50, ...more },
       })
       return { status: answer.status, text: await answer.text() }

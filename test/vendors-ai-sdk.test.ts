@@ -697,14 +697,14 @@ describe('through the whole house, from the order to the file', () => {
     const film = whole(FILM_BYTES.toString('latin1'), { headers: { 'content-type': 'video/mp4' } })
     vendor.otherwise((wire) => (/made|files/.test(wire.request.path) ? film : (answers.shift() ?? film))(wire))
     const directory = await mkdtemp(join(tmpdir(), 'gatehouse-vendors-'))
-    await using house = await startGateway({
+    await using gateway = await startGateway({
       providers: {
         acme: { kind, key: KEY, base_url: vendor.origin + given.version, private_addresses: true, ...given.config },
       },
       models: { [`acme/${given.model}`]: { families: ['video-generation'], video: { n: 4 } } },
       outputs: { ...DEFAULT_OUTPUTS, directory },
     })
-    const { tasks } = house.gateway
+    const { tasks } = gateway.instance
     const { n = 1, ...order } = { size: '720p', duration: 5, ...given.order }
     const { task } = await tasks.submit({
       request: { model: `acme/${given.model}`, prompt: 'A red kite', ...order, ...(n > 1 ? { n } : {}) },
@@ -715,7 +715,7 @@ describe('through the whole house, from the order to the file', () => {
     const look = async () => (await tasks.findAny(task.task_id)) ?? task
     for (let round = 0; round < 40 && !['SUCCESS', 'FAILURE'].includes((await look()).status); round++) {
       await tasks.idle()
-      house.clock.advance(20_000)
+      gateway.clock.advance(20_000)
     }
     const ended = await look()
     expect([ended.status, ended.fail_code, ended.fail_reason]).toEqual(['SUCCESS', '', ''])
@@ -724,7 +724,7 @@ describe('through the whole house, from the order to the file', () => {
     expect(JSON.stringify(ended.outputs)).not.toContain(vendor.origin)
     const orders = vendor.requests.filter(({ path }) => path === given.sent.path)
     expect(orders).toHaveLength(1)
-    expect(house.logged()).not.toContain(KEY)
+    expect(gateway.logged()).not.toContain(KEY)
     await rm(directory, { recursive: true })
   })
 })

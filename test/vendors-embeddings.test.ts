@@ -227,17 +227,17 @@ const CASES: Case[] = [
   },
 ]
 
-const { open: openHouse, vendorWith } = perTest()
+const { open: openMatrixGateway, vendorWith } = perTest()
 
 async function open(given: Case, ...answers: Answer[]) {
   const vendor = vendorWith(...answers)
-  const house = await openHouse({
+  const gateway = await openMatrixGateway({
     sandbox: false,
     providers: { v: { kind: given.kind, base_url: vendor.origin + given.base, key: KEY, ...given.config } },
     models: { 'v/m': { families: ['embeddings'], targets: [{ provider: 'v', model: given.model }] } },
   })
-  const embed = (more: Json = {}) => told(house, '/v1/embeddings', { model: 'v/m', input: TEXTS, ...more })
-  return { vendor, house, embed }
+  const embed = (more: Json = {}) => told(gateway, '/v1/embeddings', { model: 'v/m', input: TEXTS, ...more })
+  return { vendor, gateway, embed }
 }
 
 /** The vendors whose packages allow certain lengths only: the smallest, with vectors to match. */
@@ -266,12 +266,12 @@ describe.each(CASES.map((given) => [given.name, given] as const))('%s', (_, give
     [500, 'bad_upstream_response', 502],
     [503, 'server_is_overloaded', 503],
   ] as const)('its %d is told as %s', async (status, code, ours) => {
-    const { embed, house } = await open(given, whole(given.invalid, { status, headers: { 'retry-after': '7' } }))
+    const { embed, gateway } = await open(given, whole(given.invalid, { status, headers: { 'retry-after': '7' } }))
     const answer = await embed()
     expect([answer.status, (answer.body.error as Json).code]).toEqual([ours, code])
     if (status === 400) expect((answer.body.error as Json).message).toBe('Unrecognized thing')
     if (status === 429) expect(answer.headers.get('retry-after')).toBe('7')
-    expect(JSON.stringify(answer.body) + house.logged()).not.toContain(KEY)
+    expect(JSON.stringify(answer.body) + gateway.logged()).not.toContain(KEY)
   })
 
   test('a key that it refuses is the operator’s matter', async () => {

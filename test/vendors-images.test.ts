@@ -47,10 +47,10 @@ const made = (...images: string[]) => ({
   unseen: { more: 1 },
 })
 
-const started: { vendor: Vendor; house: TestGateway }[] = []
+const started: { vendor: Vendor; gateway: TestGateway }[] = []
 afterEach(async () => {
-  for (const { vendor, house } of started.splice(0)) {
-    await house[Symbol.asyncDispose]()
+  for (const { vendor, gateway } of started.splice(0)) {
+    await gateway[Symbol.asyncDispose]()
     await vendor.stop()
   }
 })
@@ -60,17 +60,17 @@ async function open(
   ...answers: Answer[]
 ) {
   const vendor = startVendor(...answers)
-  const house = await startGateway({
+  const gateway = await startGateway({
     sandbox: false,
     providers: { v: { base_url: vendor.url, key: KEY, ...config } },
     models: { 'v/m': { families: ['image-generation'], targets: [{ provider: 'v', model }] } },
   })
-  started.push({ vendor, house })
+  started.push({ vendor, gateway })
   const ask = async (more: Json = {}, path = 'generations') => {
-    const answer = await house.call(`/v1/images/${path}`, { json: { model: 'v/m', prompt: 'A kite', ...more } })
+    const answer = await gateway.call(`/v1/images/${path}`, { json: { model: 'v/m', prompt: 'A kite', ...more } })
     return { status: answer.status, body: (await answer.json()) as Json, headers: answer.headers }
   }
-  return { vendor, house, ask }
+  return { vendor, gateway, ask }
 }
 
 /** A form as it came to the vendor. */
@@ -168,10 +168,10 @@ describe('a generation', () => {
   })
 
   test('given by link is kept and had from here', async () => {
-    const { house, ask } = await open({}, whole(made(PNG)))
+    const { gateway, ask } = await open({}, whole(made(PNG)))
     const { body } = await ask({ response_format: 'url' })
     const { pathname, search } = new URL((body.data as { url: string }[])[0]?.url ?? '')
-    const file = await house.call(`${pathname}${search}`)
+    const file = await gateway.call(`${pathname}${search}`)
     expect(Buffer.from(await file.bytes()).toString('base64')).toBe(PNG)
   })
 
@@ -283,13 +283,13 @@ describe('a refusal', () => {
     ['something that is no image', whole(made('AAAA')), 502, 'bad_upstream_response', ''],
     ['a connection that breaks', hangUp(), 502, 'bad_upstream_response', ''],
   ])('%s is told with its status, and one that may be charged not with 429', async (_, answer, status, code) => {
-    const { house, ask } = await open({}, answer)
+    const { gateway, ask } = await open({}, answer)
     const heard = await ask()
     expect([heard.status, (heard.body.error as Json).code]).toEqual([status, code])
     if (code === 'rate_limit_exceeded' && heard.headers.has('retry-after')) {
       expect(heard.headers.get('retry-after')).toBe('7')
     }
-    expect(JSON.stringify(heard.body) + house.logged()).not.toContain(KEY)
+    expect(JSON.stringify(heard.body) + gateway.logged()).not.toContain(KEY)
   })
 })
 
@@ -313,9 +313,9 @@ const completed = (b64_json: string, kind = 'image_generation') => ({
 const named = (...events: { type: string }[]) =>
   events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
 
-async function streamed(house: TestGateway, more: Json = {}, path = 'generations') {
+async function streamed(gateway: TestGateway, more: Json = {}, path = 'generations') {
   const json = { model: 'v/m', prompt: 'A kite', stream: true, ...more }
-  const answer = await house.call(`/v1/images/${path}`, { json })
+  const answer = await gateway.call(`/v1/images/${path}`, { json })
   const text = await answer.text()
   const events = text.split('\n\n').flatMap((block) => {
     const data = /^data: (.*)$/m.exec(block)?.[1]
@@ -331,8 +331,8 @@ describe('a stream', () => {
     ['in pieces of three bytes', { chunkBytes: 3 }],
     ['that ends with its connection', { framing: 'close' as const, done: false }],
   ])('%s has its partial images, then the image with its counts', async (_, options) => {
-    const { vendor, house } = await open({}, stream(named(...EVENTS), options))
-    const { events } = await streamed(house, { partial_images: 2 })
+    const { vendor, gateway } = await open({}, stream(named(...EVENTS), options))
+    const { events } = await streamed(gateway, { partial_images: 2 })
     expect(events.map(({ type, b64_json, partial_image_index }) => [type, b64_json, partial_image_index])).toEqual([
       ['image_generation.partial_image', PNG, 0],
       ['image_generation.partial_image', JPEG, 1],
@@ -349,8 +349,8 @@ describe('a stream', () => {
 
   test('of an edit is a form as well', async () => {
     const kind = 'image_edit'
-    const { vendor, house } = await open({}, stream(named(partial(PNG, 0, kind), completed(PNG, kind))))
-    const { events } = await streamed(house, { partial_images: 1, image: URI }, 'edits')
+    const { vendor, gateway } = await open({}, stream(named(partial(PNG, 0, kind), completed(PNG, kind))))
+    const { events } = await streamed(gateway, { partial_images: 1, image: URI }, 'edits')
     expect(events.map(({ type }) => type)).toEqual(['image_edit.partial_image', 'image_edit.completed'])
     const form = await formOf(vendor.requests[0])
     expect([form.get('stream'), form.get('partial_images')]).toEqual(['true', '1'])
@@ -363,8 +363,8 @@ describe('a stream', () => {
     test(`${how} after any event before its end is an error, and no image`, async () => {
       for (let after = 0; after < EVENTS.length; after++) {
         for (const framing of ['chunked', 'close'] as const) {
-          const { house } = await open({}, stream(named(...EVENTS), { [options]: after, framing, done: false }))
-          const { status, events, text } = await streamed(house, { partial_images: 2 })
+          const { gateway } = await open({}, stream(named(...EVENTS), { [options]: after, framing, done: false }))
+          const { status, events, text } = await streamed(gateway, { partial_images: 2 })
           // What came in one read with the break may be lost with it.
           const error = status === 200 ? events.at(-1)?.error : JSON.parse(text).error
           expect(['upstream_cut', 'bad_upstream_response']).toContain((error as Json).code as string)
@@ -378,8 +378,8 @@ describe('a stream', () => {
 
   test('of two images ends with the second', async () => {
     const events = [partial(PNG, 0), completed(PNG), completed(JPEG)]
-    const { house } = await open({}, stream(named(...events), { hangAfter: events.length }))
-    const { events: heard } = await streamed(house, { n: 2 })
+    const { gateway } = await open({}, stream(named(...events), { hangAfter: events.length }))
+    const { events: heard } = await streamed(gateway, { n: 2 })
     expect(heard.map(({ type, b64_json }) => [type, b64_json]).slice(-2)).toEqual([
       ['image_generation.completed', PNG],
       ['image_generation.completed', JPEG],
@@ -387,35 +387,35 @@ describe('a stream', () => {
   })
 
   test('of two images, of which one was kept, is the other', async () => {
-    const { house } = await open({}, stream(named(completed(PNG))))
-    expect((await streamed(house, { n: 2 })).events.map(({ type }) => type)).toEqual(['image_generation.completed'])
+    const { gateway } = await open({}, stream(named(completed(PNG))))
+    expect((await streamed(gateway, { n: 2 })).events.map(({ type }) => type)).toEqual(['image_generation.completed'])
   })
 
   test('that says no more after its image is at its end', async () => {
-    const { house } = await open({}, stream(named(...EVENTS), { hangAfter: EVENTS.length }))
-    expect((await streamed(house, { partial_images: 2 })).events.at(-1)?.type).toBe('image_generation.completed')
+    const { gateway } = await open({}, stream(named(...EVENTS), { hangAfter: EVENTS.length }))
+    expect((await streamed(gateway, { partial_images: 2 })).events.at(-1)?.type).toBe('image_generation.completed')
   })
 
   test('with an error in it tells that', async () => {
     const error = { type: 'error', error: { message: 'rejected by the safety system', code: 'moderation_blocked' } }
-    const { house } = await open({}, stream(named(partial(PNG, 0), error)))
-    const { events } = await streamed(house, { partial_images: 1 })
+    const { gateway } = await open({}, stream(named(partial(PNG, 0), error)))
+    const { events } = await streamed(gateway, { partial_images: 1 })
     expect(events.at(-1)?.error).toMatchObject({ code: 'bad_upstream_response' })
   })
 
   test('of a vendor that answers whole is its image', async () => {
-    const { house } = await open({}, whole(made(PNG)))
-    const { events } = await streamed(house, { partial_images: 2 })
+    const { gateway } = await open({}, whole(made(PNG)))
+    const { events } = await streamed(gateway, { partial_images: 2 })
     expect(events.map(({ type }) => type)).toEqual(['image_generation.completed'])
   })
 
   test('of a model that knows none is asked for whole, unless the operator says otherwise', async () => {
-    const { vendor, house } = await open({ model: 'flux-1' }, whole(made(PNG)))
-    expect((await streamed(house, { partial_images: 2 })).events).toHaveLength(1)
+    const { vendor, gateway } = await open({ model: 'flux-1' }, whole(made(PNG)))
+    expect((await streamed(gateway, { partial_images: 2 })).events).toHaveLength(1)
     expect(vendor.requests[0]?.json().stream).toBeUndefined()
     const config = { quirks: { image_stream: true } }
     const other = await open({ model: 'flux-1', config }, stream(named(...EVENTS)))
-    expect((await streamed(other.house, { partial_images: 2 })).events).toHaveLength(3)
+    expect((await streamed(other.gateway, { partial_images: 2 })).events).toHaveLength(3)
   })
 })
 
@@ -424,10 +424,10 @@ describe('a client that leaves', () => {
     ['before the answer', [hang()], {}],
     ['within a stream', [stream(named(...EVENTS), { hangAfter: 1 })], { stream: true, partial_images: 2 }],
   ])('%s ends the connection to the vendor', async (_, answers, more) => {
-    const { vendor, house } = await open({}, ...answers)
+    const { vendor, gateway } = await open({}, ...answers)
     const leaving = new AbortController()
     const json = { model: 'v/m', prompt: 'A kite', ...more }
-    const asked = house.call('/v1/images/generations', { json, signal: leaving.signal })
+    const asked = gateway.call('/v1/images/generations', { json, signal: leaving.signal })
     if ('stream' in more) {
       const reader = (await asked).body?.getReader()
       expect(new TextDecoder().decode((await reader?.read())?.value)).toContain('partial_image')
@@ -442,45 +442,45 @@ describe('a client that leaves', () => {
 })
 
 /** Orders it as a task, and waits for its end. */
-async function ordered(house: TestGateway, more: Json = {}, path = 'generations') {
+async function ordered(gateway: TestGateway, more: Json = {}, path = 'generations') {
   const json = { model: 'v/m', prompt: 'A kite', async: true, ...more }
-  const taken = (await (await house.call(`/v1/images/${path}`, { json })).json()) as { data: { task_id: string } }
+  const taken = (await (await gateway.call(`/v1/images/${path}`, { json })).json()) as { data: { task_id: string } }
   for (let turn = 0; turn < 400; turn++) {
-    await house.gateway.tasks.idle()
-    const answer = await house.call(`/v1/images/generations/${taken.data.task_id}`)
+    await gateway.instance.tasks.idle()
+    const answer = await gateway.call(`/v1/images/generations/${taken.data.task_id}`)
     const { data } = (await answer.json()) as { data: { status: string; fail_code: string; outputs?: string[] } }
     if (data.status === 'SUCCESS' || data.status === 'FAILURE') return data
-    house.clock.advance(1000)
+    gateway.clock.advance(1000)
   }
   throw new Error('it did not end')
 }
 
 describe('a task', () => {
   test('of several images is ordered once, and its files are had by their links', async () => {
-    const { vendor, house } = await open({}, whole(made(PNG, JPEG)))
-    const { status, outputs = [] } = await ordered(house, { n: 2 })
+    const { vendor, gateway } = await open({}, whole(made(PNG, JPEG)))
+    const { status, outputs = [] } = await ordered(gateway, { n: 2 })
     expect([status, outputs.length, vendor.requests.length]).toEqual(['SUCCESS', 2, 1])
     const files = await Promise.all(
       outputs.map(async (url) => {
         const { pathname, search } = new URL(url)
-        return Buffer.from(await (await house.call(`${pathname}${search}`)).bytes()).toString('base64')
+        return Buffer.from(await (await gateway.call(`${pathname}${search}`)).bytes()).toString('base64')
       }),
     )
     expect(files).toEqual([PNG, JPEG])
   })
 
   test('whose image lies at the vendor is copied from there', async () => {
-    const { vendor, house } = await open({ model: 'x' })
+    const { vendor, gateway } = await open({ model: 'x' })
     vendor.answer(whole({ data: [{ url: `${vendor.origin}/files/1.png` }] }), file(PNG, 'image/png'))
-    const { status, outputs = [] } = await ordered(house)
+    const { status, outputs = [] } = await ordered(gateway)
     const { pathname, search } = new URL(outputs[0] ?? '')
     expect(status).toBe('SUCCESS')
-    expect(Buffer.from(await (await house.call(`${pathname}${search}`)).bytes()).toString('base64')).toBe(PNG)
+    expect(Buffer.from(await (await gateway.call(`${pathname}${search}`)).bytes()).toString('base64')).toBe(PNG)
   })
 
   test('of an edit is a form', async () => {
-    const { vendor, house } = await open({}, whole(made(PNG)))
-    expect((await ordered(house, { image: [URI, URI], mask: URI }, 'edits')).status).toBe('SUCCESS')
+    const { vendor, gateway } = await open({}, whole(made(PNG)))
+    expect((await ordered(gateway, { image: [URI, URI], mask: URI }, 'edits')).status).toBe('SUCCESS')
     const form = await formOf(vendor.requests[0])
     expect([form.getAll('image[]').length, form.getAll('mask').length]).toEqual([2, 1])
   })
@@ -488,15 +488,15 @@ describe('a task', () => {
   test.each(REFUSALS.map(([what, answer, , , fail_code]) => [what, fail_code, answer] as const))(
     'that is refused for %s fails with %s',
     async (_, fail_code, answer) => {
-      const { vendor, house } = await open({}, answer)
-      expect(await ordered(house)).toMatchObject({ status: 'FAILURE', fail_code })
+      const { vendor, gateway } = await open({}, answer)
+      expect(await ordered(gateway)).toMatchObject({ status: 'FAILURE', fail_code })
       expect(vendor.requests).toHaveLength(1)
     },
   )
 
   test('that is refused for the moment is ordered again', async () => {
-    const { vendor, house } = await open({}, failure(429, {}, { 'retry-after': '2' }), failure(429), whole(made(PNG)))
-    expect((await ordered(house)).status).toBe('SUCCESS')
+    const { vendor, gateway } = await open({}, failure(429, {}, { 'retry-after': '2' }), failure(429), whole(made(PNG)))
+    expect((await ordered(gateway)).status).toBe('SUCCESS')
     expect(vendor.requests).toHaveLength(3)
   })
 
@@ -509,14 +509,14 @@ describe('a task', () => {
     ['a redirect', failure(307)],
     ['an answer that cannot be read', whole('<html>')],
   ])('is not ordered again after %s: nobody knows', async (_, answer) => {
-    const { vendor, house } = await open({}, answer)
-    expect(await ordered(house)).toMatchObject({ status: 'FAILURE', fail_code: 'submit_outcome_unknown' })
+    const { vendor, gateway } = await open({}, answer)
+    expect(await ordered(gateway)).toMatchObject({ status: 'FAILURE', fail_code: 'submit_outcome_unknown' })
     expect(vendor.requests).toHaveLength(1)
   })
 
   test('of a vendor that answers without an image has failed', async () => {
-    const { vendor, house } = await open({}, whole({ ...made(), data: [] }))
-    expect(await ordered(house)).toMatchObject({ status: 'FAILURE', fail_code: 'no_output' })
+    const { vendor, gateway } = await open({}, whole({ ...made(), data: [] }))
+    expect(await ordered(gateway)).toMatchObject({ status: 'FAILURE', fail_code: 'no_output' })
     expect(vendor.requests).toHaveLength(1)
   })
 
@@ -525,14 +525,14 @@ describe('a task', () => {
     ['generation_failed', { id: 'b', status: 'Error', result: null }],
   ])('whose work has failed at the vendor fails with %s, and is not ordered again', async (fail_code, said) => {
     const vendor = startVendor()
-    const house = await startGateway({
+    const gateway = await startGateway({
       sandbox: false,
       providers: { v: { kind: 'black-forest-labs', base_url: vendor.url, key: KEY } },
       models: { 'v/m': { families: ['image-generation'], targets: [{ provider: 'v', model: 'flux-pro-1.1' }] } },
     })
-    started.push({ vendor, house })
+    started.push({ vendor, gateway })
     vendor.answer(whole({ id: 'b', polling_url: `${vendor.url}/get_result?id=b` }), whole(said))
-    expect(await ordered(house)).toMatchObject({ status: 'FAILURE', fail_code })
+    expect(await ordered(gateway)).toMatchObject({ status: 'FAILURE', fail_code })
     expect(vendor.requests).toHaveLength(2)
   })
 })

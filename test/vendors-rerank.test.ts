@@ -159,18 +159,18 @@ const CASES: Case[] = [
   },
 ]
 
-const { open: openHouse, vendorWith } = perTest()
+const { open: openMatrixGateway, vendorWith } = perTest()
 
 async function open(given: Case, ...answers: Answer[]) {
   const vendor = vendorWith(...answers)
-  const house = await openHouse({
+  const gateway = await openMatrixGateway({
     sandbox: false,
     providers: { v: { kind: given.kind, base_url: vendor.origin + given.base, key: KEY, ...given.config } },
     models: { 'v/m': { families: ['rerank'], targets: [{ provider: 'v', model: given.model }] } },
   })
   const rank = (more: Json = {}) =>
-    told(house, '/v1/rerank', { model: 'v/m', query: QUERY, documents: DOCUMENTS, top_n: 2, ...more })
-  return { vendor, house, rank }
+    told(gateway, '/v1/rerank', { model: 'v/m', query: QUERY, documents: DOCUMENTS, top_n: 2, ...more })
+  return { vendor, gateway, rank }
 }
 
 const BEST: Scored[] = [
@@ -209,12 +209,12 @@ describe.each(CASES.map((given) => [given.name, given] as const))('%s', (_, give
     [500, 'bad_upstream_response', 502],
     [503, 'server_is_overloaded', 503],
   ] as const)('its %d is told as %s', async (status, code, ours) => {
-    const { rank, house } = await open(given, whole(given.invalid, { status, headers: { 'retry-after': '7' } }))
+    const { rank, gateway } = await open(given, whole(given.invalid, { status, headers: { 'retry-after': '7' } }))
     const answer = await rank()
     expect([answer.status, (answer.body.error as Json).code]).toEqual([ours, code])
     if (status === 400) expect((answer.body.error as Json).message).toBe('Unrecognized thing')
     if (status === 429) expect(answer.headers.get('retry-after')).toBe('7')
-    expect(JSON.stringify(answer.body) + house.logged()).not.toContain(KEY)
+    expect(JSON.stringify(answer.body) + gateway.logged()).not.toContain(KEY)
   })
 
   test('a key that it refuses is the operator’s matter', async () => {

@@ -3,10 +3,10 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import type { Task } from '../src/spec/task.ts'
 import { BYTES, FAILURE, NOW, SUCCESS, videoFaces } from './kit/video-faces.ts'
 
-const house = await videoFaces()
-afterAll(() => house.close())
-const { call, put } = house
-const film = house.film.bind(house)
+const gateway = await videoFaces()
+afterAll(() => gateway.close())
+const { call, put } = gateway
+const film = gateway.film.bind(gateway)
 
 const GENERATIONS = '/v1/video/generations'
 const ORDER = { model: 'acme/film', prompt: 'a boat' }
@@ -14,7 +14,7 @@ const order = (more: object = {}, ask: Parameters<typeof call>[1] = {}) =>
   call(GENERATIONS, { json: { ...ORDER, ...more }, ...ask })
 const stored = async (answer: Response): Promise<Task> => {
   const { data } = (await answer.json()) as { data: { task_id: string } }
-  return (await house.store.tasks.find(data.task_id)) as Task
+  return (await gateway.store.tasks.find(data.task_id)) as Task
 }
 describe('an order', () => {
   test('is answered as section 2.6 has it, when it is written down', async () => {
@@ -80,7 +80,7 @@ describe('an order', () => {
     form.append('image', new File([png], 'a', { type: 'application/octet-stream' }))
     const task = await stored(await call(GENERATIONS, { form }))
     expect(task.request).toMatchObject({ duration: 8, seed: 7 })
-    const inputs = await house.store.tasks.inputs(task.task_id)
+    const inputs = await gateway.store.tasks.inputs(task.task_id)
     expect(inputs).toEqual({ image: 'data:image/png;base64,iVBORw0KGgo=' })
   })
 
@@ -156,7 +156,7 @@ describe('the state of a task', () => {
     const task = await film()
     const answer = await state(task)
     expect(answer.headers.has('retry-after')).toBe(false)
-    const link = house.outputs.link({
+    const link = gateway.outputs.link({
       base_url: 'http://gatehouse.test',
       path: '/v1/videos',
       task_id: task.task_id,
@@ -178,10 +178,10 @@ describe('the state of a task', () => {
         fail_reason: '',
       },
     })
-    house.clock.advance(3_600_000)
+    gateway.clock.advance(3_600_000)
     const later = (await (await state(task)).json()) as { data: { result_url: string } }
     expect(later.data.result_url).not.toBe(link)
-    house.clock.advance(-3_600_000)
+    gateway.clock.advance(-3_600_000)
   })
 
   test('of a vendor whose files are passed through has their addresses', async () => {
@@ -242,16 +242,16 @@ describe('a long poll', () => {
   test('is answered when the task changes', async () => {
     const task = await put()
     const answer = ask(task, '60')
-    const [claimed] = await house.store.tasks
+    const [claimed] = await gateway.store.tasks
       .claim({
         by: 'w',
         provider: '',
-        now_ms: house.clock.now(),
-        until_ms: house.clock.now() + 60_000,
+        now_ms: gateway.clock.now(),
+        until_ms: gateway.clock.now() + 60_000,
         limit: 100,
       })
       .then((all) => all.filter(({ task_id }) => task_id === task.task_id))
-    await house.store.tasks.save(claimed as Task, { status: 'SUBMITTED', progress: 10, due_ms: null })
+    await gateway.store.tasks.save(claimed as Task, { status: 'SUBMITTED', progress: 10, due_ms: null })
     expect((await (await answer).json()).data.status).toBe('SUBMITTED')
   })
 
@@ -261,11 +261,11 @@ describe('a long poll', () => {
     const done = answer.then(() => true)
     for (let second = 0; second < 3; second++) {
       expect(await Promise.race([done, settled()])).toBe(false)
-      house.clock.advance(1_000)
+      gateway.clock.advance(1_000)
       await settled()
     }
     expect((await (await answer).json()).data.status).toBe('NOT_START')
-    house.clock.advance(-3_000)
+    gateway.clock.advance(-3_000)
   })
 
   test('ends when its client leaves', async () => {
@@ -352,7 +352,7 @@ describe('canceling', () => {
       { code: 'success', message: 'The task is being canceled.', data: { task_id: task.task_id, status: 'NOT_START' } },
     ])
     expect(answer.headers.has('retry-after')).toBe(true)
-    expect((await house.store.tasks.find(task.task_id))?.cancel_asked_at).toBe(NOW)
+    expect((await gateway.store.tasks.find(task.task_id))?.cancel_asked_at).toBe(NOW)
   })
 
   test('leaves an ended task as it is, and says so', async () => {
@@ -409,9 +409,9 @@ describe('in the chat-compatible style', () => {
     const body = await first.json()
     expect(body).toMatchObject({ object: 'video', status: 'queued', seconds: '8', model: 'acme/film' })
     expect([again.headers.get('idempotent-replayed'), await again.json()]).toEqual(['true', body])
-    const task = await house.store.tasks.find(body.id)
+    const task = await gateway.store.tasks.find(body.id)
     expect(task?.family).toBe('chatcompat-video')
-    expect(await house.store.tasks.inputs(body.id)).toEqual({ image: 'https://x.test/a.png' })
+    expect(await gateway.store.tasks.inputs(body.id)).toEqual({ image: 'https://x.test/a.png' })
   })
 
   test('one that has not ended is not deleted; one that has is gone with its file', async () => {
@@ -420,7 +420,7 @@ describe('in the chat-compatible style', () => {
     expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([409, 'false'])
     expect((await refused.json()).code).toBe('task_not_ended')
     const task = await film()
-    const link = house.outputs.link({
+    const link = gateway.outputs.link({
       base_url: 'http://gatehouse.test',
       path: '/v1/videos',
       task_id: task.task_id,
@@ -491,16 +491,16 @@ describe('where links lead', () => {
   test('to where the operator says, for tasks of before too', async () => {
     expect(await baseOf({ base_url: 'https://video.example.com/' }, FORWARDED)).toBe('https://video.example.com')
     const task = await film()
-    house.settings.base_url = 'https://moved.example.com/'
+    gateway.settings.base_url = 'https://moved.example.com/'
     const { data } = await (await call(`${GENERATIONS}/${task.task_id}`)).json()
-    house.settings.base_url = undefined
+    gateway.settings.base_url = undefined
     expect(data.result_url).toStartWith(`https://moved.example.com/v1/videos/${task.task_id}/content?`)
   })
 })
 
 describe('the file', () => {
   const linkTo = ({ task_id }: Task, index = 0) =>
-    house.outputs.link({ base_url: 'http://gatehouse.test', path: '/v1/videos', task_id, index })
+    gateway.outputs.link({ base_url: 'http://gatehouse.test', path: '/v1/videos', task_id, index })
   const content = ({ task_id }: Task, query = '') => `/v1/videos/${task_id}/content${query}`
   const errorOf = async (answer: Response) => {
     const { code, fail_code, message } = await answer.json()
@@ -571,14 +571,14 @@ describe('the file', () => {
     ]) {
       expect(await errorOf(await call(changed, { token: '' }))).toMatchObject(refused)
     }
-    house.clock.advance(25 * 3_600_000)
+    gateway.clock.advance(25 * 3_600_000)
     expect(await errorOf(await call(link, { token: '' }))).toMatchObject({
       ...refused,
       message: expect.stringContaining('over its time'),
     })
     expect((await call(link)).status).toBe(200)
     expect((await call(link, { token: 'two' })).status).toBe(404)
-    house.clock.advance(-25 * 3_600_000)
+    gateway.clock.advance(-25 * 3_600_000)
     expect((await call(content(task), { token: '' })).status).toBe(401)
   })
 
@@ -647,7 +647,7 @@ describe('the file', () => {
 })
 
 test('no prompt, no signature and no vendor address is in the log', () => {
-  const logged = house.logged()
+  const logged = gateway.logged()
   expect(logged).toContain('"path":"/v1/video/generations"')
   for (const secret of ['a boat', 'signature', 'files.acme.test']) expect(logged).not.toContain(secret)
 })

@@ -2,7 +2,7 @@
 import { Database } from 'bun:sqlite'
 import { percentile } from '../figures.ts'
 import { cpuSeconds, endGroup, residentBytes } from '../processes.ts'
-import { startHouse, startVendor, submit } from './house.ts'
+import { startTestGateway, startVendor, submit } from './gateway.ts'
 import type { Figure, TaskBench } from './run.ts'
 
 const MIB = 1024 * 1024
@@ -17,28 +17,28 @@ const TASK_ID_LENGTH = 'task_'.length + 32
 
 export async function measureInFlight({ dir, plan, say }: TaskBench): Promise<Figure[]> {
   const vendor = await startVendor(dir, FILM_SECONDS, LATENCY_MILLISECONDS)
-  const house = await startHouse(dir, 'in-flight', { vendor: vendor.url, concurrency: CONCURRENCY })
+  const gateway = await startTestGateway(dir, 'in-flight', { vendor: vendor.url, concurrency: CONCURRENCY })
   try {
-    const before = residentBytes(house.group)
+    const before = residentBytes(gateway.group)
     let next = 0
     const hand = async () => {
-      while (next < plan.in_flight) await submit(house, next++)
+      while (next < plan.in_flight) await submit(gateway, next++)
     }
     await Promise.all(Array.from({ length: 32 }, hand))
     const orders = () => ledgerOf(vendor.url)
     while ((await orders()).orders.length < plan.in_flight) await Bun.sleep(LOOK_MILLISECONDS)
     // All are ordered and none is done: what following them costs by itself.
-    const [from, used, asked] = [performance.now(), cpuSeconds(house.group), (await orders()).polls]
+    const [from, used, asked] = [performance.now(), cpuSeconds(gateway.group), (await orders()).polls]
     let most = 0
     for (let look = 0; look < 100; look++) {
       await Bun.sleep(LOOK_MILLISECONDS)
-      most = Math.max(most, residentBytes(house.group))
+      most = Math.max(most, residentBytes(gateway.group))
     }
     const seconds = (performance.now() - from) / 1000
-    const share = (cpuSeconds(house.group) - used) / seconds
+    const share = (cpuSeconds(gateway.group) - used) / seconds
     const polls = ((await orders()).polls - asked) / seconds
     say(`  ${plan.in_flight} in flight; waiting for their ends`)
-    const late = await latenesses(house.database, orders, plan.in_flight)
+    const late = await latenesses(gateway.database, orders, plan.in_flight)
     const name = `${plan.in_flight.toLocaleString('en-US')} tasks in flight`
     return [
       { name: `${name}: done until visible, p50`, value: percentile(late, 50), unit: 'ms' },
@@ -54,7 +54,7 @@ export async function measureInFlight({ dir, plan, say }: TaskBench): Promise<Fi
       { name: `${name}: resident at most`, value: most / MIB, unit: 'MiB' },
     ]
   } finally {
-    await endGroup(house.group)
+    await endGroup(gateway.group)
     await endGroup(vendor.group)
   }
 }

@@ -2,7 +2,7 @@
 import { Database } from 'bun:sqlite'
 import { percentile } from '../figures.ts'
 import { cpuSeconds, endGroup } from '../processes.ts'
-import { get, type House, startHouse, startVendor, submit } from './house.ts'
+import { type GatewaySetup, get, startTestGateway, startVendor, submit } from './gateway.ts'
 import type { Figure, TaskBench } from './run.ts'
 
 const FEW = 1_000
@@ -39,19 +39,19 @@ type Setting = Pick<TaskBench, 'dir' | 'plan' | 'say'> & {
 
 async function measureWith({ dir, options, name, stored, plan, say }: Setting): Promise<Measured> {
   // The first start makes the tables, and one task to be like.
-  const first = await startHouse(dir, name, options)
+  const first = await startTestGateway(dir, name, options)
   await submit(first, 0)
   await endGroup(first.group)
   say(`  storing ${stored.toLocaleString('en-US')} tasks`)
   const task_ids = fill(first.database, stored)
-  const house = await startHouse(dir, name, options)
+  const gateway = await startTestGateway(dir, name, options)
   try {
     const status = () => `/v1/video/generations/${task_ids[Math.floor(Math.random() * task_ids.length)]}`
-    await timed(house, status, plan.seconds / 2)
-    const used = cpuSeconds(house.group)
-    const times = await timed(house, status, plan.seconds)
-    const processor = ((cpuSeconds(house.group) - used) * 1000) / times.length
-    const lists = await timed(house, () => '/v1/video/generations?limit=20', plan.seconds / 2)
+    await timed(gateway, status, plan.seconds / 2)
+    const used = cpuSeconds(gateway.group)
+    const times = await timed(gateway, status, plan.seconds)
+    const processor = ((cpuSeconds(gateway.group) - used) * 1000) / times.length
+    const lists = await timed(gateway, () => '/v1/video/generations?limit=20', plan.seconds / 2)
     return {
       reads: times.length / plan.seconds,
       p99: percentile(times, 99),
@@ -59,17 +59,17 @@ async function measureWith({ dir, options, name, stored, plan, say }: Setting): 
       list_p99: percentile(lists, 99),
     }
   } finally {
-    await endGroup(house.group)
+    await endGroup(gateway.group)
   }
 }
 
-async function timed(house: House, path: () => string, seconds: number): Promise<number[]> {
+async function timed(gateway: GatewaySetup, path: () => string, seconds: number): Promise<number[]> {
   const times: number[] = []
   const end = performance.now() + seconds * 1000
   const hand = async () => {
     while (performance.now() < end) {
       const start = performance.now()
-      await get(house, path())
+      await get(gateway, path())
       times.push(performance.now() - start)
     }
   }

@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { percentile } from '../figures.ts'
 import { cpuSeconds, endGroup } from '../processes.ts'
-import { startHouse, startVendor, submit } from './house.ts'
+import { startTestGateway, startVendor, submit } from './gateway.ts'
 import type { Figure, TaskBench } from './run.ts'
 
 const CONNECTIONS = [1, 16, 64, 256]
@@ -14,17 +14,17 @@ export async function measureSubmissions({ dir, plan }: TaskBench): Promise<Figu
   ]
   // Nothing is ordered meanwhile but one at a time: what is measured is the taking on.
   const vendor = await startVendor(dir, [600, 600], 30)
-  const house = await startHouse(dir, 'submissions', { vendor: vendor.url, concurrency: 1 })
+  const gateway = await startTestGateway(dir, 'submissions', { vendor: vendor.url, concurrency: 1 })
   try {
-    await submit(house, 0)
+    await submit(gateway, 0)
     for (const connections of CONNECTIONS) {
       const times: number[] = []
-      const [from, used] = [performance.now(), cpuSeconds(house.group)]
+      const [from, used] = [performance.now(), cpuSeconds(gateway.group)]
       const end = from + plan.seconds * 1000
       const hand = async () => {
         while (performance.now() < end) {
           const start = performance.now()
-          await submit(house, times.length)
+          await submit(gateway, times.length)
           times.push(performance.now() - start)
         }
       }
@@ -35,13 +35,13 @@ export async function measureSubmissions({ dir, plan }: TaskBench): Promise<Figu
       figures.push({ name: `${name}, p99`, value: percentile(times, 99), unit: 'ms' })
       figures.push({
         name: `${name}, processor`,
-        value: ((cpuSeconds(house.group) - used) * 1000) / times.length,
+        value: ((cpuSeconds(gateway.group) - used) * 1000) / times.length,
         unit: 'ms each',
       })
     }
     return figures
   } finally {
-    await endGroup(house.group)
+    await endGroup(gateway.group)
     await endGroup(vendor.group)
   }
 }

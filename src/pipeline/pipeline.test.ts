@@ -17,7 +17,7 @@ type Execute<Answer> = Family<Input, Input, Answer, Meter<number>>['execute']
 const caller = { token_id: 'tok_a', mayUseModel: () => true, mayUseFamily: () => true }
 const broken = (code: GatewayError['code'], taken?: 'no') => new GatewayError(code, 'Broken.', taken ? { taken } : {})
 
-function house({
+function gateway({
   usage = async () => 7,
   policy = 'until_answered' as Family<never, never, never, undefined>['policy'],
 } = {}) {
@@ -88,7 +88,7 @@ const NOTHING = { input_tokens: 0, output_tokens: 0 }
 
 describe('a call with one answer', () => {
   test('passes every stage in order, and is recorded once', async () => {
-    const { pipeline, whole, targets, recorded, events } = house()
+    const { pipeline, whole, targets, recorded, events } = gateway()
     const family = whole((_, { attempt }) => attempt(targets, async ({ provider }) => `from ${provider.id}`))
     const { answer, usage, model } = await pipeline.run(family, testCall(caller), input)
     expect({ answer, usage, model: model.id }).toEqual({ answer: 'from one', usage: 7, model: 'a/b' })
@@ -97,7 +97,7 @@ describe('a call with one answer', () => {
   })
 
   test('is refused before anything is sent where its model is unknown or its request does not fit', async () => {
-    const { pipeline, whole, recorded, events } = house()
+    const { pipeline, whole, recorded, events } = gateway()
     const family = whole(() => Promise.reject(new Error('must not be executed')))
     await expect(pipeline.run(family, testCall(caller), { model: 'a/c' })).rejects.toMatchObject({
       code: 'model_not_found',
@@ -115,7 +115,7 @@ describe('a call with one answer', () => {
   })
 
   test('goes to the next target where the first one fails, and ends with the failure of the last', async () => {
-    const { pipeline, whole, targets, recorded, events } = house()
+    const { pipeline, whole, targets, recorded, events } = gateway()
     const failing = whole((_, { attempt }) => attempt(targets, () => Promise.reject(broken('upstream_unreachable'))))
     await expect(pipeline.run(failing, testCall(caller), input)).rejects.toMatchObject({ code: 'upstream_unreachable' })
     expect(events).toEqual([
@@ -130,7 +130,7 @@ describe('a call with one answer', () => {
   })
 
   test('that is charged each time goes on only where it was certainly not accepted', async () => {
-    const { pipeline, whole, targets, events } = house({ policy: 'until_accepted' })
+    const { pipeline, whole, targets, events } = gateway({ policy: 'until_accepted' })
     const run = (error: GatewayError) =>
       pipeline
         .run(
@@ -148,7 +148,7 @@ describe('a call with one answer', () => {
   test.each(['upstream_cut', 'upstream_timeout', 'shutting_down', 'client_closed_request'] as const)(
     'is counted after %s: the provider may have charged',
     async (code) => {
-      const { pipeline, whole, recorded } = house()
+      const { pipeline, whole, recorded } = gateway()
       await pipeline
         .run(
           whole(() => Promise.reject(broken(code))),
@@ -161,7 +161,7 @@ describe('a call with one answer', () => {
   )
 
   test('that its client left is counted, and is no error', async () => {
-    const { pipeline, whole, recorded } = house()
+    const { pipeline, whole, recorded } = gateway()
     const call = { ...testCall(caller), signal: AbortSignal.abort(broken('client_closed_request')) }
     await pipeline
       .run(
@@ -174,7 +174,7 @@ describe('a call with one answer', () => {
   })
 
   test('whose usage cannot be measured is recorded all the same', async () => {
-    const { pipeline, whole, recorded, logged } = house({
+    const { pipeline, whole, recorded, logged } = gateway({
       usage: () => Promise.reject(new Error('the tokenizer died')),
     })
     await pipeline
@@ -204,7 +204,7 @@ describe('a call with a streamed answer', () => {
   const textOf = async (source: AsyncIterable<string | Uint8Array>) => (await Array.fromAsync(source)).join('|')
 
   test('is settled once, when it ends', async () => {
-    const { pipeline, stream, recorded, events } = house()
+    const { pipeline, stream, recorded, events } = gateway()
     const { parts: sent, started } = pipeline.stream(
       stream(async () => begun(parts('a', 'b'), true)),
       testCall(caller),
@@ -218,7 +218,7 @@ describe('a call with a streamed answer', () => {
   })
 
   test('does not wait for a usage that the client does not get', async () => {
-    const { pipeline, stream } = house({ usage: () => new Promise(() => {}) })
+    const { pipeline, stream } = gateway({ usage: () => new Promise(() => {}) })
     const { parts: sent } = pipeline.stream(
       stream(async () => begun(parts('a'))),
       testCall(caller),
@@ -229,7 +229,7 @@ describe('a call with a streamed answer', () => {
   })
 
   test('that breaks ends with its error, encoded, and is settled', async () => {
-    const { pipeline, stream, recorded } = house()
+    const { pipeline, stream, recorded } = gateway()
     const { parts: sent, record } = pipeline.stream(
       stream(async () => begun(parts('a', broken('upstream_cut')))),
       testCall(caller),
@@ -241,7 +241,7 @@ describe('a call with a streamed answer', () => {
   })
 
   test('that is refused rejects `started`, and is settled without being read', async () => {
-    const { pipeline, stream, recorded } = house()
+    const { pipeline, stream, recorded } = gateway()
     const { started } = pipeline.stream(
       stream(() => Promise.reject(broken('upstream_unreachable'))),
       testCall(caller),
@@ -252,7 +252,7 @@ describe('a call with a streamed answer', () => {
   })
 
   test('that is read no further is settled: by the end of its reader, or by `abandon` where nobody began', async () => {
-    const { pipeline, stream, recorded } = house()
+    const { pipeline, stream, recorded } = gateway()
     const { parts: sent } = pipeline.stream(
       stream(async () => begun(parts('a', 'b'))),
       testCall(caller),
@@ -271,7 +271,7 @@ describe('a call with a streamed answer', () => {
   })
 
   test('that ends because it was aborted is not taken for complete', async () => {
-    const { pipeline, stream } = house()
+    const { pipeline, stream } = gateway()
     const control = new AbortController()
     async function* aborted() {
       yield 'a'
@@ -292,7 +292,7 @@ describe('a call with a streamed answer', () => {
 
 test('closing waits for every call, at most until the deadline', async () => {
   const measured = Promise.withResolvers<number>()
-  const { pipeline, whole, recorded, clock, logged } = house({ usage: () => measured.promise })
+  const { pipeline, whole, recorded, clock, logged } = gateway({ usage: () => measured.promise })
   const running = pipeline.run(
     whole(async () => 'answer'),
     testCall(caller),

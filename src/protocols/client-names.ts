@@ -12,7 +12,7 @@ type ClientNames = {
   /** The house's field -> the client's, where they differ. */
   fields: ClientFields
   /** Kinds of parts, as a message quotes them. */
-  parts: readonly (readonly [house: string, client: string])[]
+  parts: readonly (readonly [gateway: string, client: string])[]
   /** The place of what is in a message; undefined: the house's own name is as good. */
   inMessage(at: InMessage, places: Places): string | undefined
   /** The place of anything else that is no field under another name. */
@@ -44,7 +44,7 @@ export const errorTranslator =
     if (known === param) return error
     const placed = error.message.replaceAll(`"${param}"`, `"${known}"`)
     const message = IN_MESSAGE.test(param)
-      ? words.parts.reduce((text, [house, client]) => text.replaceAll(house, client), placed)
+      ? words.parts.reduce((text, [gateway, client]) => text.replaceAll(gateway, client), placed)
       : placed
     return new GatewayError(error.code, message, { ...error.detail, param: known })
   }

@@ -21,8 +21,8 @@ export type Document = {
   components: { schemas: Record<string, Json>; securitySchemes: Record<string, Json> }
 }
 
-export async function readDocument(house: TestGateway) {
-  const answer = await house.call('/openapi.json', { headers: { authorization: '' } })
+export async function readDocument(gateway: TestGateway) {
+  const answer = await gateway.call('/openapi.json', { headers: { authorization: '' } })
   const document = (await answer.json()) as Document
   const ajv = new Ajv2020({ strict: false, allErrors: true }).addSchema(document, 'api')
 

@@ -8,7 +8,7 @@ export const TOKEN = 'sk-crash-suite-0000000000000000'
 /** A process that has not come by its point by then is killed where it is. */
 const PATIENCE_MILLISECONDS = 20_000
 
-export class House {
+export class GatewayProcess {
   readonly process: Bun.Subprocess<'ignore', 'pipe', 'pipe'>
   readonly url: Promise<string>
   constructor(plan: CrashPlan) {
@@ -50,9 +50,13 @@ async function firstLine(output: ReadableStream<Uint8Array>): Promise<string> {
 const isEnded = ({ status }: TaskData) => status === 'SUCCESS' || status === 'FAILURE'
 
 /** Waits for the end of a task, and says how it ended. */
-export async function stateOf(house: House, task_id: string, path = '/v1/video/generations'): Promise<TaskData> {
+export async function stateOf(
+  gateway: GatewayProcess,
+  task_id: string,
+  path = '/v1/video/generations',
+): Promise<TaskData> {
   for (;;) {
-    const response = await house.call(`${path}/${task_id}?wait=20`)
+    const response = await gateway.call(`${path}/${task_id}?wait=20`)
     if (response.status !== 200) throw new Error(`${task_id}: ${response.status} ${await response.text()}`)
     const { data } = (await response.json()) as TaskAnswer
     if (isEnded(data)) return data

@@ -18,7 +18,7 @@ import { type ManualClock, manualClock } from './clock.ts'
 type Settings = Omit<Partial<Config>, 'server'> & { server?: Partial<ServerSettings> }
 
 export type TestGateway = {
-  gateway: Gateway
+  instance: Gateway
   clock: ManualClock
   /** The first token's secret. */
   token: string
@@ -93,7 +93,7 @@ export async function startGateway(
   }
 
   return {
-    gateway,
+    instance: gateway,
     clock,
     token,
     logged() {

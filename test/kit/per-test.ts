@@ -12,9 +12,9 @@ export function perTest() {
   })
   return {
     async open(settings: Settings = {}): Promise<TestGateway> {
-      const house = await startGateway(settings)
-      started.push({ stop: () => house[Symbol.asyncDispose]() })
-      return house
+      const gateway = await startGateway(settings)
+      started.push({ stop: () => gateway[Symbol.asyncDispose]() })
+      return gateway
     },
     vendorWith(...answers: Answer[]): Vendor {
       const vendor = startVendor(...answers)
@@ -25,7 +25,7 @@ export function perTest() {
 }
 
 /** What a house says to JSON. */
-export async function told<Body = Record<string, unknown>>(house: TestGateway, path: string, json: unknown) {
-  const answer = await house.call(path, { json })
+export async function told<Body = Record<string, unknown>>(gateway: TestGateway, path: string, json: unknown) {
+  const answer = await gateway.call(path, { json })
   return { status: answer.status, body: (await answer.json()) as Body, headers: answer.headers }
 }

@@ -19,7 +19,7 @@ export type Port = {
   /** The base URL for clients: `http://127.0.0.1:<port>/v1`. */
   url: string
   token: string
-  house: TestGateway
+  gateway: TestGateway
   /** Every request that came, in order; a test may empty it. */
   requests: Came[]
   /** The secret of a token that may use these models only. */
@@ -30,7 +30,7 @@ export type Port = {
 
 /** One gateway on a free port. */
 export async function openPort(settings: Settings = {}, parts: Parts = {}): Promise<Port> {
-  const house = await startGateway(settings, { clock: systemClock, ...parts })
+  const gateway = await startGateway(settings, { clock: systemClock, ...parts })
   const requests: Came[] = []
   const faults: string[] = []
   const log = createLog({ clock: systemClock, level: 'error', pretty: false, write: (text) => faults.push(text) })
@@ -39,22 +39,22 @@ export async function openPort(settings: Settings = {}, parts: Parts = {}): Prom
       fetch(request, peer) {
         const { pathname } = new URL(request.url)
         requests.push({ method: request.method, path: pathname, headers: request.headers })
-        return house.gateway.fetch(request, peer)
+        return gateway.instance.fetch(request, peer)
       },
-      drain: house.gateway.drain,
+      drain: gateway.instance.drain,
     },
     server: { host: '127.0.0.1', port: 0 },
     log,
   })
   return {
     url: `${listener.url}/v1`,
-    token: house.token,
-    house,
+    token: gateway.token,
+    gateway,
     requests,
-    tokenFor: async (models) => (await house.gateway.tokens.issue({ name: 'narrow', models })).secret,
+    tokenFor: async (models) => (await gateway.instance.tokens.issue({ name: 'narrow', models })).secret,
     async close(options = { deadline_ms: 0 }) {
       await listener.stop(options)
-      await house[Symbol.asyncDispose]()
+      await gateway[Symbol.asyncDispose]()
       log.flush()
       if (faults.length > 0) throw new Error(`requests that were not answered:\n${faults.join('')}`)
     },

@@ -352,8 +352,8 @@ describe('errors', () => {
     ['stop', 'stop_sequences'],
     ['tools[0].function.parameters', 'tools[0].parameters'],
     ['temperature', 'temperature'],
-  ])('%s is told as %s', (house, client) => {
-    expect(told(house)).toMatchObject({ message: `"${client}" is wrong.`, detail: { param: client } })
+  ])('%s is told as %s', (gateway, client) => {
+    expect(told(gateway)).toMatchObject({ message: `"${client}" is wrong.`, detail: { param: client } })
   })
 
   test('kinds of parts are told as the client calls them', () => {

@@ -8,7 +8,7 @@ const REPOSITORY = resolve(import.meta.dir, '../..')
 export const TOKEN = `sk-${'benchmark0'.repeat(5).slice(0, 48)}`
 const MODEL = 'acme/film'
 
-export type House = { group: Group; url: string; database: string }
+export type GatewaySetup = { group: Group; url: string; database: string }
 export type Vendor = { group: Group; url: string }
 
 /** Waits for the port that a child says it has. */
@@ -29,11 +29,11 @@ export async function startVendor(dir: string, seconds: [number, number], latenc
 }
 
 /** `name` is its directory below `dir`: the same again finds the same database. */
-export async function startHouse(
+export async function startTestGateway(
   dir: string,
   name: string,
   options: { vendor: string; concurrency: number },
-): Promise<House> {
+): Promise<GatewaySetup> {
   const home = join(dir, name)
   mkdirSync(home, { recursive: true })
   const config = join(home, 'gatehouse.yaml')
@@ -69,7 +69,7 @@ models:
 
 const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
 
-export async function submit({ url }: House, index: number): Promise<string> {
+export async function submit({ url }: GatewaySetup, index: number): Promise<string> {
   const body = JSON.stringify({ model: MODEL, prompt: `Film ${index}`, duration: 4 })
   const answer = await fetch(`${url}/v1/video/generations`, { method: 'POST', headers, body })
   if (answer.status !== 200) throw new Error(`an order was answered ${answer.status}: ${await answer.text()}`)
@@ -77,7 +77,7 @@ export async function submit({ url }: House, index: number): Promise<string> {
   return data.task_id
 }
 
-export async function get({ url }: House, path: string): Promise<void> {
+export async function get({ url }: GatewaySetup, path: string): Promise<void> {
   const answer = await fetch(`${url}${path}`, { headers })
   const text = await answer.text()
   if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status}: ${text}`)

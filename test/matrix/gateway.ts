@@ -14,9 +14,9 @@ export type Door = {
   close(): Promise<void>
 }
 
-export type House = Door & { target(name: string): Target }
+export type MatrixGateway = Door & { target(name: string): Target }
 
-export async function openHouse(mind?: Mind): Promise<House> {
+export async function openMatrixGateway(mind?: Mind): Promise<MatrixGateway> {
   const { targets, providers, models, stop } = startTargets(mind)
   const door = await openDoor({ providers, models })
   return {
@@ -35,25 +35,25 @@ export async function openHouse(mind?: Mind): Promise<House> {
 
 /** One with these settings; a request that it could not answer is told when it is closed. */
 export async function openDoor(settings: Parameters<typeof startGateway>[0]): Promise<Door> {
-  const house = await startGateway(settings, { clock: systemClock })
+  const gateway = await startGateway(settings, { clock: systemClock })
   const faults: string[] = []
   const log = createLog({ clock: systemClock, level: 'error', pretty: false, write: (text) => faults.push(text) })
   let count = 0
   const listener = await listen({
     gateway: {
       // Each request comes from another address: the guard against guessed tokens would make strangers wait.
-      fetch: (request, peer) => house.gateway.fetch(request, { ...peer, address: addressOf(count++) }),
-      drain: house.gateway.drain,
+      fetch: (request, peer) => gateway.instance.fetch(request, { ...peer, address: addressOf(count++) }),
+      drain: gateway.instance.drain,
     },
     server: { host: '127.0.0.1', port: 0 },
     log,
   })
   return {
     origin: listener.url,
-    token: house.token,
+    token: gateway.token,
     async close() {
       await listener.stop({ deadline_ms: 0 })
-      await house[Symbol.asyncDispose]()
+      await gateway[Symbol.asyncDispose]()
       log.flush()
       if (faults.length > 0) throw new Error(`requests that were not answered:\n${faults.join('')}`)
     },
