@@ -71,7 +71,7 @@ async function measure(hostile: HostileCase): Promise<Measured> {
     'content-length': String(bytes.length),
   }
   const request = new Request(`http://gatehouse.test${hostile.path}`, { method: 'POST', headers, body: bytes })
-  const response = await quiet.gateway.fetch(request)
+  const response = await quiet.instance.fetch(request)
   await response.text().catch(() => '')
   isOver = true
   look()
