@@ -1,8 +1,7 @@
 /** Answers that are kept for their clients: what a request goes on from, and what it refers to. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
-import { type Conversation, itemId, type Keep, type Kept } from '../protocols/responses/client/conversation.ts'
 import { isReference, notKept } from '../protocols/responses/client/history.ts'
-import { ITEM_KINDS } from '../protocols/responses/client/items.ts'
+import { type Conversation, ITEM_KINDS, itemId, type Keep, type Kept } from '../protocols/responses/client/items.ts'
 import type { InputItem } from '../protocols/responses/client/schema.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject } from '../spec/task.ts'

@@ -1,6 +1,6 @@
 /** What a vendor signed or encrypted, wrapped as one text that a client of another dialect carries back. */
 import { parseJson } from '../kit/json.ts'
-import { ENDPOINT_FAMILIES } from '../spec/endpoint-family.ts'
+import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import type { Opaque } from '../spec/message.ts'
 
 /** An opaque value, and the call or image it belongs to where it is not a piece of reasoning. */
@@ -9,7 +9,7 @@ export type Carried = { opaque: Opaque; owner?: string | undefined }
 /** No vendor's text begins so: a full stop is not in base64. */
 export const MARK = 'gatehouse.'
 
-export function wrapped({ opaque: { origin, value, id }, owner }: Carried): string {
+function wrapped({ opaque: { origin, value, id }, owner }: Carried): string {
   return MARK + Buffer.from(JSON.stringify([origin, value, id ?? null, owner ?? null])).toString('base64url')
 }
 
@@ -29,3 +29,16 @@ export function opaqueOf({ origin: family, value, id }: Record<string, unknown>)
   if (origin === undefined || typeof value !== 'string') return undefined
   return { origin, value, ...(typeof id === 'string' ? { id } : {}) }
 }
+
+/** `home`: the API whose own values pass as they are. `item_id`: the id of the item that holds the value. */
+type Holder = { home: EndpointFamily; item_id?: string | undefined }
+
+/** The text for a client of `home`. All values but those of its own providers are wrapped. */
+export function encodeSigned({ opaque, owner }: Carried, { home, item_id }: Holder): string {
+  const isOwnId = opaque.id === undefined || opaque.id === item_id
+  return opaque.origin === home && isOwnId && owner === undefined ? opaque.value : wrapped({ opaque, owner })
+}
+
+/** The reverse of `encodeSigned`. A text that was not wrapped correctly goes to the provider, which judges it. */
+export const decodeSigned = (text: string, { home, item_id }: Holder): Carried =>
+  unwrapped(text) ?? { opaque: { origin: home, value: text, ...(item_id === undefined ? {} : { id: item_id }) } }

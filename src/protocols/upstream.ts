@@ -1,4 +1,6 @@
 /** What a wire protocol needs to know about a request to a provider and about its answer. */
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { randomAlphanumerics } from '../kit/secret.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { GatewayError } from '../spec/error.ts'
 
@@ -37,3 +39,28 @@ export type FieldRules = { allow: string[]; drop: string[]; rename: Record<strin
 
 /** The operator's settings that every protocol applies to the bodies it writes. */
 export type BodyOptions = { fields: FieldRules; request_defaults: Record<string, unknown> }
+
+/** Stands in for what a vendor leaves out of its answer. */
+export type Fallback = { id: string; model: string; created: number }
+
+export const fallbackOf = (
+  prefix: string,
+  { request_id, model }: { request_id: string; model: string },
+  clock: Clock,
+): Fallback => ({
+  id: `${prefix}${request_id}`,
+  model,
+  created: unixSeconds(clock),
+})
+
+/** Members whose text says nothing: vendors write a missing id or name in these ways. */
+export const namedText = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' && value !== 'null' && value !== 'None' ? value : undefined
+
+export const newToolCallId = () => `call_${randomAlphanumerics(24)}`
+
+/** A tool call's arguments as JSON text; some vendors send the object itself. */
+export function argumentsText(value: unknown): string {
+  if (typeof value === 'string') return value
+  return value === undefined || value === null ? '' : JSON.stringify(value)
+}

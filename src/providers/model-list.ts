@@ -2,7 +2,7 @@
 import { familyOfName, familyOfType, NAMED_FAMILIES } from '../config/model-names.ts'
 import { matchesGlob } from '../kit/glob.ts'
 import { isRecord, type JsonRecord } from '../kit/json.ts'
-import { namedText } from '../protocols/response-values.ts'
+import { namedText } from '../protocols/upstream.ts'
 import { CHAT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import type { DiscoveredModel } from './provider.ts'
 

@@ -1,5 +1,5 @@
 /** `POST /v1/messages`: the Messages protocol over HTTP. */
-import type { Places } from '../../protocols/client-names.ts'
+
 import { errorForClient, writeMessagesError } from '../../protocols/messages/client/error.ts'
 import { messagesPassthrough } from '../../protocols/messages/client/passthrough.ts'
 import { parseMessages } from '../../protocols/messages/client/request.ts'
@@ -10,6 +10,7 @@ import {
   MessagesEvent,
   MessagesRequest,
 } from '../../protocols/messages/client/schema.ts'
+import type { Places } from '../../protocols/request-error.ts'
 import type { Dialect } from './dialect.ts'
 
 /** Anthropic's own keep-alive: "any number of ping events" may stand in a stream (API reference, streaming messages). */

@@ -2,9 +2,9 @@
 import type { Context } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import type { Places } from '../../protocols/client-names.ts'
-import type { Conversation } from '../../protocols/responses/client/conversation.ts'
+import type { Places } from '../../protocols/request-error.ts'
 import { errorForClient } from '../../protocols/responses/client/error.ts'
+import type { Conversation } from '../../protocols/responses/client/items.ts'
 import { responsesPassthrough } from '../../protocols/responses/client/passthrough.ts'
 import { nothingPassed } from '../../protocols/responses/client/passthrough-items.ts'
 import {

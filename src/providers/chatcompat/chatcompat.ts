@@ -3,7 +3,7 @@
 import { chunksOf } from '../../protocols/chatcompat/upstream/answer.ts'
 import { createBodyWriter } from '../../protocols/chatcompat/upstream/request.ts'
 import { readStream, readWhole } from '../../protocols/chatcompat/upstream/stream.ts'
-import { fallbackOf } from '../../protocols/response-values.ts'
+import { fallbackOf } from '../../protocols/upstream.ts'
 import type { ChatChunk } from '../../spec/chat-completion.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, PassthroughProvider, Provider } from '../provider.ts'

@@ -10,7 +10,7 @@ import { passthroughBody } from '../../protocols/contentgen/upstream/passthrough
 import { createBodyWriter, modelPath } from '../../protocols/contentgen/upstream/request.ts'
 import { readEvents } from '../../protocols/contentgen/upstream/stream.ts'
 import { ended, wholeOf } from '../../protocols/contentgen/upstream/whole.ts'
-import { fallbackOf } from '../../protocols/response-values.ts'
+import { fallbackOf } from '../../protocols/upstream.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { type Media, mediaOfOne } from '../media.ts'

@@ -1,7 +1,7 @@
 /** The vendor's list of its models, which comes in pages. */
 import { matchesGlob } from '../../kit/glob.ts'
 import { isRecord } from '../../kit/json.ts'
-import { namedText } from '../../protocols/response-values.ts'
+import { namedText } from '../../protocols/upstream.ts'
 import type { ModelPage } from '../model-list.ts'
 import type { DiscoveredModel } from '../provider.ts'
 

@@ -1,6 +1,6 @@
 /** The vendor's list of its models, which comes in pages. */
 import { isRecord } from '../../kit/json.ts'
-import { namedText } from '../../protocols/response-values.ts'
+import { namedText } from '../../protocols/upstream.ts'
 import type { ModelPage } from '../model-list.ts'
 
 /** undefined for something that is no such list. */

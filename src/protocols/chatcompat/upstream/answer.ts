@@ -9,7 +9,7 @@ import type {
   FinishReason,
   ToolCall,
 } from '../../../spec/chat-completion.ts'
-import { argumentsText, type Fallback, namedText, newToolCallId } from '../../response-values.ts'
+import { argumentsText, type Fallback, namedText, newToolCallId } from '../../upstream.ts'
 import { usageOf } from '../../usage.ts'
 import { contentOf, finishReasonOf } from './content.ts'
 

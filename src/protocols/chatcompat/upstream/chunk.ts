@@ -2,7 +2,7 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ChatChunk, ChunkChoice, Delta, FinishReason } from '../../../spec/chat-completion.ts'
-import type { Fallback } from '../../response-values.ts'
+import type { Fallback } from '../../upstream.ts'
 import { usageOf } from '../../usage.ts'
 import { contentOf, finishReasonOf } from './content.ts'
 import { createToolCallDeltas, type ToolCallDeltas } from './tool-call.ts'

@@ -2,7 +2,7 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ToolCall } from '../../../spec/chat-completion.ts'
-import { argumentsText, namedText, newToolCallId } from '../../response-values.ts'
+import { argumentsText, namedText, newToolCallId } from '../../upstream.ts'
 
 export type ToolCallDeltas = {
   take(calls: unknown[]): ToolCall[]

@@ -1,5 +1,5 @@
 /** The contentgen dialect's errors: the client's own names of fields. */
-import { type ClientFields, errorTranslator } from '../../client-names.ts'
+import { type ClientFields, errorTranslator } from '../../request-error.ts'
 import { RENAMED } from './fields.ts'
 
 /** The house's field -> the client's, where they differ. */

@@ -2,7 +2,7 @@
 
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart, MadeImage, Message, Opaque, Reasoning } from '../../../spec/message.ts'
-import type { Places } from '../../client-names.ts'
+import type { Places } from '../../request-error.ts'
 import { filePart, inlinePart, refuseCut, standardBase64, textPart, toolText } from './parts.ts'
 import { type Content, PART_KINDS, type Part } from './schema.ts'
 import { isWrapped, uncarry } from './signed-content.ts'

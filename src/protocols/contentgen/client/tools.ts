@@ -1,7 +1,7 @@
 /** The contentgen dialect, inwards: tools and how they are to be used, in the house's words. */
 import type { ChatRequest, FunctionTool } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Places } from '../../client-names.ts'
+import type { Places } from '../../request-error.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import type { ContentgenRequest, FunctionDeclaration, JsonObject, Tool } from './schema.ts'
 

@@ -5,10 +5,8 @@ import type { ChatChunk, Delta } from '../../../spec/chat-completion.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import { holdsError } from '../../provider-error.ts'
-import { type Fallback, namedText } from '../../response-values.ts'
-import type { Faults } from '../../upstream.ts'
+import { type Fallback, type Faults, namedText } from '../../upstream.ts'
 import { type Candidate, createCandidate } from './candidate.ts'
-import { logprobsOf } from './logprobs.ts'
 import { countsOf, usageOf } from './usage.ts'
 
 export type ContentgenFaults = Faults & {
@@ -103,4 +101,27 @@ function withUsage(chunks: ChatChunk[], usage: Usage | undefined): ChatChunk[] {
 function blockOf(feedback: unknown): string | undefined {
   const reason = isRecord(feedback) ? feedback.blockReason : undefined
   return typeof reason === 'string' && reason !== '' && reason !== 'BLOCK_REASON_UNSPECIFIED' ? reason : undefined
+}
+
+type Token = { token: string; logprob: number; bytes: number[] }
+
+/** How sure the model was of each token, in the form that chat clients read; undefined where the vendor tells none. */
+function logprobsOf(result: unknown): { content: object[]; refusal: null } | undefined {
+  if (!isRecord(result) || !Array.isArray(result.chosenCandidates)) return undefined
+  const tops = Array.isArray(result.topCandidates) ? result.topCandidates : []
+  const content = result.chosenCandidates.flatMap((chosen, index) => {
+    const token = tokenOf(chosen)
+    const top: unknown = tops[index]
+    const others =
+      isRecord(top) && Array.isArray(top.candidates) ? top.candidates.flatMap((one) => tokenOf(one) ?? []) : []
+    return token ? [{ ...token, top_logprobs: others }] : []
+  })
+  return { content, refusal: null }
+}
+
+function tokenOf(raw: unknown): Token | undefined {
+  if (!isRecord(raw) || typeof raw.token !== 'string') return undefined
+  // The vendor leaves out a zero, which stands for certainty.
+  const logprob = typeof raw.logProbability === 'number' ? raw.logProbability : 0
+  return { token: raw.token, logprob, bytes: [...Buffer.from(raw.token)] }
 }

@@ -3,7 +3,7 @@
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation, Delta, FinishReason } from '../../../spec/chat-completion.ts'
 import type { Opaque } from '../../../spec/message.ts'
-import { namedText, newToolCallId } from '../../response-values.ts'
+import { namedText, newToolCallId } from '../../upstream.ts'
 import { finishOf } from './finish.ts'
 import { createGrounding } from './grounding.ts'
 

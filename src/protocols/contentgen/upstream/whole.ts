@@ -3,7 +3,7 @@
 import { isRecord } from '../../../kit/json.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion, Delta } from '../../../spec/chat-completion.ts'
 import type { Reasoning } from '../../../spec/message.ts'
-import type { Fallback } from '../../response-values.ts'
+import type { Fallback } from '../../upstream.ts'
 
 /** A body that is complete has ended, even where the vendor does not say how. */
 export function ended(payloads: unknown[]): unknown[] {

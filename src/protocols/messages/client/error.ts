@@ -1,6 +1,6 @@
 /** The messages dialect's errors: our sheet in the vendor's types, and the client's own names of fields. */
 import type { ErrorCode, GatewayError } from '../../../spec/error.ts'
-import { type ClientFields, errorTranslator } from '../../client-names.ts'
+import { type ClientFields, errorTranslator } from '../../request-error.ts'
 
 const TYPE_OF_STATUS: Record<number, string> = {
   401: 'authentication_error',

@@ -2,9 +2,9 @@
 
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart, Message, Reasoning } from '../../../spec/message.ts'
-import type { Places } from '../../client-names.ts'
+import type { Places } from '../../request-error.ts'
+import { decodeSigned } from '../../signed-content.ts'
 import type { AssistantBlock, ClientMessage, UserBlock } from './schema.ts'
-import { uncarry } from './signed-content.ts'
 
 type Block<T extends UserBlock['type'] | AssistantBlock['type']> = Extract<UserBlock | AssistantBlock, { type: T }>
 type ToolCalls = NonNullable<Message['tool_calls']>
@@ -168,10 +168,11 @@ const inputText = ({ input }: Block<'tool_use'>): string =>
   typeof input === 'string' ? input : JSON.stringify(input ?? {})
 
 function reasoningOf(block: Block<'thinking'> | Block<'redacted_thinking'>): { piece: Reasoning; call?: string } {
-  if (block.type === 'redacted_thinking') return { piece: { opaque: uncarry(block.data).opaque } }
+  if (block.type === 'redacted_thinking')
+    return { piece: { opaque: decodeSigned(block.data, { home: 'messages-compat' }).opaque } }
   const { thinking, signature = '' } = block
   if (signature === '') return { piece: { text: thinking } }
-  const { opaque, owner: call } = uncarry(signature)
+  const { opaque, owner: call } = decodeSigned(signature, { home: 'messages-compat' })
   return { piece: { text: thinking, opaque }, ...(call === undefined ? {} : { call }) }
 }
 

@@ -4,13 +4,12 @@ import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
-import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
+import { type ChatRequest, EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import type { ContentPart, Message } from '../../../spec/message.ts'
 import { addsModel, namesAnotherModel } from '../../passthrough/named-models.ts'
 import { refusalOf } from '../../request-error.ts'
+import { decodeSigned } from '../../signed-content.ts'
 import { MessagesRequest } from './schema.ts'
-import { uncarry } from './signed-content.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
@@ -108,7 +107,7 @@ function ownThought(block: unknown): unknown[] {
   const member = block.type === 'thinking' ? 'signature' : block.type === 'redacted_thinking' ? 'data' : undefined
   const value = member === undefined ? undefined : block[member]
   if (member === undefined || typeof value !== 'string') return [block]
-  const { opaque, owner } = uncarry(value)
+  const { opaque, owner } = decodeSigned(value, { home: 'messages-compat' })
   if (opaque.origin !== 'messages-compat' || owner !== undefined) return []
   // Reasoning of a model that signs nothing came to the client with an empty signature, which no vendor takes back.
   if (value === '') return []

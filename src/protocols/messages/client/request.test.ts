@@ -3,8 +3,8 @@
 import { describe, expect, test } from 'bun:test'
 import { messagesDialect } from '../../../chat/dialects/messages.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { encodeSigned } from '../../signed-content.ts'
 import { parseCount, parseMessages } from './request.ts'
-import { carry } from './signed-content.ts'
 
 const ASKED = { model: 'a/b', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] }
 const parse = (more: object) => parseMessages({ ...ASKED, ...more })
@@ -205,9 +205,17 @@ describe('history', () => {
     const hidden = { origin: 'chatcompat-response', value: 'enc', id: 'rs_1' } as const
     const thought = { origin: 'contentgen-compat', value: 'sig' } as const
     const content = [
-      { type: 'redacted_thinking', data: carry({ opaque: hidden }) },
-      { type: 'thinking', thinking: 'words', signature: carry({ opaque: thought }) },
-      { type: 'thinking', thinking: '', signature: carry({ opaque: thought, owner: 't' }) },
+      { type: 'redacted_thinking', data: encodeSigned({ opaque: hidden }, { home: 'messages-compat' }) },
+      {
+        type: 'thinking',
+        thinking: 'words',
+        signature: encodeSigned({ opaque: thought }, { home: 'messages-compat' }),
+      },
+      {
+        type: 'thinking',
+        thinking: '',
+        signature: encodeSigned({ opaque: thought, owner: 't' }, { home: 'messages-compat' }),
+      },
       { type: 'tool_use', id: 't', name: 'look', input: {} },
     ]
     expect(messagesOf({ role: 'assistant', content })[0]).toMatchObject({

@@ -4,8 +4,8 @@ import type { ChatChunk, ChatCompletion, Delta, FinishReason } from '../../../sp
 import type { ChatRequest } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
+import { encodeSigned } from '../../signed-content.ts'
 import { createMessagesWriter } from './response.ts'
-import { carry } from './signed-content.ts'
 
 const HEAD = { id: 'msg_1', created: 1, model: 'a/b' }
 const REQUEST: ChatRequest = { model: 'a/b', messages: [{ role: 'user', content: 'Hello there, how are you?' }] }
@@ -244,7 +244,7 @@ describe('a stream', () => {
     const google = { origin: 'contentgen-compat' as const, value: 'sig' }
     const [delta] = [call(0, '{}', 'look')]
     if (delta?.tool_calls?.[0]) delta.tool_calls[0].opaque = google
-    const signature = carry({ opaque: google, owner: 'call_0' })
+    const signature = encodeSigned({ opaque: google, owner: 'call_0' }, { home: 'messages-compat' })
     expect(streamed([delta as Delta]).content).toEqual([thinking('', signature), use(0, '{}')])
   })
 
@@ -346,7 +346,7 @@ describe('a whole answer', () => {
       { type: 'redacted_thinking', data: 'hidden' },
       text('Well.'),
       { type: 'tool_use', id: 'a', name: 'look', input: { at: 1 }, caller },
-      thinking('', carry({ opaque: google, owner: 'b' })),
+      thinking('', encodeSigned({ opaque: google, owner: 'b' }, { home: 'messages-compat' })),
       { type: 'tool_use', id: 'b', name: 'now', input: {}, caller },
       { type: 'tool_use', id: 'c', name: 'now', input: '{broken', caller },
     ])

@@ -7,9 +7,9 @@ import type { Reasoning } from '../../../spec/message.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
+import { encodeSigned } from '../../signed-content.ts'
 import { roughTokens } from '../../token-estimate.ts'
 import { writeMessagesError } from './error.ts'
-import { carry } from './signed-content.ts'
 import { citationOf, createBlockStream, event, newId } from './stream.ts'
 
 export function createMessagesWriter(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder {
@@ -128,8 +128,15 @@ function contentOf(message: AnswerMessage): object[] {
   const { content, refusal, reasoning_content, reasoning_details, tool_calls = [], annotations = [] } = message
   const pieces = reasoning_details ?? (reasoning_content ? [{ text: reasoning_content }] : [])
   const blocks: object[] = pieces.flatMap(({ text, opaque }: Reasoning): object[] => {
-    if (text !== undefined) return [{ type: 'thinking', thinking: text, signature: opaque ? carry({ opaque }) : '' }]
-    return opaque ? [{ type: 'redacted_thinking', data: carry({ opaque }) }] : []
+    if (text !== undefined)
+      return [
+        {
+          type: 'thinking',
+          thinking: text,
+          signature: opaque ? encodeSigned({ opaque }, { home: 'messages-compat' }) : '',
+        },
+      ]
+    return opaque ? [{ type: 'redacted_thinking', data: encodeSigned({ opaque }, { home: 'messages-compat' }) }] : []
   })
   const words = `${content ?? ''}${refusal ?? ''}`
   if (words !== '' || annotations.length > 0) {
@@ -137,7 +144,12 @@ function contentOf(message: AnswerMessage): object[] {
     blocks.push({ type: 'text', text: words, citations: citations.length > 0 ? citations : null })
   }
   for (const { id = newId(), function: called, opaque } of tool_calls) {
-    if (opaque) blocks.push({ type: 'thinking', thinking: '', signature: carry({ opaque, owner: id }) })
+    if (opaque)
+      blocks.push({
+        type: 'thinking',
+        thinking: '',
+        signature: encodeSigned({ opaque, owner: id }, { home: 'messages-compat' }),
+      })
     blocks.push({
       type: 'tool_use',
       id,

@@ -3,7 +3,7 @@
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation, Delta, ToolCall } from '../../../spec/chat-completion.ts'
 import type { Reasoning } from '../../../spec/message.ts'
-import { carry } from './signed-content.ts'
+import { encodeSigned } from '../../signed-content.ts'
 
 type Item =
   | { kind: 'text'; text: string; cited: Annotation[] }
@@ -119,7 +119,7 @@ export function createBlockStream(): BlockStream {
 
   /** The end of one piece of reasoning: of the one whose words were told, else of one that comes whole. */
   function endReasoning({ text, opaque }: Reasoning): string {
-    const signature = opaque ? carry({ opaque }) : ''
+    const signature = opaque ? encodeSigned({ opaque }, { home: 'messages-compat' }) : ''
     const item = current()
     const isOpen = isReasoning && item?.kind === 'thinking'
     isReasoning = false
@@ -176,7 +176,7 @@ export function createBlockStream(): BlockStream {
 const signed = (opaque: NonNullable<ToolCall['opaque']>, call: string): Item => ({
   kind: 'thinking',
   text: '',
-  signature: carry({ opaque, owner: call }),
+  signature: encodeSigned({ opaque, owner: call }, { home: 'messages-compat' }),
 })
 
 export const newId = () => `toolu_${randomAlphanumerics(24)}`

@@ -3,10 +3,8 @@
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation, AnswerMessage, ChatCompletion, ToolCall } from '../../../spec/chat-completion.ts'
 import type { Reasoning } from '../../../spec/message.ts'
-import { type Fallback, namedText } from '../../response-values.ts'
-import { citationOf } from './citation.ts'
-import { opaqueOf, refusalOf } from './events.ts'
-import { finishOf } from './finish.ts'
+import { type Fallback, namedText } from '../../upstream.ts'
+import { citationOf, finishOf, opaqueOf, refusalOf } from './events.ts'
 import { countsOf, usageOf } from './usage.ts'
 
 /** undefined for an object that is no message. */

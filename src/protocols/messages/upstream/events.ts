@@ -1,12 +1,10 @@
 /** The vendor's events as the house's deltas. Blocks and events that nobody knows are passed over. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { ChatChunk, Delta, FinishReason } from '../../../spec/chat-completion.ts'
+import type { Annotation, ChatChunk, Delta, FinishReason } from '../../../spec/chat-completion.ts'
 import type { Opaque } from '../../../spec/message.ts'
 import type { EventReader } from '../../event-source.ts'
-import { type Fallback, namedText } from '../../response-values.ts'
-import { citationOf } from './citation.ts'
-import { finishOf } from './finish.ts'
+import { type Fallback, namedText } from '../../upstream.ts'
 import { type Counts, countsOf, usageOf } from './usage.ts'
 
 type Open = {
@@ -151,4 +149,31 @@ export function refusalOf(details: unknown): { refusal?: string } {
   return isRecord(details) && typeof details.explanation === 'string' && details.explanation !== ''
     ? { refusal: details.explanation }
     : {}
+}
+
+/** A citation as an annotation, where it has an address. `start` and `end`: the words that it stands behind. Citations of the client's own documents have no address. */
+export function citationOf(raw: unknown, start: number, end: number): Annotation | undefined {
+  if (!isRecord(raw)) return undefined
+  const url = typeof raw.url === 'string' ? raw.url : raw.source
+  if (typeof url !== 'string' || !/^https?:\/\//i.test(url)) return undefined
+  const title = typeof raw.title === 'string' ? raw.title : url
+  return { type: 'url_citation', url_citation: { start_index: start, end_index: end, url, title } }
+}
+
+const FINISH_WORDS: Record<string, FinishReason> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  // The vendor's own tools took too long: there is more to say, and asking again says it.
+  pause_turn: 'length',
+  tool_use: 'tool_calls',
+  refusal: 'content_filter',
+}
+
+/** null where it says that there is no end yet. A word that nobody knows is an end like any other. */
+export function finishOf(word: unknown, hasCalls: boolean): FinishReason | null {
+  if (typeof word !== 'string' || word === '') return null
+  const reason = FINISH_WORDS[word] ?? 'stop'
+  return hasCalls && reason === 'stop' && word !== 'stop_sequence' ? 'tool_calls' : reason
 }

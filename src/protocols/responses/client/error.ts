@@ -1,6 +1,6 @@
 /** The responses dialect's errors: what a response says of its failure, and the client's own names of fields. */
 import type { ErrorCode, GatewayError } from '../../../spec/error.ts'
-import { type ClientFields, errorTranslator } from '../../client-names.ts'
+import { type ClientFields, errorTranslator } from '../../request-error.ts'
 
 /** Our code -> the word that clients of responses look for; where there is none, by whose fault it was. */
 const FAILURE_CODES: { [code in ErrorCode]?: string } = {

@@ -2,10 +2,10 @@
 
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart, MadeImage, Message, Opaque, Reasoning } from '../../../spec/message.ts'
-import type { Places } from '../../client-names.ts'
+import type { Places } from '../../request-error.ts'
 import { argumentsOf } from './custom-tools.ts'
+import { decodeEncrypted } from './items.ts'
 import type { ClientTool, InputItem, InputPart } from './schema.ts'
-import { uncarry } from './signed-content.ts'
 import { flatTools, TOOL_SEARCH, type ToolNames } from './tool-names.ts'
 
 /** An item, and its place: `input[3]`. */
@@ -199,7 +199,7 @@ function reasoningOf({ id, summary = [], content = [], encrypted_content }: Item
   const told = [...summary, ...content]
   const text = told.length === 0 ? {} : { text: told.map((part) => part.text).join('\n\n') }
   if (encrypted_content === undefined || encrypted_content === '') return { piece: text }
-  const { opaque, owner } = uncarry(encrypted_content, id)
+  const { opaque, owner } = decodeEncrypted(encrypted_content, id)
   return { piece: { ...text, ...(opaque ? { opaque } : {}) }, owner }
 }
 

@@ -1,4 +1,7 @@
 /** The items of a response's output, and the desk at which events about them are written. */
+import { type Carried, decodeSigned, encodeSigned, MARK, unwrapped } from '../../signed-content.ts'
+import type { InputItem } from './schema.ts'
+
 export type TextPart = { type: 'output_text'; text: string; annotations: object[]; logprobs: unknown[] }
 export type RefusalPart = { type: 'refusal'; refusal: string }
 export type Status = 'in_progress' | 'completed' | 'incomplete'
@@ -117,3 +120,32 @@ export function shown(item: OutputItem, includes_encrypted: boolean): object {
   const { encrypted_content: _, ...rest } = item
   return rest
 }
+
+/** What was said before a request, and in which responses. */
+export type Conversation = { items: InputItem[]; ids: string[] }
+
+/** A response, as far as its keeper looks at it. */
+export type Kept = { id: string; created_at: number }
+
+/** Remembers an answer. */
+export type Keep = (response: Kept) => Promise<void>
+
+/** The id of an item of a response. The response id is part of it. */
+export const itemId = (response_id: string, kind: string, index: number | string): string =>
+  `${kind}_${response_id.slice('resp_'.length)}_${index}`
+
+const HOME = 'chatcompat-response'
+
+/** Of reasoning that is plain text: some clients send an item back only when `encrypted_content` is not empty. */
+export const PLAIN = `${MARK}plain`
+
+/** The `encrypted_content` of the item `id`. */
+export const encodeEncrypted = ({ opaque, owner }: Partial<Carried>, id: string): string =>
+  opaque ? encodeSigned({ opaque, owner }, { home: HOME, item_id: id }) : PLAIN
+
+/** Whether the gateway has encoded it. */
+export const isEncoded = (text: string): boolean => text === PLAIN || unwrapped(text) !== undefined
+
+/** The reverse of `encodeEncrypted`. */
+export const decodeEncrypted = (text: string, id: string | undefined): Partial<Carried> =>
+  text === PLAIN ? {} : decodeSigned(text, { home: HOME, item_id: id })

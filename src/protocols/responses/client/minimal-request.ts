@@ -6,8 +6,7 @@ import { diagnose } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../../spec/chat-request.ts'
 import type { ContentPart, Message } from '../../../spec/message.ts'
-import type { Places } from '../../client-names.ts'
-import { refusalOf } from '../../request-error.ts'
+import { type Places, refusalOf } from '../../request-error.ts'
 import { type InputItem, ResponsesRequest } from './schema.ts'
 
 const { properties } = ResponsesRequest

@@ -4,11 +4,18 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { addsModel, namesAnotherModel } from '../../passthrough/named-models.ts'
 import type { ResponseHead } from '../../protocol.ts'
-import { type Conversation, itemId } from './conversation.ts'
 import { isReference } from './history.ts'
-import { ITEM_KINDS, type OutputItem, shown } from './items.ts'
+import {
+  type Conversation,
+  decodeEncrypted,
+  encodeEncrypted,
+  ITEM_KINDS,
+  isEncoded,
+  itemId,
+  type OutputItem,
+  shown,
+} from './items.ts'
 import type { InputItem } from './schema.ts'
-import { carry, isCarried, uncarry } from './signed-content.ts'
 
 /** One exchange, as far as it matters to what passes. */
 export type Passage = {
@@ -75,8 +82,8 @@ function vendorsItem(item: unknown): unknown[] {
   if (!isRecord(item)) return [item]
   const { type, id, encrypted_content: text } = item
   const isOurs = typeof id === 'string' && OUR_ID.test(id)
-  if (typeof text === 'string' && isCarried(text)) {
-    const { opaque, owner } = uncarry(text, undefined)
+  if (typeof text === 'string' && isEncoded(text)) {
+    const { opaque, owner } = decodeEncrypted(text, undefined)
     if (owner !== undefined || opaque?.origin !== HOME) return []
     const { id: _, ...rest } = item
     return [{ ...rest, ...(opaque.id === undefined ? {} : { id: opaque.id }), encrypted_content: opaque.value }]
@@ -137,7 +144,7 @@ export function createPassing(
     const id = idOf(vendors, item.type, index)
     if (typeof value !== 'string' || value === '') return { ...item, id }
     const opaque = { origin: HOME, value, ...(typeof vendors === 'string' ? { id: vendors } : {}) } as const
-    return { ...item, id, encrypted_content: carry({ opaque }, id) }
+    return { ...item, id, encrypted_content: encodeEncrypted({ opaque }, id) }
   }
 
   const shownItem = (item: unknown): unknown =>

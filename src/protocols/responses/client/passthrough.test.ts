@@ -11,11 +11,11 @@ import { GatewayError } from '../../../spec/error.ts'
 import { usageFrom } from '../../../spec/usage.ts'
 import type { Faults } from '../../upstream.ts'
 import { createEventReader } from '../upstream/events.ts'
+import { decodeEncrypted } from './items.ts'
 import { responsesPassthrough } from './passthrough.ts'
 import { nothingPassed, type Passage } from './passthrough-items.ts'
 import { createResponsesWriter } from './response.ts'
 import type { ResponsesRequest } from './schema.ts'
-import { uncarry } from './signed-content.ts'
 import { clientTools } from './tools.ts'
 
 const NAME = 'A1b2C3d4E5f6G7h8I9j0K1l2'
@@ -388,7 +388,7 @@ describe('an answer that is kept', () => {
       expect(JSON.stringify(events)).not.toContain('encrypted_content')
       const [, reasoning] = (passed.made?.output ?? []) as JsonRecord[]
       expect(passed.made).toMatchObject(response)
-      expect(uncarry(String(reasoning?.encrypted_content), undefined)).toEqual({
+      expect(decodeEncrypted(String(reasoning?.encrypted_content), undefined)).toEqual({
         opaque: { origin: 'chatcompat-response', value: 'gAAAA', id: 'rs_v' },
       })
     }
@@ -398,7 +398,7 @@ describe('an answer that is kept', () => {
     const { text } = relayed([bytes(came())], { ...storedResponses, includes_encrypted: true })
     const last = eventsOf(text).at(-1) as { response: { output: JsonRecord[] } }
     const { id, encrypted_content } = last.response.output[1] ?? {}
-    expect(uncarry(String(encrypted_content), String(id)).opaque).toMatchObject({ value: 'gAAAA', id: 'rs_v' })
+    expect(decodeEncrypted(String(encrypted_content), String(id)).opaque).toMatchObject({ value: 'gAAAA', id: 'rs_v' })
   })
 
   test('goes back to its vendor under the vendor’s own ids', () => {

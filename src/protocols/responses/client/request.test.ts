@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'bun:test'
 import { manualPage } from '../../../../test/kit/manual.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Places } from '../../client-names.ts'
+import type { Places } from '../../request-error.ts'
 import { errorForClient } from './error.ts'
+import { decodeEncrypted, encodeEncrypted, PLAIN } from './items.ts'
 import { checkedRequest, REFUSED, translatedRequest } from './request.ts'
 import { ITEM_TYPES, PASSED_OVER, ResponsesRequest } from './schema.ts'
-import { carry, PLAIN, uncarry } from './signed-content.ts'
 
 const parse = (more: object, places?: Places) =>
   translatedRequest(checkedRequest({ model: 'a/b', input: 'Hello', ...more }), { items: [], ids: [] }, places).request
@@ -243,7 +243,7 @@ describe('items', () => {
       type: 'reasoning',
       id: 'rs_9',
       summary: [],
-      encrypted_content: carry({ opaque, owner }, 'rs_9'),
+      encrypted_content: encodeEncrypted({ opaque, owner }, 'rs_9'),
     })
     const [, message] = messagesOf(
       user('x'),
@@ -272,17 +272,17 @@ describe('what is carried through the client', () => {
     { opaque: { origin: 'chatcompat-response' as const, value: 'ENC', id: 'rs_of_the_vendor' } },
     { opaque: { origin: 'contentgen-compat' as const, value: 'SIG' }, owner: 'call_1' },
   ])('%j comes back as it was', (carried) => {
-    expect(uncarry(carry(carried, 'rs_ours'), 'rs_ours')).toEqual(carried)
+    expect(decodeEncrypted(encodeEncrypted(carried, 'rs_ours'), 'rs_ours')).toEqual(carried)
   })
 
   test('the dialect`s own vendors` text is told as it is', () => {
     const opaque = { origin: 'chatcompat-response' as const, value: 'ENC', id: 'rs_1' }
-    expect(carry({ opaque }, 'rs_1')).toBe('ENC')
-    expect(uncarry('ENC', 'rs_1')).toEqual({ opaque })
+    expect(encodeEncrypted({ opaque }, 'rs_1')).toBe('ENC')
+    expect(decodeEncrypted('ENC', 'rs_1')).toEqual({ opaque })
   })
 
   test('plain reasoning carries a mark without a meaning', () => {
-    expect(carry({}, 'rs_1')).toBe(PLAIN)
+    expect(encodeEncrypted({}, 'rs_1')).toBe(PLAIN)
     expect(
       messagesOf(user('x'), { type: 'reasoning', summary: [{ text: 'Hm.' }], encrypted_content: PLAIN })[1],
     ).toEqual({
@@ -295,7 +295,7 @@ describe('what is carried through the client', () => {
   test.each(['gatehouse.', 'gatehouse.!!!', `gatehouse.${Buffer.from('["no such",1]').toString('base64url')}`])(
     '%s is somebody else`s text',
     (text) => {
-      expect(uncarry(text, undefined)).toEqual({ opaque: { origin: 'chatcompat-response', value: text } })
+      expect(decodeEncrypted(text, undefined)).toEqual({ opaque: { origin: 'chatcompat-response', value: text } })
     },
   )
 })

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'bun:test'
 import type { ChatChunk, ChatCompletion, Delta, FinishReason } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { usageFrom } from '../../../spec/usage.ts'
+import { encodeEncrypted, PLAIN } from './items.ts'
 import { createResponsesWriter } from './response.ts'
 import type { ResponsesRequest } from './schema.ts'
-import { carry, PLAIN } from './signed-content.ts'
 import { clientTools } from './tools.ts'
 
 const HEAD = { id: 'resp_abc', created: 1_700_000_000, model: 'a/b' }
@@ -288,7 +288,7 @@ describe('reasoning', () => {
     const deltas: Delta[] = [{ reasoning_content: 'Hm.' }, { reasoning_details: [{ text: 'Hm.', opaque }] }]
     expect(told(deltas).response.output[0]?.encrypted_content).toBeUndefined()
     expect(told(deltas, { include }).response.output).toMatchObject([
-      { summary: [{ text: 'Hm.' }], encrypted_content: carry({ opaque }, 'rs_abc_0') },
+      { summary: [{ text: 'Hm.' }], encrypted_content: encodeEncrypted({ opaque }, 'rs_abc_0') },
     ])
   })
 
@@ -309,7 +309,7 @@ describe('reasoning', () => {
   test('a call`s signature stands in an item before it', () => {
     const call = { index: 0, id: 'c1', type: 'function' as const, function: { name: 'f', arguments: '{}' }, opaque }
     expect(told([{ tool_calls: [call] }], { include }).response.output).toMatchObject([
-      { type: 'reasoning', encrypted_content: carry({ opaque, owner: 'c1' }, 'rs_abc_0') },
+      { type: 'reasoning', encrypted_content: encodeEncrypted({ opaque, owner: 'c1' }, 'rs_abc_0') },
       { type: 'function_call', call_id: 'c1' },
     ])
   })
@@ -328,7 +328,7 @@ test('an image that the model made is a call of its own, with its bytes', () => 
       id: 'rs_abc_1',
       summary: [],
       status: 'completed',
-      encrypted_content: carry({ opaque, owner: 'ig_abc_2' }, 'rs_abc_1'),
+      encrypted_content: encodeEncrypted({ opaque, owner: 'ig_abc_2' }, 'rs_abc_1'),
     },
     { type: 'image_generation_call', id: 'ig_abc_2', status: 'completed', result: 'AA==', output_format: 'webp' },
   ])

@@ -6,6 +6,7 @@ import { createCallStream } from './calls.ts'
 import {
   createDesk,
   type DeskParts,
+  encodeEncrypted,
   type MessageItem,
   type Open,
   type OutputItem,
@@ -14,7 +15,6 @@ import {
   type Status,
   type TextPart,
 } from './items.ts'
-import { carry } from './signed-content.ts'
 import type { ToolNames } from './tool-names.ts'
 
 type ItemStream = {
@@ -154,7 +154,7 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
     const at = reasoning
     reasoning = undefined
     at.item.status = status
-    if (includes_encrypted) at.item.encrypted_content ??= carry({}, at.item.id)
+    if (includes_encrypted) at.item.encrypted_content ??= encodeEncrypted({}, at.item.id)
     const [part] = at.item.summary
     if (!part) return done(at)
     const place = `${at.place},"summary_index":0`
@@ -171,7 +171,7 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
       events += openReasoning(opaque)
       if (text) events += takeThought(text)
     }
-    if (reasoning && opaque) reasoning.item.encrypted_content = carry({ opaque, owner }, reasoning.item.id)
+    if (reasoning && opaque) reasoning.item.encrypted_content = encodeEncrypted({ opaque, owner }, reasoning.item.id)
     return events + closeReasoning()
   }
 

@@ -2,7 +2,7 @@
 
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion } from '../../../spec/chat-completion.ts'
-import type { Fallback } from '../../response-values.ts'
+import type { Fallback } from '../../upstream.ts'
 import { createEventReader } from './events.ts'
 
 /** The end of a stream of which nothing else was heard. */

@@ -3,10 +3,9 @@
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ChatChunk, Delta, FinishReason } from '../../../spec/chat-completion.ts'
 import type { EventReader } from '../../event-source.ts'
-import { type Fallback, namedText } from '../../response-values.ts'
+import { type Fallback, namedText } from '../../upstream.ts'
 import { usageOf } from '../../usage.ts'
 import { logprobsOf } from './annotations.ts'
-import { finishOf } from './finish.ts'
 import { createItems, type Said } from './items.ts'
 
 /** The ends of an answer; the failed ones are errors, which are none of this file's. */
@@ -103,4 +102,20 @@ export function createEventReader(fallback: Fallback): EventReader {
     isDone: () => finished !== undefined,
     isFailure,
   }
+}
+
+const REASONS: Record<string, FinishReason> = {
+  max_output_tokens: 'length',
+  max_messages: 'length',
+  content_filter: 'content_filter',
+  steered: 'stop',
+}
+
+/** Of a response that has ended. An answer that is incomplete for a reason that nobody knows is a short one. */
+function finishOf({ status, incomplete_details: details }: JsonRecord, hasCalls: boolean): FinishReason {
+  if (status === 'incomplete') {
+    const reason = isRecord(details) && typeof details.reason === 'string' ? details.reason : ''
+    return (Object.hasOwn(REASONS, reason) ? REASONS[reason] : undefined) ?? 'length'
+  }
+  return hasCalls ? 'tool_calls' : 'stop'
 }

@@ -3,7 +3,7 @@
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation, Delta } from '../../../spec/chat-completion.ts'
 import type { Reasoning } from '../../../spec/message.ts'
-import { argumentsText, namedText, newToolCallId } from '../../response-values.ts'
+import { argumentsText, namedText, newToolCallId } from '../../upstream.ts'
 import { citationOf, logprobsOf, SUMMARY_GAP, thoughtTextOf } from './annotations.ts'
 
 /** What is said of the one choice that there is. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
-import { errorTranslator } from './client-names.ts'
+import { errorTranslator } from './request-error.ts'
 
 const retold = errorTranslator({
   fields: { stop: 'stop_sequences' },
