@@ -8,7 +8,7 @@ import type { Task } from '../src/spec/task.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { NewTask, Store, StoredToken } from '../src/store/store.ts'
 import { blankTask } from '../src/tasks/lifecycle.ts'
-import { webhookMasterSecret, webhookSecret } from '../src/tasks/webhook-signature.ts'
+import { webhookMasterSecret, webhookSecret } from '../src/tasks/webhook-delivery.ts'
 import { ENGINES } from './kit/engines.ts'
 
 const COMMAND = join(import.meta.dir, '../bin/gatehouse')

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { checkFile } from '../src/config/check.ts'
 import { readYaml } from '../src/config/read-yaml.ts'
-import { signatureHeaders, webhookSecret } from '../src/tasks/webhook-signature.ts'
+import { signatureHeaders, webhookSecret } from '../src/tasks/webhook-delivery.ts'
 import { MANUAL_DIRECTORY, manualPages, manualPage as page } from './kit/manual.ts'
 
 const ROOT = join(import.meta.dir, '..')

@@ -1,7 +1,7 @@
 /** What `gatehouse task resume` does with a task whose files could not be copied: on both engines, in memory, by crashes. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { createLog } from '../src/kit/log.ts'
-import { createCleaner } from '../src/outputs/clean.ts'
+import { createCleaner } from '../src/outputs/cleaner.ts'
 import type { TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Task } from '../src/spec/task.ts'

@@ -8,7 +8,7 @@ import type { Task } from '../src/spec/task.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { Store } from '../src/store/store.ts'
 import { blankTask } from '../src/tasks/lifecycle.ts'
-import { webhookMasterSecret } from '../src/tasks/webhook-signature.ts'
+import { webhookMasterSecret } from '../src/tasks/webhook-delivery.ts'
 import { createWebhooks, type WebhookParts } from '../src/tasks/webhooks.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
 

@@ -13,7 +13,7 @@ import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.
 import type { Token } from '../spec/token.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
-import { webhookMasterSecret, webhookSecret } from '../tasks/webhook-signature.ts'
+import { webhookMasterSecret, webhookSecret } from '../tasks/webhook-delivery.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { readExpiry } from './expiry.ts'
 import { table, timeText } from './table.ts'

@@ -1,4 +1,4 @@
-/** JSON that others wrote, looked at member by member and believed in nothing. */
+/** JSON from outside, read member by member without trusting its shape; and the canonical form of a value. */
 import { isTooDeep } from './json-bounds.ts'
 
 export type JsonRecord = Record<string, unknown>
@@ -17,4 +17,14 @@ export function parseJson(text: string): unknown {
   } catch {
     return undefined
   }
+}
+
+/** The same text for equal values: members sorted by name, no spaces, undefined members left out. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
+  const fields = Object.entries(value)
+    .filter(([, field]) => field !== undefined)
+    .sort(([left], [right]) => (left < right ? -1 : 1))
+  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`).join(',')}}`
 }

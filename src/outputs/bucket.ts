@@ -1,8 +1,7 @@
 /** A bucket that keeps files: any service that speaks S3. */
 import type { OutputSettings } from '../config/config.ts'
 import { servedAs } from '../kit/file-type.ts'
-import { checkKey } from './key.ts'
-import type { ByteRange, FileStore } from './outputs.ts'
+import { type ByteRange, checkKey, type FileStore } from './outputs.ts'
 
 type BucketSettings = NonNullable<OutputSettings['s3']>
 

@@ -7,10 +7,10 @@ import type { Log } from '../kit/log.ts'
 import { SNIFF_BYTES } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { TaskOutput } from '../spec/task.ts'
-import { contentTypeOf, download } from './copy.ts'
-import { createLinks } from './link.ts'
+import { contentTypeOf, download } from './download.ts'
+import { createLinks } from './links.ts'
 import type { FileStore, Outputs } from './outputs.ts'
-import { createPartials, type Partial } from './partial.ts'
+import { createPartials, type Partial } from './partial-files.ts'
 
 type OutputsParts = {
   files: FileStore

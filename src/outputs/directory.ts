@@ -2,8 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { checkKey } from './key.ts'
-import type { ByteRange, FileStore } from './outputs.ts'
+import { type ByteRange, checkKey, type FileStore } from './outputs.ts'
 
 /** Keys never begin with a dot, so nobody can ask for what lies here. */
 const WRITING = '.writing'

@@ -6,7 +6,7 @@ import { responses } from './migrations/0003-responses.ts'
 import { taskFamilies } from './migrations/0004-task-families.ts'
 import { responseRuns } from './migrations/0005-response-runs.ts'
 import { orderDestination } from './migrations/0006-order-destination.ts'
-import { StoreError } from './store-error.ts'
+import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
 /** In code, not read from a folder, so that a single-file build holds them. Never edit or rename one that was released. */

@@ -7,8 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MIGRATIONS } from './migrate.ts'
 import { openStore } from './open-store.ts'
-import type { Store } from './store.ts'
-import { StoreError } from './store-error.ts'
+import { type Store, StoreError } from './store.ts'
 
 const directories: string[] = []
 const stores: Store[] = []

@@ -1,16 +1,15 @@
 /** Opens the store that an address names, up to date and ready. */
-import { webhookStore } from './callbacks.ts'
+
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
-import { modelStore } from './models.ts'
 import { responseRunStore } from './response-runs.ts'
 import { responseStore } from './responses.ts'
-import { secretStore } from './secrets.ts'
-import type { Store } from './store.ts'
-import { StoreError } from './store-error.ts'
+import { type Store, StoreError } from './store.ts'
 import { taskStore } from './tasks.ts'
 import { tokenStore } from './tokens.ts'
 import { usageStore } from './usage.ts'
+import { webhookStore } from './webhooks.ts'
+import { modelStore, secretStore } from './write-once.ts'
 
 const ADDRESSES = '"sqlite:<path>", "sqlite::memory:" or "postgres://<user>:<password>@<host>:<port>/<database>"'
 

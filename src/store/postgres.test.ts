@@ -8,8 +8,7 @@ import { startPostgres } from '../../test/kit/postgres.ts'
 import type { Task } from '../spec/task.ts'
 import { blankTask } from '../tasks/lifecycle.ts'
 import { openStore } from './open-store.ts'
-import type { Store, StoredToken } from './store.ts'
-import { StoreError } from './store-error.ts'
+import { type Store, type StoredToken, StoreError } from './store.ts'
 
 const databases: string[] = []
 const stores: Store[] = []

@@ -282,3 +282,11 @@ export type Store = {
   ping(): Promise<void>
   close(): Promise<void>
 }
+
+/** A store that cannot be opened. The message tells the operator what is wrong, where, and what would be right. */
+export class StoreError extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'StoreError'
+  }
+}

@@ -1,10 +1,10 @@
 /** A failed task back to work, by the operator's wish: the only way out of an end. */
 import type { Task } from '../spec/task.ts'
-import { renewWebhook } from './callbacks.ts'
 import type { Reopening } from './store.ts'
 import type { Write } from './tables.ts'
 import { columnsOfChange } from './task-row.ts'
 import { addUsage } from './usage.ts'
+import { renewWebhook } from './webhooks.ts'
 
 /** Before the end: 100 % is for what has ended. */
 const PROGRESS = 99

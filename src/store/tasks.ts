@@ -1,7 +1,6 @@
 /** Tasks in the database: added, read, changed by the worker that has claimed them, and removed. */
 import { sql } from 'kysely'
 import type { JsonObject, Task } from '../spec/task.ts'
-import { makeWebhookDue } from './callbacks.ts'
 import type { Engine } from './engine.ts'
 import type { Added, NewTask, TaskChange, TaskStore } from './store.ts'
 import type { Database, Write } from './tables.ts'
@@ -12,6 +11,7 @@ import { reopenTask } from './task-reopen.ts'
 import { columnsOfChange, rowOfTask, taskOfRow } from './task-row.ts'
 import { atLeast, ENDED, forwardTo, isFinal, UNFINISHED } from './task-sql.ts'
 import { addUsage } from './usage.ts'
+import { makeWebhookDue } from './webhooks.ts'
 
 export function taskStore(engine: Engine): TaskStore {
   const { db } = engine

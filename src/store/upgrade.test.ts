@@ -2,8 +2,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { ENGINES } from '../../test/kit/engines.ts'
 import { MIGRATIONS } from './migrate.ts'
-import type { StoredToken } from './store.ts'
-import { StoreError } from './store-error.ts'
+import { type StoredToken, StoreError } from './store.ts'
 
 const TOKEN: StoredToken = {
   token_id: 'tok_old',

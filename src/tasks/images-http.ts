@@ -5,7 +5,7 @@ import { contentRoute } from './content-http.ts'
 import { IMAGE_FAMILIES } from './order-kinds.ts'
 import { placeOrder, type TaskApi, type TaskApiParts } from './task-api.ts'
 import { cancelRoute, listRoute, statusRoute } from './task-http.ts'
-import { taskCreated } from './task-writer.ts'
+import { taskCreated } from './task-response.ts'
 
 const API: TaskApi = {
   path: '/v1/images/generations',

@@ -8,7 +8,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ImageOperation, ImageRequest } from '../spec/image-request.ts'
 import { THREE_D_MEDIA_FIELDS, type ThreeDRequest } from '../spec/three-d-request.ts'
 import { MEDIA_FIELDS, type VideoRequest } from '../spec/video-request.ts'
-import { imagesAtOnce } from './images-at-once.ts'
+import { imagesAtOnce } from './image-order-provider.ts'
 
 /** The request of each family that becomes a task. */
 type Requests = {

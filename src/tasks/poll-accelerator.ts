@@ -3,8 +3,8 @@ import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Task } from '../spec/task.ts'
 import type { TaskStore } from '../store/store.ts'
-import { type CadenceSettings, mayPollEarlier } from './cadence.ts'
 import { isEnded } from './lifecycle.ts'
+import { type CadenceSettings, mayPollEarlier } from './poll-schedule.ts'
 
 const BATCH_MILLISECONDS = 1_000
 /** More tasks than this in one batch would not be stepped within the second anyway. */

@@ -1,6 +1,7 @@
 /** Takes an order on: everything is checked, then one durable write; no vendor is called. */
 
 import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { canonicalJson } from '../kit/json.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import type { Chosen } from '../models/catalogue.ts'
 import type { Call } from '../pipeline/call.ts'
@@ -11,7 +12,6 @@ import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject, Task } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import type { NewTask, TaskStore } from '../store/store.ts'
-import { canonicalJson } from './canonical-json.ts'
 import type { CrashHook } from './crash-points.ts'
 import { blankTask } from './lifecycle.ts'
 import { type FamilyRequest, kindOf } from './order-kinds.ts'

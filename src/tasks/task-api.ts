@@ -12,11 +12,11 @@ import type { Pipeline } from '../pipeline/pipeline.ts'
 import { type ErrorCode, MODEL_REQUEST_ERRORS } from '../spec/error.ts'
 import type { Task } from '../spec/task.ts'
 import { TaskErrorBody } from '../spec/task-error.ts'
-import { baseUrlOf, idempotencyKeyOf, waitOf } from './asking.ts'
 import { isEnded } from './lifecycle.ts'
 import type { FamilyRequest, TaskFamily } from './order-kinds.ts'
+import { baseUrlOf, idempotencyKeyOf, waitOf } from './request-parameters.ts'
 import type { Order } from './submit.ts'
-import { writeTaskError } from './task-writer.ts'
+import { writeTaskError } from './task-response.ts'
 import type { Tasks } from './tasks.ts'
 
 export type TaskApiParts = {

@@ -2,13 +2,13 @@
 import type { Route } from '../http/context.ts'
 import { TaskCreated } from '../spec/task.ts'
 import { THREE_D_TYPES, ThreeDRequest } from '../spec/three-d-request.ts'
-import { IDEMPOTENCY_KEY } from './asking.ts'
 import { contentRoute } from './content-http.ts'
 import { THREE_D_FAMILIES } from './order-kinds.ts'
+import { parseThreeD } from './parse-order.ts'
+import { IDEMPOTENCY_KEY } from './request-parameters.ts'
 import { FAMILY, ORDER_ERRORS, ORDER_TOLD, type TaskApi, type TaskApiParts, takeOrder } from './task-api.ts'
 import { cancelRoute, listRoute, statusRoute } from './task-http.ts'
-import { taskCreated } from './task-writer.ts'
-import { parseThreeD } from './three-d-parse.ts'
+import { taskCreated } from './task-response.ts'
 
 const API: TaskApi = {
   path: '/v1/3d/generations',

@@ -4,8 +4,9 @@ import type { Context, Route } from '../http/context.ts'
 import { queryOf } from '../http/query.ts'
 import { Video, VideoDeleted, VideoList } from '../spec/video.ts'
 import { VideoCreate } from '../spec/video-create.ts'
-import { IDEMPOTENCY_KEY, PAGE, pageOf, WAIT } from './asking.ts'
 import { VIDEO_FAMILIES } from './order-kinds.ts'
+import { parsePosted } from './parse-order.ts'
+import { IDEMPOTENCY_KEY, PAGE, pageOf, WAIT } from './request-parameters.ts'
 import {
   FAMILY,
   ORDER_ERRORS,
@@ -17,8 +18,7 @@ import {
   takeOrder,
   taskHeaders,
 } from './task-api.ts'
-import { parsePosted } from './video-parse.ts'
-import { writeVideo, writeVideoList } from './video-writer.ts'
+import { writeVideo, writeVideoList } from './video-response.ts'
 
 export const VIDEOS: TaskApi = {
   path: '/v1/videos',

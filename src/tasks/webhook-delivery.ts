@@ -1,10 +1,11 @@
-/** The HTTP request of one attempt: what is sent, and what the answer means. */
+/** The HTTP request of one attempt, signed so that the receiver can verify the sender (Standard Webhooks, symmetric). */
+import { createHmac } from 'node:crypto'
 import type { JobContext } from '../jobs/job-loop.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { AddressRefused, type GuardedFetch } from '../kit/guarded-fetch.ts'
+import { randomAlphanumerics } from '../kit/secret.ts'
 import type { Task, TaskData } from '../spec/task.ts'
-import type { Webhook } from '../store/store.ts'
-import { signatureHeaders, webhookSecret } from './webhook-signature.ts'
+import type { SecretStore, Webhook } from '../store/store.ts'
 
 export type DeliveryParts = {
   guardedFetch: GuardedFetch
@@ -70,4 +71,28 @@ function codeOf(error: unknown): string {
   if (error instanceof AddressRefused) return 'address_refused'
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
   return typeof code === 'string' ? code : 'no_answer'
+}
+
+/** The secret from which the secret of each token is derived; the same for all processes on one store. */
+export const webhookMasterSecret = (secrets: SecretStore): Promise<string> =>
+  secrets.get('callbacks', () => randomAlphanumerics(48))
+
+/** What the holder of a token verifies signatures with: 32 bytes that cannot be derived from another token's. */
+export const webhookSecret = (master: string, token_id: string): string =>
+  `whsec_${createHmac('sha256', master).update(token_id).digest('base64')}`
+
+type Signed = {
+  secret: string
+  /** The same for every attempt. */
+  id: string
+  /** Unix seconds. */
+  timestamp: number
+  body: string
+}
+
+/** The headers that Standard Webhooks 1.0 names. */
+export function signatureHeaders({ secret, id, timestamp, body }: Signed): Record<string, string> {
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
+  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
+  return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': `v1,${signature}` }
 }

@@ -5,8 +5,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { TaskStore, Webhook, WebhookStore } from '../store/store.ts'
 import { isEnded } from './lifecycle.ts'
 import { attempt, fieldsOf, hostOf } from './webhook-attempt.ts'
-import type { DeliveryParts } from './webhook-delivery.ts'
-import { webhookSecret } from './webhook-signature.ts'
+import { type DeliveryParts, webhookSecret } from './webhook-delivery.ts'
 import { createWebhookSlots } from './webhook-slots.ts'
 
 export type Webhooks = {

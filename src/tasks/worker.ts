@@ -3,9 +3,16 @@ import { createJobLoop, type JobContext, type JobLoop } from '../jobs/job-loop.t
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Task } from '../spec/task.ts'
-import { nextAttempt } from './cadence.ts'
-import { takeStep } from './step.ts'
+import { isEnded } from './lifecycle.ts'
+import { nextAttempt } from './poll-schedule.ts'
+import { cancel } from './steps/cancel.ts'
 import { type ClaimedTask, fail, type StepMemory, type StepParts } from './steps/claimed-task.ts'
+import { copy } from './steps/copy.ts'
+import { giveUp, watchLate } from './steps/deadline.ts'
+import { poll } from './steps/poll.ts'
+import { prepare } from './steps/prepare.ts'
+import { isProceeding, proceedInDoubt } from './steps/proceed.ts'
+import { doubt, send } from './steps/send.ts'
 
 /** Long enough for the longest step and its writes; a task rests for this long after its process has died. */
 const LEASE_MILLISECONDS = 90_000
@@ -80,4 +87,18 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
   }
 
   return { ...loop, mayHurry: (task_id) => (shared.notBefore.get(task_id) ?? 0) <= clock.now() }
+}
+
+/** One step: at most one call to the provider, then one durable write that decides what comes next. */
+async function takeStep(claimed: ClaimedTask): Promise<void> {
+  const { task, clock } = claimed
+  if (isEnded(task)) return watchLate(claimed)
+  if (task.cancel_asked_at !== null && (await cancel(claimed))) return
+  if (clock.now() >= task.deadline_at * 1000) return giveUp(claimed)
+  if (task.status === 'NOT_START') return prepare(claimed)
+  if (task.sent_at === null) return send(claimed)
+  if (task.operation === null) return doubt(claimed)
+  if (isProceeding(task.operation)) return proceedInDoubt(claimed)
+  if (task.made) return copy(claimed, task.made)
+  return poll(claimed)
 }

@@ -2,8 +2,8 @@
 import { sql } from 'kysely'
 import type { Client } from 'pg'
 import { TASK_STATUSES, type TaskStatus } from '../../spec/task.ts'
-import { createNotifications, type Notifications } from '../change-feed.ts'
-import type { TaskChangeFeed } from '../engine.ts'
+
+import { createNotifications, type Notifications, type TaskChangeFeed } from '../engine.ts'
 import type { Database } from '../tables.ts'
 
 const CHANNEL = 'gatehouse_tasks'

@@ -3,7 +3,7 @@ import { Kysely, PostgresDialect } from 'kysely'
 import { Client, type ClientConfig, type CustomTypesConfig, Pool, types } from 'pg'
 import type { Engine } from '../engine.ts'
 import { migrate } from '../migrate.ts'
-import { StoreError } from '../store-error.ts'
+import { StoreError } from '../store.ts'
 import type { Tables } from '../tables.ts'
 import { createChangeFeed } from './postgres-change-feed.ts'
 

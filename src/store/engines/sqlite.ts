@@ -13,11 +13,10 @@ import {
   SqliteQueryCompiler,
   type SqliteStatement,
 } from 'kysely'
-import { createNotifications } from '../change-feed.ts'
-import type { Engine } from '../engine.ts'
+import { createNotifications, type Engine } from '../engine.ts'
 import { migrate } from '../migrate.ts'
 import { createSharedCommit } from '../shared-commit.ts'
-import { StoreError } from '../store-error.ts'
+import { StoreError } from '../store.ts'
 import type { Tables } from '../tables.ts'
 
 const MEMORY = ':memory:'

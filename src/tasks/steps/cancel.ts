@@ -1,6 +1,7 @@
 /** The step by which a task that its client no longer wants ends, where the vendor lets go of it. */
-import { nextSlowPollAt } from '../cadence.ts'
+
 import type { TaskVendor } from '../order-kinds.ts'
+import { nextSlowPollAt } from '../poll-schedule.ts'
 import { asGatewayError, type ClaimedTask, fail, vendorOf, within } from './claimed-task.ts'
 import { operationOf } from './proceed.ts'
 

@@ -1,10 +1,9 @@
 /** What a step works with: the task as it was claimed, its time limit, and the parts of the gateway. */
-import type { Clock } from '../../kit/clock.ts'
-import { unixSeconds } from '../../kit/clock.ts'
+import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
-import type { Catalogue } from '../../models/catalogue.ts'
+import type { Catalogue, CatalogueModel } from '../../models/catalogue.ts'
 import type { Outputs } from '../../outputs/outputs.ts'
-import type { Provider } from '../../providers/provider.ts'
+import type { Provider, Target } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { FailCode, JsonObject, Task } from '../../spec/task.ts'
 import type { TaskChange, TaskStore } from '../../store/store.ts'
@@ -154,3 +153,18 @@ export function asGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   return new GatewayError('bad_upstream_response', "The upstream's answer was not understood.", { cause: error })
 }
+
+export const targetName = (provider: string, model: string): string => `${provider}/${model}`
+
+/** The task's model, while it is in the catalogue and served. Whether its token may use it was checked when it was accepted. */
+export const modelOf = ({ catalogue, task }: ClaimedTask): CatalogueModel | undefined =>
+  catalogue.serving(task.model, task.family)
+
+/** Those that make such things, in the operator's order. */
+export const targetsOf = (claimed: ClaimedTask): Target[] =>
+  (modelOf(claimed)?.targets ?? []).filter(
+    ({ provider }) => kindOf(claimed.task.family).vendorOf(provider) !== undefined,
+  )
+
+export const nextTarget = (targets: Target[], tried: Task['tried']): Target | undefined =>
+  targets.find(({ provider, model }) => !tried.includes(targetName(provider.id, model)))

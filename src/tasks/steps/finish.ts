@@ -3,10 +3,10 @@ import { unixSeconds } from '../../kit/clock.ts'
 import { endingOf } from '../../kit/file-ending.ts'
 import type { RemoteOutput } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { MadeOutput, Task, TaskOutput } from '../../spec/task.ts'
+import type { ComingOutput, MadeOutput, Task, TaskOutput } from '../../spec/task.ts'
 import { kindOf } from '../order-kinds.ts'
-import { asGatewayError, type ClaimedTask, end, vendorOf, within } from './claimed-task.ts'
-import { modelOf } from './targets.ts'
+import { asGatewayError, type ClaimedTask, end, modelOf, vendorOf, within } from './claimed-task.ts'
+import { reasonFrom } from './fail-code.ts'
 
 const DAY_SECONDS = 86_400
 
@@ -89,3 +89,25 @@ export const passedThrough = ({ task }: ClaimedTask, { url, content_type }: Made
 })
 
 export const NOTHING = 'The upstream said that it was done, but gave nothing; often a filter took it away.'
+
+/** How long the links, and the files that were copied, are kept for an operator who resumes the task. */
+const RESUMABLE_SECONDS = 7 * 86_400
+
+type CopyFailure = { made: ComingOutput[]; error: GatewayError; outputs?: TaskOutput[] }
+
+/** A fault of the gateway's own storage is `internal_error`: the client can do nothing about it, the operator can. */
+export function endCopying(
+  claimed: ClaimedTask,
+  { made, error, outputs = claimed.task.outputs }: CopyFailure,
+): Promise<void> {
+  const reason = reasonFrom(error.message)
+  const outputs_expire_at = unixSeconds(claimed.clock) + RESUMABLE_SECONDS
+  return end(claimed, {
+    status: 'FAILURE',
+    fail_code: error.code === 'internal_error' ? 'internal_error' : 'output_expired',
+    fail_reason: error.code === 'output_refused' ? reason : `${COPY_FAILED} ${reason}`,
+    resumable: { made, outputs, outputs_expire_at },
+  })
+}
+
+const COPY_FAILED = 'The upstream made it, but its file could not be copied before the deadline:'

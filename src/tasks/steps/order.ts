@@ -1,13 +1,12 @@
 /** One call that may cost money: how long it may take, and what the provider answers to it. */
 import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
+import { canonicalJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
 import type { OrderCall } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'
-import { canonicalJson } from '../canonical-json.ts'
 import { kindOf, type TaskVendor } from '../order-kinds.ts'
-import { asGatewayError, type ClaimedTask, within } from './claimed-task.ts'
-import type { Taken } from './taken.ts'
-import { targetName } from './targets.ts'
+import { asGatewayError, type ClaimedTask, targetName, within } from './claimed-task.ts'
+import type { Taken } from './immediate-outputs.ts'
 
 /** Beyond the wait for the first byte: for connecting, and for reading what follows it. */
 const REST_SECONDS = 30
@@ -60,4 +59,29 @@ export async function callOf({ task, store }: ClaimedTask): Promise<OrderCall<ob
     task_id: task.task_id,
     idempotency_key: `${task.task_id}-${sha256(target).slice(0, 16)}`,
   }
+}
+
+/** An accepted order is in its provider's list by then: so long after it can have arrived last, it is looked up. */
+const LISTED_SECONDS = 300
+
+/** `open`: it is not listed yet, or nothing was learned; `gone`: it was not found, and is not expected any more. */
+type Found = Taken | 'open' | 'gone'
+
+export async function lookUp(claimed: ClaimedTask, vendor: TaskVendor, call: OrderCall<object>): Promise<Found> {
+  const { task, clock, log, signal } = claimed
+  if (!vendor.findOrder) return 'gone'
+  try {
+    const found = await within(signal, vendor.findOrder(call, signal))
+    if (found) {
+      log.info('order in doubt found', { task_id: task.task_id, provider: task.provider })
+      return found
+    }
+  } catch (error) {
+    if (claimed.stopping()) throw error
+    const { code } = asGatewayError(error)
+    log.warn('order in doubt could not be looked up', { task_id: task.task_id, provider: task.provider, code })
+    return 'open'
+  }
+  const last = (task.sent_at ?? 0) + orderSeconds(claimed) + LISTED_SECONDS
+  return clock.now() / 1000 < last ? 'open' : 'gone'
 }

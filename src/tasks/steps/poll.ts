@@ -1,15 +1,15 @@
 /** The step that asks the vendor how far it is. What cannot be read changes nothing. */
 import { unixSeconds } from '../../kit/clock.ts'
 import type { RemoteOutput, TaskProgress } from '../../providers/provider.ts'
-import { type ComingOutput, FAIL_CODES, type FailCode } from '../../spec/task.ts'
-import { nextAttempt, nextCopyAttempt, nextPoll } from '../cadence.ts'
+import type { GatewayError } from '../../spec/error.ts'
+import { type ComingOutput, FAIL_CODES, type FailCode, type MadeOutput } from '../../spec/task.ts'
 import { advance } from '../lifecycle.ts'
-import { type ClaimedTask, fail, vendorOf, write } from './claimed-task.ts'
-import { endCopying } from './end-copying.ts'
+import type { TaskVendor } from '../order-kinds.ts'
+import { nextAttempt, nextCopyAttempt, nextPoll } from '../poll-schedule.ts'
+import { asGatewayError, type ClaimedTask, fail, vendorOf, within, write } from './claimed-task.ts'
 import { reasonFrom } from './fail-code.ts'
-import { copyDeadline, keepBytes, keyOf, NOTHING, passedThrough, succeed } from './finish.ts'
-import { linksOf, look } from './late-poll.ts'
-import { proceed } from './proceed.ts'
+import { copyDeadline, endCopying, keepBytes, keyOf, NOTHING, passedThrough, succeed } from './finish.ts'
+import { operationOf, proceed } from './proceed.ts'
 
 /** It only keeps clients from hastening; what others ended meanwhile is not worth keeping for ever. */
 const MAX_NOT_BEFORE = 10_000
@@ -104,3 +104,28 @@ const unkeptBytes = ({ task }: ClaimedTask, remote: RemoteOutput[], kept: number
       polled: true as const,
     }))
     .slice(kept)
+
+type Seen = { progress: TaskProgress } | { error: GatewayError }
+
+/** An error, and what is no answer at all, says nothing of the task. */
+export async function look(claimed: ClaimedTask, vendor: TaskVendor): Promise<Seen> {
+  const { task, signal, log } = claimed
+  try {
+    return { progress: readable(await within(signal, vendor.status(operationOf(task), signal))) }
+  } catch (error) {
+    if (claimed.stopping()) throw error
+    const known = asGatewayError(error)
+    const { task_id, provider } = task
+    log.warn('poll without an answer', { task_id, provider, code: known.code, failures: task.failures + 1 })
+    return { error: known }
+  }
+}
+
+/** An adapter's answer is typed, and yet comes from a vendor: a shape that nobody foresaw must not end a task. */
+function readable(progress: TaskProgress): TaskProgress {
+  if (typeof progress !== 'object' || progress === null) throw new TypeError('The status is no object.')
+  if (progress.status === 'SUCCESS' && !Array.isArray(progress.outputs)) throw new TypeError('No list of outputs.')
+  return progress
+}
+
+export const linksOf = (remote: RemoteOutput[]): MadeOutput[] => remote.filter((one) => 'url' in one)

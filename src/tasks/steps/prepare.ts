@@ -1,10 +1,9 @@
 /** The first step: the inputs are checked, and who makes it is chosen and written down. */
 import { unixSeconds } from '../../kit/clock.ts'
-import { nextAttempt } from '../cadence.ts'
 import { advance } from '../lifecycle.ts'
-import { asGatewayError, type ClaimedTask, fail, within, write } from './claimed-task.ts'
+import { nextAttempt } from '../poll-schedule.ts'
+import { asGatewayError, type ClaimedTask, fail, nextTarget, targetsOf, within, write } from './claimed-task.ts'
 import { mayPass, reasonFrom } from './fail-code.ts'
-import { nextTarget, targetsOf } from './targets.ts'
 
 /** 2 + 4 + 8 + 16 seconds: longer than a server of files or the list of a provider's models is away at a restart. */
 const TRIES = 5

@@ -1,10 +1,11 @@
 /** The order that follows on one that is done: sent by the same rules as the first, which is its input. */
+
+import { canonicalJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import type { Json, Task } from '../../spec/task.ts'
-import { nextAttempt } from '../cadence.ts'
-import { canonicalJson } from '../canonical-json.ts'
 import type { TaskVendor } from '../order-kinds.ts'
+import { nextAttempt } from '../poll-schedule.ts'
 import { asGatewayError, type ClaimedTask, fail, vendorOf, within, write } from './claimed-task.ts'
 import { reasonFrom, verdictOf } from './fail-code.ts'
 import { destinationOf, leaseOfOrder, mayRepeat, orderSeconds } from './order.ts'

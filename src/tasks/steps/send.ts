@@ -2,15 +2,13 @@
 import { pause, unixSeconds } from '../../kit/clock.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import type { TaskChange } from '../../store/store.ts'
-import { nextAttempt, nextPoll } from '../cadence.ts'
 import { advance } from '../lifecycle.ts'
 import type { TaskVendor } from '../order-kinds.ts'
-import { type ClaimedTask, fail, vendorOf, write } from './claimed-task.ts'
+import { nextAttempt, nextPoll } from '../poll-schedule.ts'
+import { type ClaimedTask, fail, nextTarget, targetName, targetsOf, vendorOf, write } from './claimed-task.ts'
 import { reasonFrom, verdictOf } from './fail-code.ts'
-import { lookUp } from './look-up.ts'
-import { callOf, destinationOf, leaseOfOrder, mayRepeat, order } from './order.ts'
-import { keepAll, planOf, type Taken } from './taken.ts'
-import { nextTarget, targetName, targetsOf } from './targets.ts'
+import { keepAll, planOf, type Taken } from './immediate-outputs.ts'
+import { callOf, destinationOf, leaseOfOrder, lookUp, mayRepeat, order } from './order.ts'
 
 /** Rounds through all targets while each refuses for the time being: 2 + 4 + 8 + 16 + 32 + 60 + 60 seconds. */
 const ROUNDS = 8

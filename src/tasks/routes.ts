@@ -1,10 +1,10 @@
 /** Tasks over HTTP: videos in the specification's words and in the chat-compatible style, images and 3D models. */
 import type { Route } from '../http/context.ts'
 import { contentRoute } from './content-http.ts'
-import { generationRoutes } from './generations-http.ts'
 import { imageTaskRoutes } from './images-http.ts'
 import type { TaskApiParts } from './task-api.ts'
 import { threeDRoutes } from './three-d-http.ts'
+import { generationRoutes } from './video-generations-http.ts'
 import { VIDEOS, videosRoutes } from './videos-http.ts'
 
 export const taskRoutes = (parts: TaskApiParts): Route[] => [

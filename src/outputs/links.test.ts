@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
-import { createLinks } from './link.ts'
+import { createLinks } from './links.ts'
 
 const TO = { base_url: 'https://gateway.example', path: '/v1/videos', task_id: 'task_abc', index: 0 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../spec/error.ts'
-import { parseVideoRequest } from './video-parse.ts'
+import { parseVideoRequest } from './parse-order.ts'
 
 function refusalOf(body: unknown) {
   try {

@@ -1,5 +1,6 @@
-/** When each model entered the catalogue, in the database. */
-import type { ModelStore } from './store.ts'
+/** Values that the first process writes and all others read: when each model was first seen, and the gateway's secrets. */
+import type { Engine } from './engine.ts'
+import type { ModelStore, SecretStore } from './store.ts'
 import type { Database } from './tables.ts'
 
 /** Values in one statement are bounded on every engine (SQLite 32,766). */
@@ -41,4 +42,28 @@ function chunks(ids: string[]): string[][] {
   const parts: string[][] = []
   for (let at = 0; at < ids.length; at += IDS_A_STATEMENT) parts.push(ids.slice(at, at + IDS_A_STATEMENT))
   return parts
+}
+
+export function secretStore({ db, write }: Engine): SecretStore {
+  const known = async (name: string) => {
+    const row = await db.selectFrom('secrets').select('value').where('name', '=', name).executeTakeFirst()
+    return row?.value
+  }
+  return {
+    async get(name, make) {
+      const found = await known(name)
+      if (found !== undefined) return found
+      // Another process may be first: its value stands, and is what both read.
+      await write((rows) =>
+        rows
+          .insertInto('secrets')
+          .values({ name, value: make() })
+          .onConflict((conflict) => conflict.column('name').doNothing())
+          .execute(),
+      )
+      const stored = await known(name)
+      if (stored === undefined) throw new Error(`the secret "${name}" was stored and is not there`)
+      return stored
+    },
+  }
 }

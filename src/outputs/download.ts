@@ -6,7 +6,7 @@ import { AddressRefused, type GuardedAnswer, type GuardedFetch } from '../kit/gu
 import { SNIFF_BYTES } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { CopySource } from './outputs.ts'
-import type { Partial, PartialSource } from './partial.ts'
+import type { Partial, PartialSource } from './partial-files.ts'
 
 type Download = {
   source: CopySource

@@ -2,12 +2,12 @@
 import type { Route } from '../http/context.ts'
 import { TaskCreated } from '../spec/task.ts'
 import { VideoRequest } from '../spec/video-request.ts'
-import { IDEMPOTENCY_KEY } from './asking.ts'
 import { VIDEO_FAMILIES } from './order-kinds.ts'
+import { parsePosted } from './parse-order.ts'
+import { IDEMPOTENCY_KEY } from './request-parameters.ts'
 import { FAMILY, ORDER_ERRORS, ORDER_TOLD, type TaskApi, type TaskApiParts, takeOrder } from './task-api.ts'
 import { cancelRoute, listRoute, statusRoute } from './task-http.ts'
-import { taskCreated } from './task-writer.ts'
-import { parsePosted } from './video-parse.ts'
+import { taskCreated } from './task-response.ts'
 
 const API: TaskApi = {
   path: '/v1/video/generations',

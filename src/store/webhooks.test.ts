@@ -1,10 +1,10 @@
 /** The store's callbacks, the same on every engine: due with the end of their task, each in one hand at a time. */
 
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
-import type { Task } from '../src/spec/task.ts'
-import type { Store } from '../src/store/store.ts'
-import { blankTask } from '../src/tasks/lifecycle.ts'
-import { ENGINES } from './kit/engines.ts'
+import { ENGINES } from '../../test/kit/engines.ts'
+import type { Task } from '../spec/task.ts'
+import { blankTask } from '../tasks/lifecycle.ts'
+import type { Store } from './store.ts'
 
 const NOW = 1_800_000_000
 

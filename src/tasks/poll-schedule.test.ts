@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Task } from '../spec/task.ts'
-import { askAgainSeconds, mayPollEarlier, nextAttempt, nextPoll, nextSlowPollAt, pollPause } from './cadence.ts'
+import { askAgainSeconds, mayPollEarlier, nextAttempt, nextPoll, nextSlowPollAt, pollPause } from './poll-schedule.ts'
 
 const SETTINGS = { poll_seconds: 4, slow_poll_seconds: 15 }
 const SENT = 1_000_000

@@ -1,6 +1,5 @@
 /** Removes files whose time is over, and what is not needed any more with them: in small batches, all day long. */
-import type { Clock } from '../kit/clock.ts'
-import { unixSeconds } from '../kit/clock.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { TaskOutput } from '../spec/task.ts'
 import type { Outputs } from './outputs.ts'

@@ -1,20 +1,28 @@
 /** A client's video request into the house's words, refused with the place and the rule (specification 2.5). */
 
-import { fieldsOfForm } from '../http/form-fields.ts'
+import { type FormWords, fieldsOfForm } from '../http/form-fields.ts'
 import type { Posted } from '../http/multipart.ts'
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
 import { refusalOf } from '../protocols/request-error.ts'
 import { GatewayError } from '../spec/error.ts'
+import { ThreeDRequest } from '../spec/three-d-request.ts'
 import { VideoCreate } from '../spec/video-create.ts'
 import type { VideoRequest } from '../spec/video-request.ts'
-import { ORDER_WORDS } from './form-words.ts'
 
-const check = checker(VideoCreate)
+/** The types of the fields in a form, where every value is text. */
+export const ORDER_FIELDS: FormWords = {
+  numbers: ['duration', 'n', 'seed', 'target_polycount'],
+  booleans: ['audio_enable', 'texture', 'pbr'],
+  objects: ['metadata'],
+  lists: ['images'],
+  files: ['image', 'last_image', 'images', 'video', 'input_reference'],
+}
+const checkVideo = checker(VideoCreate)
 const KNOWN = new Set(Object.keys(VideoCreate.properties))
 
 export const parsePosted = (posted: Posted): VideoRequest =>
-  parseVideoRequest(posted.kind === 'json' ? posted.value : fieldsOfForm(posted.parts, ORDER_WORDS))
+  parseVideoRequest(posted.kind === 'json' ? posted.value : fieldsOfForm(posted.parts, ORDER_FIELDS))
 
 /** `null` is absent; unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
 export function parseVideoRequest(body: unknown): VideoRequest {
@@ -23,7 +31,7 @@ export function parseVideoRequest(body: unknown): VideoRequest {
   }
   const fields = withoutNulls(body, KNOWN)
   if (isObject(fields.input_reference)) fields.input_reference = withoutNulls(fields.input_reference)
-  if (!check.Check(fields)) throw refusalOf(diagnose(VideoCreate, fields))
+  if (!checkVideo.Check(fields)) throw refusalOf(diagnose(VideoCreate, fields))
   const { input_reference, ...request } = fields
   return input_reference === undefined ? request : withReference(request, input_reference)
 }
@@ -53,4 +61,20 @@ function withReference(request: VideoRequest, reference: NonNullable<VideoCreate
     throw new GatewayError('invalid_value', message, { param: 'input_reference' })
   }
   return { ...request, [field]: image_url }
+}
+
+const checkThreeD = checker(ThreeDRequest)
+
+/** `null` is absent; unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
+export function parseThreeD(posted: Posted): ThreeDRequest {
+  const body = posted.kind === 'json' ? posted.value : fieldsOfForm(posted.parts, ORDER_FIELDS)
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  }
+  const known = Object.entries(body).filter(
+    ([name, value]) => value !== null && Object.hasOwn(ThreeDRequest.properties, name),
+  )
+  const fields: unknown = Object.fromEntries(known)
+  if (checkThreeD.Check(fields)) return fields
+  throw refusalOf(diagnose(ThreeDRequest, fields))
 }

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { fieldsOfForm } from '../http/form-fields.ts'
 import type { FormPart } from '../http/multipart.ts'
 import { GatewayError } from '../spec/error.ts'
-import { ORDER_WORDS } from './form-words.ts'
-import { parsePosted } from './video-parse.ts'
+import { ORDER_FIELDS, parsePosted } from './parse-order.ts'
 
 const text = (...fields: [string, string][]): FormPart[] => fields.map(([name, value]) => ({ name, value }))
 const file = (name: string, bytes: number[], content_type = ''): FormPart => ({
@@ -11,7 +10,7 @@ const file = (name: string, bytes: number[], content_type = ''): FormPart => ({
   value: { bytes: new Uint8Array(bytes), content_type, filename: 'a' },
 })
 /** As plain objects, whatever their prototype. */
-const fieldsOf = (parts: FormPart[]) => JSON.parse(JSON.stringify(fieldsOfForm(parts, ORDER_WORDS)))
+const fieldsOf = (parts: FormPart[]) => JSON.parse(JSON.stringify(fieldsOfForm(parts, ORDER_FIELDS)))
 
 const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
 
@@ -70,7 +69,7 @@ test('objects come as JSON, or field by field', () => {
 test('a name cannot reach into the prototype', () => {
   fieldsOfForm(
     text(['metadata[__proto__][polluted]', '1'], ['__proto__[polluted]', '1'], ['constructor[x]', '1']),
-    ORDER_WORDS,
+    ORDER_FIELDS,
   )
   expect(({} as { polluted?: string }).polluted).toBeUndefined()
 })

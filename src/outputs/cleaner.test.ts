@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { createLog } from '../kit/log.ts'
 import type { TaskOutput } from '../spec/task.ts'
-import { createCleaner } from './clean.ts'
+import { createCleaner } from './cleaner.ts'
 
 type Row = { task_id: string; expires: number; outputs: TaskOutput[] }
 
