@@ -122,7 +122,7 @@ test('what the vendor streams, a client of the dialect hears, block by block', a
   await vendor.stop()
   const writer = messagesDialect().writer({ id: 'msg_1', created: 1, model: 'v/m' }, CALL.request, 'r')
   const usage = chunks.findLast((chunk) => chunk.usage)?.usage ?? usageFrom({ input: 0, output: 0 })
-  const heard = events(chunks.map((chunk) => writer.write([chunk])).join('') + writer.end(usage))
+  const heard = events(chunks.map((chunk) => writer.encode([chunk])).join('') + writer.end(usage))
   const told = events(fixture('thinking-tools.sse'))
   expect(blocksOf(heard)).toEqual(blocksOf(told))
   expect(heard[0]?.message?.usage.input_tokens).toBe(472)

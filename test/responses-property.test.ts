@@ -82,7 +82,7 @@ function streamOf({ deltas, finish, tells }: { deltas: Delta[]; finish: FinishRe
     clientRequest: asked,
     request,
     names,
-    keep: async () => {},
+    store: async () => {},
     clock: manualClock(),
   })
   const chunkOf = (part: Delta, finish_reason: FinishReason | null = null): ChatChunk => ({
@@ -92,8 +92,8 @@ function streamOf({ deltas, finish, tells }: { deltas: Delta[]; finish: FinishRe
     model: 'm',
     choices: [{ index: 0, delta: part, finish_reason }],
   })
-  const said = deltas.map((part) => writer.write([chunkOf(part)])).join('')
-  return said + writer.write([chunkOf({}, finish)]) + writer.end(usageFrom({ input: 1, output: 1 }))
+  const said = deltas.map((part) => writer.encode([chunkOf(part)])).join('')
+  return said + writer.encode([chunkOf({}, finish)]) + writer.end(usageFrom({ input: 1, output: 1 }))
 }
 const eventsOf = (text: string) => [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => data)
 

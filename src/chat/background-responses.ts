@@ -95,7 +95,7 @@ export function createBackground({ settings, ...given }: BackgroundParts): Backg
     async execute({ id, model, request, names, clientRequest, before, input }, { call: { caller } }) {
       if ((await runs.waiting(caller.token_id)) >= MOST_WAITING) throw tooMany()
       const head = { id, created: unixSeconds(clock), model }
-      const writer = createResponsesWriter({ head, clientRequest, request, names, keep: async () => {}, clock })
+      const writer = createResponsesWriter({ head, clientRequest, request, names, store: async () => {}, clock })
       const { response, events } = writer.queued()
       const { input: _, ...rest } = clientRequest
       const row = storedResponses.rowOf(

@@ -77,7 +77,7 @@ export async function generateResponse(
     failure = error.code
     add(generator.writer().fail(error))
   }
-  const response = generator.writer().made()
+  const response = generator.writer().final()
   if (response && (await runs.end(key, { response: jsonOf(response), told: await events.rest() }))) {
     const { model = '', units, error = failure } = generator.record() ?? {}
     log.info('response ended', {
@@ -126,7 +126,7 @@ function generatorOf(
   let record: Readonly<CallRecord> | undefined
 
   function writerFor(request: ChatRequest): ResponsesWriter {
-    return createResponsesWriter({ head, clientRequest, request, names, keep: async () => {}, clock, resumed })
+    return createResponsesWriter({ head, clientRequest, request, names, store: async () => {}, clock, resumed })
   }
 
   return {
@@ -145,7 +145,7 @@ function generatorOf(
       const family: Chat['stream'] = {
         ...chat.stream,
         async execute(work, execution) {
-          await begun(writer.begun())
+          await begun(writer.started())
           return chat.stream.execute(work, execution)
         },
         encodeError(error) {

@@ -87,7 +87,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
             return passThroughWhole({ target, passthrough, passthroughRequest, chatCall, call, responseContext, meter })
           const answer = await chatOf(target).whole(chatCall, call.signal)
           meter.countWhole(answer)
-          return { write: (usage) => responseContext.writer.whole(answer, usage) } satisfies Whole
+          return { encode: (usage) => responseContext.writer.whole(answer, usage) } satisfies Whole
         }),
     },
     stream: {

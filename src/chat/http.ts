@@ -60,8 +60,8 @@ export function chatRoute({ pipeline, chat, dialect, settings, clock }: ChatRout
     const headers = { ...modelHeaders(chosen, clock), 'content-type': 'application/json;charset=utf-8' }
     try {
       const { answer, usage } = await send()
-      const body = answer.write(usage)
-      await writer.keep?.()
+      const body = answer.encode(usage)
+      await writer.store?.()
       return new Response(typeof body === 'string' ? body : JSON.stringify(body), { headers })
     } catch (thrown) {
       return answerOf(thrown, head, context)

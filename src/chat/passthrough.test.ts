@@ -34,7 +34,7 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
     drop: () => void ends.push('dropped'),
     faults: {} as PassthroughResponse['faults'],
   }
-  const step = (events: string): PassthroughStep => ({ events, heard: [], isDone: false })
+  const step = (events: string): PassthroughStep => ({ events, received: [], isDone: false })
   const passthrough: ProtocolPassthrough = {
     headers: [],
     body: (body) => body,

@@ -139,8 +139,8 @@ export async function passThroughStream(relaying: PassingThrough): Promise<Respo
     faults: answer.faults,
   })
   const { includesUsage, end } = stream
-  const { keep } = responseContext.writer
-  return await begun(passing(answer, stream, meter), { includesUsage, end, ...(keep ? { keep } : {}) })
+  const { store } = responseContext.writer
+  return await begun(passing(answer, stream, meter), { includesUsage, end, ...(store ? { store } : {}) })
 }
 
 const isBytes = (answer: PassthroughResponse | AsyncIterable<ChatChunk[]>): answer is PassthroughResponse =>
@@ -184,7 +184,7 @@ async function* passing(
   }
 }
 
-function tell({ events, heard }: PassthroughStep, meter: ChatMeter): Uint8Array | undefined {
+function tell({ events, received: heard }: PassthroughStep, meter: ChatMeter): Uint8Array | undefined {
   for (const one of heard) {
     if (typeof one === 'string') meter.countRaw(one)
     else meter.count([one])

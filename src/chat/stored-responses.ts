@@ -1,7 +1,13 @@
 /** Answers that are kept for their clients: what a request goes on from, and what it refers to. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
-import { isReference, notKept } from '../protocols/responses/client/history.ts'
-import { type Conversation, ITEM_KINDS, itemId, type Keep, type Kept } from '../protocols/responses/client/items.ts'
+import { isReference, itemNotFound } from '../protocols/responses/client/history.ts'
+import {
+  type Conversation,
+  ITEM_KINDS,
+  itemId,
+  type StorableResponse,
+  type StoreResponse,
+} from '../protocols/responses/client/items.ts'
 import type { InputItem } from '../protocols/responses/client/schema.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject } from '../spec/task.ts'
@@ -21,13 +27,13 @@ export type StoredResponses = {
   /** The items with those in the place of others that refer to them. Throws for one that is not kept. */
   resolved(items: InputItem[], token_id: string): Promise<InputItem[]>
   /** Absent where the operator wants nothing kept. */
-  keeper(going: PreviousResponse): Keep | undefined
+  keeper(going: PreviousResponse): StoreResponse | undefined
   /** Whether answers are kept at all. */
   isStoring(): boolean
   /** Removes what is over its time, now and then. */
   forget(): Promise<void>
   /** A response as it is kept, with what it was made from. */
-  rowOf(going: PreviousResponse, response: Kept): StoredResponse
+  rowOf(going: PreviousResponse, response: StorableResponse): StoredResponse
   /** One response of this token. Throws `response_not_found`. */
   find(response_id: string, token_id: string): Promise<StoredResponse>
   /** What a response was made from, the oldest first. Throws `response_not_found`. */
@@ -58,7 +64,7 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
   let lookedAt = 0
   const now = () => unixSeconds(clock)
 
-  const rowOf = (going: PreviousResponse, response: Kept) =>
+  const rowOf = (going: PreviousResponse, response: StorableResponse) =>
     storedFrom(going, response, Math.ceil(settings().keep_days * DAY_SECONDS))
 
   async function find(response_id: string, token_id: string): Promise<StoredResponse> {
@@ -101,7 +107,7 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
       return items.map((item, index) => {
         if (!isReference(item)) return item
         const referred = byId.get(item.id)
-        if (!referred) throw notKept(`input[${index}]`, item.id)
+        if (!referred) throw itemNotFound(`input[${index}]`, item.id)
         const own = lengths.get(item.id) ?? JSON.stringify(referred).length
         lengths.set(item.id, own)
         length += own
@@ -140,7 +146,7 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
   }
 }
 
-function storedFrom(going: PreviousResponse, response: Kept, seconds: number): StoredResponse {
+function storedFrom(going: PreviousResponse, response: StorableResponse, seconds: number): StoredResponse {
   const { caller, input, previous_response_id } = going
   const { id, created_at } = response
   const items = input.map((item, index) => ({ id: itemId(id, kindOf(item), `in${index}`), ...item }))

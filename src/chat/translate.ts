@@ -10,18 +10,18 @@ import type { ChatMeter } from './meter.ts'
 export type ResponseContext = { head: ResponseHead; writer: ResponseEncoder }
 
 /** A whole answer: its body, as JSON text or as what is to become it. */
-export type Whole = { write(usage: Usage): unknown }
+export type Whole = { encode(usage: Usage): unknown }
 
 /** Chunks of a provider, encoded for the client. Resolves with the first part, or rejects with the refusal. */
 export const translated = (
   chunks: AsyncIterable<ChatChunk[]>,
   writer: ResponseEncoder,
   meter: ChatMeter,
-): Promise<ResponseStream<Usage>> => begun(encode(chunks, writer.write, meter), writer)
+): Promise<ResponseStream<Usage>> => begun(encode(chunks, writer.encode, meter), writer)
 
 async function* encode(
   batches: AsyncIterable<ChatChunk[]>,
-  write: ResponseEncoder['write'],
+  write: ResponseEncoder['encode'],
   meter: ChatMeter,
 ): AsyncGenerator<string> {
   for await (const batch of batches) {
@@ -31,18 +31,18 @@ async function* encode(
   }
 }
 
-type End = Pick<ResponseEncoder, 'includesUsage' | 'end' | 'keep'>
+type End = Pick<ResponseEncoder, 'includesUsage' | 'end' | 'store'>
 
 /** Waits for the first part, so that a refusal is still one: nothing was sent to the client yet. */
 export async function begun(
   parts: AsyncGenerator<string | Uint8Array>,
-  { includesUsage, end, keep }: End,
+  { includesUsage, end, store }: End,
 ): Promise<ResponseStream<Usage>> {
   let first: IteratorResult<string | Uint8Array> | undefined = await parts.next()
   return {
     includesUsage: includesUsage,
     end,
-    ...(keep ? { store: keep } : {}),
+    ...(store ? { store } : {}),
     parts: {
       [Symbol.asyncIterator]: () => ({
         next() {

@@ -13,7 +13,7 @@ export type ResponseEncoder = {
   /** The body of a whole answer. */
   whole(answer: ChatCompletion, usage: Usage): unknown
   /** The events of one batch, as text; empty when there is nothing for the client in it. */
-  write(batch: ChatChunk[]): string
+  encode(batch: ChatChunk[]): string
   /** Whether the end of the stream tells the usage, and so waits for it. */
   includesUsage: boolean
   /** The end of a stream that went well. */
@@ -21,7 +21,7 @@ export type ResponseEncoder = {
   /** The end of a stream that broke. */
   fail(error: GatewayError): string
   /** Remembers the answer for its client, after it was written and before its end is told. */
-  keep?(): Promise<void>
+  store?(): Promise<void>
 }
 
 /** What the relay lane knows of one answer. */
@@ -35,7 +35,7 @@ export type PassthroughStep = {
    * What the meter has to know, in its order: of events that were read, their chunks; of those that were not, the text in
    * them as it stands within the quotes of JSON, one sign a byte.
    */
-  heard: (ChatChunk | string)[]
+  received: (ChatChunk | string)[]
   /** The vendor failed after these events. */
   failure?: GatewayError | undefined
   /** The vendor has said that nothing more comes. */
@@ -66,6 +66,6 @@ export type ProtocolPassthrough = {
    */
   minimalRequest?(body: unknown): ChatRequest
   /** A whole answer: what of it counts, and the body for the client. Throws what is wrong with it. */
-  whole(text: string, parts: PassthroughParts): { answer: ChatCompletion; write(usage: Usage): unknown }
+  whole(text: string, parts: PassthroughParts): { answer: ChatCompletion; encode(usage: Usage): unknown }
   stream(parts: PassthroughParts): PassthroughStream
 }

@@ -50,9 +50,9 @@ export const errorTranslator =
     return new GatewayError(error.code, message, { ...error.detail, param: known })
   }
 
-type Asked = { request: ChatRequest; places: Places; words: ClientNames }
+type ErrorContext = { request: ChatRequest; places: Places; words: ClientNames }
 
-function placeOf(param: string, { request: { messages, tools = [] }, places, words }: Asked): string {
+function placeOf(param: string, { request: { messages, tools = [] }, places, words }: ErrorContext): string {
   const [, tool, member] = IN_TOOL.exec(param) ?? []
   if (tool !== undefined) {
     const clientRequest = tools[Number(tool)]

@@ -3,7 +3,7 @@
  * framing are the choices 8, 9 and 14 of the table in docs/manual/explanation/compatibility.md).
  */
 import Type from 'typebox'
-import { MadeImage, Opaque, Reasoning } from './message.ts'
+import { GeneratedImage, Opaque, Reasoning } from './message.ts'
 import { Usage } from './usage.ts'
 
 const FINISH_REASONS = ['stop', 'length', 'tool_calls', 'content_filter'] as const
@@ -54,7 +54,7 @@ export const Delta = Type.Object(
     refusal: Type.Optional(Type.Union([Type.String(), Type.Null()])),
     tool_calls: Type.Optional(Type.Array(ToolCall)),
     annotations: Type.Optional(Type.Array(Annotation)),
-    images: Type.Optional(Type.Array(MadeImage, { description: 'Images that the model made.' })),
+    images: Type.Optional(Type.Array(GeneratedImage, { description: 'Images that the model made.' })),
   },
   { title: 'Delta' },
 )
@@ -69,7 +69,7 @@ export const AnswerMessage = Type.Object(
     reasoning_details: Type.Optional(Type.Array(Reasoning)),
     tool_calls: Type.Optional(Type.Array(ToolCall)),
     annotations: Type.Optional(Type.Array(Annotation)),
-    images: Type.Optional(Type.Array(MadeImage, { description: 'Images that the model made.' })),
+    images: Type.Optional(Type.Array(GeneratedImage, { description: 'Images that the model made.' })),
   },
   { title: 'AnswerMessage' },
 )

@@ -17,12 +17,12 @@ export const Reasoning = Type.Object({ text: Type.Optional(Type.String()), opaqu
 export type Reasoning = Type.Static<typeof Reasoning>
 
 /** An image that a model made. */
-export const MadeImage = Type.Object({
+export const GeneratedImage = Type.Object({
   type: Type.Literal('image_url'),
   image_url: Type.Object({ url: Type.String({ description: 'A data URI.' }) }),
   opaque: Type.Optional(Opaque),
 })
-export type MadeImage = Type.Static<typeof MadeImage>
+export type GeneratedImage = Type.Static<typeof GeneratedImage>
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const
 
@@ -72,7 +72,7 @@ export const Message = Type.Object(
       Type.Array(Reasoning, { description: 'The same piece by piece, with what its vendor wants back.' }),
     ),
     is_error: Type.Optional(Type.Boolean({ description: 'Of a tool: its content says what went wrong.' })),
-    images: Type.Optional(Type.Array(MadeImage, { description: 'Of the assistant: images that it made.' })),
+    images: Type.Optional(Type.Array(GeneratedImage, { description: 'Of the assistant: images that it made.' })),
     refusal: Type.Optional(Type.String()),
     function_call: Type.Optional(Type.Object({ name: Type.String(), arguments: Type.String() })),
   },

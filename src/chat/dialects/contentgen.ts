@@ -44,12 +44,12 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
     },
     parse: (body) => parseContentgen(body, { model: '', places }),
     read(body, { params, request }) {
-      const { made, shows_thoughts, refusal } = parseOrMinimal(body, { model: params.model ?? '', places })
+      const { request: made, shows_thoughts, refusal } = parseOrMinimal(body, { model: params.model ?? '', places })
       const form = isStream && !isSse(request) ? 'array' : 'events'
       const passed = { hasBegun: false }
       return {
         request: isStream ? { ...made, stream: true } : made,
-        writer: (head) => createContentgenWriter({ head, shows_thoughts, form, passed }),
+        writer: (head) => createContentgenWriter({ head, shows_thoughts, form, passthroughState: passed }),
         ...(form === 'array' ? { framing: ARRAY } : {}),
         passthrough: contentgenPassthrough(passed),
         ...(refusal ? { refusal } : {}),

@@ -115,14 +115,22 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
         body: body as JsonRecord,
         before,
         input,
-        isKept: keep !== undefined,
+        isStored: keep !== undefined,
         includes_encrypted,
-        passed,
+        state: passed,
       }
       return {
         request,
         writer: (head, limited) =>
-          createResponsesWriter({ head, clientRequest, request: limited, names, keep, clock, passed }),
+          createResponsesWriter({
+            head,
+            clientRequest,
+            request: limited,
+            names,
+            store: keep,
+            clock,
+            passthroughState: passed,
+          }),
         ...(mayPass(body) ? { passthrough: responsesPassthrough(passage) } : {}),
         ...(refusal ? { refusal } : {}),
       }
@@ -143,7 +151,7 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
         clientRequest: { model: head.model },
         request,
         names,
-        keep: undefined,
+        store: undefined,
         clock,
       })
     },

@@ -20,12 +20,12 @@ export function pushed(blocks: ReturnType<typeof createSseBlocks>, bytes: Uint8A
   }
 }
 
-export const nothingYet = (): PassthroughStep => ({ events: '', heard: [], isDone: false })
+export const nothingYet = (): PassthroughStep => ({ events: '', received: [], isDone: false })
 
 /** Takes note of the texts of events that passed unread, and empties their list. */
 export function hear(step: PassthroughStep, said: string[]): void {
   if (said.length === 0) return
   // Joined, they are a text of their own, and not a part of a larger one that stays in memory for it.
-  step.heard.push(said.join(''))
+  step.received.push(said.join(''))
   said.length = 0
 }

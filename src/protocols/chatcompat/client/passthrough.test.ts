@@ -38,7 +38,7 @@ function relayed(passthrough: ProtocolPassthrough, pieces: Uint8Array[], request
       : createMessagesWriter(head, request, 'req_1')
   const stream = passthrough.stream({ head, request, writer, faults })
   const told: Told = { text: '', chunks: [], said: '', failure: undefined }
-  const take = ({ events, heard, failure }: ReturnType<typeof stream.push>) => {
+  const take = ({ events, received: heard, failure }: ReturnType<typeof stream.push>) => {
     told.text += events
     for (const one of heard) {
       if (typeof one === 'string') told.said += one
@@ -203,7 +203,7 @@ describe('chat completions', () => {
     const answer = { read: async () => pieces.shift() } as unknown as UpstreamAnswer
     const writer = createChunkWriter(head, { include_usage })
     let text = ''
-    for await (const batch of readStream(answer, head, faults)) text += writer.write(batch)
+    for await (const batch of readStream(answer, head, faults)) text += writer.encode(batch)
     return eventsOf(text).map(({ data }) => withoutNulls(JSON.parse(data)))
   }
   /** What the other lane takes away, or leaves out of the event that says the role. */

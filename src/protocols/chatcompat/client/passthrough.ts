@@ -28,7 +28,7 @@ export const chatcompatPassthrough: ProtocolPassthrough = {
     const payload = parseJson(text)
     const answer = wholeIn(payload, head, faults) ?? readWhole(text, head, faults)
     const told = usageIn(payload)
-    return { answer, write: (usage) => writer.whole(answer, { ...told, ...usage }) }
+    return { answer, encode: (usage) => writer.whole(answer, { ...told, ...usage }) }
   },
   stream: createChatcompatStream,
 }
@@ -53,7 +53,7 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
     const told = usageIn(came)
     if (Object.keys(told).length > 0) usage = told
     const counted = chunk.usage
-    const text = isAsItCame(came, chunk) ? passed(data, came) : toBytes(writer.write([{ ...chunk }]))
+    const text = isAsItCame(came, chunk) ? passed(data, came) : toBytes(writer.encode([{ ...chunk }]))
     return { text, chunk: counted ? { ...chunk, usage: counted } : chunk }
   }
 
@@ -97,7 +97,7 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
     const { text, chunk } = rewrite(data, payload)
     step.events += text
     if (!chunk) return
-    step.heard.push(chunk)
+    step.received.push(chunk)
     if (said.isPlain && text !== '') learn(block, chunk)
   }
 
@@ -148,8 +148,8 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
       if (!isDone) return { ...step, failure: faults.cut() }
       const forgotten = normaliser.missingFinish()
       if (!forgotten) return { ...step, failure: faults.notUnderstood('answered with a stream that says nothing') }
-      step.heard.push(forgotten)
-      step.events += toBytes(writer.write([{ ...forgotten }]))
+      step.received.push(forgotten)
+      step.events += toBytes(writer.encode([{ ...forgotten }]))
       return step
     },
     isFinished: normaliser.isFinished,

@@ -36,7 +36,7 @@ describe('a stream', () => {
   test('has no sign in its events at which any client would end a line', () => {
     const writer = createChunkWriter(head, { include_usage: false })
     const said = 'a\u0085b\u2028\u2029c\u2028\n\v\f\u001c\r'
-    const text = writer.write([chunkOf(says({ content: said }))])
+    const text = writer.encode([chunkOf(says({ content: said }))])
     expect([...'\u0085\u2028\u2029\v\f\u001c\u001d\u001e\r'].filter((sign) => text.includes(sign))).toEqual([])
     expect(chunksOf(text)[1]?.choices[0]?.delta.content).toBe(said)
     const failed = writer.fail(new GatewayError('invalid_value', 'at \u2028'))
@@ -45,7 +45,7 @@ describe('a stream', () => {
 
   test('says the role of each choice first and alone, then what was said, then the finish', () => {
     const writer = createChunkWriter(head, { include_usage: false })
-    const text = writer.write([
+    const text = writer.encode([
       chunkOf(says({ role: 'assistant', content: 'a' }), says({ content: 'b' }, 1)),
       chunkOf(says({ role: 'assistant', content: 'c' })),
       chunkOf(ends(), ends(1)),
@@ -74,7 +74,7 @@ describe('a stream', () => {
 
   test("does not repeat a role-only chunk of the vendor's, whatever else stands empty in it", () => {
     const writer = createChunkWriter(head, { include_usage: false })
-    const text = writer.write([
+    const text = writer.encode([
       chunkOf(says({ role: 'assistant', content: '', refusal: null })),
       chunkOf(says({ content: 'x' })),
     ])
@@ -86,14 +86,14 @@ describe('a stream', () => {
 
   test('keeps what the vendor adds of its own', () => {
     const writer = createChunkWriter(head, { include_usage: false })
-    const text = writer.write([{ ...chunkOf(says({ content: 'x' })), provider_note: 1 } as ChatChunk])
+    const text = writer.encode([{ ...chunkOf(says({ content: 'x' })), provider_note: 1 } as ChatChunk])
     expect(chunksOf(text)[1]).toMatchObject({ provider_note: 1 })
   })
 
   test('says usage only when asked: null on the way, and once at the end in a chunk without choices', () => {
     const clientRequest = createChunkWriter(head, { include_usage: true })
     const on = chunksOf(
-      clientRequest.write([
+      clientRequest.encode([
         { ...chunkOf(says({ content: 'x' })), usage },
         { ...chunkOf(), usage },
       ]) + clientRequest.end(usage),
@@ -109,7 +109,7 @@ describe('a stream', () => {
 
     const unasked = createChunkWriter(head, { include_usage: false })
     const off =
-      unasked.write([
+      unasked.encode([
         { ...chunkOf(says({ content: 'x' })), usage },
         { ...chunkOf(), usage },
       ]) + unasked.end(undefined)

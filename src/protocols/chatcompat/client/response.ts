@@ -91,7 +91,7 @@ export function createChunkWriter(head: ResponseHead, { include_usage }: { inclu
   }
 
   return {
-    write,
+    encode: write,
     isOpen: (index) => opened.has(index),
     open: (index) => void opened.add(index),
     includesUsage: include_usage,

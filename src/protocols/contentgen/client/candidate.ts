@@ -2,7 +2,7 @@
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation, Delta, FinishReason, ToolCall } from '../../../spec/chat-completion.ts'
-import type { MadeImage, Opaque, Reasoning } from '../../../spec/message.ts'
+import type { GeneratedImage, Opaque, Reasoning } from '../../../spec/message.ts'
 import { groundingOf } from './grounding.ts'
 import { carry, isPlain } from './signed-content.ts'
 
@@ -111,7 +111,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
     else add({ text }, textSignature(before))
   }
 
-  function takeImage({ image_url: { url }, opaque }: MadeImage): void {
+  function takeImage({ image_url: { url }, opaque }: GeneratedImage): void {
     // A type, and that what follows the comma is base64.
     const [start, mimeType] = /^data:([^;,]{1,100});base64,/.exec(url) ?? []
     if (start === undefined || mimeType === undefined) return

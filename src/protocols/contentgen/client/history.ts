@@ -1,7 +1,7 @@
 /** The contentgen dialect, inwards: a conversation of contents as the house's messages. */
 
 import { GatewayError } from '../../../spec/error.ts'
-import type { ContentPart, MadeImage, Message, Opaque, Reasoning } from '../../../spec/message.ts'
+import type { ContentPart, GeneratedImage, Message, Opaque, Reasoning } from '../../../spec/message.ts'
 import type { Places } from '../../request-error.ts'
 import { filePart, inlinePart, refuseCut, standardBase64, textPart, toolText } from './parts.ts'
 import { type Content, PART_KINDS, type Part } from './schema.ts'
@@ -125,7 +125,7 @@ function textOf(response: Record<string, unknown>, name: string): { text: string
 const jsonText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value ?? null))
 
 /** An answer of the past under way: the house has reasoning, words, images and calls in one message, in this order. */
-type Draft = { at: string; reasoning: Reasoning[]; texts: string[]; images: MadeImage[]; calls: ToolCalls }
+type Draft = { at: string; reasoning: Reasoning[]; texts: string[]; images: GeneratedImage[]; calls: ToolCalls }
 
 /**
  * Signed reasoning that comes after words begins another message: consecutive messages of the assistant are one turn.
@@ -201,7 +201,7 @@ function callOf({ id, name, args = {} }: FunctionCall, own: Opaque | undefined, 
   return { id: call.id, type: 'function', function: told, ...(own ? { opaque: own } : {}) }
 }
 
-function imageOf({ inlineData }: Part, own: Opaque | undefined, at: string): MadeImage {
+function imageOf({ inlineData }: Part, own: Opaque | undefined, at: string): GeneratedImage {
   if (!inlineData?.mimeType.startsWith('image/')) {
     throw refused(`${at}.inlineData`, 'must be an image where the role is "model"')
   }

@@ -23,7 +23,7 @@ const faults: Faults = {
 const partsFor = (passed = { hasBegun: false }) => ({
   head,
   request: { model: head.model, messages: [] },
-  writer: createContentgenWriter({ head, shows_thoughts: true, form: 'events', passed }),
+  writer: createContentgenWriter({ head, shows_thoughts: true, form: 'events', passthroughState: passed }),
   faults,
 })
 
@@ -36,7 +36,7 @@ function relayed(pieces: Uint8Array[]) {
   let failure: GatewayError | undefined
   const take = (step: ReturnType<typeof stream.push>) => {
     told += step.events
-    for (const one of step.heard) chunks.push(one as ChatChunk)
+    for (const one of step.received) chunks.push(one as ChatChunk)
     failure ??= step.failure
   }
   for (const piece of pieces) {
@@ -95,7 +95,7 @@ describe('what the vendor says', () => {
     '%s passes whole, but for the model',
     (name) => {
       const text = fixture(name)
-      const { answer, write } = contentgenPassthrough({ hasBegun: false }).whole(text, partsFor())
+      const { answer, encode: write } = contentgenPassthrough({ hasBegun: false }).whole(text, partsFor())
       expect(write(usageFrom({ input: 1, output: 1 }))).toBe(put(text))
       expect(answer.usage?.input_tokens).toBeGreaterThan(0)
     },
@@ -177,7 +177,7 @@ describe('what the vendor says', () => {
     const told = relayed([bytes(stream)])
     expect([told.failure, told.text]).toEqual([undefined, put(stream)])
     expect(said(told.chunks).usage?.input_tokens).toBe(3)
-    const { write } = contentgenPassthrough({ hasBegun: false }).whole(JSON.stringify(blocked), partsFor())
+    const { encode: write } = contentgenPassthrough({ hasBegun: false }).whole(JSON.stringify(blocked), partsFor())
     expect(write(usageFrom({ input: 1, output: 1 }))).toBe(put(JSON.stringify(blocked)))
     const failed = piece([], { finishReason: 'MALFORMED_FUNCTION_CALL', finishMessage: 'call:x' })
     const { failure, text } = relayed([bytes(failed)])
@@ -194,12 +194,12 @@ describe('what the vendor says', () => {
       expect(() => read(text)).toThrow(expect.objectContaining({ code: 'server_is_overloaded' }))
     }
     const one = { candidates: [{ content: { parts: [{ text: 'Hi' }] } }], unseen: 1 }
-    expect(JSON.parse(String(read(JSON.stringify(one)).write(usageFrom({ input: 9, output: 3 }))))).toMatchObject({
+    expect(JSON.parse(String(read(JSON.stringify(one)).encode(usageFrom({ input: 9, output: 3 }))))).toMatchObject({
       ...one,
       modelVersion: 'house/model',
       usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 3 },
     })
-    expect(read(JSON.stringify([one])).write(usageFrom({ input: 9, output: 3 }))).toMatchObject({
+    expect(read(JSON.stringify([one])).encode(usageFrom({ input: 9, output: 3 }))).toMatchObject({
       candidates: [{ content: { parts: [{ text: 'Hi' }] } }],
       modelVersion: 'house/model',
     })

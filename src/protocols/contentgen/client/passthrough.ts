@@ -43,7 +43,7 @@ function readWhole(text: string, parts: PassthroughParts): ReturnType<ProtocolPa
   const answer = wholeOf([...chunks, counter.end()], head)
   return {
     answer,
-    write(usage) {
+    encode(usage) {
       // The pieces of a stream where an answer in one piece was asked for.
       if (!isRecord(payload)) return writer.whole(answer, usage)
       return isRecord(payload.usageMetadata)
@@ -154,7 +154,7 @@ function createContentgenStream(parts: PassthroughParts, passed: Passed): Passth
       step.failure = payload
       return ''
     }
-    step.heard.push(...counter.take(payload))
+    step.received.push(...counter.take(payload))
     const isItself = !said.data.trimStart().startsWith('[') // a list around the object is left out
     if (isItself && said.isPlain && said.event === '' && textIn(payload)) learn(event, payload)
     const data = withValueAt(isItself ? said.data : toBytes(JSON.stringify(payload)), ['modelVersion'], model)
@@ -170,7 +170,7 @@ function createContentgenStream(parts: PassthroughParts, passed: Passed): Passth
 
   /** The texts of events that passed unread are one event for the reader, with the counts of the last of them. */
   function hear(step: PassthroughStep, heard: Heard | undefined): undefined {
-    if (heard) step.heard.push(...counter.take(joined(heard)))
+    if (heard) step.received.push(...counter.take(joined(heard)))
   }
 
   function take(text: string, atEnd: boolean): PassthroughStep {
@@ -204,7 +204,7 @@ function createContentgenStream(parts: PassthroughParts, passed: Passed): Passth
     close() {
       const step = take(blocks.end(), true)
       if (step.failure) return step
-      if (counter.isFinished()) step.heard.push(counter.end())
+      if (counter.isFinished()) step.received.push(counter.end())
       else {
         const said = errorIn(fromBytes(odd))
         step.failure = said === undefined ? faults.cut() : faults.inAnswer(said)

@@ -17,18 +17,18 @@ import { toolsOf } from './tools.ts'
 const checkRequest = checker(ContentgenRequest)
 const checkCount = checker(CountTokensRequest)
 
-type Read = { made: ChatRequest; shows_thoughts: boolean; refusal?: GatewayError }
+type ParsedRequest = { request: ChatRequest; shows_thoughts: boolean; refusal?: GatewayError }
 
 /** The decoded request, or a minimal one where only a provider of this protocol can take it. */
-export function parseOrMinimal(body: unknown, options: ParseOptions & { model: string }): Read {
+export function parseOrMinimal(body: unknown, options: ParseOptions & { model: string }): ParsedRequest {
   try {
     const clientRequest = checkedRequest(body)
     // The canonical request has no field for it: it only selects what the response shows.
     const shows_thoughts = clientRequest.generationConfig?.thinkingConfig?.includeThoughts === true
-    return { made: requestOf(clientRequest, options), shows_thoughts }
+    return { request: requestOf(clientRequest, options), shows_thoughts }
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown
-    return { made: minimalRequestOf(body, options.model, options.places), shows_thoughts: false, refusal: thrown }
+    return { request: minimalRequestOf(body, options.model, options.places), shows_thoughts: false, refusal: thrown }
   }
 }
 

@@ -54,7 +54,7 @@ function streamed(
 ) {
   const writer = writerFor(options)
   const batches = [...deltas.map((one) => ('choices' in one ? one : chunk(one))), chunk({}, finish)]
-  return piecesOf(batches.map((one) => writer.write([one])).join('') + writer.end(USAGE))
+  return piecesOf(batches.map((one) => writer.encode([one])).join('') + writer.end(USAGE))
 }
 
 const partsOf = (pieces: Piece[]): Part[] => pieces.flatMap(({ candidates = [] }) => candidates[0]?.content.parts ?? [])
@@ -106,7 +106,7 @@ describe('a stream', () => {
 
   test('tells all that came at once in one piece', () => {
     const writer = writerFor()
-    const text = writer.write([
+    const text = writer.encode([
       chunk({ reasoning_content: 'h' }),
       chunk({ reasoning_content: 'm' }),
       chunk({ content: 'a' }),
@@ -117,7 +117,7 @@ describe('a stream', () => {
 
   test('of nothing still has an end', () => {
     const writer = writerFor()
-    expect(writer.write([])).toBe('')
+    expect(writer.encode([])).toBe('')
     const [only, ...rest] = piecesOf(writer.end(undefined))
     expect([only?.candidates?.[0]?.finishReason, only && 'usageMetadata' in only, rest.length]).toEqual([
       'STOP',
@@ -128,10 +128,10 @@ describe('a stream', () => {
 
   test('as an array is one JSON text, also with an error in it', () => {
     const writer = writerFor({ form: 'array' })
-    const begun = writer.write([chunk({ content: 'a' })]) + writer.write([chunk({ content: 'b' })])
+    const begun = writer.encode([chunk({ content: 'a' })]) + writer.encode([chunk({ content: 'b' })])
     expect(JSON.parse(begun + writer.end(USAGE))).toHaveLength(3)
     const broken = writerFor({ form: 'array' })
-    const text = broken.write([chunk({ content: 'a' })]) + broken.fail(new GatewayError('upstream_cut', 'Cut.'))
+    const text = broken.encode([chunk({ content: 'a' })]) + broken.fail(new GatewayError('upstream_cut', 'Cut.'))
     expect(JSON.parse(text)[1]).toMatchObject({ error: { code: 502, status: 'UNAVAILABLE', message: 'Cut.' } })
     expect(JSON.parse(writerFor({ form: 'array' }).fail(new GatewayError('upstream_timeout', 'x')))).toHaveLength(1)
   })
@@ -142,14 +142,14 @@ describe('a stream', () => {
       { promptFeedback: { blockReason: 'SAFETY', blockReasonMessage: 'Not that.' } },
     ])
     const writer = writerFor()
-    writer.write([chunk({ content: 'a' })])
+    writer.encode([chunk({ content: 'a' })])
     expect(piecesOf(writer.fail(refused))).toMatchObject([{ error: { code: 400 } }])
   })
 
   test('holds no sign at which some clients end a line', () => {
     const [piece] = streamed([{ content: '\u2028\u0085\n\n' }])
     expect(piece && partsOf([piece])).toEqual([{ text: '\u2028\u0085\n\n' }])
-    expect(writerFor().write([chunk({ content: '\u2028' })])).toContain('\\u2028')
+    expect(writerFor().encode([chunk({ content: '\u2028' })])).toContain('\\u2028')
   })
 
   test('tells calls whole and in their order, the first as soon as it is complete', () => {
@@ -174,7 +174,7 @@ describe('a stream', () => {
       ...chunk({}),
       choices: [{ index, delta, finish_reason }],
     })
-    const text = writer.write([
+    const text = writer.encode([
       at(0, { content: 'a' }),
       at(1, { content: 'b' }),
       at(1, {}, 'length'),

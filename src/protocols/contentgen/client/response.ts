@@ -9,16 +9,21 @@ import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { type AnswerPart, type Candidate, createCandidate } from './candidate.ts'
 import { logprobsOf } from './grounding.ts'
 
-type WriterOptions = {
+type EncoderOptions = {
   head: ResponseHead
   shows_thoughts: boolean
   /** `array`: the pieces of a stream are the items of one JSON array. */
   form: 'events' | 'array'
   /** Whether events were told that were not written here. */
-  passed?: { readonly hasBegun: boolean }
+  passthroughState?: { readonly hasBegun: boolean }
 }
 
-export function createContentgenWriter({ head, shows_thoughts, form, passed }: WriterOptions): ResponseEncoder {
+export function createContentgenWriter({
+  head,
+  shows_thoughts,
+  form,
+  passthroughState: passed,
+}: EncoderOptions): ResponseEncoder {
   const candidates = new Map<number, Candidate>()
   const names = { modelVersion: head.model, responseId: head.id }
   let hasBegun = false
@@ -74,7 +79,7 @@ export function createContentgenWriter({ head, shows_thoughts, form, passed }: W
       })
       return { candidates: told, usageMetadata: usageOf(usage), ...names }
     },
-    write,
+    encode: write,
     includesUsage: true,
     end(usage) {
       if (candidates.size === 0) candidateAt(0).finish('stop')

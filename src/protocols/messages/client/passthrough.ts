@@ -26,7 +26,7 @@ export const messagesPassthrough: ProtocolPassthrough = {
     if (!answer) throw faults.notUnderstood('answered with JSON that is no message')
     return {
       answer,
-      write: (usage) =>
+      encode: (usage) =>
         isRecord(payload.usage)
           ? withValueAt(text, ['model'], JSON.stringify(head.model))
           : JSON.stringify({ ...payload, model: head.model, usage: usageOf(usage) }),
@@ -61,7 +61,7 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
     }
     const type = typeof payload.type === 'string' ? payload.type : said.event
     const chunk = reader.take({ ...payload, type })
-    if (chunk) step.heard.push(chunk)
+    if (chunk) step.received.push(chunk)
     // Only what the reader counts as text may pass it by from here on.
     known = chunk && type === 'content_block_delta' && said.isPlain ? aroundText(event, payload) : undefined
     const data = withWhatIsMissing(said.data, payload, type)

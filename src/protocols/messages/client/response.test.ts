@@ -56,7 +56,7 @@ function streamed(
 ) {
   const writer = createMessagesWriter(HEAD, REQUEST, 'req_1')
   const chunks = deltas.map((one) => ('choices' in one ? one : chunk(one)))
-  const text = [...chunks, chunk({}, finish)].map((one) => writer.write([one])).join('') + writer.end(usage)
+  const text = [...chunks, chunk({}, finish)].map((one) => writer.encode([one])).join('') + writer.end(usage)
   return folded(text)
 }
 
@@ -229,14 +229,14 @@ describe('a stream', () => {
 
   test('parallel calls one after the other are told as they come', () => {
     const writer = createMessagesWriter(HEAD, REQUEST, 'r')
-    writer.write([chunk(call(0, '{"a":1}', 'look'))])
-    expect(writer.write([chunk(call(1, '{"b"', 'look'))])).toContain('{\\"b\\"')
+    writer.encode([chunk(call(0, '{"a":1}', 'look'))])
+    expect(writer.encode([chunk(call(1, '{"b"', 'look'))])).toContain('{\\"b\\"')
   })
 
   test('the last block is closed with the finish, before the count of tokens is known', () => {
     const writer = createMessagesWriter(HEAD, REQUEST, 'r')
-    writer.write([chunk(call(0, '{}', 'look'))])
-    expect(writer.write([chunk({}, 'tool_calls')])).toContain('event: content_block_stop')
+    writer.encode([chunk(call(0, '{}', 'look'))])
+    expect(writer.encode([chunk({}, 'tool_calls')])).toContain('event: content_block_stop')
     expect(writer.end(USAGE)).not.toContain('content_block_stop')
   })
 

@@ -54,7 +54,7 @@ export function createMessagesWriter(head: ResponseHead, request: ChatRequest, r
         usage: usageOf(usage),
       }
     },
-    write,
+    encode: write,
     includesUsage: true,
     end(usage) {
       const start = hasBegun ? '' : begin(usageOf(usage))

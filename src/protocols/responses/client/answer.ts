@@ -8,12 +8,12 @@ import type { ResponsesRequest } from './schema.ts'
 
 export type State = { status: string; completed_at?: number; incomplete_details?: object; error?: object | null }
 
-type AnswerParts = { head: ResponseHead; clientRequest: ResponsesRequest; request: ChatRequest; isKept: boolean }
+type AnswerParts = { head: ResponseHead; clientRequest: ResponsesRequest; request: ChatRequest; isStored: boolean }
 
 export type Answer = ReturnType<ReturnType<typeof answerOf>>
 
 /** Makes the response of one request, in whatever state it is. */
-export function answerOf({ head, clientRequest, request, isKept }: AnswerParts) {
+export function answerOf({ head, clientRequest, request, isStored: isKept }: AnswerParts) {
   const echo = echoOf(clientRequest, request)
   return (state: State, output: OutputItem[], usage?: Usage) => ({
     id: head.id,

@@ -1,7 +1,7 @@
 /** The responses dialect, inwards: a conversation of items as the house's messages. */
 
 import { GatewayError } from '../../../spec/error.ts'
-import type { ContentPart, MadeImage, Message, Opaque, Reasoning } from '../../../spec/message.ts'
+import type { ContentPart, GeneratedImage, Message, Opaque, Reasoning } from '../../../spec/message.ts'
 import type { Places } from '../../request-error.ts'
 import { argumentsOf } from './custom-tools.ts'
 import { decodeEncrypted } from './items.ts'
@@ -22,7 +22,7 @@ type Draft = {
   texts: string[]
   refusals: string[]
   calls: ToolCalls
-  images: (MadeImage & { id?: string | undefined })[]
+  images: (GeneratedImage & { id?: string | undefined })[]
 }
 
 /** Both may leave out their `type`. */
@@ -92,7 +92,7 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
     } else if (item.type === 'agent_message') {
       flush()
       add({ role: 'user', content: agentText(item) }, at)
-    } else if (isReference(item)) throw notKept(at, item.id)
+    } else if (isReference(item)) throw itemNotFound(at, item.id)
   }
   flush()
   return made
@@ -124,7 +124,7 @@ function foundText(tools: ClientTool[], names: ToolNames): string {
 }
 
 /** A reference that nothing stands behind. */
-export function notKept(at: string, id: string): GatewayError {
+export function itemNotFound(at: string, id: string): GatewayError {
   const param = `${at}.id`
   return new GatewayError(
     'invalid_value',

@@ -125,10 +125,10 @@ export function shown(item: OutputItem, includes_encrypted: boolean): object {
 export type Conversation = { items: InputItem[]; ids: string[] }
 
 /** A response, as far as its keeper looks at it. */
-export type Kept = { id: string; created_at: number }
+export type StorableResponse = { id: string; created_at: number }
 
 /** Remembers an answer. */
-export type Keep = (response: Kept) => Promise<void>
+export type StoreResponse = (response: StorableResponse) => Promise<void>
 
 /** The id of an item of a response. The response id is part of it. */
 export const itemId = (response_id: string, kind: string, index: number | string): string =>

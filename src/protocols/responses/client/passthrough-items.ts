@@ -25,9 +25,9 @@ export type Passage = {
   before: Conversation
   input: InputItem[]
   /** Whether the answer is remembered here: it then bears our ids. */
-  isKept: boolean
+  isStored: boolean
   includes_encrypted: boolean
-  passed: Passed
+  state: Passed
 }
 
 /** What has passed: an error goes on from there, and what is kept is the whole of it. */
@@ -39,7 +39,7 @@ export type Passed = {
   /** The items that were told to their end, as the client saw them. */
   output: OutputItem[]
   /** The response at its end, as it is kept. */
-  made: (JsonRecord & { id: string; created_at: number }) | undefined
+  final: (JsonRecord & { id: string; created_at: number }) | undefined
 }
 
 export const nothingPassed = (): Passed => ({
@@ -47,7 +47,7 @@ export const nothingPassed = (): Passed => ({
   next_number: 0,
   id: undefined,
   output: [],
-  made: undefined,
+  final: undefined,
 })
 
 /** Fields of the gateway's own, and those that mean something in the operator's account. */
@@ -57,7 +57,7 @@ const NOT_SENT = ['provider_options', 'previous_response_id', 'background', 'acc
  * The body as the vendor may have it: what is remembered is remembered here, so all that the request goes on from is in
  * it. `store` says whether it is. Undefined where it names another model, which the caller may not be allowed.
  */
-export function passthroughBody({ body, before, input, isKept }: Passage): JsonRecord | undefined {
+export function passthroughBody({ body, before, input, isStored: isKept }: Passage): JsonRecord | undefined {
   if (namesAnotherModel(body) || addsModel([...before.items, ...input])) return undefined
   const relayed: JsonRecord = { ...body, store: isKept }
   for (const field of NOT_SENT) delete relayed[field]
@@ -120,7 +120,7 @@ const saysNothing = (value: unknown): boolean =>
 
 /** Makes the client's of what is the vendor's; each is the very same thing where nothing has to change. */
 export function createPassing(
-  { body, isKept, includes_encrypted }: Passage,
+  { body, isStored: isKept, includes_encrypted }: Passage,
   { id: response_id, created, model }: ResponseHead,
 ) {
   const ids = new Map<string, string>()

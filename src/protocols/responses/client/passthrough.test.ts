@@ -29,9 +29,9 @@ const passageOf = (more: Partial<Passage> = {}): Passage => ({
   body: { model: head.model, input: 'Hi' },
   before: { items: [], ids: [] },
   input: [],
-  isKept: false,
+  isStored: false,
   includes_encrypted: false,
-  passed: nothingPassed(),
+  state: nothingPassed(),
   ...more,
 })
 
@@ -40,16 +40,16 @@ function relayed(pieces: Uint8Array[], more: Partial<Passage> = {}) {
   const passage = passageOf(more)
   const request = { model: head.model, messages: [] }
   const clientRequest = passage.body as ResponsesRequest
-  const { passed, isKept } = passage
+  const { state: passed, isStored: isKept } = passage
   const keep = isKept ? async () => {} : undefined
   const writer = createResponsesWriter({
     head,
     clientRequest,
     request,
     names: clientTools({}).names,
-    keep,
+    store: keep,
     clock: manualClock(),
-    passed,
+    passthroughState: passed,
   })
   const stream = responsesPassthrough(passage).stream({ head, request, writer, faults })
   const chunks: ChatChunk[] = []
@@ -57,7 +57,7 @@ function relayed(pieces: Uint8Array[], more: Partial<Passage> = {}) {
   let failure: GatewayError | undefined
   const take = (step: ReturnType<typeof stream.push>) => {
     told += step.events
-    for (const one of step.heard) chunks.push(one as ChatChunk)
+    for (const one of step.received) chunks.push(one as ChatChunk)
     failure ??= step.failure
   }
   for (const piece of pieces) {
@@ -271,7 +271,7 @@ describe('an answer that is not kept', () => {
   test('of an imitator, a response has its model and its items at least', () => {
     const all = FIXTURES.find(([name]) => name === 'imitator.sse')?.[1] ?? new Uint8Array()
     for (const isKept of [false, true]) {
-      const events = eventsOf(relayed([all], { isKept }).text)
+      const events = eventsOf(relayed([all], { isStored: isKept }).text)
       const responses = events.map(({ response }) => response as JsonRecord).filter((one) => one !== undefined)
       expect(responses.map(({ model }) => model)).toEqual(['house/model', 'house/model'])
       expect(responses.map(({ output }) => (output as JsonRecord[]).map(({ type }) => type))).toEqual([
@@ -348,7 +348,7 @@ describe('errors', () => {
 
 describe('an answer that is kept', () => {
   const storedResponses = {
-    isKept: true,
+    isStored: true,
     body: { model: head.model, input: 'Hi', previous_response_id: 'resp_before' },
   }
   const thought = { id: 'rs_v', type: 'reasoning', summary: [], encrypted_content: 'gAAAA' }
@@ -386,8 +386,8 @@ describe('an answer that is kept', () => {
         response: { ...response, output: [message('Hello'), shown, search].map(ours) },
       })
       expect(JSON.stringify(events)).not.toContain('encrypted_content')
-      const [, reasoning] = (passed.made?.output ?? []) as JsonRecord[]
-      expect(passed.made).toMatchObject(response)
+      const [, reasoning] = (passed.final?.output ?? []) as JsonRecord[]
+      expect(passed.final).toMatchObject(response)
       expect(decodeEncrypted(String(reasoning?.encrypted_content), undefined)).toEqual({
         opaque: { origin: 'chatcompat-response', value: 'gAAAA', id: 'rs_v' },
       })
@@ -403,10 +403,10 @@ describe('an answer that is kept', () => {
 
   test('goes back to its vendor under the vendor’s own ids', () => {
     const { passed } = relayed([bytes(came())], storedResponses)
-    const items = (passed.made?.output ?? []) as never[]
+    const items = (passed.final?.output ?? []) as never[]
     const body = { model: 'x', input: 'And?', previous_response_id: head.id }
     const input = [{ type: 'message' as const, role: 'user' as const, content: 'And?' }]
-    const passage = passageOf({ body, input, before: { items, ids: [] }, isKept: true })
+    const passage = passageOf({ body, input, before: { items, ids: [] }, isStored: true })
     const { id: _, ...words } = message('Hello')
     expect(responsesPassthrough(passage).body(body)).toEqual({
       model: 'x',

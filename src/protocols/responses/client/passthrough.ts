@@ -39,11 +39,11 @@ function readWhole(
   const passing = createPassing(passage, head)
   return {
     answer,
-    write(usage) {
+    encode(usage) {
       const whole = withUsage(passing.response(response), usage)
       if (whole === response) return withValueAt(text, ['model'], JSON.stringify(head.model))
       const made = { ...whole, model: head.model }
-      passage.passed.made = { ...made, id: head.id, created_at: head.created }
+      passage.state.final = { ...made, id: head.id, created_at: head.created }
       return JSON.stringify(passing.shown(made))
     },
   }
@@ -65,7 +65,7 @@ const MEMBERS: Member[] = [
 ]
 
 function createResponsesStream({ head, faults }: PassthroughParts, passage: Passage): PassthroughStream {
-  const { passed, isKept } = passage
+  const { state: passed, isStored: isKept } = passage
   const blocks = createSseBlocks()
   const reader = createEventReader(head)
   const passing = createPassing(passage, head)
@@ -117,7 +117,7 @@ function createResponsesStream({ head, faults }: PassthroughParts, passage: Pass
     }
     const type = typeOf(payload, said.event)
     const chunk = reader.take({ ...payload, type })
-    if (chunk) step.heard.push(chunk)
+    if (chunk) step.received.push(chunk)
     const event = clientsEvent(payload, type)
     if (type === 'response.output_item.done' && isRecord(payload.item)) done.push(payload.item)
     noted(event, type)
@@ -155,7 +155,7 @@ function createResponsesStream({ head, faults }: PassthroughParts, passage: Pass
     if (!heard) return
     const delta = parseJson(`"${fromBytes(heard.said.join(''))}"`)
     const chunk = reader.take({ ...heard.slots.payload, delta })
-    if (chunk) step.heard.push(chunk)
+    if (chunk) step.received.push(chunk)
   }
 
   function take(text: string, atEnd: boolean): PassthroughStep {
@@ -222,7 +222,7 @@ function createResponsesStream({ head, faults }: PassthroughParts, passage: Pass
       let { data } = last
       if (isRecord(payload.response)) {
         const response = withUsage(passing.response(payload.response, done), usage)
-        passed.made = { ...response, model: head.model, id: head.id, created_at: head.created }
+        passed.final = { ...response, model: head.model, id: head.id, created_at: head.created }
         if (!isRecord(payload.response.usage)) {
           const told = {
             ...(parseJson(fromBytes(data)) as JsonRecord),

@@ -20,7 +20,7 @@ function writerFor(more: Partial<ResponsesRequest> = {}, keep?: () => Promise<vo
     clientRequest,
     request: { model: 'a/b', messages: [] },
     names,
-    keep,
+    store: keep,
     clock,
   })
 }
@@ -57,8 +57,8 @@ function told(
 ) {
   const writer = writerFor(more)
   let text = ''
-  for (const delta of deltas) text += writer.write([chunk(delta)])
-  const events = eventsOf(text + writer.write([chunk({}, finish)]) + writer.end(USAGE))
+  for (const delta of deltas) text += writer.encode([chunk(delta)])
+  const events = eventsOf(text + writer.encode([chunk({}, finish)]) + writer.end(USAGE))
   expect(events.map((event) => event.sequence_number)).toEqual(events.map((_event, index) => index))
   const { response } = events.at(-1) as unknown as { response: { output: Record<string, unknown>[]; status: string } }
   return { events, types: events.map(({ type }) => type), response }
@@ -224,7 +224,7 @@ describe('a stream', () => {
 
   test('passes over all choices but the first', () => {
     const writer = writerFor()
-    const text = writer.write([chunk({ content: 'B' }, null, 1), chunk({ content: 'A' })])
+    const text = writer.encode([chunk({ content: 'B' }, null, 1), chunk({ content: 'A' })])
     expect(eventsOf(text + writer.end(USAGE)).at(-1)).toMatchObject({
       response: { output: [{ content: [{ text: 'A' }] }] },
     })
@@ -232,7 +232,7 @@ describe('a stream', () => {
 
   test.each([true, false])('that fails says so twice, also when nothing was said before: %p', (hasSpoken) => {
     const writer = writerFor()
-    const before = hasSpoken ? writer.write([chunk({ content: 'Hel' })]) : ''
+    const before = hasSpoken ? writer.encode([chunk({ content: 'Hel' })]) : ''
     const events = eventsOf(before + writer.fail(new GatewayError('rate_limit_exceeded', 'Slow down.')))
     expect(events.map((event) => event.sequence_number)).toEqual(events.map((_event, index) => index))
     expect(events[0]?.type).toBe('response.created')
@@ -382,7 +382,7 @@ describe('a whole answer', () => {
     const keep = async (...args: unknown[]) => void storedResponses.push(args[0])
     const writer = writerFor({}, keep)
     const body = writer.whole(completion({ content: 'A', reasoning_details: [{ text: 'Hm.', opaque }] }), USAGE)
-    await writer.keep?.()
+    await writer.store?.()
     expect(storedResponses).toMatchObject([
       { id: 'resp_abc', store: true, output: [{ encrypted_content: expect.any(String) }, {}] },
     ])

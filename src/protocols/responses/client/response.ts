@@ -8,13 +8,13 @@ import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { type Answer, answerOf, type State } from './answer.ts'
 import { failureOf } from './error.ts'
-import { ITEM_KINDS, itemId, type Keep, shown } from './items.ts'
+import { ITEM_KINDS, itemId, type StoreResponse, shown } from './items.ts'
 import type { Passed } from './passthrough-items.ts'
 import type { ResponsesRequest } from './schema.ts'
 import { createItemStream } from './stream.ts'
 import type { ToolNames } from './tool-names.ts'
 
-type WriterParts = {
+type EncoderParts = {
   head: ResponseHead
   /** What the client sent, which its answer repeats. */
   clientRequest: ResponsesRequest
@@ -23,27 +23,27 @@ type WriterParts = {
   /** What vendors call the tools. */
   names: ToolNames
   /** Absent where the answer is not kept. */
-  keep: Keep | undefined
+  store: StoreResponse | undefined
   clock: Clock
   /** Of an answer that was begun elsewhere: the number of its next event, and whether more than its creation was told. */
   resumed?: { number: number; hasBegun: boolean }
   /** What was told that was not written here. */
-  passed?: Readonly<Passed>
+  passthroughState?: Readonly<Passed>
 }
 
 export type ResponsesWriter = ResponseEncoder & {
   /** The response before its turn, and the two events that say so. */
   queued(): { response: Answer; events: string }
   /** The response with nothing said yet. */
-  begun(): Answer
+  started(): Answer
   /** The response at its end, or after its failure. */
-  made(): Answer | undefined
+  final(): Answer | undefined
 }
 
-export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
-  const { head, clientRequest, request, names, keep, clock, resumed, passed } = parts
+export function createResponsesWriter(parts: EncoderParts): ResponsesWriter {
+  const { head, clientRequest, request, names, store: keep, clock, resumed, passthroughState: passed } = parts
   const includes_encrypted = clientRequest.include?.includes('reasoning.encrypted_content') ?? false
-  const responseOf = answerOf({ head, clientRequest, request, isKept: keep !== undefined })
+  const responseOf = answerOf({ head, clientRequest, request, isStored: keep !== undefined })
   let sequence = resumed?.number ?? 0
   let hasBegun = resumed?.hasBegun ?? false
   let finish: FinishReason | null = null
@@ -88,8 +88,8 @@ export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
       const response = responseOf({ status: 'queued' }, [])
       return { response, events: inOneLine(tell('response.created', response) + tell('response.queued', response)) }
     },
-    begun: () => responseOf({ status: 'in_progress' }, []),
-    made: () => made,
+    started: () => responseOf({ status: 'in_progress' }, []),
+    final: () => made,
     whole(answer, usage) {
       const [choice] = answer.choices
       finish = choice?.finish_reason ?? null
@@ -105,7 +105,7 @@ export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
       items.end(statusAt(finish))
       return shownOf(finished(usage))
     },
-    write(batch: ChatChunk[]) {
+    encode(batch: ChatChunk[]) {
       let events = hasBegun || batch.length === 0 ? '' : begin()
       for (const { choices } of batch) {
         for (const choice of choices) {
@@ -143,8 +143,8 @@ export function createResponsesWriter(parts: WriterParts): ResponsesWriter {
     },
     ...(keep
       ? {
-          async keep() {
-            const whole = passed?.made ?? made
+          async store() {
+            const whole = passed?.final ?? made
             if (whole) await keep(whole)
           },
         }

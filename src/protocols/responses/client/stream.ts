@@ -1,7 +1,7 @@
 /** The items of a streamed response, and the events that build them, whatever order the vendor speaks in. */
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation, Delta, ToolCall } from '../../../spec/chat-completion.ts'
-import type { MadeImage, Opaque, Reasoning } from '../../../spec/message.ts'
+import type { GeneratedImage, Opaque, Reasoning } from '../../../spec/message.ts'
 import { createCallStream } from './calls.ts'
 import {
   createDesk,
@@ -187,7 +187,7 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
     return events + calls.add(index, part.arguments)
   }
 
-  function takeImage({ image_url: { url }, opaque }: MadeImage): string {
+  function takeImage({ image_url: { url }, opaque }: GeneratedImage): string {
     const [, format, result] = IMAGE.exec(url) ?? []
     if (format === undefined || result === undefined) return ''
     let events = closeMessage() + closeReasoning() + calls.closeComplete()
