@@ -153,7 +153,7 @@ function generatorOf(
           return ''
         },
       }
-      const streaming = pipeline.stream(family, call, {
+      const prepared = pipeline.prepareStream(family, call, {
         family: 'chatcompat-response',
         request: wanted,
         answer: { id, created },
@@ -163,8 +163,9 @@ function generatorOf(
           return writer
         },
       })
-      record = streaming.record
-      for await (const text of streaming.parts) {
+      const sent = prepared.send()
+      record = sent.record
+      for await (const text of sent.parts) {
         // What follows is the estimate of its usage, which may take longer than a gateway that is stopped has left.
         if (failure) throw failure
         add(String(text))

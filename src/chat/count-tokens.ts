@@ -52,7 +52,7 @@ export function countTokensRoute(api: CountApi, { pipeline, tokenizer, settings,
       const limits = bodyLimits(settings, clock, 'text')
       const body = await readJson(context.request, limits)
       pipeline.authorize(context, { family: api.family, model: context.params.model ?? memberOf(body, 'model') })
-      const { answer: send, ...chosen } = pipeline.start(family, context, await read(api, body, context))
+      const { send, ...chosen } = pipeline.prepare(family, context, await read(api, body, context))
       const headers = modelHeaders(chosen, clock)
       const { answer } = await send()
       return Response.json(api.write(answer), { headers })

@@ -55,7 +55,7 @@ export function chatRoute({ pipeline, chat, dialect, settings, clock }: ChatRout
       : thrown
 
   async function whole(input: ChatInput, context: Context): Promise<Response> {
-    const { work, answer: send, ...chosen } = pipeline.start(chat.whole, context, input)
+    const { work, send, ...chosen } = pipeline.prepare(chat.whole, context, input)
     const { head, writer } = work.responseContext
     const headers = { ...modelHeaders(chosen, clock), 'content-type': 'application/json;charset=utf-8' }
     try {
@@ -78,8 +78,9 @@ export function chatRoute({ pipeline, chat, dialect, settings, clock }: ChatRout
   }
 
   async function streamed(input: ChatInput, framing: Exchange['framing'], context: Context): Promise<Response> {
-    const { work, started, parts, record, abandon, ...chosen } = pipeline.stream(chat.stream, context, input)
+    const { work, send, ...chosen } = pipeline.prepareStream(chat.stream, context, input)
     const headers = modelHeaders(chosen, clock)
+    const { started, parts, record, abandon } = send()
     const silence = { arrived: context.arrived, keep_alive_ms: settings.keep_alive_seconds * 1000, clock }
     try {
       await awaitStart(started, silence)

@@ -45,9 +45,9 @@ const OPERATIONS: Record<Method, Operation> = {
 export function contentgenEmbeddingRoutes({ pipeline, embeddings, settings, clock }: EmbeddingsRouteParts): Route[] {
   async function asked(request: EmbeddingRequest, { context, isBatch }: { context: Context; isBatch: boolean }) {
     try {
-      const { answer, ...chosen } = pipeline.start(embeddings, context, request)
+      const { send, ...chosen } = pipeline.prepare(embeddings, context, request)
       const headers = modelHeaders(chosen, clock)
-      return { headers, ...(await answer()) }
+      return { headers, ...(await send()) }
     } catch (thrown) {
       throw thrown instanceof GatewayError ? errorForClient(thrown, isBatch) : thrown
     }

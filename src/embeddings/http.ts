@@ -37,7 +37,7 @@ export function embeddingsRoute({ pipeline, embeddings, settings, clock }: Embed
       const body = await readJson(context.request, limits)
       pipeline.authorize(context, { family: 'embeddings', model: memberOf(body, 'model') })
       const request = parseEmbeddingRequest(body)
-      const { answer: send, ...chosen } = pipeline.start(embeddings, context, request)
+      const { send, ...chosen } = pipeline.prepare(embeddings, context, request)
       const headers = modelHeaders(chosen, clock)
       const { answer: embedded, usage } = await send()
       const write = request.encoding_format === 'base64' ? base64OfFloats : (vector: number[]) => vector

@@ -85,7 +85,7 @@ const ROUTES: { path: string; operation: ImageOperation; summary: string; descri
 
 export function imageRoutes({ pipeline, images, keep, order, settings, clock, errors }: ImageRouteParts): Route[] {
   async function whole(input: ImageInput, context: Context): Promise<Response> {
-    const { work, answer: send, ...chosen } = pipeline.start(images.whole, context, input)
+    const { work, send, ...chosen } = pipeline.prepare(images.whole, context, input)
     const headers = modelHeaders(chosen, clock)
     const { answer: generated } = await send()
     const { background, quality, size } = work.order
@@ -105,14 +105,16 @@ export function imageRoutes({ pipeline, images, keep, order, settings, clock, er
   }
 
   async function streamed(input: ImageInput, context: Context): Promise<Response> {
-    const { started, parts, record, abandon, ...chosen } = pipeline.stream(images.stream, context, input)
+    const { send, ...chosen } = pipeline.prepareStream(images.stream, context, input)
+    const headers = modelHeaders(chosen, clock)
+    const { started, parts, record, abandon } = send()
     const silence = { arrived: context.arrived, keep_alive_ms: settings.keep_alive_seconds * 1000, clock }
     await awaitStart(started, silence)
     context.note.stream = true
     return eventStream({
       ...silence,
       batches: parts,
-      headers: modelHeaders(chosen, clock),
+      headers,
       abort: context.leave,
       onFirstByte() {
         context.note.first_byte_ms = clock.now() - context.arrived

@@ -1,4 +1,5 @@
-/** A call and what is known about it, without any type of HTTP. */
+/** A call and what is known about it, without HTTP types. */
+import type { Chosen } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ErrorCode } from '../spec/error.ts'
@@ -13,6 +14,8 @@ export type Call = {
   readonly signal: AbortSignal
   /** Unix milliseconds. */
   readonly arrived: number
+  /** The model that the caller was authorized to use, before the request was decoded. Set by `Pipeline.authorize`. */
+  authorized?: { name: string; family: EndpointFamily; chosen: Chosen } | undefined
 }
 
 /** What is counted and charged. `estimated`: the provider reported no usage. */

@@ -1,4 +1,4 @@
-/** What happens to a call, told to subscribers: access log, metrics, traces, audit. They observe, and never delay it. */
+/** Publishes the events of a call to subscribers (access log, metrics, traces, audit), which never delay it. */
 import type { Log } from '../kit/log.ts'
 import type { Target } from '../providers/provider.ts'
 import type { CallRecord } from './call.ts'
@@ -10,15 +10,15 @@ export type CallEvents = {
   started(record: CallRecord): void
   attemptStarted(record: CallRecord, target: Target): void
   attemptFailed(record: CallRecord, target: Target, error: unknown): void
-  /** The first part of a streamed answer is on its way to the client. */
+  /** The first part of a streamed response is sent to the client. */
   firstByte(record: CallRecord): void
-  /** Exactly once for each call that was started, after its usage was recorded. */
+  /** Exactly once for each call that was refused or sent, after its usage was recorded. */
   finished(record: CallRecord): void
 }
 
 const EVENTS = ['started', 'attemptStarted', 'attemptFailed', 'firstByte', 'finished'] as const
 
-/** One object that calls every subscriber in order. A subscriber that throws is logged, and disturbs nobody else. */
+/** One object that calls every subscriber in order. An exception in a subscriber is logged; the others are still called. */
 export function publishTo(subscribers: readonly CallSubscriber[], log: Log): CallEvents {
   const events: Partial<Record<keyof CallEvents, (...values: never[]) => void>> = {}
   for (const name of EVENTS) {

@@ -37,17 +37,23 @@ function gateway({
   const events: string[] = []
   let logged = ''
   const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
-  const watching: CallSubscriber = {
+  const subscriber: CallSubscriber = {
     started: ({ family }) => void events.push(`started ${family}`),
     attemptStarted: (_, { provider: { id } }) => void events.push(`attempt ${id}`),
     attemptFailed: (_, { provider: { id } }, error) => void events.push(`failed ${id} ${(error as GatewayError).code}`),
     firstByte: () => void events.push('first byte'),
-    finished: ({ error, units }) => void events.push(`finished ${error ?? 'well'} ${units?.input_tokens}`),
+    finished: ({ error, units }) => void events.push(`finished ${error ?? 'ok'} ${units?.input_tokens}`),
   }
+  const resolved: (string | undefined)[] = []
   const pipeline = createPipeline({
-    catalogue,
+    catalogue: {
+      require(name, family, caller) {
+        resolved.push(name)
+        return catalogue.require(name, family, caller)
+      },
+    },
     recordUsage: (use) => void recorded.push(use),
-    subscribers: [{ started: () => { throw new Error('a broken subscriber') } }, watching], // biome-ignore format: short
+    subscribers: [{ started: () => { throw new Error('a broken subscriber') } }, subscriber], // biome-ignore format: short
     clock,
     log,
   })
@@ -71,7 +77,7 @@ function gateway({
     log.flush()
     return logged
   }
-  return { pipeline, targets, recorded, events, whole, stream, clock, logged: lines }
+  return { pipeline, targets, resolved, recorded, events, whole, stream, clock, logged: lines }
 }
 
 const input = { model: 'a/b' }
@@ -87,16 +93,16 @@ const use = (more: object = {}) => ({
 const NOTHING = { input_tokens: 0, output_tokens: 0 }
 
 describe('a call with one answer', () => {
-  test('passes every stage in order, and is recorded once', async () => {
+  test('passes every stage in order and is recorded once', async () => {
     const { pipeline, whole, targets, recorded, events } = gateway()
     const family = whole((_, { attempt }) => attempt(targets, async ({ provider }) => `from ${provider.id}`))
     const { answer, usage, model } = await pipeline.run(family, testCall(caller), input)
     expect({ answer, usage, model: model.id }).toEqual({ answer: 'from one', usage: 7, model: 'a/b' })
     expect(recorded).toEqual([use()])
-    expect(events).toEqual(['started rerank', 'attempt one', 'finished well 7'])
+    expect(events).toEqual(['started rerank', 'attempt one', 'finished ok 7'])
   })
 
-  test('is refused before anything is sent where its model is unknown or its request does not fit', async () => {
+  test('is rejected before anything is sent when its model is unknown or its request does not fit', async () => {
     const { pipeline, whole, recorded, events } = gateway()
     const family = whole(() => Promise.reject(new Error('must not be executed')))
     await expect(pipeline.run(family, testCall(caller), { model: 'a/c' })).rejects.toMatchObject({
@@ -114,7 +120,7 @@ describe('a call with one answer', () => {
     ])
   })
 
-  test('goes to the next target where the first one fails, and ends with the failure of the last', async () => {
+  test('tries the next target when the first one fails, and rejects with the last failure', async () => {
     const { pipeline, whole, targets, recorded, events } = gateway()
     const failing = whole((_, { attempt }) => attempt(targets, () => Promise.reject(broken('upstream_unreachable'))))
     await expect(pipeline.run(failing, testCall(caller), input)).rejects.toMatchObject({ code: 'upstream_unreachable' })
@@ -129,7 +135,7 @@ describe('a call with one answer', () => {
     expect(recorded).toEqual([use({ ...NOTHING, error: true })])
   })
 
-  test('that is charged each time goes on only where it was certainly not accepted', async () => {
+  test('with the policy until_accepted tries the next target only after a certain rejection', async () => {
     const { pipeline, whole, targets, events } = gateway({ policy: 'until_accepted' })
     const run = (error: GatewayError) =>
       pipeline
@@ -146,7 +152,7 @@ describe('a call with one answer', () => {
   })
 
   test.each(['upstream_cut', 'upstream_timeout', 'shutting_down', 'client_closed_request'] as const)(
-    'is counted after %s: the provider may have charged',
+    'counts the usage after %s, because the provider may have charged',
     async (code) => {
       const { pipeline, whole, recorded } = gateway()
       await pipeline
@@ -160,7 +166,7 @@ describe('a call with one answer', () => {
     },
   )
 
-  test('that its client left is counted, and is no error', async () => {
+  test('counts the usage, and records no error, when the client has left', async () => {
     const { pipeline, whole, recorded } = gateway()
     const call = { ...testCall(caller), signal: AbortSignal.abort(broken('client_closed_request')) }
     await pipeline
@@ -173,9 +179,9 @@ describe('a call with one answer', () => {
     expect(recorded).toEqual([use()])
   })
 
-  test('whose usage cannot be measured is recorded all the same', async () => {
+  test('is recorded as estimated when its usage cannot be measured', async () => {
     const { pipeline, whole, recorded, logged } = gateway({
-      usage: () => Promise.reject(new Error('the tokenizer died')),
+      usage: () => Promise.reject(new Error('the tokenizer failed')),
     })
     await pipeline
       .run(
@@ -189,121 +195,153 @@ describe('a call with one answer', () => {
   })
 })
 
-describe('a call with a streamed answer', () => {
+describe('a call with a streamed response', () => {
   async function* parts(...texts: (string | GatewayError)[]) {
     for (const text of texts) {
       if (text instanceof GatewayError) throw text
       yield text
     }
   }
-  const begun = (source: AsyncIterable<string>, includesUsage = false): ResponseStream<number> => ({
+  const responseOf = (source: AsyncIterable<string>, includesUsage = false): ResponseStream<number> => ({
     parts: source,
     includesUsage,
     end: (usage) => `end ${usage}`,
   })
+  /** Sends a call whose provider responds with this stream, or rejects. */
+  function send(
+    { pipeline, stream }: ReturnType<typeof gateway>,
+    response: ResponseStream<number> | GatewayError,
+    call = testCall(caller),
+  ) {
+    const execute = async () => {
+      if (response instanceof GatewayError) throw response
+      return response
+    }
+    return pipeline.prepareStream(stream(execute), call, input).send()
+  }
   const textOf = async (source: AsyncIterable<string | Uint8Array>) => (await Array.fromAsync(source)).join('|')
 
   test('is settled once, when it ends', async () => {
-    const { pipeline, stream, recorded, events } = gateway()
-    const { parts: sent, started } = pipeline.stream(
-      stream(async () => begun(parts('a', 'b'), true)),
-      testCall(caller),
-      input,
-    )
+    const setup = gateway()
+    const { parts: sent, started } = send(setup, responseOf(parts('a', 'b'), true))
     await started
-    expect(recorded).toEqual([])
+    expect(setup.recorded).toEqual([])
     expect(await textOf(sent)).toBe('a|b|end 7')
-    expect(recorded).toEqual([use()])
-    expect(events).toEqual(['started rerank', 'first byte', 'finished well 7'])
+    expect(setup.recorded).toEqual([use()])
+    expect(setup.events).toEqual(['started rerank', 'first byte', 'finished ok 7'])
   })
 
   test('does not wait for a usage that the client does not get', async () => {
-    const { pipeline, stream } = gateway({ usage: () => new Promise(() => {}) })
-    const { parts: sent } = pipeline.stream(
-      stream(async () => begun(parts('a'))),
-      testCall(caller),
-      input,
-    )
+    const { parts: sent } = send(gateway({ usage: () => new Promise(() => {}) }), responseOf(parts('a')))
     const iterator = sent[Symbol.asyncIterator]()
     expect([(await iterator.next()).value, (await iterator.next()).value]).toEqual(['a', 'end undefined'])
   })
 
-  test('that breaks ends with its error, encoded, and is settled', async () => {
-    const { pipeline, stream, recorded } = gateway()
-    const { parts: sent, record } = pipeline.stream(
-      stream(async () => begun(parts('a', broken('upstream_cut')))),
-      testCall(caller),
-      input,
-    )
+  test('ends with the encoded error and is settled when the stream breaks', async () => {
+    const setup = gateway()
+    const { parts: sent, record } = send(setup, responseOf(parts('a', broken('upstream_cut'))))
     expect(await textOf(sent)).toBe('a|<upstream_cut>')
     expect(record.error).toBe('upstream_cut')
-    expect(recorded).toEqual([use({ error: true })])
+    expect(setup.recorded).toEqual([use({ error: true })])
   })
 
-  test('that is refused rejects `started`, and is settled without being read', async () => {
-    const { pipeline, stream, recorded } = gateway()
-    const { started } = pipeline.stream(
-      stream(() => Promise.reject(broken('upstream_unreachable'))),
-      testCall(caller),
-      input,
-    )
+  test('rejects `started` and is settled without being read when the provider returns an error', async () => {
+    const setup = gateway()
+    const { started } = send(setup, broken('upstream_unreachable'))
     await expect(started).rejects.toMatchObject({ code: 'upstream_unreachable' })
+    expect(setup.recorded).toEqual([use({ ...NOTHING, error: true })])
+  })
+
+  test('is settled when `execute` throws before it returns a promise', async () => {
+    const { pipeline, stream, recorded } = gateway()
+    const family = stream(() => {
+      throw broken('internal_error')
+    })
+    const { started } = pipeline.prepareStream(family, testCall(caller), input).send()
+    await expect(started).rejects.toMatchObject({ code: 'internal_error' })
     expect(recorded).toEqual([use({ ...NOTHING, error: true })])
   })
 
-  test('that is read no further is settled: by the end of its reader, or by `abandon` where nobody began', async () => {
-    const { pipeline, stream, recorded } = gateway()
-    const { parts: sent } = pipeline.stream(
-      stream(async () => begun(parts('a', 'b'))),
-      testCall(caller),
-      input,
-    )
-    for await (const _ of sent) break
-    await pipeline
-      .stream(
-        stream(async () => begun(parts('a'))),
-        testCall(caller),
-        input,
-      )
-      .abandon()
-    await pipeline.close({ deadline_ms: 1_000 })
-    expect(recorded).toEqual([use(), use()])
+  test('is settled when its reader stops, and by `abandon` when nobody reads it', async () => {
+    const setup = gateway()
+    for await (const _ of send(setup, responseOf(parts('a', 'b'))).parts) break
+    await send(setup, responseOf(parts('a'))).abandon()
+    await setup.pipeline.close({ deadline_ms: 1_000 })
+    expect(setup.recorded).toEqual([use(), use()])
   })
 
-  test('that ends because it was aborted is not taken for complete', async () => {
-    const { pipeline, stream } = gateway()
+  test('is not complete when its source ended because it was aborted', async () => {
     const control = new AbortController()
     async function* aborted() {
       yield 'a'
       control.abort(broken('shutting_down'))
     }
     const call = { ...testCall(caller), signal: control.signal }
-    expect(
-      await textOf(
-        pipeline.stream(
-          stream(async () => begun(aborted())),
-          call,
-          input,
-        ).parts,
-      ),
-    ).toBe('a|<shutting_down>')
+    expect(await textOf(send(gateway(), responseOf(aborted()), call).parts)).toBe('a|<shutting_down>')
   })
 })
 
-test('closing waits for every call, at most until the deadline', async () => {
-  const measured = Promise.withResolvers<number>()
-  const { pipeline, whole, recorded, clock, logged } = gateway({ usage: () => measured.promise })
-  const running = pipeline.run(
-    whole(async () => 'answer'),
-    testCall(caller),
-    input,
-  )
-  const late = pipeline.close({ deadline_ms: 1_000 })
-  clock.advance(1_000)
-  await late
-  expect(logged()).toContain('calls were not settled before the deadline')
-  const closed = pipeline.close({ deadline_ms: 1_000 })
-  measured.resolve(3)
-  await Promise.all([closed, running])
-  expect(recorded).toEqual([use({ input_tokens: 3 })])
+describe('authorize', () => {
+  const family = 'rerank' as const
+
+  test('resolves the model of the call that follows', async () => {
+    const { pipeline, whole, resolved } = gateway()
+    const call = testCall(caller)
+    pipeline.authorize(call, { family, model: input.model })
+    await pipeline.run(
+      whole(async () => 'answer'),
+      call,
+      input,
+    )
+    expect(resolved).toEqual(['a/b'])
+  })
+
+  test('does not stand for another model than the one that was authorized', async () => {
+    const { pipeline, whole, resolved } = gateway()
+    const call = testCall(caller)
+    pipeline.authorize(call, { family, model: input.model })
+    const other = pipeline.run(
+      whole(async () => 'answer'),
+      call,
+      { model: 'a/c' },
+    )
+    await expect(other).rejects.toMatchObject({ code: 'model_not_found' })
+    expect(resolved).toEqual(['a/b', 'a/c'])
+  })
+
+  test('throws and finishes the call when the caller may not use the model', () => {
+    const { pipeline, events } = gateway()
+    const call = testCall({ ...caller, mayUseModel: () => false })
+    expect(() => pipeline.authorize(call, { family, model: input.model })).toThrow('may not use the model')
+    expect(events).toEqual(['started rerank', 'finished model_not_allowed undefined'])
+  })
+})
+
+describe('close', () => {
+  test('waits for every call, at most until the deadline', async () => {
+    const measured = Promise.withResolvers<number>()
+    const { pipeline, whole, recorded, clock, logged } = gateway({ usage: () => measured.promise })
+    const running = pipeline.run(
+      whole(async () => 'answer'),
+      testCall(caller),
+      input,
+    )
+    const late = pipeline.close({ deadline_ms: 1_000 })
+    clock.advance(1_000)
+    await late
+    expect(logged()).toContain('calls were not settled before the deadline')
+    const closed = pipeline.close({ deadline_ms: 1_000 })
+    measured.resolve(3)
+    await Promise.all([closed, running])
+    expect(recorded).toEqual([use({ input_tokens: 3 })])
+  })
+
+  test('does not wait for a call that was prepared and never sent', async () => {
+    const { pipeline, whole, stream, recorded } = gateway()
+    const execute = () => Promise.reject(new Error('must not be executed'))
+    pipeline.prepare(whole(execute), testCall(caller), input)
+    pipeline.prepareStream(stream(execute), testCall(caller), input)
+    await pipeline.close({ deadline_ms: 1_000 }) // the test's clock stands still: a deadline would never come
+    expect(recorded).toEqual([])
+  })
 })

@@ -1,4 +1,4 @@
-/** THE ONE ROAD: every call of every family passes through here, in this order, and is recorded exactly once. */
+/** The pipeline: every call of every family passes these stages in this order and is recorded exactly once. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Catalogue, Chosen } from '../models/catalogue.ts'
@@ -7,61 +7,58 @@ import { type AttemptPolicy, tryTargets } from '../routing/attempt.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { Call, CallRecord } from './call.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
-import type { AnyMeter, Execution, Family, StreamFamily, UsageOf } from './family.ts'
-import { createSettlements, type RecordUsage, type Settlement } from './settle.ts'
+import type { AnyMeter, Execution, Family, PreparedCall, StreamFamily, UsageOf } from './family.ts'
+import { createSettlements, type RecordUsage } from './settle.ts'
 import { deliver } from './stream.ts'
 
 type Answered<Answer, M extends AnyMeter> = { answer: Answer; usage: UsageOf<M> }
 
-/** A call that fits its model. The caller decides its response headers, and then calls `answer`, once. */
-type Started<Work, Answer, M extends AnyMeter> = Chosen & {
-  work: Work
-  /** Sends the call. Rejects with GatewayError; the call is settled when it settles. */
-  answer(): Promise<Answered<Answer, M>>
-}
-
 /** What is known of a request before it is validated. */
 type Requested = {
   family: EndpointFamily
-  /** As the client wrote it, of any type. */
+  /** As the client sent it, of any type. */
   model: unknown
 }
 
-type Streaming<Work> = Chosen & {
-  work: Work
+/** A streamed call that was sent. */
+export type SentStream = {
+  /** How the call stands; it tells in the end how the stream ended. */
   record: Readonly<CallRecord>
-  /** Resolves when the first part is there; rejects with the provider's refusal. */
+  /** Resolves when the first part has arrived; rejects with the provider's error. */
   started: Promise<void>
-  /** The encoded answer. A failure after the first part is its last part. */
+  /** The encoded response. A failure after the first part is encoded as the last part. */
   parts: AsyncIterable<string | Uint8Array>
-  /** Settles a call of which no more is read: the client has left. */
+  /** Settles a call that is not read to its end, because the client has left. */
   abandon(): Promise<void>
 }
 
+/** A call that fits its model. It is neither open nor recorded until `send` is called, once. */
+type Sendable<Work, Result> = Chosen & { work: Work; send(): Result }
+
 export type Pipeline = {
   /**
-   * Throws GatewayError where the caller may not use this model, before more is done with the request: a body of a
-   * forbidden model is never validated. Every call is checked again, with the model that its parser has read.
+   * Throws GatewayError where the caller may not use this model, before the request is validated. The call keeps the
+   * result, so that the model is resolved once; if the parser reads another model, that one is resolved and authorized.
    */
   authorize(call: Call, requested: Requested): void
-  /** Prepares a call with one answer. Throws GatewayError. Nothing is sent until its `answer` is called. */
-  start<Input, Work, Answer, M extends AnyMeter>(
+  /** Prepares a call with one answer. Throws GatewayError. `send` rejects with GatewayError, after the call was settled. */
+  prepare<Input, Work, Answer, M extends AnyMeter>(
     family: Family<Input, Work, Answer, M>,
     call: Call,
     input: Input,
-  ): Started<Work, Answer, M>
-  /** The same, with its answer. */
+  ): Sendable<Work, Promise<Answered<Answer, M>>>
+  /** Prepares a call and sends it. */
   run<Input, Work, Answer, M extends AnyMeter>(
     family: Family<Input, Work, Answer, M>,
     call: Call,
     input: Input,
   ): Promise<Chosen & { work: Work } & Answered<Answer, M>>
-  /** A call with a streamed answer. Throws GatewayError before anything is sent. It is settled when the stream ends. */
-  stream<Input, Work, M extends AnyMeter>(
+  /** Prepares a call with a streamed answer. Throws GatewayError. Once sent, it is settled when the stream ends. */
+  prepareStream<Input, Work, M extends AnyMeter>(
     family: StreamFamily<Input, Work, M>,
     call: Call,
     input: Input,
-  ): Streaming<Work>
+  ): Sendable<Work, SentStream>
   /** Resolves when every call is settled, at the latest at the deadline. */
   close(options: { deadline_ms: number }): Promise<void>
 }
@@ -74,15 +71,6 @@ type PipelineParts = {
   log: Log
 }
 
-/** A call whose request fits its model; nothing was sent yet. */
-type Opened<Work, M extends AnyMeter> = Chosen & {
-  record: CallRecord
-  work: Work
-  meter: M
-  execution: Execution<M>
-  settlement: Settlement
-}
-
 export function createPipeline({ catalogue, recordUsage, subscribers, clock, log }: PipelineParts): Pipeline {
   const events = publishTo(subscribers, log)
   const settlements = createSettlements({ recordUsage, events, clock, log })
@@ -92,27 +80,31 @@ export function createPipeline({ catalogue, recordUsage, subscribers, clock, log
     family: Family<Input, Work, Answer, M>,
     call: Call,
     input: Input,
-  ): Opened<Work, M> {
+  ): PreparedCall<Work, M> {
     const record = newRecord(call, family.endpoint(input))
     events.started(record)
     try {
-      const { model, requested } = catalogue.require(family.modelOf(input), record.family, call.caller)
+      const { model, requested } = chosenFor(call, family.modelOf(input), record.family)
       record.model = model.id
       const work = family.fit(model, input, call)
       const meter = family.meter(work)
-      const execution = executionOf(record, { call, meter, policy: family.policy })
-      return { model, requested, record, work, meter, execution, settlement: settlements.open(record, meter) }
+      return { model, requested, record, work, meter, execution: executionOf(record, meter, family.policy) }
     } catch (thrown) {
       settlements.refused(record, thrown)
       throw thrown
     }
   }
 
+  /** The model that `authorize` has resolved, where it is the requested one. */
+  function chosenFor(call: Call, name: string | undefined, family: EndpointFamily): Chosen {
+    const { authorized } = call
+    if (authorized && authorized.name === name && authorized.family === family) return authorized.chosen
+    return catalogue.require(name, family, call.caller)
+  }
+
   /** attempt: what a family may do with the targets of its model. */
-  function executionOf<M extends AnyMeter>(
-    record: CallRecord,
-    { call, meter, policy }: Pick<Execution<M>, 'call' | 'meter'> & { policy: AttemptPolicy },
-  ): Execution<M> {
+  function executionOf<M extends AnyMeter>(record: CallRecord, meter: M, policy: AttemptPolicy): Execution<M> {
+    const { call } = record
     const observer = {
       attemptStarted(target: Target) {
         record.target = target
@@ -129,9 +121,10 @@ export function createPipeline({ catalogue, recordUsage, subscribers, clock, log
   }
 
   async function answer<Work, Answer, M extends AnyMeter>(
-    family: Family<never, Work, Answer, M>,
-    { work, meter, execution, settlement }: Opened<Work, M>,
+    family: Pick<Family<never, Work, Answer, M>, 'execute'>,
+    { record, work, meter, execution }: PreparedCall<Work, M>,
   ): Promise<Answered<Answer, M>> {
+    const settlement = settlements.open(record, meter)
     try {
       const answer = await family.execute(work, execution)
       const usage = (await meter?.usage()) as UsageOf<M>
@@ -143,11 +136,35 @@ export function createPipeline({ catalogue, recordUsage, subscribers, clock, log
     }
   }
 
+  function stream<Work, M extends AnyMeter>(
+    family: StreamFamily<never, Work, M>,
+    prepared: PreparedCall<Work, M>,
+  ): SentStream {
+    const { record, work, meter, execution } = prepared
+    const settlement = settlements.open(record, meter)
+    const response = Promise.try(() => family.execute(work, execution))
+    const started = response.then(
+      () => {},
+      async (thrown) => {
+        await settlement.failed(record.call.signal.reason ?? thrown)
+        throw thrown
+      },
+    )
+    started.catch(() => {}) // a reader that does not wait for it reads the failure as the last part
+    const onFirstByte = () => events.firstByte(record)
+    return {
+      record,
+      started,
+      parts: deliver(family, prepared, { response, settlement, onFirstByte, log }),
+      abandon: () => settlement.succeeded(),
+    }
+  }
+
   return {
     authorize(call, { family, model }) {
-      if (typeof model !== 'string') return // the parser says what it should be
+      if (typeof model !== 'string') return // the parser reports what it must be
       try {
-        catalogue.require(model, family, call.caller)
+        call.authorized = { name: model, family, chosen: catalogue.require(model, family, call.caller) }
       } catch (thrown) {
         const record = newRecord(call, family)
         events.started(record)
@@ -156,49 +173,24 @@ export function createPipeline({ catalogue, recordUsage, subscribers, clock, log
       }
     },
 
-    start(family, call, input) {
-      const opened = open(family, call, input)
-      const { model, requested, work } = opened
-      return { model, requested, work, answer: () => answer(family, opened) }
+    prepare(family, call, input) {
+      const prepared = open(family, call, input)
+      const { model, requested, work } = prepared
+      return { model, requested, work, send: () => answer(family, prepared) }
     },
 
     async run(family, call, input) {
-      const opened = open(family, call, input)
-      const { model, requested, work } = opened
-      const { answer: answered, usage } = await answer(family, opened)
+      const prepared = open(family, call, input)
+      const { model, requested, work } = prepared
+      const { answer: answered, usage } = await answer(family, prepared)
       return { model, requested, work, answer: answered, usage }
     },
 
-    stream(family, call, input) {
-      const { model, requested, record, work, meter, execution, settlement } = open(family, call, input)
-      record.is_stream = true
-      const stream = family.execute(work, execution)
-      const started = stream.then(
-        () => {},
-        async (thrown) => {
-          await settlement.failed(call.signal.reason ?? thrown)
-          throw thrown
-        },
-      )
-      started.catch(() => {}) // whoever does not wait for it reads the failure as the last part
-      return {
-        model,
-        requested,
-        record,
-        work,
-        started,
-        parts: deliver({
-          family,
-          stream,
-          work,
-          call,
-          meter,
-          settlement,
-          log,
-          onFirstByte: () => events.firstByte(record),
-        }),
-        abandon: () => settlement.succeeded(),
-      }
+    prepareStream(family, call, input) {
+      const prepared = open(family, call, input)
+      const { model, requested, work } = prepared
+      prepared.record.is_stream = true
+      return { model, requested, work, send: () => stream(family, prepared) }
     },
 
     close: settlements.close,

@@ -1,4 +1,4 @@
-/** Ends a call: its usage is recorded exactly once, however it ended, and its subscribers are told. */
+/** Settles a call: records its usage exactly once, however it ended, and notifies the subscribers. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
@@ -17,20 +17,20 @@ export type RecordUsage = (
 /** Only the first of these calls has an effect; the others wait for it. */
 export type Settlement = {
   succeeded(): Promise<void>
-  /** Usage of a call that failed is counted where the provider may have charged for it. */
+  /** Counts the usage of a failed call where the provider may have charged for it. */
   failed(thrown: unknown): Promise<void>
 }
 
 type Settlements = {
-  /** Opens a call that is now counted until it is settled. `meter` undefined: nothing of it is counted. */
+  /** Counts a call as open until it is settled. `meter` undefined: its usage is not recorded. */
   open(record: CallRecord, meter: AnyMeter): Settlement
-  /** Ends a call that was never opened: it was refused before anything was sent. */
+  /** Ends a call that was refused before anything was sent. */
   refused(record: CallRecord, thrown: unknown): void
   /** Waits until every open call is settled, at most until the deadline. */
   close(options: { deadline_ms: number }): Promise<void>
 }
 
-/** After these the provider may have worked, and charged, although its answer never arrived in full. */
+/** After these errors the provider may have charged, although its response never arrived in full. */
 const MAY_HAVE_BEEN_CHARGED: ReadonlySet<ErrorCode> = new Set([
   'upstream_cut',
   'upstream_timeout',

@@ -1,14 +1,14 @@
-/** Counts the usage of a call that only sends text (embeddings, rerank): as the provider reports it, or estimated. */
+/** Counts the usage of a call that only sends text (embeddings, rerank, moderations): reported by the provider, or estimated. */
 import { createSample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { TextUsage } from '../spec/usage.ts'
 import type { Meter } from './call.ts'
 
-/** A text, or the numbers of its tokens. */
+/** A text, or its token numbers. */
 type Input = string | readonly number[]
 
 export type TextMeter = Meter<TextUsage> & {
-  /** The provider's own count; undefined where it gave none. */
+  /** The provider's own count; undefined where it reported none. */
   reported(prompt_tokens: number | undefined): void
 }
 

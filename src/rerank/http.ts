@@ -40,7 +40,7 @@ export function rerankRoutes({ pipeline, rerank, settings, clock }: RerankRouteP
     const body = await readJson(context.request, limits)
     pipeline.authorize(context, { family: 'rerank', model: memberOf(body, 'model') })
     const request = parseRerankRequest(body)
-    const { answer: send, ...chosen } = pipeline.start(rerank, context, request)
+    const { send, ...chosen } = pipeline.prepare(rerank, context, request)
     const headers = modelHeaders(chosen, clock)
     const { answer: ranked, usage } = await send()
     const { results, search_units } = ranked
