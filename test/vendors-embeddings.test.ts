@@ -1,6 +1,7 @@
 /** The vendors of embeddings, each against a loopback vendor that answers in the vendor's own shapes. */
 import { describe, expect, test } from 'bun:test'
-import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
+import type { ProviderKind } from '../src/config/provider-kinds.ts'
+import type { ProviderConfig } from '../src/config/schema.ts'
 import { base64OfFloats } from '../src/kit/float32.ts'
 import { perTest, told } from './kit/per-test.ts'
 import { type Answer, whole } from './kit/vendor.ts'

@@ -1,7 +1,8 @@
 /** The vendors of rerankers, each against a loopback vendor that answers in the vendor's own shapes. */
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
-import type { ProviderConfig, ProviderKind } from '../src/config/schema.ts'
+import type { ProviderKind } from '../src/config/provider-kinds.ts'
+import type { ProviderConfig } from '../src/config/schema.ts'
 import { createLog } from '../src/kit/log.ts'
 import { createProvider } from '../src/providers/registry.ts'
 import type { UpstreamRequest } from '../src/providers/upstream/transport-response.ts'

@@ -1,6 +1,7 @@
 /** Which vendor of models.dev stands behind which provider of the configuration. */
 import { nearest } from '../config/nearest.ts'
-import type { ProviderConfig, ProviderKind } from '../config/schema.ts'
+import type { ProviderKind } from '../config/provider-kinds.ts'
+import type { ProviderConfig } from '../config/schema.ts'
 import { matchesGlob } from '../kit/glob.ts'
 import { PRESETS } from '../providers/presets.ts'
 import { NOT_CHAT } from '../providers/settings.ts'

@@ -5,7 +5,7 @@ import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { MODEL_STATUSES } from '../spec/model.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
 import { ImageLimits } from './image-schema.ts'
-import { PROVIDER_KINDS, type ProviderKind } from './provider-kinds.ts'
+import { PROVIDER_KINDS } from './provider-kinds.ts'
 import { Quirks } from './quirks.ts'
 import { ServerConfig } from './server-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
@@ -26,8 +26,6 @@ export const Timeouts = Type.Object(
   closed,
 )
 export type Timeouts = Type.Static<typeof Timeouts>
-
-export { PROVIDER_KINDS, type ProviderKind }
 
 const OUTPUT_MODES = ['copy', 'passthrough'] as const
 

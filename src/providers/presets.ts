@@ -1,6 +1,8 @@
 /** Known vendors and local runtimes, as rows of data. What an operator writes wins over any of it. */
+
+import type { ProviderKind } from '../config/provider-kinds.ts'
 import type { Quirks } from '../config/quirks.ts'
-import type { ProviderConfig, ProviderKind } from '../config/schema.ts'
+import type { ProviderConfig } from '../config/schema.ts'
 import type { InputTypeWords } from './input-type.ts'
 
 export type Preset = {

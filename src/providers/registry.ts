@@ -1,6 +1,6 @@
 /** Kind -> adapter, one line each. */
 import { createRequire } from 'node:module'
-import type { ProviderKind } from '../config/schema.ts'
+import type { ProviderKind } from '../config/provider-kinds.ts'
 import type { AiSdkKind } from './ai-sdk/kinds.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
 import { createCompatImages } from './chatcompat/images.ts'

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import Schema from 'typebox/schema'
 import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
-import type { ProviderKind } from '../../src/config/schema.ts'
+import type { ProviderKind } from '../../src/config/provider-kinds.ts'
 import { createLog } from '../../src/kit/log.ts'
 import type { ChatCall } from '../../src/providers/provider.ts'
 import { createProvider } from '../../src/providers/registry.ts'

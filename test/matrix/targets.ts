@@ -1,5 +1,6 @@
 /** What stands behind the gateway: the sandbox, and a vendor on loopback for each native kind; one line each. */
-import type { ModelConfig, ProviderConfig, ProviderKind } from '../../src/config/schema.ts'
+import type { ProviderKind } from '../../src/config/provider-kinds.ts'
+import type { ModelConfig, ProviderConfig } from '../../src/config/schema.ts'
 import { chatcompatWire } from './vendors/chatcompat.ts'
 import { contentgenWire } from './vendors/contentgen-compat.ts'
 import { messagesWire } from './vendors/messages-compat.ts'

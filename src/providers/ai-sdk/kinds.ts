@@ -1,5 +1,5 @@
 /** The kinds of providers that an AI SDK package serves, one line each. */
-import type { ProviderKind } from '../../config/schema.ts'
+import type { ProviderKind } from '../../config/provider-kinds.ts'
 import { textMembers } from '../chatcompat/texts.ts'
 import type { Provider } from '../provider.ts'
 import { settingsOf } from '../settings.ts'

@@ -2,7 +2,7 @@
  * Whether a provider has accepted an order that it did not answer with an operation id: one rule for all kinds, and the
  * documented exceptions of a kind as data. Nothing else in the gateway decides this.
  */
-import type { ProviderKind } from '../../config/schema.ts'
+import type { ProviderKind } from '../../config/provider-kinds.ts'
 import { isRecord } from '../../kit/json.ts'
 import type { ErrorCode, GatewayError } from '../../spec/error.ts'
 

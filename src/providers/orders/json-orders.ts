@@ -1,6 +1,6 @@
 /** How a vendor of orders is spoken to that takes and gives JSON: one order, many questions, its refusals in our words. */
 
-import type { ProviderKind } from '../../config/schema.ts'
+import type { ProviderKind } from '../../config/provider-kinds.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { scrub } from '../../protocols/provider-error.ts'
 import { GatewayError } from '../../spec/error.ts'

@@ -1,5 +1,5 @@
 /** What a vendor says when it refuses an order or a question about one: in our words, and whether the order was taken. */
-import type { ProviderKind } from '../../config/schema.ts'
+import type { ProviderKind } from '../../config/provider-kinds.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { refusalToError } from '../../protocols/provider-error.ts'

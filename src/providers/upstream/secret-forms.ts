@@ -1,5 +1,6 @@
 /** Which texts are secrets of a provider, and the forms in which a provider may repeat one. */
-import type { ProviderConfig, ProviderKind } from '../../config/schema.ts'
+import type { ProviderKind } from '../../config/provider-kinds.ts'
+import type { ProviderConfig } from '../../config/schema.ts'
 import { isRecord } from '../../kit/json.ts'
 
 /** Shorter texts occur in answers by chance, and a key of that length protects nothing. */

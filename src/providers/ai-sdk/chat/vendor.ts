@@ -10,7 +10,7 @@ import type {
   LanguageModelV4Usage,
   SharedV4Warning,
 } from '@ai-sdk/provider'
-import type { ProviderKind } from '../../../config/schema.ts'
+import type { ProviderKind } from '../../../config/provider-kinds.ts'
 import type { ChatRequestField } from '../../../spec/chat-request.ts'
 import type { EndpointFamily } from '../../../spec/endpoint-family.ts'
 import type { Judge } from '../../orders/order-refusal.ts'

@@ -1,5 +1,5 @@
 /** What the one adapter for embeddings and rerankers behind AI SDK packages must know of a vendor: a row of data. */
-import type { ProviderKind } from '../../../config/schema.ts'
+import type { ProviderKind } from '../../../config/provider-kinds.ts'
 import type { InputTypeWords } from '../../input-type.ts'
 import type { PackageFetch } from '../../upstream/transport-fetch.ts'
 import type { PlainRequest } from '../vendor.ts'
