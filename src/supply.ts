@@ -10,7 +10,7 @@ import type { Media } from './providers/media.ts'
 import { presetModels } from './providers/preset-models.ts'
 import type { DiscoveredModel, Provider, Target } from './providers/provider.ts'
 import { createProvider } from './providers/registry.ts'
-import { SANDBOX_MODELS } from './providers/sandbox/models.ts'
+import { SANDBOX_MODELS } from './providers/sandbox.ts'
 import { createTransport } from './providers/upstream/transport.ts'
 import type { ModelStore } from './store/store.ts'
 

@@ -11,6 +11,7 @@ import { createMadeFiles } from '../src/providers/sandbox/made-files.ts'
 import { gridOf } from '../src/providers/sandbox/render/model-shape.ts'
 import { createRenderWorkers } from '../src/providers/sandbox/render/workers.ts'
 import { createSandboxThreeD } from '../src/providers/sandbox/three-d.ts'
+import { simulatedErrors } from '../src/providers/sandbox.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { ThreeDOrder } from '../src/spec/three-d-request.ts'
 import { manualClock } from './kit/clock.ts'
@@ -19,8 +20,8 @@ const signal = new AbortController().signal
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-3d-test-'))
 const clock = manualClock()
 const sandbox = createSandboxThreeD({
-  id: 'sandbox',
   clock,
+  errors: simulatedErrors({ id: 'sandbox', clock }),
   renderWorkers: createRenderWorkers({ size: 1 }),
   files: createMadeFiles({ parent: directory }),
 })

@@ -9,6 +9,7 @@ import { createMadeFiles } from '../src/providers/sandbox/made-files.ts'
 import { findFfmpeg } from '../src/providers/sandbox/render/ffmpeg.ts'
 import { createRenderWorkers } from '../src/providers/sandbox/render/workers.ts'
 import { createSandboxVideo, type SandboxVideo, type SandboxVideoParts } from '../src/providers/sandbox/video.ts'
+import { simulatedErrors } from '../src/providers/sandbox.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Json } from '../src/spec/task.ts'
 import type { VideoOrder } from '../src/spec/video-request.ts'
@@ -28,11 +29,14 @@ function directory(): string {
   return path
 }
 
+const clock = manualClock()
+const errors = simulatedErrors({ id: 'sandbox', clock })
+
 /** A sandbox of its own; the pictures are made with what npm ships, unless a test says otherwise. */
 function open(parts: Partial<SandboxVideoParts> & { use_ffmpeg?: boolean } = {}): SandboxVideo {
   const { use_ffmpeg = false, ...rest } = parts
   const renderWorkers = createRenderWorkers({ use_ffmpeg, size: 1 })
-  const sandbox = createSandboxVideo({ id: 'sandbox', clock: manualClock(), renderWorkers, ...rest })
+  const sandbox = createSandboxVideo({ clock: manualClock(), errors, renderWorkers, ...rest })
   leave.push(sandbox.close)
   return sandbox
 }
@@ -228,10 +232,9 @@ describe('an order', () => {
   test('is refused when too many wait, and taken when there is room', async () => {
     const never = { render: () => new Promise<void>(() => {}), waiting: () => waiting, close() {} }
     let waiting = 2
-    const { video } = createSandboxVideo({ id: 'sandbox', clock: manualClock(), renderWorkers: never, most_waiting: 2 })
-    const known = (
-      await createSandboxVideo({ id: 's', clock: manualClock(), renderWorkers: never }).video.start(call('B'), signal)
-    ).operation
+    const { video } = createSandboxVideo({ clock, errors, renderWorkers: never, most_waiting: 2 })
+    const known = (await createSandboxVideo({ clock, errors, renderWorkers: never }).video.start(call('B'), signal))
+      .operation
     const { code, detail } = await refusal(video.start(call('A'), signal))
     expect([code, detail.taken, detail.retry_after]).toEqual(['server_is_overloaded', 'no', 5])
     expect(await video.status(known, signal)).toEqual({ status: 'QUEUED', progress: 0, retry_after_seconds: 5 })

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'bun:test'
 import Value from 'typebox/value'
 import { loadManual } from '../src/config/manual.ts'
 import type { ChatProvider } from '../src/providers/provider.ts'
-import { createSandbox } from '../src/providers/sandbox/sandbox.ts'
 import { countTokens, IMAGE_TOKENS } from '../src/providers/sandbox/tokens.ts'
+import { createLazySandbox } from '../src/providers/sandbox.ts'
 import { ChatChunk, ChatCompletion } from '../src/spec/chat-completion.ts'
 import type { ChatRequest } from '../src/spec/chat-request.ts'
 import { manualClock } from './kit/clock.ts'
@@ -18,8 +18,8 @@ const MANUAL = [
 ]
 
 const clock = manualClock()
-const chatOf = (parts: Partial<Parameters<typeof createSandbox>[0]> = {}): ChatProvider => {
-  const { chat } = createSandbox({ id: 'sandbox', clock, manual: async () => MANUAL, ...parts })
+const chatOf = (parts: Partial<Parameters<typeof createLazySandbox>[0]> = {}): ChatProvider => {
+  const { chat } = createLazySandbox({ id: 'sandbox', clock, manual: async () => MANUAL, ...parts })
   if (!chat) throw new Error('no chat')
   return chat
 }

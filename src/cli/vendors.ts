@@ -3,7 +3,7 @@ import type { Environment } from '../config/environment.ts'
 import type { KnownVendors } from '../config/meaning.ts'
 import { discoverProviders } from '../providers/discover.ts'
 import { PRESETS } from '../providers/presets.ts'
-import { SANDBOX_MODELS } from '../providers/sandbox/models.ts'
+import { SANDBOX_MODELS } from '../providers/sandbox.ts'
 
 export function knownVendors(environment: Environment): KnownVendors {
   return {

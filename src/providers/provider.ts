@@ -4,11 +4,29 @@ import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { ErrorDetail, GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageUsage } from '../spec/image-request.ts'
 import type { ModerationInput, ModerationResult } from '../spec/moderation-request.ts'
 import type { FailCode, Json, MadeOutput } from '../spec/task.ts'
 import type { ThreeDOrder } from '../spec/three-d-request.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
+
+/** A row of the catalogue, for a provider that brings models of its own. */
+export type { Limits, ModelConfig } from '../config/schema.ts'
+/** Reads the images of a request. */
+export type { MediaReader } from '../protocols/upstream.ts'
+
+/** Error responses for a provider that simulates them: the same errors as after a real HTTP response. */
+export type SimulatedErrors = {
+  fromResponse(response: {
+    model: string
+    status: number
+    retry_after: number | undefined
+    message: string
+  }): GatewayError
+  /** What an HTTP status says of an order: `taken: 'no'` where the order was certainly not accepted. */
+  acceptance(status: number): Pick<ErrorDetail, 'taken'>
+}
 
 /** One chat request on its way to one target. */
 export type ChatCall = {

@@ -2,7 +2,7 @@
 import type { Clock } from '../../kit/clock.ts'
 import type { EmbeddingInput } from '../../spec/embedding-request.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { EmbeddingProvider } from '../provider.ts'
+import type { EmbeddingProvider, SimulatedErrors } from '../provider.ts'
 import { embedText, embedTokens } from './embed.ts'
 import { DEFAULT_DIMENSIONS, MOST_DIMENSIONS, MOST_INPUT_TOKENS } from './models.ts'
 import { obey, takeTextDirectives } from './text-directives.ts'
@@ -13,7 +13,13 @@ const MOST_INPUTS = 256
 /** After so much text others have their turn: the work is done where all requests are served. */
 const TURN_CHARACTERS = 100_000
 
-export function createSandboxEmbeddings({ id, clock }: { id: string; clock: Clock }): EmbeddingProvider {
+export function createSandboxEmbeddings({
+  clock,
+  errors,
+}: {
+  clock: Clock
+  errors: SimulatedErrors
+}): EmbeddingProvider {
   return {
     most_inputs: () => MOST_INPUTS,
     takes_tokens: true,
@@ -22,7 +28,7 @@ export function createSandboxEmbeddings({ id, clock }: { id: string; clock: Cloc
       const { dimensions = DEFAULT_DIMENSIONS } = request
       const texts = inputs.map((input) => (typeof input === 'string' ? input : ''))
       const { rest, directives } = takeTextDirectives(texts, 'input')
-      await obey(directives, { id, model, clock, signal })
+      await obey(directives, { model, clock, errors, signal })
       if (dimensions > MOST_DIMENSIONS) {
         throw refused(`"dimensions" must be at most ${MOST_DIMENSIONS}.`, 'dimensions')
       }

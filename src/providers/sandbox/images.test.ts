@@ -3,11 +3,12 @@ import { crc32, deflateSync } from 'node:zlib'
 import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { systemClock } from '../../kit/clock.ts'
 import type { ImageOrder } from '../../spec/image-request.ts'
+import { simulatedErrors } from '../sandbox.ts'
 import { createSandboxImages } from './images.ts'
 
 const images = createSandboxImages({
-  id: 'sandbox',
   clock: systemClock,
+  errors: simulatedErrors({ id: 'sandbox', clock: systemClock }),
   media: { read: async (value) => ({ bytes: Buffer.from(value, 'base64'), content_type: 'image/png' }) },
 })
 const { signal } = new AbortController()

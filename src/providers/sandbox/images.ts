@@ -2,15 +2,13 @@
 import { type Clock, pause } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageOrder, ImageUsage } from '../../spec/image-request.ts'
-import type { Media } from '../media.ts'
-import { takenBy } from '../orders/acceptance.ts'
-import type { ImageCall, ImageEvent, ImageProvider, MadeImage } from '../provider.ts'
+import type { ImageCall, ImageEvent, ImageProvider, MadeImage, MediaReader, SimulatedErrors } from '../provider.ts'
 import { headerOf } from './image-header.ts'
 import { drawImage, type ImagePlan } from './render/draw-image.ts'
 import { obey, takeTextDirectives } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
 
-type SandboxImagesParts = { id: string; clock: Clock; media: Pick<Media, 'read'> }
+type SandboxImagesParts = { clock: Clock; errors: SimulatedErrors; media: MediaReader }
 
 /** What `auto` is. */
 const AUTO = '1024x1024'
@@ -23,7 +21,7 @@ const MOST_PIXELS = 36_000_000
 /** So long a half-made image is looked at before the next comes. */
 const PARTIAL_MILLISECONDS = 20
 
-export function createSandboxImages({ id, clock, media }: SandboxImagesParts): ImageProvider {
+export function createSandboxImages({ clock, errors, media }: SandboxImagesParts): ImageProvider {
   /** What takes much room is drawn one after the other. */
   let drawing: Promise<unknown> = Promise.resolve()
 
@@ -31,7 +29,7 @@ export function createSandboxImages({ id, clock, media }: SandboxImagesParts): I
   async function begin(call: ImageCall, signal: AbortSignal): Promise<ImagePlan[]> {
     signal.throwIfAborted()
     const { request } = call
-    const { text, sources, mask } = await readOrRefuse(() => read(call, signal))
+    const { text, sources, mask } = await readOrRefuse(() => read(call, signal), errors)
     return Array.from({ length: request.n }, (_, index) => ({
       ...frameOf(request),
       seed: `${request.seed ?? ''}:${text}:${index}`,
@@ -44,7 +42,7 @@ export function createSandboxImages({ id, clock, media }: SandboxImagesParts): I
 
   async function read({ model, request }: ImageCall, signal: AbortSignal) {
     const { rest, directives } = takeTextDirectives([request.prompt], 'prompt')
-    await obey(directives, { id, model, clock, signal })
+    await obey(directives, { model, clock, errors, signal })
     const places = (request.images ?? []).map((value, at) => ({ value, param: at === 0 ? 'image' : `image[${at}]` }))
     if (request.mask !== undefined) places.push({ value: request.mask, param: 'mask' })
     const files: Uint8Array[] = []
@@ -97,14 +95,13 @@ export function createSandboxImages({ id, clock, media }: SandboxImagesParts): I
 }
 
 /** What is refused while it is read was not accepted; a status that the prompt asks for means what it means of any provider. */
-async function readOrRefuse<T>(work: () => Promise<T>): Promise<T> {
+async function readOrRefuse<T>(work: () => Promise<T>, errors: SimulatedErrors): Promise<T> {
   try {
     return await work()
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown
     const { upstream_status: status } = thrown.detail
-    const taken =
-      status === undefined ? { taken: 'no' as const } : takenBy({ kind: 'sandbox', status, payload: undefined })
+    const taken = status === undefined ? { taken: 'no' as const } : errors.acceptance(status)
     throw new GatewayError(thrown.code, thrown.message, { ...thrown.detail, ...taken })
   }
 }

@@ -1,6 +1,6 @@
 /** The sandbox's rows of the catalogue: simulated models with the per-model differences of the specification, 2.3. */
 
-import type { Limits, ModelConfig } from '../../config/schema.ts'
+import type { Limits, ModelConfig } from '../provider.ts'
 import { MODEL_FORMATS, POLYGONS } from './render/model-plan.ts'
 import { ASPECT_RATIOS, DURATIONS, SIZES } from './render/plan.ts'
 

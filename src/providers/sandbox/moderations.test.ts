@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'bun:test'
 import { manualClock } from '../../../test/kit/clock.ts'
 import type { ModerationInput } from '../../spec/moderation-request.ts'
+import { simulatedErrors } from '../sandbox.ts'
 import { createSandboxModerations } from './moderations.ts'
 
-const { moderate } = createSandboxModerations({ id: 'sandbox', clock: manualClock() })
+const clock = manualClock()
+const { moderate } = createSandboxModerations({ clock, errors: simulatedErrors({ id: 'sandbox', clock }) })
 const image = (url: string): ModerationInput => [{ type: 'image_url', image_url: { url } }]
 
 async function classify(input: ModerationInput) {

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../kit/clock.ts'
 import type { ModerationInput, ModerationPart, ModerationResult } from '../../spec/moderation-request.ts'
-import type { ModerationProvider } from '../provider.ts'
+import type { ModerationProvider, SimulatedErrors } from '../provider.ts'
 import { obey, takeTextDirectives } from './text-directives.ts'
 import { countTokens, IMAGE_TOKENS } from './tokens.ts'
 import { stem, wordsOf } from './words.ts'
@@ -41,12 +41,18 @@ const CATEGORY_OF = new Map(
   Object.entries(CATEGORIES).flatMap(([name, { words }]) => wordsOf(words).map((word) => [stem(word), name] as const)),
 )
 
-export function createSandboxModerations({ id, clock }: { id: string; clock: Clock }): ModerationProvider {
+export function createSandboxModerations({
+  clock,
+  errors,
+}: {
+  clock: Clock
+  errors: SimulatedErrors
+}): ModerationProvider {
   return {
     async moderate({ model, inputs }, signal) {
       signal.throwIfAborted()
       const { rest, directives } = takeTextDirectives(inputs.map(textOf), 'input')
-      await obey(directives, { id, model, clock, signal })
+      await obey(directives, { model, clock, errors, signal })
       const results: ModerationResult[] = []
       let prompt_tokens = 0
       let since = 0

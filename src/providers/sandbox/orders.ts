@@ -1,11 +1,9 @@
 /** Orders to the sandbox: each is really rendered, in a process beside, and goes wrong when its prompt says so. */
 import { dirname, join } from 'node:path'
 import { type Clock, pause, systemClock } from '../../kit/clock.ts'
-import { refusalToError } from '../../protocols/provider-error.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
-import { takenBy } from '../orders/acceptance.ts'
-import type { OrderCall, OrderProvider, TaskProgress } from '../provider.ts'
+import type { OrderCall, OrderProvider, SimulatedErrors, TaskProgress } from '../provider.ts'
 import { isQuick, type Ordered, type ReadOrder } from './course.ts'
 import type { Job, Jobs } from './jobs.ts'
 import { streamFile } from './made-files.ts'
@@ -14,8 +12,8 @@ import { streamFile } from './made-files.ts'
 type MadeFile = { name: string; content_type: string }
 
 type SandboxOrdersParts<Order, Operation> = {
-  id: string
   clock: Clock
+  errors: SimulatedErrors
   /** What is ordered, in a sentence: `video`. */
   thing: string
   jobs: Jobs<Operation>
@@ -34,11 +32,11 @@ const RETRY_SECONDS = 5
 export function createSandboxOrders<Order, Operation extends Ordered>(
   parts: SandboxOrdersParts<Order, Operation>,
 ): OrderProvider<Order> {
-  const { id, clock, thing, jobs, readOperation } = parts
+  const { clock, errors, thing, jobs, readOperation } = parts
 
   function order(call: OrderCall<Order>): Operation {
     const read = readOrRefuse(() => parts.readOrder(call))
-    refuseAsTold(read, { provider: id, model: call.model, clock })
+    refuseAsTold(read, call.model, errors)
     const isNew = !jobs.has(read.operation.id)
     const job = jobs.take(read.operation)
     if (!job) throw busy(thing)
@@ -153,15 +151,11 @@ function answerAsTold({ questions, operation }: Job<Ordered>): void {
   }
 }
 
-function refuseAsTold(
-  { status, retry_after }: ReadOrder<unknown>,
-  to: { provider: string; model: string; clock: Clock },
-): void {
+function refuseAsTold({ status, retry_after }: ReadOrder<unknown>, model: string, errors: SimulatedErrors): void {
   if (status === undefined) return
-  const headers = new Headers(retry_after === undefined ? {} : { 'retry-after': String(retry_after) })
-  const payload = { error: { message: 'The simulated vendor refused the order, as "@sandbox status" asked it to.' } }
-  const { code, message, detail } = refusalToError({ ...to, status, headers, payload })
-  throw new GatewayError(code, message, { ...detail, ...takenBy({ kind: 'sandbox', status, payload }) })
+  const told = 'The simulated vendor refused the order, as "@sandbox status" asked it to.'
+  const { code, message, detail } = errors.fromResponse({ model, status, retry_after, message: told })
+  throw new GatewayError(code, message, { ...detail, ...errors.acceptance(status) })
 }
 
 function busy(thing: string): GatewayError {

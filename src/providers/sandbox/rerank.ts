@@ -1,6 +1,6 @@
 /** The sandbox as a vendor of rerankers: BM25 over the given documents, as a part of what a perfect one would score. */
 import type { Clock } from '../../kit/clock.ts'
-import type { RerankProvider } from '../provider.ts'
+import type { RerankProvider, SimulatedErrors } from '../provider.ts'
 import { fullness, MOST_FULLNESS, rarityOf } from './bm25.ts'
 import { obey, takeTextDirectives } from './text-directives.ts'
 import { countTokens, splitTokens } from './tokens.ts'
@@ -12,12 +12,12 @@ const MOST_QUERY_TERMS = 256
 /** Cohere bills so many documents as one search. */
 const UNIT_DOCUMENTS = 100
 
-export function createSandboxRerank({ id, clock }: { id: string; clock: Clock }): RerankProvider {
+export function createSandboxRerank({ clock, errors }: { clock: Clock; errors: SimulatedErrors }): RerankProvider {
   return {
     async rerank({ model, query, documents, max_tokens_per_doc, top_n }, signal) {
       signal.throwIfAborted()
       const { rest, directives } = takeTextDirectives([query], 'query')
-      await obey(directives, { id, model, clock, signal })
+      await obey(directives, { model, clock, errors, signal })
       const [question = ''] = rest
       const most = Math.min(MOST_TOKENS, max_tokens_per_doc ?? MOST_TOKENS)
       const read = documents.map((text) => splitTokens(text, most))

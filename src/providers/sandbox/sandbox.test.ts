@@ -2,10 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import { type ManualClock, manualClock } from '../../../test/kit/clock.ts'
 import type { ChatChunk } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { createSandbox } from './sandbox.ts'
+import { createLazySandbox } from '../sandbox.ts'
 
 function start(clock: ManualClock = manualClock()) {
-  const { chat } = createSandbox({ id: 'sandbox', clock, manual: async () => [] })
+  const { chat } = createLazySandbox({ id: 'sandbox', clock, manual: async () => [] })
   if (!chat) throw new Error('no chat')
   const abort = new AbortController()
   const call = (line: string, rest: object = {}) => ({

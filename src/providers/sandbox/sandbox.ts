@@ -1,9 +1,7 @@
 /** The built-in simulated vendor: answers without a key or a network, and misbehaves when a prompt tells it to. */
 import { type Clock, pause, unixSeconds } from '../../kit/clock.ts'
-import { refusalToError } from '../../protocols/provider-error.ts'
 import { usageFrom } from '../../spec/usage.ts'
-import type { Media } from '../media.ts'
-import type { ChatCall, Provider } from '../provider.ts'
+import type { ChatCall, MediaReader, Provider, SimulatedErrors } from '../provider.ts'
 import { answerChoice } from './answer.ts'
 import { createSandboxEmbeddings } from './embeddings.ts'
 import { createSandboxImages } from './images.ts'
@@ -25,10 +23,11 @@ export type SandboxParts = {
   /** The pages of the project's manual, asked for once, when a question first needs them. */
   manual: () => Promise<ManualPage[]>
   /** Reads the images of a request; without it no images are made. */
-  media?: Pick<Media, 'read'> | undefined
+  media?: MediaReader | undefined
+  errors: SimulatedErrors
 }
 
-export function createSandbox({ id, clock, manual, media }: SandboxParts): Provider {
+export function createSandbox({ id, clock, manual, media, errors }: SandboxParts): Provider {
   let index: Promise<Manual> | undefined
   const openManual = () => {
     index ??= manual().then(createManual)
@@ -67,20 +66,14 @@ export function createSandbox({ id, clock, manual, media }: SandboxParts): Provi
 
   function refuseAsTold({ directives: { status, retry_after } }: Prompt, model: string): void {
     if (status === undefined) return
-    throw refusalToError({
-      provider: id,
-      model,
-      status,
-      headers: new Headers(retry_after === undefined ? {} : { 'retry-after': String(retry_after) }),
-      payload: { error: { message: `The simulated vendor refused the request, as "@sandbox status" asked it to.` } },
-      clock,
-    })
+    const message = 'The simulated vendor refused the request, as "@sandbox status" asked it to.'
+    throw errors.fromResponse({ model, status, retry_after, message })
   }
 
   // One crew for both: the machine has so many cores and no more.
   const renderWorkers = createRenderWorkers({})
-  const { video, close: closeVideo } = createSandboxVideo({ id, clock, renderWorkers })
-  const { threeD, close: closeThreeD } = createSandboxThreeD({ id, clock, renderWorkers })
+  const { video, close: closeVideo } = createSandboxVideo({ clock, errors, renderWorkers })
+  const { threeD, close: closeThreeD } = createSandboxThreeD({ clock, errors, renderWorkers })
   const close = async () => {
     await Promise.all([closeVideo(), closeThreeD()])
   }
@@ -90,10 +83,10 @@ export function createSandbox({ id, clock, manual, media }: SandboxParts): Provi
     kind: 'sandbox',
     video,
     threeD,
-    embeddings: createSandboxEmbeddings({ id, clock }),
-    rerank: createSandboxRerank({ id, clock }),
-    moderations: createSandboxModerations({ id, clock }),
-    ...(media ? { images: createSandboxImages({ id, clock, media }) } : {}),
+    embeddings: createSandboxEmbeddings({ clock, errors }),
+    rerank: createSandboxRerank({ clock, errors }),
+    moderations: createSandboxModerations({ clock, errors }),
+    ...(media ? { images: createSandboxImages({ clock, errors, media }) } : {}),
     close,
     chat: {
       async whole(call, signal) {

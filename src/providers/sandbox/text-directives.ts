@@ -1,6 +1,6 @@
 /** The directive lines of a request that holds texts only: how long it takes, how it fails. */
 import { type Clock, pause } from '../../kit/clock.ts'
-import { refusalToError } from '../../protocols/provider-error.ts'
+import type { SimulatedErrors } from '../provider.ts'
 import {
   MAX_MILLISECONDS,
   MAX_RETRY_SECONDS,
@@ -36,19 +36,13 @@ export function takeTextDirectives(
   return { rest: taken.map(({ rest }) => rest), directives: given as TextDirectives }
 }
 
-type Asked = { id: string; model: string; clock: Clock; signal: AbortSignal }
+type Asked = { model: string; clock: Clock; errors: SimulatedErrors; signal: AbortSignal }
 
 /** Waits as told, and refuses as told. */
 export async function obey({ first_ms = 0, status, retry_after }: TextDirectives, asked: Asked): Promise<void> {
-  const { id, model, clock, signal } = asked
+  const { model, clock, errors, signal } = asked
   if (first_ms > 0) await pause(clock, first_ms, signal)
   if (status === undefined) return
-  throw refusalToError({
-    provider: id,
-    model,
-    status,
-    headers: new Headers(retry_after === undefined ? {} : { 'retry-after': String(retry_after) }),
-    payload: { error: { message: 'The simulated vendor refused the request, as "@sandbox status" asked it to.' } },
-    clock,
-  })
+  const message = 'The simulated vendor refused the request, as "@sandbox status" asked it to.'
+  throw errors.fromResponse({ model, status, retry_after, message })
 }

@@ -4,7 +4,7 @@ import { checker } from '../../kit/checker.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { ThreeDCall, ThreeDProvider } from '../provider.ts'
+import type { SimulatedErrors, ThreeDCall, ThreeDProvider } from '../provider.ts'
 import { Course, isQuick, type ReadOrder } from './course.ts'
 import { createJobs } from './jobs.ts'
 import { createMadeFiles, type GeneratedFiles } from './made-files.ts'
@@ -14,8 +14,8 @@ import type { RenderWorkers } from './render/workers.ts'
 import { readVideoPrompt } from './video-directives.ts'
 
 type SandboxThreeDParts = {
-  id: string
   clock: Clock
+  errors: SimulatedErrors
   renderWorkers: RenderWorkers
   files?: GeneratedFiles
   most_waiting?: number
@@ -42,7 +42,7 @@ const MAX_TEXT = 600
 const QUICK_POLYGONS = POLYGONS.minimum
 
 export function createSandboxThreeD(parts: SandboxThreeDParts): { threeD: ThreeDProvider; close: () => Promise<void> } {
-  const { id, clock, renderWorkers, files = createMadeFiles(), most_waiting } = parts
+  const { clock, errors, renderWorkers, files = createMadeFiles(), most_waiting } = parts
   const checkOperation = checker(Operation)
   const jobs = createJobs<Operation>({
     clock,
@@ -55,8 +55,8 @@ export function createSandboxThreeD(parts: SandboxThreeDParts): { threeD: ThreeD
     },
   })
   const threeD = createSandboxOrders({
-    id,
     clock,
+    errors,
     thing: '3D model',
     jobs,
     readOrder: (call: ThreeDCall) => readOrder(call, clock),

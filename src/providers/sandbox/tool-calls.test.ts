@@ -4,7 +4,7 @@ import { manualClock } from '../../../test/kit/clock.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import type { ChatRequest } from '../../spec/chat-request.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { createSandbox } from './sandbox.ts'
+import { createLazySandbox } from '../sandbox.ts'
 import { countTokens, splitTokens } from './tokens.ts'
 
 const weather = {
@@ -35,7 +35,7 @@ const mail = {
 const ajv = new Ajv2020({ strict: false, validateFormats: false, logger: false })
 
 const sandbox = (pages = [] as { name: string; text: string }[]) => {
-  const { chat } = createSandbox({ id: 'sandbox', clock: manualClock(), manual: async () => pages })
+  const { chat } = createLazySandbox({ id: 'sandbox', clock: manualClock(), manual: async () => pages })
   if (!chat) throw new Error('no chat')
   return chat
 }

@@ -1,6 +1,6 @@
 /** Videos of the sandbox. */
 import type { Clock } from '../../kit/clock.ts'
-import type { VideoProvider } from '../provider.ts'
+import type { SimulatedErrors, VideoProvider } from '../provider.ts'
 import { isQuick } from './course.ts'
 import { createJobs } from './jobs.ts'
 import { createMadeFiles, type GeneratedFiles } from './made-files.ts'
@@ -10,8 +10,8 @@ import { createRenderWorkers, type RenderWorkers } from './render/workers.ts'
 import { readOperation, readOrder, type VideoOperation } from './video-operation.ts'
 
 export type SandboxVideoParts = {
-  id: string
   clock: Clock
+  errors: SimulatedErrors
   /** Default: as many processes as half of the cores, and a directory of the machine's temporary ones. */
   renderWorkers?: RenderWorkers
   files?: GeneratedFiles
@@ -23,15 +23,15 @@ export type SandboxVideo = { video: VideoProvider; close: () => Promise<void> }
 const NAME = 'video.mp4'
 
 export function createSandboxVideo(parts: SandboxVideoParts): SandboxVideo {
-  const { id, clock, renderWorkers = createRenderWorkers({}), files = createMadeFiles(), most_waiting } = parts
+  const { clock, errors, renderWorkers = createRenderWorkers({}), files = createMadeFiles(), most_waiting } = parts
   const workOf = (operation: VideoOperation) => {
     const plan = planRender({ ...operation, quick: isQuick(operation) })
     return { plan, pieces: plan.frames, name: NAME }
   }
   const jobs = createJobs({ clock, files, renderWorkers, most_waiting, workOf })
   const video = createSandboxOrders({
-    id,
     clock,
+    errors,
     thing: 'video',
     jobs,
     readOrder: (call: Parameters<VideoProvider['start']>[0]) => readOrder(call, clock),

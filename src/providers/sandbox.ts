@@ -1,0 +1,49 @@
+/** The simulated provider (`packages/sandbox`) as every gateway has it: loaded with the first call of one of its members. */
+import { createRequire } from 'node:module'
+import type { Clock } from '../kit/clock.ts'
+import { refusalToError } from '../protocols/provider-error.ts'
+import { takenBy } from './orders/acceptance.ts'
+import { type FamilyMember, type Provider, SERVED_BY, type SimulatedErrors } from './provider.ts'
+import type { SandboxParts } from './sandbox/sandbox.ts'
+
+export { SANDBOX_MODELS } from './sandbox/models.ts'
+
+const require = createRequire(import.meta.url)
+
+export function createLazySandbox(parts: Omit<SandboxParts, 'errors'>): Provider {
+  let loaded: Provider | undefined
+  const load = (): Provider => {
+    if (loaded) return loaded
+    const { createSandbox } = require('./sandbox/sandbox.ts') as typeof import('./sandbox/sandbox.ts')
+    loaded = createSandbox({ ...parts, errors: simulatedErrors(parts) })
+    return loaded
+  }
+  /** A member whose functions are looked up in the loaded sandbox. */
+  const lazy = (name: FamilyMember) =>
+    new Proxy({}, { get: (_, property): unknown => Reflect.get(load()[name] ?? {}, property) })
+  const served = new Set(Object.values(SERVED_BY))
+  // The image provider needs a reader for the media of a request.
+  if (!parts.media) served.delete('images')
+  return {
+    id: parts.id,
+    kind: 'sandbox',
+    ...(Object.fromEntries([...served].map((name) => [name, lazy(name)])) as Pick<Provider, FamilyMember>),
+    async close() {
+      await loaded?.close?.()
+    },
+  }
+}
+
+/** A simulated error response takes the same path as the response of a real provider. */
+export const simulatedErrors = ({ id, clock }: { id: string; clock: Clock }): SimulatedErrors => ({
+  fromResponse: ({ model, status, retry_after, message }) =>
+    refusalToError({
+      provider: id,
+      model,
+      status,
+      headers: new Headers(retry_after === undefined ? {} : { 'retry-after': String(retry_after) }),
+      payload: { error: { message } },
+      clock,
+    }),
+  acceptance: (status) => takenBy({ kind: 'sandbox', status, payload: undefined }),
+})
