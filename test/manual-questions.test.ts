@@ -1,7 +1,7 @@
 /** The sandbox answers what people ask about Gatehouse with the section of the manual that says it. */
 import { beforeAll, describe, expect, test } from 'bun:test'
+import { createManual, type Manual } from '../packages/sandbox/src/manual-search.ts'
 import { loadManual } from '../src/config/manual.ts'
-import { createManual, type Manual } from '../src/providers/sandbox/manual-search.ts'
 
 let manual: Manual
 beforeAll(async () => {

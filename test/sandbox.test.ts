@@ -1,9 +1,9 @@
 /** The simulated vendor, as the gateway sees it: what it answers, what it honours, how it misbehaves. */
 import { describe, expect, test } from 'bun:test'
 import Value from 'typebox/value'
+import { countTokens, IMAGE_TOKENS } from '../packages/sandbox/src/tokens.ts'
 import { loadManual } from '../src/config/manual.ts'
 import type { ChatProvider } from '../src/providers/provider.ts'
-import { countTokens, IMAGE_TOKENS } from '../src/providers/sandbox/tokens.ts'
 import { createLazySandbox } from '../src/providers/sandbox.ts'
 import { ChatChunk, ChatCompletion } from '../src/spec/chat-completion.ts'
 import type { ChatRequest } from '../src/spec/chat-request.ts'

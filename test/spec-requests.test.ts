@@ -3,8 +3,8 @@
  * the sandbox's models A, B and C, and at twins of them on a vendor that shows what reached it.
  */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
+import { SANDBOX_MODELS } from '../packages/sandbox/src/models.ts'
 import type { ModelConfig } from '../src/config/schema.ts'
-import { SANDBOX_MODELS } from '../src/providers/sandbox/models.ts'
 import { startGateway } from './kit/gateway.ts'
 import { startVendor } from './kit/vendor.ts'
 

@@ -1,12 +1,12 @@
 /** The simulated provider (`packages/sandbox`) as every gateway has it: loaded with the first call of one of its members. */
 import { createRequire } from 'node:module'
+import type { SandboxParts } from '../../packages/sandbox/src/sandbox.ts'
 import type { Clock } from '../kit/clock.ts'
 import { refusalToError } from '../protocols/provider-error.ts'
 import { takenBy } from './orders/acceptance.ts'
 import { type FamilyMember, type Provider, SERVED_BY, type SimulatedErrors } from './provider.ts'
-import type { SandboxParts } from './sandbox/sandbox.ts'
 
-export { SANDBOX_MODELS } from './sandbox/models.ts'
+export { SANDBOX_MODELS } from '../../packages/sandbox/src/models.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -14,7 +14,8 @@ export function createLazySandbox(parts: Omit<SandboxParts, 'errors'>): Provider
   let loaded: Provider | undefined
   const load = (): Provider => {
     if (loaded) return loaded
-    const { createSandbox } = require('./sandbox/sandbox.ts') as typeof import('./sandbox/sandbox.ts')
+    const { createSandbox } =
+      require('../../packages/sandbox/src/sandbox.ts') as typeof import('../../packages/sandbox/src/sandbox.ts')
     loaded = createSandbox({ ...parts, errors: simulatedErrors(parts) })
     return loaded
   }

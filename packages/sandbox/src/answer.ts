@@ -1,0 +1,171 @@
+/** What the sandbox answers: for every choice its reasoning, text and tool calls, already cut into tokens. */
+import type { Annotation, FinishReason } from '../../../src/spec/chat-completion.ts'
+import type { ChatRequest } from '../../../src/spec/chat-request.ts'
+import { sourcesWanted, withCitations } from './citations.ts'
+import { describeImage } from './image-header.ts'
+import { sampleFromSchema } from './json-schema-sample.ts'
+import type { Manual } from './manual-search.ts'
+import { hintsOf, type Prompt } from './prompt.ts'
+import { createRandom, type Random } from './random.ts'
+import { DISCLAIMER, simulatedReasoning, simulatedSentences } from './simulated-text.ts'
+import { topicsOf } from './terms.ts'
+import { splitTokens } from './tokens.ts'
+import { type PlannedCall, planToolCalls, schemaError } from './tool-calls.ts'
+
+type ToolCallPieces = { id: string; name: string; pieces: string[] }
+
+export type ChoiceAnswer = {
+  reasoning: string[]
+  content: string[]
+  annotations: Annotation[]
+  calls: ToolCallPieces[]
+  finish_reason: FinishReason
+}
+
+type AnswerParts = { request: ChatRequest; prompt: Prompt; manual: () => Promise<Manual> }
+
+const MAX_TOPICS = 12
+/** A passage is a few sentences, not a page. */
+const MAX_PASSAGE = 700
+/** What is quoted of one tool's result. */
+const MAX_QUOTE = 500
+/** Sentences of reasoning for each effort. */
+const EFFORTS = { minimal: 1, low: 2, medium: 3, high: 4, xhigh: 5, max: 6 }
+
+/** One choice of the answer; `index` makes it differ from the others. Throws `upstream_invalid_request`. */
+export async function answerChoice(index: number, parts: AnswerParts): Promise<ChoiceAnswer> {
+  const { request, prompt } = parts
+  const { directives } = prompt
+  const random = createRandom(`${index}:${prompt.seed}`)
+  const reasoning = reasoningFor(parts, createRandom(`reasoning:${index}:${prompt.seed}`))
+  const calls = planToolCalls(request, prompt, { random, index })
+  const budget = request.max_completion_tokens ?? request.max_tokens ?? Number.POSITIVE_INFINITY
+  if (calls.length > 0) return withinBudget({ reasoning, calls, text: '', annotations: [] }, request, budget)
+  const structured = structuredAnswer(request, prompt, { random, index })
+  if (structured !== undefined) {
+    return withinBudget({ reasoning, calls, text: structured, annotations: [] }, request, budget)
+  }
+  const { text, annotations } = await textAnswer(index, random, parts)
+  if (directives.tokens === undefined) return withinBudget({ reasoning, calls, text, annotations }, request, budget)
+  // Reasoning takes at most half of an exact length; what is left is text, made longer where it is too short.
+  const thought = reasoning.slice(0, Math.floor(directives.tokens / 2))
+  const length = directives.tokens - thought.length
+  const content = exactly(text, length, { random, topics: topicsOf(prompt.question, MAX_TOPICS) })
+  return withinBudget({ reasoning: thought, calls, text: content, annotations }, request, budget)
+}
+
+/** The first `length` tokens of the text, after more simulated sentences where it has fewer. */
+function exactly(whole: string, length: number, parts: { random: Random; topics: string[] }): string {
+  // White space at the end would run together with the blank before the next sentence.
+  const text = whole.trimEnd()
+  const pieces = splitTokens(text, length)
+  if (pieces.length === length) return pieces.join('')
+  const more = simulatedSentences(parts, length - pieces.length)
+  return splitTokens(`${text} ${more}`, length).join('')
+}
+
+function reasoningFor({ request, prompt }: AnswerParts, random: Random): string[] {
+  const effort = request.reasoning_effort
+  const asked = request.thinking_enabled === true || (effort !== undefined && effort !== 'none')
+  if (!asked) return []
+  const sentences = EFFORTS[effort === undefined || effort === 'none' ? 'medium' : effort]
+  return splitTokens(simulatedReasoning({ random, topics: topicsOf(prompt.question, MAX_TOPICS) }, sentences))
+}
+
+function structuredAnswer(
+  { response_format: format }: ChatRequest,
+  prompt: Prompt,
+  { random, index }: { random: Random; index: number },
+): string | undefined {
+  if (!format || format.type === 'text') return undefined
+  const topics = topicsOf(prompt.question, MAX_TOPICS)
+  const schema = format.type === 'json_schema' ? format.json_schema.schema : undefined
+  if (schema === undefined) {
+    const text = simulatedSentences({ random, topics }, 20)
+    return JSON.stringify({ simulated: true, notice: DISCLAIMER, choice: index, topics, text })
+  }
+  const sample = sampleFromSchema(schema, random, hintsOf(prompt.question, index))
+  if ('problem' in sample) throw schemaError(sample.problem, 'response_format.json_schema.schema')
+  return JSON.stringify(sample.value)
+}
+
+type Draft = { text: string; annotations: Annotation[] }
+
+async function textAnswer(index: number, random: Random, parts: AnswerParts): Promise<Draft> {
+  const { request, prompt } = parts
+  const wanted = sourcesWanted(request)
+  const paragraphs = [await openingFor(index, random, parts)]
+  if (prompt.images.length > 0) {
+    const shown = prompt.images.slice(0, 10).map(describeImage).join(', ')
+    const more = prompt.images.length > 10 ? `, and ${prompt.images.length - 10} more` : ''
+    paragraphs.push(`With the question came ${shown}${more}.`)
+  }
+  const text = paragraphs.join('\n\n')
+  if (wanted === 0) return { text, annotations: [] }
+  return withCitations(text, { manual: await parts.manual(), question: prompt.question, wanted })
+}
+
+async function openingFor(index: number, random: Random, { prompt, manual }: AnswerParts): Promise<string> {
+  const turn = index === 0 ? '' : ` Choice ${index + 1}.`
+  if (prompt.results.length > 0) {
+    const quotes = prompt.results
+      .slice(-5)
+      .map(({ name, text }) => `The tool "${name}" answered: ${text.slice(0, MAX_QUOTE)}`)
+    return [`${DISCLAIMER}${turn}`, ...quotes].join('\n\n')
+  }
+  const topics = topicsOf(prompt.question, MAX_TOPICS)
+  // The first choice quotes the best section, the second the next best, and so on while they are good.
+  const isAboutManual = prompt.images.length === 0
+  const found = isAboutManual ? (await manual()).search(prompt.question, index + 1)[index] : undefined
+  if (!found?.isGood) return `${DISCLAIMER}${turn} ${simulatedSentences({ random, topics })}`
+  const { section } = found
+  const passage = (await manual()).passage(section, prompt.question, MAX_PASSAGE)
+  const source = `Source: the Gatehouse manual, page "${section.page}", section "${section.heading}".`
+  return `The sandbox is a simulated vendor; this is quoted from the Gatehouse manual.${turn}\n\n${passage}\n\n${source}`
+}
+
+type Whole = { reasoning: string[]; calls: PlannedCall[]; text: string; annotations: Annotation[] }
+
+/** Ends the text at a stop sequence, then everything at the token limit: reasoning first, then text, then calls. */
+function withinBudget(whole: Whole, request: ChatRequest, budget: number): ChoiceAnswer {
+  const text = beforeStop(whole.text, request.stop)
+  let left = budget
+  const take = (pieces: string[]) => {
+    const taken = pieces.length > left ? pieces.slice(0, left) : pieces
+    left -= taken.length
+    return taken
+  }
+  const pieces = splitTokens(text)
+  const reasoning = take(whole.reasoning)
+  const content = take(pieces)
+  let isCut = reasoning.length < whole.reasoning.length || content.length < pieces.length
+  const calls: ToolCallPieces[] = []
+  for (const { id, name, arguments: text } of whole.calls) {
+    // A call's head, which holds its name, is one token.
+    if (isCut || take([name]).length === 0) {
+      isCut = true
+      break
+    }
+    const all = splitTokens(text)
+    const taken = take(all)
+    isCut = taken.length < all.length
+    calls.push({ id, name, pieces: taken })
+  }
+  const length = content.reduce((sum, piece) => sum + piece.length, 0)
+  const annotations = whole.annotations.filter(({ url_citation }) => url_citation.end_index <= length)
+  const natural = whole.calls.length > 0 ? 'tool_calls' : 'stop'
+  return { reasoning, content, annotations, calls, finish_reason: isCut ? 'length' : natural }
+}
+
+/** The text before the first stop sequence in it. */
+function beforeStop(text: string, stop: ChatRequest['stop']): string {
+  const stops = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((each) => each !== '')
+  const places = stops.map((each) => text.indexOf(each)).filter((at) => at !== -1)
+  return places.length ? text.slice(0, Math.min(...places)) : text
+}
+
+/** The tokens of a choice: every piece of reasoning and text, every call's head and pieces. */
+export function tokensOf(choice: ChoiceAnswer): { output: number; reasoning: number } {
+  const calls = choice.calls.reduce((sum, call) => sum + 1 + call.pieces.length, 0)
+  return { output: choice.reasoning.length + choice.content.length + calls, reasoning: choice.reasoning.length }
+}

@@ -1,0 +1,106 @@
+/** The sandbox's answer in the specification's words: as chunks in a stream's order, and whole. */
+import type { ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../../src/spec/chat-completion.ts'
+import type { Usage } from '../../../src/spec/usage.ts'
+import { type ChoiceAnswer, tokensOf } from './answer.ts'
+import { type LogprobsWanted, logprobsOf } from './logprobs.ts'
+
+export type Answer = {
+  id: string
+  created: number
+  model: string
+  choices: ChoiceAnswer[]
+  usage: Usage | undefined
+  logprobs: LogprobsWanted | undefined
+}
+
+const FINGERPRINT = 'sandbox'
+
+/** One chunk a token, made when it is asked for; choices take turns, and the usage comes last. */
+export function* chunksOf(answer: Answer): Generator<ChatChunk> {
+  const frame = (choices: ChunkChoice[]): ChatChunk => ({
+    id: answer.id,
+    object: 'chat.completion.chunk',
+    created: answer.created,
+    model: answer.model,
+    system_fingerprint: FINGERPRINT,
+    choices,
+  })
+  let running = answer.choices.map((_, index) => choiceChunks(answer, index))
+  while (running.length > 0) {
+    const still: typeof running = []
+    for (const choice of running) {
+      const next = choice.next()
+      if (next.done) continue
+      yield frame([next.value])
+      still.push(choice)
+    }
+    running = still
+  }
+  if (answer.usage) yield { ...frame([]), usage: answer.usage }
+}
+
+function* choiceChunks(answer: Answer, index: number): Generator<ChunkChoice> {
+  const choice = answer.choices[index]
+  if (!choice) return
+  const say = (delta: Delta, logprobs: unknown = null): ChunkChoice => ({ index, delta, logprobs, finish_reason: null })
+  yield say({ role: 'assistant', content: '' })
+  for (const reasoning_content of choice.reasoning) yield say({ reasoning_content })
+  for (const [at, content] of choice.content.entries()) {
+    yield say({ content }, answer.logprobs ? logprobsOf([content], at, wantedFor(answer.logprobs, index)) : null)
+  }
+  if (choice.annotations.length > 0) yield say({ annotations: choice.annotations })
+  for (const [at, { id, name, pieces }] of choice.calls.entries()) {
+    yield say({ tool_calls: [{ index: at, id, type: 'function', function: { name, arguments: '' } }] })
+    for (const piece of pieces) yield say({ tool_calls: [{ index: at, function: { arguments: piece } }] })
+  }
+  yield { index, delta: {}, logprobs: null, finish_reason: choice.finish_reason }
+}
+
+const wantedFor = ({ seed, top }: LogprobsWanted, index: number): LogprobsWanted => ({ seed: `${index}:${seed}`, top })
+
+export function completionOf(answer: Answer): ChatCompletion {
+  const completion: ChatCompletion = {
+    id: answer.id,
+    object: 'chat.completion',
+    created: answer.created,
+    model: answer.model,
+    system_fingerprint: FINGERPRINT,
+    choices: answer.choices.map((choice, index) => ({
+      index,
+      message: messageOf(choice),
+      finish_reason: choice.finish_reason,
+      logprobs:
+        answer.logprobs && choice.calls.length === 0
+          ? logprobsOf(choice.content, 0, wantedFor(answer.logprobs, index))
+          : null,
+    })),
+  }
+  return answer.usage ? { ...completion, usage: answer.usage } : completion
+}
+
+function messageOf(choice: ChoiceAnswer): ChatCompletion['choices'][number]['message'] {
+  const calls = choice.calls.map(({ id, name, pieces }) => ({
+    id,
+    type: 'function' as const,
+    function: { name, arguments: pieces.join('') },
+  }))
+  return {
+    role: 'assistant',
+    content: calls.length > 0 ? null : choice.content.join(''),
+    refusal: null,
+    ...(choice.reasoning.length > 0 ? { reasoning_content: choice.reasoning.join('') } : {}),
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    ...(choice.annotations.length > 0 ? { annotations: choice.annotations } : {}),
+  }
+}
+
+/** The tokens of all choices together. */
+export function outputOf(choices: ChoiceAnswer[]): { output: number; reasoning: number } {
+  let [output, reasoning] = [0, 0]
+  for (const choice of choices) {
+    const tokens = tokensOf(choice)
+    output += tokens.output
+    reasoning += tokens.reasoning
+  }
+  return { output, reasoning }
+}

@@ -1,0 +1,64 @@
+/** The sandbox as a vendor of embeddings. */
+import type { Clock } from '../../../src/kit/clock.ts'
+import type { EmbeddingProvider, SimulatedErrors } from '../../../src/providers/provider.ts'
+import type { EmbeddingInput } from '../../../src/spec/embedding-request.ts'
+import { GatewayError } from '../../../src/spec/error.ts'
+import { embedText, embedTokens } from './embed.ts'
+import { DEFAULT_DIMENSIONS, MOST_DIMENSIONS, MOST_INPUT_TOKENS } from './models.ts'
+import { obey, takeTextDirectives } from './text-directives.ts'
+import { countTokens } from './tokens.ts'
+
+/** As many as vendors take in a call, roughly; longer lists show how the gateway splits them. */
+const MOST_INPUTS = 256
+/** After so much text others have their turn: the work is done where all requests are served. */
+const TURN_CHARACTERS = 100_000
+
+export function createSandboxEmbeddings({
+  clock,
+  errors,
+}: {
+  clock: Clock
+  errors: SimulatedErrors
+}): EmbeddingProvider {
+  return {
+    most_inputs: () => MOST_INPUTS,
+    takes_tokens: true,
+    async embed({ model, inputs, request }, signal) {
+      signal.throwIfAborted()
+      const { dimensions = DEFAULT_DIMENSIONS } = request
+      const texts = inputs.map((input) => (typeof input === 'string' ? input : ''))
+      const { rest, directives } = takeTextDirectives(texts, 'input')
+      await obey(directives, { model, clock, errors, signal })
+      if (dimensions > MOST_DIMENSIONS) {
+        throw refused(`"dimensions" must be at most ${MOST_DIMENSIONS}.`, 'dimensions')
+      }
+      const embeddings: number[][] = []
+      let prompt_tokens = 0
+      let since = 0
+      for (const [index, input] of inputs.entries()) {
+        const text = rest[index] ?? ''
+        prompt_tokens += countInput(input, index)
+        embeddings.push(typeof input === 'string' ? embedText(text, dimensions) : embedTokens(input, dimensions))
+        since += input.length
+        if (since < TURN_CHARACTERS) continue
+        since = 0
+        await new Promise((resolve) => setImmediate(resolve))
+        signal.throwIfAborted()
+      }
+      return { embeddings, ...(directives.usage === 'none' ? {} : { prompt_tokens }) }
+    },
+  }
+}
+
+function countInput(input: EmbeddingInput, index: number): number {
+  const tokens = typeof input === 'string' ? countTokens(input) : input.length
+  if (tokens <= MOST_INPUT_TOKENS) return tokens
+  throw new GatewayError(
+    'context_length_exceeded',
+    `An input has ${tokens} tokens; this model's maximum context length is ${MOST_INPUT_TOKENS}.`,
+    { param: `input[${index}]`, upstream_status: 400 },
+  )
+}
+
+const refused = (message: string, param: string) =>
+  new GatewayError('upstream_invalid_request', message, { param, upstream_status: 400 })

@@ -1,0 +1,99 @@
+import { describe, expect, test } from 'bun:test'
+import { crc32, deflateSync } from 'node:zlib'
+import { createCanvas, loadImage } from '@napi-rs/canvas'
+import { systemClock } from '../../../src/kit/clock.ts'
+import { simulatedErrors } from '../../../src/providers/sandbox.ts'
+import type { ImageOrder } from '../../../src/spec/image-request.ts'
+import { createSandboxImages } from './images.ts'
+
+const images = createSandboxImages({
+  clock: systemClock,
+  errors: simulatedErrors({ id: 'sandbox', clock: systemClock }),
+  media: { read: async (value) => ({ bytes: Buffer.from(value, 'base64'), content_type: 'image/png' }) },
+})
+const { signal } = new AbortController()
+const edit = (given: Partial<ImageOrder>) => {
+  const request: ImageOrder = { model: 'image', operation: 'edit', prompt: 'A kite', n: 1, size: '256x256', ...given }
+  return images.make({ model: 'image', request, request_id: 'one' }, signal)
+}
+
+const MOST_SIDE = 6_000
+
+/** Black, with a bit a pixel: a few kilobytes, whatever its size. */
+function blackPng(width: number, height: number): string {
+  const chunk = (name: string, data: Uint8Array) => {
+    const body = Buffer.concat([Buffer.from(name), data])
+    const [before, after] = [Buffer.alloc(4), Buffer.alloc(4)]
+    before.writeUInt32BE(data.length)
+    after.writeUInt32BE(crc32(body))
+    return [before, body, after]
+  }
+  const header = Buffer.alloc(13)
+  header.writeUInt32BE(width)
+  header.writeUInt32BE(height, 4)
+  header[8] = 1
+  // Of the very large ones there is only the beginning: nobody is to get so far.
+  const rows = deflateSync(Buffer.alloc(Math.min(6_000_000, (1 + Math.ceil(width / 8)) * height)))
+  const parts = [...chunk('IHDR', header), ...chunk('IDAT', rows), ...chunk('IEND', Buffer.alloc(0))]
+  return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), ...parts]).toString('base64')
+}
+
+/** A screen of one pixel, over which its frame reaches. */
+const wideGif = (side: number) => {
+  const bytes = Buffer.from('47494638396101000100800000000000ffffff2c00000000000000000002024401003b', 'hex')
+  bytes.writeUInt16LE(side, 24)
+  bytes.writeUInt16LE(side, 26)
+  return bytes.toString('base64')
+}
+
+async function square(colour: string): Promise<string> {
+  const canvas = createCanvas(64, 64)
+  const context = canvas.getContext('2d')
+  context.fillStyle = colour
+  context.fillRect(0, 0, 64, 64)
+  return (await canvas.encode('png')).toString('base64')
+}
+
+describe('an edit in the sandbox', () => {
+  test('is drawn over as many pixels as there may be', async () => {
+    const made = await edit({ images: [blackPng(MOST_SIDE, MOST_SIDE)] })
+    expect(made.images).toHaveLength(1)
+  })
+
+  for (const [what, given, param] of [
+    ['one row more', { images: [blackPng(MOST_SIDE, MOST_SIDE + 1)] }, 'image'],
+    ['so many that no machine could hold them', { images: [blackPng(60_000, 60_000)] }, 'image'],
+    ['a frame that is larger than its screen', { images: [wideGif(60_000)] }, 'image'],
+    ['too many together', { images: [blackPng(MOST_SIDE, MOST_SIDE), blackPng(1, 1)] }, 'image[1]'],
+    ['too many with the mask', { images: [blackPng(MOST_SIDE, MOST_SIDE)], mask: blackPng(1, 1) }, 'mask'],
+  ] as const) {
+    test(`of ${what} is refused before anything is decoded`, async () => {
+      await expect(edit({ ...given, images: [...given.images] })).rejects.toMatchObject({
+        message: expect.stringContaining('is too large'),
+        detail: { param, taken: 'no' },
+      })
+    })
+  }
+
+  test('of a file whose size cannot be told is refused', async () => {
+    const gif = Buffer.from('GIF89a').toString('base64')
+    await expect(edit({ images: [await square('#ff0000'), gif] })).rejects.toMatchObject({
+      message: expect.stringContaining('could not read "image[1]"'),
+      detail: { param: 'image[1]', taken: 'no' },
+    })
+  })
+
+  test('of several images shows them all, side by side', async () => {
+    const made = await edit({ images: [await square('#ff0000'), await square('#00ff00'), await square('#0000ff')] })
+    const [image] = made.images
+    const drawn = await loadImage(Buffer.from(image && 'base64' in image ? image.base64 : '', 'base64'))
+    const canvas = createCanvas(256, 256)
+    canvas.getContext('2d').drawImage(drawn, 0, 0)
+    const colours = [10, 128, 245].map((x) => [...canvas.getContext('2d').getImageData(x, 40, 1, 1).data])
+    expect(colours).toEqual([
+      [255, 0, 0, 255],
+      [0, 255, 0, 255],
+      [0, 0, 255, 255],
+    ])
+  })
+})

@@ -1,0 +1,175 @@
+/** The sandbox as a vendor of images: drawn in the asked size and format, showing the prompt, and wrong when told so. */
+import { type Clock, pause } from '../../../src/kit/clock.ts'
+import type {
+  ImageCall,
+  ImageEvent,
+  ImageProvider,
+  MadeImage,
+  MediaReader,
+  SimulatedErrors,
+} from '../../../src/providers/provider.ts'
+import { GatewayError } from '../../../src/spec/error.ts'
+import type { ImageOrder, ImageUsage } from '../../../src/spec/image-request.ts'
+import { headerOf } from './image-header.ts'
+import { drawImage, type ImagePlan } from './render/draw-image.ts'
+import { obey, takeTextDirectives } from './text-directives.ts'
+import { countTokens } from './tokens.ts'
+
+type SandboxImagesParts = { clock: Clock; errors: SimulatedErrors; media: MediaReader }
+
+/** What `auto` is. */
+const AUTO = '1024x1024'
+/** An image costs a token for each 32 x 32 pixels, here. */
+const PIXELS_A_TOKEN = 1024
+const JPEG_QUALITY = 90
+const MOST_SHOWN = 400
+/** All that is changed in one request: each pixel takes four bytes while it is drawn. Photographs have 12 to 24 million. */
+const MOST_PIXELS = 36_000_000
+/** So long a half-made image is looked at before the next comes. */
+const PARTIAL_MILLISECONDS = 20
+
+export function createSandboxImages({ clock, errors, media }: SandboxImagesParts): ImageProvider {
+  /** What takes much room is drawn one after the other. */
+  let drawing: Promise<unknown> = Promise.resolve()
+
+  /** Obeys the directives of the prompt; what is left of it is shown. */
+  async function begin(call: ImageCall, signal: AbortSignal): Promise<ImagePlan[]> {
+    signal.throwIfAborted()
+    const { request } = call
+    const { text, sources, mask } = await readOrRefuse(() => read(call, signal), errors)
+    return Array.from({ length: request.n }, (_, index) => ({
+      ...frameOf(request),
+      seed: `${request.seed ?? ''}:${text}:${index}`,
+      text: shownOf(text),
+      note: request.n === 1 ? '' : `${index + 1} / ${request.n}`,
+      sources,
+      ...(mask ? { mask } : {}),
+    }))
+  }
+
+  async function read({ model, request }: ImageCall, signal: AbortSignal) {
+    const { rest, directives } = takeTextDirectives([request.prompt], 'prompt')
+    await obey(directives, { model, clock, errors, signal })
+    const places = (request.images ?? []).map((value, at) => ({ value, param: at === 0 ? 'image' : `image[${at}]` }))
+    if (request.mask !== undefined) places.push({ value: request.mask, param: 'mask' })
+    const files: Uint8Array[] = []
+    let pixels = 0
+    for (const { value, param } of places) {
+      const { bytes } = await media.read(value, signal, param)
+      pixels += pixelsOf(bytes, param)
+      if (pixels > MOST_PIXELS) throw tooLarge(param)
+      files.push(bytes)
+    }
+    const count = request.images?.length ?? 0
+    return { text: rest[0] ?? '', sources: files.slice(0, count), mask: files[count] }
+  }
+
+  async function made(plans: ImagePlan[], request: ImageOrder, signal: AbortSignal) {
+    const images: MadeImage[] = []
+    for (const plan of plans) {
+      signal.throwIfAborted()
+      images.push({ base64: base64Of(await drawn(plan, signal)) })
+    }
+    return { images, usage: usageOf(plans, request) }
+  }
+
+  async function drawn(plan: ImagePlan, signal: AbortSignal): Promise<Uint8Array> {
+    if (plan.sources.length === 0) return drawImage(plan)
+    const turn = drawing.then(() => {
+      signal.throwIfAborted()
+      return drawEdit(plan)
+    })
+    drawing = turn.catch(() => {})
+    return turn
+  }
+
+  return {
+    operations: ['generate', 'edit', 'variation'],
+    async make(call, signal) {
+      return made(await begin(call, signal), call.request, signal)
+    },
+    async *stream(call, partial_images, signal): AsyncIterable<ImageEvent> {
+      const plans = await begin(call, signal)
+      const [first] = plans
+      for (let index = 0; first && index < partial_images; index++) {
+        const share = index / partial_images
+        yield { type: 'partial', index, base64: base64Of(await drawn({ ...first, share }, signal)) }
+        await pause(clock, PARTIAL_MILLISECONDS, signal)
+      }
+      yield { type: 'done', ...(await made(plans, call.request, signal)) }
+    },
+  }
+}
+
+/** What is refused while it is read was not accepted; a status that the prompt asks for means what it means of any provider. */
+async function readOrRefuse<T>(work: () => Promise<T>, errors: SimulatedErrors): Promise<T> {
+  try {
+    return await work()
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError)) throw thrown
+    const { upstream_status: status } = thrown.detail
+    const taken = status === undefined ? { taken: 'no' as const } : errors.acceptance(status)
+    throw new GatewayError(thrown.code, thrown.message, { ...thrown.detail, ...taken })
+  }
+}
+
+/** The beginning says what it is; setting thousands of words to see that they do not fit would only take time. */
+function shownOf(text: string): string {
+  if (text === '') return 'A variation'
+  const signs = [...text.slice(0, 2 * MOST_SHOWN)]
+  return signs.length <= MOST_SHOWN ? text : `${signs.slice(0, MOST_SHOWN).join('')}…`
+}
+
+async function drawEdit(plan: ImagePlan): Promise<Uint8Array> {
+  try {
+    return await drawImage(plan)
+  } catch (cause) {
+    throw unreadable('"image" or "mask"', { param: 'image', cause })
+  }
+}
+
+/** What it would take to decode a file is known before it is tried: a small one can stand for billions of pixels. */
+function pixelsOf(bytes: Uint8Array, param: string): number {
+  const { width = 0, height = 0 } = headerOf(bytes) ?? {}
+  if (width * height > 0) return width * height
+  throw unreadable(`"${param}"`, { param })
+}
+
+const unreadable = (what: string, detail: { param: string; cause?: unknown }) =>
+  new GatewayError(
+    'upstream_invalid_request',
+    `The sandbox could not read ${what}: it takes PNG, JPEG, WebP and GIF files.`,
+    { ...detail, upstream_status: 400 },
+  )
+
+const tooLarge = (param: string) =>
+  new GatewayError(
+    'upstream_invalid_request',
+    `"${param}" is too large: the sandbox draws over at most ${MOST_PIXELS} pixels, of all images and the mask together.`,
+    { param, upstream_status: 400 },
+  )
+
+function frameOf({ size = 'auto', output_format = 'png', output_compression, background }: ImageOrder) {
+  const [width = 0, height = 0] = (size === 'auto' ? AUTO : size).split('x').map(Number)
+  return {
+    width,
+    height,
+    format: output_format,
+    quality: output_compression ?? JPEG_QUALITY,
+    is_transparent: background === 'transparent' && output_format !== 'jpeg',
+  }
+}
+
+function usageOf(plans: ImagePlan[], { prompt }: ImageOrder): ImageUsage {
+  const pixels = plans.reduce((sum, { width, height }) => sum + width * height, 0)
+  const text_tokens = countTokens(prompt)
+  const bytes = plans[0]?.sources.reduce((sum, source) => sum + source.length, 0) ?? 0
+  const image_tokens = Math.ceil((bytes * 8) / PIXELS_A_TOKEN)
+  const input_tokens = text_tokens + image_tokens
+  const output_tokens = Math.ceil(pixels / PIXELS_A_TOKEN)
+  const input_tokens_details = { text_tokens, image_tokens }
+  return { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens, input_tokens_details }
+}
+
+const base64Of = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')

@@ -1,0 +1,164 @@
+/** Values that fit a JSON Schema, made up from the words and numbers of a prompt. */
+
+import { isRecord } from '../../../src/kit/json.ts'
+import { fitsSchema, listOf, pay, resolveRef, type Schema, startSchemaWork } from './json-schema-check.ts'
+import { DEEP, NONE, type Sampler, sampleArray, sampleObject } from './json-schema-containers.ts'
+import { mergeSchemas, typesOf } from './json-schema-merge.ts'
+import { type Hints, sampleNumber, sampleString } from './json-schema-scalars.ts'
+import type { Random } from './random.ts'
+
+const MAX_DEPTH = 24
+const MAX_FLATTENING = 32
+/** Tries of a whole value; most schemas need one. */
+const MAX_ATTEMPTS = 40
+
+type Sample = { value: unknown } | { problem: string }
+
+/** A value that fits, checked; or why none was found. */
+export function sampleFromSchema(schema: unknown, random: Random, hints: Hints): Sample {
+  const work = startSchemaWork(schema)
+  for (let attempt = 0; attempt < MAX_ATTEMPTS && work.steps > 0; attempt++) {
+    const sampler: Sampler = {
+      random,
+      hints,
+      work,
+      attempt,
+      make: (each, depth) => make(each, depth, sampler),
+      flats: (each, depth) => flats(each, { depth, level: 0, sampler }),
+    }
+    const value = sampler.make(schema, 0)
+    if (value !== NONE && fitsSchema(schema, value, work)) return { value }
+  }
+  if (work.steps <= 0) return { problem: work.problem ?? 'it is too large or too deep for the sandbox' }
+  return { problem: work.problem ?? 'no value was found that fits all of it' }
+}
+
+function make(schema: unknown, depth: number, sampler: Sampler): unknown {
+  // Values for no schema at all cost nothing else, so every value is paid for here.
+  if (depth > MAX_DEPTH || --sampler.work.steps < 0) return NONE
+  for (const flat of sampler.flats(schema, depth)) {
+    const value = fromFlat(flat, depth, sampler)
+    if (value !== NONE) return value
+    if (sampler.work.steps < 0) break
+  }
+  return NONE
+}
+
+type Flattening = { depth: number; level: number; sampler: Sampler }
+
+/** The ways to read a schema as one without references and combinations, the preferred way first. */
+function* flats(schema: unknown, state: Flattening): Generator<Schema> {
+  const { sampler, level } = state
+  if (schema === true || schema === undefined) yield {}
+  if (!isRecord(schema) || level > MAX_FLATTENING || !pay(schema, sampler.work)) return
+  const { $ref, allOf, anyOf, oneOf, if: condition, then, else: otherwise, ...own } = schema
+  const groups: unknown[][] = listOf(allOf).map((each) => [each])
+  if (typeof $ref === 'string') groups.push([resolveRef($ref, sampler.work) ?? false])
+  if (Array.isArray(anyOf)) groups.push(inOrder(anyOf, state))
+  if (Array.isArray(oneOf)) {
+    const alone = (branch: unknown) => oneOf.filter((other) => other !== branch)
+    groups.push(inOrder(oneOf, state).map((branch) => ({ allOf: [branch], not: { anyOf: alone(branch) } })))
+  }
+  if (condition !== undefined) {
+    groups.push([{ allOf: [condition, then ?? true] }, { allOf: [otherwise ?? true], not: condition }])
+  }
+  yield* combinations(own, groups, { ...state, level: level + 1 })
+}
+
+function* combinations(base: Schema, groups: unknown[][], state: Flattening): Generator<Schema> {
+  const [first, ...others] = groups
+  if (!first) {
+    yield base
+    return
+  }
+  for (const branch of first) {
+    for (const flat of flats(branch, state)) {
+      const merged = mergeSchemas(base, flat, state.sampler.work)
+      if (merged !== false) yield* combinations(merged, others, state)
+      if (state.sampler.work.steps < 0) return
+    }
+  }
+}
+
+/** Shallow: by chance, null last. Deep: what ends first, so that a schema that refers to itself does. */
+function inOrder(branches: unknown[], { depth, sampler }: Flattening): unknown[] {
+  const cost = (branch: unknown): number => {
+    if (isRecord(branch) && branch.type === 'null') return depth >= DEEP ? 0 : Number.POSITIVE_INFINITY
+    if (depth < DEEP) return sampler.random.next()
+    const target = isRecord(branch) && typeof branch.$ref === 'string' ? resolveRef(branch.$ref, sampler.work) : branch
+    const text = JSON.stringify(target) ?? ''
+    sampler.work.steps -= text.length / 50
+    return 1 + text.split('"$ref"').length * 1000 + text.length / 1000
+  }
+  return branches
+    .map((branch) => ({ branch, cost: cost(branch) }))
+    .sort((one, other) => one.cost - other.cost || 0)
+    .map(({ branch }) => branch)
+}
+
+function fromFlat(flat: Schema, depth: number, sampler: Sampler): unknown {
+  const { work, random } = sampler
+  const agrees = (value: unknown) => value !== NONE && fitsSchema(flat, value, work)
+  if ('const' in flat) return agrees(flat.const) ? flat.const : NONE
+  if (Array.isArray(flat.enum)) {
+    const start = random.below(flat.enum.length || 1)
+    const turned = [...flat.enum.slice(start), ...flat.enum.slice(0, start)]
+    const found = turned.find((value) => value !== null && agrees(value))
+    return found === undefined ? (turned.includes(null) && agrees(null) ? null : NONE) : found
+  }
+  for (const type of typesToTry(flat, depth)) {
+    // A value that `not` excludes is made again a few times before another type is tried.
+    for (let tries = 0; tries < (flat.not === undefined ? 1 : 4); tries++) {
+      const value = ofType(type, flat, depth, sampler)
+      if (value === NONE) break
+      if (flat.not === undefined || !fitsSchema(flat.not, value, work)) return value
+    }
+  }
+  return NONE
+}
+
+const ALL_TYPES = ['string', 'integer', 'number', 'boolean', 'object', 'array', 'null']
+/** A schema that names no type but uses these words means the type. */
+const TELLING: [string, string[]][] = [
+  ['object', ['properties', 'required', 'additionalProperties', 'patternProperties', 'minProperties', 'propertyNames']],
+  ['array', ['items', 'prefixItems', 'minItems', 'contains', 'uniqueItems']],
+  ['string', ['pattern', 'minLength', 'maxLength', 'format']],
+  ['number', ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf']],
+]
+
+function typesToTry(flat: Schema, depth: number): unknown[] {
+  const named = typesOf(flat)
+  if (named.length === 0) {
+    const told = TELLING.filter(([, words]) => words.some((word) => flat[word] !== undefined)).map(([type]) => type)
+    return [...new Set([...told, ...ALL_TYPES])]
+  }
+  const simple = (type: unknown) => type !== 'object' && type !== 'array'
+  const others = named.filter((type) => type !== 'null')
+  if (depth >= DEEP) {
+    const containers = others.filter((type) => !simple(type))
+    return [...(named.includes('null') ? ['null'] : []), ...others.filter(simple), ...containers]
+  }
+  return named.includes('null') ? [...others, 'null'] : others
+}
+
+function ofType(type: unknown, flat: Schema, depth: number, sampler: Sampler): unknown {
+  const { random, hints, work } = sampler
+  switch (type) {
+    case 'null':
+      return null
+    case 'boolean':
+      return random.next() < 0.5
+    case 'integer':
+    case 'number':
+      return sampleNumber(flat, type === 'integer', { random, hints }) ?? NONE
+    case 'string':
+      return sampleString(flat, { random, hints, work }) ?? NONE
+    case 'array':
+      return sampleArray(flat, depth, sampler)
+    case 'object':
+      return sampleObject(flat, depth, sampler)
+    default:
+      sampler.work.problem ??= 'a "type" is not one of JSON'
+      return NONE
+  }
+}

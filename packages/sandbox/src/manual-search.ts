@@ -1,0 +1,273 @@
+/** Finds the section of the manual that a question is about, and copies the sentences that fit it best (Okapi BM25). */
+import { fullness, rarityOf, termsOf, wordsOf } from './terms.ts'
+
+export type ManualPage = { name: string; text: string }
+
+type Section = {
+  /** The page's name without its extension: `chat`. */
+  page: string
+  /** The page's first heading, or its name. */
+  title: string
+  heading: string
+  /** The heading's anchor within the page. */
+  anchor: string
+  units: Unit[]
+}
+
+/** A piece that is copied whole: a sentence, a list item, a table row, a block of code. */
+type Unit = { text: string; kind: 'sentence' | 'line' | 'code' }
+
+type Found = { section: Section; score: number; isGood: boolean }
+
+export type Manual = {
+  /** The best sections first; `isGood` says that the question is plainly about it. */
+  search(question: string, limit: number): Found[]
+  /** Text of the section, at most this many characters, around what the question asks. */
+  passage(section: Section, question: string, maximum: number): string
+}
+
+/** Bounds on what is kept in memory; a manual is far smaller. */
+const MAX_CHARACTERS = 4_000_000
+const MAX_SECTIONS = 4000
+/** A prompt longer than this is no question about the manual; its first words decide. */
+const MAX_QUESTION_TERMS = 64
+/** A word of a heading counts as so many in the text. */
+const HEADING_WEIGHT = 4
+/** The part of a question's meaning that a section must hold to be its answer. */
+const GOOD_COVERAGE = 0.5
+
+type Posting = { section: number; weight: number }
+
+export function createManual(pages: ManualPage[]): Manual {
+  const sections = readSections(pages)
+  const postings = new Map<string, Posting[]>()
+  const lengths = sections.map((section, at) => {
+    const weights = termWeights(section)
+    for (const [term, weight] of weights) {
+      const list = postings.get(term)
+      if (list) list.push({ section: at, weight })
+      else postings.set(term, [{ section: at, weight }])
+    }
+    return [...weights.values()].reduce((sum, weight) => sum + weight, 0)
+  })
+  const average = lengths.reduce((sum, length) => sum + length, 0) / Math.max(1, lengths.length)
+  // An unknown word is the rarest, which is why it lowers the coverage.
+  const rarity = (term: string) => rarityOf(sections.length, postings.get(term)?.length ?? 0)
+
+  /** A question with the words of a heading, or about its topic alone, is answered by that section without scoring. */
+  const byHeading = new Map(sections.map((section) => [questionKey(section.heading), section]))
+  const byTopic = Map.groupBy(sections, (section) => topicKey(section.heading))
+
+  function sectionFor(question: string): Section | undefined {
+    const key = questionKey(question)
+    if (!key.includes(' ')) return undefined
+    if (byHeading.has(key) || !isSentence(question)) return byHeading.get(key)
+    return closest(question, byTopic.get(topicKey(question) || key) ?? [])
+  }
+
+  function search(question: string, limit: number): Found[] {
+    const answer = sectionFor(question)
+    const weighed = weigh(question, limit)
+    if (!answer) return weighed
+    const rest = weighed.filter(({ section }) => section !== answer)
+    return [{ section: answer, score: Number.POSITIVE_INFINITY, isGood: true }, ...rest].slice(0, limit)
+  }
+
+  function weigh(question: string, limit: number): Found[] {
+    const terms = [...new Set(termsOf(question, MAX_QUESTION_TERMS * 8))].slice(0, MAX_QUESTION_TERMS)
+    const isQuestion = isSentence(question)
+    // Names of fields and statuses: `retry_after`, 429. One of them says as much as two words.
+    const names = question.slice(0, 2000).match(/\b[a-z]+(?:_[a-z]+)+\b|\b[45]\d\d\b/g) ?? []
+    const whole = terms.reduce((sum, term) => sum + rarity(term), 0)
+    const scores = new Map<number, { score: number; covered: number; terms: string[] }>()
+    for (const term of terms) {
+      for (const { section, weight } of postings.get(term) ?? []) {
+        const length = lengths[section] ?? 0
+        const held = scores.get(section) ?? { score: 0, covered: 0, terms: [] }
+        held.score += rarity(term) * fullness(weight, { length, average })
+        held.covered += rarity(term)
+        held.terms.push(term)
+        scores.set(section, held)
+      }
+    }
+    return [...scores]
+      .sort(([first, one], [second, other]) => other.score - one.score || first - second)
+      .slice(0, limit)
+      .flatMap(([at, { score, covered, terms: matched }]) => {
+        const section = sections[at]
+        if (!section) return []
+        const isCovered = isQuestion && covered >= GOOD_COVERAGE * whole
+        const isGood = isCovered && (belongTogether(section, matched) || holdsName(section, names))
+        return [{ section, score, isGood }]
+      })
+  }
+
+  return { search, passage: (section, question, maximum) => passageOf(section, question, { maximum, rarity }) }
+}
+
+const questionKey = (text: string): string => wordsOf(text, MAX_QUESTION_TERMS).join(' ').toLowerCase()
+
+/** The topic of "How do I add a provider?" is that of the heading "Add a provider". Empty: it names none. */
+function topicKey(text: string): string {
+  const terms = [...new Set(termsOf(text, MAX_QUESTION_TERMS))].sort().join(' ')
+  // The name of the project says nothing in a longer question, and is the whole topic of "What is Gatehouse?".
+  return terms || (/\bgatehouse\b/i.test(text.slice(0, 200)) ? 'gatehouse' : '')
+}
+
+/** Of sections with the same topic, the one whose heading has the most words of the question; the first of equals. */
+function closest(question: string, sections: Section[]): Section | undefined {
+  const asked = new Set(wordsOf(question.toLowerCase(), MAX_QUESTION_TERMS))
+  const shared = ({ heading }: Section) => wordsOf(heading.toLowerCase()).filter((word) => asked.has(word)).length
+  return sections.toSorted((one, other) => shared(other) - shared(one))[0]
+}
+
+/** "test" and "hello" are no questions, whatever the manual says about them. */
+const isSentence = (question: string): boolean => wordsOf(question, 3).length === 3
+
+/** Whether the words meet in one place, the heading or one sentence: scattered ones say nothing. */
+function belongTogether(section: Section, terms: string[]): boolean {
+  const heading = new Set(termsOf(`${section.title} ${section.heading}`))
+  const inHeading = terms.filter((term) => heading.has(term)).length
+  if (inHeading >= Math.min(2, terms.length)) return true
+  return section.units.some((unit) => {
+    const own = new Set(unit.kind === 'code' ? [] : termsOf(unit.text))
+    return terms.filter((term) => own.has(term) || heading.has(term)).length >= 2 && terms.some((term) => own.has(term))
+  })
+}
+
+const holdsName = (section: Section, names: string[]): boolean =>
+  names.some((name) => section.units.some((unit) => unit.text.includes(name)))
+
+function termWeights(section: Section): Map<string, number> {
+  const weights = new Map<string, number>()
+  const add = (text: string, weight: number) => {
+    for (const term of termsOf(text, Number.POSITIVE_INFINITY)) weights.set(term, (weights.get(term) ?? 0) + weight)
+  }
+  // What a page opens with is the answer to "what is ...".
+  add(section.heading, section.title === section.heading ? 2 * HEADING_WEIGHT : HEADING_WEIGHT)
+  if (section.title !== section.heading) add(section.title, 1)
+  // Code is shown but not searched: its words are those of every example.
+  for (const unit of section.units) if (unit.kind !== 'code') add(unit.text, 1)
+  return weights
+}
+
+function passageOf(
+  section: Section,
+  question: string,
+  { maximum, rarity }: { maximum: number; rarity: (term: string) => number },
+): string {
+  const terms = new Set(termsOf(question, MAX_QUESTION_TERMS * 8))
+  const worth = section.units.map((unit) => {
+    if (unit.kind === 'code') return 0
+    return [...new Set(termsOf(unit.text))].reduce((sum, term) => sum + (terms.has(term) ? rarity(term) : 0), 0)
+  })
+  const best = worth.indexOf(Math.max(0, ...worth))
+  let first = Math.max(0, best)
+  let end = first
+  let size = 0
+  const fits = (unit: Unit | undefined) => unit !== undefined && size + unit.text.length + 1 <= maximum
+  const take = (unit: Unit | undefined) => {
+    size += (unit?.text.length ?? 0) + 1
+  }
+  while (fits(section.units[end])) take(section.units[end++])
+  while (first > 0 && end > first && fits(section.units[first - 1])) take(section.units[--first])
+  const units = section.units.slice(first, end)
+  if (units.length === 0) return (section.units[first]?.text ?? '').slice(0, maximum)
+  return units
+    .map((unit, at) => {
+      const before = units[at - 1]
+      if (!before) return unit.text
+      return `${before.kind === 'sentence' && unit.kind === 'sentence' ? ' ' : '\n'}${unit.text}`
+    })
+    .join('')
+}
+
+function readSections(pages: ManualPage[]): Section[] {
+  const sections: Section[] = []
+  let read = 0
+  for (const { name, text } of pages) {
+    read += text.length
+    if (read > MAX_CHARACTERS) break
+    sections.push(...readPage(name.replace(/\.(md|markdown|txt)$/i, ''), text))
+  }
+  return sections.filter((section) => section.units.length > 0).slice(0, MAX_SECTIONS)
+}
+
+function readPage(page: string, text: string): Section[] {
+  const sections: Section[] = []
+  let title: string | undefined
+  let heading = ''
+  let block: string[] = []
+  let fence: string | undefined
+  const close = () => {
+    const named = heading || title || page
+    sections.push({ page, title: title ?? page, heading: named, anchor: anchorOf(named), units: readUnits(block) })
+    block = []
+  }
+  for (const line of text.replaceAll('\r\n', '\n').split('\n')) {
+    const mark = /^ {0,3}(```+|~~~+)/.exec(line)?.[1]
+    if (mark && !fence) fence = mark
+    else if (mark && fence && mark.startsWith(fence)) fence = undefined
+    // A heading: one to six number signs, its text, and closing signs that do not belong to it.
+    const found = fence || mark ? undefined : /^ {0,3}#{1,6}\s+(.*?)\s*#*$/.exec(line)?.[1]
+    if (found === undefined) block.push(line)
+    else {
+      close()
+      heading = plain(found)
+      title ??= heading
+    }
+  }
+  close()
+  return sections
+}
+
+const anchorOf = (heading: string): string => wordsOf(heading.toLowerCase()).join('-')
+
+/** Marks of emphasis, code and links off: the words stay as they are. */
+function plain(text: string): string {
+  return text
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/(\*\*|__)(.+?)\1/g, '$2')
+    .replaceAll('`', '')
+    .trim()
+}
+
+function readUnits(lines: string[]): Unit[] {
+  const units: Unit[] = []
+  let paragraph: string[] = []
+  let code: string[] | undefined
+  const flush = () => {
+    const text = paragraph.join(' ').trim()
+    // A sentence ends at its mark when a blank and something that can begin one follow.
+    for (const sentence of text.split(/(?<=[.!?:])\s+(?=["'(`*\p{Lu}\d])/u)) {
+      if (sentence) units.push({ text: sentence, kind: 'sentence' })
+    }
+    paragraph = []
+  }
+  for (const line of lines) {
+    const isFence = /^\s*(```|~~~)/.test(line)
+    if (code) {
+      code.push(line)
+      if (isFence) {
+        units.push({ text: code.join('\n'), kind: 'code' })
+        code = undefined
+      }
+    } else if (isFence) {
+      flush()
+      code = [line]
+    } else if (line.trim() === '') flush()
+    // List items and table rows stay lines; the ruler under a table's head says nothing.
+    else if (/^\s*([-*+]|\d+[.)])\s|^\s*\|/.test(line)) {
+      flush()
+      if (!/^[\s|:-]+$/.test(line)) units.push({ text: line.trimEnd(), kind: 'line' })
+    } else {
+      const last = units[units.length - 1]
+      // An indented line goes on with the list item above it.
+      if (/^\s{2,}\S/.test(line) && last?.kind === 'line' && paragraph.length === 0) last.text += ` ${line.trim()}`
+      else paragraph.push(line.trim())
+    }
+  }
+  flush()
+  if (code) units.push({ text: code.join('\n'), kind: 'code' })
+  return units
+}

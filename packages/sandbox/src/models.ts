@@ -1,0 +1,135 @@
+/** The sandbox's rows of the catalogue: simulated models with the per-model differences of the specification, 2.3. */
+
+import type { Limits, ModelConfig } from '../../../src/providers/provider.ts'
+import { MODEL_FORMATS, POLYGONS } from './render/model-plan.ts'
+import { ASPECT_RATIOS, DURATIONS, SIZES } from './render/plan.ts'
+
+// The limits stand here because this file is read at every start, and the code that keeps to them is loaded later.
+export const DEFAULT_DIMENSIONS = 1024
+export const MOST_DIMENSIONS = 4096
+export const MOST_INPUT_TOKENS = 8_192
+const IMAGE_SIZES = [
+  'auto',
+  '256x256',
+  '512x512',
+  '1024x1024',
+  '1536x1024',
+  '1024x1536',
+  '1792x1024',
+  '1024x1792',
+] as const
+
+/** Invented dates, all past, so that both ends of the life cycle can be seen at once. */
+const CREATED = Date.UTC(2024, 0, 1) / 1000
+const DEPRECATED = Date.UTC(2025, 0, 1) / 1000
+const RETIRED = Date.UTC(2025, 6, 1) / 1000
+
+const SHARED: Limits = {
+  temperature: { minimum: 0, maximum: 2 },
+  top_p: { minimum: 0, maximum: 1 },
+  frequency_penalty: { minimum: -2, maximum: 2 },
+  presence_penalty: { minimum: -2, maximum: 2 },
+}
+
+const withDefaults = (maxTokens: number): Limits => ({
+  max_tokens: { minimum: 1, maximum: maxTokens, default: maxTokens },
+  temperature: { minimum: 0, maximum: 2, default: 1 },
+  top_p: { minimum: 0, maximum: 1, default: 1 },
+  frequency_penalty: { minimum: -2, maximum: 2, default: 0 },
+  presence_penalty: { minimum: -2, maximum: 2, default: 0 },
+})
+
+const capabilities = (imageInput: boolean) => ({
+  image_input: imageInput,
+  audio_input: false,
+  file_input: false,
+  tools: true,
+  json_object: true,
+  json_schema: true,
+  multiple_choices: true,
+  logprobs: true,
+  audio_output: false,
+})
+
+const row = (model: string, rest: ModelConfig): ModelConfig => ({
+  targets: [{ provider: 'sandbox', model }],
+  created: CREATED,
+  ...rest,
+})
+
+/** By full public id. */
+export const SANDBOX_MODELS: Record<string, ModelConfig> = {
+  'sandbox/general': row('general', { limits: withDefaults(32_768), capabilities: capabilities(true) }),
+  'sandbox/compact': row('compact', { limits: withDefaults(65_536), capabilities: capabilities(false) }),
+  'sandbox/vision': row('vision', {
+    limits: { ...SHARED, max_tokens: { minimum: 1, maximum: 4096 }, repetition_penalty: { minimum: 0 } },
+    fields: ['repetition_penalty', 'thinking_enabled', 'web_search'],
+    capabilities: capabilities(true),
+  }),
+  'sandbox/legacy': row('legacy', {
+    status: 'deprecated',
+    deprecated_at: DEPRECATED,
+    replaced_by: 'sandbox/general',
+    limits: withDefaults(32_768),
+    capabilities: capabilities(true),
+  }),
+  'sandbox/retired': row('retired', {
+    status: 'retired',
+    deprecated_at: DEPRECATED,
+    retired_at: RETIRED,
+    replaced_by: 'sandbox/general',
+    limits: withDefaults(32_768),
+    capabilities: capabilities(true),
+  }),
+  'sandbox/embedding': row('embedding', {
+    families: ['embeddings'],
+    embeddings: {
+      dimensions: { minimum: 1, maximum: MOST_DIMENSIONS, default: DEFAULT_DIMENSIONS },
+      input_tokens: MOST_INPUT_TOKENS,
+    },
+  }),
+  'sandbox/rerank': row('rerank', { families: ['rerank'] }),
+  'sandbox/moderation': row('moderation', { families: ['moderations'] }),
+  'sandbox/image': row('image', {
+    families: ['image-generation'],
+    images: {
+      size: { values: [...IMAGE_SIZES], default: '1024x1024' },
+      output_format: { values: ['png', 'jpeg', 'webp'], default: 'png' },
+      n: 10,
+      images: 1,
+      // It would be taken and then not heeded.
+      negative_prompt: false,
+    },
+  }),
+  'sandbox/text-to-video': row('text-to-video', {
+    families: ['video-generation', 'chatcompat-video'],
+    video: {
+      aspect_ratio: { values: [...ASPECT_RATIOS], default: '16:9' },
+      duration: { values: [...DURATIONS], default: 4 },
+      size: { values: [...SIZES], default: '720p' },
+      audio_enable: { values: [false, true], default: false },
+      image: 'no',
+      last_image: false,
+      images: 0,
+      video: 'no',
+      // It would be taken and then not heeded.
+      negative_prompt: false,
+      seed: true,
+      n: 1,
+    },
+  }),
+  'sandbox/text-to-3d': row('text-to-3d', {
+    families: ['3d-generation'],
+    three_d: {
+      prompt: 'required',
+      image: 'no',
+      images: 0,
+      format: { values: [...MODEL_FORMATS], default: 'glb' },
+      texture: { values: [false, true], default: true },
+      pbr: { values: [false, true], default: false },
+      target_polycount: { ...POLYGONS },
+      negative_prompt: false,
+      seed: true,
+    },
+  }),
+}

@@ -1,0 +1,116 @@
+/**
+ * The sandbox as a provider of moderations. It simulates: categories are OpenAI's, and each score says only how many of a
+ * few plain words the input has. Nothing is understood, and nothing is protected by it.
+ */
+import type { Clock } from '../../../src/kit/clock.ts'
+import type { ModerationProvider, SimulatedErrors } from '../../../src/providers/provider.ts'
+import type { ModerationInput, ModerationPart, ModerationResult } from '../../../src/spec/moderation-request.ts'
+import { stem, wordsOf } from './terms.ts'
+import { obey, takeTextDirectives } from './text-directives.ts'
+import { countTokens, IMAGE_TOKENS } from './tokens.ts'
+
+type Category = { words: string; images?: true }
+
+/** As OpenAI has them; the marked ones are scored for images too. */
+const CATEGORIES: Record<string, Category> = {
+  harassment: { words: 'idiot stupid loser moron pathetic' },
+  'harassment/threatening': { words: 'threat threaten hurt stalk' },
+  hate: { words: 'hate vermin subhuman' },
+  'hate/threatening': { words: 'exterminate eradicate' },
+  illicit: { words: 'shoplift counterfeit forge smuggle' },
+  'illicit/violent': { words: 'bomb explosive grenade' },
+  'self-harm': { words: 'suicide selfharm', images: true },
+  'self-harm/intent': { words: 'suicidal', images: true },
+  'self-harm/instructions': { words: 'overdose', images: true },
+  sexual: { words: 'nude porn erotic', images: true },
+  'sexual/minors': { words: '' },
+  violence: { words: 'kill murder attack stab shoot', images: true },
+  'violence/graphic': { words: 'gore blood behead', images: true },
+}
+
+const FLAGGED_FROM = 0.5
+/** Each word leaves this part of the distance to 1. */
+const REMAINDER = 0.4
+/** Never exactly 0, as no classifier's score is. */
+const LOWEST = 0.0001
+
+/** After so much text other requests are served: the work is done in the thread that serves them all. */
+const TURN_CHARACTERS = 100_000
+
+const CATEGORY_OF = new Map(
+  Object.entries(CATEGORIES).flatMap(([name, { words }]) => wordsOf(words).map((word) => [stem(word), name] as const)),
+)
+
+export function createSandboxModerations({
+  clock,
+  errors,
+}: {
+  clock: Clock
+  errors: SimulatedErrors
+}): ModerationProvider {
+  return {
+    async moderate({ model, inputs }, signal) {
+      signal.throwIfAborted()
+      const { rest, directives } = takeTextDirectives(inputs.map(textOf), 'input')
+      await obey(directives, { model, clock, errors, signal })
+      const results: ModerationResult[] = []
+      let prompt_tokens = 0
+      let since = 0
+      for (const [index, input] of inputs.entries()) {
+        const text = rest[index] ?? ''
+        results.push(resultOf(text, imagesIn(input)))
+        prompt_tokens += tokensOf(input)
+        since += text.length
+        if (since < TURN_CHARACTERS) continue
+        since = 0
+        await new Promise((resolve) => setImmediate(resolve))
+        signal.throwIfAborted()
+      }
+      return { results, ...(directives.usage === 'none' ? {} : { prompt_tokens }) }
+    },
+  }
+}
+
+const imagesIn = (input: ModerationInput): Extract<ModerationPart, { type: 'image_url' }>[] =>
+  typeof input === 'string' ? [] : input.filter((part) => part.type === 'image_url')
+
+const textOf = (input: ModerationInput): string =>
+  typeof input === 'string' ? input : input.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
+
+const tokensOf = (input: ModerationInput): number => countTokens(textOf(input)) + imagesIn(input).length * IMAGE_TOKENS
+
+/** What an image shows is told by the words of its address; of a data URI nothing is known. */
+const wordsOfImages = (images: ReturnType<typeof imagesIn>): string[] =>
+  images.flatMap(({ image_url: { url } }) => (/^data:/i.test(url) ? [] : wordsOf(new URL(url).pathname)))
+
+/** How many words of each category there are. */
+function countsOf(words: string[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const word of words) {
+    const name = CATEGORY_OF.get(stem(word))
+    if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1)
+  }
+  return counts
+}
+
+function resultOf(text: string, images: ReturnType<typeof imagesIn>): ModerationResult {
+  const inText = countsOf(wordsOf(text))
+  const inImages = countsOf(wordsOfImages(images))
+  const categories: Record<string, boolean> = {}
+  const category_scores: Record<string, number> = {}
+  const category_applied_input_types: Record<string, string[]> = {}
+  for (const [name, { images: seesImages = false }] of Object.entries(CATEGORIES)) {
+    const found = (inText.get(name) ?? 0) + (seesImages ? (inImages.get(name) ?? 0) : 0)
+    const score = Math.max(LOWEST, 1 - REMAINDER ** found)
+    category_scores[name] = score
+    categories[name] = score >= FLAGGED_FROM
+    const applied = [...(text === '' ? [] : ['text']), ...(seesImages && images.length > 0 ? ['image'] : [])]
+    category_applied_input_types[name] = applied
+  }
+  return {
+    flagged: Object.values(categories).includes(true),
+    categories,
+    category_scores,
+    category_applied_input_types,
+  }
+}

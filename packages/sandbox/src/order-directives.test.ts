@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'bun:test'
+import { GatewayError } from '../../../src/spec/error.ts'
+import { FAIL_CODES } from '../../../src/spec/task.ts'
+import type { Rule } from './directives.ts'
+import { readVideoPrompt, VIDEO_DIRECTIVES } from './order-directives.ts'
+
+const read = (line: string) => readVideoPrompt(`A river.\n@sandbox ${line}`).directives as Record<string, unknown>
+
+function refusal(line: string): GatewayError {
+  try {
+    read(line)
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+    throw error
+  }
+  throw new Error(`accepted: ${line}`)
+}
+
+describe('directives of a video', () => {
+  test('are taken out of the prompt', () => {
+    const { text, directives } = readVideoPrompt('A river.\n@sandbox quick=1 limit=2\nAt dawn.')
+    expect(text).toBe('A river.\nAt dawn.')
+    expect(directives).toEqual({ quick: '1', limit: 2 })
+    expect(readVideoPrompt('A river.')).toEqual({ text: 'A river.', directives: {} })
+  })
+
+  for (const [key, rule] of Object.entries<Rule>(VIDEO_DIRECTIVES)) {
+    const beside = key === 'retry_after' ? ' status=429' : ''
+    if ('values' in rule) {
+      test(`${key} takes each of its words and no other`, () => {
+        for (const value of rule.values) expect(read(`${key}=${value}`)).toEqual({ [key]: value })
+        for (const value of ['other', '0', '']) expect(refusal(`${key}=${value}`).message).toContain(`${key} must be`)
+      })
+    } else {
+      test(`${key} takes its smallest and its largest number and nothing beyond`, () => {
+        const { minimum, maximum } = rule
+        for (const value of [minimum, maximum]) expect(read(`${key}=${value}${beside}`)).toMatchObject({ [key]: value })
+        for (const value of [minimum - 1, maximum + 1, 'x']) {
+          expect(refusal(`${key}=${value}${beside}`).message).toContain(`from ${minimum} to ${maximum}`)
+        }
+      })
+    }
+  }
+
+  test('fail takes every fail_code there is', () => {
+    expect(VIDEO_DIRECTIVES.fail.values).toEqual(Object.keys(FAIL_CODES))
+  })
+
+  test.each(['tokens=5', 'cut_after=1', 'nonsense=1', 'quick', '', 'constructor=1'])(
+    '%j is refused with the list of what is known',
+    (line) => {
+      const { code, message, detail } = refusal(line)
+      expect([code, detail.param]).toEqual(['upstream_invalid_request', 'prompt'])
+      for (const known of ['status=400..599', 'quick=1', 'render_ms=0..600000', 'fail=invalid_input|']) {
+        expect(message).toContain(known)
+      }
+    },
+  )
+
+  test('retry_after needs a status or a limit beside it', () => {
+    expect(refusal('retry_after=5').message).toContain('needs a status or a limit')
+    expect(read('retry_after=5 limit=1')).toEqual({ retry_after: 5, limit: 1 })
+  })
+})

@@ -1,0 +1,48 @@
+/** Loads what draws: the canvas library, and the fonts. A machine may have no fonts at all, so they come with a package. */
+import { fileURLToPath } from 'node:url'
+import type { createCanvas, GlobalFonts, loadImage } from '@napi-rs/canvas'
+
+/** The package has one file for each group of scripts; a font is chosen letter by letter from the list of families. */
+const SCRIPTS = ['latin', 'latin-ext', 'cyrillic', 'cyrillic-ext', 'greek', 'greek-ext', 'vietnamese']
+const WEIGHTS = [500, 700]
+
+export type Weight = 500 | 700
+
+/** The font of a size and weight, as a canvas context takes it. */
+export type FontOf = (pixels: number, weight: Weight) => string
+
+/** Of the machine's own families; more would only make the choice of each letter slower. */
+const MOST_FAMILIES = 40
+/** Families that are made for many scripts, or for those that Inter lacks, come first. */
+const WIDE = /noto|emoji|cjk|unicode|dejavu|ping ?fang|hiragino|ya ?hei|gothic|segoe/i
+
+const familyOf = (script: string) => `Gatehouse Inter ${script}`
+
+/** Registers the package's fonts; after them come the machine's own, if any. Throws when a file is missing. */
+function registerFonts(fonts: typeof GlobalFonts): FontOf {
+  const own = fonts.families.map(({ family }) => family).filter((family) => !/["\\,]/.test(family))
+  const others = [...own.filter((family) => WIDE.test(family)), ...own.filter((family) => !WIDE.test(family))]
+  for (const script of SCRIPTS) {
+    for (const weight of WEIGHTS) {
+      const file = import.meta.resolve(`@fontsource/inter/files/inter-${script}-${weight}-normal.woff2`)
+      if (!fonts.registerFromPath(fileURLToPath(file), familyOf(script))) {
+        throw new Error(`the font file for ${script} ${weight} could not be read`)
+      }
+    }
+  }
+  const families = [...SCRIPTS.map(familyOf), ...others.slice(0, MOST_FAMILIES)].map((family) => `"${family}"`)
+  const list = families.join(', ')
+  return (pixels, weight) => `${weight} ${pixels}px ${list}`
+}
+
+export type CanvasTools = { create: typeof createCanvas; load: typeof loadImage; fontOf: FontOf }
+
+let tools: Promise<CanvasTools> | undefined
+
+/** Loads the library and the fonts once, when something is first drawn. */
+export function loadCanvas(): Promise<CanvasTools> {
+  tools ??= import('@napi-rs/canvas').then(({ createCanvas: create, loadImage: load, GlobalFonts }) => {
+    return { create, load, fontOf: registerFonts(GlobalFonts) }
+  })
+  return tools
+}

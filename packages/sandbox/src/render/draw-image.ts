@@ -1,0 +1,83 @@
+/** Draws and encodes one image, in the process that it is called in: skia draws fast, and encodes on a thread beside. */
+import type { Canvas, SKRSContext2D } from '@napi-rs/canvas'
+import { type CanvasTools, loadCanvas } from './canvas.ts'
+import { createShapeCheck, legibleText } from './legible.ts'
+import { drawStill } from './picture.ts'
+
+export type ImagePlan = {
+  /** Chooses the colours. */
+  seed: string
+  text: string
+  width: number
+  height: number
+  format: 'png' | 'jpeg' | 'webp'
+  /** 0 to 100; of jpeg and webp. */
+  quality: number
+  is_transparent: boolean
+  /** In its corner. */
+  note: string
+  /** What is changed: drawn beneath, side by side; the mask's transparent places are drawn anew. */
+  sources: Uint8Array[]
+  mask?: Uint8Array
+  /** How far it is, 0 to 1: the picture of a half-made image is blurred. Default 1. */
+  share?: number
+}
+
+/** An unfinished image is drawn this much smaller, and enlarged: at its beginning. */
+const COARSEST = 24
+
+/** The bytes of the image. Throws where the source or the mask is none that can be read. */
+export async function drawImage(plan: ImagePlan): Promise<Uint8Array> {
+  const { create, load, fontOf } = await loadCanvas()
+  const text = legibleText(plan.text, createShapeCheck(create, fontOf))
+  const canvas = create(plan.width, plan.height)
+  const context = canvas.getContext('2d')
+  const still = { ...plan, text }
+  const look = { note: plan.note, ground: !plan.is_transparent }
+  if (plan.sources.length === 0) drawStill({ context, fontOf }, still, look)
+  else {
+    await drawSources(context, plan, load)
+    const layer = create(plan.width, plan.height)
+    drawStill({ context: layer.getContext('2d'), fontOf }, still, { ...look, ground: plan.mask !== undefined })
+    if (plan.mask !== undefined) await cutByMask(layer, plan.mask, load)
+    context.drawImage(layer, 0, 0)
+  }
+  const finished = plan.share === undefined || plan.share >= 1 ? canvas : coarse(canvas, plan.share, create)
+  if (plan.format === 'png') return finished.encode('png')
+  return plan.format === 'jpeg' ? finished.encode('jpeg', plan.quality) : finished.encode('webp', plan.quality)
+}
+
+/** Each covers a column of the canvas, with as much of it as its ratio allows. */
+async function drawSources(context: SKRSContext2D, plan: ImagePlan, load: CanvasTools['load']): Promise<void> {
+  const column = plan.width / plan.sources.length
+  for (const [at, source] of plan.sources.entries()) {
+    const image = await load(Buffer.from(source))
+    const scale = Math.max(column / image.width, plan.height / image.height)
+    const [width, height] = [image.width * scale, image.height * scale]
+    context.save()
+    context.beginPath()
+    context.rect(at * column, 0, column, plan.height)
+    context.clip()
+    context.drawImage(image, at * column + (column - width) / 2, (plan.height - height) / 2, width, height)
+    context.restore()
+  }
+}
+
+/** Of the layer stays what is transparent in the mask. */
+async function cutByMask(layer: Canvas, mask: Uint8Array, load: CanvasTools['load']): Promise<void> {
+  const image = await load(Buffer.from(mask))
+  const context = layer.getContext('2d')
+  context.globalCompositeOperation = 'destination-out'
+  context.drawImage(image, 0, 0, layer.width, layer.height)
+}
+
+function coarse(canvas: Canvas, share: number, create: CanvasTools['create']): Canvas {
+  const small = create(
+    COARSEST + (canvas.width / 8 - COARSEST) * share,
+    COARSEST + (canvas.height / 8 - COARSEST) * share,
+  )
+  small.getContext('2d').drawImage(canvas, 0, 0, small.width, small.height)
+  const large = create(canvas.width, canvas.height)
+  large.getContext('2d').drawImage(small, 0, 0, large.width, large.height)
+  return large
+}

@@ -1,0 +1,154 @@
+/** Draws the frames of a video: drifting lights in seeded colours, the prompt, the time, and that it is simulated. */
+import type { SKRSContext2D } from '@napi-rs/canvas'
+import { createRandom } from '../random.ts'
+import type { FontOf, Weight } from './canvas.ts'
+import type { RenderPlan } from './plan.ts'
+import { LEADING, type Setting, setText } from './word-wrap.ts'
+
+export const MARK = 'Gatehouse sandbox: simulated'
+
+type Light = {
+  hue: number
+  /** Where its path has its centre, how wide the path is, and how large the light is: in parts of the frame. */
+  x: number
+  y: number
+  reach: number
+  radius: number
+  /** Turns per second, and where in the turn it begins. */
+  speed: number
+  phase: number
+}
+
+type Palette = { hue: number; spread: number; lights: Light[] }
+
+const LIGHTS = 6
+const FULL_TURN = 2 * Math.PI
+
+/** What draws, and the letters that it writes. */
+type Pen = { context: SKRSContext2D; fontOf: FontOf }
+
+/** The function that draws one frame, by its number. */
+export function createPicture(pen: Pen, plan: RenderPlan): (frame: number) => void {
+  const palette = paletteOf(plan.seed)
+  const { width, height, frames, rate } = plan
+  const unit = Math.min(width, height)
+  const setting = settingOf(pen, plan)
+  return (frame) => {
+    const seconds = frame / rate
+    drawBackground(pen.context, plan, { palette, seconds })
+    drawPrompt(pen, plan, setting)
+    drawMargin(pen, plan, `${timeCode(seconds)} / ${timeCode(frames / rate)}`)
+    pen.context.fillStyle = 'rgba(255, 255, 255, 0.85)'
+    pen.context.fillRect(0, height - unit / 90, (width * (frame + 1)) / frames, unit / 90)
+  }
+}
+
+/** What a picture that stands still depends on. */
+type Still = Pick<RenderPlan, 'seed' | 'text' | 'width' | 'height'>
+
+/** Draws one picture that stands still; `note` is in its corner. Without a ground it is drawn over what is there. */
+export function drawStill(pen: Pen, still: Still, { note, ground = true }: { note: string; ground?: boolean }): void {
+  if (ground) drawBackground(pen.context, still, { palette: paletteOf(still.seed), seconds: 0 })
+  drawPrompt(pen, still, settingOf(pen, still))
+  drawMargin(pen, still, note)
+}
+
+function settingOf({ context, fontOf }: Pen, { width, height, text }: Still): Setting {
+  const unit = Math.min(width, height)
+  const box = { width: width * 0.82, height: height * 0.6, largest: unit / 9, smallest: Math.max(1, unit / 32) }
+  return setText(text, { ...box, largest: Math.max(box.largest, 2) }, (line, pixels) => {
+    context.font = fontOf(pixels, 700)
+    return context.measureText(line).width
+  })
+}
+
+function paletteOf(seed: string): Palette {
+  const random = createRandom(`picture:${seed}`)
+  const hue = random.below(360)
+  const spread = 40 + random.below(80)
+  const lights = Array.from({ length: LIGHTS }, () => ({
+    hue: hue + spread * (random.next() * 2 - 0.5),
+    x: 0.15 + 0.7 * random.next(),
+    y: 0.15 + 0.7 * random.next(),
+    reach: 0.12 + 0.25 * random.next(),
+    radius: 0.16 + 0.28 * random.next(),
+    speed: (0.05 + 0.1 * random.next()) * random.pick([-1, 1]),
+    phase: random.next(),
+  }))
+  return { hue, spread, lights }
+}
+
+function drawBackground(
+  context: SKRSContext2D,
+  { width, height }: Still,
+  { palette, seconds }: { palette: Palette; seconds: number },
+): void {
+  const turn = seconds * 0.25
+  const across = context.createLinearGradient(
+    width * (0.5 - 0.5 * Math.cos(turn)),
+    height * (0.5 - 0.5 * Math.sin(turn)),
+    width * (0.5 + 0.5 * Math.cos(turn)),
+    height * (0.5 + 0.5 * Math.sin(turn)),
+  )
+  across.addColorStop(0, `hsl(${palette.hue + seconds * 4}, 55%, 22%)`)
+  across.addColorStop(1, `hsl(${palette.hue + palette.spread + seconds * 4}, 60%, 13%)`)
+  context.fillStyle = across
+  context.fillRect(0, 0, width, height)
+  for (const light of palette.lights) drawLight(context, light, { width, height, seconds })
+}
+
+function drawLight(
+  context: SKRSContext2D,
+  light: Light,
+  { width, height, seconds }: { width: number; height: number; seconds: number },
+): void {
+  const angle = FULL_TURN * (light.phase + light.speed * seconds)
+  const x = width * (light.x + light.reach * Math.cos(angle))
+  const y = height * (light.y + light.reach * Math.sin(angle * 1.5))
+  const radius = Math.min(width, height) * light.radius
+  const glow = context.createRadialGradient(x, y, radius * 0.1, x, y, radius)
+  glow.addColorStop(0, `hsla(${light.hue}, 75%, 62%, 0.75)`)
+  glow.addColorStop(0.6, `hsla(${light.hue}, 75%, 52%, 0.4)`)
+  glow.addColorStop(1, `hsla(${light.hue}, 75%, 45%, 0)`)
+  context.fillStyle = glow
+  context.beginPath()
+  context.arc(x, y, radius, 0, FULL_TURN)
+  context.fill()
+}
+
+function drawPrompt(pen: Pen, { width, height }: Still, { pixels, lines }: Setting): void {
+  const top = height / 2 - ((lines.length - 1) * pixels * LEADING) / 2
+  lines.forEach((line, index) => {
+    drawText(pen, line, { x: width / 2, y: top + index * pixels * LEADING, pixels, weight: 700, align: 'center' })
+  })
+}
+
+/** The mark and the time, in opposite corners. */
+function drawMargin(pen: Pen, { width, height }: Still, time: string): void {
+  const unit = Math.min(width, height)
+  const pixels = unit / 28
+  const edge = unit / 24
+  drawText(pen, MARK, { x: edge, y: edge + pixels / 2, pixels, weight: 500, align: 'left' })
+  drawText(pen, time, { x: width - edge, y: height - edge - pixels / 2, pixels, weight: 500, align: 'right' })
+}
+
+type Place = { x: number; y: number; pixels: number; weight: Weight; align: 'left' | 'right' | 'center' }
+
+/** White over its own shadow, so that it is legible on every colour. */
+function drawText({ context, fontOf }: Pen, text: string, { x, y, pixels, weight, align }: Place): void {
+  context.font = fontOf(pixels, weight)
+  context.textAlign = align
+  context.textBaseline = 'middle'
+  const offset = Math.max(1, pixels / 16)
+  context.fillStyle = 'rgba(0, 0, 0, 0.55)'
+  context.fillText(text, x + offset, y + offset)
+  context.fillStyle = '#ffffff'
+  context.fillText(text, x, y)
+}
+
+/** Minutes, seconds and hundredths. */
+function timeCode(seconds: number): string {
+  const hundredths = Math.round(seconds * 100)
+  const two = (number: number) => String(number).padStart(2, '0')
+  return `${two(Math.floor(hundredths / 6000))}:${two(Math.floor(hundredths / 100) % 60)}.${two(hundredths % 100)}`
+}

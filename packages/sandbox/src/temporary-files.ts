@@ -1,0 +1,77 @@
+/** Where what is made lies until it is fetched: a temporary directory of this process. */
+import { randomUUID } from 'node:crypto'
+import { mkdir, mkdtemp, open, readdir, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { GatewayError } from '../../../src/spec/error.ts'
+
+export type GeneratedFiles = {
+  /** A fresh path, alone in its directory: what else is written beside it goes with it. */
+  reserve(name: string): Promise<string>
+  /** Never rejects. */
+  remove(path: string): Promise<void>
+  close(): Promise<void>
+}
+
+const PREFIX = 'gatehouse-sandbox-'
+/** A process that was killed leaves its directory behind; nothing in one is of use for so long. */
+const STALE_MILLISECONDS = 24 * 3_600_000
+const READ_BYTES = 64 * 1024
+
+export function createMadeFiles({ parent = tmpdir() }: { parent?: string } = {}): GeneratedFiles {
+  let directory: Promise<string> | undefined
+
+  async function make(): Promise<string> {
+    await removeStale(parent)
+    return mkdtemp(join(parent, PREFIX))
+  }
+
+  return {
+    async reserve(name) {
+      directory ??= make()
+      // A failure is not kept: the next order tries again.
+      directory.catch(() => {
+        directory = undefined
+      })
+      const own = join(await directory, randomUUID())
+      await mkdir(own)
+      return join(own, name)
+    },
+    // What cannot be removed now goes with the whole directory.
+    remove: (path) => rm(dirname(path), { recursive: true, force: true }).catch(() => {}),
+    async close() {
+      const made = directory
+      directory = undefined
+      if (made) await rm(await made, { recursive: true, force: true })
+    },
+  }
+}
+
+async function removeStale(parent: string): Promise<void> {
+  for (const name of await readdir(parent)) {
+    if (!name.startsWith(PREFIX)) continue
+    const path = join(parent, name)
+    const found = await stat(path).catch(() => undefined) // another process may be cleaning as well
+    if (found && Date.now() - found.mtimeMs > STALE_MILLISECONDS) await rm(path, { recursive: true, force: true })
+  }
+}
+
+/** The file's bytes, read as they are asked for. Throws `output_gone`. */
+export async function streamFile(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  signal.throwIfAborted()
+  const file = await open(path, 'r').catch((cause) => {
+    throw new GatewayError('output_gone', 'The sandbox no longer has the file.', { cause })
+  })
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { bytesRead, buffer } = await file.read(new Uint8Array(READ_BYTES), 0, READ_BYTES)
+        if (bytesRead > 0) return controller.enqueue(buffer.subarray(0, bytesRead))
+        await file.close()
+        controller.close()
+      },
+      cancel: () => file.close(),
+    },
+    { highWaterMark: 0 },
+  )
+}

@@ -1,0 +1,89 @@
+/**
+ * The sandbox's own tokenizer. The rule: a piece is up to eight letters, marks or digits with one space before them if
+ * there is one; or up to eight white-space characters; or any one other character. Pieces join back to the text.
+ */
+import type { ChatRequest } from '../../../src/spec/chat-request.ts'
+import type { Message } from '../../../src/spec/message.ts'
+
+/** What an image in the prompt counts, whatever its size: a round figure within the range of real vendors. */
+export const IMAGE_TOKENS = 256
+
+const PIECE_CHARACTERS = 8
+
+const OTHER = 0
+const WORD = 1
+const WHITE = 2
+
+const ASCII_KINDS = Array.from({ length: 128 }, (_, code) => kindOfText(String.fromCharCode(code)))
+
+function kindOfText(character: string): number {
+  // Letters, combining marks and digits of any script make words; white space is what JavaScript calls so.
+  if (/[\p{L}\p{M}\p{N}]/u.test(character)) return WORD
+  return /\s/.test(character) ? WHITE : OTHER
+}
+
+function kindOf(code: number): number {
+  return ASCII_KINDS[code] ?? kindOfText(String.fromCodePoint(code))
+}
+
+/** Where the piece that starts at `start` ends. A surrogate pair is one character and is never cut. */
+function pieceEnd(text: string, start: number): number {
+  const code = text.codePointAt(start) ?? 0
+  const following = code === 32 ? text.codePointAt(start + 1) : undefined
+  const spaced = following !== undefined && kindOf(following) === WORD
+  const kind = spaced ? WORD : kindOf(code)
+  let at = spaced ? start + 1 : start
+  for (let taken = 0; at < text.length && taken < PIECE_CHARACTERS; taken++) {
+    const here = text.codePointAt(at) ?? 0
+    if (taken > 0 && (kind === OTHER || kindOf(here) !== kind)) break
+    at += here > 0xffff ? 2 : 1
+  }
+  return at
+}
+
+/** The pieces of a text, at most `limit` of them. */
+export function splitTokens(text: string, limit = Number.POSITIVE_INFINITY): string[] {
+  const pieces: string[] = []
+  for (let at = 0; at < text.length && pieces.length < limit; ) {
+    const end = pieceEnd(text, at)
+    pieces.push(text.slice(at, end))
+    at = end
+  }
+  return pieces
+}
+
+export function countTokens(text: string): number {
+  let count = 0
+  for (let at = 0; at < text.length; at = pieceEnd(text, at)) count++
+  return count
+}
+
+type PromptTokens = { input: number; image: number }
+
+/** The prompt's tokens: every text of every message and the tools as JSON; roles and separators count nothing. */
+export function countPrompt(request: ChatRequest): PromptTokens {
+  let text = 0
+  let images = 0
+  for (const message of request.messages) {
+    for (const piece of textsOf(message)) text += countTokens(piece)
+    if (Array.isArray(message.content)) images += message.content.filter((part) => part.type === 'image_url').length
+  }
+  for (const tools of [request.tools, request.functions]) if (tools?.length) text += countTokens(JSON.stringify(tools))
+  const image = images * IMAGE_TOKENS
+  return { input: text + image, image }
+}
+
+function textsOf(message: Message): string[] {
+  const texts: string[] = []
+  if (typeof message.content === 'string') texts.push(message.content)
+  else if (message.content) {
+    for (const part of message.content) {
+      if (part.type === 'text') texts.push(part.text)
+      if (part.type === 'refusal') texts.push(part.refusal)
+    }
+  }
+  for (const text of [message.name, message.reasoning_content, message.refusal]) if (text) texts.push(text)
+  for (const call of message.tool_calls ?? []) texts.push(call.function.name, call.function.arguments)
+  if (message.function_call) texts.push(message.function_call.name, message.function_call.arguments)
+  return texts
+}
