@@ -40,7 +40,7 @@ import { createOutputs } from './outputs/create-outputs.ts'
 import { createDirectory } from './outputs/directory.ts'
 import type { FileStore } from './outputs/outputs.ts'
 import { createPipeline } from './pipeline/pipeline.ts'
-import { writeMessagesError } from './protocols/messages/client/error.ts'
+import { encodeMessagesError } from './protocols/messages/client/error.ts'
 import { createMedia } from './providers/media.ts'
 import { rerankRoutes } from './rerank/http.ts'
 import { createRerank } from './rerank/rerank.ts'
@@ -182,7 +182,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const cleaner = createCleaner({ tasks: store.tasks, outputs, clock, log })
   const app = createApp({
     routes: routeTable({
-      models: modelRoutes({ catalogue, writeMessagesError }),
+      models: modelRoutes({ catalogue, encodeMessagesError }),
       chat: [
         chatRoute({ pipeline, chat, dialect: chatcompatDialect(settings), settings, clock }),
         chatRoute({ pipeline, chat, dialect: responses, settings, clock }),

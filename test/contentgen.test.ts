@@ -3,7 +3,7 @@ import { afterAll, afterEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import { parseContentgen } from '../src/protocols/contentgen/client/request.ts'
-import { createBodyWriter } from '../src/protocols/contentgen/upstream/request.ts'
+import { createBodyEncoder } from '../src/protocols/contentgen/upstream/request.ts'
 import { contentgenSettings } from '../src/providers/contentgen-compat/settings.ts'
 import { ERRORS } from '../src/spec/error.ts'
 import { startGateway } from './kit/gateway.ts'
@@ -363,7 +363,7 @@ describe('with a vendor of the same style nothing is lost', () => {
       timeouts: DEFAULT_TIMEOUTS,
       environment: {},
     })
-    const writer = createBodyWriter(settings, undefined)
+    const writer = createBodyEncoder(settings, undefined)
     const signal = new AbortController().signal
     const property = fc.asyncProperty(conversation, words, async (contents, system) => {
       const asked = {

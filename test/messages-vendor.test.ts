@@ -7,7 +7,7 @@ import { messagesDialect } from '../src/chat/dialects/messages.ts'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig } from '../src/config/schema.ts'
 import { parseMessages } from '../src/protocols/messages/client/request.ts'
-import { createBodyWriter } from '../src/protocols/messages/upstream/request.ts'
+import { createBodyEncoder } from '../src/protocols/messages/upstream/request.ts'
 import { messagesSettings } from '../src/providers/messages-compat/settings.ts'
 import type { ChatCall } from '../src/providers/provider.ts'
 import { usageFrom } from '../src/spec/usage.ts'
@@ -88,7 +88,7 @@ describe('a conversation goes through the house with nothing lost', () => {
   test('messages in, messages out', () => {
     const config: ProviderConfig = { base_url: 'https://v.example' }
     const settings = messagesSettings({ id: 'v', config, timeouts: DEFAULT_TIMEOUTS })
-    const writer = createBodyWriter(settings)
+    const writer = createBodyEncoder(settings)
     const property = fc.property(conversation, words, json, (messages, system, properties) => {
       const tools = [{ name: 'look', description: system, input_schema: { type: 'object', properties } }]
       const asked = {

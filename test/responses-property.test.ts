@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { ResponseStream } from 'openai/lib/responses/ResponseStream'
 import { eventsAfter, toldEvents } from '../src/chat/response-events.ts'
 import { checkedRequest, translatedRequest } from '../src/protocols/responses/client/request.ts'
-import { createResponsesWriter } from '../src/protocols/responses/client/response.ts'
+import { createResponsesEncoder } from '../src/protocols/responses/client/response.ts'
 import { clientTools } from '../src/protocols/responses/client/tools.ts'
 import type { ChatChunk, Delta, FinishReason } from '../src/spec/chat-completion.ts'
 import { GatewayError } from '../src/spec/error.ts'
@@ -77,7 +77,7 @@ function streamOf({ deltas, finish, tells }: { deltas: Delta[]; finish: FinishRe
   const head = { id: 'resp_abc', created: 1, model: 'a/b' }
   const request = { model: 'a/b', messages: [] }
   const { names } = clientTools(asked)
-  const writer = createResponsesWriter({
+  const writer = createResponsesEncoder({
     head,
     clientRequest: asked,
     request,

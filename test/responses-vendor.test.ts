@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import OpenAI from 'openai'
 import { answerOf } from '../src/protocols/responses/upstream/answer.ts'
 import { inputOf } from '../src/protocols/responses/upstream/input.ts'
-import { FIELD_FATES } from '../src/protocols/responses/upstream/request-fields.ts'
+import { FIELD_MAPPINGS } from '../src/protocols/responses/upstream/request-fields.ts'
 import type { ChatCall } from '../src/providers/provider.ts'
 import type { ChatChunk, ChatCompletion } from '../src/spec/chat-completion.ts'
 import { NEVER, standAlone } from './kit/alone.ts'
@@ -473,7 +473,7 @@ test('the manual describes the handling of each field', () => {
   const file = manualPath('responses-vendor.md')
   const start = '<!-- Made by test/responses-vendor.test.ts; see there. -->'
   const end = '<!-- End of what is made. -->'
-  const fields = Map.groupBy(Object.keys(FIELD_FATES) as (keyof typeof FIELD_FATES)[], handlingOf)
+  const fields = Map.groupBy(Object.keys(FIELD_MAPPINGS) as (keyof typeof FIELD_MAPPINGS)[], handlingOf)
   const rows = [...fields].map(
     ([handling, names]) => `| ${names.map((name) => `\`${name}\``).join(', ')} | ${handling} |`,
   )
@@ -484,8 +484,8 @@ test('the manual describes the handling of each field', () => {
   expect(readFileSync(file, 'utf8')).toBe(wanted)
 })
 
-function handlingOf(field: keyof typeof FIELD_FATES): string {
-  const fate = FIELD_FATES[field]
+function handlingOf(field: keyof typeof FIELD_MAPPINGS): string {
+  const fate = FIELD_MAPPINGS[field]
   if ('sent' in fate) return fate.sent === `\`${field}\`` ? 'the field of the same name' : fate.sent
   return 'dropped' in fate ? `Dropped: ${fate.dropped}` : `Rejected: ${fate.refused}`
 }

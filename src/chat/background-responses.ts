@@ -6,7 +6,7 @@ import { randomAlphanumerics } from '../kit/secret.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import { applyChatLimits } from '../models/limits.ts'
 import type { Family } from '../pipeline/family.ts'
-import { createResponsesWriter } from '../protocols/responses/client/response.ts'
+import { createResponsesEncoder } from '../protocols/responses/client/response.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { JsonObject } from '../spec/task.ts'
 import type { ResponseRun } from '../store/store.ts'
@@ -95,7 +95,7 @@ export function createBackground({ settings, ...given }: BackgroundParts): Backg
     async execute({ id, model, request, names, clientRequest, before, input }, { call: { caller } }) {
       if ((await runs.waiting(caller.token_id)) >= MOST_WAITING) throw tooMany()
       const head = { id, created: unixSeconds(clock), model }
-      const writer = createResponsesWriter({ head, clientRequest, request, names, store: async () => {}, clock })
+      const writer = createResponsesEncoder({ head, clientRequest, request, names, store: async () => {}, clock })
       const { response, events } = writer.queued()
       const { input: _, ...rest } = clientRequest
       const row = storedResponses.rowOf(

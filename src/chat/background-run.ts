@@ -7,7 +7,7 @@ import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { Places } from '../protocols/request-error.ts'
 import { errorForClient } from '../protocols/responses/client/error.ts'
 import { translatedRequest } from '../protocols/responses/client/request.ts'
-import { createResponsesWriter, type ResponsesWriter } from '../protocols/responses/client/response.ts'
+import { createResponsesEncoder, type ResponsesEncoder } from '../protocols/responses/client/response.ts'
 import type { InputItem, ResponsesRequest } from '../protocols/responses/client/schema.ts'
 import { clientTools } from '../protocols/responses/client/tools.ts'
 import type { ChatRequest } from '../spec/chat-request.ts'
@@ -119,14 +119,14 @@ function generatorOf(
   const clientRequest = body as unknown as ResponsesRequest
   const head = { id, created, model: String(response.model) }
   const places: Places = new WeakMap()
-  const resumed = { number: Math.max(LAST_QUEUED_EVENT, told) + 1, hasBegun: told >= LAST_BEFORE_CONTENT }
+  const resumed = { number: Math.max(LAST_QUEUED_EVENT, told) + 1, hasStarted: told >= LAST_BEFORE_CONTENT }
   let wanted: ChatRequest = { model: clientRequest.model, messages: [] }
   let { names } = clientTools({})
   let writer = writerFor(wanted)
   let record: Readonly<CallRecord> | undefined
 
-  function writerFor(request: ChatRequest): ResponsesWriter {
-    return createResponsesWriter({ head, clientRequest, request, names, store: async () => {}, clock, resumed })
+  function writerFor(request: ChatRequest): ResponsesEncoder {
+    return createResponsesEncoder({ head, clientRequest, request, names, store: async () => {}, clock, resumed })
   }
 
   return {

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import type { Route } from '../http/context.ts'
 import { isRecord } from '../kit/json.ts'
-import { writeMessagesError } from '../protocols/messages/client/error.ts'
+import { encodeMessagesError } from '../protocols/messages/client/error.ts'
 import { minimalRequestOf } from '../protocols/messages/client/minimal-request.ts'
 import { messagesPassthrough } from '../protocols/messages/client/passthrough.ts'
 import { parseCount } from '../protocols/messages/client/request.ts'
@@ -31,7 +31,7 @@ export const messagesCountRoute = (parts: CountParts): Route => ({
         minimalRequest: (body) => minimalRequestOf(isRecord(body) ? { ...body, max_tokens: 1 } : body),
       },
       write: (tokens) => ({ input_tokens: tokens }),
-      writeError: writeMessagesError,
+      writeError: encodeMessagesError,
     },
     parts,
   ),

@@ -3,7 +3,7 @@
 import Type from 'typebox'
 import type { Context, Route } from '../http/context.ts'
 import { queryOf } from '../http/query.ts'
-import { type OutputItem, shown } from '../protocols/responses/client/items.ts'
+import { type OutputItem, visibleItem } from '../protocols/responses/client/items.ts'
 import { ResponsesAnswer, ResponsesEvent } from '../protocols/responses/client/schema.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { JsonObject } from '../spec/task.ts'
@@ -154,7 +154,7 @@ function pageOf(query: URLSearchParams): { limit: number; order: 'asc' | 'desc';
 
 const idAt = (data: JsonObject[], index: number): string | null => (data.at(index)?.id as string | undefined) ?? null
 
-/** The response as it was answered: what its vendor wants back is kept with it, and shown when asked for. */
+/** The response as it was answered: what its vendor wants back is kept with it, and visibleItem when asked for. */
 function visible(response: JsonObject, includes_encrypted: boolean): JsonObject {
   const output = Array.isArray(response.output) ? response.output : []
   return { ...response, output: output.map((item) => itemOf(item as JsonObject, includes_encrypted)) }
@@ -162,7 +162,7 @@ function visible(response: JsonObject, includes_encrypted: boolean): JsonObject 
 
 /** Items of the input in the form of items of the output: a text is a list of parts. */
 function itemOf(item: JsonObject, includes_encrypted: boolean): JsonObject {
-  const plain = shown(item as unknown as OutputItem, includes_encrypted) as JsonObject
+  const plain = visibleItem(item as unknown as OutputItem, includes_encrypted) as JsonObject
   if (typeof plain.role !== 'string') return plain
   if (typeof plain.content !== 'string') return { type: 'message', ...plain }
   const type = plain.role === 'assistant' ? 'output_text' : 'input_text'

@@ -9,12 +9,12 @@ import { contentgenFormat, type Listed, type ListFormat, messagesFormat } from '
 
 type WriteError = NonNullable<Route['writeError']>
 
-type ModelRouteParts = { catalogue: Catalogue; writeMessagesError: WriteError }
+type ModelRouteParts = { catalogue: Catalogue; encodeMessagesError: WriteError }
 
-export function modelRoutes({ catalogue, writeMessagesError }: ModelRouteParts): Route[] {
+export function modelRoutes({ catalogue, encodeMessagesError }: ModelRouteParts): Route[] {
   /** The first format that matches the request is used; otherwise that of the specification. */
   const formats: [ListFormat, WriteError][] = [
-    [messagesFormat, writeMessagesError],
+    [messagesFormat, encodeMessagesError],
     [contentgenFormat, contentgenErrorBody],
   ]
   const formatOf = (request: Request) => formats.find(([format]) => format.speaks(request))

@@ -63,12 +63,12 @@ type SourceParts = {
 export function createEventSource({ answer, faults, isFinished = () => false, limit }: SourceParts) {
   const parser = createSseParser(limit)
   return async (): Promise<{ bytes: Uint8Array | undefined; events: SseEvent[] }> => {
-    const bytes = await readOn(answer, isFinished)
+    const bytes = await readNext(answer, isFinished)
     return { bytes, events: bytes ? eventsIn(parser, bytes, faults) : parser.end() }
   }
 }
 
-async function readOn(answer: ByteSource, isFinished: () => boolean): Promise<Uint8Array | undefined> {
+async function readNext(answer: ByteSource, isFinished: () => boolean): Promise<Uint8Array | undefined> {
   try {
     return await answer.read()
   } catch (error) {

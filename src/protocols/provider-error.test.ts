@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import type { ErrorCode } from '../spec/error.ts'
-import { errorInAnswer, refusalToError, scrub } from './provider-error.ts'
+import { errorInResponse, refusalToError, scrub } from './provider-error.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 
@@ -213,7 +213,7 @@ describe('an error where an answer was expected', () => {
     [said('x'), 'bad_upstream_response'],
     ['broken', 'bad_upstream_response'],
   ] as [unknown, ErrorCode][])('%j -> %s', (payload, code) => {
-    const error = errorInAnswer({ provider: 'v', model: 'm', payload, clock: manualClock() })
+    const error = errorInResponse({ provider: 'v', model: 'm', payload, clock: manualClock() })
     expect(error.code).toBe(code)
   })
 })

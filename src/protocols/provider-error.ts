@@ -15,7 +15,7 @@ export type Refusal = {
 }
 
 /** The members of an error that vendors agree on, wherever they put them. */
-type Said = { message: string; code: string; type: string; param: string; details: JsonRecord }
+type ReportedError = { message: string; code: string; type: string; param: string; details: JsonRecord }
 
 /** A vendor's message is passed on for the caller's own mistakes; longer ones quote the request. */
 const MAX_MESSAGE_CHARACTERS = 1000
@@ -36,23 +36,23 @@ const NO_CREDIT =
 
 /** An error that came as an HTTP answer. */
 export function refusalToError(refusal: Refusal): GatewayError {
-  const said = readError(refusal.payload)
+  const reported = readError(refusal.payload)
   const { status } = refusal
-  const text = `${said.code} ${said.type} ${said.message}`
+  const text = `${reported.code} ${reported.type} ${reported.message}`
   const error = (code: ErrorCode, message: string, more: ErrorDetail = {}) =>
     new GatewayError(code, message, { ...more, upstream_status: status })
   const upstream = `The upstream "${refusal.provider}"`
-  const cleaned = scrub(said.message)
-  const param = /^[\w.[\]-]{1,100}$/.test(said.param) ? { param: said.param } : {} // a path, and nothing that could quote
-  const isCallersFault = status === 400 || status === 422 || status === 403 || status === 413
+  const cleaned = scrub(reported.message)
+  const param = /^[\w.[\]-]{1,100}$/.test(reported.param) ? { param: reported.param } : {} // a path, and nothing that could quote
+  const isCallerError = status === 400 || status === 422 || status === 403 || status === 413
 
-  if (isCallersFault && status !== 403 && TOO_LONG.test(text)) {
-    return error('context_length_exceeded', withKnownWords(cleaned || `${upstream} says that it is too long.`), param)
+  if (isCallerError && status !== 403 && TOO_LONG.test(text)) {
+    return error('context_length_exceeded', withKnownPhrase(cleaned || `${upstream} says that it is too long.`), param)
   }
-  if (isCallersFault && (status === 403 ? isFlagged(said) : AGAINST_POLICY.test(text))) {
+  if (isCallerError && (status === 403 ? isFlagged(reported) : AGAINST_POLICY.test(text))) {
     return error('content_policy_violation', cleaned || `${upstream} refused the content.`, param)
   }
-  const retry_after = retryAfter(refusal, said)
+  const retry_after = retryAfter(refusal, reported)
   const again = retry_after === undefined ? {} : { retry_after }
   // Gemini calls a limit per minute a quota as well, but says when to come back.
   if (status === 402 || (status < 500 && NO_CREDIT.test(text) && retry_after === undefined)) {
@@ -68,7 +68,7 @@ export function refusalToError(refusal: Refusal): GatewayError {
       `${upstream} refused the gateway's credentials (${status}). This is not about your own token: tell the operator.`,
     )
   }
-  if (status === 404 || (status === 400 && said.code === 'model_not_found')) {
+  if (status === 404 || (status === 400 && reported.code === 'model_not_found')) {
     const what = refusal.model === undefined ? 'the path' : `the model "${refusal.model}"`
     return error('bad_upstream_response', `${upstream} does not know ${what} (${status}). Tell the operator.`)
   }
@@ -95,7 +95,7 @@ export function refusalToError(refusal: Refusal): GatewayError {
 }
 
 /** Statuses behind the words of an error that came inside an answer with status 200. */
-const STATUS_OF_WORD: Record<string, number> = {
+const STATUS_OF_ERROR_TYPE: Record<string, number> = {
   invalid_request_error: 400,
   context_length_exceeded: 400,
   content_filter: 400,
@@ -120,18 +120,18 @@ const STATUS_OF_WORD: Record<string, number> = {
 }
 
 /** An error that came where an answer was expected: as an event of a stream, or with status 200. */
-export function errorInAnswer(refusal: Omit<Refusal, 'status' | 'headers'>): GatewayError {
-  const said = readError(refusal.payload)
-  const numeric = Number(said.code) || Number(said.details.status) || Number(said.details.status_code)
+export function errorInResponse(refusal: Omit<Refusal, 'status' | 'headers'>): GatewayError {
+  const reported = readError(refusal.payload)
+  const numeric = Number(reported.code) || Number(reported.details.status) || Number(reported.details.status_code)
   const status =
     numeric >= 400 && numeric < 600
       ? numeric
-      : (STATUS_OF_WORD[said.code.toLowerCase()] ?? STATUS_OF_WORD[said.type.toLowerCase()] ?? 502)
+      : (STATUS_OF_ERROR_TYPE[reported.code.toLowerCase()] ?? STATUS_OF_ERROR_TYPE[reported.type.toLowerCase()] ?? 502)
   return refusalToError({ ...refusal, status, headers: undefined })
 }
 
 /** LangChain knows an input that is too long by these words in the message; it does not look at the code. */
-const withKnownWords = (message: string): string =>
+const withKnownPhrase = (message: string): string =>
   message.includes('maximum context length') ? message : `The input exceeds the maximum context length: ${message}`
 
 /** Whether an object is, or holds, an error instead of an answer. */
@@ -141,7 +141,7 @@ export const holdsError = (payload: JsonRecord): boolean =>
   payload.type === 'error'
 
 /** `{error:{..}}`, `{error:"text"}`, `{message,code}`, `{detail:".."}`, `{detail:[{msg,loc}]}`, and a list around any. */
-function readError(payload: unknown): Said {
+function readError(payload: unknown): ReportedError {
   const body = Array.isArray(payload) ? payload[0] : payload
   if (typeof body === 'string') return { message: body, code: '', type: '', param: '', details: {} }
   if (!isRecord(body)) return { message: '', code: '', type: '', param: '', details: {} }
@@ -150,29 +150,29 @@ function readError(payload: unknown): Said {
     textOf(inner.message) || textOf(body.error) || textOf(body.message) || textOf(inner.detail) || textOf(inner.msg)
   return {
     message,
-    code: wordOf(inner.code) || wordOf(inner.status),
-    type: wordOf(inner.type) || wordOf(inner.status),
-    param: wordOf(inner.param),
+    code: scalarText(inner.code) || scalarText(inner.status),
+    type: scalarText(inner.type) || scalarText(inner.status),
+    param: scalarText(inner.param),
     details: inner,
   }
 }
 
-const wordOf = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : '')
+const scalarText = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : '')
 
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   if (!Array.isArray(value)) return isRecord(value) && value.detail !== undefined ? textOf(value.detail) : ''
   return value
     .filter(isRecord)
-    .map((item) => [Array.isArray(item.loc) ? item.loc.join('.') : '', wordOf(item.msg)].filter(Boolean).join(': '))
+    .map((item) => [Array.isArray(item.loc) ? item.loc.join('.') : '', scalarText(item.msg)].filter(Boolean).join(': '))
     .join('; ')
 }
 
 /** OpenRouter says 403 both for a bad key and for content that moderation flagged; only the latter has reasons. */
-function isFlagged(said: Said): boolean {
-  const metadata = said.details.metadata
+function isFlagged(reported: ReportedError): boolean {
+  const metadata = reported.details.metadata
   return (
-    ['content_filter', 'content_policy_violation'].includes(said.code) ||
+    ['content_filter', 'content_policy_violation'].includes(reported.code) ||
     (isRecord(metadata) && (metadata.flagged_input !== undefined || Array.isArray(metadata.reasons)))
   )
 }
@@ -196,7 +196,7 @@ export function scrub(text: string): string {
 }
 
 /** Whole seconds to wait: `retry-after-ms`, `retry-after` (seconds or a date), or Google's RetryInfo in the body. */
-function retryAfter({ headers, clock }: Refusal, said: Said): number | undefined {
+function retryAfter({ headers, clock }: Refusal, reported: ReportedError): number | undefined {
   const milliseconds = headers?.get('retry-after-ms')
   if (milliseconds && Number(milliseconds) >= 0) return bounded(Number(milliseconds) / 1000)
   const value = headers?.get('retry-after')
@@ -205,7 +205,7 @@ function retryAfter({ headers, clock }: Refusal, said: Said): number | undefined
     const date = Date.parse(value)
     if (Number.isFinite(date)) return bounded((date - clock.now()) / 1000)
   }
-  const details = said.details.details
+  const details = reported.details.details
   for (const detail of Array.isArray(details) ? details : []) {
     if (isRecord(detail) && typeof detail.retryDelay === 'string') return bounded(Number.parseFloat(detail.retryDelay))
   }

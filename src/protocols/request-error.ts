@@ -37,22 +37,22 @@ const IN_TOOL = /^tools\[(\d+)\](?:\.function)?(.*)$/
 
 /** How an error is retold: the same error, with the place that the client knows. */
 export const errorTranslator =
-  (words: ClientNames) =>
+  (names: ClientNames) =>
   (error: GatewayError, request: ChatRequest, places: Places): GatewayError => {
     const { param } = error.detail
     if (param === undefined) return error
-    const known = placeOf(param, { request, places, words })
+    const known = placeOf(param, { request, places, names })
     if (known === param) return error
     const placed = error.message.replaceAll(`"${param}"`, `"${known}"`)
     const message = IN_MESSAGE.test(param)
-      ? words.parts.reduce((text, [gateway, client]) => text.replaceAll(gateway, client), placed)
+      ? names.parts.reduce((text, [gateway, client]) => text.replaceAll(gateway, client), placed)
       : placed
     return new GatewayError(error.code, message, { ...error.detail, param: known })
   }
 
-type ErrorContext = { request: ChatRequest; places: Places; words: ClientNames }
+type ErrorContext = { request: ChatRequest; places: Places; names: ClientNames }
 
-function placeOf(param: string, { request: { messages, tools = [] }, places, words }: ErrorContext): string {
+function placeOf(param: string, { request: { messages, tools = [] }, places, names }: ErrorContext): string {
   const [, tool, member] = IN_TOOL.exec(param) ?? []
   if (tool !== undefined) {
     const clientRequest = tools[Number(tool)]
@@ -61,13 +61,13 @@ function placeOf(param: string, { request: { messages, tools = [] }, places, wor
   const [, index, part, rest = ''] = IN_MESSAGE.exec(param) ?? []
   if (index === undefined) {
     const [field = ''] = /^\w+/.exec(param) ?? [] // the field itself, without what is in it
-    const known = Object.hasOwn(words.fields, field) ? words.fields[field as keyof ChatRequest] : undefined
-    return known ?? words.elsewhere?.(param) ?? param
+    const known = Object.hasOwn(names.fields, field) ? names.fields[field as keyof ChatRequest] : undefined
+    return known ?? names.elsewhere?.(param) ?? param
   }
   const message = messages[Number(index)]
   const content = message && Array.isArray(message.content) ? message.content : []
   const isPart = part !== undefined
-  return words.inMessage({ message, part: isPart ? content[Number(part)] : undefined, isPart, rest }, places) ?? param
+  return names.inMessage({ message, part: isPart ? content[Number(part)] : undefined, isPart, rest }, places) ?? param
 }
 
 /** Converts a validation problem to the error that names the field. */

@@ -4,17 +4,17 @@ import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.
 import type { Opaque } from '../spec/message.ts'
 
 /** An opaque value, and the call or image it belongs to where it is not a piece of reasoning. */
-export type Carried = { opaque: Opaque; owner?: string | undefined }
+export type SignedContent = { opaque: Opaque; owner?: string | undefined }
 
 /** No vendor's text begins so: a full stop is not in base64. */
 export const MARK = 'gatehouse.'
 
-function wrapped({ opaque: { origin, value, id }, owner }: Carried): string {
+function wrapped({ opaque: { origin, value, id }, owner }: SignedContent): string {
   return MARK + Buffer.from(JSON.stringify([origin, value, id ?? null, owner ?? null])).toString('base64url')
 }
 
 /** The way back; undefined for what was not wrapped here. */
-export function unwrapped(text: string): Carried | undefined {
+export function unwrapped(text: string): SignedContent | undefined {
   if (!text.startsWith(MARK)) return undefined
   const parts = parseJson(Buffer.from(text.slice(MARK.length), 'base64url').toString())
   if (!Array.isArray(parts)) return undefined
@@ -34,11 +34,11 @@ export function opaqueOf({ origin: family, value, id }: Record<string, unknown>)
 type Holder = { home: EndpointFamily; item_id?: string | undefined }
 
 /** The text for a client of `home`. All values but those of its own providers are wrapped. */
-export function encodeSigned({ opaque, owner }: Carried, { home, item_id }: Holder): string {
+export function encodeSigned({ opaque, owner }: SignedContent, { home, item_id }: Holder): string {
   const isOwnId = opaque.id === undefined || opaque.id === item_id
   return opaque.origin === home && isOwnId && owner === undefined ? opaque.value : wrapped({ opaque, owner })
 }
 
 /** The reverse of `encodeSigned`. A text that was not wrapped correctly goes to the provider, which judges it. */
-export const decodeSigned = (text: string, { home, item_id }: Holder): Carried =>
+export const decodeSigned = (text: string, { home, item_id }: Holder): SignedContent =>
   unwrapped(text) ?? { opaque: { origin: home, value: text, ...(item_id === undefined ? {} : { id: item_id }) } }

@@ -33,23 +33,23 @@ export function roughTokens(request: ChatRequest): number {
 }
 
 /** Hands out every text of the prompt; what else there is in it is the result, in tokens. */
-function walk(request: ChatRequest, say: (text: string) => void): number {
+function walk(request: ChatRequest, addText: (text: string) => void): number {
   let tokens = 0
   for (const { content, reasoning_content, tool_calls = [] } of request.messages) {
     tokens += MESSAGE_TOKENS
     for (const part of Array.isArray(content) ? content : [content ?? '']) {
       const text = textOf(part)
       if (text === undefined) tokens += mediaTokens(part as ContentPart)
-      else say(text)
+      else addText(text)
     }
-    if (reasoning_content) say(reasoning_content)
-    for (const call of tool_calls) say(`${call.function.name} ${call.function.arguments}`)
+    if (reasoning_content) addText(reasoning_content)
+    for (const call of tool_calls) addText(`${call.function.name} ${call.function.arguments}`)
   }
   for (const tool of request.tools ?? request.functions ?? []) {
     tokens += TOOL_TOKENS
-    say(JSON.stringify(tool))
+    addText(JSON.stringify(tool))
   }
-  if (request.response_format?.type === 'json_schema') say(JSON.stringify(request.response_format.json_schema))
+  if (request.response_format?.type === 'json_schema') addText(JSON.stringify(request.response_format.json_schema))
   return tokens
 }
 

@@ -1,7 +1,7 @@
 /** `POST /v1/chat/completions`: the chat-completions protocol over HTTP. */
 import { chatcompatPassthrough } from '../../protocols/chatcompat/client/passthrough.ts'
 import { parseChatRequest } from '../../protocols/chatcompat/client/request.ts'
-import { createChunkWriter, writeWhole } from '../../protocols/chatcompat/client/response.ts'
+import { createChunkEncoder, encodeWhole } from '../../protocols/chatcompat/client/response.ts'
 import { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { ChatRequest } from '../../spec/chat-request.ts'
 import type { Dialect } from './dialect.ts'
@@ -24,7 +24,7 @@ export const chatcompatDialect = (settings: { delta_mirror: boolean }): Dialect 
   parse: parseChatRequest,
   passthrough: chatcompatPassthrough,
   writer: (head, request) => ({
-    whole: (answer, usage) => writeWhole(answer, head, { usage, delta_mirror: settings.delta_mirror }),
-    ...createChunkWriter(head, { include_usage: request.stream_options?.include_usage === true }),
+    whole: (answer, usage) => encodeWhole(answer, head, { usage, delta_mirror: settings.delta_mirror }),
+    ...createChunkEncoder(head, { include_usage: request.stream_options?.include_usage === true }),
   }),
 })

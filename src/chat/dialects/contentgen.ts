@@ -4,7 +4,7 @@ import { queryOf } from '../../http/query.ts'
 import { errorForClient } from '../../protocols/contentgen/client/error.ts'
 import { contentgenPassthrough } from '../../protocols/contentgen/client/passthrough.ts'
 import { parseContentgen, parseOrMinimal } from '../../protocols/contentgen/client/request.ts'
-import { blockedAnswer, createContentgenWriter } from '../../protocols/contentgen/client/response.ts'
+import { blockedAnswer, createContentgenEncoder } from '../../protocols/contentgen/client/response.ts'
 import { ContentgenAnswer, ContentgenRequest } from '../../protocols/contentgen/client/schema.ts'
 import type { ResponseHead } from '../../protocols/protocol.ts'
 import type { Places } from '../../protocols/request-error.ts'
@@ -46,16 +46,16 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
     read(body, { params, request }) {
       const { request: made, shows_thoughts, refusal } = parseOrMinimal(body, { model: params.model ?? '', places })
       const form = isStream && !isSse(request) ? 'array' : 'events'
-      const passed = { hasBegun: false }
+      const passed = { hasStarted: false }
       return {
         request: isStream ? { ...made, stream: true } : made,
-        writer: (head) => createContentgenWriter({ head, shows_thoughts, form, passthroughState: passed }),
+        writer: (head) => createContentgenEncoder({ head, shows_thoughts, form, passthroughState: passed }),
         ...(form === 'array' ? { framing: ARRAY } : {}),
         passthrough: contentgenPassthrough(passed),
         ...(refusal ? { refusal } : {}),
       }
     },
-    writer: (head) => createContentgenWriter({ head, shows_thoughts: false, form: 'events' }),
+    writer: (head) => createContentgenEncoder({ head, shows_thoughts: false, form: 'events' }),
     writeError: contentgenErrorBody,
     errorSchema: ContentgenError,
     errorForClient: (error, request) => errorForClient(error, request, places),

@@ -1,9 +1,9 @@
 /** `POST /v1/messages`: the Messages protocol over HTTP. */
 
-import { errorForClient, writeMessagesError } from '../../protocols/messages/client/error.ts'
+import { encodeMessagesError, errorForClient } from '../../protocols/messages/client/error.ts'
 import { messagesPassthrough } from '../../protocols/messages/client/passthrough.ts'
 import { parseMessages } from '../../protocols/messages/client/request.ts'
-import { createMessagesWriter } from '../../protocols/messages/client/response.ts'
+import { createMessagesEncoder } from '../../protocols/messages/client/response.ts'
 import {
   MessagesAnswer,
   MessagesError,
@@ -39,8 +39,8 @@ export function messagesDialect(): Dialect {
     framing: PING,
     parse: (body) => parseMessages(body, places),
     passthrough: messagesPassthrough,
-    writer: createMessagesWriter,
-    writeError: writeMessagesError,
+    writer: createMessagesEncoder,
+    writeError: encodeMessagesError,
     errorSchema: MessagesError,
     errorForClient: (error, request) => errorForClient(error, request, places),
   }

@@ -6,7 +6,7 @@ import type { Places } from '../../protocols/request-error.ts'
 import { errorForClient } from '../../protocols/responses/client/error.ts'
 import type { Conversation } from '../../protocols/responses/client/items.ts'
 import { responsesPassthrough } from '../../protocols/responses/client/passthrough.ts'
-import { nothingPassed } from '../../protocols/responses/client/passthrough-items.ts'
+import { emptyPassthroughState } from '../../protocols/responses/client/passthrough-items.ts'
 import {
   checkedRequest,
   itemsOf,
@@ -15,7 +15,7 @@ import {
   minimalTranslation,
   translatedRequest,
 } from '../../protocols/responses/client/request.ts'
-import { createResponsesWriter } from '../../protocols/responses/client/response.ts'
+import { createResponsesEncoder } from '../../protocols/responses/client/response.ts'
 import {
   type InputItem,
   ResponsesAnswer,
@@ -109,7 +109,7 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
         storedResponses && clientRequest.store !== false
           ? storedResponses.keeper({ caller, before, input, previous_response_id })
           : undefined
-      const passed = nothingPassed()
+      const passed = emptyPassthroughState()
       const includes_encrypted = clientRequest.include?.includes('reasoning.encrypted_content') ?? false
       const passage = {
         body: body as JsonRecord,
@@ -122,7 +122,7 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
       return {
         request,
         writer: (head, limited) =>
-          createResponsesWriter({
+          createResponsesEncoder({
             head,
             clientRequest,
             request: limited,
@@ -146,7 +146,7 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
     },
     writer(head, request) {
       const { names } = clientTools({})
-      return createResponsesWriter({
+      return createResponsesEncoder({
         head,
         clientRequest: { model: head.model },
         request,

@@ -1,7 +1,7 @@
 /** Kind `chatcompat`: any vendor or runtime that speaks the OpenAI chat API over HTTP, another Gatehouse included. */
 
 import { chunksOf } from '../../protocols/chatcompat/upstream/answer.ts'
-import { createBodyWriter } from '../../protocols/chatcompat/upstream/request.ts'
+import { createBodyEncoder } from '../../protocols/chatcompat/upstream/request.ts'
 import { readStream, readWhole } from '../../protocols/chatcompat/upstream/stream.ts'
 import { fallbackOf } from '../../protocols/upstream.ts'
 import type { ChatChunk } from '../../spec/chat-completion.ts'
@@ -18,7 +18,7 @@ type Asking = ChatCall & { headers?: Record<string, string> }
 
 export function createChatcompat(parts: ChatcompatParts): Provider {
   const { id, settings, clock } = parts
-  const writeBody = createBodyWriter(settings)
+  const writeBody = createBodyEncoder(settings)
   const upstream = createUpstream(parts, { lists: ['openai-beta'] })
 
   const ask = (call: Asking, signal: AbortSignal, stream: boolean): Promise<UpstreamAnswer> =>

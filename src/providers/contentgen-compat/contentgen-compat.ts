@@ -7,7 +7,7 @@ import {
 } from '../../protocols/contentgen/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/contentgen/upstream/error.ts'
 import { passthroughBody } from '../../protocols/contentgen/upstream/passthrough.ts'
-import { createBodyWriter, modelPath } from '../../protocols/contentgen/upstream/request.ts'
+import { createBodyEncoder, modelPath } from '../../protocols/contentgen/upstream/request.ts'
 import { readEvents } from '../../protocols/contentgen/upstream/stream.ts'
 import { ended, wholeOf } from '../../protocols/contentgen/upstream/whole.ts'
 import { fallbackOf } from '../../protocols/upstream.ts'
@@ -26,7 +26,7 @@ type ContentgenParts = UpstreamParts & { settings: ContentgenSettings; media?: M
 export function createContentgenCompat(parts: ContentgenParts): Provider {
   const { id, settings, clock } = parts
   const { media } = parts
-  const write = createBodyWriter(settings, media && (() => mediaOfOne(media)))
+  const write = createBodyEncoder(settings, media && (() => mediaOfOne(media)))
   const upstream = createUpstream(parts, { refusalOf, failureOf })
 
   const faultsOf = (model: string, answer: UpstreamAnswer): ContentgenFaults => ({

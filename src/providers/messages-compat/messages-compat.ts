@@ -6,7 +6,7 @@ import { answerOf, eventsOf } from '../../protocols/messages/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/messages/upstream/error.ts'
 import { createEventReader } from '../../protocols/messages/upstream/events.ts'
 import { countedBody, passthroughBody } from '../../protocols/messages/upstream/passthrough.ts'
-import { createBodyWriter } from '../../protocols/messages/upstream/request.ts'
+import { createBodyEncoder } from '../../protocols/messages/upstream/request.ts'
 import { holdsError } from '../../protocols/provider-error.ts'
 import { type Faults, fallbackOf } from '../../protocols/upstream.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
@@ -24,7 +24,7 @@ const CLIENTS = ['anthropic-version']
 
 export function createMessagesCompat(parts: MessagesParts): Provider {
   const { id, settings, clock } = parts
-  const write = createBodyWriter(settings)
+  const write = createBodyEncoder(settings)
   const upstream = createUpstream(parts, { refusalOf, failureOf, lists: ['anthropic-beta'], clients: CLIENTS })
 
   const namedOf = (call: ChatCall) => fallbackOf('msg_', call, clock)

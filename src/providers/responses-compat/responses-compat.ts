@@ -7,7 +7,7 @@ import { answerOf, endOf } from '../../protocols/responses/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/responses/upstream/error.ts'
 import { createEventReader, isFailure } from '../../protocols/responses/upstream/events.ts'
 import { passthroughBody } from '../../protocols/responses/upstream/passthrough.ts'
-import { createBodyWriter } from '../../protocols/responses/upstream/request.ts'
+import { createBodyEncoder } from '../../protocols/responses/upstream/request.ts'
 import { type Faults, fallbackOf } from '../../protocols/upstream.ts'
 import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { readModelList } from '../model-list.ts'
@@ -23,7 +23,7 @@ const NO_SUCH_PATH = [404, 405, 501]
 
 export function createResponsesCompat(parts: ResponsesParts): Provider {
   const { id, settings, clock } = parts
-  const write = createBodyWriter(settings)
+  const write = createBodyEncoder(settings)
   const upstream = createUpstream(parts, { refusalOf, failureOf, lists: ['openai-beta'] })
 
   const namedOf = (call: ChatCall) => fallbackOf('resp_', call, clock)

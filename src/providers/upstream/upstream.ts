@@ -1,7 +1,7 @@
 /** A vendor behind HTTP: questions to it, and what is wrong with its answers in the house's words. */
 
 import { isRecord, parseJson } from '../../kit/json.ts'
-import { errorInAnswer, type Refusal, refusalToError } from '../../protocols/provider-error.ts'
+import { errorInResponse, type Refusal, refusalToError } from '../../protocols/provider-error.ts'
 import type { Faults } from '../../protocols/upstream.ts'
 import type { ChatChunk } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -40,7 +40,7 @@ type Question = {
 }
 
 export function createUpstream({ id, settings, transport, clock, log }: UpstreamParts, words: Words = {}) {
-  const { refusalOf = refusalToError, failureOf = errorInAnswer, lists = [], clients = [] } = words
+  const { refusalOf = refusalToError, failureOf = errorInResponse, lists = [], clients = [] } = words
   const { base_url, timeouts } = settings
 
   /** The operator's headers with the client's. Of the same header the operator's counts, unless it is a list: then both. */

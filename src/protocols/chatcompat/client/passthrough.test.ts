@@ -10,12 +10,12 @@ import type { ChatRequest } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { usageFrom } from '../../../spec/usage.ts'
 import { messagesPassthrough } from '../../messages/client/passthrough.ts'
-import { createMessagesWriter } from '../../messages/client/response.ts'
+import { createMessagesEncoder } from '../../messages/client/response.ts'
 import type { ProtocolPassthrough, ResponseEncoder } from '../../protocol.ts'
 import type { Faults } from '../../upstream.ts'
 import { readStream } from '../upstream/stream.ts'
 import { chatcompatPassthrough } from './passthrough.ts'
-import { createChunkWriter, writeWhole } from './response.ts'
+import { createChunkEncoder, encodeWhole } from './response.ts'
 
 const head = { id: 'ours-1', created: 1_800_000_000, model: 'house/model' }
 const faults: Faults = {
@@ -28,14 +28,14 @@ const ask = (more: Partial<ChatRequest> = {}): ChatRequest => ({ model: head.mod
 type Told = { text: string; chunks: ChatChunk[]; said: string; failure: GatewayError | undefined }
 
 /** What a client is told of a body that comes in these pieces. */
-function relayed(passthrough: ProtocolPassthrough, pieces: Uint8Array[], request = ask()): Told {
+function forwarded(passthrough: ProtocolPassthrough, pieces: Uint8Array[], request = ask()): Told {
   const writer: ResponseEncoder =
     passthrough === chatcompatPassthrough
       ? {
-          ...createChunkWriter(head, { include_usage: request.stream_options?.include_usage === true }),
-          whole: (answer, usage) => writeWhole(answer, head, { usage, delta_mirror: true }),
+          ...createChunkEncoder(head, { include_usage: request.stream_options?.include_usage === true }),
+          whole: (answer, usage) => encodeWhole(answer, head, { usage, delta_mirror: true }),
         }
-      : createMessagesWriter(head, request, 'req_1')
+      : createMessagesEncoder(head, request, 'req_1')
   const stream = passthrough.stream({ head, request, writer, faults })
   const told: Told = { text: '', chunks: [], said: '', failure: undefined }
   const take = ({ events, received: heard, failure }: ReturnType<typeof stream.push>) => {
@@ -83,15 +83,15 @@ describe('messages', () => {
       const came = withoutPingComments(new TextDecoder().decode(all))
       const model = /"model": ?"([^"]*)"/.exec(came)?.[1] ?? ''
       expect(model).not.toBe('')
-      const { text, failure } = relayed(messagesPassthrough, [all])
+      const { text, failure } = forwarded(messagesPassthrough, [all])
       expect(failure).toBeUndefined()
       expect(text).toBe(came.replace(`"${model}"`, '"house/model"'))
     },
   )
 
   test.each(fixtures('messages-compat'))('%s is told the same however it is cut', (_, all) => {
-    const { text, failure, chunks } = relayed(messagesPassthrough, [all])
-    const cut = relayed(messagesPassthrough, singly(all))
+    const { text, failure, chunks } = forwarded(messagesPassthrough, [all])
+    const cut = forwarded(messagesPassthrough, singly(all))
     expect([cut.text, cut.failure, cut.chunks]).toEqual([text, failure, chunks])
   })
 
@@ -128,7 +128,7 @@ describe('messages', () => {
           /[\u0085\u2028\u2029]/g,
           (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
         )
-        expect(relayed(messagesPassthrough, pieces).text).toBe(expected)
+        expect(forwarded(messagesPassthrough, pieces).text).toBe(expected)
       }),
       { numRuns: 300 },
     )
@@ -136,7 +136,7 @@ describe('messages', () => {
 
   test('the text of events that are not read is told to the meter, each piece once', () => {
     const pieces = ['a', '"', '\\', 'ü', '\n', '', '"\\"', 'z']
-    const { chunks, said } = relayed(messagesPassthrough, [
+    const { chunks, said } = forwarded(messagesPassthrough, [
       bytes(
         start +
           event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }) +
@@ -153,7 +153,7 @@ describe('messages', () => {
   test('an error in mid-stream ends it, and what the vendor wrote of it is not passed on', () => {
     const came = start + delta({ type: 'text_delta', text: 'Hi' })
     const error = event('error', { error: { type: 'overloaded_error', message: 'secret place' } })
-    const { text, failure } = relayed(messagesPassthrough, [
+    const { text, failure } = forwarded(messagesPassthrough, [
       bytes(came + error + delta({ type: 'text_delta', text: 'more' })),
     ])
     expect(failure?.code).toBe('server_is_overloaded')
@@ -167,7 +167,7 @@ describe('messages', () => {
       good.replace('"a"}}', '"a"} }]'),
       good.replace('"a"}}', '"a\\"}}'),
     ]) {
-      const { text, failure } = relayed(messagesPassthrough, [bytes(start + good + good + bad + stop)])
+      const { text, failure } = forwarded(messagesPassthrough, [bytes(start + good + good + bad + stop)])
       expect([failure?.code, text]).toEqual(['bad_upstream_response', put(start + good + good)])
     }
   })
@@ -176,7 +176,7 @@ describe('messages', () => {
     const all = bytes(start + delta({ type: 'text_delta', text: 'Hi' }) + stop)
     const complete = new TextDecoder().decode(all).indexOf('event: message_stop')
     for (let end = 0; end <= all.length; end++) {
-      const { text, failure } = relayed(messagesPassthrough, [all.slice(0, end)])
+      const { text, failure } = forwarded(messagesPassthrough, [all.slice(0, end)])
       // One line end belongs to the event that is closed by the end of the body.
       expect([end, failure?.code]).toEqual([end, end < complete - 2 ? 'upstream_cut' : undefined])
       if (!failure) expect(text).toBe(put(new TextDecoder().decode(all)))
@@ -186,7 +186,7 @@ describe('messages', () => {
   test('events without a name, with CRLF, comments or a byte order mark are put in order', () => {
     const came =
       '\ufeff: hello\r\n\r\ndata: {"type":"message_start","message":{"model":"v","usage":{}}}\r\n\r\nevent: message_delta\r\ndata: {"delta":{"stop_reason":"end_turn"}}\r\n\r\n'
-    const events = eventsOf(relayed(messagesPassthrough, singly(bytes(came))).text)
+    const events = eventsOf(forwarded(messagesPassthrough, singly(bytes(came))).text)
     expect(events.map(({ event }) => event)).toEqual(['message_start', 'message_delta', 'message_stop'])
     expect(JSON.parse(events[0]?.data ?? '')).toEqual({
       type: 'message_start',
@@ -201,7 +201,7 @@ describe('chat completions', () => {
   async function translated(all: Uint8Array, include_usage: boolean): Promise<unknown[]> {
     const pieces = [all]
     const answer = { read: async () => pieces.shift() } as unknown as UpstreamAnswer
-    const writer = createChunkWriter(head, { include_usage })
+    const writer = createChunkEncoder(head, { include_usage })
     let text = ''
     for await (const batch of readStream(answer, head, faults)) text += writer.encode(batch)
     return eventsOf(text).map(({ data }) => withoutNulls(JSON.parse(data)))
@@ -220,8 +220,8 @@ describe('chat completions', () => {
   test.each(fixtures('chatcompat'))('%s says what the translating lane says, cut anywhere', async (_, all) => {
     for (const include_usage of [false, true]) {
       const request = ask({ stream: true, stream_options: { include_usage } })
-      const { text, failure, chunks } = relayed(chatcompatPassthrough, [all], request)
-      const cut = relayed(chatcompatPassthrough, singly(all), request)
+      const { text, failure, chunks } = forwarded(chatcompatPassthrough, [all], request)
+      const cut = forwarded(chatcompatPassthrough, singly(all), request)
       const heard = (one: Told) => withIds(one.text.split('\n'))
       expect([heard(cut), cut.failure]).toEqual([heard({ text, failure, chunks, said: '' }), failure])
       expect(failure).toBeUndefined()
@@ -273,7 +273,7 @@ describe('chat completions', () => {
         const all = bytes(came + DONE)
         const places = [...new Set(cuts.map((cut) => cut % all.length))].sort((a, b) => a - b)
         const pieces = [0, ...places].map((from, at) => all.slice(from, places[at] ?? all.length))
-        const { text } = relayed(chatcompatPassthrough, pieces)
+        const { text } = forwarded(chatcompatPassthrough, pieces)
         const expected = put(
           came
             .replaceAll('"model": "v"', '"model": "house/model"')
@@ -295,7 +295,7 @@ describe('chat completions', () => {
     const odd = (reasoning: string) =>
       `data: ${JSON.stringify({ id: null, choices: [{ delta: { role: 'assistant', reasoning } }] })}\n\n`
     const came = Array.from({ length: 10 }, (_, at) => odd(`r${at}`)).join('') + event({}, 'stop') + DONE
-    const events = eventsOf(relayed(chatcompatPassthrough, [bytes(came)]).text)
+    const events = eventsOf(forwarded(chatcompatPassthrough, [bytes(came)]).text)
       .slice(0, -1)
       .map(({ data }) => JSON.parse(data))
     expect(events[0].choices[0].delta).toEqual({ role: 'assistant', content: '' })
@@ -314,7 +314,7 @@ describe('chat completions', () => {
     const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12, cost: 0.5 }
     const body = bytes(role + event({ content: 'a' }, null, { usage: null }) + event({}, 'stop', { usage }) + DONE)
     const clientRequest = eventsOf(
-      relayed(chatcompatPassthrough, [body], ask({ stream_options: { include_usage: true } })).text,
+      forwarded(chatcompatPassthrough, [body], ask({ stream_options: { include_usage: true } })).text,
     )
     const told = clientRequest.slice(0, -1).map(({ data }) => JSON.parse(data))
     expect(told.map((one) => one.usage)).toEqual([
@@ -324,7 +324,7 @@ describe('chat completions', () => {
       expect.objectContaining({ input_tokens: 9, cost: 0.5 }),
     ])
     expect(told.at(-1).choices).toEqual([])
-    const { text, chunks } = relayed(chatcompatPassthrough, [body])
+    const { text, chunks } = forwarded(chatcompatPassthrough, [body])
     expect(text).not.toContain('usage')
     expect(chunks.at(-1)).toMatchObject({ usage: { input_tokens: 9 } })
   })
@@ -338,18 +338,20 @@ describe('chat completions', () => {
       event({ tool_calls: [first] }) +
       ['{"a', '":', '1}'].map((text) => part(text)).join('') +
       event({}, 'tool_calls')
-    expect(relayed(chatcompatPassthrough, [bytes(came + DONE)]).text).toBe(put(came) + DONE)
+    expect(forwarded(chatcompatPassthrough, [bytes(came + DONE)]).text).toBe(put(came) + DONE)
     const repeated =
       role +
       event({ tool_calls: [first] }) +
       ['{"a', '":', '1}'].map((text) => part(text, { id: 'call_1', type: 'function' })).join('') +
       event({}, 'tool_calls')
-    expect(relayed(chatcompatPassthrough, [bytes(repeated + DONE)]).text).toBe(put(came) + DONE)
+    expect(forwarded(chatcompatPassthrough, [bytes(repeated + DONE)]).text).toBe(put(came) + DONE)
   })
 
   test('a new call without an index or an id is another call each time', () => {
     const call = event({ tool_calls: [{ function: { name: 'f', arguments: '{"a":1}' } }] })
-    const { text } = relayed(chatcompatPassthrough, [bytes(role + call + call + call + event({}, 'tool_calls') + DONE)])
+    const { text } = forwarded(chatcompatPassthrough, [
+      bytes(role + call + call + call + event({}, 'tool_calls') + DONE),
+    ])
     const calls = eventsOf(text)
       .slice(0, -1)
       .flatMap(({ data }) => JSON.parse(data).choices[0].delta.tool_calls ?? [])
@@ -361,7 +363,7 @@ describe('chat completions', () => {
     const came = role + event({ content: 'a' }) + event({ content: 'b' }) + event({}, 'stop')
     const all = bytes(came + DONE)
     for (let end = 0; end <= all.length; end++) {
-      const { text, failure } = relayed(chatcompatPassthrough, [all.slice(0, end)])
+      const { text, failure } = forwarded(chatcompatPassthrough, [all.slice(0, end)])
       expect([end, failure?.code]).toEqual([end, end < came.length - 2 ? 'upstream_cut' : undefined])
       if (!failure) expect(text).toBe(put(came) + DONE)
     }
@@ -370,7 +372,7 @@ describe('chat completions', () => {
   test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
     const good = event({ content: 'a' })
     for (const bad of [good.replace('"a"}', '"a'), good.replace('"a"}', '"a"}}'), good.replace('"a"}', '"a\\"}')]) {
-      const { text, failure } = relayed(chatcompatPassthrough, [
+      const { text, failure } = forwarded(chatcompatPassthrough, [
         bytes(role + good + good + bad + event({}, 'stop') + DONE),
       ])
       expect([failure?.code, text]).toEqual(['bad_upstream_response', put(role + good + good)])
@@ -379,8 +381,8 @@ describe('chat completions', () => {
 
   test('after the finish nothing is told but the end', () => {
     const came = role + event({ content: 'a' }) + event({ content: 'b' }) + event({}, 'stop')
-    expect(relayed(chatcompatPassthrough, [bytes(came + event({ content: '' }) + event({}, 'stop') + DONE)]).text).toBe(
-      put(came) + DONE,
-    )
+    expect(
+      forwarded(chatcompatPassthrough, [bytes(came + event({ content: '' }) + event({}, 'stop') + DONE)]).text,
+    ).toBe(put(came) + DONE)
   })
 })

@@ -19,7 +19,7 @@ import type {
 } from '../../protocol.ts'
 import { createChunkNormaliser } from '../upstream/chunk.ts'
 import { hasHiddenError, readWhole, wholeIn } from '../upstream/stream.ts'
-import { createChunkWriter, isHollow } from './response.ts'
+import { createChunkEncoder, isHollow } from './response.ts'
 
 export const chatcompatPassthrough: ProtocolPassthrough = {
   headers: ['openai-beta'],
@@ -27,8 +27,8 @@ export const chatcompatPassthrough: ProtocolPassthrough = {
   whole(text, { head, writer, faults }) {
     const payload = parseJson(text)
     const answer = wholeIn(payload, head, faults) ?? readWhole(text, head, faults)
-    const told = usageIn(payload)
-    return { answer, encode: (usage) => writer.whole(answer, { ...told, ...usage }) }
+    const reported = usageIn(payload)
+    return { answer, encode: (usage) => writer.whole(answer, { ...reported, ...usage }) }
   },
   stream: createChatcompatStream,
 }
@@ -40,36 +40,36 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
   const blocks = createSseBlocks()
   const normaliser = createChunkNormaliser(head)
   const templates = createTemplates()
-  const writer = createChunkWriter(head, { include_usage })
-  const ours = Object.entries(head).map(([name, value]) => [name, toBytes(JSON.stringify(value))] as const)
+  const writer = createChunkEncoder(head, { include_usage })
+  const headValues = Object.entries(head).map(([name, value]) => [name, toBytes(JSON.stringify(value))] as const)
   let usage: JsonRecord = {}
   let isDone = false
 
   /** One event for the client, as it came but for its head if it may pass, else written anew; and what it says. */
   function rewrite(data: string, payload: JsonRecord): { text: string; chunk: ChatChunk | undefined } {
-    const came = { ...payload }
+    const original = { ...payload }
     const chunk = normaliser.take(payload)
     if (!chunk) return { text: '', chunk }
-    const told = usageIn(came)
-    if (Object.keys(told).length > 0) usage = told
+    const reported = usageIn(original)
+    if (Object.keys(reported).length > 0) usage = reported
     const counted = chunk.usage
-    const text = isAsItCame(came, chunk) ? passed(data, came) : toBytes(writer.encode([{ ...chunk }]))
+    const text = isUnchanged(original, chunk) ? withClientHead(data, original) : toBytes(writer.encode([{ ...chunk }]))
     return { text, chunk: counted ? { ...chunk, usage: counted } : chunk }
   }
 
-  function passed(data: string, came: JsonRecord): string {
+  function withClientHead(data: string, original: JsonRecord): string {
     let text = data
-    for (const [name, value] of ours) text = withValueAt(text, [name], value)
-    if (include_usage && came.usage === undefined) text = withMember(text, 'usage', 'null')
-    else if (!include_usage && came.usage !== undefined) text = withoutMember(text, 'usage')
+    for (const [name, value] of headValues) text = withValueAt(text, [name], value)
+    if (include_usage && original.usage === undefined) text = withMember(text, 'usage', 'null')
+    else if (!include_usage && original.usage !== undefined) text = withoutMember(text, 'usage')
     return `data: ${text}\n\n`
   }
 
   /** Whether 2.4 has nothing to say against an event: what the translating lane would make of it is the same again. */
-  function isAsItCame(came: JsonRecord, chunk: ChatChunk): boolean {
-    if (came.object !== 'chat.completion.chunk' || came.x_groq !== undefined || chunk.usage) return false
-    if (Object.keys(HEAD).some((name) => typeof came[name] !== HEAD[name as keyof ResponseHead])) return false
-    const raw = came.choices as JsonRecord[]
+  function isUnchanged(original: JsonRecord, chunk: ChatChunk): boolean {
+    if (original.object !== 'chat.completion.chunk' || original.x_groq !== undefined || chunk.usage) return false
+    if (Object.keys(HEAD).some((name) => typeof original[name] !== HEAD[name as keyof ResponseHead])) return false
+    const raw = original.choices as JsonRecord[]
     if (raw.length === 0 || raw.length !== chunk.choices.length) return false
     if (!chunk.choices.every((choice, at) => isSameChoice(raw[at] ?? {}, choice))) return false
     // For every choice first its role, alone; then never again.
@@ -81,9 +81,9 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
   }
 
   function read(block: string, step: PassthroughStep, atEnd: boolean): void {
-    const said = readSseBlock(block)
-    if (!said) return
-    const { event, data } = said
+    const parsed = readSseBlock(block)
+    if (!parsed) return
+    const { event, data } = parsed
     if (isDoneMark(data)) {
       isDone = true
       return
@@ -98,7 +98,7 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
     step.events += text
     if (!chunk) return
     step.received.push(chunk)
-    if (said.isPlain && text !== '') learn(block, chunk)
+    if (parsed.isPlain && text !== '') learn(block, chunk)
   }
 
   /** Events that differ from this one in a piece of text only need not be read. */
@@ -119,23 +119,23 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
 
   function take(text: string, atEnd: boolean): PassthroughStep {
     const step: PassthroughStep = nothingYet()
-    const said: string[] = []
+    const texts: string[] = []
     let at = 0
     while (at < text.length && !isDone && !step.failure) {
-      const passed = templates.match(text, at)
-      if (passed) {
-        step.events += passed.text
-        said.push(passed.said)
-        at = passed.end
+      const match = templates.match(text, at)
+      if (match) {
+        step.events += match.text
+        texts.push(match.said)
+        at = match.end
         continue
       }
       const end = text.indexOf('\n\n', at) + 2
-      hear(step, said)
+      hear(step, texts)
       read(text.slice(at, end - 2), step, atEnd)
       at = end
     }
     step.events = escapeLineEnds(step.events)
-    hear(step, said)
+    hear(step, texts)
     step.isDone = isDone
     return step
   }
@@ -146,10 +146,10 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
       const step = isDone ? { ...nothingYet(), isDone } : take(blocks.end(), true)
       if (normaliser.isFinished() || step.failure) return step
       if (!isDone) return { ...step, failure: faults.cut() }
-      const forgotten = normaliser.missingFinish()
-      if (!forgotten) return { ...step, failure: faults.notUnderstood('answered with a stream that says nothing') }
-      step.received.push(forgotten)
-      step.events += toBytes(writer.encode([{ ...forgotten }]))
+      const missing = normaliser.missingFinish()
+      if (!missing) return { ...step, failure: faults.notUnderstood('answered with a stream that says nothing') }
+      step.received.push(missing)
+      step.events += toBytes(writer.encode([{ ...missing }]))
       return step
     },
     isFinished: normaliser.isFinished,

@@ -39,14 +39,14 @@ function refuseEmptyMessages(messages: Message[]): void {
   for (const [index, message] of messages.entries()) {
     if (message.content !== undefined && message.content !== null) continue
     const isAnswer = message.role === 'assistant'
-    if (isAnswer && (message.content === null || SAID_OTHERWISE.some((name) => message[name]))) continue
+    if (isAnswer && (message.content === null || OTHER_CONTENT.some((name) => message[name]))) continue
     const param = `messages[${index}].content`
     const unless = isAnswer ? ' in a message of the assistant without "tool_calls"' : ''
     throw new GatewayError('missing_required_parameter', `"${param}" is required${unless}.`, { param })
   }
 }
 
-const SAID_OTHERWISE = ['tool_calls', 'function_call', 'refusal', 'reasoning_content'] as const
+const OTHER_CONTENT = ['tool_calls', 'function_call', 'refusal', 'reasoning_content'] as const
 
 /** A message without the members that are `null`; only `content` may be. */
 function withoutNulls(message: unknown): unknown {

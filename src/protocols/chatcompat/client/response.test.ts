@@ -3,7 +3,7 @@ import { Compile } from 'typebox/compile'
 import { ChatChunk, ChatCompletion, type ChunkChoice, type Delta } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { usageFrom } from '../../../spec/usage.ts'
-import { createChunkWriter, writeWhole } from './response.ts'
+import { createChunkEncoder, encodeWhole } from './response.ts'
 
 const head = { id: 'chatcmpl-1', created: 5, model: 'p/m' }
 const usage = usageFrom({ input: 3, output: 4 })
@@ -34,7 +34,7 @@ function chunksOf(text: string): ChatChunk[] {
 
 describe('a stream', () => {
   test('has no sign in its events at which any client would end a line', () => {
-    const writer = createChunkWriter(head, { include_usage: false })
+    const writer = createChunkEncoder(head, { include_usage: false })
     const said = 'a\u0085b\u2028\u2029c\u2028\n\v\f\u001c\r'
     const text = writer.encode([chunkOf(says({ content: said }))])
     expect([...'\u0085\u2028\u2029\v\f\u001c\u001d\u001e\r'].filter((sign) => text.includes(sign))).toEqual([])
@@ -44,7 +44,7 @@ describe('a stream', () => {
   })
 
   test('says the role of each choice first and alone, then what was said, then the finish', () => {
-    const writer = createChunkWriter(head, { include_usage: false })
+    const writer = createChunkEncoder(head, { include_usage: false })
     const text = writer.encode([
       chunkOf(says({ role: 'assistant', content: 'a' }), says({ content: 'b' }, 1)),
       chunkOf(says({ role: 'assistant', content: 'c' })),
@@ -73,7 +73,7 @@ describe('a stream', () => {
   })
 
   test("does not repeat a role-only chunk of the vendor's, whatever else stands empty in it", () => {
-    const writer = createChunkWriter(head, { include_usage: false })
+    const writer = createChunkEncoder(head, { include_usage: false })
     const text = writer.encode([
       chunkOf(says({ role: 'assistant', content: '', refusal: null })),
       chunkOf(says({ content: 'x' })),
@@ -85,13 +85,13 @@ describe('a stream', () => {
   })
 
   test('keeps what the vendor adds of its own', () => {
-    const writer = createChunkWriter(head, { include_usage: false })
+    const writer = createChunkEncoder(head, { include_usage: false })
     const text = writer.encode([{ ...chunkOf(says({ content: 'x' })), provider_note: 1 } as ChatChunk])
     expect(chunksOf(text)[1]).toMatchObject({ provider_note: 1 })
   })
 
   test('says usage only when asked: null on the way, and once at the end in a chunk without choices', () => {
-    const clientRequest = createChunkWriter(head, { include_usage: true })
+    const clientRequest = createChunkEncoder(head, { include_usage: true })
     const on = chunksOf(
       clientRequest.encode([
         { ...chunkOf(says({ content: 'x' })), usage },
@@ -107,7 +107,7 @@ describe('a stream', () => {
       usage,
     })
 
-    const unasked = createChunkWriter(head, { include_usage: false })
+    const unasked = createChunkEncoder(head, { include_usage: false })
     const off =
       unasked.encode([
         { ...chunkOf(says({ content: 'x' })), usage },
@@ -118,7 +118,7 @@ describe('a stream', () => {
   })
 
   test('ends broken in one error event without [DONE]', () => {
-    const text = createChunkWriter(head, { include_usage: true }).fail(
+    const text = createChunkEncoder(head, { include_usage: true }).fail(
       new GatewayError('upstream_cut', 'It broke off.'),
     )
     expect(text).toBe(
@@ -141,7 +141,7 @@ describe('a whole answer', () => {
   }
 
   test('has message and a mirrored delta, and fits the schema', () => {
-    const whole = writeWhole(answer, head, { usage, delta_mirror: true })
+    const whole = encodeWhole(answer, head, { usage, delta_mirror: true })
     expect(Compile(ChatCompletion).Check(whole)).toBe(true)
     expect(whole).toMatchObject({ ...head, object: 'chat.completion', system_fingerprint: null, usage })
     expect(whole.choices[0]).toEqual({
@@ -155,7 +155,7 @@ describe('a whole answer', () => {
   })
 
   test('has no delta where the mirror is off', () => {
-    const whole = writeWhole(answer, head, { usage, delta_mirror: false })
+    const whole = encodeWhole(answer, head, { usage, delta_mirror: false })
     expect(whole.choices.map((choice) => 'delta' in choice)).toEqual([false, false])
   })
 })

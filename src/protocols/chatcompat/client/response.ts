@@ -7,7 +7,7 @@ import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 
 /** A whole answer: `message`, and `delta` with the same content where the mirror is on, so that 2.4 as written fits. */
-export function writeWhole(
+export function encodeWhole(
   answer: ChatCompletion,
   head: ResponseHead,
   options: { usage: Usage; delta_mirror: boolean },
@@ -35,7 +35,7 @@ function mirrorOf({ content, tool_calls, ...rest }: AnswerMessage): Delta {
   return delta
 }
 
-type ChunkWriter = Omit<ResponseEncoder, 'whole'> & {
+type ChunkEncoder = Omit<ResponseEncoder, 'whole'> & {
   /** Whether the client has been told of this choice. */
   isOpen(index: number): boolean
   /** It has been told otherwise. */
@@ -46,7 +46,7 @@ type ChunkWriter = Omit<ResponseEncoder, 'whole'> & {
  * Frames chunks: the same id, created and model on each; for every choice first its role, alone; `finish_reason` and
  * `logprobs` always there; usage only when it was asked for, in a last chunk of its own.
  */
-export function createChunkWriter(head: ResponseHead, { include_usage }: { include_usage: boolean }): ChunkWriter {
+export function createChunkEncoder(head: ResponseHead, { include_usage }: { include_usage: boolean }): ChunkEncoder {
   const opened = new Set<number>()
   const object = 'chat.completion.chunk' as const
   const event = (chunk: unknown) => `data: ${JSON.stringify(chunk)}\n\n`

@@ -83,8 +83,8 @@ export function chunksOf(answer: ChatCompletion): ChatChunk[] {
   const chunk = (choices: ChunkChoice[]): ChatChunk => ({ ...head, object: 'chat.completion.chunk', choices })
   const chunks: ChatChunk[] = []
   for (const { index, message, finish_reason, logprobs } of answer.choices) {
-    const { tool_calls, ...said } = message
-    const delta: ChunkChoice['delta'] = { ...said, content: said.content ?? '' }
+    const { tool_calls, ...fields } = message
+    const delta: ChunkChoice['delta'] = { ...fields, content: fields.content ?? '' }
     if (tool_calls) delta.tool_calls = tool_calls.map((call, position) => ({ ...call, index: position }))
     chunks.push(chunk([{ index, delta, finish_reason: null, ...(logprobs === undefined ? {} : { logprobs }) }]))
     chunks.push(chunk([{ index, delta: {}, finish_reason }]))

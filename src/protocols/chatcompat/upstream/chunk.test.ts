@@ -135,7 +135,7 @@ describe('chunks', () => {
   test('a chunk without choices and usage says nothing', () => {
     const { chunks, normaliser } = feed({ ...HEAD, choices: [] }, { ...HEAD }, { ...HEAD, choices: [null, 'x'] })
     expect(chunks).toEqual([undefined, undefined, undefined])
-    expect(normaliser.hasBegun()).toBe(false)
+    expect(normaliser.hasStarted()).toBe(false)
     expect(normaliser.isFinished()).toBe(false)
   })
 

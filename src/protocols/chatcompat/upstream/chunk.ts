@@ -13,12 +13,12 @@ type ChunkNormaliser = {
   /** Whether every choice that began has its finish. */
   isFinished(): boolean
   /** Whether any choice was seen at all. */
-  hasBegun(): boolean
+  hasStarted(): boolean
   /** The finish chunk that the vendor left out, if one is missing. */
   missingFinish(): ChatChunk | undefined
 }
 
-type Choice = { begun: boolean; finished: FinishReason | undefined; toolCalls: ToolCallDeltas | undefined }
+type Choice = { started: boolean; finished: FinishReason | undefined; toolCalls: ToolCallDeltas | undefined }
 
 /** `fallback` stands in for an id, model or time that the vendor leaves out. */
 export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
@@ -31,7 +31,7 @@ export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
     if (index === 0 && zero) return zero
     let choice = choices.get(index)
     if (!choice) {
-      choice = { begun: false, finished: undefined, toolCalls: undefined }
+      choice = { started: false, finished: undefined, toolCalls: undefined }
       choices.set(index, choice)
       if (index === 0) zero = choice
     }
@@ -56,8 +56,8 @@ export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
     const finish = choice.finished ? null : reason
     // What comes after the finish and says nothing (a repeated finish, an empty delta beside the usage) is left out.
     if (choice.finished && isEmpty(delta)) return undefined
-    if (!choice.begun) {
-      choice.begun = true
+    if (!choice.started) {
+      choice.started = true
       delta.role = 'assistant'
     }
     if (finish) choice.finished = finish
@@ -68,25 +68,25 @@ export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
   return {
     take(payload) {
       const list = payload.choices
-      if (Array.isArray(list) && list.length === 1 && zero?.begun && !zero.finished && isPlain(payload, list[0])) {
+      if (Array.isArray(list) && list.length === 1 && zero?.started && !zero.finished && isPlain(payload, list[0])) {
         last = payload as typeof last
         return payload as ChatChunk
       }
       head(payload)
-      const kept: ChunkChoice[] = []
+      const normalised: ChunkChoice[] = []
       for (const raw of Array.isArray(list) ? list : []) {
         const choice = normaliseChoice(raw)
-        if (choice) kept.push(choice)
+        if (choice) normalised.push(choice)
       }
       const groq = payload.x_groq
       const usage = usageOf(payload.usage) ?? (isRecord(groq) ? usageOf(groq.usage) : undefined)
-      if (kept.length === 0 && !usage) return undefined
-      payload.choices = kept
+      if (normalised.length === 0 && !usage) return undefined
+      payload.choices = normalised
       if (usage) payload.usage = usage
       else if (payload.usage !== undefined) payload.usage = null
       return payload as ChatChunk
     },
-    hasBegun: () => choices.size > 0,
+    hasStarted: () => choices.size > 0,
     isFinished() {
       for (const choice of choices.values()) if (!choice.finished) return false
       return choices.size > 0
@@ -143,7 +143,7 @@ const isEmpty = (delta: Delta): boolean =>
 /** A delta rebuilt: nulls left out, reasoning under its one name, tool calls cleaned; unknown members are kept. */
 function normaliseDelta(raw: JsonRecord, choice: Choice): Delta {
   // Some vendors end with, or only ever send, a `message`.
-  const source = isRecord(raw.delta) ? raw.delta : !choice.begun && isRecord(raw.message) ? raw.message : {}
+  const source = isRecord(raw.delta) ? raw.delta : !choice.started && isRecord(raw.message) ? raw.message : {}
   const delta: JsonRecord = {}
   let reasoning = ''
   for (const name in source) {
@@ -164,8 +164,8 @@ function normaliseDelta(raw: JsonRecord, choice: Choice): Delta {
       const calls = name === 'tool_calls' ? value : [{ index: 0, function: value }]
       if (!Array.isArray(calls)) continue
       choice.toolCalls ??= createToolCallDeltas()
-      const taken = choice.toolCalls.take(calls)
-      if (taken.length > 0) delta.tool_calls = taken
+      const deltas = choice.toolCalls.take(calls)
+      if (deltas.length > 0) delta.tool_calls = deltas
     } else delta[name] = value
   }
   if (reasoning !== '' && !delta.reasoning_content) delta.reasoning_content = reasoning

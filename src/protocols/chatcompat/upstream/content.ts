@@ -2,7 +2,7 @@
 import { isRecord } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 
-const FINISH_WORDS: Record<string, FinishReason> = {
+const FINISH_REASONS: Record<string, FinishReason> = {
   stop: 'stop',
   length: 'length',
   tool_calls: 'tool_calls',
@@ -21,9 +21,9 @@ const FINISH_WORDS: Record<string, FinishReason> = {
 }
 
 /** A vendor's word for the end, in the specification's four; null where it says that there is none yet. */
-export function finishReasonOf(word: unknown, hasToolCalls: boolean): FinishReason | null {
-  if (typeof word !== 'string' || word === '' || word === 'null') return null
-  const reason = FINISH_WORDS[word] ?? FINISH_WORDS[word.toLowerCase()] ?? 'stop'
+export function finishReasonOf(value: unknown, hasToolCalls: boolean): FinishReason | null {
+  if (typeof value !== 'string' || value === '' || value === 'null') return null
+  const reason = FINISH_REASONS[value] ?? FINISH_REASONS[value.toLowerCase()] ?? 'stop'
   // Clients look for tool calls only under this word, and some vendors say `stop` after them.
   return hasToolCalls && reason === 'stop' ? 'tool_calls' : reason
 }

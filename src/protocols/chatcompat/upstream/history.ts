@@ -7,18 +7,18 @@ export function plainHistory(messages: Message[]): Message[] {
   if (!messages.some(isForeign)) return messages
   const out: Message[] = []
   /** Parts of tools' results that are no text; a tool's message holds text only, so they follow in the user's name. */
-  let shown: ContentPart[] = []
-  const show = () => {
-    if (shown.length > 0) out.push({ role: 'user', content: shown })
-    shown = []
+  let pending: ContentPart[] = []
+  const flush = () => {
+    if (pending.length > 0) out.push({ role: 'user', content: pending })
+    pending = []
   }
   for (const [index, message] of messages.entries()) {
-    if (message.role !== 'tool') show() // the results of parallel calls stay together
+    if (message.role !== 'tool') flush() // the results of parallel calls stay together
     refuseAddresses(message, index)
     out.push(plain(message))
-    if (message.role === 'tool') shown.push(...partsToShow(message))
+    if (message.role === 'tool') pending.push(...nonTextParts(message))
   }
-  show()
+  flush()
   return out
 }
 
@@ -36,12 +36,12 @@ const isAddressedFile = (part: ContentPart): boolean => part.type === 'file' && 
  * likely its own: some vendors refuse a call of the past that comes without them.
  */
 function plain(message: Message): Message {
-  const { reasoning_details, is_error: _, images: _images, ...kept } = message
-  const copy: Message = kept
+  const { reasoning_details, is_error: _, images: _images, ...rest } = message
+  const copy: Message = rest
   if (reasoning_details) {
-    const words = reasoning_details.map(({ text = '', opaque }) => (opaque ? '' : text)).join('')
-    if (words === '') delete copy.reasoning_content
-    else copy.reasoning_content = words
+    const reasoning = reasoning_details.map(({ text = '', opaque }) => (opaque ? '' : text)).join('')
+    if (reasoning === '') delete copy.reasoning_content
+    else copy.reasoning_content = reasoning
   }
   if (copy.tool_calls) copy.tool_calls = copy.tool_calls.map(({ opaque: _opaque, ...call }) => call)
   if (message.role === 'tool' && Array.isArray(message.content)) copy.content = textOf(message.content)
@@ -50,7 +50,7 @@ function plain(message: Message): Message {
 
 const textOf = (parts: ContentPart[]): string => parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
-function partsToShow({ content, tool_call_id }: Message): ContentPart[] {
+function nonTextParts({ content, tool_call_id }: Message): ContentPart[] {
   if (!Array.isArray(content)) return []
   const rest = content.filter(({ type }) => type !== 'text')
   if (rest.length === 0) return []

@@ -4,7 +4,7 @@ import type { ProviderConfig } from '../../../config/schema.ts'
 import { settingsOf } from '../../../providers/settings.ts'
 import type { ChatRequest } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { createBodyWriter } from './request.ts'
+import { createBodyEncoder } from './request.ts'
 
 const BASE: ChatRequest = { model: 'p/m', messages: [{ role: 'user', content: 'hi' }] }
 
@@ -12,7 +12,7 @@ const BASE: ChatRequest = { model: 'p/m', messages: [{ role: 'user', content: 'h
 function bodyOf(fields: Record<string, unknown>, config: ProviderConfig = {}, stream = false) {
   const base = config.preset ? {} : { base_url: 'https://vendor.example/v1' }
   const settings = settingsOf({ id: 'p', config: { ...base, ...config }, timeouts: DEFAULT_TIMEOUTS })
-  const write = createBodyWriter(settings)
+  const write = createBodyEncoder(settings)
   return JSON.parse(write({ model: 'vendor-model', request: { ...BASE, ...fields } }, stream))
 }
 

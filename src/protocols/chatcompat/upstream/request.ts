@@ -43,10 +43,10 @@ const FORWARDED = [
 ] as const satisfies ChatRequestField[]
 
 /** Fields written by us: neither the operator's lists nor the defaults may replace them. */
-const OURS = new Set(['model', 'messages', 'stream', 'stream_options'])
+const RESERVED = new Set(['model', 'messages', 'stream', 'stream_options'])
 
 /** For a field that the vendor does not take: whether leaving it out would change what the answer means. */
-const CHANGES_MEANING: { [field in ChatRequestField]?: (request: ChatRequest) => boolean } = {
+const ALTERS_RESPONSE: { [field in ChatRequestField]?: (request: ChatRequest) => boolean } = {
   tools: (request) => (request.tools?.length ?? 0) > 0,
   tool_choice: (request) => request.tool_choice !== undefined && request.tool_choice !== 'auto',
   functions: (request) => (request.functions?.length ?? 0) > 0,
@@ -65,21 +65,21 @@ type ChatcompatOptions = BodyOptions & {
 }
 
 /** Builds the body writer of one provider: JSON text for a call. Throws `unsupported_parameter`. */
-export function createBodyWriter(settings: ChatcompatOptions): (call: UpstreamCall, stream: boolean) => string {
+export function createBodyEncoder(settings: ChatcompatOptions): (call: UpstreamCall, stream: boolean) => string {
   const { quirks, request_defaults, fields } = settings
   const dropped = new Set(fields.drop)
   const wireName = (field: string) => fields.rename[field] ?? field
   const forwarded = [...new Set([...FORWARDED, ...fields.allow])]
-    .filter((field) => !dropped.has(field) && !OURS.has(field) && !field.startsWith('messages.'))
+    .filter((field) => !dropped.has(field) && !RESERVED.has(field) && !field.startsWith('messages.'))
     .map((field) => [field, wireName(field)] as const)
   const maxTokens = wireName('max_tokens')
-  const defaults = Object.entries(request_defaults).filter(([field]) => !OURS.has(field))
-  const writeMessages = createMessageWriter(settings)
+  const defaults = Object.entries(request_defaults).filter(([field]) => !RESERVED.has(field))
+  const encodeMessages = createMessageEncoder(settings)
 
   return ({ model, request }, stream) => {
     assertSupported(request, quirks, dropped)
     const given: Record<string, unknown> = request
-    const body: Record<string, unknown> = { model, messages: writeMessages(plainHistory(request.messages)) }
+    const body: Record<string, unknown> = { model, messages: encodeMessages(plainHistory(request.messages)) }
     const limit = request.max_completion_tokens ?? request.max_tokens
     if (limit !== undefined && !dropped.has('max_tokens')) body[maxTokens] = limit
     for (const [field, name] of forwarded) {
@@ -106,8 +106,8 @@ function assertSupported(request: ChatRequest, quirks: ChatcompatOptions['quirks
     throw unsupported(request, 'response_format')
   if (!quirks.multiple_choices && (request.n ?? 1) > 1) throw unsupported(request, 'n')
   if (dropped.size === 0) return
-  for (const [field, asks] of Object.entries(CHANGES_MEANING)) {
-    if (dropped.has(field) && asks(request)) throw unsupported(request, field)
+  for (const [field, isUsed] of Object.entries(ALTERS_RESPONSE)) {
+    if (dropped.has(field) && isUsed(request)) throw unsupported(request, field)
   }
 }
 
@@ -121,7 +121,7 @@ const unsupported = (request: ChatRequest, param: string) =>
   )
 
 /** Messages as the vendor takes them; the very same array where nothing has to change. */
-function createMessageWriter({ quirks, fields }: ChatcompatOptions): (messages: Message[]) => Message[] {
+function createMessageEncoder({ quirks, fields }: ChatcompatOptions): (messages: Message[]) => Message[] {
   const drop = fields.drop.filter((name) => name.startsWith('messages.')).map((name) => name.slice(9))
   const rename = Object.entries(fields.rename)
     .filter(([name]) => name.startsWith('messages.'))

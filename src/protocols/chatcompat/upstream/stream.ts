@@ -67,7 +67,7 @@ function createReading(fallback: Fallback, faults: Faults) {
     end(): ChatChunk[] {
       if (normaliser.isFinished()) return []
       if (!isDone) throw faults.cut()
-      if (!normaliser.hasBegun()) throw faults.notUnderstood('answered with a stream that says nothing')
+      if (!normaliser.hasStarted()) throw faults.notUnderstood('answered with a stream that says nothing')
       const missing = normaliser.missingFinish()
       return missing ? [missing] : []
     },

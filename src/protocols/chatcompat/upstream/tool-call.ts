@@ -50,8 +50,8 @@ export function createToolCallDeltas(): ToolCallDeltas {
 
   function takeOne(raw: unknown): ToolCall | undefined {
     if (!isRecord(raw)) return undefined
-    const { index, id, type: _, function: said, ...extras } = raw
-    const described = isRecord(said) ? said : {}
+    const { index, id, type: _, function: rawFunction, ...extras } = raw
+    const described = isRecord(rawFunction) ? rawFunction : {}
     const vendorIndex = Number.isInteger(index) ? Number(index) : undefined
     const vendorId = namedText(id)
     const name = namedText(described.name)

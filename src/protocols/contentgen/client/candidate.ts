@@ -4,7 +4,7 @@ import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation, Delta, FinishReason, ToolCall } from '../../../spec/chat-completion.ts'
 import type { GeneratedImage, Opaque, Reasoning } from '../../../spec/message.ts'
 import { groundingOf } from './grounding.ts'
-import { carry, isPlain } from './signed-content.ts'
+import { encodeSignature, isPlain } from './signed-content.ts'
 
 export type AnswerPart = {
   text?: string
@@ -26,7 +26,7 @@ export type Candidate = {
 
 type Call = { id: string; name: string; arguments: string; opaque?: Opaque | undefined }
 
-const FINISH_WORDS: Record<FinishReason, string> = {
+const FINISH_REASONS: Record<FinishReason, string> = {
   stop: 'STOP',
   length: 'MAX_TOKENS',
   tool_calls: 'STOP',
@@ -39,15 +39,15 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
   /** Calls whose arguments may not be complete; a call that was told is undefined. */
   const calls = new Map<number, Call | undefined>()
   /** Pieces of reasoning that were not shown. */
-  let unshown: Reasoning[] = []
+  let pending: Reasoning[] = []
   let isReasoning = false
-  let unshownText = ''
+  let pendingText = ''
   /** The answer's text, from which citations quote. */
-  let said = ''
+  let fullText = ''
   const annotations: Annotation[] = []
   let malformed = ''
   let hasRefused = false
-  let word: FinishReason = 'stop'
+  let reason: FinishReason = 'stop'
 
   const add = (part: AnswerPart, signature?: string) =>
     void ready.push(signature === undefined ? part : { ...part, thoughtSignature: signature })
@@ -55,7 +55,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
   function takeThought(text: string): void {
     isReasoning = true
     if (!shows_thoughts) {
-      unshownText += text
+      pendingText += text
       return
     }
     const last = ready.at(-1)
@@ -68,25 +68,26 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
     const wasOpen = isReasoning
     isReasoning = false
     const signed = opaque ? { opaque } : {}
-    const isOfWords = said !== '' && !wasOpen && text === undefined
-    if (opaque && isOfWords && isPlain(opaque)) signWords(opaque.value)
+    const isOfText = fullText !== '' && !wasOpen && text === undefined
+    if (opaque && isOfText && isPlain(opaque)) signText(opaque.value)
     else if (!shows_thoughts) {
-      const words = wasOpen ? unshownText : text
-      unshownText = ''
-      if (words !== undefined || opaque) unshown.push({ ...(words === undefined ? {} : { text: words }), ...signed })
+      const thought = wasOpen ? pendingText : text
+      pendingText = ''
+      if (thought !== undefined || opaque)
+        pending.push({ ...(thought === undefined ? {} : { text: thought }), ...signed })
     } else if (wasOpen) {
       const last = ready.at(-1)
-      const signature = carry({ own: opaque })
+      const signature = encodeSignature({ own: opaque })
       if (signature === undefined) return
       if (last?.thought && last.thoughtSignature === undefined) last.thoughtSignature = signature
       else add({ text: '', thought: true }, signature)
-    } else if (text) add({ text, thought: true }, carry({ own: opaque }))
+    } else if (text) add({ text, thought: true }, encodeSignature({ own: opaque }))
     // A part without words is lost by clients that join parts, so the next one with words brings it.
-    else if (opaque) unshown.push({ ...(text === undefined ? {} : { text }), ...signed })
+    else if (opaque) pending.push({ ...(text === undefined ? {} : { text }), ...signed })
   }
 
   /** As the dialect's own vendors do it: at the last words, or at none behind them. */
-  function signWords(signature: string): void {
+  function signText(signature: string): void {
     const last = ready.at(-1)
     if (last?.text !== undefined && !last.thought && last.thoughtSignature === undefined)
       last.thoughtSignature = signature
@@ -94,19 +95,19 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
   }
 
   /** What goes along with the next part. Plain words are wanted back only by those who made calls. */
-  function along(isCall: boolean): Reasoning[] {
+  function takePending(isCall: boolean): Reasoning[] {
     if (isReasoning && !shows_thoughts) endThought({})
-    if (unshown.length === 0) return unshown
-    const taken = isCall ? unshown : unshown.filter(({ opaque }) => opaque)
-    unshown = isCall ? [] : unshown.filter(({ opaque }) => !opaque)
-    return taken
+    if (pending.length === 0) return pending
+    const released = isCall ? pending : pending.filter(({ opaque }) => opaque)
+    pending = isCall ? [] : pending.filter(({ opaque }) => !opaque)
+    return released
   }
 
   function takeText(text: string): void {
     isReasoning &&= !shows_thoughts
     const last = ready.at(-1)
-    const before = along(false)
-    said += text
+    const before = takePending(false)
+    fullText += text
     if (before.length === 0 && last?.text !== undefined && !last.thought) last.text += text
     else add({ text }, textSignature(before))
   }
@@ -115,13 +116,16 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
     // A type, and that what follows the comma is base64.
     const [start, mimeType] = /^data:([^;,]{1,100});base64,/.exec(url) ?? []
     if (start === undefined || mimeType === undefined) return
-    add({ inlineData: { mimeType, data: url.slice(start.length) } }, carry({ own: opaque, before: along(false) }))
+    add(
+      { inlineData: { mimeType, data: url.slice(start.length) } },
+      encodeSignature({ own: opaque, before: takePending(false) }),
+    )
   }
 
   function takeCall({ index, id, function: part, opaque }: ToolCall, place: number): void {
     const key = index ?? place
     if (!calls.has(key)) {
-      tell({ complete: true })
+      releaseCalls({ complete: true })
       calls.set(key, { id: id ?? newId(), name: part.name ?? '', arguments: part.arguments, opaque })
       return
     }
@@ -132,7 +136,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
   }
 
   /** Hands on the calls that wait, in their order: all, or the first of them that are complete. */
-  function tell({ complete }: { complete: boolean }): void {
+  function releaseCalls({ complete }: { complete: boolean }): void {
     for (const [key, call] of calls) {
       if (!call) continue
       if (complete && !call.arguments.trimEnd().endsWith('}')) return
@@ -141,7 +145,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
       calls.set(key, undefined)
       if (!args) malformed ||= `The arguments of a call of ${JSON.stringify(call.name)} are no JSON object.`
       else {
-        const signature = carry({ own: call.opaque, before: along(true) })
+        const signature = encodeSignature({ own: call.opaque, before: takePending(true) })
         add({ functionCall: { id: call.id, name: call.name, args } }, signature)
       }
     }
@@ -151,10 +155,10 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
     take(delta) {
       const { content, refusal, reasoning_content, reasoning_details = [] } = delta
       // Pieces that come whole say the same again as plain text.
-      const isTwice = !isReasoning && reasoning_details.some((piece) => piece.text !== undefined)
-      if (reasoning_content && !isTwice) takeThought(reasoning_content)
+      const isRepeated = !isReasoning && reasoning_details.some((piece) => piece.text !== undefined)
+      if (reasoning_content && !isRepeated) takeThought(reasoning_content)
       for (const piece of reasoning_details) endThought(piece)
-      if (content || refusal) tell({ complete: true })
+      if (content || refusal) releaseCalls({ complete: true })
       if (content) takeText(content)
       if (refusal) takeText(refusal)
       hasRefused ||= Boolean(refusal)
@@ -163,9 +167,9 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
       annotations.push(...(delta.annotations ?? []))
     },
     finish(finish) {
-      word = finish
-      tell({ complete: false })
-      const rest = along(false)
+      reason = finish
+      releaseCalls({ complete: false })
+      const rest = takePending(false)
       if (rest.length > 0) add({ text: '' }, textSignature(rest))
     },
     parts() {
@@ -175,12 +179,14 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
     },
     closing(text_at = 0) {
       // A call that was cut short at the limit is an end at the limit.
-      const isMalformed = malformed !== '' && word !== 'length'
-      const finishReason = isMalformed ? 'MALFORMED_FUNCTION_CALL' : FINISH_WORDS[hasRefused ? 'content_filter' : word]
+      const isMalformed = malformed !== '' && reason !== 'length'
+      const finishReason = isMalformed
+        ? 'MALFORMED_FUNCTION_CALL'
+        : FINISH_REASONS[hasRefused ? 'content_filter' : reason]
       return {
         finishReason,
         ...(isMalformed ? { finishMessage: malformed } : {}),
-        ...(annotations.length > 0 ? { groundingMetadata: groundingOf(annotations, said, text_at) } : {}),
+        ...(annotations.length > 0 ? { groundingMetadata: groundingOf(annotations, fullText, text_at) } : {}),
       }
     },
   }
@@ -190,7 +196,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
 function textSignature(before: Reasoning[]): string | undefined {
   const [only] = before
   if (before.length === 1 && only?.opaque && only.text === undefined && isPlain(only.opaque)) return only.opaque.value
-  return carry({ before })
+  return encodeSignature({ before })
 }
 
 const newId = () => `call_${randomAlphanumerics(24)}`

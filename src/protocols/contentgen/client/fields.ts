@@ -37,7 +37,7 @@ export const REFUSED: Record<string, string> = {
 
 const THINKING_LEVELS = ['MINIMAL', 'LOW', 'MEDIUM', 'HIGH'] as const
 const MODALITIES = ['TEXT', 'IMAGE'] as const
-const MODEL_SAYS_NOTHING = ['THINKING_LEVEL_UNSPECIFIED', 'MODALITY_UNSPECIFIED']
+const UNSPECIFIED = ['THINKING_LEVEL_UNSPECIFIED', 'MODALITY_UNSPECIFIED']
 /** The vendor's word for a tier -> the house's; others are the same. */
 const TIERS = new Map([['standard', 'default']])
 
@@ -45,20 +45,20 @@ const TIERS = new Map([['standard', 'default']])
 export function fieldsOf(clientRequest: ContentgenRequest): Partial<ChatRequest> {
   const config: JsonObject & GenerationConfig = clientRequest.generationConfig ?? {}
   assertSupported(clientRequest)
-  const made: Partial<ChatRequest> = {}
+  const request: Partial<ChatRequest> = {}
   for (const [member, field] of Object.entries(RENAMED)) {
-    if (config[member] !== undefined) Object.assign(made, { [field]: config[member] })
+    if (config[member] !== undefined) Object.assign(request, { [field]: config[member] })
   }
-  if (config.stopSequences?.length) made.stop = config.stopSequences
+  if (config.stopSequences?.length) request.stop = config.stopSequences
   const tier = clientRequest.serviceTier?.toLowerCase()
-  if (tier !== undefined && tier !== 'unspecified') made.service_tier = TIERS.get(tier) ?? tier
+  if (tier !== undefined && tier !== 'unspecified') request.service_tier = TIERS.get(tier) ?? tier
   const format = formatOf(config)
-  if (format) made.response_format = format
+  if (format) request.response_format = format
   const modalities = modalitiesOf(config.responseModalities ?? [])
-  if (modalities.includes('image')) made.modalities = modalities
+  if (modalities.includes('image')) request.modalities = modalities
   const own = ownOf(clientRequest)
   return {
-    ...made,
+    ...request,
     ...thinkingOf(config.thinkingConfig),
     ...(Object.keys(own).length === 0 ? {} : { provider_options: { 'contentgen-compat': own } }),
   }
@@ -78,7 +78,7 @@ function assertSupported(clientRequest: JsonObject): void {
 function thinkingOf(clientRequest: GenerationConfig['thinkingConfig']): Partial<ChatRequest> {
   const { includeThoughts, thinkingBudget: budget, thinkingLevel } = clientRequest ?? {}
   const at = 'generationConfig.thinkingConfig.thinkingLevel'
-  const level = wordOf(thinkingLevel, { known: THINKING_LEVELS, at })
+  const level = enumValue(thinkingLevel, { known: THINKING_LEVELS, at })
   const isOn = budget === undefined ? level !== undefined || includeThoughts === true : budget !== 0
   return {
     ...(isOn ? { thinking_enabled: true } : {}),
@@ -92,20 +92,23 @@ function thinkingOf(clientRequest: GenerationConfig['thinkingConfig']): Partial<
 const modalitiesOf = (clientRequest: string[]): string[] =>
   clientRequest.flatMap((one, index) => {
     const at = `generationConfig.responseModalities[${index}]`
-    return wordOf(one, { known: MODALITIES, at, code: 'unsupported_parameter' }) ?? []
+    return enumValue(one, { known: MODALITIES, at, code: 'unsupported_parameter' }) ?? []
   })
 
-type Words<T extends string> = { known: readonly T[]; at: string; code?: 'unsupported_parameter' }
+type EnumValues<T extends string> = { known: readonly T[]; at: string; code?: 'unsupported_parameter' }
 
 /** One of the vendor's words, in small letters; undefined where it says nothing. */
-function wordOf<T extends string>(word: string | undefined, { known, at, code }: Words<T>): Lowercase<T> | undefined {
-  if (word === undefined || MODEL_SAYS_NOTHING.includes(word)) return undefined
-  const found = known.find((one) => one === word.toUpperCase())
+function enumValue<T extends string>(
+  value: string | undefined,
+  { known, at, code }: EnumValues<T>,
+): Lowercase<T> | undefined {
+  if (value === undefined || UNSPECIFIED.includes(value)) return undefined
+  const found = known.find((one) => one === value.toUpperCase())
   if (found !== undefined) return found.toLowerCase() as Lowercase<T>
   throw refused(
     code ?? 'invalid_value',
     at,
-    `must be one of ${known.join(', ')}, not ${JSON.stringify(word.slice(0, 60))}`,
+    `must be one of ${known.join(', ')}, not ${JSON.stringify(value.slice(0, 60))}`,
   )
 }
 

@@ -5,7 +5,7 @@ import type { ContentPart, GeneratedImage, Message, Opaque, Reasoning } from '..
 import type { Places } from '../../request-error.ts'
 import { filePart, inlinePart, refuseCut, standardBase64, textPart, toolText } from './parts.ts'
 import { type Content, PART_KINDS, type Part } from './schema.ts'
-import { isWrapped, uncarry } from './signed-content.ts'
+import { decodeSignature, isWrapped } from './signed-content.ts'
 
 type PlacedPart = { part: Part; at: string }
 type ToolCalls = NonNullable<Message['tool_calls']>
@@ -16,11 +16,11 @@ type Calls = {
   /** In their order, and how many of the first of them have their results. */
   byName: Map<string, { list: Call[]; answered: number }>
 }
-type History = { made: Message[]; calls: Calls; places: Places }
+type History = { messages: Message[]; calls: Calls; places: Places }
 
 /** What the model says in several contents, as a stream is remembered, is one answer. */
 export function historyOf(contents: Content[], places: Places): Message[] {
-  const history: History = { made: [], calls: { byId: new Map(), byName: new Map() }, places }
+  const history: History = { messages: [], calls: { byId: new Map(), byName: new Map() }, places }
   let answer: PlacedPart[] = []
   for (const [index, { role = 'user', parts = [] }] of contents.entries()) {
     const at = `contents[${index}]`
@@ -30,11 +30,11 @@ export function historyOf(contents: Content[], places: Places): Message[] {
       addAnswer(answer, history)
       answer = []
       if (parts.length === 0) throw missing(`${at}.parts`)
-      addWords(placed, at, history)
+      addUserParts(placed, at, history)
     }
   }
   addAnswer(answer, history)
-  return history.made
+  return history.messages
 }
 
 /** The vendor's instructions have parts too; they are paragraphs of one text. */
@@ -46,25 +46,25 @@ export function systemText({ parts = [] }: Pick<Content, 'parts'>): string {
   return texts.filter((text) => text !== '').join('\n\n')
 }
 
-function addWords(placed: PlacedPart[], at: string, history: History): void {
-  const { made, places } = history
-  const shown: ContentPart[] = []
+function addUserParts(placed: PlacedPart[], at: string, history: History): void {
+  const { messages, places } = history
+  const media: ContentPart[] = []
   for (const { part, at: place } of placed) {
     if (part.functionResponse) {
       const message = resultOf(part.functionResponse, place, history)
       places.set(message, place)
-      made.push(message)
+      messages.push(message)
     } else {
       for (const one of partsOf(part, place)) {
         places.set(one, place)
-        shown.push(one)
+        media.push(one)
       }
     }
   }
-  if (shown.length === 0) return
-  const message: Message = { role: 'user', content: contentOf(shown) }
+  if (media.length === 0) return
+  const message: Message = { role: 'user', content: contentOf(media) }
   places.set(message, at)
-  made.push(message)
+  messages.push(message)
 }
 
 /** Text alone is one string, which every vendor takes. */
@@ -97,12 +97,12 @@ function resultOf({ id, name, response = {}, parts = [] }: Result, at: string, {
     )
   }
   call.isAnswered = true
-  const shown = parts.flatMap(({ inlineData, fileData }) => [
+  const media = parts.flatMap(({ inlineData, fileData }) => [
     ...(inlineData ? [inlinePart(inlineData)] : []),
     ...(fileData ? [filePart(fileData)] : []),
   ])
   const { text, isError } = textOf(response, name)
-  const content = shown.length === 0 ? text : [...(text === '' ? [] : [textPart(text)]), ...shown]
+  const content = media.length === 0 ? text : [...(text === '' ? [] : [textPart(text)]), ...media]
   return { role: 'tool', tool_call_id: call.id, content, ...(isError ? { is_error: true } : {}) }
 }
 
@@ -155,7 +155,7 @@ function addAnswer(placed: PlacedPart[], history: History): void {
   }
   for (const { part, at: place } of placed) {
     const { thoughtSignature: signature = '', text } = part
-    const { own, before = [] } = signature === '' ? {} : uncarry(signature)
+    const { own, before = [] } = signature === '' ? {} : decodeSignature(signature)
     if (part.thought && text !== undefined) {
       thought = (thought ?? '') + text
       reason(place, before)
@@ -171,8 +171,8 @@ function addAnswer(placed: PlacedPart[], history: History): void {
     if (part.functionCall) at(place).calls.push(callOf(part.functionCall, own, history))
     else if (part.inlineData) at(place).images.push(imageOf(part, own, place))
     else {
-      const words = text ?? toolText(part) ?? ''
-      if (words !== '') at(place).texts.push(words)
+      const content = text ?? toolText(part) ?? ''
+      if (content !== '') at(place).texts.push(content)
       // A signature of words is a hidden piece of reasoning behind them.
       if (own && !isWrapped(signature)) at(place).reasoning.push({ opaque: own })
       if (part.fileData) throw refused(`${place}.fileData`, 'must not be said by the role "model"')
@@ -183,7 +183,7 @@ function addAnswer(placed: PlacedPart[], history: History): void {
   for (const one of drafts) {
     const message = messageOf(one)
     history.places.set(message, one.at)
-    history.made.push(message)
+    history.messages.push(message)
   }
 }
 
@@ -197,8 +197,8 @@ function callOf({ id, name, args = {} }: FunctionCall, own: Opaque | undefined, 
   const named = byName.get(name) ?? { list: [], answered: 0 }
   named.list.push(call)
   byName.set(name, named)
-  const told = { name, arguments: JSON.stringify(args) }
-  return { id: call.id, type: 'function', function: told, ...(own ? { opaque: own } : {}) }
+  const called = { name, arguments: JSON.stringify(args) }
+  return { id: call.id, type: 'function', function: called, ...(own ? { opaque: own } : {}) }
 }
 
 function imageOf({ inlineData }: Part, own: Opaque | undefined, at: string): GeneratedImage {
@@ -210,9 +210,9 @@ function imageOf({ inlineData }: Part, own: Opaque | undefined, at: string): Gen
 }
 
 function messageOf({ reasoning, texts, images, calls }: Draft): Message {
-  const words = texts.join('')
-  const isSilent = words === '' && reasoning.length + images.length + calls.length > 0
-  const message: Message = { role: 'assistant', content: isSilent ? null : words }
+  const content = texts.join('')
+  const isSilent = content === '' && reasoning.length + images.length + calls.length > 0
+  const message: Message = { role: 'assistant', content: isSilent ? null : content }
   const plain = reasoning.map(({ text = '' }) => text).join('')
   if (plain !== '') message.reasoning_content = plain
   // Plain words alone are wanted back by some vendors; what was signed is for its own vendor only.

@@ -14,24 +14,24 @@ const SINGLE = new Set(['items', 'additionalProperties'])
 export function jsonSchemaOf(schema: unknown): unknown {
   if (!isObject(schema)) return schema
   const { type, nullable, propertyOrdering, example } = schema
-  const made: JsonObject = {}
+  const converted: JsonObject = {}
   const named = typeof type === 'string' && type !== 'TYPE_UNSPECIFIED' ? type.toLowerCase() : undefined
-  if (named !== undefined) made.type = nullable === true ? [named, 'null'] : named
-  else if (type !== undefined && typeof type !== 'string') made.type = type
+  if (named !== undefined) converted.type = nullable === true ? [named, 'null'] : named
+  else if (type !== undefined && typeof type !== 'string') converted.type = type
   for (const [name, value] of Object.entries(schema)) {
     if (LEFT_OUT.has(name)) continue
-    if (name === 'properties' && isObject(value)) made.properties = propertiesOf(value, propertyOrdering)
-    else if (NAMED.has(name) && isObject(value)) made[name] = propertiesOf(value, undefined)
-    else if (LISTED.has(name) && Array.isArray(value)) made[name] = value.map(jsonSchemaOf)
-    else if (SINGLE.has(name)) made[name] = jsonSchemaOf(value)
-    else if (COUNTS.has(name) && typeof value === 'string' && value !== '') made[name] = Number(value)
-    else made[name] = value
+    if (name === 'properties' && isObject(value)) converted.properties = propertiesOf(value, propertyOrdering)
+    else if (NAMED.has(name) && isObject(value)) converted[name] = propertiesOf(value, undefined)
+    else if (LISTED.has(name) && Array.isArray(value)) converted[name] = value.map(jsonSchemaOf)
+    else if (SINGLE.has(name)) converted[name] = jsonSchemaOf(value)
+    else if (COUNTS.has(name) && typeof value === 'string' && value !== '') converted[name] = Number(value)
+    else converted[name] = value
   }
-  if (example !== undefined) made.examples = [example]
-  if (nullable !== true) return made
-  if (Array.isArray(made.enum)) made.enum = [...made.enum, null]
-  if (named === undefined && Array.isArray(made.anyOf)) made.anyOf = [...made.anyOf, { type: 'null' }]
-  return made
+  if (example !== undefined) converted.examples = [example]
+  if (nullable !== true) return converted
+  if (Array.isArray(converted.enum)) converted.enum = [...converted.enum, null]
+  if (named === undefined && Array.isArray(converted.anyOf)) converted.anyOf = [...converted.anyOf, { type: 'null' }]
+  return converted
 }
 
 function propertiesOf(properties: JsonObject, order: unknown): JsonObject {

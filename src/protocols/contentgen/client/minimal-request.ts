@@ -11,26 +11,26 @@ import { namesAnotherModel } from '../../passthrough/named-models.ts'
 import { type Places, refusalOf } from '../../request-error.ts'
 import { isVendorAddress } from '../upstream/parts.ts'
 import { RENAMED } from './fields.ts'
-import { inOneSpelling } from './names.ts'
+import { normaliseNames } from './names.ts'
 import { filePart } from './parts.ts'
 import { type FileData, GenerationConfig } from './schema.ts'
-import { isWrapped, uncarry } from './signed-content.ts'
+import { decodeSignature, isWrapped } from './signed-content.ts'
 
 const Unknowns = Type.Record(Type.String(), Type.Unknown())
 const Parts = Type.Optional(Type.Array(Unknowns))
-const Outline = Type.Object({
+const MinimalSchema = Type.Object({
   contents: Type.Array(Type.Object({ role: Type.Optional(Type.String()), parts: Parts }), { minItems: 1 }),
   systemInstruction: Type.Optional(Type.Object({ parts: Parts })),
   tools: Type.Optional(Type.Array(Unknowns)),
   generationConfig: Type.Optional(Type.Pick(GenerationConfig, Object.keys(RENAMED) as (keyof typeof RENAMED)[])),
 })
-const check = checker(Outline)
+const check = checker(MinimalSchema)
 
 /** The words and media of a request whose other parts only its vendor knows. Throws for what is wrong with them. */
 export function minimalRequestOf(body: unknown, model: string, places: Places = new WeakMap()): ChatRequest {
-  const given = inOneSpelling(body)
-  if (!check.Check(given)) throw refusalOf(diagnose(Outline, given))
-  const { contents, systemInstruction, tools = [], generationConfig = {} } = given as Type.Static<typeof Outline>
+  const given = normaliseNames(body)
+  if (!check.Check(given)) throw refusalOf(diagnose(MinimalSchema, given))
+  const { contents, systemInstruction, tools = [], generationConfig = {} } = given as Type.Static<typeof MinimalSchema>
   const system = partsOf(systemInstruction?.parts)
   const request: ChatRequest = {
     model,
@@ -95,18 +95,18 @@ const OTHER_MODELS = ['routingConfig', 'modelSelectionConfig']
  * another model, or an image at an address that the vendor does not read: the gateway does, in the other lane.
  */
 export function passthroughBody(body: Readonly<JsonRecord>): JsonRecord | undefined {
-  const relayed = inCamelCase(body)
-  if (!relayed || namesAnotherModel(relayed)) return undefined
-  for (const field of NOT_SENT) delete relayed[field]
-  if (isRecord(relayed.generationConfig)) {
-    const config = inCamelCase(relayed.generationConfig)
+  const forwarded = inCamelCase(body)
+  if (!forwarded || namesAnotherModel(forwarded)) return undefined
+  for (const field of NOT_SENT) delete forwarded[field]
+  if (isRecord(forwarded.generationConfig)) {
+    const config = inCamelCase(forwarded.generationConfig)
     if (!config || OTHER_MODELS.some((name) => config[name] !== undefined)) return undefined
-    relayed.generationConfig = config
+    forwarded.generationConfig = config
   }
-  const contents = [relayed.contents ?? []].flat()
+  const contents = [forwarded.contents ?? []].flat()
   if (contents.some(showsForeignImage)) return undefined
-  relayed.contents = contents.flatMap(ownContent)
-  return relayed
+  forwarded.contents = contents.flatMap(ownContent)
+  return forwarded
 }
 
 /**
@@ -115,8 +115,8 @@ export function passthroughBody(body: Readonly<JsonRecord>): JsonRecord | undefi
  */
 function inCamelCase(holder: Readonly<JsonRecord>): JsonRecord | undefined {
   const members = Object.entries(holder).filter(([, value]) => value !== null)
-  const spelled = new Map(members.map(([name, value]) => [camelCase(name), value]))
-  return spelled.size === members.length ? Object.fromEntries(spelled) : undefined
+  const renamed = new Map(members.map(([name, value]) => [camelCase(name), value]))
+  return renamed.size === members.length ? Object.fromEntries(renamed) : undefined
 }
 
 function showsForeignImage(content: unknown): boolean {
@@ -127,8 +127,8 @@ function showsForeignImage(content: unknown): boolean {
     if (!known) return true
     const { fileUri, mimeType } = known
     if (typeof fileUri !== 'string' || isVendorAddress(fileUri)) return false
-    const told: FileData = { fileUri, ...(typeof mimeType === 'string' ? { mimeType } : {}) }
-    return filePart(told).type === 'image_url'
+    const fileData: FileData = { fileUri, ...(typeof mimeType === 'string' ? { mimeType } : {}) }
+    return filePart(fileData).type === 'image_url'
   })
 }
 
@@ -150,7 +150,7 @@ function ownParts(part: unknown): unknown[] {
   const { thoughtSignature, thought_signature, ...rest } = part
   const signature = thoughtSignature ?? thought_signature
   if (typeof signature !== 'string' || !isWrapped(signature)) return [part]
-  const { own, before = [] } = uncarry(signature)
+  const { own, before = [] } = decodeSignature(signature)
   const hidden = before.flatMap(({ text, opaque }) => {
     if (opaque?.origin !== HOME) return []
     return [{ text: text ?? '', ...(text === undefined ? {} : { thought: true }), thoughtSignature: opaque.value }]

@@ -30,14 +30,14 @@ const LISTS = new Set([
 ])
 
 /** The same value where nothing has to change; nothing is copied in vain. */
-export const inOneSpelling = (body: unknown): unknown => tidy(body, { depth: 0, isOwn: false })
+export const normaliseNames = (body: unknown): unknown => normalise(body, { depth: 0, isOwn: false })
 
 type Place = { depth: number; isOwn: boolean }
 
-function tidy(value: unknown, { depth, isOwn }: Place): unknown {
+function normalise(value: unknown, { depth, isOwn }: Place): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (depth > MAX_DEPTH) throw new GatewayError('invalid_value', `The body is nested deeper than ${MAX_DEPTH} levels.`)
-  if (Array.isArray(value)) return tidyList(value, depth)
+  if (Array.isArray(value)) return normaliseList(value, depth)
   let copy: Record<string, unknown> | undefined
   const members = value as Record<string, unknown>
   for (const name of Object.keys(members)) {
@@ -46,7 +46,7 @@ function tidy(value: unknown, { depth, isOwn }: Place): unknown {
     if (typeof member !== 'object' && !name.includes('_') && (isOwn || !LISTS.has(name))) continue
     const known = isOwn ? name : camelCase(name)
     const isData = !isOwn && OWN_DATA.has(known)
-    const inner = isData ? member : tidy(member, { depth: depth + 1, isOwn: !isOwn && OWN_NAMES.has(known) })
+    const inner = isData ? member : normalise(member, { depth: depth + 1, isOwn: !isOwn && OWN_NAMES.has(known) })
     const cleaned = !isOwn && LISTS.has(known) && isAlone(inner) ? [inner] : inner
     if (known === name && cleaned === member && member !== null) continue
     copy ??= { ...value }
@@ -57,10 +57,10 @@ function tidy(value: unknown, { depth, isOwn }: Place): unknown {
   return copy ?? value
 }
 
-function tidyList(list: unknown[], depth: number): unknown[] {
+function normaliseList(list: unknown[], depth: number): unknown[] {
   let copy: unknown[] | undefined
   for (const [index, item] of list.entries()) {
-    const cleaned = tidy(item, { depth: depth + 1, isOwn: false })
+    const cleaned = normalise(item, { depth: depth + 1, isOwn: false })
     if (cleaned === item) continue
     copy ??= [...list]
     copy[index] = cleaned

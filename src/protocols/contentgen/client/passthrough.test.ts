@@ -11,8 +11,8 @@ import type { Faults } from '../../upstream.ts'
 import { createAnswerReader } from '../upstream/answer.ts'
 import { minimalRequestOf, passthroughBody } from './minimal-request.ts'
 import { contentgenPassthrough } from './passthrough.ts'
-import { createContentgenWriter } from './response.ts'
-import { carry } from './signed-content.ts'
+import { createContentgenEncoder } from './response.ts'
+import { encodeSignature } from './signed-content.ts'
 
 const head = { id: 'ours', created: 1_800_000_000, model: 'house/model' }
 const faults: Faults = {
@@ -20,15 +20,15 @@ const faults: Faults = {
   notUnderstood: (what) => new GatewayError('bad_upstream_response', what),
   cut: () => new GatewayError('upstream_cut', 'It broke off.'),
 }
-const partsFor = (passed = { hasBegun: false }) => ({
+const partsFor = (passed = { hasStarted: false }) => ({
   head,
   request: { model: head.model, messages: [] },
-  writer: createContentgenWriter({ head, shows_thoughts: true, form: 'events', passthroughState: passed }),
+  writer: createContentgenEncoder({ head, shows_thoughts: true, form: 'events', passthroughState: passed }),
   faults,
 })
 
-function relayed(pieces: Uint8Array[]) {
-  const passed = { hasBegun: false }
+function forwarded(pieces: Uint8Array[]) {
+  const passed = { hasStarted: false }
   const parts = partsFor(passed)
   const stream = contentgenPassthrough(passed).stream(parts)
   const chunks: ChatChunk[] = []
@@ -71,7 +71,7 @@ describe('what the vendor says', () => {
   test.each(named('.sse'))('%s passes byte for byte but for the model, however it is cut', (name) => {
     const came = fixture(name)
     for (const pieces of [[bytes(came)], singly(bytes(came))]) {
-      const { text, failure } = relayed(pieces)
+      const { text, failure } = forwarded(pieces)
       expect([failure, text]).toEqual([undefined, put(came).replaceAll('\r\n', '\n')])
     }
   })
@@ -86,7 +86,7 @@ describe('what the vendor says', () => {
       .split(/\r?\n\r?\n/)
       .filter((one) => one.startsWith('data: '))
     const read = [...events.flatMap((one) => reader.take(JSON.parse(one.slice(6)))), ...reader.end()]
-    const { chunks } = relayed([bytes(fixture(name))])
+    const { chunks } = forwarded([bytes(fixture(name))])
     expect(said(chunks)).toEqual(said(read))
     expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe('stop')
   })
@@ -95,7 +95,7 @@ describe('what the vendor says', () => {
     '%s passes whole, but for the model',
     (name) => {
       const text = fixture(name)
-      const { answer, encode: write } = contentgenPassthrough({ hasBegun: false }).whole(text, partsFor())
+      const { answer, encode: write } = contentgenPassthrough({ hasStarted: false }).whole(text, partsFor())
       expect(write(usageFrom({ input: 1, output: 1 }))).toBe(put(text))
       expect(answer.usage?.input_tokens).toBeGreaterThan(0)
     },
@@ -116,7 +116,7 @@ describe('what the vendor says', () => {
         const came = list.join('') + end
         const all = bytes(came)
         const places = [...new Set(cuts.map((cut) => cut % all.length))].sort((a, b) => a - b)
-        const { text } = relayed([0, ...places].map((from, at) => all.slice(from, places[at] ?? all.length)))
+        const { text } = forwarded([0, ...places].map((from, at) => all.slice(from, places[at] ?? all.length)))
         const expected = put(came)
           // An event in which the model's name was put is written as they mostly are.
           .replaceAll(/^data:(?! )/gm, 'data: ')
@@ -135,7 +135,7 @@ describe('what the vendor says', () => {
     }
     const words = Array.from({ length: 120 }, (_, at) => `w${at}"\\ü `)
     const came = words.map(counted).join('')
-    const { text, chunks } = relayed([bytes(came)])
+    const { text, chunks } = forwarded([bytes(came)])
     expect(text).toBe(put(came))
     expect(chunks.length).toBeLessThan(5)
     expect(said(chunks)).toMatchObject({ words: words.join(''), usage: { input_tokens: 3, output_tokens: 119 } })
@@ -144,7 +144,7 @@ describe('what the vendor says', () => {
   test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
     const good = piece([{ text: 'a' }])
     for (const bad of [good.replace('"a"}', '"a}'), good.replace('"a"}', '"a"}}'), good.replace('"a"}', '"a\\"}')]) {
-      const { text, failure } = relayed([bytes(good + good + bad + end)])
+      const { text, failure } = forwarded([bytes(good + good + bad + end)])
       expect([failure?.code, text]).toEqual(['bad_upstream_response', put(good + good)])
     }
   })
@@ -152,7 +152,7 @@ describe('what the vendor says', () => {
   test('cut after any byte, it is an error or it is complete', () => {
     const came = piece([{ text: 'Hel' }]) + piece([{ text: 'lo' }]) + end
     for (let at = 0; at <= came.length; at++) {
-      const { text, failure } = relayed([bytes(came.slice(0, at))])
+      const { text, failure } = forwarded([bytes(came.slice(0, at))])
       expect([at, failure?.code]).toEqual([at, at < came.length - 2 ? 'upstream_cut' : undefined])
       if (failure) expect(put(came)).toStartWith(text)
       else expect(text).toBe(put(came))
@@ -166,7 +166,7 @@ describe('what the vendor says', () => {
     ['bare JSON at the end', '{\n  "error": {\n    "code": 503,\n    "message": "secret"\n  }\n}\n'],
     ['a bare list at the end', '[{"error": {"code": 503, "message": "secret"}}]'],
   ])('an error in mid-stream ends it and is not passed on: %s', (_, error) => {
-    const { text, failure, fail } = relayed([bytes(piece([{ text: 'Hi' }]) + error)])
+    const { text, failure, fail } = forwarded([bytes(piece([{ text: 'Hi' }]) + error)])
     expect([failure?.code, text]).toEqual(['server_is_overloaded', put(piece([{ text: 'Hi' }]))])
     expect(fail(new GatewayError('content_policy_violation', 'x'))).toContain('"error"')
   })
@@ -174,18 +174,18 @@ describe('what the vendor says', () => {
   test('a prompt that was refused, and an answer that failed, are told in the vendor’s own words', () => {
     const blocked = { promptFeedback: { blockReason: 'SAFETY', safetyRatings: [{}] }, usageMetadata: USAGE, ...VERSION }
     const stream = `data: ${JSON.stringify(blocked)}\n\n`
-    const told = relayed([bytes(stream)])
+    const told = forwarded([bytes(stream)])
     expect([told.failure, told.text]).toEqual([undefined, put(stream)])
     expect(said(told.chunks).usage?.input_tokens).toBe(3)
-    const { encode: write } = contentgenPassthrough({ hasBegun: false }).whole(JSON.stringify(blocked), partsFor())
+    const { encode: write } = contentgenPassthrough({ hasStarted: false }).whole(JSON.stringify(blocked), partsFor())
     expect(write(usageFrom({ input: 1, output: 1 }))).toBe(put(JSON.stringify(blocked)))
     const failed = piece([], { finishReason: 'MALFORMED_FUNCTION_CALL', finishMessage: 'call:x' })
-    const { failure, text } = relayed([bytes(failed)])
+    const { failure, text } = forwarded([bytes(failed)])
     expect([failure, text]).toEqual([undefined, put(failed)])
   })
 
   test('a whole answer that is none is an error; one that is not counted is counted for', () => {
-    const { whole } = contentgenPassthrough({ hasBegun: false })
+    const { whole } = contentgenPassthrough({ hasStarted: false })
     const read = (text: string) => whole(text, partsFor())
     for (const text of ['', '[]', '{}', '"Hi"', '{"candidates":[]}']) {
       expect(() => read(text)).toThrow(expect.objectContaining({ code: 'bad_upstream_response' }))
@@ -241,13 +241,13 @@ describe('what the client says', () => {
       ((passthroughBody({ contents: contents(...parts) })?.contents ?? []) as JsonRecord[])[1]?.parts
     const call = { functionCall: { name: 'f', args: {} } }
     expect(
-      passthrough({ text: 'Hm', thought: true, thoughtSignature: carry({ own: foreign }) }, { text: 'Hi' }),
+      passthrough({ text: 'Hm', thought: true, thoughtSignature: encodeSignature({ own: foreign }) }, { text: 'Hi' }),
     ).toEqual([{ text: 'Hi' }])
-    expect(passthrough({ ...call, thoughtSignature: carry({ own: foreign }) })).toEqual([call])
+    expect(passthrough({ ...call, thoughtSignature: encodeSignature({ own: foreign }) })).toEqual([call])
     expect(
       passthrough({
         ...call,
-        thought_signature: carry({
+        thought_signature: encodeSignature({
           own,
           before: [
             { text: 'Hm', opaque: own },

@@ -19,13 +19,13 @@ import { passthroughBody } from './minimal-request.ts'
 import { usageOf } from './response.ts'
 
 /** What the writer of an error must know: whether anything was told before it. */
-type Passed = { hasBegun: boolean }
+type PassthroughState = { hasStarted: boolean }
 
-export const contentgenPassthrough = (passed: Passed): ProtocolPassthrough => ({
+export const contentgenPassthrough = (state: PassthroughState): ProtocolPassthrough => ({
   headers: [],
   body: passthroughBody,
   whole: readWhole,
-  stream: (parts) => createContentgenStream(parts, passed),
+  stream: (parts) => createContentgenStream(parts, state),
 })
 
 function readWhole(text: string, parts: PassthroughParts): ReturnType<ProtocolPassthrough['whole']> {
@@ -39,7 +39,7 @@ function readWhole(text: string, parts: PassthroughParts): ReturnType<ProtocolPa
   if (failed) throw faults.inAnswer(failed)
   const counter = createCounter(parts)
   const chunks = pieces.flatMap(counter.take)
-  if (!counter.hasSaid()) throw faults.notUnderstood('answered with JSON that holds no answer')
+  if (!counter.hasCandidates()) throw faults.notUnderstood('answered with JSON that holds no answer')
   const answer = wholeOf([...chunks, counter.end()], head)
   return {
     answer,
@@ -63,18 +63,18 @@ function createCounter({ head, faults }: PassthroughParts) {
   })
   let counts: JsonRecord = {}
   let isBlocked = false
-  let hasSaid = false
+  let hasCandidates = false
   return {
     take(payload: JsonRecord): ChatChunk[] {
       counts = countsOf(payload.usageMetadata, counts)
       if (!Array.isArray(payload.candidates) || payload.candidates.length === 0) {
-        isBlocked ||= !hasSaid && isRecord(payload.promptFeedback) && Boolean(payload.promptFeedback.blockReason)
+        isBlocked ||= !hasCandidates && isRecord(payload.promptFeedback) && Boolean(payload.promptFeedback.blockReason)
         return []
       }
-      hasSaid = true
+      hasCandidates = true
       return reader.take(payload)
     },
-    hasSaid: () => hasSaid || isBlocked,
+    hasCandidates: () => hasCandidates || isBlocked,
     isFinished: () => isBlocked || reader.isFinished(),
     /** That the answer is whole, and what it has used. */
     end(): ChatChunk {
@@ -115,13 +115,13 @@ function partIn({
 const textIn = (payload: JsonRecord): unknown => partIn(payload)?.part.text
 
 /** Events that passed unread: their texts, and the members of the last of them. */
-type Heard = { slots: Slots; said: string[]; last: string[] }
+type UnparsedEvents = { slots: Slots; texts: string[]; last: string[] }
 
 /** One event that says the same. */
-function joined({ slots, said, last }: Heard): JsonRecord {
+function joined({ slots, texts, last }: UnparsedEvents): JsonRecord {
   const { payload } = slots
   const { candidate, content, part } = partIn(payload) ?? { candidate: {}, content: {}, part: {} }
-  const text = parseJson(`"${fromBytes(said.join(''))}"`)
+  const text = parseJson(`"${fromBytes(texts.join(''))}"`)
   const usageMetadata: JsonRecord = { ...countsIn(payload) }
   for (const name of COUNTS) {
     const place = slots.place(name)
@@ -134,68 +134,68 @@ function joined({ slots, said, last }: Heard): JsonRecord {
   }
 }
 
-function createContentgenStream(parts: PassthroughParts, passed: Passed): PassthroughStream {
+function createContentgenStream(parts: PassthroughParts, state: PassthroughState): PassthroughStream {
   const { head, faults } = parts
   const blocks = createSseBlocks()
   const counter = createCounter(parts)
   const model = toBytes(JSON.stringify(head.model))
   const known = createSlots(MEMBERS)
   /** The last thing that was no plain event: the vendor may break off with an error as bare JSON. */
-  let odd = ''
+  let lastOther = ''
 
   /** What the client gets for an event, given how it came. */
   function read(event: string, step: PassthroughStep, atEnd: boolean): string {
-    const said = readSseBlock(event)
-    if (!said?.isPlain) odd = event
-    if (!said) return ''
-    const payload = payloadOf({ event: said.event, data: fromBytes(said.data) }, { faults, atEnd })
+    const parsed = readSseBlock(event)
+    if (!parsed?.isPlain) lastOther = event
+    if (!parsed) return ''
+    const payload = payloadOf({ event: parsed.event, data: fromBytes(parsed.data) }, { faults, atEnd })
     if (payload === undefined) return ''
     if (payload instanceof GatewayError) {
       step.failure = payload
       return ''
     }
     step.received.push(...counter.take(payload))
-    const isItself = !said.data.trimStart().startsWith('[') // a list around the object is left out
-    if (isItself && said.isPlain && said.event === '' && textIn(payload)) learn(event, payload)
-    const data = withValueAt(isItself ? said.data : toBytes(JSON.stringify(payload)), ['modelVersion'], model)
-    return isItself && data === said.data && said.isPlain ? event : `data: ${data}\n\n`
+    const isItself = !parsed.data.trimStart().startsWith('[') // a list around the object is left out
+    if (isItself && parsed.isPlain && parsed.event === '' && textIn(payload)) learn(event, payload)
+    const data = withValueAt(isItself ? parsed.data : toBytes(JSON.stringify(payload)), ['modelVersion'], model)
+    return isItself && data === parsed.data && parsed.isPlain ? event : `data: ${data}\n\n`
   }
 
   function learn(event: string, payload: JsonRecord): void {
-    const theirs = /"modelVersion": ?"(?:[^"\\]|\\.)*"/ // the member with its value, escapes and all
+    const vendorModel = /"modelVersion": ?"(?:[^"\\]|\\.)*"/ // the member with its value, escapes and all
     known.learn(event, payload, (fixed) =>
-      fixed.replace(theirs, (member) => member.slice(0, member.indexOf('"', MODEL.length)) + model),
+      fixed.replace(vendorModel, (member) => member.slice(0, member.indexOf('"', MODEL.length)) + model),
     )
   }
 
   /** The texts of events that passed unread are one event for the reader, with the counts of the last of them. */
-  function hear(step: PassthroughStep, heard: Heard | undefined): undefined {
-    if (heard) step.received.push(...counter.take(joined(heard)))
+  function flush(step: PassthroughStep, unparsed: UnparsedEvents | undefined): undefined {
+    if (unparsed) step.received.push(...counter.take(joined(unparsed)))
   }
 
   function take(text: string, atEnd: boolean): PassthroughStep {
     const step = nothingYet()
-    let heard: Heard | undefined
+    let unparsed: UnparsedEvents | undefined
     let at = 0
     while (at < text.length && !step.failure) {
       const found = known.match(text, at)
       if (found) {
         const { slots, matched } = found
-        if (heard?.slots !== slots) heard = hear(step, heard) ?? { slots, said: [], last: [] }
-        heard.said.push(matched.values[slots.place('text')] ?? '')
-        heard.last = matched.values
+        if (unparsed?.slots !== slots) unparsed = flush(step, unparsed) ?? { slots, texts: [], last: [] }
+        unparsed.texts.push(matched.values[slots.place('text')] ?? '')
+        unparsed.last = matched.values
         step.events += matched.told ?? text.slice(at, matched.end)
         at = matched.end
         continue
       }
-      heard = hear(step, heard)
+      unparsed = flush(step, unparsed)
       const end = text.indexOf('\n\n', at) + 2
       step.events += read(text.slice(at, end), step, atEnd)
       at = end
     }
-    hear(step, heard)
+    flush(step, unparsed)
     step.events = escapeLineEnds(step.events)
-    passed.hasBegun ||= step.events !== ''
+    state.hasStarted ||= step.events !== ''
     return step
   }
 
@@ -206,8 +206,8 @@ function createContentgenStream(parts: PassthroughParts, passed: Passed): Passth
       if (step.failure) return step
       if (counter.isFinished()) step.received.push(counter.end())
       else {
-        const said = errorIn(fromBytes(odd))
-        step.failure = said === undefined ? faults.cut() : faults.inAnswer(said)
+        const error = errorIn(fromBytes(lastOther))
+        step.failure = error === undefined ? faults.cut() : faults.inAnswer(error)
       }
       return step
     },

@@ -6,7 +6,7 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { Opaque } from '../../../spec/message.ts'
 import { OWN, REFUSED, RENAMED } from './fields.ts'
 import { parseContentgen, parseCount } from './request.ts'
-import { carry } from './signed-content.ts'
+import { encodeSignature } from './signed-content.ts'
 
 const HELLO = { role: 'user', parts: [{ text: 'Hello' }] }
 const parse = (more: object) => parseContentgen({ contents: [HELLO], ...more }, { model: 'a/b' })
@@ -419,16 +419,16 @@ describe('a conversation', () => {
   })
 
   test('thoughts are joined up to their signature, and what was not shown comes out of the next part', () => {
-    const signed = (own: Opaque) => carry({ own })
+    const signed = (own: Opaque) => encodeSignature({ own })
     expect(
       messagesOf(
         user({ text: 'x' }),
         model({ text: 'Let ', thought: true }),
         model({ text: 'me see', thought: true }, { text: '', thought: true, thoughtSignature: signed(foreign('S1')) }),
-        model({ text: 'Then', thoughtSignature: carry({ before: [{ opaque: foreign('S2') }] }) }),
+        model({ text: 'Then', thoughtSignature: encodeSignature({ before: [{ opaque: foreign('S2') }] }) }),
         model({
           ...call(),
-          thoughtSignature: carry({ own: home('S4'), before: [{ text: 'hm', opaque: foreign('S3') }] }),
+          thoughtSignature: encodeSignature({ own: home('S4'), before: [{ text: 'hm', opaque: foreign('S3') }] }),
         }),
       ),
     ).toEqual([
@@ -477,7 +477,7 @@ describe('a conversation', () => {
   test('plain reasoning that a call brings belongs to the words before it', () => {
     const messages = messagesOf(
       user({ text: 'x' }),
-      model({ text: 'One moment.' }, { ...call(), thoughtSignature: carry({ before: [{ text: 'hm' }] }) }),
+      model({ text: 'One moment.' }, { ...call(), thoughtSignature: encodeSignature({ before: [{ text: 'hm' }] }) }),
     )
     expect(messages.slice(1)).toMatchObject([
       { content: 'One moment.', reasoning_content: 'hm', tool_calls: [{ id: 'call_no_1' }] },

@@ -10,7 +10,7 @@ import { type Places, refusalOf } from '../../request-error.ts'
 import { fieldsOf } from './fields.ts'
 import { historyOf, systemText } from './history.ts'
 import { minimalRequestOf } from './minimal-request.ts'
-import { inOneSpelling } from './names.ts'
+import { normaliseNames } from './names.ts'
 import { ContentgenRequest, CountTokensRequest } from './schema.ts'
 import { toolsOf } from './tools.ts'
 
@@ -50,7 +50,7 @@ export function parseCount(body: unknown, options: ParseOptions): ChatRequest {
 }
 
 function checked(body: unknown, schema: TSchema, check: { Check(value: unknown): boolean }): Record<string, unknown> {
-  const clientRequest = inOneSpelling(body)
+  const clientRequest = normaliseNames(body)
   if (!isRecord(clientRequest))
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   if (!check.Check(clientRequest)) throw refusalOf(diagnose(schema, clientRequest))

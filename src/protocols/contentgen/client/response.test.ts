@@ -6,8 +6,8 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { Opaque, Reasoning } from '../../../spec/message.ts'
 import { usageFrom } from '../../../spec/usage.ts'
 import { parseContentgen } from './request.ts'
-import { createContentgenWriter, usageOf } from './response.ts'
-import { carry, uncarry } from './signed-content.ts'
+import { createContentgenEncoder, usageOf } from './response.ts'
+import { decodeSignature, encodeSignature } from './signed-content.ts'
 
 const HEAD = { id: 'resp', created: 1, model: 'a/b' }
 const USAGE = usageFrom({ input: 130, output: 9, cached: 100, reasoning: 4, input_image: 30 })
@@ -26,7 +26,7 @@ type Piece = { candidates?: Candidate[]; usageMetadata?: object; promptFeedback?
 
 type Options = { shows_thoughts?: boolean; form?: 'events' | 'array' }
 const writerFor = ({ shows_thoughts = true, form = 'events' }: Options = {}) =>
-  createContentgenWriter({ head: HEAD, shows_thoughts, form })
+  createContentgenEncoder({ head: HEAD, shows_thoughts, form })
 
 const chunk = (delta: Delta, finish_reason: FinishReason | null = null, more: object = {}): ChatChunk => ({
   id: 'x',
@@ -233,7 +233,11 @@ describe('reasoning', () => {
   }
 
   test('is shown where it was asked for, with its signature', () => {
-    const thought = { text: 'Let me see', thought: true as const, thoughtSignature: carry({ own: foreign('S') }) }
+    const thought = {
+      text: 'Let me see',
+      thought: true as const,
+      thoughtSignature: encodeSignature({ own: foreign('S') }),
+    }
     expect(whole({ ...clientRequest, content: 'Yes.' }).candidates?.[0]?.content.parts).toEqual([
       thought,
       { text: 'Yes.' },
@@ -247,7 +251,7 @@ describe('reasoning', () => {
     expect(said(partsOf(streamed(deltas)))).toEqual([
       { text: 'Let ', thought: true },
       { text: 'me see', thought: true },
-      { text: '', thought: true, thoughtSignature: carry({ own: foreign('S') }) },
+      { text: '', thought: true, thoughtSignature: encodeSignature({ own: foreign('S') }) },
       { text: 'Yes.' },
     ] as Part[])
   })
@@ -255,7 +259,7 @@ describe('reasoning', () => {
   test('is hidden otherwise, and what its vendor wants back goes with the next part', () => {
     const before: Reasoning[] = [{ text: 'Let me see', opaque: foreign('S') }]
     const hidden = { shows_thoughts: false }
-    const parts = [{ text: 'Yes.', thoughtSignature: carry({ before }) }] as Part[]
+    const parts = [{ text: 'Yes.', thoughtSignature: encodeSignature({ before }) }] as Part[]
     expect(whole({ ...clientRequest, content: 'Yes.' }, hidden).candidates?.[0]?.content.parts).toEqual(parts)
     const deltas = [
       { reasoning_content: 'Let me see' },
@@ -271,7 +275,7 @@ describe('reasoning', () => {
       { text: 'Yes.' },
     ])
     const [part] = said(partsOf(streamed([{ reasoning_content: 'hm' }, call(0, '{}', 'one')], hidden)))
-    expect(part?.thoughtSignature).toBe(carry({ before: [{ text: 'hm' }] }) ?? '')
+    expect(part?.thoughtSignature).toBe(encodeSignature({ before: [{ text: 'hm' }] }) ?? '')
   })
 
   test("of the dialect's own vendors has the signature that they gave", () => {
@@ -373,16 +377,16 @@ describe('what goes back is what came', () => {
 
   test('a signature outlives a client that writes it in another alphabet', () => {
     const carried = { own: foreign('S'), before: [{ text: 'Größe?>', opaque: home('A') }] }
-    const signature = carry(carried) ?? ''
-    expect(uncarry(Buffer.from(signature, 'base64').toString('base64url'))).toEqual(carried)
-    expect(uncarry(signature)).toEqual(carried)
+    const signature = encodeSignature(carried) ?? ''
+    expect(decodeSignature(Buffer.from(signature, 'base64').toString('base64url'))).toEqual(carried)
+    expect(decodeSignature(signature)).toEqual(carried)
   })
 
   test.each(['', '[', '{}', '[1]', '[null,1]', '[{"origin":"nobody","value":"x"},[]]', '[null,[1,null,{"text":1}]]'])(
     "what only looks like ours is somebody else's, or says nothing: %s",
     (text) => {
       const forged = Buffer.from(`gatehouse:${text}`).toString('base64')
-      const { own, before = [] } = uncarry(forged)
+      const { own, before = [] } = decodeSignature(forged)
       expect(own === undefined || own.value === forged).toBe(true)
       expect(before).toEqual([])
     },

@@ -15,18 +15,18 @@ type EncoderOptions = {
   /** `array`: the pieces of a stream are the items of one JSON array. */
   form: 'events' | 'array'
   /** Whether events were told that were not written here. */
-  passthroughState?: { readonly hasBegun: boolean }
+  passthroughState?: { readonly hasStarted: boolean }
 }
 
-export function createContentgenWriter({
+export function createContentgenEncoder({
   head,
   shows_thoughts,
   form,
-  passthroughState: passed,
+  passthroughState: state,
 }: EncoderOptions): ResponseEncoder {
   const candidates = new Map<number, Candidate>()
   const names = { modelVersion: head.model, responseId: head.id }
-  let hasBegun = false
+  let hasStarted = false
 
   const candidateAt = (index: number): Candidate => {
     const candidate = candidates.get(index) ?? createCandidate({ shows_thoughts })
@@ -36,13 +36,13 @@ export function createContentgenWriter({
 
   function piece(body: object): string {
     const json = JSON.stringify(body)
-    const start = hasBegun ? ',\n' : '['
-    hasBegun = true
+    const start = hasStarted ? ',\n' : '['
+    hasStarted = true
     return inOneLine(form === 'array' ? start + json : `data: ${json}\n\n`)
   }
 
   /** All that one batch brought is one piece. */
-  function write(batch: ChatChunk[]): string {
+  function encode(batch: ChatChunk[]): string {
     const logprobs = new Map<number, unknown[]>()
     for (const { choices } of batch) {
       for (const choice of choices) {
@@ -53,18 +53,18 @@ export function createContentgenWriter({
         if (choice.finish_reason) candidate.finish(choice.finish_reason)
       }
     }
-    const said = [...candidates].flatMap(([index, candidate]) => {
+    const contents = [...candidates].flatMap(([index, candidate]) => {
       const parts = candidate.parts()
       const logprobsResult = logprobsOf({ content: logprobs.get(index) })
       if (parts.length === 0 && !logprobsResult) return []
       return [{ ...contentOf(parts), index, ...(logprobsResult ? { logprobsResult } : {}) }]
     })
-    return said.length === 0 ? '' : piece({ candidates: said, ...names })
+    return contents.length === 0 ? '' : piece({ candidates: contents, ...names })
   }
 
   return {
     whole({ choices }, usage) {
-      const told = choices.map(({ index, message, finish_reason, logprobs }) => {
+      const finished = choices.map(({ index, message, finish_reason, logprobs }) => {
         const candidate = createCandidate({ shows_thoughts })
         candidate.take(message)
         candidate.finish(finish_reason ?? 'stop')
@@ -74,25 +74,25 @@ export function createContentgenWriter({
           ...contentOf(parts),
           ...candidate.closing(Math.max(0, text_at)),
           index,
-          ...certaintyOf(logprobs),
+          ...logprobsFields(logprobs),
         }
       })
-      return { candidates: told, usageMetadata: usageOf(usage), ...names }
+      return { candidates: finished, usageMetadata: usageOf(usage), ...names }
     },
-    encode: write,
+    encode,
     includesUsage: true,
     end(usage) {
       if (candidates.size === 0) candidateAt(0).finish('stop')
-      const told = [...candidates].map(([index, candidate]) => ({
+      const finished = [...candidates].map(([index, candidate]) => ({
         ...contentOf(candidate.parts()),
         ...candidate.closing(),
         index,
       }))
-      const last = piece({ candidates: told, ...(usage ? { usageMetadata: usageOf(usage) } : {}), ...names })
+      const last = piece({ candidates: finished, ...(usage ? { usageMetadata: usageOf(usage) } : {}), ...names })
       return form === 'array' ? `${last}]\n` : last
     },
     fail(error) {
-      const isBlocked = !hasBegun && !passed?.hasBegun && error.code === 'content_policy_violation'
+      const isBlocked = !hasStarted && !state?.hasStarted && error.code === 'content_policy_violation'
       const last = piece(isBlocked ? blockedAnswer(error, head) : contentgenErrorBody(error))
       return form === 'array' ? `${last}]\n` : last
     },
@@ -135,7 +135,7 @@ function tokensOf({ logprobs }: { logprobs?: unknown }): unknown[] {
   return Array.isArray(content) ? content : []
 }
 
-function certaintyOf(logprobs: unknown): object {
+function logprobsFields(logprobs: unknown): object {
   const logprobsResult = logprobsOf(logprobs)
   if (!logprobsResult) return {}
   const chosen = logprobsResult.chosenCandidates

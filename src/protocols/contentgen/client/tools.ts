@@ -20,9 +20,9 @@ export function toolsOf({ tools = [], toolConfig }: Pick<ContentgenRequest, 'too
     if (foreign !== undefined) throw foreignTool(`${at}.${foreign}`)
     if (tool.googleSearch || tool.googleSearchRetrieval) clientRequest.web_search_options = searchOf(tool)
     for (const [place, declaration] of (tool.functionDeclarations ?? []).entries()) {
-      const made = functionOf(declaration)
-      places.set(made, `${at}.${FUNCTIONS}[${place}]`)
-      functions.push(made)
+      const converted = functionOf(declaration)
+      places.set(converted, `${at}.${FUNCTIONS}[${place}]`)
+      functions.push(converted)
     }
   }
   if (functions.length > 0) clientRequest.tools = functions

@@ -59,7 +59,7 @@ export function createAnswerReader({ fallback, faults, one_call }: ReaderParts):
   function lastOf([index, candidate]: [number, Candidate]): ChatChunk {
     const finish_reason = candidate.finish()
     if (finish_reason === 'failed') {
-      throw faults.notUnderstood(`failed to make an answer (${candidate.word()}); asking again may help`)
+      throw faults.notUnderstood(`failed to make an answer (${candidate.reason()}); asking again may help`)
     }
     const annotations = candidate.annotations()
     return chunkOf({ index, delta: annotations.length > 0 ? { annotations } : {}, finish_reason })

@@ -13,7 +13,7 @@ export type Candidate = {
   /** How it ended; null where the vendor has not said. */
   finish(): FinishReason | 'failed' | null
   /** The vendor's own word for it. */
-  word(): string
+  reason(): string
   annotations(): Annotation[]
 }
 
@@ -24,7 +24,7 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
   const starts: number[] = []
   let text = ''
   let bytes = 0
-  let word: unknown
+  let reason: unknown
   /** Whether words of a thought were told that is not ended. */
   let isThinking = false
 
@@ -39,18 +39,18 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
     return [{ reasoning_details: wasThinking ? [{}, { opaque }] : [{ opaque }] }]
   }
 
-  function say(words: string): Delta[] {
+  function takeText(value: string): Delta[] {
     starts.push(bytes)
-    if (words === '') return []
-    text += words
-    bytes += Buffer.byteLength(words)
-    return [{ content: words }]
+    if (value === '') return []
+    text += value
+    bytes += Buffer.byteLength(value)
+    return [{ content: value }]
   }
 
-  function think(words: string): Delta[] {
-    if (words === '') return []
+  function takeThought(value: string): Delta[] {
+    if (value === '') return []
     isThinking = true
-    return [{ reasoning_content: words }]
+    return [{ reasoning_content: value }]
   }
 
   function call(raw: JsonRecord, part: JsonRecord): Delta[] {
@@ -79,12 +79,12 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
     if (isRecord(part.functionCall)) return call(part.functionCall, part)
     if (isRecord(part.inlineData)) return image(part.inlineData, part)
     if (typeof part.text === 'string') {
-      return [...(part.thought === true ? think(part.text) : say(part.text)), ...signature(part)]
+      return [...(part.thought === true ? takeThought(part.text) : takeText(part.text)), ...signature(part)]
     }
     // The vendor's own tools at work: what they ran and what came of it are part of what it says.
     const { executableCode: code, codeExecutionResult: result } = part
-    if (isRecord(code) && typeof code.code === 'string') return say(fenced(code.code, String(code.language ?? '')))
-    if (isRecord(result) && typeof result.output === 'string') return say(fenced(result.output, ''))
+    if (isRecord(code) && typeof code.code === 'string') return takeText(fenced(code.code, String(code.language ?? '')))
+    if (isRecord(result) && typeof result.output === 'string') return takeText(fenced(result.output, ''))
     return signature(part)
   }
 
@@ -92,11 +92,11 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
     take(raw) {
       const parts = isRecord(raw.content) && Array.isArray(raw.content.parts) ? raw.content.parts.filter(isRecord) : []
       grounding.take(raw.groundingMetadata)
-      if (typeof raw.finishReason === 'string') word = raw.finishReason
+      if (typeof raw.finishReason === 'string') reason = raw.finishReason
       return parts.flatMap(partDeltas)
     },
-    finish: () => finishOf(word, ids.size > 0),
-    word: () => String(word),
+    finish: () => finishOf(reason, ids.size > 0),
+    reason: () => String(reason),
     annotations: () => grounding.annotations(text, starts),
   }
 }

@@ -4,7 +4,7 @@ import { isRecord, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Message } from '../../../spec/message.ts'
 import type { ModelRule } from './model-rules.ts'
-import { imageOf, type Part, type PartReader, partsOf, wordsOf } from './parts.ts'
+import { imageOf, type Part, type PartReader, partsOf, textParts } from './parts.ts'
 import { refused } from './tools.ts'
 
 type Content = { role: 'user' | 'model'; parts: Part[] }
@@ -39,7 +39,7 @@ export async function conversationOf(messages: Message[], parts: Contents): Prom
       add(turns, 'answer', await answerOf(message, at, parts))
     } else throw refused(`${at}.role`, 'must not be "function"; use the role "tool"')
   }
-  const contents = turns.map(({ role, parts: said }) => ({ role, parts: said }))
+  const contents = turns.map(({ role, parts: content }) => ({ role, parts: content }))
   return placed(system, contents, parts.rule)
 }
 
@@ -59,15 +59,15 @@ function add(turns: Turn[], kind: Turn['kind'], parts: Part[]): void {
 }
 
 function instructionsOf({ content }: Message, at: string): Part[] {
-  if (typeof content === 'string') return wordsOf(content)
+  if (typeof content === 'string') return textParts(content)
   return (content ?? []).flatMap((part, index) => {
-    if (part.type === 'text') return wordsOf(part.text)
+    if (part.type === 'text') return textParts(part.text)
     throw refused(`${at}.content[${index}].type`, 'must be "text" in a system message')
   })
 }
 
 async function contentOf({ content }: Message, at: string, reader: PartReader): Promise<Part[]> {
-  if (typeof content === 'string') return wordsOf(content)
+  if (typeof content === 'string') return textParts(content)
   const parts: Part[] = []
   for (const [index, part] of (content ?? []).entries()) {
     parts.push(...(await partsOf(part, `${at}.content[${index}]`, reader)))
@@ -89,16 +89,16 @@ async function resultOf(message: Message, at: string, parts: Contents & { names:
     })
   }
   const content = await contentOf(message, at, parts)
-  const shown = content.filter((part) => part.text === undefined)
+  const media = content.filter((part) => part.text === undefined)
   const text = content.map((part) => (typeof part.text === 'string' ? part.text : '')).join('')
-  const within = shown.length > 0 && parts.rule.result_media
+  const within = media.length > 0 && parts.rule.result_media
   const functionResponse = {
     ...(parts.ids ? { id } : {}),
     name,
     response: responseOf(text, message.is_error === true),
-    ...(within ? { parts: shown } : {}),
+    ...(within ? { parts: media } : {}),
   }
-  return [{ functionResponse }, ...(within ? [] : shown)]
+  return [{ functionResponse }, ...(within ? [] : media)]
 }
 
 /** An object is the result itself; `$ref` means something of its own to the vendor there, so such a one is a text. */
@@ -119,22 +119,22 @@ async function answerOf(message: Message, at: string, parts: Contents): Promise<
     if (text === undefined) hidden.push(opaque.value)
     else thoughts.push({ text, thought: true, thoughtSignature: opaque.value })
   }
-  const words = [...(await contentOf(message, at, parts)), ...wordsOf(message.refusal ?? '')]
+  const texts = [...(await contentOf(message, at, parts)), ...textParts(message.refusal ?? '')]
   const images: Part[] = []
   for (const [index, { image_url, opaque }] of (message.images ?? []).entries()) {
     const image = await imageOf(image_url.url, `${at}.images[${index}].image_url.url`, parts)
     images.push(opaque?.origin === 'contentgen-compat' ? { ...image, thoughtSignature: opaque.value } : image)
   }
-  return [...thoughts, ...signed(words, hidden), ...images, ...callsOf(message, at, parts)]
+  return [...thoughts, ...signed(texts, hidden), ...images, ...callsOf(message, at, parts)]
 }
 
 /** The last signature stands at the last words, as it came; without words, at empty ones. */
-function signed(words: Part[], signatures: string[]): Part[] {
-  const last = words.at(-1)
+function signed(texts: Part[], signatures: string[]): Part[] {
+  const last = texts.at(-1)
   const own = last === undefined ? undefined : signatures.at(-1)
   const rest = own === undefined ? signatures : signatures.slice(0, -1)
   const empty = rest.map((thoughtSignature) => ({ text: '', thoughtSignature }))
-  return [...empty, ...(own === undefined ? words : [...words.slice(0, -1), { ...last, thoughtSignature: own }])]
+  return [...empty, ...(own === undefined ? texts : [...texts.slice(0, -1), { ...last, thoughtSignature: own }])]
 }
 
 function callsOf(message: Message, at: string, { rule, ids }: Contents): Part[] {
@@ -148,7 +148,8 @@ function callsOf(message: Message, at: string, { rule, ids }: Contents): Part[] 
   }))
   const [first] = calls
   // Of calls made at once only the first has one.
-  if (first && rule.wants_signatures && !calls.some((call) => call.thoughtSignature)) first.thoughtSignature = UNSIGNED
+  if (first && rule.requires_signatures && !calls.some((call) => call.thoughtSignature))
+    first.thoughtSignature = UNSIGNED
   return calls
 }
 

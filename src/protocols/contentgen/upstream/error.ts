@@ -5,7 +5,7 @@ import { GatewayError } from '../../../spec/error.ts'
 import { type Refusal, refusalToError } from '../../provider-error.ts'
 
 /** The vendor's words for what went wrong -> the HTTP status of each. */
-const STATUS_OF_WORD: Record<string, number> = {
+const STATUS_OF_NAME: Record<string, number> = {
   CANCELLED: 499,
   INVALID_ARGUMENT: 400,
   FAILED_PRECONDITION: 400,
@@ -32,14 +32,14 @@ const STRANGE_FILE = /access the File /
 
 /** An error with a status. */
 export function refusalOf(refusal: Refusal): GatewayError {
-  const said = errorIn(refusal.payload)
-  const reasons = (Array.isArray(said.details) ? said.details : []).filter(isRecord).map(({ reason }) => reason)
-  const message = typeof said.message === 'string' ? said.message : ''
+  const reported = errorIn(refusal.payload)
+  const reasons = (Array.isArray(reported.details) ? reported.details : []).filter(isRecord).map(({ reason }) => reason)
+  const message = typeof reported.message === 'string' ? reported.message : ''
   const { status, provider } = refusal
   if (reasons.some((reason) => typeof reason === 'string' && KEY_REASON.test(reason))) {
     return refusalToError({ ...refusal, status: 401 })
   }
-  if (said.status === 'FAILED_PRECONDITION' && ACCOUNT.test(message)) {
+  if (reported.status === 'FAILED_PRECONDITION' && ACCOUNT.test(message)) {
     return new GatewayError(
       'no_available_channel',
       `The upstream "${provider}" serves nothing now: the gateway's account or place does not meet its conditions. Tell the operator.`,
@@ -52,9 +52,9 @@ export function refusalOf(refusal: Refusal): GatewayError {
 
 /** An error where an answer was expected: in a stream, or in a body with status 200. */
 export function failureOf(refusal: Omit<Refusal, 'status' | 'headers'>): GatewayError {
-  const { code, status: word } = errorIn(refusal.payload)
+  const { code, status: reason } = errorIn(refusal.payload)
   const numeric = typeof code === 'number' && code >= 400 && code < 600 ? code : undefined
-  const status = numeric ?? (typeof word === 'string' ? STATUS_OF_WORD[word] : undefined) ?? 502
+  const status = numeric ?? (typeof reason === 'string' ? STATUS_OF_NAME[reason] : undefined) ?? 502
   return refusalOf({ ...refusal, status, headers: undefined })
 }
 

@@ -1,7 +1,7 @@
 /** Why the vendor stopped, in the specification's four words, or as the failure that it was. */
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 
-const FINISH_WORDS: Record<string, FinishReason | 'failed' | null> = {
+const FINISH_REASONS: Record<string, FinishReason | 'failed' | null> = {
   // The vendor's way of saying nothing.
   FINISH_REASON_UNSPECIFIED: null,
   STOP: 'stop',
@@ -27,8 +27,8 @@ const FINISH_WORDS: Record<string, FinishReason | 'failed' | null> = {
 }
 
 /** null where it says that there is no end yet. A word that nobody knows is an end like any other. */
-export function finishOf(word: unknown, hasCalls: boolean): FinishReason | 'failed' | null {
-  if (typeof word !== 'string' || word === '') return null
-  const reason = Object.hasOwn(FINISH_WORDS, word) ? (FINISH_WORDS[word] ?? null) : 'stop'
+export function finishOf(value: unknown, hasCalls: boolean): FinishReason | 'failed' | null {
+  if (typeof value !== 'string' || value === '') return null
+  const reason = Object.hasOwn(FINISH_REASONS, value) ? (FINISH_REASONS[value] ?? null) : 'stop'
   return hasCalls && reason === 'stop' ? 'tool_calls' : reason
 }

@@ -58,10 +58,10 @@ function pageOf(chunk: unknown): Page {
 }
 
 type Span = [start: number, end: number]
-type Said = { text: string; bytes: Buffer; partStarts: readonly number[] }
+type IndexedText = { text: string; bytes: Buffer; partStarts: readonly number[] }
 
 /** The vendor counts bytes of UTF-8 from the start of a part, clients characters from the start of the text. */
-function spanOf(segment: unknown, { text, bytes, partStarts }: Said): Span {
+function spanOf(segment: unknown, { text, bytes, partStarts }: IndexedText): Span {
   const { startIndex, endIndex, partIndex, text: quoted } = isRecord(segment) ? segment : {}
   const from = partStarts[wholeNumber(partIndex) ?? 0] ?? 0
   const character = (byte: number) => bytes.toString('utf8', 0, from + byte).length

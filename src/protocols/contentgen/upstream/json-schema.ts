@@ -19,7 +19,7 @@ const KNOWN = new Set([
   'propertyOrdering',
 ])
 /** Bounds that the vendor does not know; as words they still are wishes. */
-const WISHES = new Set([
+const HINTS = new Set([
   'exclusiveMinimum',
   'exclusiveMaximum',
   'multipleOf',
@@ -42,21 +42,22 @@ export function vendorSchema(schema: unknown): unknown {
   if (!isRecord(schema)) return schema
   const whole = Array.isArray(schema.allOf) ? merged(schema) : schema
   if (typeof whole.$ref === 'string') return referenceOf(whole, whole.$ref)
-  const kept: JsonRecord = {}
-  const wishes: string[] = []
+  const supported: JsonRecord = {}
+  const hints: string[] = []
   for (const [name, value] of Object.entries(whole)) {
     const named = Object.hasOwn(NAMED, name) ? NAMED[name] : undefined
     const listed = Object.hasOwn(LISTED, name) ? LISTED[name] : undefined
     const single = Object.hasOwn(SINGLE, name) ? SINGLE[name] : undefined
-    if (named && isRecord(value)) kept[named] = { ...(kept[named] as JsonRecord | undefined), ...schemasByName(value) }
-    else if (listed && Array.isArray(value)) kept[listed] = value.map(vendorSchema)
-    else if (single) Object.assign(kept, singleOf(name, value))
-    else if (name === 'const') Object.assign(kept, constantOf(value, whole))
-    else if (KNOWN.has(name)) kept[name] = value
-    else if (WISHES.has(name) && typeof value !== 'object') wishes.push(`${name}: ${String(value)}`)
+    if (named && isRecord(value))
+      supported[named] = { ...(supported[named] as JsonRecord | undefined), ...schemasByName(value) }
+    else if (listed && Array.isArray(value)) supported[listed] = value.map(vendorSchema)
+    else if (single) Object.assign(supported, singleOf(name, value))
+    else if (name === 'const') Object.assign(supported, constantOf(value, whole))
+    else if (KNOWN.has(name)) supported[name] = value
+    else if (HINTS.has(name) && typeof value !== 'object') hints.push(`${name}: ${String(value)}`)
   }
-  if (wishes.length > 0) kept.description = withWishes(kept.description, wishes)
-  return kept
+  if (hints.length > 0) supported.description = withHints(supported.description, hints)
+  return supported
 }
 
 const schemasByName = (members: JsonRecord): JsonRecord =>
@@ -77,10 +78,10 @@ function constantOf(value: unknown, { type }: JsonRecord): JsonRecord {
 
 /** Beside a reference only what begins with `$` may stand. */
 function referenceOf(schema: JsonRecord, address: string): JsonRecord {
-  const kept: JsonRecord = { $ref: address.replace(/^#\/definitions\//, '#/$defs/') } // the older name of the same place
+  const supported: JsonRecord = { $ref: address.replace(/^#\/definitions\//, '#/$defs/') } // the older name of the same place
   const definitions = [schema.definitions, schema.$defs].filter(isRecord)
-  if (definitions.length > 0) kept.$defs = schemasByName(Object.assign({}, ...definitions))
-  return kept
+  if (definitions.length > 0) supported.$defs = schemasByName(Object.assign({}, ...definitions))
+  return supported
 }
 
 /** All that must hold at once, as one schema. */
@@ -101,6 +102,6 @@ function merged({ allOf, ...rest }: JsonRecord): JsonRecord {
   return whole
 }
 
-function withWishes(description: unknown, wishes: string[]): string {
-  return [description, `{${wishes.join(', ')}}`].filter((text) => typeof text === 'string').join('\n\n')
+function withHints(description: unknown, hints: string[]): string {
+  return [description, `{${hints.join(', ')}}`].filter((text) => typeof text === 'string').join('\n\n')
 }

@@ -7,7 +7,7 @@ export type ModelRule = {
   /** The least and the most tokens of a budget. */
   budget: readonly [least: number, most: number]
   /** Thinking can be turned off. */
-  rests: boolean
+  can_disable_thinking: boolean
   /** What `thinkingLevel` may be, from little to much. */
   levels: readonly string[]
   /** Takes a `systemInstruction`. */
@@ -19,7 +19,7 @@ export type ModelRule = {
   /** Takes images and files within the result of a function. */
   result_media: boolean
   /** Refuses a call in the history that has no signature. */
-  wants_signatures: boolean
+  requires_signatures: boolean
 }
 
 const THREE = ['low', 'medium', 'high'] as const
@@ -28,22 +28,22 @@ const FOUR = ['minimal', ...THREE] as const
 const FIRST: ModelRule = {
   thinking: 'none',
   budget: [0, 24_576],
-  rests: true,
+  can_disable_thinking: true,
   levels: FOUR,
   instructions: true,
   penalties: true,
   mixes: false,
   result_media: false,
-  wants_signatures: false,
+  requires_signatures: false,
 }
 const BUDGET: ModelRule = { ...FIRST, thinking: 'budget', penalties: false }
 const NEWEST: ModelRule = {
   ...FIRST,
   thinking: 'level',
-  rests: false,
+  can_disable_thinking: false,
   mixes: true,
   result_media: true,
-  wants_signatures: true,
+  requires_signatures: true,
 }
 
 /** Read from the vendor's documentation and from client libraries in November 2026. */
@@ -51,7 +51,10 @@ const ROWS: [globs: string[], rule: ModelRule][] = [
   [['*gemma-*'], { ...FIRST, instructions: false }],
   [['*gemini-1*', '*gemini-2.0*', '*gemini-pro', '*gemini-pro-vision', '*learnlm*'], FIRST],
   [['*gemini-2.5*image*', '*gemini-2.5*tts*', '*gemini-2.5*audio*'], { ...BUDGET, thinking: 'none' }],
-  [['*gemini-2.5-pro*', '*gemini-2.5-computer-use*'], { ...BUDGET, budget: [128, 32_768], rests: false }],
+  [
+    ['*gemini-2.5-pro*', '*gemini-2.5-computer-use*'],
+    { ...BUDGET, budget: [128, 32_768], can_disable_thinking: false },
+  ],
   [['*gemini-2.5-flash-lite*'], { ...BUDGET, budget: [512, 24_576] }],
   [['*gemini-2*', '*gemini-robotics-er-1.5*'], BUDGET],
   [['*gemini-3-pro-image*'], { ...NEWEST, thinking: 'budget', budget: [128, 32_768] }],

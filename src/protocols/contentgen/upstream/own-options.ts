@@ -27,9 +27,9 @@ export function ownOptionsOf({ provider_options }: ChatRequest): JsonRecord {
     const groups = name === 'tools' && Array.isArray(value) ? value : [value]
     for (const group of groups) {
       if (!isRecord(group)) throw refused(`${at}.${name}`, `must hold objects with members of ${members.join(', ')}`)
-      const stray = Object.keys(group).find((member) => !members.includes(member))
-      if (stray !== undefined)
-        throw refused(`${at}.${name}.${stray}`, `is not an option; there are ${members.join(', ')}`)
+      const unknown = Object.keys(group).find((member) => !members.includes(member))
+      if (unknown !== undefined)
+        throw refused(`${at}.${name}.${unknown}`, `is not an option; there are ${members.join(', ')}`)
     }
   }
   return own
@@ -38,7 +38,7 @@ export function ownOptionsOf({ provider_options }: ChatRequest): JsonRecord {
 const named = (rows: object) => Object.keys(rows).join(', ')
 
 /** One body in which the first word on a member counts; lists of tools are joined. */
-export function withOwn(body: JsonRecord, own: JsonRecord): JsonRecord {
+export function mergeOptions(body: JsonRecord, own: JsonRecord): JsonRecord {
   const whole = { ...body }
   for (const [name, value] of Object.entries(own)) {
     const before = whole[name]

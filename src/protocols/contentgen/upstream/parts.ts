@@ -19,8 +19,8 @@ export type PartReader = {
 
 /** `at`: the part's place in the request, for errors. Nothing for a text that is empty, which the vendor refuses. */
 export async function partsOf(part: ContentPart, at: string, reader: PartReader): Promise<Part[]> {
-  if (part.type === 'text') return wordsOf(part.text)
-  if (part.type === 'refusal') return wordsOf(part.refusal)
+  if (part.type === 'text') return textParts(part.text)
+  if (part.type === 'refusal') return textParts(part.refusal)
   if (part.type === 'image_url') return [await imageOf(part.image_url.url, `${at}.image_url.url`, reader)]
   if (part.type === 'file') return [fileOf(part.file, `${at}.file`, reader)]
   const { data, format } = part.input_audio
@@ -28,7 +28,7 @@ export async function partsOf(part: ContentPart, at: string, reader: PartReader)
   return [inlineOf(read?.type || typeOfSound(format), read?.data ?? data)]
 }
 
-export const wordsOf = (text: string): Part[] => (text === '' ? [] : [{ text }])
+export const textParts = (text: string): Part[] => (text === '' ? [] : [{ text }])
 
 /** White space is customary in base64, but not in the vendor's. */
 function inlineOf(mimeType: string, data: string): Part {

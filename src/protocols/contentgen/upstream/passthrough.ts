@@ -6,8 +6,8 @@ import { adapt } from '../../field-rules.ts'
 import type { PassthroughUpstreamCall } from '../../upstream.ts'
 import { UNSIGNED } from './contents.ts'
 import { type ModelRule, ruleOf } from './model-rules.ts'
-import { withOwn } from './own-options.ts'
-import { type ContentgenOptions, OURS } from './request.ts'
+import { mergeOptions } from './own-options.ts'
+import { type ContentgenOptions, RESERVED } from './request.ts'
 
 /** Where the model's row in the catalogue has a default for them. */
 const SAMPLING: { [member: string]: keyof ChatRequest } = { temperature: 'temperature', topP: 'top_p' }
@@ -22,21 +22,21 @@ export function passthroughBody(
   settings: ContentgenOptions,
 ): JsonRecord {
   const rule = { ...ruleOf(model), ...settings.rule }
-  const relayed: JsonRecord = { ...body }
+  const forwarded: JsonRecord = { ...body }
   const config: JsonRecord = isRecord(body.generationConfig) ? { ...body.generationConfig } : {}
   if (request.max_tokens !== undefined) config.maxOutputTokens = request.max_tokens
   for (const [member, field] of Object.entries({ ...SAMPLING, ...(rule.penalties ? PENALTIES : {}) })) {
     if (request[field] !== undefined) config[member] ??= request[field]
   }
-  if (Object.keys(config).length > 0) relayed.generationConfig = config
-  if (Array.isArray(relayed.contents)) relayed.contents = withSignatures(relayed.contents, rule)
+  if (Object.keys(config).length > 0) forwarded.generationConfig = config
+  if (Array.isArray(forwarded.contents)) forwarded.contents = withSignatures(forwarded.contents, rule)
   const { contents: _, model: __, ...defaults } = settings.request_defaults
-  return adapt(withOwn(relayed, defaults), settings.fields, OURS)
+  return adapt(mergeOptions(forwarded, defaults), settings.fields, RESERVED)
 }
 
 /** Calls that were made elsewhere, in a model's turn without any signature: the newer models refuse them. */
-function withSignatures(contents: unknown[], { wants_signatures }: ModelRule): unknown[] {
-  if (!wants_signatures) return contents
+function withSignatures(contents: unknown[], { requires_signatures }: ModelRule): unknown[] {
+  if (!requires_signatures) return contents
   let isSigned = false
   return contents.map((content) => {
     if (!isRecord(content) || content.role !== 'model' || !Array.isArray(content.parts)) {
@@ -45,9 +45,9 @@ function withSignatures(contents: unknown[], { wants_signatures }: ModelRule): u
     }
     const parts: unknown[] = content.parts
     const call = isSigned ? -1 : parts.findIndex((part) => isRecord(part) && (part.functionCall ?? part.function_call))
-    const wants = call !== -1 && !parts.some(isWithSignature)
-    isSigned ||= wants || parts.some(isWithSignature)
-    if (!wants) return content
+    const needsSignature = call !== -1 && !parts.some(isWithSignature)
+    isSigned ||= needsSignature || parts.some(isWithSignature)
+    if (!needsSignature) return content
     return { ...content, parts: parts.with(call, { ...(parts[call] as JsonRecord), thoughtSignature: UNSIGNED }) }
   })
 }

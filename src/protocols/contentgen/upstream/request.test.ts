@@ -8,7 +8,7 @@ import type { ChatRequest } from '../../../spec/chat-request.ts'
 import type { EndpointFamily } from '../../../spec/endpoint-family.ts'
 import type { ContentPart, Message } from '../../../spec/message.ts'
 import { vendorSchema } from './json-schema.ts'
-import { createBodyWriter } from './request.ts'
+import { createBodyEncoder } from './request.ts'
 
 const HELLO: Message[] = [{ role: 'user', content: 'Hello' }]
 const OLD = 'gemini-2.5-flash'
@@ -29,7 +29,7 @@ const writerOf = ({ config = {}, ...where }: Where) => {
   const whole = { base_url: 'https://vendor.example/v1beta', ...config }
   const settings = contentgenSettings({ id: 'v', config: whole, timeouts: DEFAULT_TIMEOUTS, environment: {} })
   const files = 'media' in where ? where.media : media
-  return createBodyWriter(settings, files && (() => mediaOfOne(files)))
+  return createBodyEncoder(settings, files && (() => mediaOfOne(files)))
 }
 
 const callOf = (asked: Partial<ChatRequest>, model: string) => ({

@@ -7,7 +7,7 @@ import type { BodyOptions, MediaReader, UpstreamCall } from '../../upstream.ts'
 import { conversationOf } from './contents.ts'
 import { generationOf } from './generation.ts'
 import { type ModelRule, ruleOf } from './model-rules.ts'
-import { ownOptionsOf, withOwn } from './own-options.ts'
+import { mergeOptions, ownOptionsOf } from './own-options.ts'
 import { refused, toolsOf } from './tools.ts'
 
 /** What the operator says about a provider of this protocol. */
@@ -19,43 +19,43 @@ export type ContentgenOptions = BodyOptions & {
   cloud: boolean
 }
 
-type BodyWriter = {
+type BodyEncoder = {
   answer(call: UpstreamCall, signal: AbortSignal): Promise<string>
   /** The question how many tokens the same prompt has. */
   count(call: UpstreamCall, signal: AbortSignal): Promise<string>
 }
 
 /** Fields that change the meaning and that the vendor lacks, or the house has no words for its answer to. */
-const REFUSED: { [field in keyof ChatRequest]?: { asks(request: ChatRequest): boolean; instead: string } } = {
-  audio: { asks: ({ audio }) => audio !== undefined, instead: 'must be left out: there is no sound in an answer' },
+const REFUSED: { [field in keyof ChatRequest]?: { isUsed(request: ChatRequest): boolean; instead: string } } = {
+  audio: { isUsed: ({ audio }) => audio !== undefined, instead: 'must be left out: there is no sound in an answer' },
   modalities: {
-    asks: ({ modalities }) => modalities?.some((one) => one !== 'text' && one !== 'image') ?? false,
+    isUsed: ({ modalities }) => modalities?.some((one) => one !== 'text' && one !== 'image') ?? false,
     instead: 'must be of "text" and "image"',
   },
   functions: {
-    asks: ({ functions }) => (functions?.length ?? 0) > 0,
+    isUsed: ({ functions }) => (functions?.length ?? 0) > 0,
     instead: 'is not known to the vendor; use "tools"',
   },
   function_call: {
-    asks: ({ function_call }) => typeof function_call === 'object',
+    isUsed: ({ function_call }) => typeof function_call === 'object',
     instead: 'is not known to the vendor; use "tool_choice"',
   },
 }
 
 /** Fields written by us: neither the operator's lists nor the defaults may replace them. */
-export const OURS = new Set(['contents', 'model'])
+export const RESERVED = new Set(['contents', 'model'])
 /** What a prompt consists of. */
 const COUNTED = ['contents', 'systemInstruction', 'tools', 'toolConfig']
 /** The house's word for a tier -> the vendor's; other tiers are other vendors'. */
 const TIERS: Record<string, string> = { default: 'standard', standard: 'standard', flex: 'flex', priority: 'priority' }
 
-export function createBodyWriter(settings: ContentgenOptions, media?: () => MediaReader): BodyWriter {
+export function createBodyEncoder(settings: ContentgenOptions, media?: () => MediaReader): BodyEncoder {
   const { fields, request_defaults, base_url, cloud } = settings
-  const defaults = Object.fromEntries(Object.entries(request_defaults).filter(([field]) => !OURS.has(field)))
+  const defaults = Object.fromEntries(Object.entries(request_defaults).filter(([field]) => !RESERVED.has(field)))
 
   async function bodyOf({ model, request }: UpstreamCall, signal: AbortSignal): Promise<JsonRecord> {
-    for (const [field, { asks, instead }] of Object.entries(REFUSED)) {
-      if (asks(request)) throw refused(field, `${instead} for the model "${request.model}"`)
+    for (const [field, { isUsed, instead }] of Object.entries(REFUSED)) {
+      if (isUsed(request)) throw refused(field, `${instead} for the model "${request.model}"`)
     }
     const rule = { ...ruleOf(model), ...settings.rule }
     const own = ownOptionsOf(request)
@@ -73,9 +73,9 @@ export function createBodyWriter(settings: ContentgenOptions, media?: () => Medi
       ...(tier && !cloud ? { serviceTier: tier } : {}),
     }
     const given: JsonRecord = request
-    for (const field of fields.allow) if (!OURS.has(field) && given[field] != null) body[field] ??= given[field]
-    const whole = withOwn(withOwn(body, own), defaults)
-    return adapt(whole, fields, OURS)
+    for (const field of fields.allow) if (!RESERVED.has(field) && given[field] != null) body[field] ??= given[field]
+    const whole = mergeOptions(mergeOptions(body, own), defaults)
+    return adapt(whole, fields, RESERVED)
   }
 
   return {

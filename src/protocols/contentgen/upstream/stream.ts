@@ -23,7 +23,7 @@ export async function* readEvents(
   let tail: Uint8Array[] = []
   for (;;) {
     const { bytes, events } = await next()
-    if (bytes) tail = events.length > 0 ? [bytes] : kept(tail, bytes)
+    if (bytes) tail = events.length > 0 ? [bytes] : extendTail(tail, bytes)
     const chunks: ChatChunk[] = []
     let failure: unknown
     for (const event of events) {
@@ -45,13 +45,13 @@ export async function* readEvents(
     if (!bytes) break
   }
   if (!reader.isFinished()) {
-    const said = errorIn(Buffer.concat(tail).toString())
-    if (said !== undefined) throw faults.inAnswer(said)
+    const error = errorIn(Buffer.concat(tail).toString())
+    if (error !== undefined) throw faults.inAnswer(error)
   }
   yield reader.end()
 }
 
-function kept(tail: Uint8Array[], bytes: Uint8Array): Uint8Array[] {
+function extendTail(tail: Uint8Array[], bytes: Uint8Array): Uint8Array[] {
   const size = tail.reduce((sum, piece) => sum + piece.length, bytes.length)
   if (size > MAX_TAIL_BYTES) return [bytes]
   tail.push(bytes)

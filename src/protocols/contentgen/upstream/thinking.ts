@@ -24,7 +24,7 @@ export function thinkingOf(request: ChatRequest, rule: ModelRule): JsonRecord | 
   if (isOff) {
     // Where thinking cannot be turned off, little comes nearest.
     if (rule.thinking === 'level') return { thinkingLevel: levelOf('minimal', rule) }
-    return { thinkingBudget: rule.rests ? 0 : rule.budget[0] }
+    return { thinkingBudget: rule.can_disable_thinking ? 0 : rule.budget[0] }
   }
   const isOn = effort !== undefined || budget !== undefined || thinking_enabled === true
   if (!isOn && reasoning_summary === undefined) return undefined
@@ -33,13 +33,13 @@ export function thinkingOf(request: ChatRequest, rule: ModelRule): JsonRecord | 
   return { ...amount, includeThoughts: true }
 }
 
-type Asked = { effort: ChatRequest['reasoning_effort']; budget: number | undefined }
+type RequestedThinking = { effort: ChatRequest['reasoning_effort']; budget: number | undefined }
 
-function amountOf({ effort, budget }: Asked, rule: ModelRule): JsonRecord {
+function amountOf({ effort, budget }: RequestedThinking, rule: ModelRule): JsonRecord {
   const isCounted = budget !== undefined && budget !== ADAPTIVE
   if (rule.thinking === 'level') {
-    const wanted = isCounted ? (LEVEL_OF_BUDGET.find(([most]) => budget <= most)?.[1] ?? 'high') : effort
-    return wanted === undefined ? {} : { thinkingLevel: levelOf(wanted, rule) }
+    const requested = isCounted ? (LEVEL_OF_BUDGET.find(([most]) => budget <= most)?.[1] ?? 'high') : effort
+    return requested === undefined ? {} : { thinkingLevel: levelOf(requested, rule) }
   }
   const [least, most] = rule.budget
   const tokens = isCounted ? budget : effort === undefined ? ADAPTIVE : (BUDGET_OF_EFFORT[effort] ?? most)
@@ -47,7 +47,7 @@ function amountOf({ effort, budget }: Asked, rule: ModelRule): JsonRecord {
 }
 
 /** The model's own level that is not below the wanted one, or its highest. */
-function levelOf(wanted: string, { levels }: ModelRule): string {
-  const found = levels.find((level) => LEVELS.indexOf(level) >= LEVELS.indexOf(wanted)) ?? levels.at(-1) ?? wanted
+function levelOf(requested: string, { levels }: ModelRule): string {
+  const found = levels.find((level) => LEVELS.indexOf(level) >= LEVELS.indexOf(requested)) ?? levels.at(-1) ?? requested
   return found.toUpperCase()
 }

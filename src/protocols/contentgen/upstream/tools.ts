@@ -47,8 +47,8 @@ export function toolsOf(request: ChatRequest, rule: ModelRule): VendorTools {
   }
 }
 
-function functionOf({ function: told }: FunctionTool): JsonRecord {
-  const { name, description, parameters } = told
+function functionOf({ function: definition }: FunctionTool): JsonRecord {
+  const { name, description, parameters } = definition
   return {
     name,
     ...(description === undefined ? {} : { description }),

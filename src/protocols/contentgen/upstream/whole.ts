@@ -18,25 +18,25 @@ export function ended(payloads: unknown[]): unknown[] {
 type Choice = ChatCompletion['choices'][number]
 
 export function wholeOf(chunks: ChatChunk[], fallback: Fallback): ChatCompletion {
-  const made = new Map<number, { choice: Choice; build: MessageBuild }>()
+  const builds = new Map<number, { choice: Choice; build: MessageBuild }>()
   let usage: ChatChunk['usage']
   for (const chunk of chunks) {
     usage = chunk.usage ?? usage
     for (const { index, delta, finish_reason, logprobs } of chunk.choices) {
-      const one = made.get(index) ?? begin(index)
-      made.set(index, one)
+      const one = builds.get(index) ?? startChoice(index)
+      builds.set(index, one)
       one.build.add(delta)
       if (finish_reason) one.choice.finish_reason = finish_reason
       if (logprobs !== undefined) one.choice.logprobs = logprobs
     }
   }
   const { id, model, created } = chunks.at(-1) ?? fallback
-  const choices = [...made.values()].map(({ choice, build }) => ({ ...choice, message: build.message() }))
+  const choices = [...builds.values()].map(({ choice, build }) => ({ ...choice, message: build.message() }))
   choices.sort((left, right) => left.index - right.index)
   return { id, object: 'chat.completion', created, model, choices, ...(usage ? { usage } : {}) }
 }
 
-function begin(index: number): { choice: Choice; build: MessageBuild } {
+function startChoice(index: number): { choice: Choice; build: MessageBuild } {
   const build = createMessage()
   return { choice: { index, message: build.message(), finish_reason: null }, build }
 }

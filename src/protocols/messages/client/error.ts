@@ -23,17 +23,17 @@ const typeOf = ({ code, status }: GatewayError): string =>
 /** Agents that make room by themselves know a prompt that is too long by these words of the vendor's. */
 const TOO_LONG = 'prompt is too long'
 
-const inKnownWords = ({ code, message }: GatewayError): string =>
+const messageFor = ({ code, message }: GatewayError): string =>
   code !== 'context_length_exceeded' || message.toLowerCase().includes(TOO_LONG) ? message : `${TOO_LONG}: ${message}`
 
 /** The body of an error, and the data of one in mid-stream. Its `details` hold what this shape has no other place for. */
-export function writeMessagesError(error: GatewayError, request_id?: string) {
+export function encodeMessagesError(error: GatewayError, request_id?: string) {
   const { param, replaced_by } = error.detail
   return {
     type: 'error',
     error: {
       type: typeOf(error),
-      message: inKnownWords(error),
+      message: messageFor(error),
       details: {
         error_code: error.code,
         ...(param === undefined ? {} : { param }),

@@ -15,12 +15,12 @@ export const systemText = (system: string | { text: string }[]): string =>
 
 /** One message of the client's as one or more of ours. `at` is its place: `messages[3]`. */
 export function historyOf(message: ClientMessage, at: string, places: Places): Message[] {
-  const made = gatewayMessages(message, at, places)
-  for (const one of made) if (!places.has(one)) places.set(one, at)
-  return made
+  const messages = messagesFrom(message, at, places)
+  for (const one of messages) if (!places.has(one)) places.set(one, at)
+  return messages
 }
 
-function gatewayMessages(message: ClientMessage, at: string, places: Places): Message[] {
+function messagesFrom(message: ClientMessage, at: string, places: Places): Message[] {
   if (message.role === 'system') return [{ role: 'system', content: systemText(message.content) }]
   if (typeof message.content === 'string') return [{ role: message.role, content: message.content }]
   return message.role === 'user'
@@ -107,7 +107,7 @@ function documentParts(block: Block<'document'>, at: string): ContentPart[] {
   return [...before, { type: 'file', file: { file_data, filename: title ?? 'document.pdf' } }]
 }
 
-const text = (words: string): ContentPart => ({ type: 'text', text: words })
+const text = (value: string): ContentPart => ({ type: 'text', text: value })
 
 function fileRefused(at: string): GatewayError {
   const param = `${at}.source.type`
@@ -124,12 +124,12 @@ function fileRefused(at: string): GatewayError {
  * it and its result.
  */
 function assistantMessages(blocks: AssistantBlock[]): Message[] {
-  const made: Draft[] = []
+  const drafts: Draft[] = []
   /** Signatures of calls, which travel in thinking blocks of their own. */
   const signed = new Map<string, NonNullable<ToolCalls[number]['opaque']>>()
   const calls = new Map<string, ToolCalls[number]>()
   let draft = newDraft()
-  made.push(draft)
+  drafts.push(draft)
   for (const block of blocks) {
     if (block.type === 'thinking' || block.type === 'redacted_thinking') {
       const { piece, call } = reasoningOf(block)
@@ -139,7 +139,7 @@ function assistantMessages(blocks: AssistantBlock[]): Message[] {
       }
       if (draft.texts.length > 0 && draft.calls.length === 0) {
         draft = newDraft()
-        made.push(draft)
+        drafts.push(draft)
       }
       draft.reasoning.push(piece)
     } else if (block.type === 'text') draft.texts.push(block.text)
@@ -158,7 +158,7 @@ function assistantMessages(blocks: AssistantBlock[]): Message[] {
     const call = calls.get(id)
     if (call) call.opaque = opaque
   }
-  return made.map(messageOf)
+  return drafts.map(messageOf)
 }
 
 type Draft = { reasoning: Reasoning[]; texts: string[]; calls: ToolCalls }
@@ -177,10 +177,10 @@ function reasoningOf(block: Block<'thinking'> | Block<'redacted_thinking'>): { p
 }
 
 function messageOf({ reasoning, texts, calls }: Draft): Message {
-  const words = texts.join('')
+  const content = texts.join('')
   const message: Message = {
     role: 'assistant',
-    content: words === '' && (calls.length > 0 || reasoning.length > 0) ? null : words,
+    content: content === '' && (calls.length > 0 || reasoning.length > 0) ? null : content,
   }
   if (reasoning.length > 0) {
     message.reasoning_details = reasoning

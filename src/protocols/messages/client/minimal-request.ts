@@ -18,7 +18,7 @@ const Message_ = Type.Object({
   role: Type.String(),
   content: Type.Union([Type.String(), Type.Array(Type.Record(Type.String(), Type.Unknown()))]),
 })
-const Outline = Type.Object({
+const MinimalSchema = Type.Object({
   model,
   max_tokens,
   stream,
@@ -28,13 +28,13 @@ const Outline = Type.Object({
   messages: Type.Array(Message_, { minItems: 1 }),
   tools: Type.Optional(Type.Array(Type.Record(Type.String(), Type.Unknown()))),
 })
-const check = checker(Outline)
+const check = checker(MinimalSchema)
 
 /** The words and media of a request whose other parts only its vendor knows. Throws for what is wrong with them. */
 export function minimalRequestOf(body: unknown): ChatRequest {
   const given = isRecord(body) ? Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null)) : body
-  if (!check.Check(given)) throw refusalOf(diagnose(Outline, given))
-  const clientRequest = given as Type.Static<typeof Outline>
+  if (!check.Check(given)) throw refusalOf(diagnose(MinimalSchema, given))
+  const clientRequest = given as Type.Static<typeof MinimalSchema>
   const system = partsOf((given as Body).system)
   const request: ChatRequest = {
     model: clientRequest.model,
@@ -87,22 +87,22 @@ const GATEWAY_FIELDS = ['provider_options', ...EXTRA_FIELDS] as const
  */
 export function passthroughBody(body: Body): Record<string, unknown> | undefined {
   if (namesAnotherModel(body) || addsModel(body.messages)) return undefined
-  const relayed: Record<string, unknown> = { ...body }
-  for (const field of GATEWAY_FIELDS) delete relayed[field]
-  if (Array.isArray(body.messages)) relayed.messages = body.messages.map(withoutForeignThoughts)
-  return relayed
+  const forwarded: Record<string, unknown> = { ...body }
+  for (const field of GATEWAY_FIELDS) delete forwarded[field]
+  if (Array.isArray(body.messages)) forwarded.messages = body.messages.map(withoutForeignReasoning)
+  return forwarded
 }
 
 /** The very same message where nothing was carried through the client, which is nearly always. */
-function withoutForeignThoughts(message: unknown): unknown {
+function withoutForeignReasoning(message: unknown): unknown {
   if (!isRecord(message) || !Array.isArray(message.content)) return message
   const blocks: unknown[] = message.content
-  const content = blocks.flatMap(ownThought)
+  const content = blocks.flatMap(ownReasoning)
   const isSame = content.length === blocks.length && content.every((block, at) => block === blocks[at])
   return isSame ? message : { ...message, content }
 }
 
-function ownThought(block: unknown): unknown[] {
+function ownReasoning(block: unknown): unknown[] {
   if (!isRecord(block)) return [block]
   const member = block.type === 'thinking' ? 'signature' : block.type === 'redacted_thinking' ? 'data' : undefined
   const value = member === undefined ? undefined : block[member]

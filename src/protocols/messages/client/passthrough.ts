@@ -47,29 +47,29 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
   const reader = createEventReader(head)
   const model = toBytes(JSON.stringify(head.model))
   /** What stands around the piece of text that an event adds to the block to which the last one did. */
-  let known: Around | undefined
+  let known: TextFrame | undefined
 
   /** What the client gets for an event, given how it came. */
   function read(event: string, step: PassthroughStep, atEnd: boolean): string {
-    const said = readSseBlock(event)
-    if (!said) return ''
-    const payload = payloadOf({ event: said.event, data: fromBytes(said.data) }, { faults, atEnd })
+    const parsed = readSseBlock(event)
+    if (!parsed) return ''
+    const payload = payloadOf({ event: parsed.event, data: fromBytes(parsed.data) }, { faults, atEnd })
     if (payload === undefined) return ''
     if (payload instanceof GatewayError) {
       step.failure = payload
       return ''
     }
-    const type = typeof payload.type === 'string' ? payload.type : said.event
+    const type = typeof payload.type === 'string' ? payload.type : parsed.event
     const chunk = reader.take({ ...payload, type })
     if (chunk) step.received.push(chunk)
     // Only what the reader counts as text may pass it by from here on.
-    known = chunk && type === 'content_block_delta' && said.isPlain ? aroundText(event, payload) : undefined
-    const data = withWhatIsMissing(said.data, payload, type)
-    if (data === said.data && said.isPlain && said.event === type) return event
+    known = chunk && type === 'content_block_delta' && parsed.isPlain ? textFrameOf(event, payload) : undefined
+    const data = withMissingMembers(parsed.data, payload, type)
+    if (data === parsed.data && parsed.isPlain && parsed.event === type) return event
     return `event: ${toBytes(type)}\ndata: ${data}\n\n`
   }
 
-  function withWhatIsMissing(data: string, payload: JsonRecord, type: string): string {
+  function withMissingMembers(data: string, payload: JsonRecord, type: string): string {
     let text = data
     // Client libraries write into these without looking whether they are there.
     if (type === 'message_start' && isRecord(payload.message)) {
@@ -88,33 +88,33 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
 
   function take(text: string, atEnd: boolean): PassthroughStep {
     const step: PassthroughStep = nothingYet()
-    const said: string[] = []
-    let passing = 0
+    const texts: string[] = []
+    let copiedTo = 0
     let at = 0
     while (at < text.length && !step.isDone && !step.failure) {
       if (known && text.startsWith(known.before, at)) {
         const from = at + known.before.length
         const quote = closingQuote(text, from)
         if (quote !== -1 && text.startsWith(known.after, quote)) {
-          said.push(text.slice(from, quote))
+          texts.push(text.slice(from, quote))
           at = quote + known.after.length
           continue
         }
       }
       const end = text.indexOf('\n\n', at) + 2
       const event = text.slice(at, end)
-      hear(step, said)
-      const told = read(event, step, atEnd)
-      if (told !== event) {
-        step.events += text.slice(passing, at) + told
-        passing = end
+      hear(step, texts)
+      const rewritten = read(event, step, atEnd)
+      if (rewritten !== event) {
+        step.events += text.slice(copiedTo, at) + rewritten
+        copiedTo = end
       }
       at = end
       step.isDone = reader.isDone()
     }
-    step.events += text.slice(passing, at)
+    step.events += text.slice(copiedTo, at)
     step.events = escapeLineEnds(step.events)
-    hear(step, said)
+    hear(step, texts)
     if (reader.isFinished()) step.failure = undefined
     return step
   }
@@ -134,18 +134,18 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
   }
 }
 
-type Around = { before: string; after: string }
+type TextFrame = { before: string; after: string }
 
 /** undefined where it is not certain. */
-function aroundText(event: string, { delta }: JsonRecord): Around | undefined {
+function textFrameOf(event: string, { delta }: JsonRecord): TextFrame | undefined {
   const member = isRecord(delta) && typeof delta.type === 'string' ? TEXT_OF[delta.type] : undefined
   if (member === undefined) return undefined
   const found = new RegExp(`"${member}": ?"`).exec(event) // with and without a space after the colon
   if (!found) return undefined
   const from = found.index + found[0].length
   const [before, after] = [event.slice(0, from), event.slice(closingQuote(event, from))]
-  const payload = parseJson(readSseBlock(before + TRIAL + after)?.data ?? '')
-  return isRecord(payload) && isRecord(payload.delta) && payload.delta[member] === TRIAL ? { before, after } : undefined
+  const payload = parseJson(readSseBlock(before + PROBE + after)?.data ?? '')
+  return isRecord(payload) && isRecord(payload.delta) && payload.delta[member] === PROBE ? { before, after } : undefined
 }
 
-const TRIAL = 'gatehouse-text'
+const PROBE = 'gatehouse-text'

@@ -74,15 +74,15 @@ function reasoningOf(thinking: MessagesRequest['thinking']): Partial<ChatRequest
 }
 
 /** Fields that would change what the answer is or where it is made, and that only their own vendor has. */
-const REFUSED: { field: 'mcp_servers' | 'inference_geo' | 'container'; asks(value: unknown): boolean }[] = [
-  { field: 'mcp_servers', asks: (value) => Array.isArray(value) && value.length > 0 },
-  { field: 'inference_geo', asks: (value) => value !== 'global' },
-  { field: 'container', asks: (value) => isRecord(value) && Array.isArray(value.skills) && value.skills.length > 0 },
+const REFUSED: { field: 'mcp_servers' | 'inference_geo' | 'container'; isUsed(value: unknown): boolean }[] = [
+  { field: 'mcp_servers', isUsed: (value) => Array.isArray(value) && value.length > 0 },
+  { field: 'inference_geo', isUsed: (value) => value !== 'global' },
+  { field: 'container', isUsed: (value) => isRecord(value) && Array.isArray(value.skills) && value.skills.length > 0 },
 ]
 
 function assertSupported(clientRequest: MessagesRequest): void {
-  for (const { field, asks } of REFUSED) {
-    if (clientRequest[field] === undefined || !asks(clientRequest[field])) continue
+  for (const { field, isUsed } of REFUSED) {
+    if (clientRequest[field] === undefined || !isUsed(clientRequest[field])) continue
     throw new GatewayError('unsupported_parameter', `"${field}" is known to its own vendor only; leave it out.`, {
       param: field,
     })

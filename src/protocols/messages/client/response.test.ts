@@ -5,7 +5,7 @@ import type { ChatRequest } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
 import { encodeSigned } from '../../signed-content.ts'
-import { createMessagesWriter } from './response.ts'
+import { createMessagesEncoder } from './response.ts'
 
 const HEAD = { id: 'msg_1', created: 1, model: 'a/b' }
 const REQUEST: ChatRequest = { model: 'a/b', messages: [{ role: 'user', content: 'Hello there, how are you?' }] }
@@ -54,7 +54,7 @@ function streamed(
   deltas: (Delta | ChatChunk)[],
   { finish = 'stop' as FinishReason, usage = USAGE as Usage | undefined } = {},
 ) {
-  const writer = createMessagesWriter(HEAD, REQUEST, 'req_1')
+  const writer = createMessagesEncoder(HEAD, REQUEST, 'req_1')
   const chunks = deltas.map((one) => ('choices' in one ? one : chunk(one)))
   const text = [...chunks, chunk({}, finish)].map((one) => writer.encode([one])).join('') + writer.end(usage)
   return folded(text)
@@ -152,7 +152,7 @@ describe('a stream', () => {
   })
 
   test('that says nothing is a message all the same', () => {
-    expect(folded(createMessagesWriter(HEAD, REQUEST, 'r').end(USAGE)).events.map(({ type }) => type)).toEqual([
+    expect(folded(createMessagesEncoder(HEAD, REQUEST, 'r').end(USAGE)).events.map(({ type }) => type)).toEqual([
       'message_start',
       'ping',
       'message_delta',
@@ -228,13 +228,13 @@ describe('a stream', () => {
   })
 
   test('parallel calls one after the other are told as they come', () => {
-    const writer = createMessagesWriter(HEAD, REQUEST, 'r')
+    const writer = createMessagesEncoder(HEAD, REQUEST, 'r')
     writer.encode([chunk(call(0, '{"a":1}', 'look'))])
     expect(writer.encode([chunk(call(1, '{"b"', 'look'))])).toContain('{\\"b\\"')
   })
 
   test('the last block is closed with the finish, before the count of tokens is known', () => {
-    const writer = createMessagesWriter(HEAD, REQUEST, 'r')
+    const writer = createMessagesEncoder(HEAD, REQUEST, 'r')
     writer.encode([chunk(call(0, '{}', 'look'))])
     expect(writer.encode([chunk({}, 'tool_calls')])).toContain('event: content_block_stop')
     expect(writer.end(USAGE)).not.toContain('content_block_stop')
@@ -289,7 +289,7 @@ describe('a stream', () => {
   })
 
   test('that breaks ends with a named error and the request’s id', () => {
-    const writer = createMessagesWriter(HEAD, REQUEST, 'req_1')
+    const writer = createMessagesEncoder(HEAD, REQUEST, 'req_1')
     const events = writer.fail(new GatewayError('server_is_overloaded', 'Too much.'))
     expect(events).toStartWith('event: error\ndata: {"type":"error",')
     expect(JSON.parse(events.slice(events.indexOf('{')))).toMatchObject({
@@ -322,7 +322,7 @@ describe('a whole answer', () => {
         { index: 0, message: { role: 'assistant', content: null, ...message }, finish_reason: 'stop', ...more },
       ],
     }
-    return createMessagesWriter(HEAD, REQUEST, 'r').whole(answer, USAGE) as Event
+    return createMessagesEncoder(HEAD, REQUEST, 'r').whole(answer, USAGE) as Event
   }
 
   test('has its blocks in the order of a stream, and its use without the cache', () => {

@@ -9,25 +9,25 @@ import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { encodeSigned } from '../../signed-content.ts'
 import { roughTokens } from '../../token-estimate.ts'
-import { writeMessagesError } from './error.ts'
+import { encodeMessagesError } from './error.ts'
 import { citationOf, createBlockStream, event, newId } from './stream.ts'
 
-export function createMessagesWriter(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder {
+export function createMessagesEncoder(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder {
   const blocks = createBlockStream()
-  let hasBegun = false
+  let hasStarted = false
   let refusal = ''
   let finish: FinishReason | null = null
   let stopSequence: string | null = null
 
-  function begin(counts: object): string {
-    hasBegun = true
+  function startMessage(counts: object): string {
+    hasStarted = true
     const message = { ...headOf(head), content: [], ...stopOf(null, null, ''), usage: counts }
     return event('message_start', { message }) + event('ping', {})
   }
 
-  function write(batch: ChatChunk[]): string {
+  function encode(batch: ChatChunk[]): string {
     let events = ''
-    if (!hasBegun && batch.length > 0) events += begin(countsAtStart(batch, request))
+    if (!hasStarted && batch.length > 0) events += startMessage(countsAtStart(batch, request))
     for (const { choices } of batch) {
       for (const choice of choices) {
         if (choice.index !== 0) continue
@@ -54,16 +54,16 @@ export function createMessagesWriter(head: ResponseHead, request: ChatRequest, r
         usage: usageOf(usage),
       }
     },
-    encode: write,
+    encode,
     includesUsage: true,
     end(usage) {
-      const start = hasBegun ? '' : begin(usageOf(usage))
+      const start = hasStarted ? '' : startMessage(usageOf(usage))
       const delta = { container: null, ...stopOf(finish ?? 'stop', stopSequence, refusal) }
       const events = blocks.end() + event('message_delta', { delta, usage: usageOf(usage) }) + event('message_stop', {})
       return inOneLine(start + events)
     },
     fail(error) {
-      const { type: _, ...members } = writeMessagesError(error, request_id)
+      const { type: _, ...members } = encodeMessagesError(error, request_id)
       return inOneLine(event('error', members))
     },
   }
@@ -87,8 +87,8 @@ const STOP_REASONS: Record<FinishReason, string> = {
 }
 
 function stopOf(finish: FinishReason | null, stop_sequence: string | null, refusal: string) {
-  const byWord = stop_sequence !== null && finish === 'stop' ? 'stop_sequence' : finish && STOP_REASONS[finish]
-  const stop_reason = refusal === '' ? byWord : 'refusal'
+  const byReason = stop_sequence !== null && finish === 'stop' ? 'stop_sequence' : finish && STOP_REASONS[finish]
+  const stop_reason = refusal === '' ? byReason : 'refusal'
   const isRefusal = stop_reason === 'refusal'
   return {
     stop_reason,
@@ -100,12 +100,12 @@ function stopOf(finish: FinishReason | null, stop_sequence: string | null, refus
 /** Input tokens without those of the cache, which are told beside them. */
 export function usageOf(usage: Usage | undefined) {
   const details = usage?.prompt_tokens_details
-  const read = details?.cached_tokens ?? 0
-  const written = details?.cache_write_tokens ?? 0
+  const cacheRead = details?.cached_tokens ?? 0
+  const cacheWrite = details?.cache_write_tokens ?? 0
   return {
-    input_tokens: Math.max(0, (usage?.input_tokens ?? 0) - read - written),
-    cache_creation_input_tokens: written,
-    cache_read_input_tokens: read,
+    input_tokens: Math.max(0, (usage?.input_tokens ?? 0) - cacheRead - cacheWrite),
+    cache_creation_input_tokens: cacheWrite,
+    cache_read_input_tokens: cacheRead,
     cache_creation: null,
     output_tokens: usage?.output_tokens ?? 0,
     output_tokens_details: { thinking_tokens: usage?.completion_tokens_details.reasoning_tokens ?? 0 },
@@ -118,9 +118,9 @@ export function usageOf(usage: Usage | undefined) {
 
 /** What the vendor has said of its use by now, else a rough count: clients keep the first number they are told. */
 function countsAtStart(batch: ChatChunk[], request: ChatRequest) {
-  const told = batch.find(({ usage }) => usage && usage.input_tokens > 0)?.usage
-  const counts = usageOf(told ?? undefined)
-  return told ? counts : { ...counts, input_tokens: roughTokens(request) }
+  const reported = batch.find(({ usage }) => usage && usage.input_tokens > 0)?.usage
+  const counts = usageOf(reported ?? undefined)
+  return reported ? counts : { ...counts, input_tokens: roughTokens(request) }
 }
 
 /** A whole answer's blocks: reasoning, then words, then calls. */
@@ -138,10 +138,10 @@ function contentOf(message: AnswerMessage): object[] {
       ]
     return opaque ? [{ type: 'redacted_thinking', data: encodeSigned({ opaque }, { home: 'messages-compat' }) }] : []
   })
-  const words = `${content ?? ''}${refusal ?? ''}`
-  if (words !== '' || annotations.length > 0) {
-    const citations = annotations.map((annotation) => citationOf(annotation, words))
-    blocks.push({ type: 'text', text: words, citations: citations.length > 0 ? citations : null })
+  const text = `${content ?? ''}${refusal ?? ''}`
+  if (text !== '' || annotations.length > 0) {
+    const citations = annotations.map((annotation) => citationOf(annotation, text))
+    blocks.push({ type: 'text', text, citations: citations.length > 0 ? citations : null })
   }
   for (const { id = newId(), function: called, opaque } of tool_calls) {
     if (opaque)

@@ -31,9 +31,9 @@ export function createBlockStream(): BlockStream {
   let live: Item | undefined
   let waiting: Item[] = []
   /** Calls whose block is closed. */
-  const told = new Set<number>()
+  const closedCalls = new Set<number>()
   /** The answer's text so far, from which citations quote. */
-  let said = ''
+  let fullText = ''
   /** Whether words of the piece of reasoning under way were told. */
   let isReasoning = false
 
@@ -49,8 +49,8 @@ export function createBlockStream(): BlockStream {
     if (item.kind === 'text') return textDelta(item.text) + item.cited.map(citation).join('')
     if (item.kind === 'tool') return item.arguments === '' ? '' : add(inputDelta(item.arguments))
     if (item.kind === 'redacted') return ''
-    const words = item.text === '' ? '' : add({ type: 'thinking_delta', thinking: item.text })
-    return words + (item.signature === '' ? '' : add({ type: 'signature_delta', signature: item.signature }))
+    const text = item.text === '' ? '' : add({ type: 'thinking_delta', thinking: item.text })
+    return text + (item.signature === '' ? '' : add({ type: 'signature_delta', signature: item.signature }))
   }
 
   /** The common event, written without an object. */
@@ -60,17 +60,17 @@ export function createBlockStream(): BlockStream {
       : `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"text_delta","text":${JSON.stringify(text)}}}\n\n`
 
   const citation = (annotation: Annotation): string =>
-    add({ type: 'citations_delta', citation: citationOf(annotation, said) })
+    add({ type: 'citations_delta', citation: citationOf(annotation, fullText) })
 
   function close(): string {
     if (!live) return ''
-    if (live.kind === 'tool') told.add(live.call)
+    if (live.kind === 'tool') closedCalls.add(live.call)
     live = undefined
     return event('content_block_stop', { index })
   }
 
   /** A new item: at once where nothing keeps it waiting. */
-  function begin(item: Item): string {
+  function start(item: Item): string {
     if (waiting.length === 0 && (!live || isComplete(live))) return close() + open(item)
     waiting.push(item)
     return ''
@@ -91,9 +91,9 @@ export function createBlockStream(): BlockStream {
   const current = (): Item | undefined => waiting.at(-1) ?? live
 
   function takeText(text: string): string {
-    said += text
+    fullText += text
     const item = current()
-    if (item?.kind !== 'text') return begin({ kind: 'text', text, cited: [] })
+    if (item?.kind !== 'text') return start({ kind: 'text', text, cited: [] })
     if (item === live) return textDelta(text)
     item.text += text
     return ''
@@ -101,7 +101,7 @@ export function createBlockStream(): BlockStream {
 
   function takeCitation(annotation: Annotation): string {
     const item = current()
-    if (item?.kind !== 'text') return begin({ kind: 'text', text: '', cited: [annotation] })
+    if (item?.kind !== 'text') return start({ kind: 'text', text: '', cited: [annotation] })
     if (item === live) return citation(annotation)
     item.cited.push(annotation)
     return ''
@@ -111,7 +111,7 @@ export function createBlockStream(): BlockStream {
     const item = current()
     const isOpen = isReasoning && item?.kind === 'thinking'
     isReasoning = true
-    if (!isOpen) return begin({ kind: 'thinking', text, signature: '' })
+    if (!isOpen) return start({ kind: 'thinking', text, signature: '' })
     if (item === live) return add({ type: 'thinking_delta', thinking: text })
     item.text += text
     return ''
@@ -124,8 +124,8 @@ export function createBlockStream(): BlockStream {
     const isOpen = isReasoning && item?.kind === 'thinking'
     isReasoning = false
     if (!isOpen) {
-      if (text !== undefined) return begin({ kind: 'thinking', text, signature })
-      return opaque ? begin({ kind: 'redacted', data: signature }) : ''
+      if (text !== undefined) return start({ kind: 'thinking', text, signature })
+      return opaque ? start({ kind: 'redacted', data: signature }) : ''
     }
     if (item !== live) {
       item.signature = signature
@@ -137,16 +137,16 @@ export function createBlockStream(): BlockStream {
   function takeCall({ index: call = 0, id, function: part, opaque }: ToolCall): string {
     let events = ''
     let item = [live, ...waiting].find((one): one is Tool => one?.kind === 'tool' && one.call === call)
-    if (!item && !told.has(call)) {
+    if (!item && !closedCalls.has(call)) {
       item = { kind: 'tool', call, id: id ?? newId(), name: part.name ?? '', arguments: part.arguments }
-      if (opaque) events += begin(signed(opaque, item.id))
-      events += begin(item)
+      if (opaque) events += start(signed(opaque, item.id))
+      events += start(item)
       return events + advance()
     }
     if (!item) return ''
     item.arguments += part.arguments
     if (item === live && part.arguments !== '') events += add(inputDelta(part.arguments))
-    if (opaque) events += begin(signed(opaque, item.id))
+    if (opaque) events += start(signed(opaque, item.id))
     return events + advance()
   }
 
@@ -154,8 +154,8 @@ export function createBlockStream(): BlockStream {
     take({ content, refusal, reasoning_content, reasoning_details = [], tool_calls, annotations }) {
       let events = ''
       // Pieces that come whole say the same again as plain text.
-      const isTwice = !isReasoning && reasoning_details.some((piece) => piece.text !== undefined)
-      if (reasoning_content && !isTwice) events += takeReasoning(reasoning_content)
+      const isRepeated = !isReasoning && reasoning_details.some((piece) => piece.text !== undefined)
+      if (reasoning_content && !isRepeated) events += takeReasoning(reasoning_content)
       for (const piece of reasoning_details) events += endReasoning(piece)
       if (content) events += takeText(content)
       if (refusal) events += takeText(refusal)
@@ -203,12 +203,12 @@ function isComplete(item: Item): boolean {
 }
 
 /** A citation as the client's library knows it; `cited_text` is what it stands behind. */
-export function citationOf({ url_citation: { url, title, start_index, end_index } }: Annotation, said: string) {
+export function citationOf({ url_citation: { url, title, start_index, end_index } }: Annotation, fullText: string) {
   return {
     type: 'web_search_result_location',
     url,
     title,
-    cited_text: said.slice(start_index, end_index),
+    cited_text: fullText.slice(start_index, end_index),
     encrypted_index: '',
   }
 }

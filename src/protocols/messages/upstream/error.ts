@@ -2,7 +2,7 @@
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
-import { errorInAnswer, type Refusal, refusalToError } from '../../provider-error.ts'
+import { errorInResponse, type Refusal, refusalToError } from '../../provider-error.ts'
 
 /** An error with a status. Its shape is one that all vendors share; only the time to wait stands elsewhere. */
 export const refusalOf = (refusal: Refusal): GatewayError =>
@@ -16,7 +16,7 @@ export function failureOf(refusal: Omit<Refusal, 'status' | 'headers'>): Gateway
   const { payload } = refusal
   const type = isRecord(payload) && isRecord(payload.error) ? payload.error.type : undefined
   const status = typeof type === 'string' ? STATUS_OF_TYPE[type] : undefined
-  return status === undefined ? errorInAnswer(refusal) : refusalToError({ ...refusal, status, headers: undefined })
+  return status === undefined ? errorInResponse(refusal) : refusalToError({ ...refusal, status, headers: undefined })
 }
 
 const LIMITED = ['requests', 'tokens', 'input-tokens', 'output-tokens']

@@ -11,7 +11,7 @@ type Open = {
   type: unknown
   /** Of a call: its position, and whether its arguments have come. */
   call: number
-  told: boolean
+  hasContent: boolean
   input: unknown
   /** Of reasoning. */
   signature: string
@@ -26,14 +26,14 @@ export function createEventReader(fallback: Fallback): EventReader {
   let finished: FinishReason | null = null
   let done = false
   let calls = 0
-  let said = 0
-  let hasBegun = false
+  let textLength = 0
+  let hasStarted = false
   const open = new Map<unknown, Open>()
 
   function chunk(delta: Delta | undefined, more: Partial<ChatChunk> = {}): ChatChunk | undefined {
     if (!delta) return undefined
-    if (!hasBegun) delta.role = 'assistant'
-    hasBegun = true
+    if (!hasStarted) delta.role = 'assistant'
+    hasStarted = true
     const choices = [{ index: 0, delta, finish_reason: null }]
     return { ...head, object: 'chat.completion.chunk', choices, ...more }
   }
@@ -41,7 +41,14 @@ export function createEventReader(fallback: Fallback): EventReader {
   function start(event: JsonRecord): Delta | undefined {
     const block = event.content_block
     if (!isRecord(block)) return undefined
-    const one: Open = { type: block.type, call: -1, told: false, input: block.input, signature: '', start: said }
+    const one: Open = {
+      type: block.type,
+      call: -1,
+      hasContent: false,
+      input: block.input,
+      signature: '',
+      start: textLength,
+    }
     open.set(event.index, one)
     if (block.type === 'text') return textDelta(block.text)
     if (block.type === 'thinking') {
@@ -60,23 +67,23 @@ export function createEventReader(fallback: Fallback): EventReader {
 
   function textDelta(text: unknown): Delta | undefined {
     if (typeof text !== 'string' || text === '') return undefined
-    said += text.length
+    textLength += text.length
     return { content: text }
   }
 
   function thoughtDelta(one: Open, text: unknown): Delta | undefined {
     if (typeof text !== 'string' || text === '') return undefined
-    one.told = true
+    one.hasContent = true
     return { reasoning_content: text }
   }
 
   function argumentsDelta(one: Open, text: unknown): Delta | undefined {
     if (one.call === -1 || typeof text !== 'string' || text === '') return undefined
-    one.told = true
+    one.hasContent = true
     return { tool_calls: [{ index: one.call, function: { arguments: text } }] }
   }
 
-  function go(event: JsonRecord): Delta | undefined {
+  function takeDelta(event: JsonRecord): Delta | undefined {
     const { delta } = event
     const one = open.get(event.index)
     if (!isRecord(delta) || !one) return undefined
@@ -85,7 +92,7 @@ export function createEventReader(fallback: Fallback): EventReader {
     if (delta.type === 'input_json_delta') return argumentsDelta(one, delta.partial_json)
     if (delta.type === 'signature_delta' && typeof delta.signature === 'string') one.signature = delta.signature
     if (delta.type !== 'citations_delta') return undefined
-    const annotation = citationOf(delta.citation, one.start, said)
+    const annotation = citationOf(delta.citation, one.start, textLength)
     return annotation && { annotations: [annotation] }
   }
 
@@ -95,10 +102,10 @@ export function createEventReader(fallback: Fallback): EventReader {
     if (one?.type === 'thinking') {
       const opaque = one.signature === '' ? {} : { opaque: opaqueOf(one.signature) }
       // Without words of its own it is hidden, but is a thinking block all the same.
-      return { reasoning_details: [one.told ? opaque : { text: '', ...opaque }] }
+      return { reasoning_details: [one.hasContent ? opaque : { text: '', ...opaque }] }
     }
     // Arguments that came with the start, or never: clients parse the text in any case.
-    return one && one.call !== -1 && !one.told ? argumentsDelta(one, JSON.stringify(one.input ?? {})) : undefined
+    return one && one.call !== -1 && !one.hasContent ? argumentsDelta(one, JSON.stringify(one.input ?? {})) : undefined
   }
 
   /** What ends the message, and what it has used. */
@@ -112,14 +119,14 @@ export function createEventReader(fallback: Fallback): EventReader {
     const refusal = refusalOf(delta.stop_details)
     const choice = {
       index: 0,
-      delta: { ...(hasBegun ? {} : { role: 'assistant' as const }), ...refusal },
+      delta: { ...(hasStarted ? {} : { role: 'assistant' as const }), ...refusal },
       finish_reason: finish,
       ...(typeof delta.stop_sequence === 'string' ? { stop_sequence: delta.stop_sequence } : {}),
     }
     return { ...head, object: 'chat.completion.chunk', choices: [choice], ...(usage ? { usage } : {}) }
   }
 
-  function begin({ message }: JsonRecord): ChatChunk | undefined {
+  function startMessage({ message }: JsonRecord): ChatChunk | undefined {
     if (!isRecord(message)) return undefined
     head = { ...head, id: namedText(message.id) ?? head.id, model: namedText(message.model) ?? head.model }
     counts = countsOf(message.usage)
@@ -129,10 +136,10 @@ export function createEventReader(fallback: Fallback): EventReader {
 
   return {
     take(event) {
-      if (event.type === 'content_block_delta') return chunk(go(event))
+      if (event.type === 'content_block_delta') return chunk(takeDelta(event))
       if (event.type === 'content_block_start') return chunk(start(event))
       if (event.type === 'content_block_stop') return chunk(stop(event))
-      if (event.type === 'message_start') return begin(event)
+      if (event.type === 'message_start') return startMessage(event)
       if (event.type === 'message_delta') return end(event)
       if (event.type === 'message_stop') done = true
       return undefined
@@ -160,7 +167,7 @@ export function citationOf(raw: unknown, start: number, end: number): Annotation
   return { type: 'url_citation', url_citation: { start_index: start, end_index: end, url, title } }
 }
 
-const FINISH_WORDS: Record<string, FinishReason> = {
+const FINISH_REASONS: Record<string, FinishReason> = {
   end_turn: 'stop',
   stop_sequence: 'stop',
   max_tokens: 'length',
@@ -172,8 +179,8 @@ const FINISH_WORDS: Record<string, FinishReason> = {
 }
 
 /** null where it says that there is no end yet. A word that nobody knows is an end like any other. */
-export function finishOf(word: unknown, hasCalls: boolean): FinishReason | null {
-  if (typeof word !== 'string' || word === '') return null
-  const reason = FINISH_WORDS[word] ?? 'stop'
-  return hasCalls && reason === 'stop' && word !== 'stop_sequence' ? 'tool_calls' : reason
+export function finishOf(value: unknown, hasCalls: boolean): FinishReason | null {
+  if (typeof value !== 'string' || value === '') return null
+  const reason = FINISH_REASONS[value] ?? 'stop'
+  return hasCalls && reason === 'stop' && value !== 'stop_sequence' ? 'tool_calls' : reason
 }

@@ -23,31 +23,31 @@ const SINGLE = ['items', 'additionalProperties', 'not']
 /** A copy; what is no schema is handed back as it is. */
 export function vendorSchema(schema: unknown): unknown {
   if (!isRecord(schema)) return schema
-  const { kept, wishes } = split(schema)
+  const { supported, hints } = split(schema)
   for (const name of NAMED) {
-    const members = kept[name]
+    const members = supported[name]
     if (isRecord(members))
-      kept[name] = Object.fromEntries(Object.entries(members).map(([key, one]) => [key, vendorSchema(one)]))
+      supported[name] = Object.fromEntries(Object.entries(members).map(([key, one]) => [key, vendorSchema(one)]))
   }
-  for (const name of LISTED) if (Array.isArray(kept[name])) kept[name] = kept[name].map(vendorSchema)
-  for (const name of SINGLE) if (isRecord(kept[name])) kept[name] = vendorSchema(kept[name])
-  if (kept.type === 'object' || isRecord(kept.properties)) kept.additionalProperties ??= false
-  if (wishes.length > 0) {
-    kept.description = [kept.description, `{${wishes.join(', ')}}`]
+  for (const name of LISTED) if (Array.isArray(supported[name])) supported[name] = supported[name].map(vendorSchema)
+  for (const name of SINGLE) if (isRecord(supported[name])) supported[name] = vendorSchema(supported[name])
+  if (supported.type === 'object' || isRecord(supported.properties)) supported.additionalProperties ??= false
+  if (hints.length > 0) {
+    supported.description = [supported.description, `{${hints.join(', ')}}`]
       .filter((text) => typeof text === 'string')
       .join('\n\n')
   }
-  return kept
+  return supported
 }
 
-function split(schema: JsonRecord): { kept: JsonRecord; wishes: string[] } {
-  const kept: JsonRecord = {}
-  const wishes: string[] = []
+function split(schema: JsonRecord): { supported: JsonRecord; hints: string[] } {
+  const supported: JsonRecord = {}
+  const hints: string[] = []
   for (const [name, value] of Object.entries(schema)) {
     // The vendor knows 0 and 1 of this one.
     const isRefused = REFUSED.includes(name) || (name === 'minItems' && Number(value) > 1)
-    if (isRefused && typeof value !== 'object') wishes.push(`${name}: ${String(value)}`)
-    else kept[name] = value
+    if (isRefused && typeof value !== 'object') hints.push(`${name}: ${String(value)}`)
+    else supported[name] = value
   }
-  return { kept, wishes }
+  return { supported, hints }
 }

@@ -20,10 +20,10 @@ export function conversationOf(messages: Message[], { inner_system }: { inner_sy
   for (const [index, message] of messages.entries()) {
     const at = `messages[${index}]`
     if (message.role === 'system' || message.role === 'developer') {
-      const words = contentOf(message, at)
+      const blocks = contentOf(message, at)
       const isInner = inner_system && turns.at(-1)?.role !== 'assistant' && isAnsweredNext(messages, index)
-      if (isInner && turns.length > 0) add(turns, 'system', words)
-      else system.push(...words)
+      if (isInner && turns.length > 0) add(turns, 'system', blocks)
+      else system.push(...blocks)
     } else if (message.role === 'user') add(turns, 'user', contentOf(message, at))
     else if (message.role === 'tool') add(turns, 'user', [resultOf(message, { at, toolId })])
     else if (message.role === 'assistant') add(turns, 'assistant', answerOf(message, { at, toolId }))
@@ -47,15 +47,15 @@ function add(turns: Turn[], role: Turn['role'], content: Block[]): void {
 }
 
 function contentOf({ content }: Message, at: string): Block[] {
-  if (typeof content === 'string') return wordsOf(content)
+  if (typeof content === 'string') return textBlocks(content)
   return (content ?? []).flatMap((part, index) => {
     const block = blockOf(part, `${at}.content[${index}]`)
-    return block.type === 'text' ? wordsOf(block.text as string) : [block]
+    return block.type === 'text' ? textBlocks(block.text as string) : [block]
   })
 }
 
 /** Blocks of nothing but white space are refused by the vendor. */
-const wordsOf = (text: string): Block[] => (text.trim() === '' ? [] : [{ type: 'text', text }])
+const textBlocks = (text: string): Block[] => (text.trim() === '' ? [] : [{ type: 'text', text }])
 
 type Place = { at: string; toolId: ToolIds }
 
@@ -81,12 +81,17 @@ function answerOf(message: Message, { at, toolId }: Place): Block[] {
     name: call.function.name,
     input: inputOf(call.function.arguments, `${at}.tool_calls[${index}].function.arguments`),
   }))
-  const refusal = message.refusal ? wordsOf(message.refusal) : []
-  return [...(message.reasoning_details ?? []).flatMap(thoughtOf), ...contentOf(message, at), ...refusal, ...calls]
+  const refusal = message.refusal ? textBlocks(message.refusal) : []
+  return [
+    ...(message.reasoning_details ?? []).flatMap(reasoningBlocks),
+    ...contentOf(message, at),
+    ...refusal,
+    ...calls,
+  ]
 }
 
 /** Only reasoning that this family of vendors has signed can go back to it. */
-function thoughtOf({ text, opaque }: Reasoning): Block[] {
+function reasoningBlocks({ text, opaque }: Reasoning): Block[] {
   if (opaque?.origin !== 'messages-compat') return []
   if (text === undefined) return [{ type: 'redacted_thinking', data: opaque.value }]
   return [{ type: 'thinking', thinking: text, signature: opaque.value }]
@@ -102,15 +107,15 @@ function inputOf(text: string, param: string): unknown {
 /** The vendor takes letters, digits, `_` and `-` in an id; other vendors' ids have more. No two become one. */
 function createToolIds(): ToolIds {
   const known = new Map<string, string>()
-  const taken = new Set<string>()
+  const used = new Set<string>()
   return (id) => {
     const found = known.get(id)
     if (found !== undefined) return found
     const clean = id.replaceAll(/[^a-zA-Z0-9_-]/g, '_') || 'call'
     let unique = clean
-    for (let count = 2; taken.has(unique); count++) unique = `${clean}_${count}`
+    for (let count = 2; used.has(unique); count++) unique = `${clean}_${count}`
     known.set(id, unique)
-    taken.add(unique)
+    used.add(unique)
     return unique
   }
 }

@@ -7,7 +7,7 @@ export type ModelRule = {
   /** How it is asked to think: not at all, by a number of tokens, as it sees fit, or either way. */
   thinking: 'none' | 'budget' | 'adaptive' | 'either'
   /** Thinking can be turned off. */
-  rests: boolean
+  can_disable_thinking: boolean
   /** What `output_config.effort` may be. */
   efforts: readonly string[]
   /** Takes a tool_choice that demands a call. */
@@ -25,7 +25,7 @@ const FIVE = [...THREE, 'xhigh', 'max'] as const
 const FIRST: ModelRule = {
   sampling: true,
   thinking: 'none',
-  rests: true,
+  can_disable_thinking: true,
   efforts: [],
   forced_tools: true,
   inner_system: false,
@@ -35,15 +35,15 @@ const BUDGET: ModelRule = { ...FIRST, thinking: 'budget' }
 const SCHEMA: ModelRule = { ...BUDGET, json_schema: true }
 const ADAPTIVE: ModelRule = { ...SCHEMA, sampling: false, thinking: 'adaptive', efforts: FIVE }
 const NEWEST: ModelRule = { ...ADAPTIVE, inner_system: true }
-const RESTLESS: ModelRule = { ...NEWEST, rests: false }
+const ALWAYS_THINKING: ModelRule = { ...NEWEST, can_disable_thinking: false }
 
 /** Read from the vendor's documentation and its client libraries in November 2026. */
 const ROWS: [globs: string[], rule: ModelRule][] = [
   [
     ['*claude-sonnet-5-5*', '*claude-opus-5-5*', '*claude-fable-5-1*', '*claude-fable-5-2*'],
-    { ...RESTLESS, forced_tools: false },
+    { ...ALWAYS_THINKING, forced_tools: false },
   ],
-  [['*claude-fable-5*', '*claude-mythos-5*'], RESTLESS],
+  [['*claude-fable-5*', '*claude-mythos-5*'], ALWAYS_THINKING],
   [['*claude-opus-4-8*', '*claude-opus-5*', '*claude-sonnet-5*', '*claude-haiku-5*'], NEWEST],
   [['*claude-opus-4-7*'], ADAPTIVE],
   [['*claude-opus-4-6*', '*claude-sonnet-4-6*'], { ...SCHEMA, thinking: 'either', efforts: FOUR }],

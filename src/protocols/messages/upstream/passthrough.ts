@@ -7,7 +7,7 @@ import { ruleOf } from './model-rules.ts'
 import { COUNTED, type MessagesOptions } from './request.ts'
 
 /** Fields that are the house's to say. */
-const OURS = new Set(['model', 'messages', 'stream'])
+const RESERVED = new Set(['model', 'messages', 'stream'])
 /** Where the model's row in the catalogue has a default for them. */
 const SAMPLING = ['temperature', 'top_p'] as const
 
@@ -17,18 +17,19 @@ export function passthroughBody(
   settings: MessagesOptions,
 ): JsonRecord {
   const rule = { ...ruleOf(model), ...settings.rule }
-  const relayed: JsonRecord = { ...body, model }
-  if (request.max_tokens !== undefined) relayed.max_tokens = request.max_tokens
+  const forwarded: JsonRecord = { ...body, model }
+  if (request.max_tokens !== undefined) forwarded.max_tokens = request.max_tokens
   const thinking = body.thinking as { type?: unknown } | null | undefined
   const isThinking = thinking != null && thinking.type !== 'disabled'
   // The newer models take one of the two.
   const isSampled = SAMPLING.some((field) => body[field] != null)
   if (rule.sampling && !isThinking && !isSampled) {
     const field = SAMPLING.find((name) => request[name] !== undefined)
-    if (field) relayed[field] = request[field]
+    if (field) forwarded[field] = request[field]
   }
-  for (const [field, value] of Object.entries(settings.request_defaults)) if (!OURS.has(field)) relayed[field] ??= value
-  return adapt(relayed, settings.fields, OURS)
+  for (const [field, value] of Object.entries(settings.request_defaults))
+    if (!RESERVED.has(field)) forwarded[field] ??= value
+  return adapt(forwarded, settings.fields, RESERVED)
 }
 
 /** Of a request for an answer: the vendor's count refuses them. */
@@ -45,7 +46,7 @@ const UNCOUNTED = new Set([
 
 /** Of a prompt: what the client itself says of it, and nothing of how it is to be answered. */
 export function countedBody(call: PassthroughUpstreamCall, settings: MessagesOptions): JsonRecord {
-  const isSaid = (field: string) => call.body[field] !== undefined && !UNCOUNTED.has(field)
+  const isClientField = (field: string) => call.body[field] !== undefined && !UNCOUNTED.has(field)
   const fields = Object.entries(passthroughBody(call, settings))
-  return Object.fromEntries(fields.filter(([field]) => COUNTED.includes(field) || isSaid(field)))
+  return Object.fromEntries(fields.filter(([field]) => COUNTED.includes(field) || isClientField(field)))
 }

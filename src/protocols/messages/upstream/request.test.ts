@@ -6,7 +6,7 @@ import { messagesSettings } from '../../../providers/messages-compat/settings.ts
 import type { ChatRequest } from '../../../spec/chat-request.ts'
 import type { Message } from '../../../spec/message.ts'
 import { vendorSchema } from './json-schema.ts'
-import { createBodyWriter } from './request.ts'
+import { createBodyEncoder } from './request.ts'
 
 const PROVIDER: ProviderConfig = { base_url: 'https://vendor.example' }
 const HELLO: Message[] = [{ role: 'user', content: 'Hello' }]
@@ -14,7 +14,9 @@ const OLD = 'claude-sonnet-4-5'
 const NEW = 'claude-opus-5'
 
 function writerOf(config: ProviderConfig = {}) {
-  return createBodyWriter(messagesSettings({ id: 'v', config: { ...PROVIDER, ...config }, timeouts: DEFAULT_TIMEOUTS }))
+  return createBodyEncoder(
+    messagesSettings({ id: 'v', config: { ...PROVIDER, ...config }, timeouts: DEFAULT_TIMEOUTS }),
+  )
 }
 
 function bodyOf(

@@ -17,41 +17,41 @@ export type MessagesOptions = BodyOptions & {
   rule: Partial<ModelRule>
 }
 
-type BodyWriter = {
+type BodyEncoder = {
   answer(call: UpstreamCall, stream: boolean): string
   /** The question how many tokens the same prompt has. */
   count(call: UpstreamCall): string
 }
 
 /** Fields that change the meaning and that no model of the vendor has. */
-const REFUSED: { [field in keyof ChatRequest]?: { asks(request: ChatRequest): boolean; instead: string } } = {
-  n: { asks: ({ n = 1 }) => n > 1, instead: 'must be 1' },
-  logprobs: { asks: ({ logprobs }) => logprobs === true, instead: 'must be false: the vendor tells none' },
-  audio: { asks: ({ audio }) => audio !== undefined, instead: 'must be left out: the vendor makes no sound' },
+const REFUSED: { [field in keyof ChatRequest]?: { isUsed(request: ChatRequest): boolean; instead: string } } = {
+  n: { isUsed: ({ n = 1 }) => n > 1, instead: 'must be 1' },
+  logprobs: { isUsed: ({ logprobs }) => logprobs === true, instead: 'must be false: the vendor tells none' },
+  audio: { isUsed: ({ audio }) => audio !== undefined, instead: 'must be left out: the vendor makes no sound' },
   modalities: {
-    asks: ({ modalities }) => modalities?.some((one) => one !== 'text') ?? false,
+    isUsed: ({ modalities }) => modalities?.some((one) => one !== 'text') ?? false,
     instead: 'must be ["text"]',
   },
   functions: {
-    asks: ({ functions }) => (functions?.length ?? 0) > 0,
+    isUsed: ({ functions }) => (functions?.length ?? 0) > 0,
     instead: 'is not known to the vendor; use "tools"',
   },
   function_call: {
-    asks: ({ function_call }) => typeof function_call === 'object',
+    isUsed: ({ function_call }) => typeof function_call === 'object',
     instead: 'is not known to the vendor; use "tool_choice"',
   },
 }
 
 /** Fields written by us: neither the operator's lists nor the defaults may replace them. */
-const OURS = new Set(['model', 'messages', 'stream'])
+const RESERVED = new Set(['model', 'messages', 'stream'])
 /** What the vendor's count of tokens takes. */
 export const COUNTED = ['model', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config']
 
 const JSON_ONLY = 'Answer with one JSON object and with nothing else: no words around it and no code fence.'
 
-export function createBodyWriter(settings: MessagesOptions): BodyWriter {
+export function createBodyEncoder(settings: MessagesOptions): BodyEncoder {
   const { fields, request_defaults, rule: ruleSettings } = settings
-  const defaults = Object.entries(request_defaults).filter(([field]) => !OURS.has(field))
+  const defaults = Object.entries(request_defaults).filter(([field]) => !RESERVED.has(field))
 
   function bodyOf({ model, request }: UpstreamCall): JsonRecord {
     const rule = { ...ruleOf(model), ...ruleSettings }
@@ -61,8 +61,8 @@ export function createBodyWriter(settings: MessagesOptions): BodyWriter {
     const defaultLimit = Number.isInteger(request_defaults.max_tokens) ? Number(request_defaults.max_tokens) : undefined
     const limit = request.max_completion_tokens ?? request.max_tokens ?? defaultLimit
     const isForcing = isForced(tools.tool_choice?.type)
-    const barred = isForcing ? 'always' : continuesUnsigned(conversation) ? 'budget' : undefined
-    const { max_tokens, thinking, effort } = thinkingOf(request, { rule, limit, barred })
+    const thinkingRefused = isForcing ? 'always' : continuesUnsigned(conversation) ? 'budget' : undefined
+    const { max_tokens, thinking, effort } = thinkingOf(request, { rule, limit, thinkingRefused })
     const isThinking = thinking !== undefined && thinking.type !== 'disabled'
     const body: JsonRecord = {
       model,
@@ -76,9 +76,9 @@ export function createBodyWriter(settings: MessagesOptions): BodyWriter {
       ...restOf(request),
     }
     const given: JsonRecord = request
-    for (const field of fields.allow) if (!OURS.has(field) && given[field] != null) body[field] ??= given[field]
+    for (const field of fields.allow) if (!RESERVED.has(field) && given[field] != null) body[field] ??= given[field]
     for (const [field, value] of defaults) body[field] ??= value
-    return adapt(body, fields, OURS)
+    return adapt(body, fields, RESERVED)
   }
 
   return {
@@ -91,8 +91,8 @@ export function createBodyWriter(settings: MessagesOptions): BodyWriter {
 }
 
 function assertSupported(request: ChatRequest, rule: ModelRule): void {
-  for (const [field, { asks, instead }] of Object.entries(REFUSED)) {
-    if (asks(request)) throw refused(field, `${instead} for the model "${request.model}"`)
+  for (const [field, { isUsed, instead }] of Object.entries(REFUSED)) {
+    if (isUsed(request)) throw refused(field, `${instead} for the model "${request.model}"`)
   }
   if (!rule.json_schema && request.response_format?.type === 'json_schema') {
     throw refused(

@@ -13,7 +13,7 @@ const DEFAULT_MAX_TOKENS = 4096
 /** The vendor's own least. */
 const MIN_BUDGET = 1024
 /** What goes without thinking, too. */
-const RESTING_EFFORTS = new Set(['low', 'medium', 'high'])
+const EFFORTS_WITHOUT_THINKING = new Set(['low', 'medium', 'high'])
 /** For models that count tokens, an effort in tokens. */
 const BUDGET_OF_EFFORT: Record<string, number> = {
   minimal: 1024,
@@ -29,35 +29,39 @@ type Case = {
   /** The limit, where the caller or the model's row gave one. */
   limit: number | undefined
   /** Thinking would be refused: a call is demanded, or an earlier one was made without signed thinking. */
-  barred: 'always' | 'budget' | undefined
+  thinkingRefused: 'always' | 'budget' | undefined
 }
 
-export function thinkingOf(request: ChatRequest, { rule, limit, barred }: Case): Thinking {
+export function thinkingOf(request: ChatRequest, { rule, limit, thinkingRefused }: Case): Thinking {
   const { reasoning_effort: effort, reasoning_budget: budget, thinking_enabled } = request
   const max_tokens = limit ?? DEFAULT_MAX_TOKENS
   const isOff = budget === 0 || effort === 'none' || (thinking_enabled === false && budget === undefined)
   const isOn = !isOff && (effort !== undefined || budget !== undefined || thinking_enabled === true)
-  const wanted = effortOf(request, rule, isOff)
-  const asked: Thinking = { max_tokens, ...(wanted === undefined ? {} : { effort: wanted }) }
-  if (rule.thinking === 'none') return asked
-  if (isOff) return rule.rests ? { ...asked, thinking: { type: 'disabled' } } : asked
-  if (!isOn || barred === 'always') return asked
+  const vendorEffort = effortOf(request, rule, isOff)
+  const base: Thinking = { max_tokens, ...(vendorEffort === undefined ? {} : { effort: vendorEffort }) }
+  if (rule.thinking === 'none') return base
+  if (isOff) return rule.can_disable_thinking ? { ...base, thinking: { type: 'disabled' } } : base
+  if (!isOn || thinkingRefused === 'always') return base
   const byBudget = rule.thinking === 'budget' || (rule.thinking === 'either' && budget !== undefined && budget > 0)
-  if (!byBudget) return { ...asked, thinking: { type: 'adaptive' } }
-  if (barred) return asked
+  if (!byBudget) return { ...base, thinking: { type: 'adaptive' } }
+  if (thinkingRefused) return base
   const tokens = budget !== undefined && budget > 0 ? budget : (BUDGET_OF_EFFORT[effort ?? 'medium'] ?? MIN_BUDGET)
   // Thinking counts as output: a limit that the caller gave is kept, one that is ours makes room.
-  const room = limit === undefined ? DEFAULT_MAX_TOKENS + tokens : limit
-  const budget_tokens = Math.min(Math.max(tokens, MIN_BUDGET), room - 1)
-  if (budget_tokens < MIN_BUDGET) return asked
-  return { ...asked, max_tokens: room, thinking: { type: 'enabled', budget_tokens } }
+  const outputLimit = limit === undefined ? DEFAULT_MAX_TOKENS + tokens : limit
+  const budget_tokens = Math.min(Math.max(tokens, MIN_BUDGET), outputLimit - 1)
+  if (budget_tokens < MIN_BUDGET) return base
+  return { ...base, max_tokens: outputLimit, thinking: { type: 'enabled', budget_tokens } }
 }
 
-function effortOf({ reasoning_effort: effort }: ChatRequest, { efforts, rests }: ModelRule, isOff: boolean) {
+function effortOf(
+  { reasoning_effort: effort }: ChatRequest,
+  { efforts, can_disable_thinking }: ModelRule,
+  isOff: boolean,
+) {
   if (efforts.length === 0) return undefined
   // Where thinking cannot be turned off, little effort comes nearest.
-  if (effort === undefined || effort === 'none') return isOff && !rests ? 'low' : undefined
+  if (effort === undefined || effort === 'none') return isOff && !can_disable_thinking ? 'low' : undefined
   if (effort === 'minimal') return 'low'
   // The highest two are not taken with thinking turned off.
-  return efforts.includes(effort) && !(isOff && !RESTING_EFFORTS.has(effort)) ? effort : 'high'
+  return efforts.includes(effort) && !(isOff && !EFFORTS_WITHOUT_THINKING.has(effort)) ? effort : 'high'
 }

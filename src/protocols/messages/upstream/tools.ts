@@ -31,8 +31,8 @@ export function toolsOf(request: ChatRequest, rule: ModelRule): VendorTools {
 
 export const isForced = (type: unknown): boolean => type === 'any' || type === 'tool'
 
-function functionOf({ function: told }: FunctionTool, rule: ModelRule): JsonRecord {
-  const { name, description, parameters = { type: 'object', properties: {} }, strict } = told
+function functionOf({ function: definition }: FunctionTool, rule: ModelRule): JsonRecord {
+  const { name, description, parameters = { type: 'object', properties: {} }, strict } = definition
   // Strict or not, the vendor wants an object at the top.
   const schema = parameters.type === undefined ? { type: 'object', ...parameters } : parameters
   const isStrict = strict === true && rule.json_schema
@@ -57,11 +57,11 @@ const nameOf = (tool: JsonRecord): unknown => (isRecord(tool.function) ? tool.fu
 
 /** The vendor's own search, where the model's row or the client asks for one. */
 function searchOf({ web_search, web_search_options }: ChatRequest): JsonRecord | undefined {
-  const asked: JsonRecord | undefined = web_search?.enable ? web_search : web_search_options
-  if (!asked) return undefined
-  const filters = isRecord(asked.filters) ? asked.filters : {}
+  const options: JsonRecord | undefined = web_search?.enable ? web_search : web_search_options
+  if (!options) return undefined
+  const filters = isRecord(options.filters) ? options.filters : {}
   const { allowed_domains, blocked_domains } = filters
-  const place = isRecord(asked.user_location) ? asked.user_location : undefined
+  const place = isRecord(options.user_location) ? options.user_location : undefined
   return {
     type: 'web_search_20250305',
     name: 'web_search',

@@ -2,7 +2,7 @@
 
 import { parseJson } from '../../../kit/json.ts'
 import { freeText } from './custom-tools.ts'
-import type { CallItem, CustomCallItem, Desk, Open, Status, ToolSearchItem } from './items.ts'
+import type { CallItem, CustomCallItem, ItemEvents, Open, Status, ToolSearchItem } from './items.ts'
 import type { ToolIdentity, ToolNames } from './tool-names.ts'
 
 type AnyCall = CallItem | CustomCallItem | ToolSearchItem
@@ -12,7 +12,7 @@ type CallStream = {
   isOpen(index: number): boolean
   callId(index: number): string | undefined
   /** Whether this call was told to its end. */
-  isTold(index: number): boolean
+  isClosed(index: number): boolean
   open(index: number, call_id: string, name: string): string
   add(index: number, text: string): string
   /** A client can run these now: their arguments are whole. */
@@ -21,9 +21,9 @@ type CallStream = {
 }
 
 /** A call is told under the client's own name of the tool, whatever the vendor calls it. */
-export function createCallStream(desk: Desk, names: ToolNames): CallStream {
+export function createCallStream(itemEvents: ItemEvents, names: ToolNames): CallStream {
   const calls = new Map<number, OpenCall>()
-  const told = new Set<number>()
+  const closed = new Set<number>()
 
   function add(at: OpenCall, text: string): string {
     if (text === '') return ''
@@ -31,38 +31,44 @@ export function createCallStream(desk: Desk, names: ToolNames): CallStream {
     // The text of a custom tool stands within JSON here, and a search has no events of its own: told when it is whole.
     if (at.item.type !== 'function_call') return ''
     at.item.arguments = at.text
-    return desk.event('response.function_call_arguments.delta', `${at.place},"delta":${JSON.stringify(text)}`)
+    return itemEvents.event('response.function_call_arguments.delta', `${at.place},"delta":${JSON.stringify(text)}`)
   }
 
   function close(index: number, at: OpenCall, status: Status): string {
     calls.delete(index)
-    told.add(index)
+    closed.add(index)
     at.item.status = status
     if (at.item.type === 'custom_tool_call') {
       at.item.input = freeText(at.text)
       const input = JSON.stringify(at.item.input)
-      const delta = desk.event('response.custom_tool_call_input.delta', `${at.place},"delta":${input}`)
-      return delta + desk.event('response.custom_tool_call_input.done', `${at.place},"input":${input}`) + desk.done(at)
+      const delta = itemEvents.event('response.custom_tool_call_input.delta', `${at.place},"delta":${input}`)
+      return (
+        delta +
+        itemEvents.event('response.custom_tool_call_input.done', `${at.place},"input":${input}`) +
+        itemEvents.done(at)
+      )
     }
     if (at.item.type === 'tool_search_call') {
       at.item.arguments = parseJson(at.text) ?? {}
-      return desk.done(at)
+      return itemEvents.done(at)
     }
     // Clients parse the text in any case.
     const filled = at.text.trim() === '' ? add(at, '{}') : ''
     const fields = `${at.place},"name":${JSON.stringify(at.item.name)},"arguments":${JSON.stringify(at.text)}`
-    return filled + desk.event('response.function_call_arguments.done', fields) + desk.done(at)
+    return filled + itemEvents.event('response.function_call_arguments.done', fields) + itemEvents.done(at)
   }
 
   return {
     isOpen: (index) => calls.has(index),
     callId: (index) => calls.get(index)?.item.call_id,
-    isTold: (index) => told.has(index),
+    isClosed: (index) => closed.has(index),
     open(index, call_id, vendorName) {
-      const item = startedCall(call_id, names.toolOf(vendorName), (type) => desk.newId(type, desk.output.length))
-      const at = { ...desk.open(item), text: '' }
+      const item = startedCall(call_id, names.toolOf(vendorName), (type) =>
+        itemEvents.newId(type, itemEvents.output.length),
+      )
+      const at = { ...itemEvents.open(item), text: '' }
       calls.set(index, at)
-      return desk.added(at)
+      return itemEvents.added(at)
     },
     add(index, text) {
       const at = calls.get(index)

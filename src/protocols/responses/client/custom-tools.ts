@@ -11,12 +11,12 @@ export function customFunction(
     format?.type === 'grammar' && format.definition !== undefined
       ? `The input must follow this grammar (${format.syntax ?? 'lark'}):\n${format.definition}`
       : undefined
-  const told = [description, rule].filter((text) => text !== undefined && text !== '').join('\n\n')
+  const fullDescription = [description, rule].filter((text) => text !== undefined && text !== '').join('\n\n')
   return {
     type: 'function',
     function: {
       name,
-      ...(told === '' ? {} : { description: told }),
+      ...(fullDescription === '' ? {} : { description: fullDescription }),
       parameters: {
         type: 'object',
         properties: { input: { type: 'string', description: 'The whole input, as plain text.' } },

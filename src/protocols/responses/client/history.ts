@@ -36,7 +36,7 @@ export const isReference = (item: InputItem): item is ReferenceItem =>
  * own tools at work) is passed over.
  */
 export function historyOf(items: PlacedItem[], names: ToolNames, places: Places): Message[] {
-  const made: Message[] = []
+  const messages: Message[] = []
   /** Values of calls and images, which travel in reasoning items of their own. */
   const signed = new Map<string, Opaque>()
   let draft: Draft | undefined
@@ -46,7 +46,7 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
   }
   const add = (message: Message, at: string) => {
     places.set(message, at)
-    made.push(message)
+    messages.push(message)
   }
   const answering = (at: string): Draft => {
     draft ??= { at, reasoning: [], texts: [], refusals: [], calls: [], images: [] }
@@ -54,7 +54,7 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
   }
   for (const { item, at } of items) {
     if (isMessage(item)) {
-      if (item.role === 'assistant') addWords(answering(at), item, at)
+      if (item.role === 'assistant') addContent(answering(at), item, at)
       else {
         flush()
         const content = contentOf(item.content, `${at}.content`, places)
@@ -95,7 +95,7 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
     } else if (isReference(item)) throw itemNotFound(at, item.id)
   }
   flush()
-  return made
+  return messages
 }
 
 const callOf = (id: string, name: string, text: string): ToolCalls[number] => ({
@@ -133,7 +133,7 @@ export function itemNotFound(at: string, id: string): GatewayError {
   )
 }
 
-function addWords(draft: Draft, { content }: MessageItem, at: string): void {
+function addContent(draft: Draft, { content }: MessageItem, at: string): void {
   if (typeof content === 'string') {
     draft.texts.push(content)
     return
@@ -156,9 +156,9 @@ function addWords(draft: Draft, { content }: MessageItem, at: string): void {
 function contentOf(content: string | InputPart[], at: string, places: Places): string | ContentPart[] {
   if (typeof content === 'string') return content
   const parts = content.map((part, index) => {
-    const made = partOf(part, `${at}[${index}]`)
-    places.set(made, `${at}[${index}]`)
-    return made
+    const converted = partOf(part, `${at}[${index}]`)
+    places.set(converted, `${at}[${index}]`)
+    return converted
   })
   const [first] = parts
   if (parts.length === 0) return ''
@@ -196,8 +196,8 @@ function reasoningOf({ id, summary = [], content = [], encrypted_content }: Item
   piece: Reasoning
   owner?: string | undefined
 } {
-  const told = [...summary, ...content]
-  const text = told.length === 0 ? {} : { text: told.map((part) => part.text).join('\n\n') }
+  const texts = [...summary, ...content]
+  const text = texts.length === 0 ? {} : { text: texts.map((part) => part.text).join('\n\n') }
   if (encrypted_content === undefined || encrypted_content === '') return { piece: text }
   const { opaque, owner } = decodeEncrypted(encrypted_content, id)
   return { piece: { ...text, ...(opaque ? { opaque } : {}) }, owner }
@@ -205,9 +205,9 @@ function reasoningOf({ id, summary = [], content = [], encrypted_content }: Item
 
 /** `signed`: what the vendor wants back of calls and images, by their ids. */
 function messageOf({ reasoning, texts, refusals, calls, images }: Draft, signed: Map<string, Opaque>): Message {
-  const words = texts.join('')
-  const isSilent = words === '' && reasoning.length + calls.length + refusals.length + images.length > 0
-  const message: Message = { role: 'assistant', content: isSilent ? null : words }
+  const content = texts.join('')
+  const isSilent = content === '' && reasoning.length + calls.length + refusals.length + images.length > 0
+  const message: Message = { role: 'assistant', content: isSilent ? null : content }
   const pieces = reasoning.filter(({ text, opaque }) => text !== undefined || opaque !== undefined)
   const plain = pieces.map(({ text = '' }) => text).join('')
   if (plain !== '') message.reasoning_content = plain
@@ -219,5 +219,5 @@ function messageOf({ reasoning, texts, refusals, calls, images }: Draft, signed:
   return message
 }
 
-const withOpaque = <T extends object>(thing: T, opaque: Opaque | undefined): T =>
-  opaque ? { ...thing, opaque } : thing
+const withOpaque = <T extends object>(value: T, opaque: Opaque | undefined): T =>
+  opaque ? { ...value, opaque } : value

@@ -1,5 +1,5 @@
 /** The items of a response's output, and the desk at which events about them are written. */
-import { type Carried, decodeSigned, encodeSigned, MARK, unwrapped } from '../../signed-content.ts'
+import { decodeSigned, encodeSigned, MARK, type SignedContent, unwrapped } from '../../signed-content.ts'
 import type { InputItem } from './schema.ts'
 
 export type TextPart = { type: 'output_text'; text: string; annotations: object[]; logprobs: unknown[] }
@@ -75,7 +75,7 @@ export const ITEM_KINDS = {
 /** An item under way. `place`: where an event about it stands, as JSON text. */
 export type Open<T extends OutputItem> = { item: T; index: number; place: string }
 
-export type DeskParts = {
+export type ItemEventParts = {
   /** The id of the item at `index`: by its type, and by what its vendor calls it where that is known. */
   newId(type: OutputItem['type'], index: number, vendors?: string): string
   /** One event, numbered. `fields` is JSON text without its braces. */
@@ -84,7 +84,7 @@ export type DeskParts = {
   includes_encrypted: boolean
 }
 
-export type Desk = DeskParts & {
+export type ItemEvents = ItemEventParts & {
   /** All items so far, in order. */
   output: OutputItem[]
   open<T extends OutputItem>(item: T): Open<T>
@@ -93,7 +93,7 @@ export type Desk = DeskParts & {
   done(at: Open<OutputItem>): string
 }
 
-export function createDesk(parts: DeskParts): Desk {
+export function createItemEvents(parts: ItemEventParts): ItemEvents {
   const { event, includes_encrypted } = parts
   const output: OutputItem[] = []
   return {
@@ -109,13 +109,13 @@ export function createDesk(parts: DeskParts): Desk {
     done: ({ item, index }) =>
       event(
         'response.output_item.done',
-        `"output_index":${index},"item":${JSON.stringify(shown(item, includes_encrypted))}`,
+        `"output_index":${index},"item":${JSON.stringify(visibleItem(item, includes_encrypted))}`,
       ),
   }
 }
 
 /** An item as the client sees it: without what it did not ask for. */
-export function shown(item: OutputItem, includes_encrypted: boolean): object {
+export function visibleItem(item: OutputItem, includes_encrypted: boolean): object {
   if (item.type !== 'reasoning' || includes_encrypted) return item
   const { encrypted_content: _, ...rest } = item
   return rest
@@ -140,12 +140,12 @@ const HOME = 'chatcompat-response'
 export const PLAIN = `${MARK}plain`
 
 /** The `encrypted_content` of the item `id`. */
-export const encodeEncrypted = ({ opaque, owner }: Partial<Carried>, id: string): string =>
+export const encodeEncrypted = ({ opaque, owner }: Partial<SignedContent>, id: string): string =>
   opaque ? encodeSigned({ opaque, owner }, { home: HOME, item_id: id }) : PLAIN
 
 /** Whether the gateway has encoded it. */
 export const isEncoded = (text: string): boolean => text === PLAIN || unwrapped(text) !== undefined
 
 /** The reverse of `encodeEncrypted`. */
-export const decodeEncrypted = (text: string, id: string | undefined): Partial<Carried> =>
+export const decodeEncrypted = (text: string, id: string | undefined): Partial<SignedContent> =>
   text === PLAIN ? {} : decodeSigned(text, { home: HOME, item_id: id })

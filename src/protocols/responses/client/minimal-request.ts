@@ -11,7 +11,7 @@ import { type InputItem, ResponsesRequest } from './schema.ts'
 
 const { properties } = ResponsesRequest
 const Unknowns = Type.Record(Type.String(), Type.Unknown())
-const Outline = Type.Object({
+const MinimalSchema = Type.Object({
   model: properties.model,
   input: Type.Optional(Type.Union([Type.String(), Type.Array(Unknowns)])),
   instructions: properties.instructions,
@@ -30,20 +30,20 @@ const Outline = Type.Object({
   include: properties.include,
   metadata: properties.metadata,
 })
-const check = checker(Outline)
+const check = checker(MinimalSchema)
 
 /** The request as far as the house looks at it. Throws for what is wrong with that. */
-export function outlined(body: JsonRecord): ResponsesRequest {
-  if (!check.Check(body)) throw refusalOf(diagnose(Outline, body))
+export function checkMinimalBody(body: JsonRecord): ResponsesRequest {
+  if (!check.Check(body)) throw refusalOf(diagnose(MinimalSchema, body))
   return body as ResponsesRequest
 }
 
 const SAME = ['stream', 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty'] as const
 
-type Outlined = { clientRequest: ResponsesRequest; items: { item: InputItem; at: string }[]; places: Places }
+type MinimalParts = { clientRequest: ResponsesRequest; items: { item: InputItem; at: string }[]; places: Places }
 
 /** The words and media of such a request and of what was said before it. */
-export function minimalRequestOf({ clientRequest, items, places }: Outlined): ChatRequest {
+export function minimalRequestOf({ clientRequest, items, places }: MinimalParts): ChatRequest {
   const { instructions = '', max_output_tokens, tools = [] } = clientRequest
   const messages = items.map(({ item, at }): Message => {
     const message = messageOf(item as JsonRecord, at, places)
@@ -57,7 +57,7 @@ export function minimalRequestOf({ clientRequest, items, places }: Outlined): Ch
   for (const field of SAME)
     if (clientRequest[field] !== undefined) Object.assign(request, { [field]: clientRequest[field] })
   if (max_output_tokens !== undefined) request.max_tokens = max_output_tokens
-  const made = tools.map(({ type, name, description, parameters }) => ({
+  const functions = tools.map(({ type, name, description, parameters }) => ({
     type: 'function' as const,
     function: {
       name: String(name ?? type ?? ''),
@@ -65,7 +65,7 @@ export function minimalRequestOf({ clientRequest, items, places }: Outlined): Ch
       ...(isRecord(parameters) ? { parameters } : {}),
     },
   }))
-  if (made.length > 0) request.tools = made
+  if (functions.length > 0) request.tools = functions
   return request
 }
 
@@ -77,18 +77,18 @@ function messageOf(item: JsonRecord, at: string, places: Places): Message {
   if (role === 'user' || content !== undefined || output !== undefined) return { role: 'user', content: parts }
   if (item.type === 'reasoning') return { role: 'assistant', content: parts }
   // A call, or a step of the vendor's own: it is read by the model as it stands.
-  const { encrypted_content: _, result: __, ...told } = item
-  return { role: 'assistant', content: JSON.stringify(told) }
+  const { encrypted_content: _, result: __, ...rest } = item
+  return { role: 'assistant', content: JSON.stringify(rest) }
 }
 
 function partsOf(content: unknown, at: string, places: Places): ContentPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   if (!Array.isArray(content)) return []
   return content.flatMap((part, index) => {
-    const made = isRecord(part) ? partOf(part) : undefined
-    if (!made) return []
-    places.set(made, `${at}[${index}]`)
-    return [made]
+    const converted = isRecord(part) ? partOf(part) : undefined
+    if (!converted) return []
+    places.set(converted, `${at}[${index}]`)
+    return [converted]
   })
 }
 

@@ -13,12 +13,12 @@ import {
   isEncoded,
   itemId,
   type OutputItem,
-  shown,
+  visibleItem,
 } from './items.ts'
 import type { InputItem } from './schema.ts'
 
 /** One exchange, as far as it matters to what passes. */
-export type Passage = {
+export type PassthroughExchange = {
   /** The client's body. */
   body: Readonly<JsonRecord>
   /** What the request goes on from, and its items with those in the place of references. */
@@ -27,12 +27,12 @@ export type Passage = {
   /** Whether the answer is remembered here: it then bears our ids. */
   isStored: boolean
   includes_encrypted: boolean
-  state: Passed
+  state: PassthroughState
 }
 
 /** What has passed: an error goes on from there, and what is kept is the whole of it. */
-export type Passed = {
-  hasBegun: boolean
+export type PassthroughState = {
+  hasStarted: boolean
   next_number: number
   /** The response's, as it was told. */
   id: string | undefined
@@ -42,8 +42,8 @@ export type Passed = {
   final: (JsonRecord & { id: string; created_at: number }) | undefined
 }
 
-export const nothingPassed = (): Passed => ({
-  hasBegun: false,
+export const emptyPassthroughState = (): PassthroughState => ({
+  hasStarted: false,
   next_number: 0,
   id: undefined,
   output: [],
@@ -57,17 +57,25 @@ const NOT_SENT = ['provider_options', 'previous_response_id', 'background', 'acc
  * The body as the vendor may have it: what is remembered is remembered here, so all that the request goes on from is in
  * it. `store` says whether it is. Undefined where it names another model, which the caller may not be allowed.
  */
-export function passthroughBody({ body, before, input, isStored: isKept }: Passage): JsonRecord | undefined {
+export function passthroughBody({
+  body,
+  before,
+  input,
+  isStored: isKept,
+}: PassthroughExchange): JsonRecord | undefined {
   if (namesAnotherModel(body) || addsModel([...before.items, ...input])) return undefined
-  const relayed: JsonRecord = { ...body, store: isKept }
-  for (const field of NOT_SENT) delete relayed[field]
+  const forwarded: JsonRecord = { ...body, store: isKept }
+  for (const field of NOT_SENT) delete forwarded[field]
   const given = Array.isArray(body.input) ? body.input : undefined
-  if (!given && before.items.length === 0) return relayed
+  if (!given && before.items.length === 0) return forwarded
   const own = given?.map((item, index) => (isRecord(item) && isReference(item as InputItem) ? input[index] : item))
   const earlier = before.items.flatMap(vendorsItem)
-  const said = (own ?? input).flatMap(vendorsItem)
-  relayed.input = [...earlier.filter((item, at) => !isCutThought(item, [...earlier.slice(at + 1), said[0]])), ...said]
-  return relayed
+  const added = (own ?? input).flatMap(vendorsItem)
+  forwarded.input = [
+    ...earlier.filter((item, at) => !isIncompleteReasoning(item, [...earlier.slice(at + 1), added[0]])),
+    ...added,
+  ]
+  return forwarded
 }
 
 const HOME = 'chatcompat-response'
@@ -98,7 +106,7 @@ function vendorsItem(item: unknown): unknown[] {
 }
 
 /** Reasoning after which nothing came, of an answer that was cut by its limit: vendors refuse it. */
-function isCutThought(item: unknown, after: unknown[]): boolean {
+function isIncompleteReasoning(item: unknown, after: unknown[]): boolean {
   if (!isRecord(item) || item.type !== 'reasoning') return false
   const next = after.find((one) => !isRecord(one) || one.type !== 'reasoning')
   return !isRecord(next) || next.role === 'user' || next.role === 'system' || next.role === 'developer'
@@ -115,12 +123,12 @@ const ECHOED: Record<string, unknown> = {
   user: null,
 }
 
-const saysNothing = (value: unknown): boolean =>
+const isBlank = (value: unknown): boolean =>
   value === null || value === undefined || (typeof value === 'object' && Object.keys(value).length === 0)
 
 /** Makes the client's of what is the vendor's; each is the very same thing where nothing has to change. */
-export function createPassing(
-  { body, isStored: isKept, includes_encrypted }: Passage,
+export function createResponseRewriter(
+  { body, isStored: isKept, includes_encrypted }: PassthroughExchange,
   { id: response_id, created, model }: ResponseHead,
 ) {
   const ids = new Map<string, string>()
@@ -148,12 +156,12 @@ export function createPassing(
   }
 
   const shownItem = (item: unknown): unknown =>
-    isKept && isRecord(item) ? shown(item as unknown as OutputItem, includes_encrypted) : item
+    isKept && isRecord(item) ? visibleItem(item as unknown as OutputItem, includes_encrypted) : item
 
   function changesTo(response: JsonRecord): JsonRecord {
     const changes: JsonRecord = {}
-    for (const [field, nothing] of Object.entries(ECHOED)) {
-      if (saysNothing(body[field]) && !saysNothing(response[field])) changes[field] = nothing
+    for (const [field, blank] of Object.entries(ECHOED)) {
+      if (isBlank(body[field]) && !isBlank(response[field])) changes[field] = blank
     }
     const previous = body.previous_response_id ?? null
     if ((response.previous_response_id ?? null) !== previous) changes.previous_response_id = previous
@@ -175,7 +183,7 @@ export function createPassing(
       return Object.keys(changes).length === 0 ? response : { ...response, ...changes }
     },
     /** The same as the client sees it. */
-    shown: (response: JsonRecord): JsonRecord =>
+    visible: (response: JsonRecord): JsonRecord =>
       isKept && Array.isArray(response.output) ? { ...response, output: response.output.map(shownItem) } : response,
   }
 }

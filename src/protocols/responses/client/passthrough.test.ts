@@ -13,8 +13,8 @@ import type { Faults } from '../../upstream.ts'
 import { createEventReader } from '../upstream/events.ts'
 import { decodeEncrypted } from './items.ts'
 import { responsesPassthrough } from './passthrough.ts'
-import { nothingPassed, type Passage } from './passthrough-items.ts'
-import { createResponsesWriter } from './response.ts'
+import { emptyPassthroughState, type PassthroughExchange } from './passthrough-items.ts'
+import { createResponsesEncoder } from './response.ts'
 import type { ResponsesRequest } from './schema.ts'
 import { clientTools } from './tools.ts'
 
@@ -25,24 +25,24 @@ const faults: Faults = {
   notUnderstood: (what) => new GatewayError('bad_upstream_response', what),
   cut: () => new GatewayError('upstream_cut', 'It broke off.'),
 }
-const passageOf = (more: Partial<Passage> = {}): Passage => ({
+const passageOf = (more: Partial<PassthroughExchange> = {}): PassthroughExchange => ({
   body: { model: head.model, input: 'Hi' },
   before: { items: [], ids: [] },
   input: [],
   isStored: false,
   includes_encrypted: false,
-  state: nothingPassed(),
+  state: emptyPassthroughState(),
   ...more,
 })
 
 /** What a client is told of a body that comes in these pieces, and what the meter hears. */
-function relayed(pieces: Uint8Array[], more: Partial<Passage> = {}) {
+function forwarded(pieces: Uint8Array[], more: Partial<PassthroughExchange> = {}) {
   const passage = passageOf(more)
   const request = { model: head.model, messages: [] }
   const clientRequest = passage.body as ResponsesRequest
   const { state: passed, isStored: isKept } = passage
   const keep = isKept ? async () => {} : undefined
-  const writer = createResponsesWriter({
+  const writer = createResponsesEncoder({
     head,
     clientRequest,
     request,
@@ -160,7 +160,7 @@ const withEscapes = (text: string) =>
 describe('an answer that is not kept', () => {
   test.each(WELL)('%s passes byte for byte, but for the model', (name, all) => {
     const came = new TextDecoder().decode(all).replace(/^:.*\n\n/gm, '')
-    const { text, failure } = relayed([all])
+    const { text, failure } = forwarded([all])
     expect(failure).toBeUndefined()
     const models = new Set([...came.matchAll(/"model":"([^"]*)"/g)].map(([, model]) => model))
     expect([name, models.size]).toEqual([name, 1])
@@ -168,8 +168,8 @@ describe('an answer that is not kept', () => {
   })
 
   test.each(FIXTURES)('%s is told the same however it is cut', (_, all) => {
-    const whole = relayed([all])
-    const cut = relayed(singly(all))
+    const whole = forwarded([all])
+    const cut = forwarded(singly(all))
     expect([cut.text, cut.failure, cut.passed, said(cut.chunks)]).toEqual([
       whole.text,
       whole.failure,
@@ -200,7 +200,7 @@ describe('an answer that is not kept', () => {
       fc.property(fc.array(unseen), fc.array(fc.nat()), (list, cuts) => {
         const text = list.flatMap(([kind, value]) => (kind === 'delta' || kind === 'padded' ? [value] : [])).join('')
         const came = start() + list.map(written).join('') + stop(text)
-        const { text: told, chunks } = relayed(cutAt(bytes(came), cuts))
+        const { text: told, chunks } = forwarded(cutAt(bytes(came), cuts))
         expect(told).toBe(withEscapes(put(came)))
         const reader = createEventReader(head)
         const read = eventsOf(came)
@@ -215,7 +215,7 @@ describe('an answer that is not kept', () => {
 
   test('most events are not read: their text is heard in one piece', () => {
     const came = start() + Array.from({ length: 50 }, () => delta('ab')).join('') + stop('ab'.repeat(50))
-    const { chunks, text } = relayed([bytes(came)])
+    const { chunks, text } = forwarded([bytes(came)])
     expect(text).toBe(put(came))
     expect(chunks.filter(({ choices }) => choices[0]?.delta.content)).toHaveLength(2)
   })
@@ -232,7 +232,7 @@ describe('an answer that is not kept', () => {
       event('response.output_item.added', { output_index: 1, item: call }) +
       ['{"a', '":', '1', '}'].map(part).join('') +
       stop('')
-    const { text, chunks } = relayed([bytes(came)])
+    const { text, chunks } = forwarded([bytes(came)])
     expect(text).toBe(put(came))
     expect(said(chunks)).toEqual({ content: '', reasoning: 'I think "', calls: 'f{"a":1}' })
   })
@@ -245,7 +245,7 @@ describe('an answer that is not kept', () => {
       (text: string) => text.replace('"logprobs":[]}', '"logprobs":[]} }'),
       (text: string) => text.replace('"c",', '"c\\",'),
     ]) {
-      const { before, failure } = relayed([bytes(begun + good + spoil(delta('c')) + stop('abc'))])
+      const { before, failure } = forwarded([bytes(begun + good + spoil(delta('c')) + stop('abc'))])
       expect([failure?.code, before]).toEqual(['bad_upstream_response', put(begun + good)])
     }
   })
@@ -256,7 +256,7 @@ describe('an answer that is not kept', () => {
       nameless('response.created', { response: vendorResponse() }) +
       ['a', 'b', 'c'].map((text) => nameless('response.output_text.delta', { item_id: 'm', delta: text })).join('') +
       `event: response.completed\ndata: ${JSON.stringify({ response: vendorResponse({ status: 'completed' }) })}\n\n`
-    const { text } = relayed([bytes(came)])
+    const { text } = forwarded([bytes(came)])
     expect(eventsOf(text).map(({ type, sequence_number }) => [type, sequence_number])).toEqual([
       ['response.created', 0],
       ...['response.output_text.delta', 'response.output_text.delta', 'response.output_text.delta'].map((type, at) => [
@@ -271,7 +271,7 @@ describe('an answer that is not kept', () => {
   test('of an imitator, a response has its model and its items at least', () => {
     const all = FIXTURES.find(([name]) => name === 'imitator.sse')?.[1] ?? new Uint8Array()
     for (const isKept of [false, true]) {
-      const events = eventsOf(relayed([all], { isStored: isKept }).text)
+      const events = eventsOf(forwarded([all], { isStored: isKept }).text)
       const responses = events.map(({ response }) => response as JsonRecord).filter((one) => one !== undefined)
       expect(responses.map(({ model }) => model)).toEqual(['house/model', 'house/model'])
       expect(responses.map(({ output }) => (output as JsonRecord[]).map(({ type }) => type))).toEqual([
@@ -282,7 +282,7 @@ describe('an answer that is not kept', () => {
   })
 
   test('a vendor that does not count is counted for', () => {
-    const { text } = relayed([bytes(start() + delta('Hi') + stop('Hi', { usage: null }))])
+    const { text } = forwarded([bytes(start() + delta('Hi') + stop('Hi', { usage: null }))])
     expect(eventsOf(text).at(-1)).toMatchObject({ response: { usage: { input_tokens: 9, output_tokens: 3 } } })
   })
 
@@ -293,10 +293,10 @@ describe('an answer that is not kept', () => {
       tools: [{ type: 'mcp', url: 'secret' }],
     }
     const came = (more: object) => bytes(start() + delta('Hi') + stop('Hi', more))
-    const { text } = relayed([came(own)])
+    const { text } = forwarded([came(own)])
     expect(text).not.toContain('secret')
     expect(eventsOf(text).at(-1)).toMatchObject({ response: { metadata: {}, safety_identifier: null, tools: [] } })
-    const clientRequest = relayed([came(own)], { body: { model: 'x', ...own } })
+    const clientRequest = forwarded([came(own)], { body: { model: 'x', ...own } })
     expect(eventsOf(clientRequest.text).at(-1)).toMatchObject({ response: own })
   })
 })
@@ -309,7 +309,7 @@ describe('errors', () => {
     const inside = came.length - 2
     expect(complete).toBeGreaterThan(0)
     for (let end = 0; end <= all.length; end++) {
-      const { text, failure, fail, before } = relayed([all.slice(0, end)])
+      const { text, failure, fail, before } = forwarded([all.slice(0, end)])
       expect([end, failure?.code]).toEqual([end, end < inside ? 'upstream_cut' : undefined])
       if (!failure) {
         expect(text).toBe(put(came))
@@ -335,13 +335,13 @@ describe('errors', () => {
     ['a text', 'event: error\ndata: secret\n\n'],
   ])('%s ends the stream, and is not passed on', (_, error) => {
     const came = start() + delta('Hi')
-    const { before, failure } = relayed([bytes(came + error + delta('more'))])
+    const { before, failure } = forwarded([bytes(came + error + delta('more'))])
     expect([failure?.code, before]).toEqual(['server_is_overloaded', put(came)])
   })
 
   test('until there is more than a beginning nothing is told: another vendor may still be asked', () => {
     const came = start().split('event: response.output_item')[0] ?? ''
-    const { before, failure } = relayed([bytes(`${came}event: error\ndata: {"type":"error"}\n\n`)])
+    const { before, failure } = forwarded([bytes(`${came}event: error\ndata: {"type":"error"}\n\n`)])
     expect([failure?.code, before]).toEqual(['server_is_overloaded', ''])
   })
 })
@@ -363,7 +363,7 @@ describe('an answer that is kept', () => {
 
   test('bears our ids, everywhere the same, and its items are those of the vendor', () => {
     for (const pieces of [[bytes(came())], singly(bytes(came()))]) {
-      const { text, passed } = relayed(pieces, storedResponses)
+      const { text, passed } = forwarded(pieces, storedResponses)
       expect(text).not.toMatch(/(msg|rs|ws|resp)_v/)
       const ids = { msg_v: `msg_${NAME}_0`, rs_v: `rs_${NAME}_1`, ws_v: `ws_${NAME}_2` }
       const ours = (item: object) =>
@@ -395,14 +395,14 @@ describe('an answer that is kept', () => {
   })
 
   test('tells what was encrypted where the client asked for it', () => {
-    const { text } = relayed([bytes(came())], { ...storedResponses, includes_encrypted: true })
+    const { text } = forwarded([bytes(came())], { ...storedResponses, includes_encrypted: true })
     const last = eventsOf(text).at(-1) as { response: { output: JsonRecord[] } }
     const { id, encrypted_content } = last.response.output[1] ?? {}
     expect(decodeEncrypted(String(encrypted_content), String(id)).opaque).toMatchObject({ value: 'gAAAA', id: 'rs_v' })
   })
 
   test('goes back to its vendor under the vendor’s own ids', () => {
-    const { passed } = relayed([bytes(came())], storedResponses)
+    const { passed } = forwarded([bytes(came())], storedResponses)
     const items = (passed.final?.output ?? []) as never[]
     const body = { model: 'x', input: 'And?', previous_response_id: head.id }
     const input = [{ type: 'message' as const, role: 'user' as const, content: 'And?' }]

@@ -15,19 +15,19 @@ import { answerOf } from '../upstream/answer.ts'
 import { createEventReader, ENDS, isFailure } from '../upstream/events.ts'
 import { usageOf } from './answer.ts'
 import type { OutputItem } from './items.ts'
-import { createPassing, type Passage, passthroughBody } from './passthrough-items.ts'
+import { createResponseRewriter, type PassthroughExchange, passthroughBody } from './passthrough-items.ts'
 
-export const responsesPassthrough = (passage: Passage): ProtocolPassthrough => ({
+export const responsesPassthrough = (exchange: PassthroughExchange): ProtocolPassthrough => ({
   headers: ['openai-beta'],
-  body: () => passthroughBody(passage),
-  whole: (text, parts) => readWhole(text, parts, passage),
-  stream: (parts) => createResponsesStream(parts, passage),
+  body: () => passthroughBody(exchange),
+  whole: (text, parts) => readWhole(text, parts, exchange),
+  stream: (parts) => createResponsesStream(parts, exchange),
 })
 
 function readWhole(
   text: string,
   { head, faults }: PassthroughParts,
-  passage: Passage,
+  exchange: PassthroughExchange,
 ): ReturnType<ProtocolPassthrough['whole']> {
   const response = parseJson(text)
   if (!isRecord(response)) throw faults.notUnderstood('answered with something that is not JSON')
@@ -36,15 +36,15 @@ function readWhole(
   if (!hasEnded) throw faults.notUnderstood('answered before its answer was complete')
   const answer = Array.isArray(response.output) ? answerOf(response, head) : undefined
   if (!answer) throw faults.notUnderstood('answered with JSON that is no response')
-  const passing = createPassing(passage, head)
+  const rewriter = createResponseRewriter(exchange, head)
   return {
     answer,
     encode(usage) {
-      const whole = withUsage(passing.response(response), usage)
+      const whole = withUsage(rewriter.response(response), usage)
       if (whole === response) return withValueAt(text, ['model'], JSON.stringify(head.model))
-      const made = { ...whole, model: head.model }
-      passage.state.final = { ...made, id: head.id, created_at: head.created }
-      return JSON.stringify(passing.shown(made))
+      const forClient = { ...whole, model: head.model }
+      exchange.state.final = { ...forClient, id: head.id, created_at: head.created }
+      return JSON.stringify(rewriter.visible(forClient))
     },
   }
 }
@@ -55,7 +55,7 @@ const withUsage = (response: JsonRecord, usage: Usage | undefined): JsonRecord =
   isRecord(response.usage) || !usage ? response : { ...response, usage: usageOf(usage) }
 
 /** Events that only say that work has begun: until there is more, another vendor may still be asked. */
-const BEGINNINGS = ['response.created', 'response.queued', 'response.in_progress']
+const START_EVENTS = ['response.created', 'response.queued', 'response.in_progress']
 const NUMBER = 'sequence_number'
 /** What differs from event to event. The vendor's padding is against guessing a text by the lengths of its events. */
 const MEMBERS: Member[] = [
@@ -64,37 +64,37 @@ const MEMBERS: Member[] = [
   { name: 'obfuscation', kind: 'text', pattern: /"obfuscation": ?"/, of: ({ obfuscation }) => obfuscation },
 ]
 
-function createResponsesStream({ head, faults }: PassthroughParts, passage: Passage): PassthroughStream {
-  const { state: passed, isStored: isKept } = passage
+function createResponsesStream({ head, faults }: PassthroughParts, exchange: PassthroughExchange): PassthroughStream {
+  const { state: passed, isStored: isKept } = exchange
   const blocks = createSseBlocks()
   const reader = createEventReader(head)
-  const passing = createPassing(passage, head)
+  const rewriter = createResponseRewriter(exchange, head)
   const model = toBytes(JSON.stringify(head.model))
   const known = createSlots(MEMBERS)
   /** The vendor's items that have come to their end. */
   const done: JsonRecord[] = []
   let held = ''
-  let hasTold = false
+  let hasSent = false
   let last: { event: string; data: string; payload: JsonRecord } | undefined
 
   /** The event as the client gets it, but for the model's name: the very same payload where nothing has to change. */
-  function clientsEvent(payload: JsonRecord, type: string): JsonRecord {
+  function eventForClient(payload: JsonRecord, type: string): JsonRecord {
     const changes: JsonRecord = {}
     if (payload.type !== type) changes.type = type
     if (typeof payload.sequence_number !== 'number') changes.sequence_number = passed.next_number
     if (isRecord(payload.response)) {
-      const response = passing.shown(passing.response(payload.response, done))
+      const response = rewriter.visible(rewriter.response(payload.response, done))
       if (response !== payload.response) changes.response = response
     }
     if (isKept) {
       const { item, item_id, output_index } = payload
-      if (isRecord(item)) changes.item = passing.item(item, output_index)
-      if (typeof item_id === 'string') changes.item_id = passing.idOf(item_id, undefined, output_index)
+      if (isRecord(item)) changes.item = rewriter.item(item, output_index)
+      if (typeof item_id === 'string') changes.item_id = rewriter.idOf(item_id, undefined, output_index)
     }
     return Object.keys(changes).length === 0 ? payload : { ...payload, ...changes }
   }
 
-  function noted(event: JsonRecord, type: string): void {
+  function recordEvent(event: JsonRecord, type: string): void {
     if (isRecord(event.response) && typeof event.response.id === 'string') passed.id = event.response.id
     passed.next_number = Number(event.sequence_number) + 1
     if (type === 'response.output_item.done' && isRecord(event.item)) {
@@ -103,11 +103,11 @@ function createResponsesStream({ head, faults }: PassthroughParts, passage: Pass
   }
 
   /** What the client gets for an event, given how it came. */
-  function read(came: string, step: PassthroughStep, atEnd: boolean): string {
-    const said = readSseBlock(came)
-    if (!said) return ''
+  function read(original: string, step: PassthroughStep, atEnd: boolean): string {
+    const parsed = readSseBlock(original)
+    if (!parsed) return ''
     const payload = payloadOf(
-      { event: said.event, data: fromBytes(said.data) },
+      { event: parsed.event, data: fromBytes(parsed.data) },
       { faults, atEnd, isFailure: (one, event) => isFailure({ ...one, type: typeOf(one, event) }) },
     )
     if (payload === undefined) return ''
@@ -115,52 +115,52 @@ function createResponsesStream({ head, faults }: PassthroughParts, passage: Pass
       step.failure = payload
       return ''
     }
-    const type = typeOf(payload, said.event)
+    const type = typeOf(payload, parsed.event)
     const chunk = reader.take({ ...payload, type })
     if (chunk) step.received.push(chunk)
-    const event = clientsEvent(payload, type)
+    const event = eventForClient(payload, type)
     if (type === 'response.output_item.done' && isRecord(payload.item)) done.push(payload.item)
-    noted(event, type)
-    const own = event === payload ? said.data : toBytes(JSON.stringify(event))
+    recordEvent(event, type)
+    const own = event === payload ? parsed.data : toBytes(JSON.stringify(event))
     const data = withValueAt(own, ['response', 'model'], model)
     if (ENDS.some((end) => end === type)) {
       last = { event: type, data, payload }
       return ''
     }
-    const isItself = data === said.data && said.isPlain && said.event === type
-    const told = isItself ? came : `event: ${toBytes(type)}\ndata: ${data}\n\n`
-    if (!hasTold && BEGINNINGS.includes(type)) {
-      held += told
+    const isItself = data === parsed.data && parsed.isPlain && parsed.event === type
+    const rewritten = isItself ? original : `event: ${toBytes(type)}\ndata: ${data}\n\n`
+    if (!hasSent && START_EVENTS.includes(type)) {
+      held += rewritten
       return ''
     }
-    if (chunk && said.isPlain && said.event === type && payload.type === type) learn(came, payload)
-    hasTold = true
+    if (chunk && parsed.isPlain && parsed.event === type && payload.type === type) learn(original, payload)
+    hasSent = true
     const before = held
     held = ''
-    return before + told
+    return before + rewritten
   }
 
   /** Only what the reader counts as text may pass it by from here on. */
-  function learn(came: string, payload: JsonRecord): void {
+  function learn(original: string, payload: JsonRecord): void {
     if (typeof payload.delta !== 'string') return
     const { item_id, output_index } = payload
-    const id = isKept && typeof item_id === 'string' ? passing.idOf(item_id, undefined, output_index) : undefined
-    const ours = id === undefined ? '' : `"item_id":${JSON.stringify(id)}`
-    const theirs = /"item_id": ?"(?:[^"\\]|\\.)*"/ // the member with its value, escapes and all
-    known.learn(came, payload, (fixed) => (ours === '' ? fixed : fixed.replace(theirs, () => ours)))
+    const id = isKept && typeof item_id === 'string' ? rewriter.idOf(item_id, undefined, output_index) : undefined
+    const itemId = id === undefined ? '' : `"item_id":${JSON.stringify(id)}`
+    const vendorItemId = /"item_id": ?"(?:[^"\\]|\\.)*"/ // the member with its value, escapes and all
+    known.learn(original, payload, (fixed) => (itemId === '' ? fixed : fixed.replace(vendorItemId, () => itemId)))
   }
 
   /** The texts of events that passed unread are one event for the reader, which keeps count of what was told. */
-  function hear(step: PassthroughStep, heard: { slots: Slots; said: string[] } | undefined): undefined {
-    if (!heard) return
-    const delta = parseJson(`"${fromBytes(heard.said.join(''))}"`)
-    const chunk = reader.take({ ...heard.slots.payload, delta })
+  function flush(step: PassthroughStep, unparsed: { slots: Slots; texts: string[] } | undefined): undefined {
+    if (!unparsed) return
+    const delta = parseJson(`"${fromBytes(unparsed.texts.join(''))}"`)
+    const chunk = reader.take({ ...unparsed.slots.payload, delta })
     if (chunk) step.received.push(chunk)
   }
 
   function take(text: string, atEnd: boolean): PassthroughStep {
     const step: PassthroughStep = nothingYet()
-    let heard: { slots: Slots; said: string[] } | undefined
+    let unparsed: { slots: Slots; texts: string[] } | undefined
     let number = ''
     const count = () => {
       if (number !== '') passed.next_number = Number(number) + 1
@@ -172,9 +172,9 @@ function createResponsesStream({ head, faults }: PassthroughParts, passage: Pass
       const found = known.match(text, at)
       if (found) {
         const { slots, matched } = found
-        if (heard?.slots !== slots) hear(step, heard)
-        heard = heard?.slots === slots ? heard : { slots, said: [] }
-        heard.said.push(matched.values[slots.place('delta')] ?? '')
+        if (unparsed?.slots !== slots) flush(step, unparsed)
+        unparsed = unparsed?.slots === slots ? unparsed : { slots, texts: [] }
+        unparsed.texts.push(matched.values[slots.place('delta')] ?? '')
         number = matched.values[slots.place(NUMBER)] ?? ''
         if (matched.told !== undefined) {
           step.events += text.slice(unread, at) + matched.told
@@ -183,18 +183,18 @@ function createResponsesStream({ head, faults }: PassthroughParts, passage: Pass
         at = matched.end
         continue
       }
-      heard = hear(step, heard)
+      unparsed = flush(step, unparsed)
       count()
       const end = text.indexOf('\n\n', at) + 2
       const event = text.slice(at, end)
-      const told = read(event, step, atEnd)
-      if (told !== event) {
-        step.events += text.slice(unread, at) + told
+      const rewritten = read(event, step, atEnd)
+      if (rewritten !== event) {
+        step.events += text.slice(unread, at) + rewritten
         unread = end
       }
       at = end
     }
-    hear(step, heard)
+    flush(step, unparsed)
     count()
     step.events = escapeLineEnds(step.events + text.slice(unread, at))
     step.isDone = last !== undefined
@@ -202,7 +202,7 @@ function createResponsesStream({ head, faults }: PassthroughParts, passage: Pass
       step.events += escapeLineEnds(held)
       held = ''
     }
-    passed.hasBegun ||= step.events !== ''
+    passed.hasStarted ||= step.events !== ''
     return step
   }
 
@@ -221,14 +221,14 @@ function createResponsesStream({ head, faults }: PassthroughParts, passage: Pass
       const { event, payload } = last
       let { data } = last
       if (isRecord(payload.response)) {
-        const response = withUsage(passing.response(payload.response, done), usage)
+        const response = withUsage(rewriter.response(payload.response, done), usage)
         passed.final = { ...response, model: head.model, id: head.id, created_at: head.created }
         if (!isRecord(payload.response.usage)) {
-          const told = {
+          const completed = {
             ...(parseJson(fromBytes(data)) as JsonRecord),
-            response: passing.shown({ ...response, model: head.model }),
+            response: rewriter.visible({ ...response, model: head.model }),
           }
-          data = toBytes(JSON.stringify(told))
+          data = toBytes(JSON.stringify(completed))
         }
       }
       return fromBytes(escapeLineEnds(`event: ${toBytes(event)}\ndata: ${data}\n\n`))

@@ -6,7 +6,7 @@ import type { Places } from '../../request-error.ts'
 import { errorForClient } from './error.ts'
 import { decodeEncrypted, encodeEncrypted, PLAIN } from './items.ts'
 import { checkedRequest, REFUSED, translatedRequest } from './request.ts'
-import { ITEM_TYPES, PASSED_OVER, ResponsesRequest } from './schema.ts'
+import { IGNORED_ITEMS, ITEM_TYPES, ResponsesRequest } from './schema.ts'
 
 const parse = (more: object, places?: Places) =>
   translatedRequest(checkedRequest({ model: 'a/b', input: 'Hello', ...more }), { items: [], ids: [] }, places).request
@@ -374,6 +374,6 @@ describe('the manual', () => {
     expect([...Object.keys(ResponsesRequest.properties), ...refused].filter((field) => !named.has(field))).toEqual([])
   })
   test('tells of every item', () => {
-    expect([...ITEM_TYPES, ...PASSED_OVER].filter((type) => !named.has(type))).toEqual([])
+    expect([...ITEM_TYPES, ...IGNORED_ITEMS].filter((type) => !named.has(type))).toEqual([])
   })
 })

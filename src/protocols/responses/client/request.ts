@@ -9,9 +9,9 @@ import type { Message } from '../../../spec/message.ts'
 import { type Places, refusalOf } from '../../request-error.ts'
 import { historyOf, type PlacedItem } from './history.ts'
 import type { Conversation } from './items.ts'
-import { minimalRequestOf, outlined } from './minimal-request.ts'
+import { checkMinimalBody, minimalRequestOf } from './minimal-request.ts'
 import { withoutNulls } from './nulls.ts'
-import { type InputItem, ITEM_TYPES, PASSED_OVER, ResponsesRequest } from './schema.ts'
+import { IGNORED_ITEMS, type InputItem, ITEM_TYPES, ResponsesRequest } from './schema.ts'
 import type { ToolNames } from './tool-names.ts'
 import { clientTools, toolsOf } from './tools.ts'
 
@@ -40,13 +40,13 @@ export function translatedRequest(
   const items = placed(clientRequest, { before, input: itemsOf(clientRequest.input) })
   const tools = clientTools(clientRequest, items)
   const { names } = tools
-  const said = historyOf(items, names, places)
-  if (said.length === 0) {
+  const history = historyOf(items, names, places)
+  if (history.length === 0) {
     throw new GatewayError('missing_required_parameter', '"input" is required.', { param: 'input' })
   }
   const request: ChatRequest = {
     model: clientRequest.model,
-    messages: [...instructions, ...said],
+    messages: [...instructions, ...history],
     ...toolsOf(clientRequest, tools, places),
   }
   for (const field of SAME)
@@ -65,7 +65,8 @@ export function translatedRequest(
 }
 
 /** A request that only a provider of this protocol can take, as far as the gateway must understand it. */
-export const minimalClientRequest = (body: JsonRecord): ResponsesRequest => outlined(withTypes(withoutNulls(body)))
+export const minimalClientRequest = (body: JsonRecord): ResponsesRequest =>
+  checkMinimalBody(withTypes(withoutNulls(body)))
 
 /** The minimal request in the gateway's own form, after the conversation `before`. */
 export function minimalTranslation(
@@ -140,39 +141,39 @@ function withTypes(request: Record<string, unknown>): Record<string, unknown> {
 /** Fields that would change what the answer is, and why they cannot be honoured. */
 export const REFUSED: {
   field: string
-  asks(value: unknown): boolean
+  isUsed(value: unknown): boolean
   instead: string
   /** A vendor of this dialect may have it. */
   passes?: true
 }[] = [
-  { field: 'conversation', asks: () => true, instead: 'go on from a response with "previous_response_id"' },
+  { field: 'conversation', isUsed: () => true, instead: 'go on from a response with "previous_response_id"' },
   {
     field: 'prompt',
-    asks: () => true,
+    isUsed: () => true,
     instead: 'prompts are kept by one vendor; write it out in "instructions" and "input"',
   },
   {
     field: 'moderation',
-    asks: () => true,
+    isUsed: () => true,
     instead: 'it is known to its own vendor only; leave it out',
     passes: true,
   },
   // Of chat completions: left unread they would be missed.
-  { field: 'messages', asks: () => true, instead: 'the conversation is "input"' },
-  { field: 'max_tokens', asks: () => true, instead: 'it is "max_output_tokens"' },
-  { field: 'max_completion_tokens', asks: () => true, instead: 'it is "max_output_tokens"' },
-  { field: 'response_format', asks: () => true, instead: 'it is "text.format"' },
-  { field: 'reasoning_effort', asks: () => true, instead: 'it is "reasoning.effort"' },
-  { field: 'stop', asks: () => true, instead: 'ask at /v1/chat/completions' },
-  { field: 'n', asks: (value) => value !== 1, instead: 'there is one answer; ask several times' },
+  { field: 'messages', isUsed: () => true, instead: 'the conversation is "input"' },
+  { field: 'max_tokens', isUsed: () => true, instead: 'it is "max_output_tokens"' },
+  { field: 'max_completion_tokens', isUsed: () => true, instead: 'it is "max_output_tokens"' },
+  { field: 'response_format', isUsed: () => true, instead: 'it is "text.format"' },
+  { field: 'reasoning_effort', isUsed: () => true, instead: 'it is "reasoning.effort"' },
+  { field: 'stop', isUsed: () => true, instead: 'ask at /v1/chat/completions' },
+  { field: 'n', isUsed: (value) => value !== 1, instead: 'there is one answer; ask several times' },
 ]
 
 function assertSupported(clientRequest: Record<string, unknown>): void {
-  for (const { field, asks, instead } of REFUSED) {
-    if (clientRequest[field] === undefined || !asks(clientRequest[field])) continue
+  for (const { field, isUsed, instead } of REFUSED) {
+    if (clientRequest[field] === undefined || !isUsed(clientRequest[field])) continue
     throw unsupported(field, `"${field}" is not supported: ${instead}.`)
   }
-  const known: string[] = [...ITEM_TYPES, ...PASSED_OVER]
+  const known: string[] = [...ITEM_TYPES, ...IGNORED_ITEMS]
   for (const [index, item] of (Array.isArray(clientRequest.input) ? clientRequest.input : []).entries()) {
     const type = isRecord(item) ? item.type : undefined
     if (typeof type !== 'string' || known.includes(type)) continue
@@ -185,6 +186,6 @@ function assertSupported(clientRequest: Record<string, unknown>): void {
 export const mayPass = (body: unknown): boolean =>
   isRecord(body) &&
   body.background !== true &&
-  !REFUSED.some(({ field, asks, passes }) => !passes && body[field] != null && asks(body[field]))
+  !REFUSED.some(({ field, isUsed, passes }) => !passes && body[field] != null && isUsed(body[field]))
 
 const unsupported = (param: string, message: string) => new GatewayError('unsupported_parameter', message, { param })

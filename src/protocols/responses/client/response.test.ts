@@ -4,7 +4,7 @@ import type { ChatChunk, ChatCompletion, Delta, FinishReason } from '../../../sp
 import { GatewayError } from '../../../spec/error.ts'
 import { usageFrom } from '../../../spec/usage.ts'
 import { encodeEncrypted, PLAIN } from './items.ts'
-import { createResponsesWriter } from './response.ts'
+import { createResponsesEncoder } from './response.ts'
 import type { ResponsesRequest } from './schema.ts'
 import { clientTools } from './tools.ts'
 
@@ -15,7 +15,7 @@ const clock = { now: () => 1_700_000_007_000, after: () => () => {} }
 function writerFor(more: Partial<ResponsesRequest> = {}, keep?: () => Promise<void>) {
   const clientRequest: ResponsesRequest = { model: 'a/b', ...more }
   const { names } = clientTools(clientRequest)
-  return createResponsesWriter({
+  return createResponsesEncoder({
     head: HEAD,
     clientRequest,
     request: { model: 'a/b', messages: [] },

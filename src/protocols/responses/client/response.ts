@@ -8,8 +8,8 @@ import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { type Answer, answerOf, type State } from './answer.ts'
 import { failureOf } from './error.ts'
-import { ITEM_KINDS, itemId, type StoreResponse, shown } from './items.ts'
-import type { Passed } from './passthrough-items.ts'
+import { ITEM_KINDS, itemId, type StoreResponse, visibleItem } from './items.ts'
+import type { PassthroughState } from './passthrough-items.ts'
 import type { ResponsesRequest } from './schema.ts'
 import { createItemStream } from './stream.ts'
 import type { ToolNames } from './tool-names.ts'
@@ -26,12 +26,12 @@ type EncoderParts = {
   store: StoreResponse | undefined
   clock: Clock
   /** Of an answer that was begun elsewhere: the number of its next event, and whether more than its creation was told. */
-  resumed?: { number: number; hasBegun: boolean }
+  resumed?: { number: number; hasStarted: boolean }
   /** What was told that was not written here. */
-  passthroughState?: Readonly<Passed>
+  passthroughState?: Readonly<PassthroughState>
 }
 
-export type ResponsesWriter = ResponseEncoder & {
+export type ResponsesEncoder = ResponseEncoder & {
   /** The response before its turn, and the two events that say so. */
   queued(): { response: Answer; events: string }
   /** The response with nothing said yet. */
@@ -40,12 +40,12 @@ export type ResponsesWriter = ResponseEncoder & {
   final(): Answer | undefined
 }
 
-export function createResponsesWriter(parts: EncoderParts): ResponsesWriter {
+export function createResponsesEncoder(parts: EncoderParts): ResponsesEncoder {
   const { head, clientRequest, request, names, store: keep, clock, resumed, passthroughState: passed } = parts
   const includes_encrypted = clientRequest.include?.includes('reasoning.encrypted_content') ?? false
   const responseOf = answerOf({ head, clientRequest, request, isStored: keep !== undefined })
   let sequence = resumed?.number ?? 0
-  let hasBegun = resumed?.hasBegun ?? false
+  let hasStarted = resumed?.hasStarted ?? false
   let finish: FinishReason | null = null
   /** The answer as it is kept: with what its vendor wants back, whether the client asked for that or not. */
   let made: Answer | undefined
@@ -60,16 +60,18 @@ export function createResponsesWriter(parts: EncoderParts): ResponsesWriter {
     names,
   })
 
-  const shownOf = (response: Answer) =>
-    includes_encrypted ? response : { ...response, output: response.output.map((item) => shown(item, false)) }
-  const tell = (type: string, response: Answer): string =>
-    event(type, `"response":${JSON.stringify(shownOf(response))}`)
+  const visible = (response: Answer) =>
+    includes_encrypted ? response : { ...response, output: response.output.map((item) => visibleItem(item, false)) }
+  const responseEvent = (type: string, response: Answer): string =>
+    event(type, `"response":${JSON.stringify(visible(response))}`)
 
-  function begin(): string {
-    hasBegun = true
+  function start(): string {
+    hasStarted = true
     const response = responseOf({ status: 'in_progress' }, [])
     // One that waited for its turn was created then.
-    return (resumed ? '' : tell('response.created', response)) + tell('response.in_progress', response)
+    return (
+      (resumed ? '' : responseEvent('response.created', response)) + responseEvent('response.in_progress', response)
+    )
   }
 
   /** The answer at its end, by the vendor's last word. */
@@ -86,7 +88,10 @@ export function createResponsesWriter(parts: EncoderParts): ResponsesWriter {
   return {
     queued() {
       const response = responseOf({ status: 'queued' }, [])
-      return { response, events: inOneLine(tell('response.created', response) + tell('response.queued', response)) }
+      return {
+        response,
+        events: inOneLine(responseEvent('response.created', response) + responseEvent('response.queued', response)),
+      }
     },
     started: () => responseOf({ status: 'in_progress' }, []),
     final: () => made,
@@ -99,18 +104,18 @@ export function createResponsesWriter(parts: EncoderParts): ResponsesWriter {
         const { reasoning_content, reasoning_details } = message
         const thought = reasoning_details ? { reasoning_details } : { reasoning_content: reasoning_content ?? '' }
         items.take(thought)
-        items.take({ content, refusal: refusal ?? null, annotations: annotations ?? [] }, oddsOf(logprobs))
+        items.take({ content, refusal: refusal ?? null, annotations: annotations ?? [] }, logprobsOf(logprobs))
         items.take({ tool_calls: tool_calls.map((call, index) => ({ ...call, index })), images })
       }
       items.end(statusAt(finish))
-      return shownOf(finished(usage))
+      return visible(finished(usage))
     },
     encode(batch: ChatChunk[]) {
-      let events = hasBegun || batch.length === 0 ? '' : begin()
+      let events = hasStarted || batch.length === 0 ? '' : start()
       for (const { choices } of batch) {
         for (const choice of choices) {
           if (choice.index !== 0) continue
-          events += items.take(choice.delta, oddsOf(choice.logprobs))
+          events += items.take(choice.delta, logprobsOf(choice.logprobs))
           if (!choice.finish_reason) continue
           finish = choice.finish_reason
           // A client can run its tools now; the count of tokens may take a while to come.
@@ -121,25 +126,25 @@ export function createResponsesWriter(parts: EncoderParts): ResponsesWriter {
     },
     includesUsage: true,
     end(usage) {
-      const events = (hasBegun ? '' : begin()) + items.end(statusAt(finish))
+      const events = (hasStarted ? '' : start()) + items.end(statusAt(finish))
       const response = finished(usage)
-      return inOneLine(events + tell(`response.${response.status}`, response))
+      return inOneLine(events + responseEvent(`response.${response.status}`, response))
     },
     fail(error) {
       const { code, message } = failureOf(error)
-      if (passed?.hasBegun) {
-        hasBegun = true
+      if (passed?.hasStarted) {
+        hasStarted = true
         sequence = passed.next_number
       }
-      const told = { code, message, param: error.detail.param ?? null }
+      const failure = { code, message, param: error.detail.param ?? null }
       // Some clients stop at this event, by its own members or by those of its `error`; others at the failed response.
-      const fields = JSON.stringify({ ...told, error: { type: error.type, ...told } }).slice(1, -1)
-      const events = (hasBegun ? '' : begin()) + event('error', fields)
+      const fields = JSON.stringify({ ...failure, error: { type: error.type, ...failure } }).slice(1, -1)
+      const events = (hasStarted ? '' : start()) + event('error', fields)
       const failed = { status: 'failed', error: { code, message } }
       const output = items.output.map((item) => (item.status === 'in_progress' ? { ...item, status: BROKEN } : item))
       made = responseOf(failed, output)
-      if (passed?.hasBegun) made = { ...made, id: passed.id ?? head.id, output: passed.output }
-      return inOneLine(events + tell('response.failed', made))
+      if (passed?.hasStarted) made = { ...made, id: passed.id ?? head.id, output: passed.output }
+      return inOneLine(events + responseEvent('response.failed', made))
     },
     ...(keep
       ? {
@@ -163,7 +168,7 @@ const statusAt = (finish: FinishReason | null) =>
   finish !== null && INCOMPLETE[finish] !== undefined ? 'incomplete' : 'completed'
 
 /** The log probabilities of a choice's words. */
-function oddsOf(logprobs: unknown): unknown[] | undefined {
+function logprobsOf(logprobs: unknown): unknown[] | undefined {
   const content = (logprobs as { content?: unknown } | null | undefined)?.content
   return Array.isArray(content) ? content : undefined
 }

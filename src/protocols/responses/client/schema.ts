@@ -154,14 +154,14 @@ const ToolSearchOutputItem = Type.Object({
 })
 
 /** What the vendor's own tools did: its words hold what came of it, so it is passed over. */
-export const PASSED_OVER = [
+export const IGNORED_ITEMS = [
   'web_search_call',
   'file_search_call',
   'code_interpreter_call',
   'mcp_list_tools',
   'mcp_call',
 ] as const
-const OwnToolItem = Type.Object({ type: Type.Enum([...PASSED_OVER]) })
+const OwnToolItem = Type.Object({ type: Type.Enum([...IGNORED_ITEMS]) })
 
 export const InputItem = Type.Union([
   MessageItem,

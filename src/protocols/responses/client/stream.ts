@@ -4,9 +4,9 @@ import type { Annotation, Delta, ToolCall } from '../../../spec/chat-completion.
 import type { GeneratedImage, Opaque, Reasoning } from '../../../spec/message.ts'
 import { createCallStream } from './calls.ts'
 import {
-  createDesk,
-  type DeskParts,
+  createItemEvents,
   encodeEncrypted,
+  type ItemEventParts,
   type MessageItem,
   type Open,
   type OutputItem,
@@ -27,18 +27,18 @@ type ItemStream = {
 }
 
 /** `names`: what vendors call the client's tools. */
-type StreamParts = DeskParts & { names: ToolNames }
+type StreamParts = ItemEventParts & { names: ToolNames }
 
 /** Calls may be open side by side, each named by its place in the output; everything else is told one after the other. */
 export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
-  const desk = createDesk(parts)
-  const { event, added, done, newId, output, includes_encrypted } = desk
-  const calls = createCallStream(desk, names)
+  const itemEvents = createItemEvents(parts)
+  const { event, added, done, newId, output, includes_encrypted } = itemEvents
+  const calls = createCallStream(itemEvents, names)
   let message: Open<MessageItem> | undefined
   let reasoning: Open<ReasoningItem> | undefined
   /** How much of the answer's text stands before the open text part: citations count from the answer's beginning. */
   let before = 0
-  let said = 0
+  let textLength = 0
 
   function partEvent(at: Open<MessageItem>, type: 'added' | 'done'): string {
     const content_index = at.item.content.length - 1
@@ -75,14 +75,20 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
     let events = closeReasoning() + calls.closeComplete()
     if (!message) {
       const id = newId('message', output.length)
-      message = desk.open<MessageItem>({ type: 'message', id, role: 'assistant', status: 'in_progress', content: [] })
+      message = itemEvents.open<MessageItem>({
+        type: 'message',
+        id,
+        role: 'assistant',
+        status: 'in_progress',
+        content: [],
+      })
       events += added(message, { content: [] })
     }
     const last = message.item.content.at(-1)
     if (last?.type === part.type) return events
     if (last) events += closePart(message)
     message.item.content.push(part)
-    before = said
+    before = textLength
     return events + partEvent(message, 'added')
   }
 
@@ -92,10 +98,10 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
     if (!message || part?.type !== 'output_text') return events
     part.text += delta
     part.logprobs.push(...logprobs)
-    said += delta.length
+    textLength += delta.length
     const content_index = message.item.content.length - 1
-    const odds = logprobs.length === 0 ? '[]' : JSON.stringify(logprobs)
-    const fields = `${message.place},"content_index":${content_index},"delta":${JSON.stringify(delta)},"logprobs":${odds}`
+    const encodedLogprobs = logprobs.length === 0 ? '[]' : JSON.stringify(logprobs)
+    const fields = `${message.place},"content_index":${content_index},"delta":${JSON.stringify(delta)},"logprobs":${encodedLogprobs}`
     return events + event('response.output_text.delta', fields)
   }
 
@@ -131,7 +137,7 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
   function openReasoning(opaque?: Opaque): string {
     const events = closeMessage() + closeReasoning() + calls.closeComplete()
     const id = newId('reasoning', output.length, opaque?.id)
-    reasoning = desk.open<ReasoningItem>({ type: 'reasoning', id, summary: [], status: 'in_progress' })
+    reasoning = itemEvents.open<ReasoningItem>({ type: 'reasoning', id, summary: [], status: 'in_progress' })
     return events + added(reasoning)
   }
 
@@ -176,7 +182,7 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
   }
 
   function takeCall({ index = 0, id, function: part, opaque }: ToolCall): string {
-    if (calls.isTold(index)) return ''
+    if (calls.isClosed(index)) return ''
     let events = ''
     if (!calls.isOpen(index)) {
       const call_id = id ?? `call_${randomAlphanumerics(24)}`
@@ -194,8 +200,8 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
     // What its vendor wants back stands in an item before it, and names it.
     const id = newId('image_generation_call', output.length + (opaque ? 1 : 0))
     if (opaque) events += endThought({ opaque }, id)
-    const made = { id, status: 'completed', result, output_format: format } as const
-    const at = desk.open({ type: 'image_generation_call', ...made })
+    const image = { id, status: 'completed', result, output_format: format } as const
+    const at = itemEvents.open({ type: 'image_generation_call', ...image })
     events += added(at, { status: 'in_progress', result: null })
     return events + event('response.image_generation_call.completed', at.place) + done(at)
   }
@@ -205,8 +211,8 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
     take({ content, refusal, reasoning_content, reasoning_details = [], ...delta }, logprobs) {
       let events = ''
       // Pieces that come whole say the same again as plain text.
-      const isTwice = !reasoning && reasoning_details.some((piece) => piece.text !== undefined)
-      if (reasoning_content && !isTwice) events += takeThought(reasoning_content)
+      const isRepeated = !reasoning && reasoning_details.some((piece) => piece.text !== undefined)
+      if (reasoning_content && !isRepeated) events += takeThought(reasoning_content)
       for (const piece of reasoning_details) events += endThought(piece)
       if (content) events += takeText(content, logprobs)
       if (refusal) events += takeRefusal(refusal)

@@ -35,9 +35,9 @@ export function toolsOf({ tool_choice }: ResponsesRequest, { offered, names }: C
     }
     // All tools are told in full here, so nothing is left that a vendor could search.
     else if (tool.type !== 'tool_search' || tool.execution === 'client') {
-      const made = functionOf(one, names)
-      places.set(made, at)
-      functions.push(made)
+      const converted = functionOf(one, names)
+      places.set(converted, at)
+      functions.push(converted)
     }
   }
   if (functions.length > 0) clientRequest.tools = functions

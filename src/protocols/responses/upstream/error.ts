@@ -2,7 +2,7 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
-import { errorInAnswer, type Refusal, refusalToError } from '../../provider-error.ts'
+import { errorInResponse, type Refusal, refusalToError } from '../../provider-error.ts'
 
 /** An error with a status. Its shape is one that many vendors share; only the time to wait may stand elsewhere. */
 export function refusalOf(refusal: Refusal): GatewayError {
@@ -42,10 +42,12 @@ const POLICY_CODES = ['bio_policy', 'misalignment_policy_violation']
 export function failureOf(refusal: Omit<Refusal, 'status' | 'headers'>): GatewayError {
   const error = errorIn(refusal.payload)
   const code = error && typeof error.code === 'string' ? error.code : ''
-  const said = POLICY_CODES.includes(code) ? { ...error, code: 'content_policy_violation' } : error
-  const asked = { ...refusal, payload: said ? { error: said } : refusal.payload }
+  const reported = POLICY_CODES.includes(code) ? { ...error, code: 'content_policy_violation' } : error
+  const normalised = { ...refusal, payload: reported ? { error: reported } : refusal.payload }
   const status = Object.hasOwn(STATUS_OF_CODE, code) ? STATUS_OF_CODE[code] : undefined
-  return status === undefined ? errorInAnswer(asked) : refusalToError({ ...asked, status, headers: undefined })
+  return status === undefined
+    ? errorInResponse(normalised)
+    : refusalToError({ ...normalised, status, headers: undefined })
 }
 
 /** `{error}`, an `error` event with its members beside its type, or a failed answer or the event that holds it. */

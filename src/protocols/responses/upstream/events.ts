@@ -6,7 +6,7 @@ import type { EventReader } from '../../event-source.ts'
 import { type Fallback, namedText } from '../../upstream.ts'
 import { usageOf } from '../../usage.ts'
 import { logprobsOf } from './annotations.ts'
-import { createItems, type Said } from './items.ts'
+import { type ChoiceDelta, createItems } from './items.ts'
 
 /** The ends of an answer; the failed ones are errors, which are none of this file's. */
 export const ENDS = ['response.completed', 'response.incomplete']
@@ -21,13 +21,13 @@ export const isFailure = ({ type, response }: JsonRecord): boolean =>
 export function createEventReader(fallback: Fallback): EventReader {
   let head: Fallback = fallback
   let finished: FinishReason | undefined
-  let hasBegun = false
+  let hasStarted = false
   const items = createItems()
 
-  function chunk({ delta, logprobs }: Said): ChatChunk | undefined {
+  function chunk({ delta, logprobs }: ChoiceDelta): ChatChunk | undefined {
     if (Object.keys(delta).length === 0) return undefined
-    const first: Delta = hasBegun ? {} : { role: 'assistant', content: '' }
-    hasBegun = true
+    const first: Delta = hasStarted ? {} : { role: 'assistant', content: '' }
+    hasStarted = true
     const choice = {
       index: 0,
       delta: { ...first, ...delta },
@@ -38,7 +38,7 @@ export function createEventReader(fallback: Fallback): EventReader {
   }
 
   /** Says who answers. Nothing is sent for it: until there is something to say, another vendor may still be asked. */
-  function begin(response: unknown): undefined {
+  function setHead(response: unknown): undefined {
     if (!isRecord(response)) return
     const { id, model, created_at } = response
     head = {
@@ -49,13 +49,13 @@ export function createEventReader(fallback: Fallback): EventReader {
   }
 
   /** The work has begun, at the latest now. */
-  const start = (said: Said): ChatChunk | undefined =>
-    hasBegun ? chunk(said) : chunk({ ...said, delta: { content: '', ...said.delta } })
+  const start = (first: ChoiceDelta): ChatChunk | undefined =>
+    hasStarted ? chunk(first) : chunk({ ...first, delta: { content: '', ...first.delta } })
 
   /** The end of the answer: what was not told on the way, why it ended, and what it has used. */
-  function end({ type, response: told }: JsonRecord): ChatChunk {
-    const response = isRecord(told) ? told : {}
-    begin(response)
+  function end({ type, response: raw }: JsonRecord): ChatChunk {
+    const response = isRecord(raw) ? raw : {}
+    setHead(response)
     const output = Array.isArray(response.output) ? response.output : []
     const rest = items.settleAll(output)
     const last = chunk(rest)
@@ -63,7 +63,7 @@ export function createEventReader(fallback: Fallback): EventReader {
     finished = finishOf({ ...response, status }, items.calls() > 0)
     const usage = usageOf(response.usage)
     const [choice] = last?.choices ?? []
-    const role: Delta = hasBegun ? {} : { role: 'assistant', content: '' }
+    const role: Delta = hasStarted ? {} : { role: 'assistant', content: '' }
     return {
       ...head,
       object: 'chat.completion.chunk',
@@ -80,7 +80,7 @@ export function createEventReader(fallback: Fallback): EventReader {
         case 'response.created':
         case 'response.queued':
         case 'response.in_progress':
-          return begin(event.response)
+          return setHead(event.response)
         case 'response.output_item.added':
           return start({ delta: items.open(event) })
         case 'response.output_item.done':

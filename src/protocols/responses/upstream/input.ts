@@ -8,23 +8,23 @@ import { type Part, partOf, refused } from './parts.ts'
 export type Item = { type: string } & JsonRecord
 
 type CallIds = (id: string) => string
-type Takes = {
+type InputSupport = {
   developer_role: boolean
   audio: boolean
   /** Its own reasoning, shown to it again. */
   reasoning: boolean
 }
-type Place = Takes & { at: string; callId: CallIds }
+type Place = InputSupport & { at: string; callId: CallIds }
 
 /** One item a message; an answer of the past is its reasoning, its words and its calls. */
-export function inputOf(messages: Message[], takes: Takes): Item[] {
+export function inputOf(messages: Message[], support: InputSupport): Item[] {
   const callId = createCallIds()
   return messages.flatMap((message, index) => {
-    const place = { ...takes, at: `messages[${index}]`, callId }
+    const place = { ...support, at: `messages[${index}]`, callId }
     if (message.role === 'assistant') return answerOf(message, place)
     if (message.role === 'tool') return [resultOf(message, place)]
     if (message.role === 'function') throw refused(`${place.at}.role`, 'must not be "function"; use the role "tool"')
-    const role = message.role === 'developer' && !takes.developer_role ? 'system' : message.role
+    const role = message.role === 'developer' && !support.developer_role ? 'system' : message.role
     return [{ type: 'message', role, content: contentOf(message, place) }]
   })
 }
@@ -46,18 +46,18 @@ function resultOf(message: Message, place: Place): Item {
 function answerOf(message: Message, { at, callId, reasoning }: Place): Item[] {
   if (message.function_call) throw refused(`${at}.function_call`, 'is not known to the vendor; use "tool_calls"')
   const items: Item[] = []
-  const content = wordsOf(message, at)
+  const content = textContent(message, at)
   if (content !== '') items.push({ type: 'message', role: 'assistant', content })
   for (const { id, function: called } of message.tool_calls ?? []) {
     items.push({ type: 'function_call', call_id: callId(id), name: called.name, arguments: called.arguments })
   }
   // The vendor refuses reasoning after which nothing came: that of an answer which was cut by its limit.
   if (!reasoning || items.length === 0) return items
-  return [...(message.reasoning_details ?? []).flatMap(thoughtOf), ...items]
+  return [...(message.reasoning_details ?? []).flatMap(reasoningItems), ...items]
 }
 
 /** Plain words are sent as text, which every imitator understands. */
-function wordsOf({ content, refusal }: Message, at: string): string | Part[] {
+function textContent({ content, refusal }: Message, at: string): string | Part[] {
   const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : (content ?? [])
   let text = ''
   let refused_with = refusal ?? ''
@@ -67,12 +67,12 @@ function wordsOf({ content, refusal }: Message, at: string): string | Part[] {
     else throw refused(`${at}.content[${index}].type`, 'must be "text" or "refusal" in a message of the assistant')
   }
   if (refused_with === '') return text
-  const said = text === '' ? [] : [{ type: 'output_text', text, annotations: [] }]
-  return [...said, { type: 'refusal', refusal: refused_with }]
+  const texts = text === '' ? [] : [{ type: 'output_text', text, annotations: [] }]
+  return [...texts, { type: 'refusal', refusal: refused_with }]
 }
 
 /** Only reasoning that this family of vendors has encrypted can go back to it. */
-function thoughtOf({ text, opaque }: Reasoning): Item[] {
+function reasoningItems({ text, opaque }: Reasoning): Item[] {
   if (opaque?.origin !== 'chatcompat-response') return []
   return [
     {

@@ -7,11 +7,11 @@ import { argumentsText, namedText, newToolCallId } from '../../upstream.ts'
 import { citationOf, logprobsOf, SUMMARY_GAP, thoughtTextOf } from './annotations.ts'
 
 /** What is said of the one choice that there is. */
-export type Said = { delta: Delta; logprobs?: JsonRecord[] | undefined }
+export type ChoiceDelta = { delta: Delta; logprobs?: JsonRecord[] | undefined }
 
 type Part = {
   /** How many characters of it were told. */
-  told: number
+  sent: number
   /** Where it begins in the whole answer. */
   start: number
   annotations: number
@@ -21,7 +21,7 @@ type Item = {
   parts: Map<unknown, Part>
   /** Of a call: its position once it was told, and how many characters of its arguments were. */
   call: number | undefined
-  told: number
+  sent: number
   /** Of reasoning: from where it is told, and up to which part. */
   thought: { from: 'summary' | 'content'; part: unknown } | undefined
   isSettled: boolean
@@ -32,8 +32,8 @@ export function createItems() {
   const byIndex = new Map<unknown, Item>()
   const byId = new Map<string, Item>()
   /** How much of the answer's text was told. */
-  let said = 0
-  let speaker: Item | undefined
+  let textLength = 0
+  let lastItem: Item | undefined
   let calls = 0
 
   function itemOf({ output_index, item_id, item }: JsonRecord, isAnother?: (known: Item) => boolean): Item {
@@ -45,7 +45,7 @@ export function createItems() {
       if (id !== undefined) byId.set(id, known)
       return known
     }
-    const found: Item = { parts: new Map(), call: undefined, told: 0, thought: undefined, isSettled: false }
+    const found: Item = { parts: new Map(), call: undefined, sent: 0, thought: undefined, isSettled: false }
     if (id !== undefined) byId.set(id, found)
     if (output_index !== undefined) byIndex.set(output_index, found)
     return found
@@ -54,20 +54,20 @@ export function createItems() {
   function partOf(item: Item, index: unknown): Part {
     let part = item.parts.get(index ?? 0)
     if (!part) {
-      part = { told: 0, start: said, annotations: 0 }
+      part = { sent: 0, start: textLength, annotations: 0 }
       item.parts.set(index ?? 0, part)
     }
     return part
   }
 
   /** Words of the answer. What it says in several messages are paragraphs. */
-  function tell(item: Item, part: Part, text: string): string {
-    const gap = speaker && speaker !== item && said > 0 ? '\n\n' : ''
-    speaker = item
-    if (part.told === 0) part.start = said + gap.length
-    part.told += text.length
-    said += gap.length + text.length
-    return gap + text
+  function addText(item: Item, part: Part, text: string): string {
+    const separator = lastItem && lastItem !== item && textLength > 0 ? '\n\n' : ''
+    lastItem = item
+    if (part.sent === 0) part.start = textLength + separator.length
+    part.sent += text.length
+    textLength += separator.length + text.length
+    return separator + text
   }
 
   function cite(part: Part, raw: unknown): Annotation[] {
@@ -77,28 +77,28 @@ export function createItems() {
   }
 
   /** A call is told with its name, once, and then piece by piece. */
-  function callDelta(item: Item, told: JsonRecord): Delta {
-    const text = argumentsText(told.arguments)
-    const name = namedText(told.name)
+  function callDelta(item: Item, raw: JsonRecord): Delta {
+    const text = argumentsText(raw.arguments)
+    const name = namedText(raw.name)
     if (item.call === undefined) {
       // A call without its name cannot be told to clients.
       if (name === undefined) return {}
       item.call = calls++
-      item.told = text.length
-      const id = namedText(told.call_id) ?? namedText(told.id) ?? newToolCallId()
+      item.sent = text.length
+      const id = namedText(raw.call_id) ?? namedText(raw.id) ?? newToolCallId()
       return { tool_calls: [{ index: item.call, id, type: 'function', function: { name, arguments: text } }] }
     }
-    return argumentsDelta(item, text.slice(item.told))
+    return argumentsDelta(item, text.slice(item.sent))
   }
 
   function argumentsDelta(item: Item, text: string): Delta {
     if (text === '' || item.call === undefined) return {}
-    item.told += text.length
+    item.sent += text.length
     return { tool_calls: [{ index: item.call, function: { arguments: text } }] }
   }
 
   /** The rest of a message that is there as a whole. */
-  function settleMessage(item: Item, content: unknown): Said {
+  function settleMessage(item: Item, content: unknown): ChoiceDelta {
     let text = ''
     let refusal = ''
     const annotations: Annotation[] = []
@@ -108,14 +108,14 @@ export function createItems() {
       const part = partOf(item, index)
       const whole = raw.type === 'refusal' ? raw.refusal : raw.type === 'output_text' ? raw.text : undefined
       if (typeof whole !== 'string') continue
-      const isFresh = part.told === 0
-      const rest = whole.slice(part.told)
+      const isFresh = part.sent === 0
+      const rest = whole.slice(part.sent)
       if (raw.type === 'refusal') {
-        part.told = whole.length
+        part.sent = whole.length
         refusal += rest
         continue
       }
-      if (rest !== '') text += tell(item, part, rest)
+      if (rest !== '') text += addText(item, part, rest)
       if (isFresh) tokens.push(...(logprobsOf(raw.logprobs) ?? []))
       const list = Array.isArray(raw.annotations) ? raw.annotations : []
       for (const one of list.slice(part.annotations)) annotations.push(...cite(part, one))
@@ -144,7 +144,7 @@ export function createItems() {
     return piece.opaque ? { reasoning_details: [piece] } : {}
   }
 
-  function settle(raw: unknown, item: Item): Said {
+  function settle(raw: unknown, item: Item): ChoiceDelta {
     if (!isRecord(raw)) return { delta: {} }
     if (item.isSettled) return { delta: {} }
     item.isSettled = true
@@ -152,7 +152,7 @@ export function createItems() {
     if (raw.type === 'reasoning') return { delta: settleThought(item, raw) }
     if (raw.type !== 'function_call') return { delta: {} }
     // Clients parse the text in any case.
-    const isEmpty = item.told === 0 && argumentsText(raw.arguments) === '' && raw.status !== 'incomplete'
+    const isEmpty = item.sent === 0 && argumentsText(raw.arguments) === '' && raw.status !== 'incomplete'
     return { delta: callDelta(item, isEmpty ? { ...raw, arguments: '{}' } : raw) }
   }
 
@@ -172,8 +172,8 @@ export function createItems() {
       if (typeof text !== 'string' || text === '') return {}
       const item = itemOf(event)
       const part = partOf(item, event.content_index)
-      if (member === 'content') return { content: tell(item, part, text) }
-      part.told += text.length
+      if (member === 'content') return { content: addText(item, part, text) }
+      part.sent += text.length
       return { refusal: text }
     },
 
@@ -185,9 +185,9 @@ export function createItems() {
       const part = from === 'summary' ? event.summary_index : event.content_index
       item.thought ??= { from, part }
       if (item.thought.from !== from) return {}
-      const gap = from === 'summary' && item.thought.part !== part ? SUMMARY_GAP : ''
+      const separator = from === 'summary' && item.thought.part !== part ? SUMMARY_GAP : ''
       item.thought.part = part
-      return { reasoning_content: gap + text }
+      return { reasoning_content: separator + text }
     },
 
     argumentsOf: (event: JsonRecord, text: unknown): Delta =>
@@ -198,22 +198,22 @@ export function createItems() {
       return annotations.length === 0 ? {} : { annotations }
     },
 
-    settle: (event: JsonRecord): Said =>
+    settle: (event: JsonRecord): ChoiceDelta =>
       settle(
         event.item,
         itemOf(event, ({ isSettled }) => isSettled),
       ),
 
     /** The whole answer, of which nearly always all was told. */
-    settleAll(output: unknown[]): Said {
-      const all: Said = { delta: {} }
+    settleAll(output: unknown[]): ChoiceDelta {
+      const all: ChoiceDelta = { delta: {} }
       for (const [output_index, raw] of output.entries()) join(all, settle(raw, itemOf({ output_index, item: raw })))
       return all
     },
   }
 }
 
-function join(all: Said, { delta, logprobs }: Said): void {
+function join(all: ChoiceDelta, { delta, logprobs }: ChoiceDelta): void {
   const { content, refusal, reasoning_content, reasoning_details, tool_calls, annotations } = delta
   const sum = all.delta
   if (content) sum.content = (sum.content ?? '') + content

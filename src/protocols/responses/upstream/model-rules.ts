@@ -25,7 +25,10 @@ const FIVE = [...FOUR, 'max'] as const
 
 const PLAIN: ModelRule = { reasons: false, encrypts: false, sampling: 'always' }
 const reasoning = (...efforts: Effort[]): ModelRule => ({ reasons: true, encrypts: true, sampling: 'never', efforts })
-const resting = (...efforts: Effort[]): ModelRule => ({ ...reasoning('none', ...efforts), sampling: 'at-rest' })
+const optionalReasoning = (...efforts: Effort[]): ModelRule => ({
+  ...reasoning('none', ...efforts),
+  sampling: 'at-rest',
+})
 
 /** Read from the documentation, the client libraries and the error messages of the API in November 2026. */
 const ROWS: [globs: string[], rule: ModelRule][] = [
@@ -37,9 +40,9 @@ const ROWS: [globs: string[], rule: ModelRule][] = [
   [['gpt-5-codex*', 'gpt-5.1-codex*', 'codex-*', 'computer-use-*', 'o1*', 'o3*', 'o4*'], reasoning(...THREE)],
   [['gpt-5.*-codex*'], reasoning(...FOUR)],
   [['gpt-5', 'gpt-5-*'], reasoning('minimal', ...THREE)],
-  [['gpt-5.1', 'gpt-5.1-*'], resting(...THREE)],
-  [['gpt-5.2*', 'gpt-5.3*', 'gpt-5.4*', 'gpt-5.5*'], resting(...FOUR)],
-  [['gpt-5.*'], resting(...FIVE)],
+  [['gpt-5.1', 'gpt-5.1-*'], optionalReasoning(...THREE)],
+  [['gpt-5.2*', 'gpt-5.3*', 'gpt-5.4*', 'gpt-5.5*'], optionalReasoning(...FOUR)],
+  [['gpt-5.*'], optionalReasoning(...FIVE)],
   [['gpt-6-sol*', 'gpt-6-luna*', 'gpt-6.1-terra*'], reasoning('none', ...FIVE)],
   // A name that is new to us is most likely a new model.
   [['gpt-6*', 'gpt-7*', 'gpt-8*', 'gpt-9*'], reasoning(...FIVE)],

@@ -6,7 +6,7 @@ import type { JsonRecord } from '../../../kit/json.ts'
 import { responsesSettings } from '../../../providers/responses-compat/settings.ts'
 import type { ChatRequest } from '../../../spec/chat-request.ts'
 import { passthroughBody } from './passthrough.ts'
-import { createBodyWriter } from './request.ts'
+import { createBodyEncoder } from './request.ts'
 
 type Where = { model?: string; config?: ProviderConfig; request?: Partial<ChatRequest> }
 
@@ -15,8 +15,8 @@ function sent(body: JsonRecord, { model = 'gpt-4.1', config = {}, request = {} }
   const settings = responsesSettings({ id: 'v', config: whole, timeouts: DEFAULT_TIMEOUTS })
   const asked: ChatRequest = { model: 'v/m', messages: [], ...request }
   const call = { model, request: asked, request_id: 'r', body: { store: false, ...body }, headers: {} }
-  const relayed = passthroughBody(call, settings, createBodyWriter(settings).defaults(model))
-  const { model: named, store, ...rest } = relayed
+  const forwarded = passthroughBody(call, settings, createBodyEncoder(settings).defaults(model))
+  const { model: named, store, ...rest } = forwarded
   expect([named, store]).toEqual([model, false])
   return rest
 }

@@ -4,11 +4,11 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { adapt } from '../../field-rules.ts'
 import type { PassthroughUpstreamCall } from '../../upstream.ts'
 import { EFFORTS, type ModelRule } from './model-rules.ts'
-import { takesSampling } from './reasoning.ts'
+import { acceptsSampling } from './reasoning.ts'
 import { MIN_OUTPUT_TOKENS, type ResponsesOptions, ruleFor } from './request.ts'
 
 /** Fields that are the house's to say. */
-const OURS = new Set(['model', 'input', 'stream', 'store'])
+const RESERVED = new Set(['model', 'input', 'stream', 'store'])
 /** Where the model's row in the catalogue has a default for them, and where models that reason refuse them. */
 const SAMPLING = ['temperature', 'top_p'] as const
 /** Known to clients of this dialect, and not to its vendor. */
@@ -30,20 +30,20 @@ export function passthroughBody(
 ): JsonRecord {
   const rule = ruleFor(model, settings)
   const { fields } = settings
-  const relayed: JsonRecord = { ...body, model, store: false }
-  if (request.max_tokens !== undefined) relayed.max_output_tokens = Math.max(request.max_tokens, MIN_OUTPUT_TOKENS)
-  for (const [field, value] of Object.entries(defaults)) if (!OURS.has(field)) relayed[field] ??= value
-  const isSampling = takesSampling(rule, effortIn(relayed))
+  const forwarded: JsonRecord = { ...body, model, store: false }
+  if (request.max_tokens !== undefined) forwarded.max_output_tokens = Math.max(request.max_tokens, MIN_OUTPUT_TOKENS)
+  for (const [field, value] of Object.entries(defaults)) if (!RESERVED.has(field)) forwarded[field] ??= value
+  const isSampling = acceptsSampling(rule, effortIn(forwarded))
   for (const field of SAMPLING) {
-    if (!isSampling) delete relayed[field]
-    else if (request[field] !== undefined) relayed[field] ??= request[field]
+    if (!isSampling) delete forwarded[field]
+    else if (request[field] !== undefined) forwarded[field] ??= request[field]
   }
-  for (const field of UNKNOWN) if (!fields.allow.includes(field)) delete relayed[field]
-  if (rule.reasons === false) delete relayed.reasoning
-  const include = includeOf(relayed.include, rule, body.store === true)
-  if (include) relayed.include = include
+  for (const field of UNKNOWN) if (!fields.allow.includes(field)) delete forwarded[field]
+  if (rule.reasons === false) delete forwarded.reasoning
+  const include = includeOf(forwarded.include, rule, body.store === true)
+  if (include) forwarded.include = include
   const drop = fields.drop.map((field) => VENDORS_NAME[field] ?? field)
-  return adapt(relayed, { ...fields, drop }, OURS)
+  return adapt(forwarded, { ...fields, drop }, RESERVED)
 }
 
 function effortIn({ reasoning }: JsonRecord): (typeof EFFORTS)[number] | undefined {
@@ -52,8 +52,8 @@ function effortIn({ reasoning }: JsonRecord): (typeof EFFORTS)[number] | undefin
 }
 
 /** What the vendor is to tell beside the answer. Asked of models that do not reason, reasoning is an error. */
-function includeOf(asked: unknown, { reasons, encrypts }: ModelRule, isKept: boolean): unknown[] | undefined {
-  const list: unknown[] = Array.isArray(asked) ? asked : []
+function includeOf(include: unknown, { reasons, encrypts }: ModelRule, isStored: boolean): unknown[] | undefined {
+  const list: unknown[] = Array.isArray(include) ? include : []
   if (reasons === false && list.includes(ENCRYPTED)) return list.filter((one) => one !== ENCRYPTED)
-  return isKept && encrypts && !list.includes(ENCRYPTED) ? [...list, ENCRYPTED] : undefined
+  return isStored && encrypts && !list.includes(ENCRYPTED) ? [...list, ENCRYPTED] : undefined
 }

@@ -26,11 +26,11 @@ export function effortOf(request: ChatRequest, { reasons, efforts }: ModelRule):
 }
 
 /** The greatest effort that the model takes and that is not above the wish; where there is none, its least. */
-function nearest(wish: Effort, efforts: readonly Effort[] = EFFORTS): Effort | undefined {
-  const most = EFFORTS.indexOf(wish)
+function nearest(requested: Effort, efforts: readonly Effort[] = EFFORTS): Effort | undefined {
+  const most = EFFORTS.indexOf(requested)
   const below = efforts.findLast((one) => EFFORTS.indexOf(one) <= most)
   // No reasoning is none in place of some.
-  const some = below === 'none' && wish !== 'none' ? efforts[1] : below
+  const some = below === 'none' && requested !== 'none' ? efforts[1] : below
   return some ?? efforts[0]
 }
 
@@ -42,5 +42,5 @@ export function reasoningOf({ reasoning_summary: summary }: ChatRequest, rule: M
 }
 
 /** The vendor refuses sampling for models that reason, some only while they do. */
-export const takesSampling = ({ sampling }: ModelRule, effort: Effort | undefined): boolean =>
+export const acceptsSampling = ({ sampling }: ModelRule, effort: Effort | undefined): boolean =>
   sampling === 'always' || (sampling === 'at-rest' && effort === 'none')

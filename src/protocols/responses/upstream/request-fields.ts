@@ -1,16 +1,16 @@
 /** What becomes of each field of a chat request: a row of data each, from which the manual's table is made. */
 import type { ChatRequest, ChatRequestField } from '../../../spec/chat-request.ts'
-import { searchAskedOf } from './tools.ts'
+import { requestedSearch } from './tools.ts'
 
-type FieldFate =
+type FieldMapping =
   /** Sent, in the vendor's words. `asks` is there where leaving it out would change the meaning. */
-  | { sent: string; asks?(request: ChatRequest): boolean }
+  | { sent: string; isUsed?(request: ChatRequest): boolean }
   /** Left out: the vendor has no such field, and it only tunes, or is for the gateway alone. */
   | { dropped: string }
   /** Refused by name where it asks for something. */
-  | { refused: string; asks(request: ChatRequest): boolean }
+  | { refused: string; isUsed(request: ChatRequest): boolean }
 
-export const FIELD_FATES: { [field in ChatRequestField]-?: FieldFate } = {
+export const FIELD_MAPPINGS: { [field in ChatRequestField]-?: FieldMapping } = {
   model: { sent: "`model`, by the vendor's own name" },
   messages: { sent: '`input`, an item each' },
   stream: { sent: '`stream`' },
@@ -26,15 +26,15 @@ export const FIELD_FATES: { [field in ChatRequestField]-?: FieldFate } = {
   logit_bias: { dropped: 'it only tunes' },
   seed: { dropped: 'it only tunes' },
   prediction: { dropped: 'it only tunes' },
-  tools: { sent: '`tools`; strict only where the request says so', asks: ({ tools = [] }) => tools.length > 0 },
+  tools: { sent: '`tools`; strict only where the request says so', isUsed: ({ tools = [] }) => tools.length > 0 },
   tool_choice: {
     sent: '`tool_choice`',
-    asks: ({ tool_choice }) => tool_choice !== undefined && tool_choice !== 'auto',
+    isUsed: ({ tool_choice }) => tool_choice !== undefined && tool_choice !== 'auto',
   },
   parallel_tool_calls: { sent: '`parallel_tool_calls`' },
   response_format: {
     sent: '`text.format`',
-    asks: ({ response_format }) => response_format !== undefined && response_format.type !== 'text',
+    isUsed: ({ response_format }) => response_format !== undefined && response_format.type !== 'text',
   },
   verbosity: { sent: '`text.verbosity`' },
   reasoning_effort: {
@@ -45,13 +45,13 @@ export const FIELD_FATES: { [field in ChatRequestField]-?: FieldFate } = {
   reasoning_summary: { sent: '`reasoning.summary`' },
   logprobs: {
     sent: '`include` of `message.output_text.logprobs`',
-    asks: ({ logprobs }) => logprobs === true,
+    isUsed: ({ logprobs }) => logprobs === true,
   },
   top_logprobs: { sent: '`top_logprobs`, with `logprobs`' },
-  web_search: { sent: "the vendor's tool `web_search`", asks: (request) => searchAskedOf(request) !== undefined },
+  web_search: { sent: "the vendor's tool `web_search`", isUsed: (request) => requestedSearch(request) !== undefined },
   web_search_options: {
     sent: "the vendor's tool `web_search`",
-    asks: (request) => searchAskedOf(request) !== undefined,
+    isUsed: (request) => requestedSearch(request) !== undefined,
   },
   user: { sent: '`user`' },
   safety_identifier: { sent: '`safety_identifier`' },
@@ -61,22 +61,22 @@ export const FIELD_FATES: { [field in ChatRequestField]-?: FieldFate } = {
   prompt_cache_options: { sent: '`prompt_cache_options`' },
   store: { sent: '`store`; `false` where the request does not say' },
   provider_options: { sent: 'the members of its `responses-compat`, as they are' },
-  n: { refused: 'must be 1', asks: ({ n = 1 }) => n > 1 },
+  n: { refused: 'must be 1', isUsed: ({ n = 1 }) => n > 1 },
   stop: {
     refused: 'must be left out: the vendor stops at no words',
-    asks: ({ stop = [] }) => stop.length > 0,
+    isUsed: ({ stop = [] }) => stop.length > 0,
   },
-  audio: { refused: 'must be left out: the vendor makes no sound', asks: ({ audio }) => audio !== undefined },
+  audio: { refused: 'must be left out: the vendor makes no sound', isUsed: ({ audio }) => audio !== undefined },
   modalities: {
     refused: 'must be ["text"]',
-    asks: ({ modalities = [] }) => modalities.some((one) => one !== 'text'),
+    isUsed: ({ modalities = [] }) => modalities.some((one) => one !== 'text'),
   },
   functions: {
     refused: 'is not known to the vendor; use "tools"',
-    asks: ({ functions = [] }) => functions.length > 0,
+    isUsed: ({ functions = [] }) => functions.length > 0,
   },
   function_call: {
     refused: 'is not known to the vendor; use "tool_choice"',
-    asks: ({ function_call }) => typeof function_call === 'object',
+    isUsed: ({ function_call }) => typeof function_call === 'object',
   },
 }

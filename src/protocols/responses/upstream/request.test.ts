@@ -5,11 +5,11 @@ import type { ProviderConfig } from '../../../config/schema.ts'
 import { responsesSettings } from '../../../providers/responses-compat/settings.ts'
 import type { ChatRequest } from '../../../spec/chat-request.ts'
 import type { Message } from '../../../spec/message.ts'
-import { createBodyWriter } from './request.ts'
-import { FIELD_FATES } from './request-fields.ts'
+import { createBodyEncoder } from './request.ts'
+import { FIELD_MAPPINGS } from './request-fields.ts'
 
 const writerOf = (config: ProviderConfig = {}) =>
-  createBodyWriter(
+  createBodyEncoder(
     responsesSettings({ id: 'v', config: { base_url: 'https://v.example/v1', ...config }, timeouts: DEFAULT_TIMEOUTS }),
   )
 
@@ -497,7 +497,7 @@ describe('what no vendor of this API can do is refused by name', () => {
   })
 
   test('and each such field has its row here', () => {
-    const rows = Object.entries(FIELD_FATES).flatMap(([field, fate]) => ('refused' in fate ? [field] : []))
+    const rows = Object.entries(FIELD_MAPPINGS).flatMap(([field, fate]) => ('refused' in fate ? [field] : []))
     expect(rows.sort()).toEqual([...new Set(ASKED.map(([param]) => param))].sort())
   })
 
@@ -516,7 +516,7 @@ describe('what no vendor of this API can do is refused by name', () => {
       seed: 1,
       prediction: {},
     }
-    const rows = Object.entries(FIELD_FATES).flatMap(([field, fate]) => ('dropped' in fate ? [field] : []))
+    const rows = Object.entries(FIELD_MAPPINGS).flatMap(([field, fate]) => ('dropped' in fate ? [field] : []))
     expect(rows.sort()).toEqual(Object.keys(asked).sort())
     expect(bodyOf(asked)).toEqual(bodyOf({}))
   })

@@ -7,8 +7,8 @@ import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
 import { type Item, inputOf } from './input.ts'
 import { COMMON_EFFORTS, type Effort, type ModelRule, ruleOf } from './model-rules.ts'
 import { refused } from './parts.ts'
-import { effortOf, reasoningOf, takesSampling } from './reasoning.ts'
-import { FIELD_FATES } from './request-fields.ts'
+import { acceptsSampling, effortOf, reasoningOf } from './reasoning.ts'
+import { FIELD_MAPPINGS } from './request-fields.ts'
 import { toolsOf } from './tools.ts'
 
 /** What the operator says about a provider of the Responses API. */
@@ -23,7 +23,7 @@ export type ResponsesOptions = BodyOptions & {
   audio: boolean
 }
 
-type BodyWriter = {
+type BodyEncoder = {
   answer(call: UpstreamCall, stream: boolean): string
   /** The question how many tokens the same prompt has. */
   count(call: UpstreamCall): string
@@ -32,13 +32,13 @@ type BodyWriter = {
 }
 
 /** Fields written by us: neither the operator's lists nor the defaults may replace them. */
-const OURS = new Set(['model', 'input', 'stream'])
+const RESERVED = new Set(['model', 'input', 'stream'])
 /**
  * What a caller's own options may not set: what is said by fields of the house's, so that limits hold, and what lies in
  * the account at the vendor, which all callers share.
  */
-const NOT_THE_CALLERS = new Set([
-  ...OURS,
+const NOT_FOR_CALLERS = new Set([
+  ...RESERVED,
   'instructions',
   'tools',
   'tool_choice',
@@ -64,27 +64,27 @@ const SAME = [
 /** The vendor's own least. */
 export const MIN_OUTPUT_TOKENS = 16
 
-export function createBodyWriter(settings: ResponsesOptions): BodyWriter {
+export function createBodyEncoder(settings: ResponsesOptions): BodyEncoder {
   const { fields, request_defaults } = settings
   const defaults = Object.entries(request_defaults)
-  const ownDefaults = defaults.filter(([field]) => !isGatewayField(field) && !OURS.has(field))
+  const ownDefaults = defaults.filter(([field]) => !isGatewayField(field) && !RESERVED.has(field))
   const gatewayDefaults = defaults.filter(
-    ([field]) => isGatewayField(field) && !OURS.has(field) && field !== 'messages',
+    ([field]) => isGatewayField(field) && !RESERVED.has(field) && field !== 'messages',
   )
   const isDropped = (field: string) => fields.drop.includes(field)
 
   /** The caller's words with the operator's defaults, without what the operator leaves out. */
-  function askedOf(given: ChatRequest): ChatRequest {
+  function withDefaults(given: ChatRequest): ChatRequest {
     assertSupported(given, settings)
     if (gatewayDefaults.length === 0 && fields.drop.length === 0) return given
-    const asked: JsonRecord = { ...given }
-    for (const [field, value] of gatewayDefaults) asked[field] ??= value
-    for (const field of fields.drop) if (isGatewayField(field) && field !== 'messages') delete asked[field]
-    return asked as ChatRequest
+    const completed: JsonRecord = { ...given }
+    for (const [field, value] of gatewayDefaults) completed[field] ??= value
+    for (const field of fields.drop) if (isGatewayField(field) && field !== 'messages') delete completed[field]
+    return completed as ChatRequest
   }
 
-  function bodyOf({ model, request: given }: UpstreamCall): JsonRecord {
-    const request = askedOf(given)
+  function bodyOf({ model, request: original }: UpstreamCall): JsonRecord {
+    const request = withDefaults(original)
     const rule = ruleFor(model, settings)
     const effort = effortOf(request, rule)
     const input = inputOf(request.messages, { ...settings, reasoning: rule.reasons !== false })
@@ -93,7 +93,7 @@ export function createBodyWriter(settings: ResponsesOptions): BodyWriter {
       input,
       store: request.store ?? false,
       ...(isDropped('max_tokens') ? {} : limitOf(request)),
-      ...(takesSampling(rule, effort) ? samplingOf(request) : {}),
+      ...(acceptsSampling(rule, effort) ? samplingOf(request) : {}),
       ...toolsOf(request),
       ...textOf(request),
       ...includeOf(request, rule, input),
@@ -102,10 +102,10 @@ export function createBodyWriter(settings: ResponsesOptions): BodyWriter {
     for (const field of SAME) if (request[field] !== undefined) body[field] = request[field]
     if (request.logprobs && request.top_logprobs !== undefined) body.top_logprobs = request.top_logprobs
     addOwn(body, request.provider_options?.['responses-compat'] ?? {})
-    const asked: JsonRecord = request
-    for (const field of fields.allow) if (!OURS.has(field) && asked[field] != null) body[field] ??= asked[field]
+    const given: JsonRecord = request
+    for (const field of fields.allow) if (!RESERVED.has(field) && given[field] != null) body[field] ??= given[field]
     for (const [field, value] of ownDefaults) body[field] ??= value
-    return adapt(body, fields, OURS)
+    return adapt(body, fields, RESERVED)
   }
 
   return {
@@ -116,8 +116,8 @@ export function createBodyWriter(settings: ResponsesOptions): BodyWriter {
     },
     defaults(model) {
       if (defaults.length === 0) return {}
-      const { include: _, ...asked } = bodyOf({ model, request: { model, messages: [] } })
-      return asked
+      const { include: _, ...fields } = bodyOf({ model, request: { model, messages: [] } })
+      return fields
     },
   }
 }
@@ -131,11 +131,11 @@ export function ruleFor(model: string, { rule }: ResponsesOptions): ModelRule {
 const isGatewayField = (field: string) => Object.hasOwn(ChatRequest.properties, field)
 
 function assertSupported(request: ChatRequest, { fields, tools, json_schema }: ResponsesOptions): void {
-  for (const [field, fate] of Object.entries(FIELD_FATES)) {
-    if ('refused' in fate && fate.asks(request)) {
-      throw refused(field, `${fate.refused} for the model "${request.model}"`)
+  for (const [field, mapping] of Object.entries(FIELD_MAPPINGS)) {
+    if ('refused' in mapping && mapping.isUsed(request)) {
+      throw refused(field, `${mapping.refused} for the model "${request.model}"`)
     }
-    if ('sent' in fate && fate.asks?.(request) && fields.drop.includes(field)) {
+    if ('sent' in mapping && mapping.isUsed?.(request) && fields.drop.includes(field)) {
       throw refused(field, `must be left out for the model "${request.model}"`)
     }
   }
@@ -198,10 +198,10 @@ function thoughtsOf(request: ChatRequest, rule: ModelRule, effort: Effort | unde
 /** The caller's own options for such vendors; where both say something, the house's words stand. */
 function addOwn(body: JsonRecord, own: JsonRecord): void {
   for (const [field, value] of Object.entries(own)) {
-    if (NOT_THE_CALLERS.has(field)) continue
-    const said = body[field]
-    if (Array.isArray(said) && Array.isArray(value)) body[field] = [...new Set([...said, ...value])]
-    else if (isRecord(said) && isRecord(value)) body[field] = { ...value, ...said }
-    else if (said === undefined) body[field] = value
+    if (NOT_FOR_CALLERS.has(field)) continue
+    const current = body[field]
+    if (Array.isArray(current) && Array.isArray(value)) body[field] = [...new Set([...current, ...value])]
+    else if (isRecord(current) && isRecord(value)) body[field] = { ...value, ...current }
+    else if (current === undefined) body[field] = value
   }
 }

@@ -21,8 +21,8 @@ const isDemanding = (choice: ChatRequest['tool_choice']) =>
   choice !== undefined && choice !== 'auto' && choice !== 'none'
 
 /** Here a tool is strict unless it says that it is not; elsewhere it is the other way round. */
-function functionOf({ function: told }: FunctionTool): JsonRecord {
-  const { name, description, parameters = { type: 'object', properties: {} }, strict } = told
+function functionOf({ function: definition }: FunctionTool): JsonRecord {
+  const { name, description, parameters = { type: 'object', properties: {} }, strict } = definition
   return {
     type: 'function',
     name,
@@ -43,14 +43,14 @@ function choiceOf(choice: ChatRequest['tool_choice']): unknown {
 const nameTool = (tool: JsonRecord): JsonRecord =>
   isRecord(tool.function) ? { type: 'function', name: tool.function.name } : tool
 
-export const searchAskedOf = ({ web_search, web_search_options }: ChatRequest): JsonRecord | undefined =>
+export const requestedSearch = ({ web_search, web_search_options }: ChatRequest): JsonRecord | undefined =>
   web_search?.enable ? web_search : web_search_options
 
 /** The vendor's own search, where the model's row or the client asks for one. */
 function searchOf(request: ChatRequest): JsonRecord | undefined {
-  const asked = searchAskedOf(request)
-  if (!asked) return undefined
-  const { search_context_size, user_location: place, filters } = asked
+  const options = requestedSearch(request)
+  if (!options) return undefined
+  const { search_context_size, user_location: place, filters } = options
   const { allowed_domains, blocked_domains } = isRecord(filters) ? filters : {}
   if (Array.isArray(blocked_domains) && blocked_domains.length > 0) {
     const field = request.web_search?.enable ? 'web_search' : 'web_search_options'

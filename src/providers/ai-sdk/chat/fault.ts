@@ -1,7 +1,7 @@
 /** What goes wrong with a call through a package, on our sheet: the wire's last answer is worth more than the package's word. */
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
-import { errorInAnswer, holdsError, refusalToError } from '../../../protocols/provider-error.ts'
+import { errorInResponse, holdsError, refusalToError } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { refused } from '../../orders/order-refusal.ts'
 import type { Wire } from '../../upstream/transport-fetch.ts'
@@ -38,7 +38,7 @@ export function createChatFaults({ provider, vendor, clock }: FaultParts): ChatF
     return isRecord(body) && holdsError(body) ? inAnswer(body, model) : undefined
   }
 
-  const inAnswer = (payload: unknown, model: string) => errorInAnswer({ provider, model, payload, clock })
+  const inAnswer = (payload: unknown, model: string) => errorInResponse({ provider, model, payload, clock })
 
   const notUnderstood = (thrown: unknown, { answer }: Wire) =>
     new GatewayError('bad_upstream_response', `${upstream} answered with something that could not be read.`, {

@@ -1,7 +1,7 @@
 /** What goes wrong with images behind a package, on our sheet, and what it says of the order. */
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord } from '../../../kit/json.ts'
-import { errorInAnswer, holdsError, scrub } from '../../../protocols/provider-error.ts'
+import { errorInResponse, holdsError, scrub } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { refused } from '../../orders/order-refusal.ts'
 import { AGAINST_POLICY } from '../words.ts'
@@ -51,7 +51,7 @@ export function createImageFaults({ provider, vendor, clock }: FaultParts): Imag
       if (failure) return failed(failure)
       if (images === undefined && isRecord(payload) && holdsError(payload)) {
         // Of status 2xx: that nothing was accepted is not documented of any of them.
-        return errorInAnswer({ provider, model, payload, clock })
+        return errorInResponse({ provider, model, payload, clock })
       }
       return images?.length === 0
         ? new GatewayError('bad_upstream_response', `${upstream} answered with no image.`, { fail_code: 'no_output' })

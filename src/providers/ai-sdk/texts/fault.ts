@@ -1,7 +1,7 @@
 /** What goes wrong with texts behind a package, on our sheet: the wire's last answer is worth more than the package's word. */
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord, parseJson } from '../../../kit/json.ts'
-import { errorInAnswer, holdsError, refusalToError } from '../../../protocols/provider-error.ts'
+import { errorInResponse, holdsError, refusalToError } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Wire } from '../../upstream/transport-fetch.ts'
 import type { EmbeddingWords } from './vendor.ts'
@@ -19,7 +19,7 @@ export function faultOf(thrown: unknown, wire: Wire, parts: FaultParts): Gateway
   const payload = parseJson(answer.text)
   const said = { provider, model, payload, clock }
   if (status >= 300) return refusalToError({ ...said, status, headers })
-  if (isRecord(payload) && holdsError(payload)) return errorInAnswer(said)
+  if (isRecord(payload) && holdsError(payload)) return errorInResponse(said)
   return new GatewayError(
     'bad_upstream_response',
     `The upstream "${provider}" answered with something that could not be read.`,
