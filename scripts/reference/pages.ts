@@ -4,6 +4,7 @@ import { KINDS, type KindRow } from '../../src/config/provider-kinds.ts'
 import { ERRORS, type ErrorCode, type ErrorRow, shouldRetry } from '../../src/spec/error.ts'
 import { FAIL_CODES } from '../../src/spec/task.ts'
 import { commandHelps } from './commands.ts'
+import { orderRows } from './orders.ts'
 import { apiPaths } from './paths.ts'
 import { kindRows, presetRows } from './providers.ts'
 import { settingsTables } from './settings.ts'
@@ -54,6 +55,15 @@ export async function referencePages(): Promise<Page[]> {
       table(
         ['fail_code', 'when', 'what to do'],
         Object.entries(FAIL_CODES).map(([name, { when, advice }]) => [code(name), when, advice]),
+      ),
+    ),
+    page(
+      'order-responses',
+      'Responses to orders',
+      "This page lists where the responses of a provider kind to an order differ from the [general rule](video-vendors.md#when-an-order-is-sent-a-second-time). Empty cells follow the rule, which is the gateway's own reading of HTTP statuses. The last column is where the provider describes its errors.",
+      table(
+        ['kind', 'also "not accepted"', 'also in doubt', 'sent again', 'looked up by', 'documentation'],
+        orderRows(),
       ),
     ),
     page(
