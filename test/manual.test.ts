@@ -37,19 +37,26 @@ test.each(pages)('what %s links to is there', (path) => {
   expect(links.filter((target) => !existsSync(join(MANUAL_DIRECTORY, dirname(path), target)))).toEqual([])
 })
 
-test('every example of a configuration is valid', () => {
-  const environment = { ACME_KEY: 'k', OPENAI_API_KEY: 'k', S3_KEY: 'k', S3_SECRET: 'k' }
-  const problems = blocks(page('configuration.md'), 'yaml')
+test.each(pages)('every example of a configuration on %s is valid', (path) => {
+  const problems = blocks(page(basename(path)), 'yaml')
     .filter((text) => !text.startsWith('#'))
     .flatMap((text) => {
-      const known = /^providers:/m.test(text)
+      const environment = Object.fromEntries([...text.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => [name, 'k']))
+      const complete = /^providers:/m.test(text)
         ? text
-        : `${text}\nproviders: { acme: { base_url: "https://a.example/v1" } }\n`
-      return checkFile({ file: 'x', yaml: readYaml(known, environment), discover: false, vendors: undefined, now: 0 })
+        : `${text}\nproviders: ${JSON.stringify(Object.fromEntries(namedProviders(text)))}\n`
+      return checkFile({ file: 'x', yaml: readYaml(complete, environment), discover: false, vendors: undefined, now: 0 })
         .problems
     })
   expect(problems).toEqual([])
 })
+
+/** The providers that an example names without configuring them. */
+const namedProviders = (text: string) =>
+  [...text.matchAll(/^ {2}(\w+)\/|provider: (\w+)/gm)].map(([, one, other]) => [
+    one ?? other,
+    { base_url: 'https://a.example/v1' },
+  ])
 
 test('the program on the page about videos is short and whole', () => {
   const [program = ''] = blocks(page('videos.md'), 'ts')
