@@ -10,7 +10,7 @@ import { startVendor } from './kit/vendor.ts'
 
 type Json = { [name: string]: unknown }
 
-/** The columns of table 2.3; B's defaults, which it does not show, are as A's (docs/manual/reference/chat.md). */
+/** The columns of table 2.3; B's defaults, which it does not show, are as A's (docs/manual/reference/sandbox.md). */
 const PLAIN = { frequency_penalty: 0, presence_penalty: 0, temperature: 1, top_p: 1 }
 const MODELS = [
   { letter: 'A', name: 'general', maximum: 32_768, defaults: { max_tokens: 32_768, ...PLAIN }, hasExtra: false },
