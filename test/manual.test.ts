@@ -45,8 +45,13 @@ test.each(pages)('every example of a configuration on %s is valid', (path) => {
       const complete = /^providers:/m.test(text)
         ? text
         : `${text}\nproviders: ${JSON.stringify(Object.fromEntries(namedProviders(text)))}\n`
-      return checkFile({ file: 'x', yaml: readYaml(complete, environment), discover: false, vendors: undefined, now: 0 })
-        .problems
+      return checkFile({
+        file: 'x',
+        yaml: readYaml(complete, environment),
+        discover: false,
+        vendors: undefined,
+        now: 0,
+      }).problems
     })
   expect(problems).toEqual([])
 })
