@@ -126,6 +126,23 @@ test('every reference leads somewhere, and every schema can be used', () => {
   }
 })
 
+/** Every name that a schema gives to a member, at any depth. */
+function memberNames(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return []
+  const { properties = {} } = value as { properties?: object }
+  return [...Object.keys(properties), ...Object.values(value).flatMap(memberNames)]
+}
+
+test('the members that only translation between protocols needs are not in the document', () => {
+  const names = memberNames(document)
+  expect(names).toContainValues(['reasoning_details', 'tool_calls', 'images', 'provider_options'])
+  for (const inner of ['opaque', 'origin']) expect(names).not.toContain(inner)
+  const chat = schemaOf('POST /v1/chat/completions', 200)
+  const schema = document.components.schemas[String(chat.$ref).split('/').at(-1) ?? '']
+  expect(memberNames(schema)).toContain('finish_reason')
+  expect(memberNames(schema)).not.toContain('stop_sequence')
+})
+
 test('operations have names of their own, known tags, and a parameter for each gap of their path', () => {
   const names = operations.map(({ operation }) => operation.operationId)
   expect(new Set(names).size).toBe(names.length)

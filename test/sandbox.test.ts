@@ -3,10 +3,10 @@ import { describe, expect, test } from 'bun:test'
 import Value from 'typebox/value'
 import { countTokens, IMAGE_TOKENS } from '../packages/sandbox/src/tokens.ts'
 import { loadManual } from '../src/config/manual.ts'
+import type { ChatRequest } from '../src/protocols/canonical.ts'
 import type { ChatProvider } from '../src/providers/provider.ts'
 import { createLazySandbox } from '../src/providers/sandbox.ts'
 import { ChatChunk, ChatCompletion } from '../src/spec/chat-completion.ts'
-import type { ChatRequest } from '../src/spec/chat-request.ts'
 import { manualClock } from './kit/clock.ts'
 
 const MANUAL = [

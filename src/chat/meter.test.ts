@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { ChatChunk, Delta } from '../spec/chat-completion.ts'
+import type { ChatChunk, Delta } from '../protocols/canonical.ts'
 import { usageFrom } from '../spec/usage.ts'
 import { createMeter } from './meter.ts'
 

@@ -2,9 +2,7 @@
 import { createSample, type Sample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { Meter } from '../pipeline/call.ts'
-import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
-import type { ChatRequest } from '../spec/chat-request.ts'
-import type { Message } from '../spec/message.ts'
+import type { ChatChunk, ChatCompletion, ChatRequest, Message } from '../protocols/canonical.ts'
 import { type Usage, usageFrom } from '../spec/usage.ts'
 
 export type ChatMeter = Meter<Usage> & {

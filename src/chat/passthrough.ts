@@ -2,6 +2,7 @@
 
 import type { Call } from '../pipeline/call.ts'
 import type { ResponseStream } from '../pipeline/family.ts'
+import type { ChatChunk, ChatRequest } from '../protocols/canonical.ts'
 import type { PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../protocols/protocol.ts'
 import { allowedHeaders, assertBody, assertOptions } from '../providers/allowed/allowed.ts'
 import type {
@@ -11,8 +12,6 @@ import type {
   PassthroughResponse,
   Target,
 } from '../providers/provider.ts'
-import type { ChatChunk } from '../spec/chat-completion.ts'
-import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Usage } from '../spec/usage.ts'

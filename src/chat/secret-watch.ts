@@ -1,6 +1,7 @@
 /** Ends a stream in which a provider repeats a secret of its own piece by piece, over several deltas. */
+
+import type { ChatChunk } from '../protocols/canonical.ts'
 import type { Provider } from '../providers/provider.ts'
-import type { ChatChunk } from '../spec/chat-completion.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ChatMeter } from './meter.ts'
 

@@ -1,8 +1,8 @@
 /** A chat answer on its way to the client, passed through or translated. */
 
 import type { ResponseStream } from '../pipeline/family.ts'
+import type { ChatChunk } from '../protocols/canonical.ts'
 import type { ResponseEncoder, ResponseHead } from '../protocols/protocol.ts'
-import type { ChatChunk } from '../spec/chat-completion.ts'
 import type { Usage } from '../spec/usage.ts'
 import type { ChatMeter } from './meter.ts'
 

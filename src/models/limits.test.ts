@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { ModelConfig } from '../config/schema.ts'
+import type { ChatRequest } from '../protocols/canonical.ts'
 import type { Provider } from '../providers/provider.ts'
-import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
 import { catalogueModel } from './catalogue.ts'
 import { applyChatLimits } from './limits.ts'

@@ -2,8 +2,8 @@
 
 import type { JsonRecord } from '../kit/json.ts'
 import { createSseParser, type SseEvent, type SseParser, SseTooLong } from '../kit/sse.ts'
-import type { ChatChunk } from '../spec/chat-completion.ts'
 import { GatewayError } from '../spec/error.ts'
+import type { ChatChunk } from './canonical.ts'
 import { payloadOf } from './event-payload.ts'
 import type { ByteSource, Faults } from './upstream.ts'
 

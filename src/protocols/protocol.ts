@@ -1,8 +1,8 @@
 /** What a wire protocol does for its clients: it encodes answers, and passes the bytes of its own providers through. */
-import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
-import type { ChatRequest } from '../spec/chat-request.ts'
+
 import type { GatewayError } from '../spec/error.ts'
 import type { Usage } from '../spec/usage.ts'
+import type { ChatChunk, ChatCompletion, ChatRequest } from './canonical.ts'
 import type { Faults } from './upstream.ts'
 
 /** What every answer and every event of one request carries alike. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
+import type { ChatRequest } from './canonical.ts'
 import { errorTranslator } from './request-error.ts'
 
 const retold = errorTranslator({

@@ -1,8 +1,8 @@
 /** Errors about a request: from a schema problem, and with the field names that the client used. */
 import { foundText, type Problem, pathText } from '../kit/diagnose.ts'
-import type { ChatRequest } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { ContentPart, Message } from '../spec/message.ts'
+import type { ContentPart } from '../spec/message.ts'
+import type { ChatRequest, Message } from './canonical.ts'
 
 /** Where in the client's own body a message, part or tool of the house's stood. */
 export type Places = WeakMap<object, string>

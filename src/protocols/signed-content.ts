@@ -1,7 +1,7 @@
 /** What a vendor signed or encrypted, wrapped as one text that a client of another dialect carries back. */
 import { parseJson } from '../kit/json.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
-import type { Opaque } from '../spec/message.ts'
+import type { Opaque } from './canonical.ts'
 
 /** An opaque value, and the call or image it belongs to where it is not a piece of reasoning. */
 export type SignedContent = { opaque: Opaque; owner?: string | undefined }

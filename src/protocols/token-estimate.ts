@@ -1,8 +1,8 @@
 /** How many tokens a prompt has, estimated. */
 import { createSample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
-import type { ChatRequest } from '../spec/chat-request.ts'
 import type { ContentPart } from '../spec/message.ts'
+import type { ChatRequest } from './canonical.ts'
 
 /** A picture of a megapixel, by the vendors' rules of thumb (a pixel in 750; 85 and 170 a tile). */
 const IMAGE_TOKENS = 1300

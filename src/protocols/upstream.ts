@@ -1,8 +1,8 @@
 /** What a wire protocol needs to know about a request to a provider and about its answer. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
-import type { ChatRequest } from '../spec/chat-request.ts'
 import type { GatewayError } from '../spec/error.ts'
+import type { ChatRequest } from './canonical.ts'
 
 /** A chat request to a provider. */
 export type UpstreamCall = {

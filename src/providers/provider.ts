@@ -1,7 +1,7 @@
 /** The contract of a provider. A family that a provider does not serve is a member that it does not have. */
+
+import type { ChatChunk, ChatCompletion, ChatRequest } from '../protocols/canonical.ts'
 import type { Faults } from '../protocols/upstream.ts'
-import type { ChatChunk, ChatCompletion } from '../spec/chat-completion.ts'
-import type { ChatRequest } from '../spec/chat-request.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ErrorDetail, GatewayError } from '../spec/error.ts'

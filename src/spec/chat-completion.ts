@@ -3,7 +3,7 @@
  * framing are the choices 8, 9 and 14 of the table in docs/manual/explanation/compatibility.md).
  */
 import Type from 'typebox'
-import { GeneratedImage, Opaque, Reasoning } from './message.ts'
+import { GeneratedImage, Reasoning } from './message.ts'
 import { Usage } from './usage.ts'
 
 const FINISH_REASONS = ['stop', 'length', 'tool_calls', 'content_filter'] as const
@@ -23,7 +23,6 @@ export const ToolCall = Type.Object(
     id: Type.Optional(Type.String()),
     index: Type.Optional(Type.Integer({ description: 'Position in streamed chunks.' })),
     type: Type.Optional(Type.Literal('function')),
-    opaque: Type.Optional(Opaque),
   },
   { title: 'ToolCall' },
 )
@@ -48,7 +47,7 @@ export const Delta = Type.Object(
     reasoning_content: Type.Optional(Type.String()),
     reasoning_details: Type.Optional(
       Type.Array(Reasoning, {
-        description: 'What its vendor wants back of the reasoning so far; ends one piece of it.',
+        description: 'The reasoning piece by piece. Return each piece with all its members in the next request.',
       }),
     ),
     refusal: Type.Optional(Type.Union([Type.String(), Type.Null()])),
@@ -88,7 +87,6 @@ export const ChatCompletion = Type.Object(
         message: AnswerMessage,
         delta: Type.Optional(Delta),
         finish_reason: FinishReasonOrNull,
-        stop_sequence: Type.Optional(Type.Union([Type.String(), Type.Null()])),
         logprobs: Type.Optional(Type.Unknown()),
       }),
     ),
@@ -102,7 +100,6 @@ export const ChunkChoice = Type.Object({
   index: Type.Integer(),
   delta: Delta,
   finish_reason: Type.Optional(FinishReasonOrNull),
-  stop_sequence: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   logprobs: Type.Optional(Type.Unknown()),
 })
 export type ChunkChoice = Type.Static<typeof ChunkChoice>

@@ -1,28 +1,14 @@
 /** One message of a chat request (specification 2.2), with the content parts, roles and tool calls clients send today. */
 import Type from 'typebox'
-import { EndpointFamily } from './endpoint-family.ts'
 
-/** What a vendor signed or encrypted and wants back as it was; of no meaning to any other family of vendors. */
-export const Opaque = Type.Object({
-  origin: EndpointFamily,
-  /** The signature, or all of what is hidden. */
-  value: Type.String(),
-  /** The vendor's own id of it. */
-  id: Type.Optional(Type.String()),
-})
-export type Opaque = Type.Static<typeof Opaque>
-
-/** One piece of reasoning. Without `text` it is hidden, and only `opaque` holds it. */
-export const Reasoning = Type.Object({ text: Type.Optional(Type.String()), opaque: Type.Optional(Opaque) })
-export type Reasoning = Type.Static<typeof Reasoning>
+/** One piece of reasoning. The member in which the gateway keeps the provider's signature is not part of the schema. */
+export const Reasoning = Type.Object({ text: Type.Optional(Type.String()) })
 
 /** An image that a model made. */
 export const GeneratedImage = Type.Object({
   type: Type.Literal('image_url'),
   image_url: Type.Object({ url: Type.String({ description: 'A data URI.' }) }),
-  opaque: Type.Optional(Opaque),
 })
-export type GeneratedImage = Type.Static<typeof GeneratedImage>
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const
 
@@ -49,11 +35,10 @@ const RefusalPart = Type.Object({ type: Type.Literal('refusal'), refusal: Type.S
 export const ContentPart = Type.Union([TextPart, ImagePart, AudioPart, FilePart, RefusalPart], { title: 'ContentPart' })
 export type ContentPart = Type.Static<typeof ContentPart>
 
-const RequestToolCall = Type.Object({
+export const RequestToolCall = Type.Object({
   id: Type.String(),
   type: Type.Optional(Type.Literal('function')),
   function: Type.Object({ name: Type.String(), arguments: Type.String() }),
-  opaque: Type.Optional(Opaque),
 })
 
 export const Message = Type.Object(
@@ -69,7 +54,9 @@ export const Message = Type.Object(
     tool_call_id: Type.Optional(Type.String()),
     reasoning_content: Type.Optional(Type.String()),
     reasoning_details: Type.Optional(
-      Type.Array(Reasoning, { description: 'The same piece by piece, with what its vendor wants back.' }),
+      Type.Array(Reasoning, {
+        description: 'The same piece by piece. Return each piece with all its members, as you received it.',
+      }),
     ),
     is_error: Type.Optional(Type.Boolean({ description: 'Of a tool: its content says what went wrong.' })),
     images: Type.Optional(Type.Array(GeneratedImage, { description: 'Of the assistant: images that it made.' })),

@@ -3,10 +3,10 @@ import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
 import type { ProviderConfig } from '../../src/config/schema.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
+import type { ChatChunk } from '../../src/protocols/canonical.ts'
 import type { ChatCall, Provider } from '../../src/providers/provider.ts'
 import { createProvider } from '../../src/providers/registry.ts'
 import { createTransport } from '../../src/providers/upstream/transport.ts'
-import type { ChatChunk } from '../../src/spec/chat-completion.ts'
 
 export const NEVER = new AbortController().signal
 

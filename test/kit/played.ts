@@ -4,12 +4,11 @@ import Schema from 'typebox/schema'
 import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
 import type { ProviderKind } from '../../src/config/provider-kinds.ts'
 import { createLog } from '../../src/kit/log.ts'
+import type { ChatRequest, Reasoning } from '../../src/protocols/canonical.ts'
 import type { ChatCall } from '../../src/providers/provider.ts'
 import { createProvider } from '../../src/providers/registry.ts'
 import type { Transport } from '../../src/providers/upstream/transport.ts'
 import { ChatChunk, ChatCompletion } from '../../src/spec/chat-completion.ts'
-import type { ChatRequest } from '../../src/spec/chat-request.ts'
-import type { Reasoning } from '../../src/spec/message.ts'
 import { manualClock } from './clock.ts'
 
 export const isChunk = Schema.Compile(ChatChunk)

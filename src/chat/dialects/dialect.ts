@@ -2,8 +2,8 @@
 import type { TSchema } from 'typebox'
 import type { Context, Operation } from '../../http/context.ts'
 import type { Framing } from '../../http/event-stream.ts'
+import type { ChatRequest } from '../../protocols/canonical.ts'
 import type { ProtocolPassthrough, ResponseEncoder, ResponseHead } from '../../protocols/protocol.ts'
-import type { ChatRequest } from '../../spec/chat-request.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import type { GatewayError } from '../../spec/error.ts'
 

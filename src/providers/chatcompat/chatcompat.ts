@@ -1,10 +1,10 @@
 /** Kind `chatcompat`: any vendor or runtime that speaks the OpenAI chat API over HTTP, another Gatehouse included. */
 
+import type { ChatChunk } from '../../protocols/canonical.ts'
 import { chunksOf } from '../../protocols/chatcompat/upstream/answer.ts'
 import { createBodyEncoder } from '../../protocols/chatcompat/upstream/request.ts'
 import { readStream, readWhole } from '../../protocols/chatcompat/upstream/stream.ts'
 import { fallbackOf } from '../../protocols/upstream.ts'
-import type { ChatChunk } from '../../spec/chat-completion.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, PassthroughProvider, Provider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'

@@ -1,7 +1,7 @@
 /** Every vendor's true shape, read as a stream cut at every byte, ends in the same clean chunks. */
 import { describe, expect, test } from 'bun:test'
 import { isChunk, isCompletion, playedTo } from '../../../test/kit/played.ts'
-import type { ChatChunk } from '../../spec/chat-completion.ts'
+import type { ChatChunk } from '../../protocols/canonical.ts'
 
 const { fixture, read, whole } = playedTo('chatcompat')
 

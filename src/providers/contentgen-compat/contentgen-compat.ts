@@ -1,5 +1,6 @@
 /** Kind `contentgen-compat`: Gemini's own API, and every vendor or runtime that speaks as it does. */
 import { parseJson } from '../../kit/json.ts'
+import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
 import {
   type AnswerReader,
   type ContentgenFaults,
@@ -11,7 +12,6 @@ import { createBodyEncoder, modelPath } from '../../protocols/contentgen/upstrea
 import { readEvents } from '../../protocols/contentgen/upstream/stream.ts'
 import { ended, wholeOf } from '../../protocols/contentgen/upstream/whole.ts'
 import { fallbackOf } from '../../protocols/upstream.ts'
-import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { type Media, mediaOfOne } from '../media.ts'
 import { readPages } from '../model-list.ts'

@@ -1,7 +1,7 @@
 /** The vendor's true shapes, read as a stream cut and split at every byte, end in the same clean chunks or in an error. */
 import { describe, expect, test } from 'bun:test'
 import { isChunk, isCompletion, NOTHING as NO_WORDS, playedTo, heard as saidBy } from '../../../test/kit/played.ts'
-import type { ChatChunk } from '../../spec/chat-completion.ts'
+import type { ChatChunk } from '../../protocols/canonical.ts'
 
 const { fixture, read, whole } = playedTo('contentgen-compat')
 

@@ -1,6 +1,7 @@
 /** Kind `messages-compat`: Anthropic's API, and every vendor or runtime that speaks as it does. */
 
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
+import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
 import { readEvents } from '../../protocols/event-source.ts'
 import { answerOf, eventsOf } from '../../protocols/messages/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/messages/upstream/error.ts'
@@ -9,7 +10,6 @@ import { countedBody, passthroughBody } from '../../protocols/messages/upstream/
 import { createBodyEncoder } from '../../protocols/messages/upstream/request.ts'
 import { holdsError } from '../../protocols/provider-error.ts'
 import { type Faults, fallbackOf } from '../../protocols/upstream.ts'
-import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { readPages } from '../model-list.ts'
 import type { ChatCall, PassthroughCall, PassthroughProvider, Provider } from '../provider.ts'
 import type { UpstreamAnswer } from '../upstream/transport-response.ts'

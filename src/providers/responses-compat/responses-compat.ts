@@ -1,6 +1,7 @@
 /** Kind `responses-compat`: OpenAI's Responses API, and every vendor or runtime that speaks as it does. */
 
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
+import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
 import { readEvents } from '../../protocols/event-source.ts'
 import { holdsError } from '../../protocols/provider-error.ts'
 import { answerOf, endOf } from '../../protocols/responses/upstream/answer.ts'
@@ -9,7 +10,6 @@ import { createEventReader, isFailure } from '../../protocols/responses/upstream
 import { passthroughBody } from '../../protocols/responses/upstream/passthrough.ts'
 import { createBodyEncoder } from '../../protocols/responses/upstream/request.ts'
 import { type Faults, fallbackOf } from '../../protocols/upstream.ts'
-import type { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, ChatProvider, PassthroughProvider, Provider } from '../provider.ts'
 import type { UpstreamAnswer } from '../upstream/transport-response.ts'

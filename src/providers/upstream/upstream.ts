@@ -1,9 +1,9 @@
 /** A vendor behind HTTP: questions to it, and what is wrong with its answers in the house's words. */
 
 import { isRecord, parseJson } from '../../kit/json.ts'
+import type { ChatChunk } from '../../protocols/canonical.ts'
 import { errorInResponse, type Refusal, refusalToError } from '../../protocols/provider-error.ts'
 import type { Faults } from '../../protocols/upstream.ts'
-import type { ChatChunk } from '../../spec/chat-completion.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ChatCall, PassthroughResponse } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'

@@ -189,4 +189,26 @@ describe('what is accepted', () => {
     const web_search = { enable: true, engine: 'x' }
     expect(parseChatRequest({ ...hello, web_search }).web_search).toEqual(web_search)
   })
+
+  test('what a provider signed, which comes back with the history', () => {
+    const opaque = { origin: 'messages-compat', value: 'c2ln' }
+    const message = {
+      role: 'assistant',
+      content: '',
+      reasoning_details: [{ text: 'hm', opaque }],
+      tool_calls: [{ id: 'c1', function: { name: 'f', arguments: '{}' }, opaque }],
+      images: [{ ...image, opaque }],
+    }
+    expect(parseChatRequest({ ...hello, messages: [message] }).messages).toEqual([message] as never)
+  })
+})
+
+test.each([
+  ['reasoning_details', { text: 'hm' }],
+  ['tool_calls', { id: 'c1', function: { name: 'f', arguments: '{}' } }],
+  ['images', image],
+])('a signature of an unknown origin in %s is refused', (name, holder) => {
+  const message = { role: 'assistant', content: '', [name]: [{ ...holder, opaque: { origin: 'x', value: '' } }] }
+  const { code, param } = refusalOf({ ...hello, messages: [message] })
+  expect([code, param]).toEqual(['invalid_value', `messages[0].${name}[0].opaque.origin`])
 })

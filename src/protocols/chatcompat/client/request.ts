@@ -3,9 +3,9 @@
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
-import { ChatRequest, EXTRA_FIELDS } from '../../../spec/chat-request.ts'
+import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Message } from '../../../spec/message.ts'
+import { ChatRequest, type Message } from '../../canonical.ts'
 import { refusalOf } from '../../request-error.ts'
 
 /** `models/limits.ts` checks the extra fields: for a model without them they are unknown fields. */

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { Compile } from 'typebox/compile'
-import { ChatChunk, ChatCompletion, type ChunkChoice, type Delta } from '../../../spec/chat-completion.ts'
+import { ChatChunk, ChatCompletion } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { usageFrom } from '../../../spec/usage.ts'
+import type { ChunkChoice, Delta } from '../../canonical.ts'
 import { createChunkEncoder, encodeWhole } from './response.ts'
 
 const head = { id: 'chatcmpl-1', created: 5, model: 'p/m' }

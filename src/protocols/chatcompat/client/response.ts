@@ -1,8 +1,8 @@
 /** The chat-completions dialect, outwards: answers as clients read them, whole (2.4) and as a stream of events. */
 
-import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../../spec/chat-completion.ts'
 import { errorBody } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
+import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../canonical.ts'
 import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 

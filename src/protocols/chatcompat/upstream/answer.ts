@@ -1,14 +1,8 @@
 /** A vendor's whole answer in the specification's form, and the ways between whole answers and chunks. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type {
-  AnswerMessage,
-  ChatChunk,
-  ChatCompletion,
-  ChunkChoice,
-  FinishReason,
-  ToolCall,
-} from '../../../spec/chat-completion.ts'
+import type { FinishReason } from '../../../spec/chat-completion.ts'
+import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, ToolCall } from '../../canonical.ts'
 import { argumentsText, type Fallback, namedText, newToolCallId } from '../../upstream.ts'
 import { usageOf } from '../../usage.ts'
 import { contentOf, finishReasonOf } from './content.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { ChatChunk } from '../../../spec/chat-completion.ts'
+import type { ChatChunk } from '../../canonical.ts'
 import { createChunkNormaliser } from './chunk.ts'
 
 const FALLBACK = { id: 'ours', model: 'asked', created: 1 }

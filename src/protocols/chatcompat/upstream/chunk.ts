@@ -1,7 +1,8 @@
 /** A vendor's stream chunks in the specification's form. The common chunk, one piece of text, passes as it is. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { ChatChunk, ChunkChoice, Delta, FinishReason } from '../../../spec/chat-completion.ts'
+import type { FinishReason } from '../../../spec/chat-completion.ts'
+import type { ChatChunk, ChunkChoice, Delta } from '../../canonical.ts'
 import type { Fallback } from '../../upstream.ts'
 import { usageOf } from '../../usage.ts'
 import { contentOf, finishReasonOf } from './content.ts'

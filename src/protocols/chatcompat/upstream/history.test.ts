@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { Message } from '../../../spec/message.ts'
+import type { Message } from '../../canonical.ts'
 import { plainHistory } from './history.ts'
 
 const IMAGE = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } } as const

@@ -1,6 +1,7 @@
 /** Conversations as every OpenAI-shaped vendor knows them: what only the house and other families have is put in their way. */
 import { GatewayError } from '../../../spec/error.ts'
-import type { ContentPart, Message } from '../../../spec/message.ts'
+import type { ContentPart } from '../../../spec/message.ts'
+import type { Message } from '../../canonical.ts'
 
 /** The very same array where nothing has to change, which is nearly always. */
 export function plainHistory(messages: Message[]): Message[] {

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
 import type { ProviderConfig } from '../../../config/schema.ts'
 import { settingsOf } from '../../../providers/settings.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import { createBodyEncoder } from './request.ts'
 
 const BASE: ChatRequest = { model: 'p/m', messages: [{ role: 'user', content: 'hi' }] }

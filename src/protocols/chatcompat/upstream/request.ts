@@ -1,8 +1,8 @@
 /** The body that a vendor gets: allowed fields only, under the vendor's names, with what it cannot do refused by name. */
 
-import type { ChatRequest, ChatRequestField } from '../../../spec/chat-request.ts'
+import type { ChatRequestField } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Message } from '../../../spec/message.ts'
+import type { ChatRequest, Message } from '../../canonical.ts'
 import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
 import { plainHistory } from './history.ts'
 

@@ -2,8 +2,8 @@
 
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import { createSseParser, type SseEvent } from '../../../kit/sse.ts'
-import type { ChatChunk, ChatCompletion } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import type { ChatChunk, ChatCompletion } from '../../canonical.ts'
 import { isDoneMark, payloadOf } from '../../event-payload.ts'
 import { createEventSource, eventsIn } from '../../event-source.ts'
 import { holdsError } from '../../provider-error.ts'

@@ -1,7 +1,7 @@
 /** Tool calls as vendors stream them, in the one form that clients accept: identity first and once, then arguments. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { ToolCall } from '../../../spec/chat-completion.ts'
+import type { ToolCall } from '../../canonical.ts'
 import { argumentsText, namedText, newToolCallId } from '../../upstream.ts'
 
 export type ToolCallDeltas = {

@@ -1,8 +1,8 @@
 /** One answer of the contentgen dialect as it grows: parts in the order in which the model spoke, calls whole. */
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import { randomAlphanumerics } from '../../../kit/secret.ts'
-import type { Annotation, Delta, FinishReason, ToolCall } from '../../../spec/chat-completion.ts'
-import type { GeneratedImage, Opaque, Reasoning } from '../../../spec/message.ts'
+import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
+import type { Delta, GeneratedImage, Opaque, Reasoning, ToolCall } from '../../canonical.ts'
 import { groundingOf } from './grounding.ts'
 import { encodeSignature, isPlain } from './signed-content.ts'
 

@@ -1,6 +1,7 @@
 /** The contentgen dialect's fields beside the conversation and its tools: rows of what becomes of each. */
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+
 import { GatewayError } from '../../../spec/error.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import { isStrict, jsonSchemaOf } from './json-schema.ts'
 import type { ContentgenRequest, GenerationConfig, JsonObject } from './schema.ts'
 

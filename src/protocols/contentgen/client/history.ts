@@ -1,7 +1,8 @@
 /** The contentgen dialect, inwards: a conversation of contents as the house's messages. */
 
 import { GatewayError } from '../../../spec/error.ts'
-import type { ContentPart, GeneratedImage, Message, Opaque, Reasoning } from '../../../spec/message.ts'
+import type { ContentPart } from '../../../spec/message.ts'
+import type { GeneratedImage, Message, Opaque, Reasoning } from '../../canonical.ts'
 import type { Places } from '../../request-error.ts'
 import { filePart, inlinePart, refuseCut, standardBase64, textPart, toolText } from './parts.ts'
 import { type Content, PART_KINDS, type Part } from './schema.ts'

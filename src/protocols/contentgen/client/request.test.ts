@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { contentgenDialect } from '../../../chat/dialects/contentgen.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Opaque } from '../../../spec/message.ts'
+import type { Opaque } from '../../canonical.ts'
 import { OWN, REFUSED, RENAMED } from './fields.ts'
 import { parseContentgen, parseCount } from './request.ts'
 import { encodeSignature } from './signed-content.ts'

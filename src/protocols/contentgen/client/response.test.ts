@@ -1,10 +1,10 @@
 /** What clients of the contentgen dialect hear: pieces that add up to the same as the whole, and go back as they came. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { AnswerMessage, ChatChunk, ChatCompletion, Delta, FinishReason } from '../../../spec/chat-completion.ts'
+import type { FinishReason } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Opaque, Reasoning } from '../../../spec/message.ts'
 import { usageFrom } from '../../../spec/usage.ts'
+import type { AnswerMessage, ChatChunk, ChatCompletion, Delta, Opaque, Reasoning } from '../../canonical.ts'
 import { parseContentgen } from './request.ts'
 import { createContentgenEncoder, usageOf } from './response.ts'
 import { decodeSignature, encodeSignature } from './signed-content.ts'

@@ -1,9 +1,9 @@
 /** The contentgen dialect, outwards: whole answers, and streams of pieces as events or as one JSON array. */
 
-import type { ChatChunk } from '../../../spec/chat-completion.ts'
 import { contentgenErrorBody } from '../../../spec/contentgen-error.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
+import type { ChatChunk } from '../../canonical.ts'
 import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { type AnswerPart, type Candidate, createCandidate } from './candidate.ts'

@@ -3,7 +3,7 @@
  * That field is bytes: some clients decode it and encode it again in another alphabet, so our mark is within the bytes.
  */
 import { isRecord, parseJson } from '../../../kit/json.ts'
-import type { Opaque, Reasoning } from '../../../spec/message.ts'
+import type { Opaque, Reasoning } from '../../canonical.ts'
 import { opaqueOf } from '../../signed-content.ts'
 
 /** A part's signature: the part's own, and pieces of reasoning that came before it and were not shown. */

@@ -1,6 +1,8 @@
 /** The contentgen dialect, inwards: tools and how they are to be used, in the house's words. */
-import type { ChatRequest, FunctionTool } from '../../../spec/chat-request.ts'
+
+import type { FunctionTool } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import type { Places } from '../../request-error.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import type { ContentgenRequest, FunctionDeclaration, JsonObject, Tool } from './schema.ts'

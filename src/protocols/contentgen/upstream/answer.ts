@@ -1,9 +1,9 @@
 /** The vendor's answers, event by event, in the specification's form. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { ChatChunk, Delta } from '../../../spec/chat-completion.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
+import type { ChatChunk, Delta } from '../../canonical.ts'
 import { holdsError } from '../../provider-error.ts'
 import { type Fallback, type Faults, namedText } from '../../upstream.ts'
 import { type Candidate, createCandidate } from './candidate.ts'

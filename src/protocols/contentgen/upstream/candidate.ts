@@ -1,8 +1,8 @@
 /** One of the vendor's answers as it comes: its parts as the house's deltas. Parts that nobody knows are passed over. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { Annotation, Delta, FinishReason } from '../../../spec/chat-completion.ts'
-import type { Opaque } from '../../../spec/message.ts'
+import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
+import type { Delta, Opaque } from '../../canonical.ts'
 import { namedText, newToolCallId } from '../../upstream.ts'
 import { finishOf } from './finish.ts'
 import { createGrounding } from './grounding.ts'

@@ -2,7 +2,7 @@
 
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Message } from '../../../spec/message.ts'
+import type { Message } from '../../canonical.ts'
 import type { ModelRule } from './model-rules.ts'
 import { imageOf, type Part, type PartReader, partsOf, textParts } from './parts.ts'
 import { refused } from './tools.ts'

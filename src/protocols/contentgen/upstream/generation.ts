@@ -1,7 +1,7 @@
 /** The vendor's `generationConfig`: how an answer is made, from the fields of a request. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import { vendorSchema } from './json-schema.ts'
 import type { ModelRule } from './model-rules.ts'
 import { thinkingOf } from './thinking.ts'

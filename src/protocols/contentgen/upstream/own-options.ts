@@ -1,7 +1,7 @@
 /** What a caller may say in the vendor's own words, under `provider_options`: rows of data. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import { refused } from './tools.ts'
 
 const KIND = 'contentgen-compat'

@@ -4,7 +4,7 @@ import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
 import type { ProviderConfig } from '../../../config/schema.ts'
 import type { JsonRecord } from '../../../kit/json.ts'
 import { contentgenSettings } from '../../../providers/contentgen-compat/settings.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import { UNSIGNED } from './contents.ts'
 import { passthroughBody } from './passthrough.ts'
 

@@ -1,7 +1,7 @@
 /** A contentgen vendor asked by a client that speaks as it does: its own body, but for what the house and the operator demand. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import { adapt } from '../../field-rules.ts'
 import type { PassthroughUpstreamCall } from '../../upstream.ts'
 import { UNSIGNED } from './contents.ts'

@@ -1,7 +1,7 @@
 /** The body that the vendor gets: a chat request in its words, with what it cannot do refused by name. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import { adapt } from '../../field-rules.ts'
 import type { BodyOptions, MediaReader, UpstreamCall } from '../../upstream.ts'
 import { conversationOf } from './contents.ts'

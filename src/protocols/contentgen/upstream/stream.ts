@@ -1,8 +1,8 @@
 /** A streamed answer of the vendor's, read to its true end. */
 
 import { isRecord, parseJson } from '../../../kit/json.ts'
-import type { ChatChunk } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import type { ChatChunk } from '../../canonical.ts'
 import { payloadOf } from '../../event-payload.ts'
 import { createEventSource } from '../../event-source.ts'
 import { holdsError } from '../../provider-error.ts'

@@ -1,7 +1,7 @@
 /** How much a model is to think: the house's words as the vendor's `thinkingConfig`. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import type { ModelRule } from './model-rules.ts'
 
 /** For models that count tokens, an effort in tokens: as the vendor's own OpenAI-shaped interface has them. */

@@ -1,8 +1,9 @@
 /** Tools and the choice among them, as the vendor writes them. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { ChatRequest, FunctionTool } from '../../../spec/chat-request.ts'
+import type { FunctionTool } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import { vendorSchema } from './json-schema.ts'
 import type { ModelRule } from './model-rules.ts'
 

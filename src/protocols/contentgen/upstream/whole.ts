@@ -1,8 +1,7 @@
 /** The vendor's answer in one piece: its events, of which there is mostly one, as one answer. */
 
 import { isRecord } from '../../../kit/json.ts'
-import type { AnswerMessage, ChatChunk, ChatCompletion, Delta } from '../../../spec/chat-completion.ts'
-import type { Reasoning } from '../../../spec/message.ts'
+import type { AnswerMessage, ChatChunk, ChatCompletion, Delta, Reasoning } from '../../canonical.ts'
 import type { Fallback } from '../../upstream.ts'
 
 /** A body that is complete has ended, even where the vendor does not say how. */

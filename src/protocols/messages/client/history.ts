@@ -1,7 +1,8 @@
 /** The messages dialect, inwards: a conversation of blocks as the house's messages. */
 
 import { GatewayError } from '../../../spec/error.ts'
-import type { ContentPart, Message, Reasoning } from '../../../spec/message.ts'
+import type { ContentPart } from '../../../spec/message.ts'
+import type { Message, Reasoning } from '../../canonical.ts'
 import type { Places } from '../../request-error.ts'
 import { decodeSigned } from '../../signed-content.ts'
 import type { AssistantBlock, ClientMessage, UserBlock } from './schema.ts'

@@ -1,9 +1,9 @@
 /** What clients of the messages dialect hear, folded as their library folds it, with every event in its place. */
 import { describe, expect, test } from 'bun:test'
-import type { ChatChunk, ChatCompletion, Delta, FinishReason } from '../../../spec/chat-completion.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { FinishReason } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
+import type { ChatChunk, ChatCompletion, ChatRequest, Delta } from '../../canonical.ts'
 import { encodeSigned } from '../../signed-content.ts'
 import { createMessagesEncoder } from './response.ts'
 

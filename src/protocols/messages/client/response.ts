@@ -1,10 +1,9 @@
 /** The messages dialect, outwards: answers as the vendor's client libraries read them, whole and as named events. */
 
 import { parseJson } from '../../../kit/json.ts'
-import type { AnswerMessage, ChatChunk, FinishReason } from '../../../spec/chat-completion.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
-import type { Reasoning } from '../../../spec/message.ts'
+import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { Usage } from '../../../spec/usage.ts'
+import type { AnswerMessage, ChatChunk, ChatRequest, Reasoning } from '../../canonical.ts'
 import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { encodeSigned } from '../../signed-content.ts'

@@ -1,8 +1,8 @@
 /** The blocks of a streamed message: one open at a time, counted from 0, whatever order the vendor speaks in. */
 
 import { randomAlphanumerics } from '../../../kit/secret.ts'
-import type { Annotation, Delta, ToolCall } from '../../../spec/chat-completion.ts'
-import type { Reasoning } from '../../../spec/message.ts'
+import type { Annotation } from '../../../spec/chat-completion.ts'
+import type { Delta, Reasoning, ToolCall } from '../../canonical.ts'
 import { encodeSigned } from '../../signed-content.ts'
 
 type Item =

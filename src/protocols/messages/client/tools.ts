@@ -1,6 +1,7 @@
 /** The messages dialect, inwards: tools and how they are to be used, in the house's words. */
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+
 import { GatewayError } from '../../../spec/error.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import type { ClientTool, MessagesRequest } from './schema.ts'
 
 type Tools = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'web_search_options'>

@@ -1,8 +1,8 @@
 /** The vendor's whole answer in the specification's form, and as the events that it would have been streamed as. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { Annotation, AnswerMessage, ChatCompletion, ToolCall } from '../../../spec/chat-completion.ts'
-import type { Reasoning } from '../../../spec/message.ts'
+import type { Annotation } from '../../../spec/chat-completion.ts'
+import type { AnswerMessage, ChatCompletion, Reasoning, ToolCall } from '../../canonical.ts'
 import { type Fallback, namedText } from '../../upstream.ts'
 import { citationOf, finishOf, opaqueOf, refusalOf } from './events.ts'
 import { countsOf, usageOf } from './usage.ts'

@@ -1,8 +1,8 @@
 /** The vendor's events as the house's deltas. Blocks and events that nobody knows are passed over. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { Annotation, ChatChunk, Delta, FinishReason } from '../../../spec/chat-completion.ts'
-import type { Opaque } from '../../../spec/message.ts'
+import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
+import type { ChatChunk, Delta, Opaque } from '../../canonical.ts'
 import type { EventReader } from '../../event-source.ts'
 import { type Fallback, namedText } from '../../upstream.ts'
 import { type Counts, countsOf, usageOf } from './usage.ts'

@@ -1,7 +1,7 @@
 /** The house's messages as the vendor's turns of blocks. */
 import { parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Message, Reasoning } from '../../../spec/message.ts'
+import type { Message, Reasoning } from '../../canonical.ts'
 import { type Block, blockOf, refused } from './blocks.ts'
 
 type Turn = { role: 'user' | 'assistant' | 'system'; content: Block[] }

@@ -1,5 +1,5 @@
 /** How much a model is to think: the house's words as the vendor's `thinking`, `effort` and `max_tokens`. */
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import type { ModelRule } from './model-rules.ts'
 
 type Thinking = {

@@ -1,7 +1,7 @@
 /** A response as a whole: its state, what it repeats of the request, its items and what it used. */
 
-import type { ChatRequest } from '../../../spec/chat-request.ts'
 import type { Usage } from '../../../spec/usage.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import type { ResponseHead } from '../../protocol.ts'
 import type { OutputItem } from './items.ts'
 import type { ResponsesRequest } from './schema.ts'

@@ -1,7 +1,8 @@
 /** The responses dialect, inwards: a conversation of items as the house's messages. */
 
 import { GatewayError } from '../../../spec/error.ts'
-import type { ContentPart, GeneratedImage, Message, Opaque, Reasoning } from '../../../spec/message.ts'
+import type { ContentPart } from '../../../spec/message.ts'
+import type { GeneratedImage, Message, Opaque, Reasoning } from '../../canonical.ts'
 import type { Places } from '../../request-error.ts'
 import { argumentsOf } from './custom-tools.ts'
 import { decodeEncrypted } from './items.ts'

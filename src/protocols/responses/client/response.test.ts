@@ -1,8 +1,9 @@
 /** How answers of every kind are told to clients of the responses dialect: whole, and as numbered events. */
 import { describe, expect, test } from 'bun:test'
-import type { ChatChunk, ChatCompletion, Delta, FinishReason } from '../../../spec/chat-completion.ts'
+import type { FinishReason } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { usageFrom } from '../../../spec/usage.ts'
+import type { ChatChunk, ChatCompletion, Delta } from '../../canonical.ts'
 import { encodeEncrypted, PLAIN } from './items.ts'
 import { createResponsesEncoder } from './response.ts'
 import type { ResponsesRequest } from './schema.ts'

@@ -1,9 +1,9 @@
 /** The responses dialect, outwards: answers as the vendor's client libraries read them, whole and as numbered events. */
 
 import { type Clock, unixSeconds } from '../../../kit/clock.ts'
-import type { ChatChunk, FinishReason } from '../../../spec/chat-completion.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { Usage } from '../../../spec/usage.ts'
+import type { ChatChunk, ChatRequest } from '../../canonical.ts'
 import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { type Answer, answerOf, type State } from './answer.ts'

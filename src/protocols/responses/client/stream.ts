@@ -1,7 +1,7 @@
 /** The items of a streamed response, and the events that build them, whatever order the vendor speaks in. */
 import { randomAlphanumerics } from '../../../kit/secret.ts'
-import type { Annotation, Delta, ToolCall } from '../../../spec/chat-completion.ts'
-import type { GeneratedImage, Opaque, Reasoning } from '../../../spec/message.ts'
+import type { Annotation } from '../../../spec/chat-completion.ts'
+import type { Delta, GeneratedImage, Opaque, Reasoning, ToolCall } from '../../canonical.ts'
 import { createCallStream } from './calls.ts'
 import {
   createItemEvents,

@@ -1,6 +1,8 @@
 /** The responses dialect, inwards: tools and how they are to be used, in the house's words. */
-import type { ChatRequest, FunctionTool } from '../../../spec/chat-request.ts'
+
+import type { FunctionTool } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import type { Places } from '../../request-error.ts'
 import { customFunction } from './custom-tools.ts'
 import type { PlacedItem } from './history.ts'

@@ -1,7 +1,7 @@
 /** The vendor's whole answer in the specification's form: what a stream would have said with its last event. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
-import type { AnswerMessage, ChatChunk, ChatCompletion } from '../../../spec/chat-completion.ts'
+import type { AnswerMessage, ChatChunk, ChatCompletion } from '../../canonical.ts'
 import type { Fallback } from '../../upstream.ts'
 import { createEventReader } from './events.ts'
 

@@ -1,7 +1,8 @@
 /** The vendor's events as the house's deltas. Items and events that nobody knows are passed over. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { ChatChunk, Delta, FinishReason } from '../../../spec/chat-completion.ts'
+import type { FinishReason } from '../../../spec/chat-completion.ts'
+import type { ChatChunk, Delta } from '../../canonical.ts'
 import type { EventReader } from '../../event-source.ts'
 import { type Fallback, namedText } from '../../upstream.ts'
 import { usageOf } from '../../usage.ts'

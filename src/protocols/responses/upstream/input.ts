@@ -2,7 +2,7 @@
 
 import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Message, Reasoning } from '../../../spec/message.ts'
+import type { Message, Reasoning } from '../../canonical.ts'
 import { type Part, partOf, refused } from './parts.ts'
 
 export type Item = { type: string } & JsonRecord

@@ -1,8 +1,8 @@
 /** The items of one answer: how much of each was told already, and what is left to tell when it is there as a whole. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { Annotation, Delta } from '../../../spec/chat-completion.ts'
-import type { Reasoning } from '../../../spec/message.ts'
+import type { Annotation } from '../../../spec/chat-completion.ts'
+import type { Delta, Reasoning } from '../../canonical.ts'
 import { argumentsText, namedText, newToolCallId } from '../../upstream.ts'
 import { citationOf, logprobsOf, SUMMARY_GAP, thoughtTextOf } from './annotations.ts'
 

@@ -1,6 +1,6 @@
 /** What the models of this API take and refuse, by their names: rows of data, the first that fits. */
 import { matchesGlob } from '../../../kit/glob.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { ChatRequest } from '../../canonical.ts'
 
 export type Effort = NonNullable<ChatRequest['reasoning_effort']>
 

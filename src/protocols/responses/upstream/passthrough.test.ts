@@ -4,7 +4,7 @@ import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
 import type { ProviderConfig } from '../../../config/schema.ts'
 import type { JsonRecord } from '../../../kit/json.ts'
 import { responsesSettings } from '../../../providers/responses-compat/settings.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import { passthroughBody } from './passthrough.ts'
 import { createBodyEncoder } from './request.ts'
 

@@ -1,7 +1,7 @@
 /** How much a model is to reason: the house's words as the vendor's effort and summary. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
-import type { ChatRequest } from '../../../spec/chat-request.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import { EFFORTS, type Effort, type ModelRule } from './model-rules.ts'
 
 /** The vendor knows efforts only: budgets up to so many tokens. */

@@ -1,5 +1,7 @@
 /** What becomes of each field of a chat request: a row of data each, from which the manual's table is made. */
-import type { ChatRequest, ChatRequestField } from '../../../spec/chat-request.ts'
+
+import type { ChatRequestField } from '../../../spec/chat-request.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import { requestedSearch } from './tools.ts'
 
 type FieldMapping =

@@ -1,7 +1,8 @@
 /** Tools, the choice among them and the search of the web, as the vendor writes them. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { ChatRequest, FunctionTool } from '../../../spec/chat-request.ts'
+import type { FunctionTool } from '../../../spec/chat-request.ts'
+import type { ChatRequest } from '../../canonical.ts'
 import { refused } from './parts.ts'
 
 export function toolsOf(request: ChatRequest): JsonRecord {

@@ -1,8 +1,8 @@
 /** What a package hands back of an answer, whole, in the specification's words. */
 import type { SharedV4ProviderMetadata } from '@ai-sdk/provider'
+import type { ChatCompletion, Opaque, Reasoning, ToolCall } from '../../../protocols/canonical.ts'
 import { type Fallback, newToolCallId } from '../../../protocols/upstream.ts'
-import type { Annotation, ChatCompletion, FinishReason, ToolCall } from '../../../spec/chat-completion.ts'
-import type { Opaque, Reasoning } from '../../../spec/message.ts'
+import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
 import type { ChatModel, ChatVendor, Content, PackageFinish, PackageUsage } from './vendor.ts'
 

@@ -1,6 +1,5 @@
 /** Fields that change what an answer means: how each is asked for, and by which words packages say that it is lost. */
-import type { ChatRequest } from '../../../spec/chat-request.ts'
-import type { Message } from '../../../spec/message.ts'
+import type { ChatRequest, Message } from '../../../protocols/canonical.ts'
 import { refused } from './prompt.ts'
 import type { ChatVendor, Losable, PackageWarning } from './vendor.ts'
 

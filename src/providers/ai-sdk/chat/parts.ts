@@ -1,7 +1,7 @@
 /** A package's stream of parts as chunks in the specification's words. */
 
+import type { ChatChunk, Delta, ToolCall } from '../../../protocols/canonical.ts'
 import { newToolCallId } from '../../../protocols/upstream.ts'
-import type { ChatChunk, Delta, ToolCall } from '../../../spec/chat-completion.ts'
 import { annotationOf, finishOf, type Named, opaqueOf, stopSequenceOf, usageOf } from './answer.ts'
 import type { StreamPart } from './vendor.ts'
 

@@ -1,8 +1,8 @@
 /** A conversation in the words of AI SDK packages, with what they cannot carry refused by name. */
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
 import { isRecord, parseJson } from '../../../kit/json.ts'
+import type { Message, Opaque, Reasoning } from '../../../protocols/canonical.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Message, Opaque, Reasoning } from '../../../spec/message.ts'
 import type { Media } from '../../media.ts'
 import { fileOf, type PromptFile } from './file.ts'
 import type { ChatVendor } from './vendor.ts'

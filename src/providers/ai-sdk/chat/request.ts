@@ -2,7 +2,7 @@
 import type { JSONObject, JSONValue } from '@ai-sdk/provider'
 import type { ProviderConfig } from '../../../config/schema.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import { ChatRequest } from '../../../spec/chat-request.ts'
+import { ChatRequest } from '../../../protocols/canonical.ts'
 import { type Media, mediaOfOne } from '../../media.ts'
 import type { ChatCall } from '../../provider.ts'
 import { assertNothingLost, searchOf } from './meaning.ts'

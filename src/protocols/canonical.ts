@@ -1,0 +1,78 @@
+/**
+ * The inner chat type, to which every client request is decoded and from which every response is encoded. It is the
+ * public schema of chat completions with the members that only translation between protocols needs. These members are
+ * not part of the OpenAPI document.
+ */
+import Type from 'typebox'
+import type {
+  AnswerMessage as PublicAnswerMessage,
+  ChatChunk as PublicChunk,
+  ChunkChoice as PublicChunkChoice,
+  ChatCompletion as PublicCompletion,
+  Delta as PublicDelta,
+  ToolCall as PublicToolCall,
+} from '../spec/chat-completion.ts'
+import { ChatRequest as PublicRequest } from '../spec/chat-request.ts'
+import { EndpointFamily } from '../spec/endpoint-family.ts'
+import {
+  GeneratedImage as PublicImage,
+  Message as PublicMessage,
+  Reasoning as PublicReasoning,
+  RequestToolCall,
+} from '../spec/message.ts'
+
+/** A value that a provider signed or encrypted and expects back unchanged. Other provider families cannot use it. */
+const Opaque = Type.Object({
+  origin: EndpointFamily,
+  /** The signature, or everything that is hidden. */
+  value: Type.String(),
+  /** The provider's own id of it. */
+  id: Type.Optional(Type.String()),
+})
+export type Opaque = Type.Static<typeof Opaque>
+
+const signed = { opaque: Type.Optional(Opaque) }
+type Signed = { opaque?: Opaque }
+
+/** One piece of reasoning. A piece without `text` is hidden: only `opaque` holds it. */
+const Reasoning = Type.Object({ ...PublicReasoning.properties, ...signed })
+export type Reasoning = Type.Static<typeof Reasoning>
+
+/** An image that the model generated. */
+const GeneratedImage = Type.Object({ ...PublicImage.properties, ...signed })
+export type GeneratedImage = Type.Static<typeof GeneratedImage>
+
+const Message = Type.Object({
+  ...PublicMessage.properties,
+  tool_calls: Type.Optional(Type.Array(Type.Object({ ...RequestToolCall.properties, ...signed }))),
+  reasoning_details: Type.Optional(Type.Array(Reasoning)),
+  images: Type.Optional(Type.Array(GeneratedImage)),
+})
+export type Message = Type.Static<typeof Message>
+
+/** A chat client returns the values that it received with a response, so its requests are checked against this schema. */
+export const ChatRequest = Type.Object({
+  ...PublicRequest.properties,
+  messages: Type.Array(Message, { minItems: 1 }),
+})
+export type ChatRequest = Type.Static<typeof ChatRequest>
+
+export type ToolCall = PublicToolCall & Signed
+
+/** `reasoning_details` ends one piece of reasoning. */
+type Generated = { reasoning_details?: Reasoning[]; tool_calls?: ToolCall[]; images?: GeneratedImage[] }
+
+export type Delta = Omit<PublicDelta, keyof Generated> & Generated
+export type AnswerMessage = Omit<PublicAnswerMessage, keyof Generated> & Generated
+
+/** Of the stop sequences that the client sent, the one that ended the text. The Messages API returns it. */
+type Stopped = { stop_sequence?: string | null }
+
+export type ChunkChoice = Omit<PublicChunkChoice, 'delta'> & { delta: Delta } & Stopped
+export type ChatChunk = Omit<PublicChunk, 'choices'> & { choices: ChunkChoice[] }
+
+type Choice = Omit<PublicCompletion['choices'][number], 'message' | 'delta'> & {
+  message: AnswerMessage
+  delta?: Delta
+} & Stopped
+export type ChatCompletion = Omit<PublicCompletion, 'choices'> & { choices: Choice[] }
