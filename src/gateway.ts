@@ -5,14 +5,11 @@ import { presentedSecret } from './accounts/presented.ts'
 import { createTokens, type Tokens } from './accounts/tokens.ts'
 import { createBackground } from './chat/background-responses.ts'
 import { createChat } from './chat/chat.ts'
-import { contentgenRoutes } from './chat/contentgen-http.ts'
 import { messagesCountRoute } from './chat/count-tokens-messages.ts'
 import { responsesCountRoute } from './chat/count-tokens-responses.ts'
 import { chatcompatDialect } from './chat/dialects/chatcompat.ts'
 import { messagesDialect } from './chat/dialects/messages.ts'
 import { responsesDialect } from './chat/dialects/responses.ts'
-import { chatRoute } from './chat/http.ts'
-import { responseRoutes } from './chat/responses-http.ts'
 import { createStoredResponses } from './chat/stored-responses.ts'
 import type { Config } from './config/config.ts'
 import type { ManualFile } from './config/manual.ts'
@@ -21,7 +18,6 @@ import { createEmbeddings } from './embeddings/embeddings.ts'
 import { embeddingsRoute } from './embeddings/http.ts'
 import { createApp, type Peer } from './http/app.ts'
 import { createImageFetch } from './images/fetch-image.ts'
-import { imageRoutes } from './images/http.ts'
 import { createImages } from './images/images.ts'
 import { type Clock, systemClock } from './kit/clock.ts'
 import { createGuardedFetch } from './kit/guarded-fetch.ts'
@@ -29,9 +25,7 @@ import type { Log } from './kit/log.ts'
 import { randomAlphanumerics } from './kit/secret.ts'
 import { createTokenizer } from './kit/tokenizer.ts'
 import { createLedger } from './ledger/usage-ledger.ts'
-import { manualRoutes } from './manual/http.ts'
 import { createCatalogue } from './models/catalogue.ts'
-import { modelRoutes } from './models/http.ts'
 import { moderationsRoute } from './moderations/http.ts'
 import { createModerations } from './moderations/moderations.ts'
 import { createBucket } from './outputs/bucket.ts'
@@ -44,17 +38,24 @@ import { encodeMessagesError } from './protocols/messages/client/error.ts'
 import { createMedia } from './providers/media.ts'
 import { rerankRoutes } from './rerank/http.ts'
 import { createRerank } from './rerank/rerank.ts'
-import { routeTable } from './routes.ts'
+import { chatRoute } from './routes/chat.ts'
+import { contentgenRoutes } from './routes/contentgen.ts'
+import { imageRoutes } from './routes/images.ts'
+import { manualRoutes } from './routes/manual.ts'
+import { modelRoutes } from './routes/models.ts'
+import { responseRoutes } from './routes/responses.ts'
+import { routeTable } from './routes/table.ts'
+import { imageOrders } from './routes/tasks/images.ts'
+import { baseUrlOf } from './routes/tasks/request-parameters.ts'
+import { taskRoutes } from './routes/tasks/table.ts'
+import { FAMILY as TASK_ERRORS } from './routes/tasks/task-api.ts'
 import type { Model } from './spec/model.ts'
 import type { Caller, Token } from './spec/token.ts'
 import { openStore } from './store/open-store.ts'
 import type { UsageStore } from './store/store.ts'
 import { createSupply, type Found } from './supply.ts'
 import type { CrashHook } from './tasks/crash-points.ts'
-import { imageOrders } from './tasks/images-http.ts'
-import { taskRoutes } from './tasks/routes.ts'
 import { createGeneratedFileStore } from './tasks/store-generated.ts'
-import { FAMILY as TASK_ERRORS } from './tasks/task-api.ts'
 import { taskData } from './tasks/task-response.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
 import { webhookMasterSecret } from './tasks/webhook-delivery.ts'
@@ -169,7 +170,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     fetchImage: createImageFetch({ guardedFetch, providerSettings: (id) => supply.find(id)?.config }),
     clock,
   })
-  const storeGenerated = createGeneratedFileStore({ store, outputs, settings, clock, task_settings: taskSettings })
+  const storeGenerated = createGeneratedFileStore({ store, outputs, settings: taskSettings, clock })
   const webhooks = createWebhooks({
     store,
     guardedFetch,
@@ -204,7 +205,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         keep: ({ model: { id, keep_days }, order, operation, generated }, context) => {
           const { prompt, n, size } = order
           const request = { model: id, prompt, operation, n, ...(size === undefined ? {} : { size }) }
-          return storeGenerated({ family: 'image-generation', model: id, keep_days, request, ...generated }, context)
+          const base_url = baseUrlOf(context.request, settings)
+          const files = { family: 'image-generation', model: id, keep_days, request, base_url, ...generated } as const
+          return storeGenerated(files, context)
         },
         order: imageOrders({ tasks, pipeline, outputs, settings, clock }),
         errors: TASK_ERRORS,

@@ -1,6 +1,7 @@
 /** The HTML of the manual: one layout with navigation, search and the page. It asks no other server for anything. */
-import { BASE_STYLE, ICON } from '../http/page-text.ts'
+
 import { escapeHtml, type Heading } from '../kit/markdown.ts'
+import { BASE_STYLE, ICON } from './page-style.ts'
 import type { ManualPart } from './parts.ts'
 import type { Hit } from './search.ts'
 

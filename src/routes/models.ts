@@ -1,11 +1,11 @@
 /** The model catalogue over HTTP (specification, section 4), in the list format of the client. */
 import type { Context, Route } from '../http/context.ts'
 import { queryOf } from '../http/query.ts'
+import type { Catalogue } from '../models/catalogue.ts'
 import { contentgenErrorBody } from '../spec/contentgen-error.ts'
 import { errorBody, type GatewayError } from '../spec/error.ts'
 import { type Model, ModelList, Model as ModelSchema } from '../spec/model.ts'
-import type { Catalogue } from './catalogue.ts'
-import { contentgenFormat, type Listed, type ListFormat, messagesFormat } from './list-formats.ts'
+import { contentgenFormat, type Listed, type ListFormat, messagesFormat } from './model-lists.ts'
 
 type WriteError = NonNullable<Route['writeError']>
 

@@ -1,7 +1,8 @@
 /** Paths that end in a method, as the contentgen style has them: `/v1beta/models/{model}:generateContent`. */
+
+import type { Route } from '../http/context.ts'
 import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { Route } from './context.ts'
 
 /** A route whose paths are generated here. Its `params.model` is the model's name alone. */
 export type MethodRoute = Omit<Route, 'method' | 'path' | 'shown' | 'hidden'>

@@ -1,8 +1,8 @@
 /** The specification's section 4 as a table: one line an endpoint. */
-import type { Route } from './http/context.ts'
-import { unknownMethodRoutes } from './http/model-methods.ts'
-import { type PageParts, pageRoutes } from './http/pages.ts'
+import type { Route } from '../http/context.ts'
+import { unknownMethodRoutes } from './model-methods.ts'
 import { openApiDocument, writtenPath } from './openapi.ts'
+import { type PageParts, pageRoutes } from './pages.ts'
 
 type RouteParts = {
   models: Route[]

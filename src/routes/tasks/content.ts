@@ -1,17 +1,17 @@
 /** The bytes of what a task has made: to the token it was made for, or to whoever holds a signed link. */
 
 import Type from 'typebox'
-import { presentedSecret } from '../accounts/presented.ts'
-import type { Context, Parameter, Route } from '../http/context.ts'
-import { fileResponse } from '../http/file-response.ts'
-import { isFilesHost } from '../http/files-host.ts'
-import { queryOf } from '../http/query.ts'
-import { unixSeconds } from '../kit/clock.ts'
-import { endingOf } from '../kit/file-ending.ts'
-import { headerValue } from '../kit/header-value.ts'
-import { GatewayError } from '../spec/error.ts'
-import type { Task, TaskOutput } from '../spec/task.ts'
-import { isEnded } from './lifecycle.ts'
+import { presentedSecret } from '../../accounts/presented.ts'
+import type { Context, Parameter, Route } from '../../http/context.ts'
+import { fileResponse } from '../../http/file-response.ts'
+import { isFilesHost } from '../../http/files-host.ts'
+import { queryOf } from '../../http/query.ts'
+import { unixSeconds } from '../../kit/clock.ts'
+import { endingOf } from '../../kit/file-ending.ts'
+import { headerValue } from '../../kit/header-value.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Task, TaskOutput } from '../../spec/task.ts'
+import { isEnded } from '../../tasks/lifecycle.ts'
 import { FAMILY, type TaskApi, type TaskApiParts } from './task-api.ts'
 
 type FileApi = TaskApi & {

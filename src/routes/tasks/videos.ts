@@ -1,11 +1,12 @@
 /** The same tasks in the chat-compatible style of videos. */
 
-import type { Context, Route } from '../http/context.ts'
-import { queryOf } from '../http/query.ts'
-import { Video, VideoDeleted, VideoList } from '../spec/video.ts'
-import { VideoCreate } from '../spec/video-create.ts'
-import { VIDEO_FAMILIES } from './order-kinds.ts'
-import { parsePosted } from './parse-order.ts'
+import type { Context, Route } from '../../http/context.ts'
+import { queryOf } from '../../http/query.ts'
+import { Video, VideoDeleted, VideoList } from '../../spec/video.ts'
+import { VideoCreate } from '../../spec/video-create.ts'
+import { VIDEO_FAMILIES } from '../../tasks/order-kinds.ts'
+import { parsePosted } from '../../tasks/parse-order.ts'
+import { writeVideo, writeVideoList } from '../../tasks/video-response.ts'
 import { IDEMPOTENCY_KEY, PAGE, pageOf, WAIT } from './request-parameters.ts'
 import {
   FAMILY,
@@ -18,7 +19,6 @@ import {
   takeOrder,
   taskHeaders,
 } from './task-api.ts'
-import { writeVideo, writeVideoList } from './video-response.ts'
 
 export const VIDEOS: TaskApi = {
   path: '/v1/videos',

@@ -1,11 +1,11 @@
 /** Images that were ordered as tasks (`async: true`): asked for, listed, canceled, downloaded. */
-import type { Context, Route } from '../http/context.ts'
-import type { ImageOperation, ImageRequest } from '../spec/image-request.ts'
-import { contentRoute } from './content-http.ts'
-import { IMAGE_FAMILIES } from './order-kinds.ts'
+import type { Context, Route } from '../../http/context.ts'
+import type { ImageOperation, ImageRequest } from '../../spec/image-request.ts'
+import { IMAGE_FAMILIES } from '../../tasks/order-kinds.ts'
+import { taskCreated } from '../../tasks/task-response.ts'
+import { contentRoute } from './content.ts'
+import { cancelRoute, listRoute, statusRoute } from './task.ts'
 import { placeOrder, type TaskApi, type TaskApiParts } from './task-api.ts'
-import { cancelRoute, listRoute, statusRoute } from './task-http.ts'
-import { taskCreated } from './task-response.ts'
 
 const API: TaskApi = {
   path: '/v1/images/generations',

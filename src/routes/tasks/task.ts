@@ -1,11 +1,11 @@
 /** A task over HTTP in the specification's words (2.7), whatever it makes: asked for, listed, canceled. */
 
-import type { Route } from '../http/context.ts'
-import { queryOf } from '../http/query.ts'
-import { TaskAnswer, TaskList } from '../spec/task.ts'
+import type { Route } from '../../http/context.ts'
+import { queryOf } from '../../http/query.ts'
+import { TaskAnswer, TaskList } from '../../spec/task.ts'
+import { taskAnswer, taskList } from '../../tasks/task-response.ts'
 import { PAGE, pageOf, STATUS, statusesOf, WAIT } from './request-parameters.ts'
 import { FAMILY, RETRY_TOLD, readTask, type TaskApi, type TaskApiParts, taskHeaders, withBase } from './task-api.ts'
-import { taskAnswer, taskList } from './task-response.ts'
 
 const idOf = ({ id }: TaskApi) => ({ [id]: 'The identifier that was returned when the task was created.' })
 

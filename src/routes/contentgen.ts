@@ -1,12 +1,12 @@
 /** The contentgen dialect over HTTP: its methods by name, each below every path that clients write. */
 
+import type { CountParts } from '../chat/count-tokens.ts'
+import { contentgenCountRoute } from '../chat/count-tokens-contentgen.ts'
+import { type ContentgenMethod, contentgenDialect } from '../chat/dialects/contentgen.ts'
 import type { Route } from '../http/context.ts'
-import type { MethodRoute } from '../http/model-methods.ts'
-import { modelMethodRoutes } from '../http/model-methods.ts'
-import type { CountParts } from './count-tokens.ts'
-import { contentgenCountRoute } from './count-tokens-contentgen.ts'
-import { type ContentgenMethod, contentgenDialect } from './dialects/contentgen.ts'
-import { chatRoute } from './http.ts'
+import { chatRoute } from './chat.ts'
+import type { MethodRoute } from './model-methods.ts'
+import { modelMethodRoutes } from './model-methods.ts'
 
 type RouteParts = Omit<Parameters<typeof chatRoute>[0], 'dialect'> & CountParts
 

@@ -1,10 +1,10 @@
 /** The paths of the manual. Nothing of it is read or loaded before the first request for it. */
 import type { ManualFile } from '../config/manual.ts'
 import type { Route } from '../http/context.ts'
-import { htmlPage } from '../http/pages.ts'
 import { queryOf } from '../http/query.ts'
+import type { Manual } from '../manual/manual.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { Manual } from './manual.ts'
+import { htmlPage } from './pages.ts'
 
 type ManualParts = { load: () => Promise<ManualFile[]>; version: string }
 
@@ -13,7 +13,9 @@ const MAX_QUERY_CHARACTERS = 200
 export function manualRoutes({ load, version }: ManualParts): Route[] {
   let manual: Promise<Manual> | undefined
   const open = (): Promise<Manual> => {
-    manual ??= Promise.all([import('./manual.ts'), load()]).then(([{ createManual }, files]) => createManual(files))
+    manual ??= Promise.all([import('../manual/manual.ts'), load()]).then(([{ createManual }, files]) =>
+      createManual(files),
+    )
     // A failure is not kept: the next request tries again.
     manual.catch(() => {
       manual = undefined

@@ -1,14 +1,14 @@
 /** Kept responses over HTTP: read, listed by what they were made from, deleted. */
 
 import Type from 'typebox'
+import type { Background } from '../chat/background-responses.ts'
+import type { StoredResponses } from '../chat/stored-responses.ts'
 import type { Context, Route } from '../http/context.ts'
 import { queryOf } from '../http/query.ts'
 import { type OutputItem, visibleItem } from '../protocols/responses/client/items.ts'
 import { ResponsesAnswer, ResponsesEvent } from '../protocols/responses/client/schema.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { JsonObject } from '../spec/task.ts'
-import type { Background } from './background-responses.ts'
-import type { StoredResponses } from './stored-responses.ts'
 
 const Deleted = Type.Object(
   { id: Type.String(), object: Type.Literal('response'), deleted: Type.Literal(true) },

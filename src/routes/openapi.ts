@@ -1,6 +1,14 @@
 /** The OpenAPI 3.1 document, from the same schemas that check requests and the same sheet that errors come from. */
-import type { Operation, Parameter, Route } from './http/context.ts'
-import { ERRORS, ErrorBody, type ErrorCode, type ErrorRow, errorBody, GatewayError, shouldRetry } from './spec/error.ts'
+import type { Operation, Parameter, Route } from '../http/context.ts'
+import {
+  ERRORS,
+  ErrorBody,
+  type ErrorCode,
+  type ErrorRow,
+  errorBody,
+  GatewayError,
+  shouldRetry,
+} from '../spec/error.ts'
 
 type Json = { [name: string]: unknown }
 type OpenApiParts = { routes: Route[]; version: string }

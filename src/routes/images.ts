@@ -5,15 +5,15 @@ import { bodyLimits } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import { awaitStart, eventStream } from '../http/event-stream.ts'
 import { fieldOf, readJsonOrForm } from '../http/multipart.ts'
+import type { GeneratedImages, ImageInput, Images } from '../images/images.ts'
+import { parseImageRequest } from '../images/parse.ts'
+import { base64Of, type ImageFile } from '../images/stream-writer.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { type ErrorCode, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
 import { ImageAnswer, type ImageOperation, type ImageOrder, ImageRequest } from '../spec/image-request.ts'
-import type { GeneratedImages, ImageInput, Images } from './images.ts'
-import { parseImageRequest } from './parse.ts'
-import { base64Of, type ImageFile } from './stream-writer.ts'
 
 /** Stores generated images; the target is recorded. */
 type StoreImages = (

@@ -1,5 +1,8 @@
 /** Chat over HTTP, whole and streamed, in any dialect (specification 2.2 to 2.4). */
 
+import type { Chat, ChatInput } from '../chat/chat.ts'
+import type { Dialect, Exchange } from '../chat/dialects/dialect.ts'
+import { type PassthroughRequest, passthroughRequestFor } from '../chat/passthrough.ts'
 import type { ServerSettings } from '../config/config.ts'
 import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
@@ -12,9 +15,6 @@ import type { ChatRequest } from '../protocols/canonical.ts'
 import type { ResponseHead } from '../protocols/protocol.ts'
 import { FieldNotAllowed } from '../providers/allowed/allowed.ts'
 import { type ErrorCode, GatewayError, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
-import type { Chat, ChatInput } from './chat.ts'
-import type { Dialect, Exchange } from './dialects/dialect.ts'
-import { type PassthroughRequest, passthroughRequestFor } from './passthrough.ts'
 
 type ChatRouteParts = { pipeline: Pipeline; chat: Chat; dialect: Dialect; settings: ServerSettings; clock: Clock }
 

@@ -1,14 +1,14 @@
 /** 3D models over HTTP: ordered as videos are, and told by the same words (specification 2.6, 2.7). */
-import type { Route } from '../http/context.ts'
-import { TaskCreated } from '../spec/task.ts'
-import { THREE_D_TYPES, ThreeDRequest } from '../spec/three-d-request.ts'
-import { contentRoute } from './content-http.ts'
-import { THREE_D_FAMILIES } from './order-kinds.ts'
-import { parseThreeD } from './parse-order.ts'
+import type { Route } from '../../http/context.ts'
+import { TaskCreated } from '../../spec/task.ts'
+import { THREE_D_TYPES, ThreeDRequest } from '../../spec/three-d-request.ts'
+import { THREE_D_FAMILIES } from '../../tasks/order-kinds.ts'
+import { parseThreeD } from '../../tasks/parse-order.ts'
+import { taskCreated } from '../../tasks/task-response.ts'
+import { contentRoute } from './content.ts'
 import { IDEMPOTENCY_KEY } from './request-parameters.ts'
+import { cancelRoute, listRoute, statusRoute } from './task.ts'
 import { FAMILY, ORDER_ERRORS, ORDER_TOLD, type TaskApi, type TaskApiParts, takeOrder } from './task-api.ts'
-import { cancelRoute, listRoute, statusRoute } from './task-http.ts'
-import { taskCreated } from './task-response.ts'
 
 const API: TaskApi = {
   path: '/v1/3d/generations',

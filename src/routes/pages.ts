@@ -2,8 +2,8 @@
 import { readFile, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import Type from 'typebox'
+import type { Context, Operation, Route } from '../http/context.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
-import type { Context, Operation, Route } from './context.ts'
 import { type Endpoint, homePage, referencePage } from './page-text.ts'
 
 export type PageParts = {

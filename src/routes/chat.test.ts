@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
 import { testPipeline } from '../../test/kit/pipeline.ts'
+import { createChat } from '../chat/chat.ts'
+import { chatcompatDialect } from '../chat/dialects/chatcompat.ts'
 import { DEFAULT_SERVER } from '../config/config.ts'
 import type { Context } from '../http/context.ts'
 import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
 import { GatewayError } from '../spec/error.ts'
-import { createChat } from './chat.ts'
-import { chatcompatDialect } from './dialects/chatcompat.ts'
-import { chatRoute } from './http.ts'
+import { chatRoute } from './chat.ts'
 
 const clock = { now: () => 0, after: () => () => {} }
 

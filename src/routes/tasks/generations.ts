@@ -1,13 +1,13 @@
 /** Videos in the specification's own words (2.5 to 2.7, section 4). */
-import type { Route } from '../http/context.ts'
-import { TaskCreated } from '../spec/task.ts'
-import { VideoRequest } from '../spec/video-request.ts'
-import { VIDEO_FAMILIES } from './order-kinds.ts'
-import { parsePosted } from './parse-order.ts'
+import type { Route } from '../../http/context.ts'
+import { TaskCreated } from '../../spec/task.ts'
+import { VideoRequest } from '../../spec/video-request.ts'
+import { VIDEO_FAMILIES } from '../../tasks/order-kinds.ts'
+import { parsePosted } from '../../tasks/parse-order.ts'
+import { taskCreated } from '../../tasks/task-response.ts'
 import { IDEMPOTENCY_KEY } from './request-parameters.ts'
+import { cancelRoute, listRoute, statusRoute } from './task.ts'
 import { FAMILY, ORDER_ERRORS, ORDER_TOLD, type TaskApi, type TaskApiParts, takeOrder } from './task-api.ts'
-import { cancelRoute, listRoute, statusRoute } from './task-http.ts'
-import { taskCreated } from './task-response.ts'
 
 const API: TaskApi = {
   path: '/v1/video/generations',

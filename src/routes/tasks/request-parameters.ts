@@ -1,10 +1,10 @@
 /** What a request for tasks says in its query and its headers, and where its client reached the gateway. */
 import Type from 'typebox'
-import type { ServerSettings } from '../config/config.ts'
-import type { Parameter } from '../http/context.ts'
-import { GatewayError } from '../spec/error.ts'
-import { TASK_STATUSES, type TaskStatus } from '../spec/task.ts'
-import { LONGEST_WAIT_SECONDS } from './wait.ts'
+import type { ServerSettings } from '../../config/config.ts'
+import type { Parameter } from '../../http/context.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { TASK_STATUSES, type TaskStatus } from '../../spec/task.ts'
+import { LONGEST_WAIT_SECONDS } from '../../tasks/wait.ts'
 
 const DEFAULT_LIMIT = 20
 const MOST_LISTED = 100
