@@ -18,7 +18,7 @@ import { createEventReader } from '../src/protocols/messages/upstream/events.ts'
 import type { Faults } from '../src/protocols/upstream.ts'
 import type { PassthroughProvider } from '../src/providers/provider.ts'
 import { createScrubbingTransport } from '../src/providers/upstream/scrubbing-transport.ts'
-import type { UpstreamAnswer, UpstreamRequest } from '../src/providers/upstream/transport-response.ts'
+import type { UpstreamRequest, UpstreamResponse } from '../src/providers/upstream/transport-response.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Usage } from '../src/spec/usage.ts'
 import { median, show } from './figures.ts'
@@ -54,10 +54,10 @@ const answerOf = (reads: Uint8Array[]) => {
     read: async () => reads[at++],
     release() {},
     drop() {},
-  } as unknown as UpstreamAnswer
+  } as unknown as UpstreamResponse
 }
 
-type Case = { dialect: Dialect; events: string[]; read(answer: UpstreamAnswer): AsyncIterable<ChatChunk[]> }
+type Case = { dialect: Dialect; events: string[]; read(answer: UpstreamResponse): AsyncIterable<ChatChunk[]> }
 
 const CASES: Record<string, Case> = {
   'chat completions': {
@@ -75,13 +75,13 @@ const CASES: Record<string, Case> = {
 /** A provider with one key of the usual length, which never occurs. */
 const KEY = 'sk-proj-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ'
 const upstreamRequest = { headers: { authorization: `Bearer ${KEY}` }, url: '' } as unknown as UpstreamRequest
-let reading: UpstreamAnswer
+let reading: UpstreamResponse
 const scrubbing = createScrubbingTransport({ send: async () => reading }, [KEY])
 const watching = { id: 'bench', kind: 'chatcompat', watchDeltas: scrubbing.watchDeltas }
 
 type Way = 'scrubbed' | 'bare'
 
-async function sendOver(way: Way, reads: Uint8Array[]): Promise<UpstreamAnswer> {
+async function sendOver(way: Way, reads: Uint8Array[]): Promise<UpstreamResponse> {
   reading = answerOf(reads)
   return way === 'bare' ? reading : scrubbing.send(upstreamRequest)
 }

@@ -32,7 +32,7 @@ const provider = providerAt(`${vendor.origin}/v1beta`)
 describe('a vendor on loopback', () => {
   test('is asked at its path, with its key in a header and our request id', async () => {
     vendor.answer(whole(fixture('whole.json')), streamed('stream.sse'))
-    expect((await provider.chat?.whole(CALL, NEVER))?.choices[0]?.message.content).toBe('Guten Tag')
+    expect((await provider.chat?.complete(CALL, NEVER))?.choices[0]?.message.content).toBe('Guten Tag')
     expect(await chunksFrom(provider)).not.toBeEmpty()
     const paths = ['generateContent', 'streamGenerateContent?alt=sse']
     for (const [index, path] of paths.entries()) {
@@ -50,7 +50,7 @@ describe('a vendor on loopback', () => {
     ['a?b', 'models/a%3Fb'],
   ])('the model %s lies at %s', async (model, path) => {
     vendor.answer(whole(fixture('whole.json')))
-    await provider.chat?.whole({ ...CALL, model }, NEVER)
+    await provider.chat?.complete({ ...CALL, model }, NEVER)
     expect(vendor.requests[0]?.path).toBe(`/v1beta/${path}:generateContent`)
   })
 
@@ -122,7 +122,7 @@ describe('a vendor on loopback', () => {
       reasoning_effort: 'low',
       response_format: { type: 'json_schema', json_schema: { name: 'n', schema } },
     }
-    await provider.chat?.whole({ model: 'gemini-3-flash-preview', request, request_id: 'r' }, NEVER)
+    await provider.chat?.complete({ model: 'gemini-3-flash-preview', request, request_id: 'r' }, NEVER)
     const [theirs, ours] = vendor.requests
     expect(ours?.path).toBe(theirs?.path as string)
     const said = theirs?.json() as { systemInstruction: { role?: string } }
@@ -217,7 +217,7 @@ describe('what the vendor refuses', () => {
     vendor.answer(whole(body, { status }), whole([body], { status }), whole(body), whole({ error: withoutCode }))
     vendor.answer(stream([body], { done: false }))
     for (let count = 0; count < 4; count++) {
-      await expect(provider.chat?.whole(CALL, NEVER)).rejects.toMatchObject({ code, status: shown })
+      await expect(provider.chat?.complete(CALL, NEVER)).rejects.toMatchObject({ code, status: shown })
     }
     await expect(chunksFrom(provider)).rejects.toMatchObject({ code })
   })
@@ -229,7 +229,7 @@ describe('what the vendor refuses', () => {
     ]
     const message = 'You exceeded your current quota, please check your plan and billing details.'
     vendor.answer(whole({ error: { code: 429, message, status: 'RESOURCE_EXHAUSTED', details } }, { status: 429 }))
-    await expect(provider.chat?.whole(CALL, NEVER)).rejects.toMatchObject({
+    await expect(provider.chat?.complete(CALL, NEVER)).rejects.toMatchObject({
       code: 'rate_limit_exceeded',
       detail: { retry_after: 27 },
     })
@@ -238,10 +238,10 @@ describe('what the vendor refuses', () => {
   test('a web page, an empty answer, a broken connection', async () => {
     const html = { headers: { 'content-type': 'text/html' } }
     vendor.answer(whole('<html>', { status: 502, ...html }), whole('', { status: 400 }), whole('<html>', html), reset())
-    await expect(provider.chat?.whole(CALL, NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
-    await expect(provider.chat?.whole(CALL, NEVER)).rejects.toMatchObject({ code: 'upstream_invalid_request' })
+    await expect(provider.chat?.complete(CALL, NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
+    await expect(provider.chat?.complete(CALL, NEVER)).rejects.toMatchObject({ code: 'upstream_invalid_request' })
     await expect(chunksFrom(provider)).rejects.toMatchObject({ code: 'bad_upstream_response' })
-    await expect(provider.chat?.whole(CALL, NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
+    await expect(provider.chat?.complete(CALL, NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
     vendor.answer(raw('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {"cand', { close: true }))
     await expect(chunksFrom(provider)).rejects.toMatchObject({ code: 'upstream_cut' })
   })
@@ -249,8 +249,8 @@ describe('what the vendor refuses', () => {
   test('neither log nor error nor address holds the key', async () => {
     vendor.answer(whole({ error: { code: 500, message: `key ${KEY}`, status: 'INTERNAL' } }, { status: 500 }))
     vendor.answer(whole({ error: { code: 400, message: `key=${KEY}`, status: 'INVALID_ARGUMENT' } }, { status: 400 }))
-    const first = await provider.chat?.whole(CALL, NEVER).catch((failure) => failure)
-    const second = await provider.chat?.whole(CALL, NEVER).catch((failure) => failure)
+    const first = await provider.chat?.complete(CALL, NEVER).catch((failure) => failure)
+    const second = await provider.chat?.complete(CALL, NEVER).catch((failure) => failure)
     expect(logged()).toContain('upstream refused')
     expect(`${logged()}${first}${second}${vendor.requests.map(({ path }) => path)}`).not.toContain(KEY)
   })

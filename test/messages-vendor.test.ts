@@ -176,7 +176,7 @@ describe('a vendor on loopback', () => {
 
   test('is asked at its path, with its key, its version and our request id', async () => {
     vendor.answer(whole(fixture('whole.json')))
-    const answer = await provider.chat?.whole(CALL, NEVER)
+    const answer = await provider.chat?.complete(CALL, NEVER)
     expect(answer?.choices[0]?.message.content).toBe('As I read, it is sunny.')
     const [asked] = vendor.requests
     expect(asked).toMatchObject({ method: 'POST', path: '/v1/messages' })
@@ -248,7 +248,7 @@ describe('a vendor on loopback', () => {
   for (const [status, type, message, code, shown] of REFUSALS) {
     test(`${status} ${type} (${message}) is ${code}, before the answer and within it`, async () => {
       vendor.answer(whole(error(type, message), { status }), whole(error(type, message)))
-      await expect(provider.chat?.whole(CALL, NEVER)).rejects.toMatchObject({ code, status: shown })
+      await expect(provider.chat?.complete(CALL, NEVER)).rejects.toMatchObject({ code, status: shown })
       await expect(chunksFrom(provider)).rejects.toMatchObject({ code })
     })
   }
@@ -266,7 +266,7 @@ describe('a vendor on loopback', () => {
     vendor.answer(refusal({}), refusal({ 'retry-after': '7' }), whole(error('rate_limit_error'), { status: 429 }))
     const waits: (number | undefined)[] = []
     for (let count = 0; count < 3; count++) {
-      await provider.chat?.whole(CALL, NEVER).catch((thrown) => waits.push(thrown.detail.retry_after))
+      await provider.chat?.complete(CALL, NEVER).catch((thrown) => waits.push(thrown.detail.retry_after))
     }
     expect(waits[0]).toBeGreaterThan(25)
     expect(waits[0]).toBeLessThanOrEqual(30)
@@ -276,7 +276,7 @@ describe('a vendor on loopback', () => {
   test('the operator’s log names the vendor’s request, and neither log nor error the key', async () => {
     const headers = { 'request-id': 'req_vendor_1' }
     vendor.answer(whole(error('api_error', 'key sk-ant-secret-key'), { status: 500, headers }))
-    const thrown = await provider.chat?.whole(CALL, NEVER).catch((failure) => failure)
+    const thrown = await provider.chat?.complete(CALL, NEVER).catch((failure) => failure)
     expect(logged()).toContain('req_vendor_1')
     expect(`${logged()}${thrown}`).not.toContain('secret-key')
   })

@@ -7,7 +7,7 @@ import type { ProviderSettings } from '../src/tasks/tasks.ts'
 import { CALLER, type ScriptedVendor, saying, scriptedVendor, type TaskEngine, taskEngine } from './kit/task-engine.ts'
 
 const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
-const refusal = () => new GatewayError('rate_limit_exceeded', 'Later.', { taken: 'no' })
+const refusal = () => new GatewayError('rate_limit_exceeded', 'Later.', { accepted: 'no' })
 const hang = () => new Promise<never>(() => {})
 const FIRST_BYTE = { acme: { first_byte_seconds: 300 } }
 
@@ -176,7 +176,7 @@ describe('an order in doubt that can be looked up', () => {
 })
 
 test('an order in doubt whose repetition every target would refuse ends by that, and says that it may have been charged', async () => {
-  const refusal = new GatewayError('upstream_invalid_request', 'x'.repeat(600), { taken: 'no' })
+  const refusal = new GatewayError('upstream_invalid_request', 'x'.repeat(600), { accepted: 'no' })
   const acme = scriptedVendor({ resubmit: 'safe', start: saying<never>(broken(), refusal) })
   await using gateway = await taskEngine({ vendors: { acme } })
   const id = await gateway.submit()

@@ -148,7 +148,7 @@ describe('an order', () => {
       vendor.answer(fault)
       const error = await refusal(send(vendor.url, { method }))
       expect(error).toMatchObject({ code: 'bad_upstream_response' })
-      expect(error.detail.taken).toBeUndefined()
+      expect(error.detail.accepted).toBeUndefined()
       expect(vendor.requests).toHaveLength(2)
     })
 
@@ -156,7 +156,7 @@ describe('an order', () => {
       const vendor = vendorWith(raw('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{"id":', { close: true }))
       const answer = await sender()(vendor.url, { method })
       const error = await refusal(answer.text())
-      expect(error.detail.taken).toBeUndefined()
+      expect(error.detail.accepted).toBeUndefined()
       expect(vendor.requests).toHaveLength(1)
     })
 
@@ -166,7 +166,7 @@ describe('an order', () => {
     ] as const)('is not repeated when the connection is %s before a byte was read', async (_, open) => {
       const server = socketServer({ open })
       const error = await refusal(sender({ dial: atOnce })(server.url, { method }))
-      expect(error.detail.taken).toBeUndefined()
+      expect(error.detail.accepted).toBeUndefined()
       expect(server.seen.requests).toBeLessThanOrEqual(1)
       expect(server.seen.connections).toBe(1)
     })
@@ -178,7 +178,7 @@ describe('an order', () => {
       const server = socketServer({ bytes: (text) => (text.includes('\r\n\r\n') ? end : undefined) })
       const body = 'x'.repeat(8 * 1024 * 1024) // more than the sockets' buffers hold
       const error = await refusal(sender()(server.url, { method, body }))
-      expect(error.detail.taken).toBeUndefined()
+      expect(error.detail.accepted).toBeUndefined()
       expect(server.seen.requests).toBe(1)
     })
 
@@ -207,13 +207,13 @@ describe('an order', () => {
     await vendor.request(1)
     clock.advance(DEFAULT_TIMEOUTS.first_byte_seconds * 1000)
     expect(await late).toMatchObject({ code: 'upstream_timeout' })
-    expect((await late).detail.taken).toBeUndefined()
+    expect((await late).detail.accepted).toBeUndefined()
     const leaving = new AbortController()
     const left = refusal(send(vendor.url, { signal: leaving.signal }))
     await vendor.request(2)
     leaving.abort()
     expect(await left).toMatchObject({ code: 'client_closed_request' })
-    expect((await left).detail.taken).toBeUndefined()
+    expect((await left).detail.accepted).toBeUndefined()
     expect(vendor.requests).toHaveLength(2)
   })
 })
@@ -222,7 +222,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
   const never: NonNullable<Parts['fetch']> = () => {
     throw new Error('it was sent')
   }
-  const notTaken = (code: string) => ({ code, detail: { taken: 'no' } })
+  const notTaken = (code: string) => ({ code, detail: { accepted: 'no' } })
 
   test('because nobody listens', async () => {
     const server = startVendor()
@@ -268,7 +268,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
     const plain = socketServer({ bytes: () => 'end' })
     const error = await refusal(sender()(`https://127.0.0.1:${plain.port}/v1`))
     // A server that hangs up within the handshake looks like one that hangs up on a request: left open.
-    expect(error.detail.taken).toBeUndefined()
+    expect(error.detail.accepted).toBeUndefined()
     const speaking = Bun.listen({
       hostname: '127.0.0.1',
       port: 0,
@@ -276,7 +276,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
     })
     stops.push(() => speaking.stop(true))
     const other = await refusal(sender()(`https://127.0.0.1:${speaking.port}/v1`))
-    expect([other.code, other.detail.taken]).toEqual(['upstream_unreachable', undefined])
+    expect([other.code, other.detail.accepted]).toEqual(['upstream_unreachable', undefined])
   })
 
   test('nor because TLS broke after the whole request was read', async () => {
@@ -285,7 +285,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
       fetch(url, { ...init, tls: { rejectUnauthorized: false } } as RequestInit)
     const error = await refusal(sender({ fetch: untrusting })(vendor.url))
     expect(vendor.bodies).toEqual(['{"prompt":"a cat"}'])
-    expect(error.detail.taken).toBeUndefined()
+    expect(error.detail.accepted).toBeUndefined()
   })
 
   const failingWith =
@@ -305,7 +305,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
     'but not because it met %s, which a connection that stands meets too',
     async (code) => {
       const error = await refusal(sender({ dial: atOnce, fetch: failingWith(code) })('https://vendor.example/v1'))
-      expect(error.detail.taken).toBeUndefined()
+      expect(error.detail.accepted).toBeUndefined()
       expect(error.message).not.toContain('canary')
     },
   )

@@ -53,7 +53,7 @@ describe('a vendor on loopback', () => {
 
   test('is asked at its path, with its key and our request id', async () => {
     vendor.answer(whole(fixture('whole.json')))
-    const answer = await provider.chat?.whole(CALL, NEVER)
+    const answer = await provider.chat?.complete(CALL, NEVER)
     expect(answer?.choices[0]?.message.content).toBe('As I read, it is sunny.')
     const [asked] = vendor.requests
     expect(asked).toMatchObject({ method: 'POST', path: '/v1/responses' })
@@ -147,13 +147,13 @@ describe('a vendor on loopback', () => {
   ]
   test.each(REFUSALS)('%i %j is %s', async (status, body, code, shown) => {
     vendor.answer(whole(body, { status }), whole(body, { status }))
-    await expect(provider.chat?.whole(CALL, NEVER)).rejects.toMatchObject({ code, status: shown })
+    await expect(provider.chat?.complete(CALL, NEVER)).rejects.toMatchObject({ code, status: shown })
     await expect(chunksFrom(provider)).rejects.toMatchObject({ code, status: shown })
   })
 
   test('the caller’s own mistake is told by its place', async () => {
     vendor.answer(whole(error('invalid_value', 'Invalid value.', { param: 'input[0].role' }), { status: 400 }))
-    const thrown = await provider.chat?.whole(CALL, NEVER).catch((failure) => failure)
+    const thrown = await provider.chat?.complete(CALL, NEVER).catch((failure) => failure)
     expect(thrown).toMatchObject({ message: 'Invalid value.', detail: { param: 'input[0].role' } })
   })
 
@@ -180,7 +180,7 @@ describe('a vendor on loopback', () => {
     ]
     for (const [headers, code, wait] of CASES) {
       vendor.answer(whole(error(code), { status: 429, headers }))
-      const thrown = await provider.chat?.whole(CALL, NEVER).catch((failure) => failure)
+      const thrown = await provider.chat?.complete(CALL, NEVER).catch((failure) => failure)
       expect([headers, thrown.detail.retry_after]).toEqual([headers, wait])
       expect(thrown.code).toBe(code === 'insufficient_quota' ? 'no_available_channel' : code)
     }
@@ -194,7 +194,7 @@ describe('a vendor on loopback', () => {
       whole(responseOf([], { status: 'failed', error: { code: 'invalid_prompt', message: `key ${KEY}` } })),
     )
     let told = ''
-    for (let count = 0; count < 3; count++) told += await provider.chat?.whole(CALL, NEVER).catch(String)
+    for (let count = 0; count < 3; count++) told += await provider.chat?.complete(CALL, NEVER).catch(String)
     expect(logged()).toContain('req_vendor_1')
     expect(told).toContain('[redacted]')
     expect(`${logged()}${told}`).not.toContain('secret-key')

@@ -265,7 +265,7 @@ describe('an order', () => {
     [{ prompt: '@sandbox frobnicate=1' }, 'prompt'],
   ])('of %p is refused by its field, and certainly not taken', async (wanted, param) => {
     const error = await refusal(sandbox.threeD.start(call(wanted), signal))
-    expect(error.detail).toMatchObject({ param, taken: 'no' })
+    expect(error.detail).toMatchObject({ param, accepted: 'no' })
   })
 
   test('goes wrong as its prompt says', async () => {
@@ -277,9 +277,9 @@ describe('an order', () => {
     })
     expect((await follow({ prompt: prompt('no_output=1') })).end).toEqual({ status: 'SUCCESS', outputs: [] })
     const status = await refusal(sandbox.threeD.start(call({ prompt: prompt('status=429 retry_after=7') }), signal))
-    expect(status).toMatchObject({ code: 'rate_limit_exceeded', detail: { retry_after: 7, taken: 'no' } })
+    expect(status).toMatchObject({ code: 'rate_limit_exceeded', detail: { retry_after: 7, accepted: 'no' } })
     const lost = call({ prompt: prompt('lose=1 quick=1') })
-    expect((await refusal(sandbox.threeD.start(lost, signal))).detail.taken).toBeUndefined()
+    expect((await refusal(sandbox.threeD.start(lost, signal))).detail.accepted).toBeUndefined()
     // The same order with the same key is the one that was taken.
     expect(await sandbox.threeD.start(lost, signal)).toMatchObject({ operation: { format: 'glb' } })
   })

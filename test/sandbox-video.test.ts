@@ -225,7 +225,7 @@ describe('an order', () => {
     async (...row) => {
       const [param, fields] = row
       const { code, detail } = await refusal(order(open(), 'A', fields))
-      expect([code, detail.param, detail.taken]).toEqual(['upstream_invalid_request', param, 'no'])
+      expect([code, detail.param, detail.accepted]).toEqual(['upstream_invalid_request', param, 'no'])
     },
   )
 
@@ -236,7 +236,7 @@ describe('an order', () => {
     const known = (await createSandboxVideo({ clock, errors, renderWorkers: never }).video.start(call('B'), signal))
       .operation
     const { code, detail } = await refusal(video.start(call('A'), signal))
-    expect([code, detail.taken, detail.retry_after]).toEqual(['server_is_overloaded', 'no', 5])
+    expect([code, detail.accepted, detail.retry_after]).toEqual(['server_is_overloaded', 'no', 5])
     expect(await video.status(known, signal)).toEqual({ status: 'QUEUED', progress: 0, retry_after_seconds: 5 })
     waiting = 1
     await video.start(call('A'), signal)
@@ -263,16 +263,20 @@ describe('what goes wrong as told', () => {
     ['status=500', 'bad_upstream_response', undefined, undefined],
     ['status=409', 'bad_upstream_response', undefined, undefined],
     ['nonsense=1', 'upstream_invalid_request', undefined, 'no'],
-  ])('%s refuses the order: %s', async (line, code, retry_after, taken) => {
+  ])('%s refuses the order: %s', async (line, code, retry_after, accepted) => {
     const error = await refusal(order(open(), `A\n@sandbox ${line}`))
-    expect([error.code, error.detail.taken, error.detail.retry_after] as unknown[]).toEqual([code, taken, retry_after])
+    expect([error.code, error.detail.accepted, error.detail.retry_after] as unknown[]).toEqual([
+      code,
+      accepted,
+      retry_after,
+    ])
   })
 
-  test('lose=1: the order is taken, the answer is lost, and the repeat finds the first', async () => {
+  test('lose=1: the order is accepted, the answer is lost, and the repeat finds the first', async () => {
     const sandbox = open()
     const prompt = 'A\n@sandbox lose=1 quick=1'
     const error = await refusal(order(sandbox, prompt, { key: 'lost' }))
-    expect([error.code, error.detail.taken]).toEqual(['upstream_cut', undefined])
+    expect([error.code, error.detail.accepted]).toEqual(['upstream_cut', undefined])
     const operation = await order(sandbox, prompt, { key: 'lost' })
     expect((await sandbox.video.status(operation, signal)).status).toBe('SUCCESS')
     expect((await refusal(order(sandbox, prompt, { key: 'another' }))).code).toBe('upstream_cut')

@@ -33,7 +33,7 @@ const asking = (text: string, rest: Rest = {}): ChatRequest => ({
 })
 const callOf = (request: ChatRequest, model = 'general') => ({ model, request, request_id: 'req_1' })
 const never = () => new AbortController().signal
-const whole = (text: string, rest: Rest = {}) => chat.whole(callOf(asking(text, rest)), never())
+const whole = (text: string, rest: Rest = {}) => chat.complete(callOf(asking(text, rest)), never())
 
 async function stream(request: ChatRequest, on = chat): Promise<ChatChunk[]> {
   const chunks: ChatChunk[] = []
@@ -93,7 +93,7 @@ describe('an answer', () => {
       expect(contentOf(await whole('rivers', rest))).not.toBe(contentOf(first))
     }
     expect(contentOf(await whole('river'))).not.toBe(contentOf(first))
-    const other = await chat.whole(callOf(asking('rivers'), 'compact'), never())
+    const other = await chat.complete(callOf(asking('rivers'), 'compact'), never())
     expect(contentOf(other)).not.toBe(contentOf(first))
   })
 
@@ -112,10 +112,10 @@ describe('an answer', () => {
         return MANUAL
       },
     })
-    await counting.whole(callOf(asking('@sandbox status=500\nhello')), never()).catch(() => undefined)
-    await counting.whole(callOf(asking('rivers', { response_format: { type: 'json_object' } })), never())
+    await counting.complete(callOf(asking('@sandbox status=500\nhello')), never()).catch(() => undefined)
+    await counting.complete(callOf(asking('rivers', { response_format: { type: 'json_object' } })), never())
     expect(opened).toBe(0)
-    await counting.whole(callOf(asking('rivers')), never())
+    await counting.complete(callOf(asking('rivers')), never())
     await stream(asking('revoke a token'), counting)
     expect(opened).toBe(1)
   })
@@ -128,27 +128,27 @@ describe('an answer', () => {
         return MANUAL
       },
     })
-    await expect(failing.whole(callOf(asking('revoke a token')), never())).rejects.toThrow('unreadable')
-    expect(contentOf(await failing.whole(callOf(asking('revoke a token')), never()))).toContain('within a second')
+    await expect(failing.complete(callOf(asking('revoke a token')), never())).rejects.toThrow('unreadable')
+    expect(contentOf(await failing.complete(callOf(asking('revoke a token')), never()))).toContain('within a second')
   })
 
   test('answers the first question that the gateway suggests, from its own manual', async () => {
     const own = chatOf({ manual: loadManual })
-    const answer = await own.whole(callOf(asking('What is Gatehouse?')), never())
+    const answer = await own.complete(callOf(asking('What is Gatehouse?')), never())
     expect(answer.choices[0]?.message.content).toContain('Gatehouse is a gateway to generative models')
     expect(answer.choices[0]?.message.content).toContain('page "getting-started", section "What Gatehouse is"')
   })
 
   test('works without a manual', async () => {
     const bare = chatOf({ manual: async () => [] })
-    expect(contentOf(await bare.whole(callOf(asking('revoke a token')), never()))).toContain('simulated')
+    expect(contentOf(await bare.complete(callOf(asking('revoke a token')), never()))).toContain('simulated')
   })
 
   test('acknowledges images by their header and counts a stated number for each', async () => {
     const png = `data:image/png;base64,${Buffer.from([0x89, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 2, 128, 0, 0, 1, 224]).toString('base64')}`
     const part = (url: string) => ({ type: 'image_url' as const, image_url: { url } })
     const content = [{ type: 'text' as const, text: 'What is this' }, part(png), part('https://example.com/x.png')]
-    const completion = await chat.whole(callOf(asking('', { messages: [{ role: 'user', content }] })), never())
+    const completion = await chat.complete(callOf(asking('', { messages: [{ role: 'user', content }] })), never())
     expect(contentOf(completion)).toContain('a PNG image of 640 x 480 pixels')
     expect(contentOf(completion)).toContain('does not fetch')
     expect(completion.usage?.prompt_tokens_details.image_tokens).toBe(2 * IMAGE_TOKENS)

@@ -18,7 +18,7 @@ import {
 } from './kit/task-engine.ts'
 
 const refusal = (code: ConstructorParameters<typeof GatewayError>[0], retry_after?: number) =>
-  new GatewayError(code, `refused: ${code}`, { taken: 'no', ...(retry_after !== undefined && { retry_after }) })
+  new GatewayError(code, `refused: ${code}`, { accepted: 'no', ...(retry_after !== undefined && { retry_after }) })
 const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
 const hang = () => new Promise<never>(() => {})
 const working = (progress?: number) => ({

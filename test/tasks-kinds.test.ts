@@ -21,7 +21,7 @@ import {
 
 const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
 const refusal = (code: 'rate_limit_exceeded' | 'upstream_invalid_request' | 'insufficient_quota') =>
-  new GatewayError(code, 'The vendor does not want to.', { taken: 'no' })
+  new GatewayError(code, 'The vendor does not want to.', { accepted: 'no' })
 const endOf = ({ status, fail_code }: Task) => `${status} ${fail_code}`.trim()
 
 const bytes = (text: string, content_type = 'image/png'): RemoteOutput => ({
@@ -74,7 +74,7 @@ async function diesAt(
 
 describe('a vendor that answers at once', () => {
   const atOnce = (made: RemoteOutput[], more: Partial<ScriptedVendor> = {}) =>
-    scriptedVendor({ start: async () => ({ operation: { id: 'now' }, made }), ...more })
+    scriptedVendor({ start: async () => ({ operation: { id: 'now' }, outputs: made }), ...more })
 
   test('is not asked again: bytes are kept, links are copied, in the order in which they came', async () => {
     const acme = atOnce([bytes('one'), link('https://files.acme.test/two.png'), bytes('three', 'image/webp')])
@@ -397,14 +397,18 @@ describe('a task of another family', () => {
       return { images: [{ base64: 'aGk=' }] }
     }
     await using gateway = await taskEngine()
-    gateway.providers.set('acme', { id: 'acme', kind: 'scripted', images: { operations: ['generate'], make } })
+    gateway.providers.set('acme', {
+      id: 'acme',
+      kind: 'scripted',
+      images: { operations: ['generate'], generate: make },
+    })
     gateway.setTargets(['acme'])
     const request = { model: MODEL, prompt: 'a cat', operation: 'generate' as const }
     const order = { request, family: 'image-generation' as const, call: testCall(CALLER), base_url: 'http://gate.test' }
     const id = (await gateway.tasks.submit(order)).task.task_id
     // Another process, which would take it as soon as its lease is over.
     await using other = await taskEngine({ store: gateway.store, clock: gateway.clock })
-    other.providers.set('acme', { id: 'acme', kind: 'scripted', images: { operations: ['generate'], make } })
+    other.providers.set('acme', { id: 'acme', kind: 'scripted', images: { operations: ['generate'], generate: make } })
     await gateway.drift(350)
     expect(endOf(await gateway.read(id))).toBe(end)
     expect(made).toBe(1)

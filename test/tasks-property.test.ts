@@ -99,7 +99,7 @@ function vendorOf(name: string, script: VendorScript, ledgers: Map<string, Ledge
       if (answer === 'garbage') throw new TypeError('unreadable')
       if (answer !== 'takes') {
         entry.outcome = 'refused'
-        throw new GatewayError(answer, 'refused', { taken: 'no' })
+        throw new GatewayError(answer, 'refused', { accepted: 'no' })
       }
       entry.outcome = 'taken'
       return { operation: { id: task_id } }

@@ -523,7 +523,7 @@ describe('the deadline', () => {
   })
 
   test('of an order that was never sent leaves nothing to look for', async () => {
-    const limited = new GatewayError('rate_limit_exceeded', 'busy', { taken: 'no', retry_after: 9_999 })
+    const limited = new GatewayError('rate_limit_exceeded', 'busy', { accepted: 'no', retry_after: 9_999 })
     const acme = scriptedVendor({ start: saying<never>(limited) })
     await using gateway = await taskEngine({ vendors: { acme }, settings })
     const id = await gateway.submit()
@@ -535,7 +535,7 @@ describe('the deadline', () => {
 describe('a wish to cancel', () => {
   test('of a task that was not sent is granted at once', async () => {
     const acme = scriptedVendor({
-      start: saying<never>(new GatewayError('rate_limit_exceeded', 'busy', { taken: 'no', retry_after: 60 })),
+      start: saying<never>(new GatewayError('rate_limit_exceeded', 'busy', { accepted: 'no', retry_after: 60 })),
     })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
@@ -639,7 +639,7 @@ describe('a provider that is gone from the configuration', () => {
 
   test('before it got the order is passed over for the next target', async () => {
     const acme = scriptedVendor({
-      start: saying<never>(new GatewayError('rate_limit_exceeded', 'busy', { taken: 'no', retry_after: 20 })),
+      start: saying<never>(new GatewayError('rate_limit_exceeded', 'busy', { accepted: 'no', retry_after: 20 })),
     })
     const zenith = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme, zenith } })
@@ -796,7 +796,7 @@ describe('the worker', () => {
       start: (_, signal) =>
         new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () =>
-            reject(new GatewayError('upstream_unreachable', 'cut', { taken: 'no' })),
+            reject(new GatewayError('upstream_unreachable', 'cut', { accepted: 'no' })),
           )
         }),
     })

@@ -78,7 +78,7 @@ function upstream(base_url: string, { config = {}, clock = systemClock, dial = a
       log.flush()
       return lines.join('')
     },
-    whole: (signal = never) => provider.chat?.whole(CALL, signal) ?? Promise.reject(new Error('no chat')),
+    whole: (signal = never) => provider.chat?.complete(CALL, signal) ?? Promise.reject(new Error('no chat')),
     chunks: (signal = never) => provider.chat?.chunks(CALL, signal) ?? Promise.reject(new Error('no chat')),
     async said(signal = never): Promise<ChatChunk[]> {
       const all: ChatChunk[] = []
@@ -735,7 +735,7 @@ describe('the connect time-out', () => {
     const transport = createTransport({ clock: systemClock, log })
     const { settings } = upstream(vendor.url)
     const provider = createChatcompat({ id: 'vendor', settings, transport, clock: systemClock, log })
-    await provider.chat?.whole(CALL, new AbortController().signal)
+    await provider.chat?.complete(CALL, new AbortController().signal)
     expect(vendor.accepted()).toBeLessThanOrEqual(2)
     expect(vendor.requests).toHaveLength(1)
   })

@@ -254,7 +254,7 @@ describe('meshy', () => {
   ])('what it cannot honour is refused before anything is sent: %s', async (param, order) => {
     const { vendor, threeD } = open('meshy')
     const error = await errorOf(threeD.start(callOf('meshy-6', order), SIGNAL))
-    expect([error.status, error.detail.param, error.detail.taken]).toEqual([400, param, 'no'])
+    expect([error.status, error.detail.param, error.detail.accepted]).toEqual([400, param, 'no'])
     expect(vendor.requests).toHaveLength(0)
   })
 
@@ -270,7 +270,7 @@ describe('meshy', () => {
     const call = { task_id: TASK_ID, idempotency_key: 'k' }
     for (const work of [threeD.start(callOf('meshy-6', TEXT), SIGNAL), threeD.proceed?.(textured, call, SIGNAL)]) {
       const error = await errorOf(work)
-      expect([error.code, error.detail.taken]).toEqual([code, 'no'])
+      expect([error.code, error.detail.accepted]).toEqual([code, 'no'])
     }
   })
 })
@@ -358,7 +358,7 @@ describe('tripo', () => {
   ])('a file that could not be sent ahead (%s) leaves nothing open', async (_, answer) => {
     const { vendor, threeD } = open('tripo', answer, { media })
     const error = await errorOf(threeD.start(callOf(MODEL, { image: PNG }), SIGNAL))
-    expect(error.detail.taken).toBe('no')
+    expect(error.detail.accepted).toBe('no')
     expect(vendor.requests).toHaveLength(1)
   })
 
@@ -461,13 +461,13 @@ describe('tripo', () => {
   ])('an order answered with %d %p is %s, and was not taken', async (status, body, code) => {
     const { threeD } = open('tripo', whole(body, { status }))
     const error = await errorOf(threeD.start(callOf(MODEL, TEXT), SIGNAL))
-    expect([error.code, error.detail.taken]).toEqual([code, 'no'])
+    expect([error.code, error.detail.accepted]).toEqual([code, 'no'])
   })
 
   test('a code of the vendor in an answer that went well otherwise leaves open what it means', async () => {
     const { threeD } = open('tripo', whole({ code: 9999, message: 'hm' }))
     const error = await errorOf(threeD.start(callOf(MODEL, TEXT), SIGNAL))
-    expect([error.code, error.detail.taken]).toEqual(['bad_upstream_response', undefined])
+    expect([error.code, error.detail.accepted]).toEqual(['bad_upstream_response', undefined])
   })
 
   test.each<[string, Partial<ThreeDOrder>]>([
@@ -478,7 +478,7 @@ describe('tripo', () => {
   ])('what it cannot honour is refused before anything is sent: %s', async (param, order) => {
     const { vendor, threeD } = open('tripo')
     const error = await errorOf(threeD.start(callOf(MODEL, order), SIGNAL))
-    expect([error.status, error.detail.param, error.detail.taken]).toEqual([400, param, 'no'])
+    expect([error.status, error.detail.param, error.detail.accepted]).toEqual([400, param, 'no'])
     expect(vendor.requests).toHaveLength(0)
   })
 })
@@ -606,7 +606,7 @@ describe('fal', () => {
   ])('what a model cannot honour is refused before anything is sent: %s of %s', async (param, model, order) => {
     const { vendor, threeD } = open('fal')
     const error = await errorOf(threeD.start(callOf(model, order), SIGNAL))
-    expect([error.code, error.detail.param, error.detail.taken]).toEqual(['unsupported_parameter', param, 'no'])
+    expect([error.code, error.detail.param, error.detail.accepted]).toEqual(['unsupported_parameter', param, 'no'])
     expect(vendor.requests).toHaveLength(0)
   })
 
@@ -746,7 +746,7 @@ describe.each(SHARED)('%s as a vendor of tasks', (kind, { call, operation, accep
     ['a broken connection', reset()],
   ])('%s in place of a state says nothing of the task: an error', async (_, answer) => {
     const { threeD } = open(kind, answer)
-    expect((await errorOf(threeD.status(operation, SIGNAL))).detail.taken).toBeUndefined()
+    expect((await errorOf(threeD.status(operation, SIGNAL))).detail.accepted).toBeUndefined()
   })
 
   test.each<[string, Answer, 'no' | undefined]>([
@@ -761,10 +761,10 @@ describe.each(SHARED)('%s as a vendor of tasks', (kind, { call, operation, accep
     ['what is not JSON', whole('ok'), undefined],
     ['an answer without an id', whole({ code: 0 }), undefined],
     ['a broken connection', reset(), undefined],
-  ])('an order answered with %s: taken %p', async (_, answer, taken) => {
+  ])('an order answered with %s: accepted %p', async (_, answer, expected) => {
     const { vendor, threeD } = open(kind, answer, whole(fixture(kind, accepted)))
     const error = await errorOf(threeD.start(call, SIGNAL))
-    expect(error.detail.taken).toBe(taken as 'no')
+    expect(error.detail.accepted).toBe(expected as 'no')
     expect(error.message).not.toContain(KEY)
     expect(vendor.requests).toHaveLength(1)
   })
@@ -772,7 +772,7 @@ describe.each(SHARED)('%s as a vendor of tasks', (kind, { call, operation, accep
   test('an order that reached nobody was not taken', async () => {
     const { vendor, threeD } = open(kind)
     await vendor.stop()
-    expect((await errorOf(threeD.start(call, SIGNAL))).detail.taken).toBe('no')
+    expect((await errorOf(threeD.start(call, SIGNAL))).detail.accepted).toBe('no')
   })
 
   test('what was stored of an order of another kind is an error, not a question to the vendor', async () => {

@@ -263,7 +263,7 @@ async function chunksOf(provider: Provider, call: ChatCall, signal = NEVER): Pro
 }
 const wholeOf = async (provider: Provider, call: ChatCall): Promise<ChatCompletion> => {
   if (!provider.chat) throw new Error('no chat here')
-  return provider.chat.whole(call, NEVER)
+  return provider.chat.complete(call, NEVER)
 }
 const deltas = (chunks: ChatChunk[]) => chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta))
 const textOf = (chunks: ChatChunk[]) =>
@@ -904,7 +904,7 @@ describe('who we are at a vendor', () => {
   test('the same provider makes videos, where its vendor does', () => {
     for (const kind of ['xai', 'alibaba', 'google-vertex'] as const) {
       const { provider } = provide({ kind, key: KEY })
-      expect([typeof provider.chat?.whole, typeof provider.video?.start]).toEqual(['function', 'function'])
+      expect([typeof provider.chat?.complete, typeof provider.video?.start]).toEqual(['function', 'function'])
     }
   })
 

@@ -166,7 +166,7 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
   ])('%s in place of a state says nothing of the task: an error', async (_, answer) => {
     const { vendor, video } = open(given, answer)
     const error = await errorOf(video.status(given.operation, SIGNAL))
-    expect(error.detail.taken).toBeUndefined()
+    expect(error.detail.accepted).toBeUndefined()
     // A GET on a kept connection may be repeated by the runtime; these are on a new one.
     expect(vendor.requests).toHaveLength(1)
   })
@@ -182,22 +182,22 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
       says: '502 that is no JSON',
       answer: whole('<html>', { status: 502 }),
       code: 'bad_upstream_response',
-      taken: undefined,
+      accepted: undefined,
     },
     {
       says: 'a redirect',
       answer: whole('', { status: 307, headers: { location: 'https://elsewhere.example/x' } }),
       code: 'bad_upstream_response',
-      taken: undefined,
+      accepted: undefined,
     },
-    { says: 'an answer that is not JSON', answer: whole('ok'), code: 'bad_upstream_response', taken: undefined },
-    { says: 'an answer without an id', answer: whole({}), code: 'bad_upstream_response', taken: undefined },
+    { says: 'an answer that is not JSON', answer: whole('ok'), code: 'bad_upstream_response', accepted: undefined },
+    { says: 'an answer without an id', answer: whole({}), code: 'bad_upstream_response', accepted: undefined },
   ] as Refusal[])(
-    'an order answered with $says is $code, taken: $taken',
-    async ({ answer, code, taken, retry_after }) => {
+    'an order answered with $says is $code, accepted: $accepted',
+    async ({ answer, code, accepted, retry_after }) => {
       const { vendor, video, logged } = open(given, answer)
       const error = await errorOf(video.start(callOf(given), SIGNAL))
-      expect([error.code, error.detail.taken, error.detail.retry_after]).toEqual([code, taken, retry_after])
+      expect([error.code, error.detail.accepted, error.detail.retry_after]).toEqual([code, accepted, retry_after])
       for (const text of [error.message, String(error.cause ?? ''), logged()]) {
         expect(text).not.toContain(KEY)
         expect(text).not.toContain(String(vendor.port))
@@ -211,7 +211,7 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
     const { vendor, video } = open(given, reset(), accepted())
     const error = await errorOf(video.start(callOf(given), SIGNAL))
     expect(error.code).toBe('bad_upstream_response')
-    expect(error.detail.taken).toBeUndefined()
+    expect(error.detail.accepted).toBeUndefined()
     expect(vendor.requests).toHaveLength(1)
   })
 
@@ -220,7 +220,7 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
       await wire.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{"id')
       wire.close()
     })
-    expect((await errorOf(video.start(callOf(given), SIGNAL))).detail.taken).toBeUndefined()
+    expect((await errorOf(video.start(callOf(given), SIGNAL))).detail.accepted).toBeUndefined()
     expect(vendor.requests).toHaveLength(1)
   })
 
@@ -229,13 +229,13 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
     await vendor.stop()
     expect(await errorOf(video.start(callOf(given), SIGNAL))).toMatchObject({
       code: 'upstream_unreachable',
-      detail: { taken: 'no' },
+      detail: { accepted: 'no' },
     })
   })
 
   test('an order whose caller has left is not sent', async () => {
     const { vendor, video } = open(given)
-    expect((await errorOf(video.start(callOf(given), AbortSignal.abort()))).detail.taken).toBe('no')
+    expect((await errorOf(video.start(callOf(given), AbortSignal.abort()))).detail.accepted).toBe('no')
     expect(vendor.requests).toHaveLength(0)
   })
 
@@ -251,7 +251,7 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
     async ({ order, model, param }) => {
       const { vendor, video } = open(given)
       const error = await errorOf(video.start(callOf(given, order, model), SIGNAL))
-      expect([error.status, error.detail.param, error.detail.taken]).toEqual([400, param, 'no'])
+      expect([error.status, error.detail.param, error.detail.accepted]).toEqual([400, param, 'no'])
       expect(vendor.requests).toHaveLength(0)
     },
   )
@@ -558,7 +558,7 @@ describe('media that google takes only as bytes', () => {
   test('and when they cannot be, nothing was ordered', async () => {
     const { vendor, video } = opened(() => Promise.reject(new GatewayError('invalid_value', 'It is not there.')))
     const error = await errorOf(video.start(callOf(GOOGLE, { image: PICTURE }), SIGNAL))
-    expect(error.detail).toMatchObject({ param: 'image', taken: 'no' })
+    expect(error.detail).toMatchObject({ param: 'image', accepted: 'no' })
     expect(vendor.requests).toHaveLength(0)
   })
 })
@@ -659,7 +659,7 @@ describe('google-vertex is entered', () => {
     const { vendor, video } = await opened(credentials)
     vendor.answer(...answers)
     const error = await errorOf(video.start(callOf(VERTEX, {}), SIGNAL))
-    expect([error.code, error.detail.taken]).toEqual(['upstream_auth', 'no'])
+    expect([error.code, error.detail.accepted]).toEqual(['upstream_auth', 'no'])
     expect(error.message).not.toContain('canary')
     expect(vendor.requests).toHaveLength(answers.length)
   })

@@ -5,7 +5,7 @@ import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderKind } from '../src/config/provider-kinds.ts'
 import type { ProviderConfig } from '../src/config/schema.ts'
 import { createLog } from '../src/kit/log.ts'
-import type { ImageProvider, MadeImage } from '../src/providers/provider.ts'
+import type { GeneratedImage, ImageProvider } from '../src/providers/provider.ts'
 import { createProvider } from '../src/providers/registry.ts'
 import { createTransport } from '../src/providers/upstream/transport.ts'
 import { type ErrorCode, GatewayError } from '../src/spec/error.ts'
@@ -22,7 +22,7 @@ const signal = new AbortController().signal
 
 type Json = Record<string, unknown>
 type Sent = { path: string; body?: Json; auth?: string }
-type Refusal = { says: string; answers: Answer[]; code: ErrorCode; taken: 'no' | 'open' | 'failed' }
+type Refusal = { says: string; answers: Answer[]; code: ErrorCode; accepted: 'no' | 'open' | 'failed' }
 
 /** One vendor: what an order is there, what it answers, and how it refuses. */
 type Case = {
@@ -35,7 +35,7 @@ type Case = {
   sent: Sent[]
   /** Its answers to that, in order; addresses of its own are below `origin`. */
   answers(origin: string): Answer[]
-  made: MadeImage[]
+  made: GeneratedImage[]
   usage?: Json
   edit?: { order: Partial<ImageOrder>; sent: Sent; answers(origin: string): Answer[] }
   /** What cannot be honoured, and which field says so. */
@@ -75,19 +75,19 @@ const GOOGLE_REFUSALS: Refusal[] = [
     says: 'a wrong field',
     answers: [said(400, geminiError(400, 'INVALID_ARGUMENT'))],
     code: 'upstream_invalid_request',
-    taken: 'no',
+    accepted: 'no',
   },
   {
     says: 'a bad key',
     answers: [said(400, geminiError(400, 'INVALID_ARGUMENT', 'API key not valid. Please pass a valid API key.'))],
     code: 'upstream_auth',
-    taken: 'no',
+    accepted: 'no',
   },
   {
     says: 'a prompt that its filter blocks',
     answers: [said(200, { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' }, usageMetadata: {} })],
     code: 'content_policy_violation',
-    taken: 'failed',
+    accepted: 'failed',
   },
   {
     says: 'an image that its filter keeps',
@@ -95,19 +95,19 @@ const GOOGLE_REFUSALS: Refusal[] = [
       said(200, { candidates: [{ finishReason: 'IMAGE_SAFETY', finishMessage: 'Unable to show the image.' }] }),
     ],
     code: 'content_policy_violation',
-    taken: 'failed',
+    accepted: 'failed',
   },
   {
     says: 'words instead of an image',
     answers: [said(200, GEMINI({ text: 'I cannot draw.' }))],
     code: 'bad_upstream_response',
-    taken: 'failed',
+    accepted: 'failed',
   },
   {
     says: 'too many requests',
     answers: [said(429, geminiError(429, 'RESOURCE_EXHAUSTED'), { 'retry-after': '7' })],
     code: 'rate_limit_exceeded',
-    taken: 'no',
+    accepted: 'no',
   },
 ]
 
@@ -214,13 +214,13 @@ const BEDROCK: Case = {
       says: 'a wrong field',
       answers: [said(400, { message: 'Malformed input request: width' })],
       code: 'upstream_invalid_request',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'refused content',
       answers: [said(400, { message: 'This request has been blocked by our content filters.' })],
       code: 'content_policy_violation',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'images that its filter keeps',
@@ -228,15 +228,15 @@ const BEDROCK: Case = {
         said(200, { images: [], error: 'All of the generated images have been blocked by our content filters.' }),
       ],
       code: 'content_policy_violation',
-      taken: 'failed',
+      accepted: 'failed',
     },
-    { says: 'no image', answers: [said(200, { images: [] })], code: 'bad_upstream_response', taken: 'failed' },
-    { says: 'a bad key', answers: [said(403, { message: 'not authorized' })], code: 'upstream_auth', taken: 'no' },
+    { says: 'no image', answers: [said(200, { images: [] })], code: 'bad_upstream_response', accepted: 'failed' },
+    { says: 'a bad key', answers: [said(403, { message: 'not authorized' })], code: 'upstream_auth', accepted: 'no' },
     {
       says: 'too many requests',
       answers: [said(429, { message: 'slow down' })],
       code: 'rate_limit_exceeded',
-      taken: 'no',
+      accepted: 'no',
     },
   ],
 }
@@ -285,35 +285,40 @@ const FAL: Case = {
       says: 'a wrong field',
       answers: [said(422, { detail: [{ loc: ['body', 'image_size'], msg: 'wrong', type: 'value_error' }] })],
       code: 'upstream_invalid_request',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'refused content',
       answers: [said(422, { detail: [{ loc: ['body', 'prompt'], msg: 'flagged', type: 'content_policy_violation' }] })],
       code: 'content_policy_violation',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'an image that its filter blacked out',
       answers: [said(200, { images: [{ url: FILE }], has_nsfw_concepts: [true] })],
       code: 'content_policy_violation',
-      taken: 'failed',
+      accepted: 'failed',
     },
-    { says: 'no image', answers: [said(200, { images: [] })], code: 'bad_upstream_response', taken: 'failed' },
+    { says: 'no image', answers: [said(200, { images: [] })], code: 'bad_upstream_response', accepted: 'failed' },
     {
       says: 'a bad key',
       answers: [said(401, { detail: 'Authentication is required' })],
       code: 'upstream_auth',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'no credit',
       answers: [said(403, { detail: 'User is locked. Reason: Exhausted balance.' })],
       code: 'no_available_channel',
-      taken: 'no',
+      accepted: 'no',
     },
-    { says: 'a failure', answers: [said(500, { detail: 'Internal' })], code: 'bad_upstream_response', taken: 'open' },
-    { says: 'a proxy that lost it', answers: [said(504, 'gone')], code: 'upstream_timeout', taken: 'open' },
+    {
+      says: 'a failure',
+      answers: [said(500, { detail: 'Internal' })],
+      code: 'bad_upstream_response',
+      accepted: 'open',
+    },
+    { says: 'a proxy that lost it', answers: [said(504, 'gone')], code: 'upstream_timeout', accepted: 'open' },
   ],
 }
 
@@ -361,7 +366,7 @@ const REPLICATE: Case = {
       says: 'a wrong field',
       answers: [said(422, { detail: 'input: wrong' })],
       code: 'upstream_invalid_request',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'refused content',
@@ -369,32 +374,32 @@ const REPLICATE: Case = {
         said(201, prediction('https://api.replicate.com', { status: 'failed', error: 'NSFW content detected (E005)' })),
       ],
       code: 'content_policy_violation',
-      taken: 'failed',
+      accepted: 'failed',
     },
     {
       says: 'a failure in its work',
       answers: [said(201, prediction('https://api.replicate.com', { status: 'failed', error: 'CUDA out of memory' }))],
       code: 'bad_upstream_response',
-      taken: 'failed',
+      accepted: 'failed',
     },
     {
       says: 'no image',
       answers: [said(201, prediction('https://api.replicate.com', { status: 'succeeded', output: [] }))],
       code: 'bad_upstream_response',
-      taken: 'failed',
+      accepted: 'failed',
     },
-    { says: 'a bad key', answers: [said(401, { detail: 'Unauthenticated' })], code: 'upstream_auth', taken: 'no' },
+    { says: 'a bad key', answers: [said(401, { detail: 'Unauthenticated' })], code: 'upstream_auth', accepted: 'no' },
     {
       says: 'no credit',
       answers: [said(402, { detail: 'Insufficient credit' })],
       code: 'no_available_channel',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'too many requests',
       answers: [said(429, { detail: 'Throttled' }, { 'retry-after': '7' })],
       code: 'rate_limit_exceeded',
-      taken: 'no',
+      accepted: 'no',
     },
   ],
 }
@@ -442,7 +447,7 @@ const BFL: Case = {
       says: 'a wrong field',
       answers: [said(422, { detail: [{ loc: ['body', 'x'], msg: 'wrong' }] })],
       code: 'upstream_invalid_request',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'a request that is moderated',
@@ -456,34 +461,34 @@ const BFL: Case = {
         }),
       ],
       code: 'content_policy_violation',
-      taken: 'failed',
+      accepted: 'failed',
     },
     {
       says: 'content that is moderated',
       answers: [bflStarted('https://api.bfl.ai'), said(200, { id: 'b1', status: 'Content Moderated', result: null })],
       code: 'content_policy_violation',
-      taken: 'failed',
+      accepted: 'failed',
     },
     {
       says: 'a failure in its work',
       answers: [bflStarted('https://api.bfl.ai'), said(200, { id: 'b1', status: 'Error', result: null })],
       code: 'bad_upstream_response',
-      taken: 'failed',
+      accepted: 'failed',
     },
     {
       says: 'task that it does not know any more',
       answers: [bflStarted('https://api.bfl.ai'), said(404, { status: 'Task not found' })],
       code: 'bad_upstream_response',
-      taken: 'open',
+      accepted: 'open',
     },
-    { says: 'a bad key', answers: [said(403, { detail: 'Not authenticated' })], code: 'upstream_auth', taken: 'no' },
+    { says: 'a bad key', answers: [said(403, { detail: 'Not authenticated' })], code: 'upstream_auth', accepted: 'no' },
     {
       says: 'no credit',
       answers: [said(402, { detail: 'Insufficient credits' })],
       code: 'no_available_channel',
-      taken: 'no',
+      accepted: 'no',
     },
-    { says: 'a receipt that is none', answers: [said(200, {})], code: 'bad_upstream_response', taken: 'open' },
+    { says: 'a receipt that is none', answers: [said(200, {})], code: 'bad_upstream_response', accepted: 'open' },
   ],
 }
 
@@ -535,26 +540,26 @@ const TOGETHERAI: Case = {
       says: 'a wrong field',
       answers: [said(400, { error: { message: 'steps must be between 1 and 4', type: 'invalid_request_error' } })],
       code: 'upstream_invalid_request',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'refused content',
       answers: [said(422, { error: { message: 'NSFW content was found in the image' } })],
       code: 'content_policy_violation',
-      taken: 'no',
+      accepted: 'no',
     },
-    { says: 'no image', answers: [said(200, { data: [] })], code: 'bad_upstream_response', taken: 'failed' },
+    { says: 'no image', answers: [said(200, { data: [] })], code: 'bad_upstream_response', accepted: 'failed' },
     {
       says: 'a bad key',
       answers: [said(401, { error: { message: 'Invalid API key provided', code: 'invalid_api_key' } })],
       code: 'upstream_auth',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'an overload',
       answers: [said(503, { error: { message: 'busy' } })],
       code: 'server_is_overloaded',
-      taken: 'open',
+      accepted: 'open',
     },
   ],
 }
@@ -583,21 +588,21 @@ const FIREWORKS: Case = {
       says: 'a wrong field',
       answers: [said(400, { error: { object: 'error', type: 'invalid_request_error', message: 'wrong' } })],
       code: 'upstream_invalid_request',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'content that is filtered',
       answers: [said(200, { base64: [], finishReason: 'CONTENT_FILTERED', seed: 1 })],
       code: 'content_policy_violation',
-      taken: 'failed',
+      accepted: 'failed',
     },
     {
       says: 'a bad key',
       answers: [said(401, { error: { message: 'unauthorized' } })],
       code: 'upstream_auth',
-      taken: 'no',
+      accepted: 'no',
     },
-    { says: 'an overload', answers: [said(503, 'busy')], code: 'server_is_overloaded', taken: 'open' },
+    { says: 'an overload', answers: [said(503, 'busy')], code: 'server_is_overloaded', accepted: 'open' },
   ],
 }
 
@@ -661,26 +666,26 @@ const XAI: Case = {
       says: 'a wrong field',
       answers: [said(400, { code: 'Client specified an invalid argument', error: 'Unsupported ratio' })],
       code: 'upstream_invalid_request',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'images that moderation keeps',
       answers: [said(200, { data: [{ url: '', respect_moderation: false }] })],
       code: 'content_policy_violation',
-      taken: 'failed',
+      accepted: 'failed',
     },
     {
       says: 'a bad key',
       answers: [said(400, { code: 'x', error: 'Incorrect API key provided: ab***cd.' })],
       code: 'upstream_auth',
-      taken: 'no',
+      accepted: 'no',
     },
-    { says: 'no image', answers: [said(200, { data: [] })], code: 'bad_upstream_response', taken: 'failed' },
+    { says: 'no image', answers: [said(200, { data: [] })], code: 'bad_upstream_response', accepted: 'failed' },
     {
       says: 'too many requests',
       answers: [said(429, { error: 'slow' }, { 'retry-after': '7' })],
       code: 'rate_limit_exceeded',
-      taken: 'no',
+      accepted: 'no',
     },
   ],
 }
@@ -720,27 +725,27 @@ const LUMA: Case = {
       says: 'a wrong field',
       answers: [said(400, { detail: 'Invalid model' })],
       code: 'upstream_invalid_request',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'refused content',
       answers: [said(400, { detail: 'The prompt was not allowed by our moderation' })],
       code: 'content_policy_violation',
-      taken: 'no',
+      accepted: 'no',
     },
     {
       says: 'a failure in its work',
       answers: [dream({}), dream({ state: 'failed', failure_reason: 'No GPU' })],
       code: 'bad_upstream_response',
-      taken: 'failed',
+      accepted: 'failed',
     },
     {
       says: 'no image',
       answers: [dream({}), dream({ state: 'completed', assets: {} })],
       code: 'bad_upstream_response',
-      taken: 'failed',
+      accepted: 'failed',
     },
-    { says: 'a bad key', answers: [said(401, { detail: 'Invalid API key' })], code: 'upstream_auth', taken: 'no' },
+    { says: 'a bad key', answers: [said(401, { detail: 'Invalid API key' })], code: 'upstream_auth', accepted: 'no' },
   ],
 }
 
@@ -784,7 +789,7 @@ function open(given: Case, answers: (origin: string) => Answer[], config: Partia
     ...more,
   })
   const make = (more: Partial<ImageOrder>, model = given.model) =>
-    images.make({ model, request: order(more), request_id: 'r1' }, signal)
+    images.generate({ model, request: order(more), request_id: 'r1' }, signal)
   const fail = async (more: Partial<ImageOrder>, model = given.model) => {
     const error = await make(more, model).then(
       () => new Error('It was made.'),
@@ -800,8 +805,8 @@ function open(given: Case, answers: (origin: string) => Answer[], config: Partia
   return { vendor, images, make, fail, logged }
 }
 
-const takenOf = ({ detail }: GatewayError): Refusal['taken'] =>
-  detail.taken === 'no' ? 'no' : detail.fail_code ? 'failed' : 'open'
+const acceptanceOf = ({ detail }: GatewayError): Refusal['accepted'] =>
+  detail.accepted === 'no' ? 'no' : detail.fail_code ? 'failed' : 'open'
 
 describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (_, given) => {
   test('is asked in its own words, and its answer is read', async () => {
@@ -833,14 +838,14 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (_, give
       const { vendor, fail } = open(given, () => [])
       const error = await fail(order)
       expect(['unsupported_parameter', 'unsupported_value']).toContain(error.code)
-      expect([error.detail.param, error.detail.taken]).toEqual([param, 'no'])
+      expect([error.detail.param, error.detail.accepted]).toEqual([param, 'no'])
       expect(vendor.requests).toHaveLength(0)
     },
   )
 
   test.each(given.refusals.map((one) => [one.says, one] as const))(
     'its %s is told as what it is',
-    async (_, { answers, code, taken }) => {
+    async (_, { answers, code, accepted }) => {
       const { vendor, fail, logged } = open(given, () => [])
       for (const answer of answers) {
         vendor.answer((wire) =>
@@ -851,7 +856,7 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (_, give
         )
       }
       const error = await fail({ ...given.order, n: 1 })
-      expect([error.code, takenOf(error)]).toEqual([code, taken])
+      expect([error.code, acceptanceOf(error)]).toEqual([code, accepted])
       if (code === 'rate_limit_exceeded' && given.kind !== 'amazon-bedrock') expect(error.detail.retry_after).toBe(7)
       expect(error.message + logged()).not.toContain(KEY)
     },
@@ -864,14 +869,14 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (_, give
   ])('of one %s nobody knows whether it was taken', async (_, answer) => {
     const { fail } = open(given, () => [answer])
     const error = await fail({ ...given.order, n: 1 })
-    expect([error.status, takenOf(error)]).toEqual([502, 'open'])
+    expect([error.status, acceptanceOf(error)]).toEqual([502, 'open'])
   })
 
   test('of nobody there it is certain that it was not taken', async () => {
     const { vendor, fail } = open(given, () => [])
     await vendor.stop()
     const error = await fail(given.order)
-    expect([error.code, error.detail.taken]).toEqual(['upstream_unreachable', 'no'])
+    expect([error.code, error.detail.accepted]).toEqual(['upstream_unreachable', 'no'])
   })
 })
 
@@ -904,14 +909,14 @@ describe('several images of a vendor that makes one a call', () => {
     const { vendor, fail } = open(GOOGLE, () => [])
     vendor.otherwise(said(400, geminiError(400, 'INVALID_ARGUMENT')))
     const error = await fail({ n: 6 })
-    expect([error.code, takenOf(error)]).toEqual(['upstream_invalid_request', 'no'])
+    expect([error.code, acceptanceOf(error)]).toEqual(['upstream_invalid_request', 'no'])
     expect(vendor.requests).toHaveLength(4)
   })
 
   test('of which one is refused were taken, and have failed', async () => {
     const { fail } = open(GOOGLE, () => [one(PNG), said(429, geminiError(429, 'RESOURCE_EXHAUSTED'))])
     const error = await fail({ n: 2 })
-    expect([error.code, error.detail.taken, error.detail.fail_code]).toEqual([
+    expect([error.code, error.detail.accepted, error.detail.fail_code]).toEqual([
       'bad_upstream_response',
       undefined,
       'upstream_error',
@@ -922,7 +927,7 @@ describe('several images of a vendor that makes one a call', () => {
 
   test('of which one breaks off: nobody knows', async () => {
     const { fail } = open(GOOGLE, () => [said(400, geminiError(400, 'INVALID_ARGUMENT')), hangUp()])
-    expect(takenOf(await fail({ n: 2 }))).toBe('open')
+    expect(acceptanceOf(await fail({ n: 2 }))).toBe('open')
   })
 
   test('are one call of a vendor that makes five', async () => {
@@ -1061,7 +1066,7 @@ describe('what differs between models and vendors', () => {
   test('options that the package does not understand are refused by name before anything is sent', async () => {
     const { vendor, fail } = open(FAL, () => [])
     const error = await fail({ metadata: { fal: { guidanceScale: 'much' } } })
-    expect([error.code, error.detail.param, error.detail.taken]).toEqual(['invalid_value', 'metadata', 'no'])
+    expect([error.code, error.detail.param, error.detail.accepted]).toEqual(['invalid_value', 'metadata', 'no'])
     expect(error.message).toContain('guidanceScale')
     expect(vendor.requests).toHaveLength(0)
   })
@@ -1085,7 +1090,7 @@ describe('what differs between models and vendors', () => {
       expect((await well.make({})).images).toEqual([{ url: FILE }])
       expect(well.vendor.requests).toHaveLength(7)
       const lost = open(given, (origin) => [begin(origin), ...away, said(500, {}), end(origin)], QUICK)
-      expect(takenOf(await lost.fail({}))).toBe('open')
+      expect(acceptanceOf(await lost.fail({}))).toBe('open')
       expect(lost.vendor.requests).toHaveLength(7)
     },
   )
@@ -1098,13 +1103,13 @@ describe('what differs between models and vendors', () => {
 
   test('a field whose word the package does not know is named as the caller knows it', async () => {
     const { fail } = open(FAL, () => [])
-    expect((await fail({ output_format: 'webp' })).detail).toMatchObject({ param: 'output_format', taken: 'no' })
+    expect((await fail({ output_format: 'webp' })).detail).toMatchObject({ param: 'output_format', accepted: 'no' })
   })
 
   test('an answer that names an address of others to ask is not followed with the key', async () => {
     const { vendor, fail } = open(BFL, () => [said(200, { id: 'b1', polling_url: 'https://evil.example/x?id=b1' })])
     const error = await fail({})
-    expect([error.code, error.detail.taken]).toEqual(['bad_upstream_response', undefined])
+    expect([error.code, error.detail.accepted]).toEqual(['bad_upstream_response', undefined])
     expect(vendor.requests).toHaveLength(1)
   })
 })

@@ -22,7 +22,7 @@ const PNG = 'iVBORw0KGgoAAAANSUhEUg'
 const TASK_ID = 'task_0123456789abcdefghijABCDEFGHIJ45'
 
 type Sent = { method?: string; path: string; body?: unknown; headers?: Record<string, string> }
-type Refusal = { says: string; answer: Answer; code: ErrorCode; taken: 'no' | undefined; retry_after?: number }
+type Refusal = { says: string; answer: Answer; code: ErrorCode; accepted: 'no' | undefined; retry_after?: number }
 
 type Case = {
   kind: ProviderKind
@@ -52,17 +52,17 @@ type Case = {
 const fixture = (kind: string, name: string): unknown =>
   JSON.parse(readFileSync(join(import.meta.dir, 'fixtures', kind, `${name}.json`), 'utf8'))
 
-const refusal = (status: number, body: unknown, code: ErrorCode, taken?: 'no'): Refusal => ({
+const refusal = (status: number, body: unknown, code: ErrorCode, accepted?: 'no'): Refusal => ({
   says: `${status} ${JSON.stringify(body)}`,
   answer: whole(body, { status }),
   code,
-  taken,
+  accepted,
 })
 const limited = (body: unknown): Refusal => ({
   says: '429 with retry-after',
   answer: whole(body, { status: 429, headers: { 'retry-after': '17' } }),
   code: 'rate_limit_exceeded',
-  taken: 'no',
+  accepted: 'no',
   retry_after: 17,
 })
 
@@ -715,7 +715,7 @@ describe.each(CASES.map(named))('%s', (_, given) => {
     ['a broken connection', reset()],
   ])('%s in place of a state says nothing of the task: an error', async (_, answer) => {
     const { video } = open(given, answer)
-    expect((await errorOf(video.status(given.operation, SIGNAL))).detail.taken).toBeUndefined()
+    expect((await errorOf(video.status(given.operation, SIGNAL))).detail.accepted).toBeUndefined()
   })
 
   test.each([
@@ -727,20 +727,20 @@ describe.each(CASES.map(named))('%s', (_, given) => {
       says: '503 of a proxy',
       answer: whole('<html>', { status: 503 }),
       code: 'server_is_overloaded',
-      taken: undefined,
+      accepted: undefined,
     },
     refusal(409, { message: 'conflict' }, 'bad_upstream_response'),
     refusal(307, {}, 'bad_upstream_response'),
     refusal(502, { message: 'bad gateway' }, 'bad_upstream_response'),
     refusal(504, { message: 'gateway timeout' }, 'upstream_timeout'),
-    { says: 'an answer that is not JSON', answer: whole('ok'), code: 'bad_upstream_response', taken: undefined },
-    { says: 'an answer without an id', answer: whole({}), code: 'bad_upstream_response', taken: undefined },
+    { says: 'an answer that is not JSON', answer: whole('ok'), code: 'bad_upstream_response', accepted: undefined },
+    { says: 'an answer without an id', answer: whole({}), code: 'bad_upstream_response', accepted: undefined },
   ] as Refusal[])(
-    'an order answered with $says is $code, taken: $taken',
-    async ({ answer, code, taken, retry_after }) => {
+    'an order answered with $says is $code, accepted: $accepted',
+    async ({ answer, code, accepted, retry_after }) => {
       const { vendor, video } = open(given, answer)
       const error = await errorOf(video.start(callOf(given), SIGNAL))
-      expect([error.code, error.detail.taken, error.detail.retry_after]).toEqual([code, taken, retry_after])
+      expect([error.code, error.detail.accepted, error.detail.retry_after]).toEqual([code, accepted, retry_after])
       expect(error.message).not.toContain(KEY)
       expect(error.message).not.toContain(String(vendor.port))
       expect(vendor.requests).toHaveLength(1)
@@ -750,14 +750,14 @@ describe.each(CASES.map(named))('%s', (_, given) => {
   test('a connection that breaks after the order was read leaves open whether it was taken; it was sent once', async () => {
     const { vendor, video } = open(given, reset(), accepted())
     const error = await errorOf(video.start(callOf(given), SIGNAL))
-    expect(error.detail.taken).toBeUndefined()
+    expect(error.detail.accepted).toBeUndefined()
     expect(vendor.requests).toHaveLength(1)
   })
 
   test('an order that reached nobody was not taken', async () => {
     const { vendor, video } = open(given)
     await vendor.stop()
-    expect((await errorOf(video.start(callOf(given), SIGNAL))).detail.taken).toBe('no')
+    expect((await errorOf(video.start(callOf(given), SIGNAL))).detail.accepted).toBe('no')
   })
 
   test.each(given.images)('of media, $says', async ({ order, model, sent }) => {
@@ -771,7 +771,7 @@ describe.each(CASES.map(named))('%s', (_, given) => {
     async ({ order, model, param }) => {
       const { vendor, video } = open(given)
       const error = await errorOf(video.start(callOf(given, order, model), SIGNAL))
-      expect([error.status, error.detail.param, error.detail.taken]).toEqual([400, param, 'no'])
+      expect([error.status, error.detail.param, error.detail.accepted]).toEqual([400, param, 'no'])
       expect(vendor.requests).toHaveLength(0)
     },
   )
@@ -815,7 +815,7 @@ describe('what the vendors share', () => {
   test('an order is not repeated when its signal is aborted, and what was not sent was not taken', async () => {
     const { vendor, video } = open(LUMA)
     const error = await errorOf(video.start(callOf(LUMA), AbortSignal.abort()))
-    expect(error.detail.taken).toBe('no')
+    expect(error.detail.accepted).toBe('no')
     expect(vendor.requests).toHaveLength(0)
   })
 
@@ -1035,7 +1035,7 @@ describe('an upstream in the chat-compatible style', () => {
   test('a form needs the bytes of an image by address: without a way to them the order is refused', async () => {
     const { vendor, video } = open(withOptions({ body: 'multipart' }))
     const error = await errorOf(video.start(callOf(VIDEOS, { image: 'https://files.example/a.png' }), SIGNAL))
-    expect([error.code, error.detail.param, error.detail.taken]).toEqual(['unsupported_value', 'image', 'no'])
+    expect([error.code, error.detail.param, error.detail.accepted]).toEqual(['unsupported_value', 'image', 'no'])
     expect(vendor.requests).toHaveLength(0)
   })
 
@@ -1043,7 +1043,7 @@ describe('an upstream in the chat-compatible style', () => {
     const read = () => Promise.reject(new GatewayError('upstream_timeout', 'too slow'))
     const { vendor, video } = open(withOptions({ body: 'multipart' }), { media: { read, check: async () => {} } })
     const error = await errorOf(video.start(callOf(VIDEOS, { image: 'https://files.example/a.png' }), SIGNAL))
-    expect([error.code, error.detail.taken]).toEqual(['upstream_timeout', 'no'])
+    expect([error.code, error.detail.accepted]).toEqual(['upstream_timeout', 'no'])
     expect(vendor.requests).toHaveLength(0)
   })
 

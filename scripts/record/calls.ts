@@ -69,7 +69,7 @@ function chat(model: string, request: Partial<ChatRequest>, stream: boolean): Ru
   const call = { model, request: { model, stream, ...request } as ChatRequest, request_id: 'record' }
   return async (provider) => {
     if (provider.chat === undefined) throw new Error(`The provider "${provider.kind}" has no chat.`)
-    if (!stream) return provider.chat.whole(call, signal())
+    if (!stream) return provider.chat.complete(call, signal())
     for await (const _ of provider.chat.chunks(call, signal())) {
       // Read to the end, so that the whole stream is recorded.
     }
@@ -79,7 +79,7 @@ function chat(model: string, request: Partial<ChatRequest>, stream: boolean): Ru
 
 async function embed({ embeddings, kind }: Provider, model: string): Promise<unknown> {
   if (embeddings === undefined) throw new Error(`The provider "${kind}" has no embeddings.`)
-  const inputs = embeddings.most_inputs?.(model) === 1 ? TEXTS.slice(0, 1) : TEXTS
+  const inputs = embeddings.max_inputs?.(model) === 1 ? TEXTS.slice(0, 1) : TEXTS
   return embeddings.embed({ model, inputs, request: {}, request_id: 'record' }, signal())
 }
 
@@ -92,5 +92,5 @@ async function rerank(provider: Provider, model: string): Promise<unknown> {
 async function image({ images, kind }: Provider, model: string): Promise<unknown> {
   if (images === undefined) throw new Error(`The provider "${kind}" has no images.`)
   const request = { model, operation: 'generate' as const, prompt: 'A red square.', n: 1 }
-  return images.make({ model, request, request_id: 'record' }, signal())
+  return images.generate({ model, request, request_id: 'record' }, signal())
 }

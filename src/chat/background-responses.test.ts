@@ -56,7 +56,7 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
     id: 'v',
     kind: 'test',
     chat: {
-      whole: () => Promise.reject(new Error('not expected')),
+      complete: () => Promise.reject(new Error('not expected')),
       async *chunks({ request }: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
         clientRequest.push(request.model)
         asked.resolve()

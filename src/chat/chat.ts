@@ -85,7 +85,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
           const passthrough = passthroughFor(target, passthroughRequest)
           if (passthrough && passthroughRequest)
             return passThroughWhole({ target, passthrough, passthroughRequest, chatCall, call, responseContext, meter })
-          const answer = await chatOf(target).whole(chatCall, call.signal)
+          const answer = await chatOf(target).complete(chatCall, call.signal)
           meter.countWhole(answer)
           return { encode: (usage) => responseContext.writer.whole(answer, usage) } satisfies Whole
         }),

@@ -74,7 +74,7 @@ describe('the route', () => {
     const catalogue = createCatalogue({ clock })
     const targets = counters.map((countTokens, index) => {
       const chat = {
-        whole: async () => ({}) as never,
+        complete: async () => ({}) as never,
         chunks: async function* () {},
         ...(countTokens ? { countTokens } : {}),
       }

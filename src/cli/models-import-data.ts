@@ -7,7 +7,7 @@ import { systemClock } from '../kit/clock.ts'
 import { diagnoseAll, foundText } from '../kit/diagnose.ts'
 import { createLog } from '../kit/log.ts'
 import { createTransport } from '../providers/upstream/transport.ts'
-import type { UpstreamAnswer } from '../providers/upstream/transport-response.ts'
+import type { UpstreamResponse } from '../providers/upstream/transport-response.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -165,7 +165,7 @@ async function fetched(from: string, { environment, err }: Terminal): Promise<{ 
   }
 }
 
-function refusedWith(answer: UpstreamAnswer): Error {
+function refusedWith(answer: UpstreamResponse): Error {
   const location = answer.headers.get('location')
   answer.drop()
   const elsewhere = answer.status >= 300 && answer.status < 400 && location !== null

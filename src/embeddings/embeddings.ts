@@ -42,7 +42,7 @@ type Served = { target: Target; provider: EmbeddingProvider }
 function targetsFor(model: CatalogueModel, { inputs }: EmbeddingOrder): Target[] {
   const serving = model.targets.filter(({ provider }) => provider.embeddings !== undefined)
   if (typeof inputs[0] === 'string') return serving
-  const fitting = serving.filter(({ provider }) => model.embeddings.tokens ?? provider.embeddings?.takes_tokens)
+  const fitting = serving.filter(({ provider }) => model.embeddings.tokens ?? provider.embeddings?.accepts_tokens)
   if (fitting.length === 0 && serving.length > 0) throw takesNoTokens(model.id, 'input')
   return fitting
 }
@@ -61,9 +61,9 @@ async function allOf(one: Target, { model, order, call }: Work): Promise<Answer>
   const { target, provider } = servedBy(one)
   const inputs = Math.min(
     model.embeddings.most_inputs ?? Number.POSITIVE_INFINITY,
-    provider.most_inputs?.(target.model) ?? Number.POSITIVE_INFINITY,
+    provider.max_inputs?.(target.model) ?? Number.POSITIVE_INFINITY,
   )
-  const tokens = provider.most_tokens?.(target.model) ?? Number.POSITIVE_INFINITY
+  const tokens = provider.max_tokens?.(target.model) ?? Number.POSITIVE_INFINITY
   const parts = split(order.inputs, { inputs, tokens })
   const failed = new AbortController()
   const signal = AbortSignal.any([call.signal, failed.signal])

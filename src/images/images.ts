@@ -7,7 +7,7 @@ import type { Call, Meter } from '../pipeline/call.ts'
 import type { Family, StreamFamily } from '../pipeline/family.ts'
 import { assertOrder } from '../providers/allowed/allowed.ts'
 import { codeInDoubt } from '../providers/orders/acceptance.ts'
-import type { ImageCall, ImageEvent, ImageProvider, MadeImage, Target } from '../providers/provider.ts'
+import type { GeneratedImage, ImageCall, ImageEvent, ImageProvider, Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageRequest, ImageUsage } from '../spec/image-request.ts'
 import { createImageStreamWriter, type ImageFile, type ImageStreamWriter } from './stream-writer.ts'
@@ -46,7 +46,7 @@ type ImagesParts = {
 const MOST_FILES = 16
 
 export function createImages({ fetchImage, clock }: ImagesParts): Images {
-  async function fileOf(image: MadeImage, target: Target, signal: AbortSignal): Promise<ImageFile> {
+  async function fileOf(image: GeneratedImage, target: Target, signal: AbortSignal): Promise<ImageFile> {
     const bytes =
       'url' in image ? await fetchImage(image.url, target, signal) : new Uint8Array(Buffer.from(image.base64, 'base64'))
     const content_type = sniff(bytes.subarray(0, SNIFF_BYTES))
@@ -58,7 +58,7 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
   }
 
   async function finished(
-    { images, usage }: { images: MadeImage[]; usage?: ImageUsage },
+    { images, usage }: { images: GeneratedImage[]; usage?: ImageUsage },
     target: Target,
     signal: AbortSignal,
   ): Promise<GeneratedImages> {
@@ -114,7 +114,7 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
         const { target, answer } = await attempt(targets, async (target) => ({
           target,
           answer: await imagesOf(target)
-            .make(callOf(target, order, call), signal)
+            .generate(callOf(target, order, call), signal)
             .catch(mayBeCharged),
         }))
         meter.reported(answer.usage)
@@ -164,13 +164,13 @@ function mayBeCharged(thrown: unknown): never {
   if (thrown.status < 500 && code === thrown.code) throw thrown
   const { message, detail } = thrown
   // Certainly not accepted, or the provider has ended its work without an image.
-  if (detail.taken === 'no' || detail.fail_code !== undefined) throw thrown
+  if (detail.accepted === 'no' || detail.fail_code !== undefined) throw thrown
   throw new GatewayError(code, `${message} The request may have been charged.`, { ...detail, retry: false })
 }
 
 /** The stream of a provider without partial images: its response. */
 async function* whole(provider: ImageProvider, call: ImageCall, signal: AbortSignal): AsyncIterable<ImageEvent> {
-  yield { type: 'done', ...(await provider.make(call, signal)) }
+  yield { type: 'done', ...(await provider.generate(call, signal)) }
 }
 
 /** Waits for the first item, so that a refusal is still one: nothing was sent to the client yet. */

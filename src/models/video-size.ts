@@ -1,5 +1,5 @@
 /** The size and the aspect ratio of a video as its model expects them: `1280x720` becomes a tier and a ratio where the model has tiers. */
-import { pixelsOf } from '../providers/video/video-fields.ts'
+import { pixelsOf } from '../providers/orders/order-fields.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { CatalogueModel } from './catalogue.ts'
 

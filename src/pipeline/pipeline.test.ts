@@ -15,7 +15,8 @@ type Input = { model: string; refuse?: true }
 type Execute<Answer> = Family<Input, Input, Answer, Meter<number>>['execute']
 
 const caller = { token_id: 'tok_a', mayUseModel: () => true, mayUseFamily: () => true }
-const broken = (code: GatewayError['code'], taken?: 'no') => new GatewayError(code, 'Broken.', taken ? { taken } : {})
+const broken = (code: GatewayError['code'], accepted?: 'no') =>
+  new GatewayError(code, 'Broken.', accepted ? { accepted } : {})
 
 function gateway({
   usage = async () => 7,

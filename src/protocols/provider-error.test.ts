@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import type { ErrorCode } from '../spec/error.ts'
-import { errorInResponse, refusalToError, scrub } from './provider-error.ts'
+import { errorFromResponse, errorInResponse, scrub } from './provider-error.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 
 function refused(status: number, payload: unknown = {}, headers: Record<string, string> = {}) {
-  return refusalToError({
+  return errorFromResponse({
     provider: 'vendor',
     model: 'm-1',
     status,

@@ -3,7 +3,7 @@ import type { Clock } from '../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { type ErrorCode, type ErrorDetail, GatewayError } from '../spec/error.ts'
 
-export type Refusal = {
+export type ErrorResponse = {
   provider: string
   /** The vendor's own name of the model; absent where none was asked for. */
   model: string | undefined
@@ -35,7 +35,7 @@ const NO_CREDIT =
   /insufficient_quota|insufficient[ _](balance|credits?|funds)|exceeded your current quota|billing_hard_limit|credit balance|credits? (are )?exhausted|arrearage/i
 
 /** An error that came as an HTTP answer. */
-export function refusalToError(refusal: Refusal): GatewayError {
+export function errorFromResponse(refusal: ErrorResponse): GatewayError {
   const reported = readError(refusal.payload)
   const { status } = refusal
   const text = `${reported.code} ${reported.type} ${reported.message}`
@@ -120,14 +120,14 @@ const STATUS_OF_ERROR_TYPE: Record<string, number> = {
 }
 
 /** An error that came where an answer was expected: as an event of a stream, or with status 200. */
-export function errorInResponse(refusal: Omit<Refusal, 'status' | 'headers'>): GatewayError {
+export function errorInResponse(refusal: Omit<ErrorResponse, 'status' | 'headers'>): GatewayError {
   const reported = readError(refusal.payload)
   const numeric = Number(reported.code) || Number(reported.details.status) || Number(reported.details.status_code)
   const status =
     numeric >= 400 && numeric < 600
       ? numeric
       : (STATUS_OF_ERROR_TYPE[reported.code.toLowerCase()] ?? STATUS_OF_ERROR_TYPE[reported.type.toLowerCase()] ?? 502)
-  return refusalToError({ ...refusal, status, headers: undefined })
+  return errorFromResponse({ ...refusal, status, headers: undefined })
 }
 
 /** LangChain knows an input that is too long by these words in the message; it does not look at the code. */
@@ -196,7 +196,7 @@ export function scrub(text: string): string {
 }
 
 /** Whole seconds to wait: `retry-after-ms`, `retry-after` (seconds or a date), or Google's RetryInfo in the body. */
-function retryAfter({ headers, clock }: Refusal, reported: ReportedError): number | undefined {
+function retryAfter({ headers, clock }: ErrorResponse, reported: ReportedError): number | undefined {
   const milliseconds = headers?.get('retry-after-ms')
   if (milliseconds && Number(milliseconds) >= 0) return bounded(Number(milliseconds) / 1000)
   const value = headers?.get('retry-after')

@@ -3,7 +3,7 @@ import { failure, startVendor, type Vendor, whole } from '../../test/kit/vendor.
 import { systemClock } from '../kit/clock.ts'
 import { createGuardedFetch } from '../kit/guarded-fetch.ts'
 import { GatewayError } from '../spec/error.ts'
-import { createMedia, mediaOfOne } from './media.ts'
+import { createMedia, createRequestMedia } from './media.ts'
 
 const vendors: Vendor[] = []
 afterEach(async () => {
@@ -214,7 +214,7 @@ describe('of one chat request', () => {
     }
   }
   const readAll = (reader: ReturnType<typeof counted>, { count, most }: { count: number; most?: number }) => {
-    const one = mediaOfOne(reader, most)
+    const one = createRequestMedia(reader, most)
     return Promise.all(Array.from({ length: count }, (_, index) => one.read('x', signal, `messages[${index}]`)))
   }
 

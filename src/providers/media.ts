@@ -90,7 +90,7 @@ const MOST_READ = 1_000
 const READ_AT_A_TIME = 4
 
 /** What one chat request brings: a few at a time, and all together no more than one alone may be. */
-export function mediaOfOne(media: Pick<Media, 'read'>, max_bytes = MAX_BYTES): Pick<Media, 'read'> {
+export function createRequestMedia(media: Pick<Media, 'read'>, max_bytes = MAX_BYTES): Pick<Media, 'read'> {
   const lanes: Promise<unknown>[] = Array.from({ length: READ_AT_A_TIME }, () => Promise.resolve())
   let asked = 0
   let length = 0

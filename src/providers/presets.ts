@@ -3,7 +3,7 @@
 import type { ProviderKind } from '../config/provider-kinds.ts'
 import type { Quirks } from '../config/quirks.ts'
 import type { ProviderConfig } from '../config/schema.ts'
-import type { InputTypeWords } from './input-type.ts'
+import type { InputTypeNames } from './text-api.ts'
 
 export type Preset = {
   /** How it is spoken to. Default: chatcompat. */
@@ -20,7 +20,7 @@ export type Preset = {
   quirks?: Quirks
   fields?: NonNullable<ProviderConfig['fields']>
   /** It is told what a text to embed is, in these words. */
-  input_types?: InputTypeWords
+  input_types?: InputTypeNames
   /** `{key}` stands for the key. */
   headers?: Record<string, string>
   /** Globs over the vendor's model names in lower case: which of those it lists are chat models. */

@@ -7,7 +7,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ErrorDetail, GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageUsage } from '../spec/image-request.ts'
 import type { ModerationInput, ModerationResult } from '../spec/moderation-request.ts'
-import type { FailCode, Json, MadeOutput } from '../spec/task.ts'
+import type { FailCode, Json, RemoteFile } from '../spec/task.ts'
 import type { ThreeDOrder } from '../spec/three-d-request.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 
@@ -24,8 +24,8 @@ export type SimulatedErrors = {
     retry_after: number | undefined
     message: string
   }): GatewayError
-  /** What an HTTP status says of an order: `taken: 'no'` where the order was certainly not accepted. */
-  acceptance(status: number): Pick<ErrorDetail, 'taken'>
+  /** What an HTTP status says of an order: `accepted: 'no'` where the order was certainly not accepted. */
+  acceptance(status: number): Pick<ErrorDetail, 'accepted'>
 }
 
 /** One chat request on its way to one target. */
@@ -43,7 +43,7 @@ export type ChatProvider = {
    * The whole answer, in the specification's words. `usage` is absent when the vendor gave none.
    * Throws GatewayError; rejects at once when `signal` is aborted.
    */
-  whole(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion>
+  complete(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion>
   /**
    * The answer in chunks, batched as they came off the wire: one item holds the chunks of one read, so a fast stream
    * costs one step a read, not one an event. Normal completion means the vendor finished its answer: an end without
@@ -72,7 +72,7 @@ export type ThreeDCall = OrderCall<ThreeDOrder>
 
 /** A file that the vendor holds, or one whose bytes came with the answer or lie on this machine. */
 export type RemoteOutput =
-  | MadeOutput
+  | RemoteFile
   | { content_type: string; open(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> }
 
 /** What a vendor says of a task. */
@@ -92,11 +92,11 @@ export type TaskProgress =
  */
 export type OrderProvider<Order> = {
   /**
-   * Sends the order. Resolves only when the provider has accepted it. A GatewayError with `detail.taken: 'no'` says that
+   * Sends the order. Resolves only when the provider has accepted it. A GatewayError with `detail.accepted: 'no'` says that
    * it was certainly not accepted (never sent, or `acceptanceOf` the answer); any other error leaves the order in doubt.
    * `made`: what a vendor that answers at once has made; its status is then not asked for.
    */
-  start(call: OrderCall<Order>, signal: AbortSignal): Promise<{ operation: Json; made?: RemoteOutput[] }>
+  start(call: OrderCall<Order>, signal: AbortSignal): Promise<{ operation: Json; outputs?: RemoteOutput[] }>
   /** Asks for the progress. An error says nothing of the task: it is asked again later. */
   status(operation: Json, signal: AbortSignal): Promise<TaskProgress>
   /**
@@ -138,11 +138,11 @@ export type EmbeddingCall = {
 
 export type EmbeddingProvider = {
   /** How many inputs one call may have; longer lists are split. Absent: any number. */
-  most_inputs?(model: string): number
+  max_inputs?(model: string): number
   /** How many tokens all inputs of one call may have together; likewise. */
-  most_tokens?(model: string): number
+  max_tokens?(model: string): number
   /** Whether inputs may be token numbers. */
-  takes_tokens: boolean
+  accepts_tokens: boolean
   /** One vector an input, in order. `prompt_tokens` is absent when the vendor gave none. Throws GatewayError. */
   embed(call: EmbeddingCall, signal: AbortSignal): Promise<{ embeddings: number[][]; prompt_tokens?: number }>
 }
@@ -179,17 +179,17 @@ export type ModerationProvider = {
 export type ImageCall = { model: string; request: ImageOrder; request_id: string }
 
 /** An image that came with the answer, or that lies at the vendor. */
-export type MadeImage = ({ base64: string; content_type?: string } | { url: string }) & { revised_prompt?: string }
+export type GeneratedImage = ({ base64: string; content_type?: string } | { url: string }) & { revised_prompt?: string }
 
 export type ImageEvent =
   | { type: 'partial'; index: number; base64: string }
-  | { type: 'done'; images: MadeImage[]; usage?: ImageUsage }
+  | { type: 'done'; images: GeneratedImage[]; usage?: ImageUsage }
 
 export type ImageProvider = {
   /** What it can do; absent operations are refused before anything is sent. */
   operations: readonly ImageOperation[]
-  /** Throws GatewayError; one with `detail.taken: 'no'` says that it certainly was not taken. */
-  make(call: ImageCall, signal: AbortSignal): Promise<{ images: MadeImage[]; usage?: ImageUsage }>
+  /** Throws GatewayError; one with `detail.accepted: 'no'` says that it certainly was not taken. */
+  generate(call: ImageCall, signal: AbortSignal): Promise<{ images: GeneratedImage[]; usage?: ImageUsage }>
   /** The same with partial images on the way; absent where the vendor has none. */
   stream?(call: ImageCall, partial_images: number, signal: AbortSignal): AsyncIterable<ImageEvent>
   /** Headers with which an image at the vendor is fetched; absent: none. */

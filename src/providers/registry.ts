@@ -4,7 +4,7 @@ import type { ProviderKind } from '../config/provider-kinds.ts'
 import type { AiSdkKind } from './ai-sdk/kinds.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
 import { createCompatImages } from './chatcompat/images.ts'
-import { createRerankCompat, textMembers } from './chatcompat/texts.ts'
+import { createRerankCompat, textMembers } from './chatcompat/text-apis.ts'
 import { createContentgenCompat } from './contentgen-compat/contentgen-compat.ts'
 import { createContentgenEmbeddings } from './contentgen-compat/embeddings.ts'
 import { contentgenSettings } from './contentgen-compat/settings.ts'
@@ -15,15 +15,14 @@ import { type Provider, servesFamily } from './provider.ts'
 import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/settings.ts'
 import { createLazySandbox } from './sandbox.ts'
-import { settingsOf } from './settings.ts'
+import { type AdapterParts, settingsOf } from './settings.ts'
 import { createScrubbingTransport } from './upstream/scrubbing-transport.ts'
 import { secretsInConfig, secretsInEnvironment } from './upstream/secret-forms.ts'
-import type { VendorParts } from './vendor-parts.ts'
 
 /** Most vendors' code is loaded with the first provider of the kind: a gateway has a few of them. */
 const require = createRequire(import.meta.url)
 
-type ProviderParts = VendorParts & {
+type ProviderParts = AdapterParts & {
   environment: Record<string, string | undefined>
   /** The project's manual, which the sandbox answers from. */
   manual: () => Promise<{ name: string; text: string }[]>

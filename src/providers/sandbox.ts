@@ -2,8 +2,8 @@
 import { createRequire } from 'node:module'
 import type { SandboxParts } from '../../packages/sandbox/src/sandbox.ts'
 import type { Clock } from '../kit/clock.ts'
-import { refusalToError } from '../protocols/provider-error.ts'
-import { takenBy } from './orders/acceptance.ts'
+import { errorFromResponse } from '../protocols/provider-error.ts'
+import { acceptanceDetail } from './orders/acceptance.ts'
 import { type FamilyMember, type Provider, SERVED_BY, type SimulatedErrors } from './provider.ts'
 
 export { SANDBOX_MODELS } from '../../packages/sandbox/src/models.ts'
@@ -38,7 +38,7 @@ export function createLazySandbox(parts: Omit<SandboxParts, 'errors'>): Provider
 /** A simulated error response takes the same path as the response of a real provider. */
 export const simulatedErrors = ({ id, clock }: { id: string; clock: Clock }): SimulatedErrors => ({
   fromResponse: ({ model, status, retry_after, message }) =>
-    refusalToError({
+    errorFromResponse({
       provider: id,
       model,
       status,
@@ -46,5 +46,5 @@ export const simulatedErrors = ({ id, clock }: { id: string; clock: Clock }): Si
       payload: { error: { message } },
       clock,
     }),
-  acceptance: (status) => takenBy({ kind: 'sandbox', status, payload: undefined }),
+  acceptance: (status) => acceptanceDetail({ kind: 'sandbox', status, payload: undefined }),
 })

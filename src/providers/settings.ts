@@ -2,9 +2,13 @@
 import { NAMED_FAMILIES } from '../config/model-names.ts'
 import type { Quirks } from '../config/quirks.ts'
 import type { ProviderConfig, Timeouts } from '../config/schema.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
-import type { InputTypeWords } from './input-type.ts'
+import type { Media } from './media.ts'
 import { PRESETS, type Preset } from './presets.ts'
+import type { InputTypeNames } from './text-api.ts'
+import type { Transport } from './upstream/transport.ts'
 
 export type ProviderSettings = {
   /** Without a trailing slash and without credentials. */
@@ -19,7 +23,7 @@ export type ProviderSettings = {
   /** Globs over the provider's model names: which of those it lists are chat models; and the other families it lists. */
   chat_models: { include: string[]; exclude: string[]; others?: EndpointFamily[] }
   /** What a text to embed is, in the vendor's words; undefined: it knows no such field. */
-  input_types?: InputTypeWords
+  input_types?: InputTypeNames
 }
 
 type Environment = Record<string, string | undefined>
@@ -71,10 +75,22 @@ export function resolveProvider(id: string, config: ProviderConfig, environment:
 }
 
 export type SettingsParts = {
+  /** The operator's name of the provider. */
   id: string
   config: ProviderConfig
+  /** The timeouts of the whole gateway; the provider's own override them. */
   timeouts: Required<Timeouts>
+  /** Where a preset's key comes from when the configuration gives none. */
   environment?: Environment
+}
+
+/** What an adapter of a kind is created with. */
+export type AdapterParts = SettingsParts & {
+  transport: Transport
+  clock: Clock
+  log: Log
+  /** Fetches media by their URL, for providers that accept only bytes. */
+  media?: Media
 }
 
 /** Everything an adapter needs, checked. Throws an Error that names the provider and says what would be right. */

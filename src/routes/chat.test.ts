@@ -13,7 +13,7 @@ const clock = { now: () => 0, after: () => () => {} }
 test('the error that ends a stream is sent before the usage of what came before is estimated', async () => {
   const counted = Promise.withResolvers<void>()
   const chat = {
-    whole: () => Promise.reject(new Error('not asked for')),
+    complete: () => Promise.reject(new Error('not asked for')),
     async *chunks() {
       const choices = [{ index: 0, delta: { content: 'Hello' } }]
       yield [{ id: '', object: 'chat.completion.chunk' as const, created: 0, model: '', choices }]

@@ -5,7 +5,7 @@ import { type AttemptPolicy, tryTargets } from './attempt.ts'
 
 const targets: Target[] = ['one', 'two', 'three'].map((id) => ({ provider: { id, kind: 'test' }, model: 'm' }))
 const unreachable = new GatewayError('upstream_unreachable', 'No connection.')
-const notAccepted = new GatewayError('upstream_unreachable', 'No connection.', { taken: 'no' })
+const notAccepted = new GatewayError('upstream_unreachable', 'No connection.', { accepted: 'no' })
 
 /** Tries targets that fail in this order, then answer; which of them were tried, and how it ended. */
 async function attempt(failures: unknown[], policy: AttemptPolicy, signal = new AbortController().signal) {

@@ -4,7 +4,7 @@ import { GatewayError } from '../spec/error.ts'
 
 /**
  * `until_answered`: the next target is tried after any failure that lies with the target.
- * `until_accepted`: only after one that has certainly not accepted the request (`detail.taken: 'no'`), for what is
+ * `until_accepted`: only after one that has certainly not accepted the request (`detail.accepted: 'no'`), for what is
  * charged each time it is made.
  */
 export type AttemptPolicy = 'until_answered' | 'until_accepted'
@@ -44,7 +44,7 @@ export async function tryTargets<Answer>(
 const mayTryNext = (error: unknown, policy: AttemptPolicy): boolean =>
   error instanceof GatewayError &&
   isFaultOfTarget(error) &&
-  (policy === 'until_answered' || error.detail.taken === 'no')
+  (policy === 'until_answered' || error.detail.accepted === 'no')
 
 /** Whether the target is broken, overloaded or unreachable; any other error would be the same at every target. */
 const isFaultOfTarget = ({ status, code }: GatewayError): boolean =>

@@ -207,7 +207,7 @@ export type ErrorDetail = {
    * Of a request that may cost money: whether the upstream may have taken it. `no`: it was not sent, or it was refused
    * by a definite answer; absent: nobody knows, and it must not be sent again.
    */
-  taken?: 'no'
+  accepted?: 'no'
   /** Whether a client should send the same request again, where the code alone does not say. */
   retry?: boolean
   /** With which a task would have failed for the same reason, where the code alone does not say. */

@@ -134,13 +134,13 @@ export type TaskOutput = {
 }
 
 /** Something that the vendor has made and that is still to be copied. */
-export type MadeOutput = { url: string; content_type?: string }
+export type RemoteFile = { url: string; content_type?: string }
 
 /**
  * The same, or a file that has no link, only bytes: the key says where they are stored. `polled`: the bytes came with the
  * answer to a poll, so another poll brings them again; otherwise they came with the answer to the order, only once.
  */
-export type ComingOutput = MadeOutput | { key: string; content_type: string; polled?: true }
+export type ComingOutput = RemoteFile | { key: string; content_type: string; polled?: true }
 
 /**
  * A task as the house keeps it. Times are unix seconds, except those that end in `_ms`, which only plan the work.

@@ -1,12 +1,12 @@
 /** A vendor of images as one that takes orders: what it is asked for is made before it answers. */
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
-import { asOrderRefusal } from '../providers/orders/order-refusal.ts'
-import type { ImageProvider, MadeImage, OrderProvider, RemoteOutput } from '../providers/provider.ts'
+import { asOrderError } from '../providers/orders/order-error.ts'
+import type { GeneratedImage, ImageProvider, OrderProvider, RemoteOutput } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ImageOrder } from '../spec/image-request.ts'
 import type { FailCode } from '../spec/task.ts'
 
-export function imagesAtOnce({ make, outputHeaders }: ImageProvider): OrderProvider<ImageOrder> {
+export function imagesAtOnce({ generate: make, outputHeaders }: ImageProvider): OrderProvider<ImageOrder> {
   return {
     // Nobody makes the same image for the same key: asked twice, it would be paid twice.
     resubmit: 'unsafe',
@@ -31,12 +31,12 @@ type Failure = { fail_code: FailCode; fail_reason: string }
 /** The order was taken, and its work has ended without an image; whatever else was thrown is thrown on. */
 function failureOf(thrown: unknown): Failure {
   if (!(thrown instanceof GatewayError)) throw thrown
-  const { fail_code, taken } = thrown.detail
-  if (fail_code === undefined || taken === 'no') throw asOrderRefusal(thrown)
+  const { fail_code, accepted } = thrown.detail
+  if (fail_code === undefined || accepted === 'no') throw asOrderError(thrown)
   return { fail_code, fail_reason: thrown.message }
 }
 
-function outputOf(image: MadeImage): RemoteOutput {
+function outputOf(image: GeneratedImage): RemoteOutput {
   if ('url' in image) return { url: image.url }
   const bytes = new Uint8Array(Buffer.from(image.base64, 'base64'))
   return {

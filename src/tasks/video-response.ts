@@ -1,5 +1,5 @@
 /** A task as the chat-compatible style of videos shows it. */
-import { pixelsOf } from '../providers/video/video-fields.ts'
+import { pixelsOf } from '../providers/orders/order-fields.ts'
 import type { Task, TaskStatus } from '../spec/task.ts'
 import type { Video, VideoList } from '../spec/video.ts'
 

@@ -18,7 +18,13 @@ export const PICTURE = 'https://files.example/a.png'
 export const FILM = 'https://files.example/a.mp4'
 
 export type Sent = { method?: string; path: string; body?: unknown; headers?: Record<string, string> }
-export type Refusal = { says: string; answer: Answer; code: ErrorCode; taken: 'no' | undefined; retry_after?: number }
+export type Refusal = {
+  says: string
+  answer: Answer
+  code: ErrorCode
+  accepted: 'no' | undefined
+  retry_after?: number
+}
 type Media = { says: string; order: Partial<VideoOrder>; model?: string; body: Record<string, unknown> }
 
 export type Case = {
@@ -47,17 +53,17 @@ export type Case = {
 export const fixture = (kind: string, name: string): unknown =>
   JSON.parse(readFileSync(join(import.meta.dir, '../fixtures', kind, `${name}.json`), 'utf8'))
 
-export const refusal = (status: number, body: unknown, code: ErrorCode, taken: 'no' | 'open' = 'no'): Refusal => ({
+export const refusal = (status: number, body: unknown, code: ErrorCode, accepted: 'no' | 'open' = 'no'): Refusal => ({
   says: `${status} ${JSON.stringify(body)}`,
   answer: whole(body, { status }),
   code,
-  taken: taken === 'no' ? 'no' : undefined,
+  accepted: accepted === 'no' ? 'no' : undefined,
 })
 const limited = (body: unknown): Refusal => ({
   says: '429 with retry-after',
   answer: whole(body, { status: 429, headers: { 'retry-after': '17' } }),
   code: 'rate_limit_exceeded',
-  taken: 'no',
+  accepted: 'no',
   retry_after: 17,
 })
 const failure = (fail_code: FailCode, fail_reason: unknown): TaskProgress => ({

@@ -84,7 +84,7 @@ export function playedTo(kind: ProviderKind) {
       return { chunks, batches, failure }
     },
     whole: async (body: string | Uint8Array, { type = 'application/json', more }: Played = {}) =>
-      chatOf([Buffer.from(body)], type).whole(callOf(more), never),
+      chatOf([Buffer.from(body)], type).complete(callOf(more), never),
   }
 }
 

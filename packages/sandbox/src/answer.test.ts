@@ -31,7 +31,7 @@ const callOf = (text: string, rest: Rest = {}) => ({
   request: { model: 'sandbox/general', messages: [{ role: 'user' as const, content: text }], ...rest },
 })
 const never = () => new AbortController().signal
-const whole = (text: string, rest: Rest = {}) => chat.whole(callOf(text, rest), never())
+const whole = (text: string, rest: Rest = {}) => chat.complete(callOf(text, rest), never())
 
 async function stream(text: string, rest: Rest = {}): Promise<ChatChunk[]> {
   const chunks: ChatChunk[] = []
@@ -123,7 +123,7 @@ describe('web search', () => {
   })
 
   test('without a fitting section there is still one source', async () => {
-    const completion = await sandbox([]).whole(callOf('x', { web_search: { enable: true } }), never())
+    const completion = await sandbox([]).complete(callOf('x', { web_search: { enable: true } }), never())
     expect(completion.choices[0]?.message.annotations).toHaveLength(1)
   })
 })

@@ -21,8 +21,8 @@ export function createSandboxEmbeddings({
   errors: SimulatedErrors
 }): EmbeddingProvider {
   return {
-    most_inputs: () => MOST_INPUTS,
-    takes_tokens: true,
+    max_inputs: () => MOST_INPUTS,
+    accepts_tokens: true,
     async embed({ model, inputs, request }, signal) {
       signal.throwIfAborted()
       const { dimensions = DEFAULT_DIMENSIONS } = request

@@ -14,7 +14,7 @@ const images = createSandboxImages({
 const { signal } = new AbortController()
 const edit = (given: Partial<ImageOrder>) => {
   const request: ImageOrder = { model: 'image', operation: 'edit', prompt: 'A kite', n: 1, size: '256x256', ...given }
-  return images.make({ model: 'image', request, request_id: 'one' }, signal)
+  return images.generate({ model: 'image', request, request_id: 'one' }, signal)
 }
 
 const MOST_SIDE = 6_000
@@ -70,7 +70,7 @@ describe('an edit in the sandbox', () => {
     test(`of ${what} is refused before anything is decoded`, async () => {
       await expect(edit({ ...given, images: [...given.images] })).rejects.toMatchObject({
         message: expect.stringContaining('is too large'),
-        detail: { param, taken: 'no' },
+        detail: { param, accepted: 'no' },
       })
     })
   }
@@ -79,7 +79,7 @@ describe('an edit in the sandbox', () => {
     const gif = Buffer.from('GIF89a').toString('base64')
     await expect(edit({ images: [await square('#ff0000'), gif] })).rejects.toMatchObject({
       message: expect.stringContaining('could not read "image[1]"'),
-      detail: { param: 'image[1]', taken: 'no' },
+      detail: { param: 'image[1]', accepted: 'no' },
     })
   })
 

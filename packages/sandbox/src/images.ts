@@ -1,10 +1,10 @@
 /** The sandbox as a vendor of images: drawn in the asked size and format, showing the prompt, and wrong when told so. */
 import { type Clock, pause } from '../../../src/kit/clock.ts'
 import type {
+  GeneratedImage,
   ImageCall,
   ImageEvent,
   ImageProvider,
-  MadeImage,
   MediaReader,
   SimulatedErrors,
 } from '../../../src/providers/provider.ts'
@@ -65,7 +65,7 @@ export function createSandboxImages({ clock, errors, media }: SandboxImagesParts
   }
 
   async function made(plans: ImagePlan[], request: ImageOrder, signal: AbortSignal) {
-    const images: MadeImage[] = []
+    const images: GeneratedImage[] = []
     for (const plan of plans) {
       signal.throwIfAborted()
       images.push({ base64: base64Of(await drawn(plan, signal)) })
@@ -85,7 +85,7 @@ export function createSandboxImages({ clock, errors, media }: SandboxImagesParts
 
   return {
     operations: ['generate', 'edit', 'variation'],
-    async make(call, signal) {
+    async generate(call, signal) {
       return made(await begin(call, signal), call.request, signal)
     },
     async *stream(call, partial_images, signal): AsyncIterable<ImageEvent> {
@@ -108,7 +108,7 @@ async function readOrRefuse<T>(work: () => Promise<T>, errors: SimulatedErrors):
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown
     const { upstream_status: status } = thrown.detail
-    const taken = status === undefined ? { taken: 'no' as const } : errors.acceptance(status)
+    const taken = status === undefined ? { accepted: 'no' as const } : errors.acceptance(status)
     throw new GatewayError(thrown.code, thrown.message, { ...thrown.detail, ...taken })
   }
 }

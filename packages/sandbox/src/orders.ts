@@ -159,7 +159,7 @@ function refuseAsTold({ status, retry_after }: ReadOrder<unknown>, model: string
 }
 
 function busy(thing: string): GatewayError {
-  const detail = { retry_after: RETRY_SECONDS, upstream_status: 503, taken: 'no' } as const
+  const detail = { retry_after: RETRY_SECONDS, upstream_status: 503, accepted: 'no' } as const
   return new GatewayError('server_is_overloaded', `The sandbox has too many ${thing}s waiting.`, detail)
 }
 
@@ -173,4 +173,4 @@ function readOrRefuse<T>(read: () => T): T {
 }
 
 const notTaken = (error: GatewayError): GatewayError =>
-  new GatewayError(error.code, error.message, { ...error.detail, taken: 'no' })
+  new GatewayError(error.code, error.message, { ...error.detail, accepted: 'no' })

@@ -20,7 +20,7 @@ function start(clock: ManualClock = manualClock()) {
   return {
     clock,
     abort,
-    whole: (line: string, rest?: object) => chat.whole(call(line, rest), abort.signal),
+    whole: (line: string, rest?: object) => chat.complete(call(line, rest), abort.signal),
     chunks: (line: string, rest?: object) => chat.chunks(call(line, rest), abort.signal)[Symbol.asyncIterator](),
   }
 }

@@ -89,7 +89,7 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
     ...(media ? { images: createSandboxImages({ clock, errors, media }) } : {}),
     close,
     chat: {
-      async whole(call, signal) {
+      async complete(call, signal) {
         const { prompt, said } = await answer(call, signal)
         // A whole answer takes the time, and meets the faults, of the same answer streamed.
         const unseen = chunksOf({ ...said, logprobs: undefined })

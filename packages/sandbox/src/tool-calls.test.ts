@@ -48,7 +48,7 @@ const callOf = (text: string, rest: Rest = {}) => ({
   request: { model: 'sandbox/general', messages: [{ role: 'user' as const, content: text }], ...rest },
 })
 const never = () => new AbortController().signal
-const whole = (text: string, rest: Rest = {}) => chat.whole(callOf(text, rest), never())
+const whole = (text: string, rest: Rest = {}) => chat.complete(callOf(text, rest), never())
 
 async function stream(text: string, rest: Rest = {}): Promise<ChatChunk[]> {
   const chunks: ChatChunk[] = []

@@ -6,7 +6,7 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Json, JsonObject } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { createMedia } from '../media.ts'
-import { type Meaning, refused } from '../orders/order-refusal.ts'
+import { type ErrorClass, orderError } from '../orders/order-error.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import { neverSent } from '../upstream/transport-failure.ts'
 import { asFetch, createTransportFetch, type Wire } from '../upstream/transport-fetch.ts'
@@ -37,7 +37,7 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
       transport,
       timeouts: account.timeouts,
       signal,
-      orders,
+      isOrder: orders,
       route(asked) {
         const { url, headers } = vendor.send?.(asked, model) ?? asked
         const target = moved(url, vendor.home, base_url)
@@ -51,8 +51,8 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
 
   /** An answer, read; and the refusal that it is. The model is named where one was ordered. */
   function heard(wire: Wire, ordered?: string) {
-    if (!wire.answer) return undefined
-    const { status, headers, text } = wire.answer
+    if (!wire.response) return undefined
+    const { status, headers, text } = wire.response
     const payload = parseJson(text)
     const meaning = vendor.judge?.(payload, status)
     const answer = { status, headers, payload }
@@ -60,9 +60,9 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
   }
 
   type Answer = { status: number; headers: Headers; payload: unknown }
-  function refusalOf(answer: Answer, meaning: Meaning | undefined, model: string | undefined): GatewayError {
+  function refusalOf(answer: Answer, meaning: ErrorClass | undefined, model: string | undefined): GatewayError {
     const order_kind = model === undefined ? undefined : vendor.kind
-    const error = refused({ provider: id, model, ...answer, meaning, order_kind, clock })
+    const error = orderError({ provider: id, model, ...answer, errorClass: meaning, order_kind, clock })
     if (error.status >= 500) {
       log.warn('upstream refused', { provider: id, upstream_status: answer.status, error: error.code })
     }
@@ -83,7 +83,7 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
       if (isSent) return undefined // it could not read our stand-in: the true answer will tell
       throw new GatewayError('invalid_value', `metadata.${vendor.kind} was not understood: ${faultsOf(thrown)}.`, {
         param: 'metadata',
-        taken: 'no',
+        accepted: 'no',
       })
     })
     for (const warning of started?.warnings ?? []) {
@@ -117,7 +117,7 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
 
   function startFailure(thrown: unknown, wire: Wire, model: string): GatewayError {
     if (thrown instanceof GatewayError && !wire.failure) return thrown
-    if (wire.failure) return wire.ordered ? wire.failure : neverSent(wire.failure)
+    if (wire.failure) return wire.orderSent ? wire.failure : neverSent(wire.failure)
     const said = heard(wire, model)
     if (!said) return beforeSendingFailed(thrown)
     if (said.refusal) return said.refusal
@@ -132,7 +132,7 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
     thrown instanceof GatewayError
       ? neverSent(thrown)
       : new GatewayError('internal_error', `The order for "${id}" could not be written.`, {
-          taken: 'no',
+          accepted: 'no',
           cause: thrown,
         })
   const beforeSending = (thrown: unknown): never => {
@@ -153,7 +153,7 @@ export function createAiSdkVideo(parts: AiSdkParts, vendor: AiSdkVendor): Provid
       if (!model.doStatus) throw noStatus(id)
       result = await model.doStatus({ operation, abortSignal: signal })
     } catch (thrown) {
-      if (!wire.answer || wire.failure) throw wire.failure ?? thrown
+      if (!wire.response || wire.failure) throw wire.failure ?? thrown
     }
     const said = heard(wire)
     if (!said) throw noStatus(id)

@@ -3,7 +3,7 @@
 import { isRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { ratioOf, refuseValue, tierOf } from '../video/video-fields.ts'
+import { ratioOf, tierOf, unsupportedValue } from '../orders/order-fields.ts'
 import type { AiSdkVendor, Said, VideoModelOptions, Wanted } from './vendor.ts'
 
 const ORIGIN = 'https://dashscope-intl.aliyuncs.com'
@@ -99,12 +99,12 @@ function write(wanted: Wanted, order: VideoOrder, model: string): Wanted {
   const isTiered = /^wan(3|2\.7)/.test(model) || model.includes('-i2v')
   const resolution = isTiered ? tierOf(order.size)?.toUpperCase() : pixelsFor(order)
   if (!isTiered && resolution === undefined && order.size !== undefined) {
-    throw refuseValue('size', `${model} makes no ${order.size} at ${ratioOf(order) ?? '16:9'}.`)
+    throw unsupportedValue('size', `${model} makes no ${order.size} at ${ratioOf(order) ?? '16:9'}.`)
   }
   const video = wanted.inputReferences?.find((file) => file.mediaType?.startsWith('video'))
   if (video?.type === 'url' && !/\.(mp4|mov)([?#]|$)/i.test(video.url)) {
     // Its package knows a video by the end of its address, and takes anything else for a picture.
-    throw refuseValue('video', 'A video for this upstream is given by an address that ends with .mp4 or .mov.')
+    throw unsupportedValue('video', 'A video for this upstream is given by an address that ends with .mp4 or .mov.')
   }
   return { ...wanted, resolution: resolution as VideoModelOptions['resolution'] }
 }

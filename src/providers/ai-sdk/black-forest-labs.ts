@@ -1,6 +1,6 @@
 /** Black Forest Labs: FLUX. */
 import { isRecord } from '../../kit/json.ts'
-import { tierOf } from '../video/video-fields.ts'
+import { tierOf } from '../orders/order-fields.ts'
 import type { AiSdkVendor, Said, VideoModelOptions } from './vendor.ts'
 import { AGAINST_POLICY, wordsOf } from './words.ts'
 

@@ -1,6 +1,6 @@
 /** fal: a queue before the models of many makers, each with fields of its own. */
 import { isRecord } from '../../kit/json.ts'
-import { tierOf } from '../video/video-fields.ts'
+import { tierOf } from '../orders/order-fields.ts'
 import type { AiSdkVendor, Said } from './vendor.ts'
 import { wordsOf } from './words.ts'
 

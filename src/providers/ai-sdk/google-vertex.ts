@@ -3,7 +3,7 @@
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { RemoteOutput } from '../provider.ts'
-import type { UpstreamAnswer } from '../upstream/transport-response.ts'
+import type { UpstreamResponse } from '../upstream/transport-response.ts'
 import { createGoogleToken } from './google-token.ts'
 import { bytesOutput } from './progress.ts'
 import type { AiSdkParts, AiSdkVendor } from './vendor.ts'
@@ -120,7 +120,7 @@ function fileIn(video: JsonRecord, { parts, storageUrl, authorize }: FileParts):
   ]
 }
 
-const streamOf = (answer: UpstreamAnswer): ReadableStream<Uint8Array> =>
+const streamOf = (answer: UpstreamResponse): ReadableStream<Uint8Array> =>
   new ReadableStream({
     async pull(controller) {
       const bytes = await answer.read()

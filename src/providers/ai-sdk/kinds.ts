@@ -1,6 +1,6 @@
 /** The kinds of providers that an AI SDK package serves, one line each. */
 import type { ProviderKind } from '../../config/provider-kinds.ts'
-import { textMembers } from '../chatcompat/texts.ts'
+import { textMembers } from '../chatcompat/text-apis.ts'
 import type { Provider } from '../provider.ts'
 import { settingsOf } from '../settings.ts'
 import { createFalThreeD } from '../three-d/fal.ts'

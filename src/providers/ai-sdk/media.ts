@@ -2,7 +2,7 @@
 import type { Experimental_VideoModelV4File as PackageFile } from '@ai-sdk/provider'
 import { GatewayError } from '../../spec/error.ts'
 import type { Media } from '../media.ts'
-import { asAddress } from '../video/video-fields.ts'
+import { toMediaUrl } from '../orders/order-fields.ts'
 import type { AiSdkVendor } from './vendor.ts'
 
 type Field = 'image' | 'last_image' | 'images' | 'video'
@@ -11,7 +11,7 @@ type Field = 'image' | 'last_image' | 'images' | 'video'
 export function fileOf(value: string, field: Field, media: AiSdkVendor['media']): PackageFile {
   const kind = field === 'video' ? 'video' : 'image'
   if (/^(https?|gs):/i.test(value)) return { type: 'url', url: value, mediaType: `${kind}/*` }
-  const uri = asAddress(value, field === 'video' ? 'video/mp4' : 'image/png')
+  const uri = toMediaUrl(value, field === 'video' ? 'video/mp4' : 'image/png')
   if (!uri.includes(',')) return { type: 'url', url: uri, mediaType: `${kind}/*` } // a name of the vendor's own
   const [head, data] = splitOnce(uri)
   const mediaType = head.slice('data:'.length).split(';')[0] || `${kind}/*`
@@ -25,7 +25,7 @@ function splitOnce(uri: string): [string, string] {
 
 type Fetching = { media: Media; field: Field; signal: AbortSignal }
 
-/** What lies at the address, as a data URI. Nothing was ordered yet: whatever fails here has `taken: 'no'`. */
+/** What lies at the address, as a data URI. Nothing was ordered yet: whatever fails here has `accepted: 'no'`. */
 export async function fetched(url: string, { media, field, signal }: Fetching): Promise<string> {
   if (!/^https?:/i.test(url)) return url
   try {
@@ -33,6 +33,6 @@ export async function fetched(url: string, { media, field, signal }: Fetching): 
     return `data:${content_type};base64,${Buffer.from(bytes).toString('base64')}`
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    throw new GatewayError(error.code, error.message, { ...error.detail, param: field, taken: 'no' })
+    throw new GatewayError(error.code, error.message, { ...error.detail, param: field, accepted: 'no' })
   }
 }

@@ -1,7 +1,7 @@
 /** MiniMax: the H3 models, by the second version of its API. */
 import { isRecord } from '../../kit/json.ts'
-import type { Meaning } from '../orders/order-refusal.ts'
-import { tierOf } from '../video/video-fields.ts'
+import type { ErrorClass } from '../orders/order-error.ts'
+import { tierOf } from '../orders/order-fields.ts'
 import type { AiSdkVendor, Said, VideoModelOptions } from './vendor.ts'
 import { wordsOf } from './words.ts'
 
@@ -62,7 +62,7 @@ export const MINIMAX: AiSdkVendor = {
 /** Input and output with sensitive content. */
 const POLICY = [1026, 1027]
 /** Its own codes, for answers of status 200 that refuse: rate, key, balance, parameters. */
-const MEANINGS: Record<number, Meaning> = { 1002: 429, 1039: 429, 1004: 401, 2049: 401, 1008: 402, 2013: 400 }
+const MEANINGS: Record<number, ErrorClass> = { 1002: 429, 1039: 429, 1004: 401, 2049: 401, 1008: 402, 2013: 400 }
 
 /** Its messages end with the code: `insufficient balance (1008)`. */
 const codeIn = (message: string) => Number(/\((\d{4})\)\s*$/.exec(message)?.[1] ?? Number.NaN)

@@ -1,6 +1,6 @@
 /** Replicate: predictions by the models of many makers, each with inputs of its own. */
 import { isRecord } from '../../kit/json.ts'
-import { tierOf } from '../video/video-fields.ts'
+import { tierOf } from '../orders/order-fields.ts'
 import type { AiSdkVendor, Said } from './vendor.ts'
 import { AGAINST_POLICY } from './words.ts'
 

@@ -8,12 +8,12 @@ import type {
 import type { ProviderKind } from '../../config/provider-kinds.ts'
 import type { FailCode, JsonObject } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import type { Judge } from '../orders/order-refusal.ts'
+import type { ErrorClassifier } from '../orders/order-error.ts'
 import type { RemoteOutput } from '../provider.ts'
+import type { AdapterParts } from '../settings.ts'
 import type { PackageFetch } from '../upstream/transport-fetch.ts'
-import type { VendorParts } from '../vendor-parts.ts'
 
-export type AiSdkParts = VendorParts
+export type AiSdkParts = AdapterParts
 
 export type { VideoModelOptions, VideoModelStatus }
 
@@ -70,7 +70,7 @@ export type AiSdkVendor = {
   drops?: readonly Meaningful[]
   /** Whether it does not matter that the package ignores this. */
   tolerates?(warning: Unheard, order: VideoOrder): boolean
-  judge?: Judge
+  judge?: ErrorClassifier
   read?(payload: unknown, status: number): Said | undefined
   /** Its package says of an answer that it cannot read, or of a 503, that the task has failed: not to be believed. */
   callsAnyFaultAnError?: true

@@ -3,16 +3,16 @@
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { refuseValue, tierOf } from '../video/video-fields.ts'
+import { tierOf, unsupportedValue } from '../orders/order-fields.ts'
 import type { Said, VideoModelOptions, Wanted } from './vendor.ts'
 import { AGAINST_POLICY } from './words.ts'
 
 export function writeVeo(wanted: Wanted, order: VideoOrder, model: string): Wanted {
   const isSilent = model.startsWith('veo-2')
-  if (isSilent && order.audio_enable) throw refuseValue('audio_enable', `${model} makes no sound.`)
+  if (isSilent && order.audio_enable) throw unsupportedValue('audio_enable', `${model} makes no sound.`)
   if (order.negative_prompt) wanted.extras.negativePrompt = order.negative_prompt
   if (order.last_image !== undefined && order.images?.length) {
-    throw refuseValue('images', 'Veo takes a last frame or reference images, not both.')
+    throw unsupportedValue('images', 'Veo takes a last frame or reference images, not both.')
   }
   // The package knows pixels of landscape only, and hands on what it does not know.
   return {

@@ -3,7 +3,7 @@ import type { ProviderConfig } from '../../config/schema.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { asAddress, pixelsOf, ratioOf, refuseOthers } from '../video/video-fields.ts'
+import { assertSupportedFields, pixelsOf, ratioOf, toMediaUrl } from '../orders/order-fields.ts'
 import { fileOf } from './media.ts'
 import type { AiSdkVendor, Meaningful, Unheard, VideoModelOptions, Wanted } from './vendor.ts'
 
@@ -57,7 +57,7 @@ export function wantedOf({ order: whole, vendor, model, config, upstream }: Want
     delete (order as JsonRecord)[field]
   }
   const lost = vendor.drops ?? []
-  refuseOthers(
+  assertSupportedFields(
     order,
     upstream,
     MEANINGFUL.filter((field) => !lost.includes(field)),
@@ -117,7 +117,7 @@ function own(metadata: VideoOrder['metadata'], { kind, namespace }: AiSdkVendor)
 function mediaAsAddress(field: string, value: unknown): unknown {
   if (!['image', 'last_image', 'images', 'video'].includes(field)) return value
   const address = (one: unknown) =>
-    typeof one === 'string' ? asAddress(one, field === 'video' ? 'video/mp4' : 'image/png') : one
+    typeof one === 'string' ? toMediaUrl(one, field === 'video' ? 'video/mp4' : 'image/png') : one
   return Array.isArray(value) ? value.map(address) : address(value)
 }
 
@@ -154,6 +154,6 @@ export function refuseUnheard(unheard: Unheard, order: VideoOrder, vendor: AiSdk
   throw new GatewayError(
     ['size', 'aspect_ratio', 'duration'].includes(param) ? 'unsupported_value' : 'unsupported_parameter',
     `The upstream "${upstream}" cannot honour "${param}" as it is asked for${details ? `: ${details}` : '.'}`,
-    { param, taken: 'no' },
+    { param, accepted: 'no' },
   )
 }

@@ -1,6 +1,6 @@
 /** xAI: Grok Imagine. */
 import { isRecord } from '../../kit/json.ts'
-import { tierOf } from '../video/video-fields.ts'
+import { tierOf } from '../orders/order-fields.ts'
 import type { AiSdkVendor, Said } from './vendor.ts'
 import { AGAINST_POLICY, wordsOf } from './words.ts'
 

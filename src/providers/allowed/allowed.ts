@@ -5,10 +5,10 @@ import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { Dialect, PassthroughRules, Provider } from '../provider.ts'
-import { ANY_MEDIUM } from './any-file.ts'
 import { CHAT_COMPLETIONS } from './chat-completions.ts'
 import { CONTENTGEN } from './contentgen.ts'
 import { EXTRAS } from './extras.ts'
+import { FILE_URL_OR_BASE64 } from './media-url.ts'
 import { BETAS, MESSAGES } from './messages.ts'
 import { CHAT_OPTIONS } from './options.ts'
 import { RESPONSES } from './responses.ts'
@@ -62,7 +62,7 @@ export function assertOrder({ metadata, ...order }: JsonRecord, vendor: Vendor, 
 }
 
 const ORDER_MEDIA: ObjectShape = {
-  members: all(ANY_MEDIUM, 'image', 'images', 'last_image', 'video', 'mask'),
+  members: all(FILE_URL_OR_BASE64, 'image', 'images', 'last_image', 'video', 'mask'),
   others: 'data',
 }
 
@@ -113,7 +113,7 @@ function notAllowed({ path, entry, type, allowed }: Outside, { id }: Vendor): Ga
     `"${param}"${type === undefined ? '' : ` is "${type}", which`} is not allowed for a token that is limited to some ` +
       `models or families: it is not known to reach no other model of the provider "${id}". Leave it out.${right} ` +
       `The operator can allow it: providers.${id}.passthrough.allow, "${entry.slice(0, MAX_PATH_LENGTH)}".`,
-    { param, taken: 'no' },
+    { param, accepted: 'no' },
   )
 }
 

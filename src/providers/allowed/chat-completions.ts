@@ -5,12 +5,12 @@
  * body that are not in the specification are left out of the body as always, unless the operator allows them.
  */
 import { all, type ObjectShape, plain } from '../../kit/allow-list.ts'
-import { ANY_FILE } from './any-file.ts'
+import { FILE_URL } from './media-url.ts'
 
 const cache_control = plain('type', 'ttl')
 const breakpoint = plain('mode', 'ttl')
 const opaque = plain('origin', 'value', 'id')
-const image_url: ObjectShape = { members: { url: ANY_FILE, detail: 'value' } }
+const image_url: ObjectShape = { members: { url: FILE_URL, detail: 'value' } }
 const approximate = plain('type', 'city', 'country', 'region', 'timezone')
 const user_location: ObjectShape = { members: { ...approximate.members, approximate } }
 
@@ -19,7 +19,7 @@ const part: ObjectShape = {
     ...all('value', 'type', 'text', 'refusal'),
     image_url,
     input_audio: plain('data', 'format'),
-    file: { members: { ...all('value', 'file_data', 'filename'), file_url: ANY_FILE } },
+    file: { members: { ...all('value', 'file_data', 'filename'), file_url: FILE_URL } },
     cache_control,
     prompt_cache_breakpoint: breakpoint,
   },

@@ -6,10 +6,10 @@
  */
 
 import { all, type ObjectShape, plain } from '../../kit/allow-list.ts'
-import { ANY_FILE } from './any-file.ts'
+import { FILE_URL } from './media-url.ts'
 
 const blob = plain('data', 'mimeType', 'displayName')
-const file: ObjectShape = { members: { ...all('value', 'mimeType', 'displayName'), fileUri: ANY_FILE } }
+const file: ObjectShape = { members: { ...all('value', 'mimeType', 'displayName'), fileUri: FILE_URL } }
 
 const part: ObjectShape = {
   members: {

@@ -8,7 +8,7 @@ import { fallbackOf } from '../../protocols/upstream.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, PassthroughProvider, Provider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
-import type { UpstreamAnswer } from '../upstream/transport-response.ts'
+import type { UpstreamResponse } from '../upstream/transport-response.ts'
 import { createUpstream, type UpstreamParts } from '../upstream/upstream.ts'
 
 type ChatcompatParts = UpstreamParts & { settings: ProviderSettings }
@@ -19,9 +19,9 @@ type Asking = ChatCall & { headers?: Record<string, string> }
 export function createChatcompat(parts: ChatcompatParts): Provider {
   const { id, settings, clock } = parts
   const writeBody = createBodyEncoder(settings)
-  const upstream = createUpstream(parts, { lists: ['openai-beta'] })
+  const upstream = createUpstream(parts, { listHeaders: ['openai-beta'] })
 
-  const ask = (call: Asking, signal: AbortSignal, stream: boolean): Promise<UpstreamAnswer> =>
+  const ask = (call: Asking, signal: AbortSignal, stream: boolean): Promise<UpstreamResponse> =>
     upstream.ask(
       { path: '/chat/completions', body: writeBody(call, stream), call, stream, headers: call.headers },
       signal,
@@ -33,7 +33,7 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
     yield* chunksIn(await ask(call, signal, true), call)
   }
 
-  function chunksIn(answer: UpstreamAnswer, call: ChatCall): AsyncGenerator<ChatChunk[]> {
+  function chunksIn(answer: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
     const faults = upstream.faultsOf(call.model, answer)
     return upstream.readAsked(answer, {
       events: () => readStream(answer, namedOf(call), faults),
@@ -52,7 +52,7 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
     id,
     kind: 'chatcompat',
     chat: {
-      async whole(call, signal) {
+      async complete(call, signal) {
         const answer = await ask(call, signal, false)
         return readWhole(await answer.text(), namedOf(call), upstream.faultsOf(call.model, answer))
       },

@@ -1,10 +1,9 @@
 /** Embeddings of any OpenAI-shaped vendor: `POST /embeddings`, vectors as numbers or as base64. */
 import { floatsOfBase64 } from '../../kit/float32.ts'
 import { isRecord } from '../../kit/json.ts'
-import { vendorInputType } from '../input-type.ts'
 import type { EmbeddingProvider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
-import { tokensOf } from '../text-counts.ts'
+import { readTokenCount, toVendorInputType } from '../text-api.ts'
 import { createPost, type PostParts } from '../upstream/post-json.ts'
 
 type CompatParts = PostParts & { settings: Pick<ProviderSettings, 'quirks' | 'input_types'> }
@@ -17,27 +16,27 @@ export function createCompatEmbeddings(parts: CompatParts): EmbeddingProvider {
   /** OpenAI refuses a request with a field that it does not know. */
   function typed(input_type: string | undefined): { input_type?: string } {
     if (input_type === undefined) return {}
-    if (input_types) return { input_type: vendorInputType(input_type, input_types) }
+    if (input_types) return { input_type: toVendorInputType(input_type, input_types) }
     const isAllowed = fields.allow.includes('input_type') || fields.rename.input_type !== undefined
     return isAllowed ? { input_type } : {}
   }
 
   return {
-    most_inputs: () => embedding_inputs,
-    most_tokens: () => embedding_call_tokens,
-    takes_tokens: embedding_tokens,
+    max_inputs: () => embedding_inputs,
+    max_tokens: () => embedding_call_tokens,
+    accepts_tokens: embedding_tokens,
     async embed({ model, inputs, request, request_id }, signal) {
       // Left out where base64 is not known: some refuse the field by its name, and numbers are what all give without it.
       const format = embedding_base64 ? { encoding_format: 'base64' } : {}
       const { input_type, ...rest } = request
       const body = { model, input: inputs, ...format, ...rest, ...typed(input_type) }
-      const payload = await post.ask({ path: '/embeddings', model, body, request_id, signal })
+      const payload = await post.send({ path: '/embeddings', model, body, request_id, signal })
       const list = Array.isArray(payload) ? payload : isRecord(payload) ? payload.data : undefined
       if (!Array.isArray(list)) throw post.notUnderstood('no list of embeddings')
       const embeddings = inOrder(list).map(vectorOf)
       const whole = embeddings.filter((vector) => vector !== undefined)
       if (whole.length < embeddings.length) throw post.notUnderstood('an embedding that is no vector')
-      const tokens = tokensOf(payload)
+      const tokens = readTokenCount(payload)
       return { embeddings: whole, ...(tokens === undefined ? {} : { prompt_tokens: tokens }) }
     },
   }

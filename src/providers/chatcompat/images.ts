@@ -3,19 +3,19 @@
 import type { Quirks } from '../../config/quirks.ts'
 import { parseJson } from '../../kit/json.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
-import { refusalToError } from '../../protocols/provider-error.ts'
+import { errorFromResponse } from '../../protocols/provider-error.ts'
 import type { Faults } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageOperation } from '../../spec/image-request.ts'
 import type { Media } from '../media.ts'
-import { takenBy } from '../orders/acceptance.ts'
+import { acceptanceDetail } from '../orders/acceptance.ts'
 import type { ImageCall, ImageEvent, ImageProvider } from '../provider.ts'
 import type { PostParts } from '../upstream/post-json.ts'
 import { neverSent } from '../upstream/transport-failure.ts'
-import type { UpstreamAnswer } from '../upstream/transport-response.ts'
+import type { UpstreamResponse } from '../upstream/transport-response.ts'
 import { createUpstream } from '../upstream/upstream.ts'
-import { readImageEvents, readImages } from './image-answer.ts'
-import { imageBody, imageForm, imageWordsOf, type Picture } from './image-words.ts'
+import { imageBody, imageForm, imageModelRules, type Picture } from './image-request.ts'
+import { readImageEvents, readImages } from './image-response.ts'
 
 type ImageParts = PostParts & {
   settings: PostParts['settings'] & { quirks: Required<Quirks> }
@@ -34,14 +34,14 @@ export function createCompatImages(parts: ImageParts): ImageProvider {
   const { id, media } = parts
   const { base_url, headers, fields, quirks } = parts.settings
   const upstream = createUpstream(parts, {
-    refusalOf(refusal) {
-      const { code, message, detail } = refusalToError(refusal)
-      return new GatewayError(code, message, { ...detail, ...takenBy({ kind: 'chatcompat', ...refusal }) })
+    errorFromResponse(refusal) {
+      const { code, message, detail } = errorFromResponse(refusal)
+      return new GatewayError(code, message, { ...detail, ...acceptanceDetail({ kind: 'chatcompat', ...refusal }) })
     },
   })
   const origin = new URL(base_url).origin
 
-  const faultsOf = (model: string, answer: UpstreamAnswer): Faults => ({
+  const faultsOf = (model: string, answer: UpstreamResponse): Faults => ({
     ...upstream.faultsOf(model, answer),
     cut: () => new GatewayError('upstream_cut', `The upstream "${id}" ended its answer before the image was complete.`),
   })
@@ -60,11 +60,11 @@ export function createCompatImages(parts: ImageParts): ImageProvider {
   }
 
   /** Sends an order and hands back an answer of status 2xx; everything else is thrown. */
-  async function order(call: ImageCall, signal: AbortSignal, partial_images?: number): Promise<UpstreamAnswer> {
+  async function order(call: ImageCall, signal: AbortSignal, partial_images?: number): Promise<UpstreamResponse> {
     const { model, request } = call
     const isStream = partial_images !== undefined
-    const words = imageWordsOf(model, quirks)
-    const body = imageBody({ model, request, words, partial_images, fields, upstream: id })
+    const words = imageModelRules(model, quirks)
+    const body = imageBody({ model, request, rules: words, partial_images, fields, upstream: id })
     const pictures = await picturesOf(call, signal)
     // Nobody can know it beforehand: a prompt that held it would end its own field, and write others.
     const boundary = `gatehouse-${randomAlphanumerics(32)}`
@@ -73,14 +73,14 @@ export function createCompatImages(parts: ImageParts): ImageProvider {
     return upstream.ask({ path, body: form ?? JSON.stringify(body), call, stream: isStream, order: true }, signal)
   }
 
-  const readAll = async (answer: UpstreamAnswer, model: string) =>
+  const readAll = async (answer: UpstreamResponse, model: string) =>
     readImages(parseJson(await answer.text(MAX_ANSWER_BYTES)), faultsOf(model, answer))
 
   return {
     operations: ['generate', 'edit', 'variation'],
-    make: async (call, signal) => readAll(await order(call, signal), call.model),
+    generate: async (call, signal) => readAll(await order(call, signal), call.model),
     async *stream(call, partial_images, signal) {
-      if (!imageWordsOf(call.model, quirks).streams || call.request.operation === 'variation') {
+      if (!imageModelRules(call.model, quirks).streams || call.request.operation === 'variation') {
         yield { type: 'done', ...(await readAll(await order(call, signal), call.model)) }
         return
       }

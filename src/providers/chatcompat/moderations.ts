@@ -5,7 +5,7 @@
 import { isRecord } from '../../kit/json.ts'
 import type { ModerationResult } from '../../spec/moderation-request.ts'
 import type { ModerationProvider } from '../provider.ts'
-import { tokensOf } from '../text-counts.ts'
+import { readTokenCount } from '../text-api.ts'
 import { createPost, type PostParts } from '../upstream/post-json.ts'
 
 export function createCompatModerations(parts: PostParts): ModerationProvider {
@@ -14,7 +14,7 @@ export function createCompatModerations(parts: PostParts): ModerationProvider {
     async moderate({ model, inputs, request_id }, signal) {
       // A single input is sent as it is: a list of parts is one input with one result.
       const body = { model, input: inputs.length === 1 ? inputs[0] : inputs }
-      const payload = await post.ask({ path: '/moderations', model, body, request_id, signal })
+      const payload = await post.send({ path: '/moderations', model, body, request_id, signal })
       const list = isRecord(payload) ? payload.results : undefined
       if (!Array.isArray(list)) throw post.notUnderstood('no list of results')
       const results = list.map((item) => {
@@ -22,7 +22,7 @@ export function createCompatModerations(parts: PostParts): ModerationProvider {
         if (!result) throw post.notUnderstood('a result without categories')
         return result
       })
-      const tokens = tokensOf(payload)
+      const tokens = readTokenCount(payload)
       return { results, ...(tokens === undefined ? {} : { prompt_tokens: tokens }) }
     },
   }

@@ -2,7 +2,7 @@
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { FAIL_CODES, type FailCode } from '../../spec/task.ts'
-import { isHttpUrl, type OrderJson } from '../orders/json-orders.ts'
+import { isHttpUrl, type OrderClient } from '../orders/order-client.ts'
 import type { TaskProgress } from '../provider.ts'
 
 /** Where the id of an order may stand: New API gives it twice, the specification within `data`. */
@@ -37,11 +37,11 @@ const STATES: Record<string, 'QUEUED' | 'IN_PROGRESS' | 'SUCCESS' | FailCode> = 
 }
 
 /** `contentUrl` is where the file lies when the answer names no other place. */
-export function readVideo(answer: JsonRecord, vendor: OrderJson, contentUrl: string): TaskProgress {
+export function readVideo(answer: JsonRecord, vendor: OrderClient, contentUrl: string): TaskProgress {
   const task = isRecord(answer.data) && answer.data.status !== undefined ? answer.data : answer
-  const state = STATES[vendor.statusIn(task.status).toLowerCase()]
+  const state = STATES[vendor.readStatus(task.status).toLowerCase()]
   if (state === undefined) return {}
-  if (state === 'SUCCESS') return withExpiry(vendor.made(filesIn(task, vendor.base_url) ?? [contentUrl]), task)
+  if (state === 'SUCCESS') return withExpiry(vendor.success(filesIn(task, vendor.base_url) ?? [contentUrl]), task)
   if (state === 'QUEUED' || state === 'IN_PROGRESS') return { status: state, ...progressIn(task.progress) }
   const error = isRecord(task.error) ? task.error : {}
   const reason = [task.fail_reason, error.message, task.error, answer.message].find(isText)

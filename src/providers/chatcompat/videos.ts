@@ -4,20 +4,20 @@ import { formName } from '../../kit/form-name.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { createOrderJson, isHttpUrl, operationId, withId } from '../orders/json-orders.ts'
-import type { Judge } from '../orders/order-refusal.ts'
-import type { Provider, VideoCall } from '../provider.ts'
-import { neverSent } from '../upstream/transport-failure.ts'
-import type { VendorParts } from '../vendor-parts.ts'
+import { createOrderClient, isHttpUrl, operationId, withId } from '../orders/order-client.ts'
+import type { ErrorClassifier } from '../orders/order-error.ts'
 import {
-  asAddress,
+  assertSupportedFields,
   pixelsOf,
   ratioOf,
-  refuseOthers,
-  refuseValue,
+  toMediaUrl,
+  unsupportedValue,
   withExtras,
   withoutEmpty,
-} from '../video/video-fields.ts'
+} from '../orders/order-fields.ts'
+import type { Provider, VideoCall } from '../provider.ts'
+import type { AdapterParts } from '../settings.ts'
+import { neverSent } from '../upstream/transport-failure.ts'
 import { orderIdIn, readVideo } from './video-response.ts'
 
 /** What an operator may choose; the first is the default. */
@@ -32,10 +32,10 @@ const CHOICES = {
 } as const
 type Choices = { [name in keyof typeof CHOICES]: (typeof CHOICES)[name][number] }
 
-export function createChatcompatVideo(parts: VendorParts): Provider {
+export function createChatcompatVideo(parts: AdapterParts): Provider {
   const { id, config } = parts
   const choices = choicesOf(id, config.options ?? {})
-  const vendor = createOrderJson(parts, { kind: 'chatcompat-video', judge })
+  const vendor = createOrderClient(parts, { kind: 'chatcompat-video', classifyError: judge })
   const tasks = choices.api === 'videos' ? '/videos' : '/video/generations'
   const write = choices.api === 'videos' ? writeVideo : writeGeneration
   const origin = new URL(vendor.base_url).origin
@@ -54,19 +54,19 @@ export function createChatcompatVideo(parts: VendorParts): Provider {
       resubmit: config.options?.idempotent === true ? 'safe' : 'unsafe',
       key_seconds: keySecondsOf(id, config.options ?? {}),
       async start(call, signal) {
-        const answer = await vendor.order({
+        const answer = await vendor.submit({
           path: tasks,
           body: await bodyOf(call, signal),
           headers: { 'idempotency-key': call.idempotency_key },
           model: call.model,
           signal,
         })
-        return { operation: { id: vendor.idIn(...orderIdIn(answer)) } }
+        return { operation: { id: vendor.readId(...orderIdIn(answer)) } }
       },
       async status(operation, signal) {
         const task = operationId(operation)
         const contentUrl = `${vendor.base_url}${withId('/videos', task)}/content`
-        return vendor.ask(withId(tasks, task), signal, (answer) => readVideo(answer, vendor, contentUrl))
+        return vendor.poll(withId(tasks, task), signal, (answer) => readVideo(answer, vendor, contentUrl))
       },
       ...(choices.cancel === 'no'
         ? {}
@@ -74,8 +74,8 @@ export function createChatcompatVideo(parts: VendorParts): Provider {
             async cancel(operation, signal) {
               const task = operationId(operation)
               await (choices.cancel === 'delete'
-                ? vendor.tell('DELETE', withId('/videos', task), signal)
-                : vendor.tell('POST', `${withId('/video/generations', task)}/cancel`, signal))
+                ? vendor.send('DELETE', withId('/videos', task), signal)
+                : vendor.send('POST', `${withId('/video/generations', task)}/cancel`, signal))
             },
           }),
       outputHeaders: (url) => (URL.parse(url)?.origin === origin ? vendor.headers() : {}),
@@ -102,9 +102,9 @@ function choicesOf(id: string, options: JsonRecord): Choices {
 }
 
 /** The official fields; what else this upstream takes, `fields.allow` says. */
-function writeVideo({ model, request }: VideoCall, { id, config }: VendorParts, choices: Choices): JsonRecord {
+function writeVideo({ model, request }: VideoCall, { id, config }: AdapterParts, choices: Choices): JsonRecord {
   const allowed = config.fields?.allow ?? []
-  refuseOthers(request, id, ['image', ...CHANGES.filter((field) => allowed.includes(field))])
+  assertSupportedFields(request, id, ['image', ...CHANGES.filter((field) => allowed.includes(field))])
   const { image } = request
   const pixels = pixelsOf(request.size ?? (request.aspect_ratio && '720p'), ratioOf(request))
   return withExtras(
@@ -117,7 +117,7 @@ function writeVideo({ model, request }: VideoCall, { id, config }: VendorParts, 
         ? {}
         : choices.image_as === 'image'
           ? { image }
-          : { input_reference: { image_url: asAddress(image) } }),
+          : { input_reference: { image_url: toMediaUrl(image) } }),
       ...Object.fromEntries(FURTHER.filter((field) => allowed.includes(field)).map((field) => [field, request[field]])),
       metadata: metadataOf(request),
     },
@@ -154,14 +154,14 @@ function shaped(body: JsonRecord, { drop = [], rename = {} }: { drop?: string[];
 type File = { bytes: Uint8Array; content_type: string }
 
 /** The bytes of an image; fetched before anything is ordered, so that a failure leaves nothing open. */
-async function fileOf(value: string, parts: VendorParts, signal: AbortSignal): Promise<File> {
+async function fileOf(value: string, parts: AdapterParts, signal: AbortSignal): Promise<File> {
   if (!isHttpUrl(value)) {
-    const [, given = '', base64 = ''] = /^data:([^;,]*);base64,(.*)$/s.exec(asAddress(value)) ?? []
+    const [, given = '', base64 = ''] = /^data:([^;,]*);base64,(.*)$/s.exec(toMediaUrl(value)) ?? []
     const content_type = /^image\/[\w.+-]+$/.test(given) ? given : 'image/png' // it becomes a header
     return { bytes: Buffer.from(base64, 'base64'), content_type }
   }
   if (!parts.media) {
-    throw refuseValue('image', `The upstream "${parts.id}" takes an image as data here, not by its address.`)
+    throw unsupportedValue('image', `The upstream "${parts.id}" takes an image as data here, not by its address.`)
   }
   return parts.media.read(value, signal).catch((thrown: unknown) => {
     throw thrown instanceof GatewayError ? neverSent(thrown) : thrown
@@ -192,7 +192,7 @@ const codeIn = (payload: unknown): string => {
 }
 
 /** New API says 403 of an account without money. */
-const judge: Judge = (payload, status) =>
+const judge: ErrorClassifier = (payload, status) =>
   status >= 400 &&
   status < 500 &&
   /^(insufficient_user_quota|insufficient_quota|pre_consume_token_quota_failed)$/.test(codeIn(payload))

@@ -1,5 +1,6 @@
 /** Kind `contentgen-compat`: Gemini's own API, and every vendor or runtime that speaks as it does. */
-import { parseJson } from '../../kit/json.ts'
+import { matchesGlob } from '../../kit/glob.ts'
+import { isRecord, parseJson } from '../../kit/json.ts'
 import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
 import {
   type AnswerReader,
@@ -11,14 +12,13 @@ import { passthroughBody } from '../../protocols/contentgen/upstream/passthrough
 import { createBodyEncoder, modelPath } from '../../protocols/contentgen/upstream/request.ts'
 import { readEvents } from '../../protocols/contentgen/upstream/stream.ts'
 import { ended, wholeOf } from '../../protocols/contentgen/upstream/whole.ts'
-import { fallbackOf } from '../../protocols/upstream.ts'
+import { fallbackOf, namedText } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { type Media, mediaOfOne } from '../media.ts'
-import { readPages } from '../model-list.ts'
-import type { ChatCall, PassthroughProvider, Provider } from '../provider.ts'
-import type { UpstreamAnswer } from '../upstream/transport-response.ts'
+import { createRequestMedia, type Media } from '../media.ts'
+import { type ModelPage, readPages } from '../model-list.ts'
+import type { ChatCall, DiscoveredModel, PassthroughProvider, Provider } from '../provider.ts'
+import type { UpstreamResponse } from '../upstream/transport-response.ts'
 import { createUpstream, type UpstreamParts } from '../upstream/upstream.ts'
-import { readModelPage } from './models.ts'
 import type { ContentgenSettings } from './settings.ts'
 
 type ContentgenParts = UpstreamParts & { settings: ContentgenSettings; media?: Media }
@@ -26,10 +26,10 @@ type ContentgenParts = UpstreamParts & { settings: ContentgenSettings; media?: M
 export function createContentgenCompat(parts: ContentgenParts): Provider {
   const { id, settings, clock } = parts
   const { media } = parts
-  const write = createBodyEncoder(settings, media && (() => mediaOfOne(media)))
-  const upstream = createUpstream(parts, { refusalOf, failureOf })
+  const write = createBodyEncoder(settings, media && (() => createRequestMedia(media)))
+  const upstream = createUpstream(parts, { errorFromResponse: refusalOf, errorFromBody: failureOf })
 
-  const faultsOf = (model: string, answer: UpstreamAnswer): ContentgenFaults => ({
+  const faultsOf = (model: string, answer: UpstreamResponse): ContentgenFaults => ({
     ...upstream.faultsOf(model, answer),
     blocked: (reason) =>
       new GatewayError(
@@ -70,7 +70,7 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
     yield* chunksIn(await ask(call, signal, true), call)
   }
 
-  function chunksIn(answer: UpstreamAnswer, call: ChatCall): AsyncGenerator<ChatChunk[]> {
+  function chunksIn(answer: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
     const faults = faultsOf(call.model, answer)
     return upstream.readAsked(answer, {
       events: () => readEvents(answer, readerOf(call, faults), faults),
@@ -99,7 +99,7 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
   return {
     id,
     kind: 'contentgen-compat',
-    chat: { whole, chunks, countTokens },
+    chat: { complete: whole, chunks, countTokens },
     ...(settings.passthrough ? { passthrough } : {}),
     listModels: (signal) => readPages((token) => pageAt(token, signal), settings.chat_models),
   }
@@ -107,3 +107,23 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
 
 /** A model's place as a path, with nothing in it that could mean another one. */
 const addressOf = (model: string): string => `/${modelPath(model).split('/').map(encodeURIComponent).join('/')}`
+
+/** Chat models by their shape, whose answers are images. */
+const DRAWING = ['gemini-*image*', '*nano-banana*']
+
+/** Those that answer at all; undefined for something that is no such list. */
+function readModelPage(payload: unknown): ModelPage | undefined {
+  if (!isRecord(payload)) return undefined
+  // The vendor writes an empty list by leaving it out.
+  const { models: list = Object.keys(payload).length === 0 ? [] : undefined } = payload
+  if (!Array.isArray(list)) return undefined
+  const models = list.filter(isRecord).flatMap(({ name, supportedGenerationMethods: methods }): DiscoveredModel[] => {
+    const model = namedText(name)?.replace(/^models\//, '') // its place there, which is added again for a question
+    const answers = !Array.isArray(methods) || methods.includes('generateContent')
+    const embeds = Array.isArray(methods) && methods.includes('embedContent')
+    if (model === undefined || !(answers || embeds)) return []
+    if (!answers) return [{ model, families: ['embeddings'] }]
+    return [DRAWING.some((glob) => matchesGlob(glob, model)) ? { model, families: ['image-generation'] } : { model }]
+  })
+  return { models, next: namedText(payload.nextPageToken) }
+}

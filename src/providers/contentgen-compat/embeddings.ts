@@ -1,9 +1,8 @@
 /** Embeddings by Gemini's own API: one text by `embedContent`, several by `batchEmbedContents`. */
 
 import { isRecord } from '../../kit/json.ts'
-import { vendorInputType } from '../input-type.ts'
 import type { EmbeddingProvider } from '../provider.ts'
-import { tokensOf } from '../text-counts.ts'
+import { readTokenCount, toVendorInputType } from '../text-api.ts'
 import { createPost, type PostParts } from '../upstream/post-json.ts'
 
 /** The vendor's limit for one batch. */
@@ -13,21 +12,21 @@ const TYPES = { query: 'RETRIEVAL_QUERY', document: 'RETRIEVAL_DOCUMENT' }
 export function createContentgenEmbeddings(parts: PostParts): EmbeddingProvider {
   const post = createPost(parts)
   return {
-    most_inputs: () => MOST_INPUTS,
-    takes_tokens: false,
+    max_inputs: () => MOST_INPUTS,
+    accepts_tokens: false,
     async embed({ model, inputs, request, request_id }, signal) {
       const { dimensions, input_type } = request
       const one = (input: string | number[]) => ({
         model: `models/${model}`,
         content: { parts: [{ text: input }] },
         ...(dimensions === undefined ? {} : { outputDimensionality: dimensions }),
-        ...(input_type === undefined ? {} : { taskType: vendorInputType(input_type, TYPES) }),
+        ...(input_type === undefined ? {} : { taskType: toVendorInputType(input_type, TYPES) }),
       })
       const [first] = inputs
       const isSingle = first !== undefined && inputs.length === 1
       const path = `/models/${encodeURIComponent(model)}:${isSingle ? 'embedContent' : 'batchEmbedContents'}`
       const body = isSingle ? one(first) : { requests: inputs.map(one) }
-      const payload = await post.ask({ path, model, body, request_id, signal })
+      const payload = await post.send({ path, model, body, request_id, signal })
       const told = isRecord(payload) ? payload : {}
       const list = isSingle ? [told.embedding] : told.embeddings
       if (!Array.isArray(list)) throw post.notUnderstood('no list of embeddings')
@@ -36,7 +35,7 @@ export function createContentgenEmbeddings(parts: PostParts): EmbeddingProvider 
         return Array.isArray(values) && values.every((value) => typeof value === 'number') ? [values] : []
       })
       if (embeddings.length < list.length) throw post.notUnderstood('an embedding that is no vector')
-      const tokens = tokensOf(payload)
+      const tokens = readTokenCount(payload)
       return { embeddings, ...(tokens === undefined ? {} : { prompt_tokens: tokens }) }
     },
   }

@@ -9,12 +9,11 @@ import { createEventReader } from '../../protocols/messages/upstream/events.ts'
 import { countedBody, passthroughBody } from '../../protocols/messages/upstream/passthrough.ts'
 import { createBodyEncoder } from '../../protocols/messages/upstream/request.ts'
 import { holdsError } from '../../protocols/provider-error.ts'
-import { type Faults, fallbackOf } from '../../protocols/upstream.ts'
-import { readPages } from '../model-list.ts'
+import { type Faults, fallbackOf, namedText } from '../../protocols/upstream.ts'
+import { type ModelPage, readPages } from '../model-list.ts'
 import type { ChatCall, PassthroughCall, PassthroughProvider, Provider } from '../provider.ts'
-import type { UpstreamAnswer } from '../upstream/transport-response.ts'
+import type { UpstreamResponse } from '../upstream/transport-response.ts'
 import { createUpstream, type UpstreamParts } from '../upstream/upstream.ts'
-import { readModelPage } from './models.ts'
 import type { MessagesSettings } from './settings.ts'
 
 type MessagesParts = UpstreamParts & { settings: MessagesSettings }
@@ -25,7 +24,12 @@ const CLIENTS = ['anthropic-version']
 export function createMessagesCompat(parts: MessagesParts): Provider {
   const { id, settings, clock } = parts
   const write = createBodyEncoder(settings)
-  const upstream = createUpstream(parts, { refusalOf, failureOf, lists: ['anthropic-beta'], clients: CLIENTS })
+  const upstream = createUpstream(parts, {
+    errorFromResponse: refusalOf,
+    errorFromBody: failureOf,
+    listHeaders: ['anthropic-beta'],
+    clientHeaders: CLIENTS,
+  })
 
   const namedOf = (call: ChatCall) => fallbackOf('msg_', call, clock)
 
@@ -53,7 +57,7 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
     yield* chunksIn(await ask(call, signal, true), call)
   }
 
-  function chunksIn(answer: UpstreamAnswer, call: ChatCall): AsyncGenerator<ChatChunk[]> {
+  function chunksIn(answer: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
     const faults = upstream.faultsOf(call.model, answer)
     const reader = createEventReader(namedOf(call))
     return upstream.readAsked(answer, {
@@ -93,8 +97,21 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
   return {
     id,
     kind: 'messages-compat',
-    chat: { whole, chunks, countTokens },
+    chat: { complete: whole, chunks, countTokens },
     ...(settings.passthrough ? { passthrough } : {}),
     listModels: (signal) => readPages((after) => pageAfter(after, signal), settings.chat_models),
   }
+}
+
+/** One page of the list of models; undefined for something that is no such list. */
+function readModelPage(payload: unknown): ModelPage | undefined {
+  if (!isRecord(payload) || !Array.isArray(payload.data)) return undefined
+  const models = payload.data.filter(isRecord).flatMap(({ id, created_at }) => {
+    const model = namedText(id)
+    if (model === undefined) return []
+    const created = typeof created_at === 'string' ? Math.floor(Date.parse(created_at) / 1000) : Number.NaN
+    return [created > 0 ? { model, created } : { model }]
+  })
+  const next = payload.has_more === true ? (namedText(payload.last_id) ?? models.at(-1)?.model) : undefined
+  return { models, next }
 }

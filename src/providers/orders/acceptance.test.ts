@@ -6,7 +6,7 @@ import { systemClock } from '../../kit/clock.ts'
 import { createLog } from '../../kit/log.ts'
 import { createProvider } from '../registry.ts'
 import { createTransport } from '../upstream/transport.ts'
-import { acceptanceAfter, acceptanceOf, NOT_ACCEPTED, ORDER_KINDS, type OrderKindRule } from './acceptance.ts'
+import { acceptanceAfterFailure, acceptanceOf, NOT_ACCEPTED, ORDER_KINDS, type OrderKindRule } from './acceptance.ts'
 
 const log = createLog({ clock: systemClock, level: 'silent', pretty: false, write: () => {} })
 const transport = createTransport({ clock: systemClock, log })
@@ -77,7 +77,7 @@ describe('the rule for the answers to orders', () => {
     ['EPIPE', 'in doubt'],
     ['unknown', 'in doubt'],
   ] as const)('a connection that ended with %s leaves the order %s', (code, acceptance) => {
-    expect(acceptanceAfter(code)).toBe(acceptance)
+    expect(acceptanceAfterFailure(code)).toBe(acceptance)
   })
 })
 

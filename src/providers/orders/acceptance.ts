@@ -141,8 +141,8 @@ export function acceptanceOf({ kind, status, payload }: OrderAnswer): Acceptance
 }
 
 /** The same as the member of an error's detail by which the rest of the gateway knows it. */
-export const takenBy = (answer: OrderAnswer): { taken?: 'no' } =>
-  acceptanceOf(answer) === 'not accepted' ? { taken: 'no' } : {}
+export const acceptanceDetail = (answer: OrderAnswer): { accepted?: 'no' } =>
+  acceptanceOf(answer) === 'not accepted' ? { accepted: 'no' } : {}
 
 const ruleOf = (kind: ProviderKind): OrderKindRule | undefined =>
   Object.hasOwn(ORDER_KINDS, kind) ? ORDER_KINDS[kind as keyof typeof ORDER_KINDS] : undefined
@@ -182,4 +182,5 @@ export const codeInDoubt = ({ code, status }: GatewayError): ErrorCode =>
   status === 429 ? 'bad_upstream_response' : code
 
 /** By the code of the error with which the connection of an order ended. */
-export const acceptanceAfter = (code: string): Acceptance => (NOTHING_SENT.test(code) ? 'not accepted' : 'in doubt')
+export const acceptanceAfterFailure = (code: string): Acceptance =>
+  NOTHING_SENT.test(code) ? 'not accepted' : 'in doubt'

@@ -12,7 +12,7 @@ import { createBodyEncoder } from '../../protocols/responses/upstream/request.ts
 import { type Faults, fallbackOf } from '../../protocols/upstream.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, ChatProvider, PassthroughProvider, Provider } from '../provider.ts'
-import type { UpstreamAnswer } from '../upstream/transport-response.ts'
+import type { UpstreamResponse } from '../upstream/transport-response.ts'
 import { createUpstream, isGood, type UpstreamParts } from '../upstream/upstream.ts'
 import type { ResponsesSettings } from './settings.ts'
 
@@ -24,7 +24,11 @@ const NO_SUCH_PATH = [404, 405, 501]
 export function createResponsesCompat(parts: ResponsesParts): Provider {
   const { id, settings, clock } = parts
   const write = createBodyEncoder(settings)
-  const upstream = createUpstream(parts, { refusalOf, failureOf, lists: ['openai-beta'] })
+  const upstream = createUpstream(parts, {
+    errorFromResponse: refusalOf,
+    errorFromBody: failureOf,
+    listHeaders: ['openai-beta'],
+  })
 
   const namedOf = (call: ChatCall) => fallbackOf('resp_', call, clock)
 
@@ -56,7 +60,7 @@ export function createResponsesCompat(parts: ResponsesParts): Provider {
     yield* chunksIn(await ask(call, signal, true), call)
   }
 
-  function chunksIn(answer: UpstreamAnswer, call: ChatCall): AsyncGenerator<ChatChunk[]> {
+  function chunksIn(answer: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
     const faults = upstream.faultsOf(call.model, answer)
     const reader = createEventReader(namedOf(call))
     return upstream.readAsked(answer, {
@@ -80,7 +84,7 @@ export function createResponsesCompat(parts: ResponsesParts): Provider {
     return upstream.readCount(answer, 'input_tokens')
   }
 
-  const chat: ChatProvider = { whole, chunks, countTokens }
+  const chat: ChatProvider = { complete: whole, chunks, countTokens }
   const passthrough: PassthroughProvider = {
     dialect: 'chatcompat-response',
     async send(call, stream, signal) {

@@ -2,21 +2,21 @@
 import { matchesGlob } from '../../kit/glob.ts'
 import type { JsonRecord } from '../../kit/json.ts'
 import type { ThreeDOrder } from '../../spec/three-d-request.ts'
-import { asAddress } from '../video/video-fields.ts'
-import type { Meaning } from './three-d-files.ts'
+import { toMediaUrl } from '../orders/order-fields.ts'
+import type { SemanticField } from './three-d-outputs.ts'
 
 type FalMaker = {
   /** Of the model's name at fal; the first row that fits counts. */
   models: string
   /** Which fields it can honour; any other that changes the meaning is refused. */
-  takes: readonly Meaning[]
+  takes: readonly SemanticField[]
   /** Whether it makes what format it is asked for; otherwise it makes what it makes. */
   format?: string
   write(order: ThreeDOrder): JsonRecord
 }
 
-const address = (value: string | undefined) => (value === undefined ? undefined : asAddress(value))
-const addresses = (values: string[] | undefined) => values?.map((value) => asAddress(value))
+const address = (value: string | undefined) => (value === undefined ? undefined : toMediaUrl(value))
+const addresses = (values: string[] | undefined) => values?.map((value) => toMediaUrl(value))
 
 /** From the front, the left, the back and the right, in this order. */
 const views = ([front, left, back, right]: string[] = [], names: readonly [string, string, string, string]) =>

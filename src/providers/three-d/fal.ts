@@ -6,12 +6,12 @@ import type { Json } from '../../spec/task.ts'
 import { THREE_D_FORMATS, THREE_D_TYPES, type ThreeDFormat } from '../../spec/three-d-request.ts'
 import { FAL, readFault } from '../ai-sdk/fal.ts'
 import { wordsOf } from '../ai-sdk/words.ts'
-import { createOrderJson, isHttpUrl, type OrderJson } from '../orders/json-orders.ts'
+import { createOrderClient, isHttpUrl, type OrderClient } from '../orders/order-client.ts'
+import { withExtras } from '../orders/order-fields.ts'
 import type { TaskProgress, ThreeDCall, ThreeDProvider } from '../provider.ts'
-import type { VendorParts } from '../vendor-parts.ts'
-import { withExtras } from '../video/video-fields.ts'
+import type { AdapterParts } from '../settings.ts'
 import { makerOf } from './fal-models.ts'
-import { endingIn, madeOf, refuseUntaken } from './three-d-files.ts'
+import { assertSupportedThreeDFields, endingIn, outputFiles } from './three-d-outputs.ts'
 
 /** Deeper than any of its models puts a file. */
 const DEEPEST = 4
@@ -19,17 +19,17 @@ const DEEPEST = 4
 const PREVIEW = /thumbnail|preview|rendered_image/
 
 /** Throws an Error that names the provider when its configuration cannot work. */
-export function createFalThreeD(parts: VendorParts): ThreeDProvider {
+export function createFalThreeD(parts: AdapterParts): ThreeDProvider {
   const { id, config, environment = {} } = parts
   const { key: own, preset: _, ...rest } = config
   const key = own ?? FAL.key_env.map((name) => environment[name]).find((value) => value)
-  const vendor = createOrderJson(
+  const vendor = createOrderClient(
     { ...parts, config: rest, environment: {} },
     {
       kind: 'fal',
       base_url: FAL.home,
       ...(key ? { headers: () => ({ authorization: `Key ${key}` }) } : {}),
-      ...(FAL.judge ? { judge: FAL.judge } : {}),
+      ...(FAL.judge ? { classifyError: FAL.judge } : {}),
     },
   )
   return {
@@ -37,29 +37,29 @@ export function createFalThreeD(parts: VendorParts): ThreeDProvider {
     resubmit: 'unsafe',
     async start(call, signal) {
       const body = writeOrder(call, id)
-      const answer = await vendor.order({ path: `/${call.model}`, body, model: call.model, signal })
-      const request_id = vendor.idIn(answer.request_id)
+      const answer = await vendor.submit({ path: `/${call.model}`, body, model: call.model, signal })
+      const request_id = vendor.readId(answer.request_id)
       return { operation: { path: pathOf(answer, call.model, request_id), format: call.request.format } }
     },
     async status(operation, signal) {
       const { path, format } = known(operation)
       let complaint: unknown
-      const progress = await vendor.ask(`${path}/status`, signal, (answer) => {
+      const progress = await vendor.poll(`${path}/status`, signal, (answer) => {
         complaint = answer.error
         return readStatus(answer, vendor)
       })
       if (progress.status !== 'SUCCESS') return progress
-      return resultOf({ ...(await vendor.said(path, signal)), complaint }, format, vendor)
+      return resultOf({ ...(await vendor.get(path, signal)), complaint }, format, vendor)
     },
     async cancel(operation, signal) {
-      await vendor.tell('PUT', `${known(operation).path}/cancel`, signal)
+      await vendor.send('PUT', `${known(operation).path}/cancel`, signal)
     },
   }
 }
 
 function writeOrder({ model, request }: ThreeDCall, upstream: string): JsonRecord {
   const maker = makerOf(model)
-  refuseUntaken(request, upstream, maker.takes)
+  assertSupportedThreeDFields(request, upstream, maker.takes)
   if (maker.format === undefined) return withExtras(maker.write(request), request.metadata, 'fal')
   return withExtras({ ...maker.write(request), [maker.format]: request.format }, request.metadata, 'fal')
 }
@@ -83,8 +83,8 @@ function known(operation: Json): { path: string; format: ThreeDFormat } {
 }
 
 /** Success here is only that there is a result, which may be an error. */
-function readStatus(answer: JsonRecord, vendor: OrderJson): TaskProgress {
-  switch (vendor.statusIn(answer.status)) {
+function readStatus(answer: JsonRecord, vendor: OrderClient): TaskProgress {
+  switch (vendor.readStatus(answer.status)) {
     case 'IN_QUEUE':
       return { status: 'QUEUED' }
     case 'IN_PROGRESS':
@@ -100,8 +100,8 @@ function readStatus(answer: JsonRecord, vendor: OrderJson): TaskProgress {
 type Result = { status: number; payload: unknown; complaint: unknown }
 
 /** A result that is an error of the model's own ends the task; one of the queue's says nothing of it. */
-function resultOf({ status, payload, complaint }: Result, format: ThreeDFormat, vendor: OrderJson): TaskProgress {
-  if (status >= 200 && status < 300) return filesIn(vendor.objectIn({ status, payload }), format, vendor)
+function resultOf({ status, payload, complaint }: Result, format: ThreeDFormat, vendor: OrderClient): TaskProgress {
+  if (status >= 200 && status < 300) return filesIn(vendor.readObject({ status, payload }), format, vendor)
   const fault = readFault(payload, status, wordsOf(payload))
   if (fault && 'failure' in fault) {
     return vendor.failure(fault.failure.fail_code ?? 'generation_failed', fault.failure.reason)
@@ -114,7 +114,7 @@ function resultOf({ status, payload, complaint }: Result, format: ThreeDFormat, 
 
 type Found = { name: string; url: string; content_type: string }
 
-function filesIn(result: JsonRecord, format: ThreeDFormat, vendor: OrderJson): TaskProgress {
+function filesIn(result: JsonRecord, format: ThreeDFormat, vendor: OrderClient): TaskProgress {
   const files = filesOf(result, '', 0)
   const models: { [format in ThreeDFormat]?: string } = {}
   // Of two of one format the first is the finished one: what it was made of comes after it.
@@ -128,14 +128,14 @@ function filesIn(result: JsonRecord, format: ThreeDFormat, vendor: OrderJson): T
   const archive = files.find(({ url }) => endingIn(url) === 'zip')
   // Some makers pack a model that has several files.
   if (models[format] === undefined && archive && format !== 'glb') models[format] = archive.url
-  const outputs = madeOf({
+  const outputs = outputFiles({
     format,
     models,
     material: material?.url,
     pictures: pictures.map(({ url }) => url),
     preview: preview?.url,
   })
-  return outputs.length > 0 ? { status: 'SUCCESS', outputs } : vendor.made([])
+  return outputs.length > 0 ? { status: 'SUCCESS', outputs } : vendor.success([])
 }
 
 /** Their places differ from model to model: every member that is a file, in the order in which they stand. */

@@ -6,12 +6,12 @@ import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
 import { THREE_D_FORMATS, type ThreeDFormat, type ThreeDOrder } from '../../spec/three-d-request.ts'
-import { createOrderJson, type OrderJson, operationId, withId } from '../orders/json-orders.ts'
-import type { Judge } from '../orders/order-refusal.ts'
+import { createOrderClient, type OrderClient, operationId, withId } from '../orders/order-client.ts'
+import type { ErrorClassifier } from '../orders/order-error.ts'
+import { toMediaUrl, unsupportedValue, withExtras, withoutEmpty } from '../orders/order-fields.ts'
 import type { Provider, TaskProgress, ThreeDCall } from '../provider.ts'
-import type { VendorParts } from '../vendor-parts.ts'
-import { asAddress, refuseValue, withExtras, withoutEmpty } from '../video/video-fields.ts'
-import { madeOf, refuseUntaken } from './three-d-files.ts'
+import type { AdapterParts } from '../settings.ts'
+import { assertSupportedThreeDFields, outputFiles } from './three-d-outputs.ts'
 
 /** On which path a task is ordered, and asked for. */
 const WAYS = { text: '/v2/text-to-3d', image: '/v1/image-to-3d', images: '/v1/multi-image-to-3d' } as const
@@ -35,12 +35,12 @@ const DECIDED = [
 /** Text to 3D and image to 3D: 3 days after the task has ended (help.meshy.ai, "How long does Meshy keep API-generated assets?"). */
 const RETENTION_SECONDS = 3 * 86_400
 
-export function createMeshy(parts: VendorParts): Provider {
-  const vendor = createOrderJson(parts, {
+export function createMeshy(parts: AdapterParts): Provider {
+  const vendor = createOrderClient(parts, {
     kind: 'meshy',
     base_url: 'https://api.meshy.ai/openapi',
     key_env: 'MESHY_API_KEY',
-    judge,
+    classifyError: judge,
   })
   return {
     id: parts.id,
@@ -51,20 +51,20 @@ export function createMeshy(parts: VendorParts): Provider {
       retention_seconds: RETENTION_SECONDS,
       async start(call, signal) {
         const { way, body, texture } = writeOrder(call, parts.id)
-        const answer = await vendor.order({ path: WAYS[way], body, model: call.model, signal })
-        const operation = { way, id: vendor.idIn(answer.result), model: call.model, format: call.request.format }
+        const answer = await vendor.submit({ path: WAYS[way], body, model: call.model, signal })
+        const operation = { way, id: vendor.readId(answer.result), model: call.model, format: call.request.format }
         return { operation: texture ? { ...operation, texture: texture as Json } : operation }
       },
       async status(operation, signal) {
         const path = withId(WAYS[wayOf(operation)], operationId(operation))
-        return vendor.ask(path, signal, (answer) => readTask(answer, operation, vendor))
+        return vendor.poll(path, signal, (answer) => readTask(answer, operation, vendor))
       },
       /** The texture on what was made of words. */
       async proceed(operation, _, signal) {
         const { model, format, texture } = isRecord(operation) ? operation : {}
         const body = { ...(isRecord(texture) ? texture : {}), preview_task_id: operationId(operation) }
-        const answer = await vendor.order({ path: WAYS.text, body, model: String(model), signal })
-        return { operation: { way: 'text', id: vendor.idIn(answer.result), model, format, part: 2 } as Json }
+        const answer = await vendor.submit({ path: WAYS.text, body, model: String(model), signal })
+        return { operation: { way: 'text', id: vendor.readId(answer.result), model, format, part: 2 } as Json }
       },
     },
   }
@@ -75,15 +75,18 @@ type Written = { way: Way; body: JsonRecord; texture?: JsonRecord }
 function writeOrder({ model, request }: ThreeDCall, upstream: string): Written {
   const { image, images = [] } = request
   if (image === undefined && images.length === 0) return writeText(model, request, upstream)
-  refuseUntaken(request, upstream, ['prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount'])
+  assertSupportedThreeDFields(request, upstream, ['prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount'])
   if (images.length > MOST_VIEWS) {
-    throw refuseValue('images', `The upstream "${upstream}" takes at most ${MOST_VIEWS} images, not ${images.length}.`)
+    throw unsupportedValue(
+      'images',
+      `The upstream "${upstream}" takes at most ${MOST_VIEWS} images, not ${images.length}.`,
+    )
   }
   if (request.prompt !== undefined && request.texture === false) {
-    throw refuseValue('prompt', `The upstream "${upstream}" takes words beside an image for its texture only.`)
+    throw unsupportedValue('prompt', `The upstream "${upstream}" takes words beside an image for its texture only.`)
   }
   const media =
-    image === undefined ? { image_urls: images.map((one) => asAddress(one)) } : { image_url: asAddress(image) }
+    image === undefined ? { image_urls: images.map((one) => toMediaUrl(one)) } : { image_url: toMediaUrl(image) }
   const body = withExtras(
     {
       ...media,
@@ -103,7 +106,7 @@ function writeOrder({ model, request }: ThreeDCall, upstream: string): Written {
 
 /** A model is meant to be seen: without a word to the contrary it gets its texture. */
 function writeText(model: string, request: ThreeDOrder, upstream: string): Written {
-  refuseUntaken(request, upstream, ['prompt', 'texture', 'pbr', 'target_polycount'])
+  assertSupportedThreeDFields(request, upstream, ['prompt', 'texture', 'pbr', 'target_polycount'])
   const extras = Object.entries(withExtras({}, request.metadata, 'meshy', DECIDED))
   const of = (isOfTexture: boolean) =>
     Object.fromEntries(extras.filter(([name]) => OF_TEXTURE.includes(name) === isOfTexture))
@@ -125,9 +128,9 @@ function formatsOf({ format, metadata }: ThreeDOrder): string[] {
   return [...new Set<string>([format, ...more])]
 }
 
-function readTask(task: JsonRecord, operation: Json, vendor: OrderJson): TaskProgress {
+function readTask(task: JsonRecord, operation: Json, vendor: OrderClient): TaskProgress {
   const { texture, part, format } = isRecord(operation) ? operation : {}
-  switch (vendor.statusIn(task.status)) {
+  switch (vendor.readStatus(task.status)) {
     case 'PENDING':
       return { status: 'QUEUED' }
     case 'IN_PROGRESS':
@@ -151,17 +154,17 @@ function underWay(progress: unknown, part: 1 | 2 | undefined): TaskProgress {
   return { status: 'IN_PROGRESS', progress: part === undefined ? progress : (progress + (part === 2 ? 100 : 0)) / 2 }
 }
 
-function filesIn(task: JsonRecord, format: ThreeDFormat, vendor: OrderJson): TaskProgress {
+function filesIn(task: JsonRecord, format: ThreeDFormat, vendor: OrderClient): TaskProgress {
   const models = isRecord(task.model_urls) ? task.model_urls : {}
   const textures = Array.isArray(task.texture_urls) ? task.texture_urls.filter(isRecord) : []
-  const outputs = madeOf({
+  const outputs = outputFiles({
     format,
     models,
     material: models.mtl,
     pictures: textures.flatMap((maps) => Object.values(maps)),
     preview: task.thumbnail_url,
   })
-  return outputs.length > 0 ? { status: 'SUCCESS', outputs } : vendor.made([])
+  return outputs.length > 0 ? { status: 'SUCCESS', outputs } : vendor.success([])
 }
 
 function wayOf(operation: Json): Way {
@@ -171,7 +174,7 @@ function wayOf(operation: Json): Way {
 }
 
 /** Refused content is a 400 like any other, told by its words alone. */
-const judge: Judge = (payload, status) => {
+const judge: ErrorClassifier = (payload, status) => {
   const message = isRecord(payload) && typeof payload.message === 'string' ? payload.message : ''
   return status === 400 && /moderat|harmful|violat|polic|nsfw/i.test(message) ? 'policy' : undefined
 }

@@ -4,13 +4,13 @@ import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
 import type { ThreeDFormat, ThreeDOrder } from '../../spec/three-d-request.ts'
-import { createOrderJson, isHttpUrl, type OrderJson, operationId, withId } from '../orders/json-orders.ts'
-import type { Judge } from '../orders/order-refusal.ts'
+import { createOrderClient, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'
+import type { ErrorClassifier } from '../orders/order-error.ts'
+import { toMediaUrl, unsupportedValue, withExtras, withoutEmpty } from '../orders/order-fields.ts'
 import type { Provider, TaskProgress, ThreeDCall } from '../provider.ts'
+import type { AdapterParts } from '../settings.ts'
 import { neverSent } from '../upstream/transport-failure.ts'
-import type { VendorParts } from '../vendor-parts.ts'
-import { asAddress, refuseValue, withExtras, withoutEmpty } from '../video/video-fields.ts'
-import { madeOf, refuseUntaken } from './three-d-files.ts'
+import { assertSupportedThreeDFields, outputFiles } from './three-d-outputs.ts'
 
 /** In this order: from the front, the left, the back, the right. */
 const VIEWS = 4
@@ -27,25 +27,26 @@ const DECIDED = [
   'format',
 ]
 
-export function createTripo(parts: VendorParts): Provider {
-  const vendor = createOrderJson(parts, {
+export function createTripo(parts: AdapterParts): Provider {
+  const vendor = createOrderClient(parts, {
     kind: 'tripo',
     base_url: 'https://api.tripo3d.ai/v2/openapi',
     key_env: 'TRIPO_API_KEY',
-    judge,
+    classifyError: judge,
   })
 
   /** A file by its address as it is; one that came as data is sent ahead, which costs nothing. */
   async function fileOf(value: string, param: string, { model, signal }: { model: string; signal: AbortSignal }) {
     if (isHttpUrl(value)) return { type: typeOf(URL.parse(value)?.pathname ?? ''), url: value }
     try {
-      if (!parts.media) throw refuseValue(param, `The upstream "${parts.id}" takes "${param}" only by its address.`)
-      const { bytes, content_type } = await parts.media.read(asAddress(value), signal, param)
+      if (!parts.media)
+        throw unsupportedValue(param, `The upstream "${parts.id}" takes "${param}" only by its address.`)
+      const { bytes, content_type } = await parts.media.read(toMediaUrl(value), signal, param)
       const type = content_type.replace('image/', '').replace('jpeg', 'jpg')
       const form = new FormData()
       form.set('file', new File([new Uint8Array(bytes)], `image.${type}`, { type: content_type }))
-      const answer = await vendor.order({ path: '/upload/sts', body: await bytesOf(form), model, signal })
-      return { type, file_token: vendor.idIn(dataOf(answer).image_token) }
+      const answer = await vendor.submit({ path: '/upload/sts', body: await bytesOf(form), model, signal })
+      return { type, file_token: vendor.readId(dataOf(answer).image_token) }
     } catch (error) {
       // Whatever became of the file, nothing was ordered.
       throw error instanceof GatewayError ? neverSent(error) : error
@@ -56,13 +57,22 @@ export function createTripo(parts: VendorParts): Provider {
     const { image, images = [] } = request
     const to = { model, signal }
     if (image === undefined && images.length === 0) {
-      refuseUntaken(request, parts.id, ['prompt', 'texture', 'pbr', 'target_polycount', 'negative_prompt'])
+      assertSupportedThreeDFields(request, parts.id, [
+        'prompt',
+        'texture',
+        'pbr',
+        'target_polycount',
+        'negative_prompt',
+      ])
       const { prompt, negative_prompt } = request
       return { type: 'text_to_model', prompt, negative_prompt, ...commonOf(model, request) }
     }
-    refuseUntaken(request, parts.id, ['image', 'images', 'texture', 'pbr', 'target_polycount'])
+    assertSupportedThreeDFields(request, parts.id, ['image', 'images', 'texture', 'pbr', 'target_polycount'])
     if (images.length > VIEWS) {
-      throw refuseValue('images', `The upstream "${parts.id}" takes at most ${VIEWS} images, not ${images.length}.`)
+      throw unsupportedValue(
+        'images',
+        `The upstream "${parts.id}" takes at most ${VIEWS} images, not ${images.length}.`,
+      )
     }
     const [only = image ?? '', second] = images
     if (second === undefined) {
@@ -85,9 +95,9 @@ export function createTripo(parts: VendorParts): Provider {
       async start(call, signal) {
         const written = await writeOrder(call, signal)
         const body = withExtras(written, call.request.metadata, 'tripo', DECIDED)
-        const answer = await vendor.order({ path: '/task', body, model: call.model, signal })
+        const answer = await vendor.submit({ path: '/task', body, model: call.model, signal })
         const { format, target_polycount: polycount } = call.request
-        const operation = { id: vendor.idIn(dataOf(answer).task_id), model: call.model, format }
+        const operation = { id: vendor.readId(dataOf(answer).task_id), model: call.model, format }
         // A model with quads comes as FBX.
         if (format === 'glb' || (format === 'fbx' && body.quad === true)) return { operation }
         return { operation: { ...operation, convert: withoutEmpty({ face_limit: polycount }) as Json } }
@@ -106,15 +116,15 @@ export function createTripo(parts: VendorParts): Provider {
         const id = operationId(operation)
         const wanted = { type: 'convert_model', format: String(format).toUpperCase(), original_model_task_id: id }
         const body = { ...wanted, ...(isRecord(convert) ? convert : {}) }
-        const answer = await vendor.order({ path: '/task', body, model: String(model), signal })
-        return { operation: { id: vendor.idIn(dataOf(answer).task_id), model, format, first: id } as Json }
+        const answer = await vendor.submit({ path: '/task', body, model: String(model), signal })
+        return { operation: { id: vendor.readId(dataOf(answer).task_id), model, format, first: id } as Json }
       },
     },
   }
 
   function ask(operation: Json, signal: AbortSignal): Promise<TaskProgress> {
     const path = withId('/task', operationId(operation))
-    return vendor.ask(path, signal, (answer) => readTask(dataOf(answer), operation, vendor))
+    return vendor.poll(path, signal, (answer) => readTask(dataOf(answer), operation, vendor))
   }
 }
 
@@ -138,10 +148,10 @@ async function bytesOf(form: FormData) {
   return { bytes: new Uint8Array(await written.arrayBuffer()), content_type }
 }
 
-function readTask(task: JsonRecord, operation: Json, vendor: OrderJson): TaskProgress {
+function readTask(task: JsonRecord, operation: Json, vendor: OrderClient): TaskProgress {
   const { convert, first, format } = isRecord(operation) ? operation : {}
   const reason = task.error_msg
-  switch (vendor.statusIn(task.status)) {
+  switch (vendor.readStatus(task.status)) {
     case 'queued':
       return { status: 'QUEUED' }
     case 'running':
@@ -163,10 +173,14 @@ function readTask(task: JsonRecord, operation: Json, vendor: OrderJson): TaskPro
   }
 }
 
-function filesIn(task: JsonRecord, format: ThreeDFormat, vendor: OrderJson): TaskProgress {
+function filesIn(task: JsonRecord, format: ThreeDFormat, vendor: OrderClient): TaskProgress {
   const { pbr_model, model, base_model, rendered_image } = isRecord(task.output) ? task.output : {}
-  const outputs = madeOf({ format, models: { [format]: pbr_model ?? model ?? base_model }, preview: rendered_image })
-  return outputs.length > 0 ? { status: 'SUCCESS', outputs } : vendor.made([])
+  const outputs = outputFiles({
+    format,
+    models: { [format]: pbr_model ?? model ?? base_model },
+    preview: rendered_image,
+  })
+  return outputs.length > 0 ? { status: 'SUCCESS', outputs } : vendor.success([])
 }
 
 const dataOf = (answer: JsonRecord): JsonRecord => (isRecord(answer.data) ? answer.data : {})
@@ -179,7 +193,7 @@ const MEANINGS: Record<number, number | 'policy'> = {
   2014: 503, // its own check of the content is down
 }
 
-const judge: Judge = (payload, status) => {
+const judge: ErrorClassifier = (payload, status) => {
   const code = isRecord(payload) ? Number(payload.code ?? 0) : 0
   if (code === 0 || Number.isNaN(code)) return undefined
   // A code that is not known, in an answer that went well otherwise: nobody knows what it means.

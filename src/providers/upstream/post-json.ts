@@ -7,11 +7,11 @@ import { createUpstream, type UpstreamParts } from './upstream.ts'
 
 export type PostParts = UpstreamParts & { settings: Pick<ProviderSettings, 'fields'> }
 
-type Question = { path: string; model: string; body: JsonRecord; request_id: string; signal: AbortSignal }
+type JsonRequest = { path: string; model: string; body: JsonRecord; request_id: string; signal: AbortSignal }
 
 type Post = {
   /** The answer as it is: an object, or a bare list. Throws GatewayError. */
-  ask(question: Question): Promise<unknown>
+  send(question: JsonRequest): Promise<unknown>
   notUnderstood(what: string): GatewayError
 }
 
@@ -33,7 +33,7 @@ export function createPost(parts: PostParts): Post {
 
   return {
     notUnderstood: (what) => upstream.notUnderstood(`answered with ${what}`),
-    async ask({ path, model, body, request_id, signal }) {
+    async send({ path, model, body, request_id, signal }) {
       const answer = await upstream.ask({ path, body: written(body), call: { request_id, model } }, signal)
       const payload = parseJson(await answer.text(MAX_ANSWER_BYTES))
       if (isRecord(payload) && holdsError(payload)) throw upstream.faultsOf(model, answer).inAnswer(payload)

@@ -2,7 +2,7 @@
 import { isCredentialName, secretsInHeader, secretsInQuery } from './secret-forms.ts'
 import { createSecretScrubber, type DeltaWatch, type SecretScrubber } from './secret-scrubber.ts'
 import type { Transport } from './transport.ts'
-import type { UpstreamAnswer, UpstreamRequest } from './transport-response.ts'
+import type { UpstreamRequest, UpstreamResponse } from './transport-response.ts'
 
 /** Tokens are renewed every half an hour or hour; answers to the last few may still be on their way. */
 const MOST_LEARNED = 16
@@ -55,7 +55,7 @@ export function createScrubbingTransport(transport: Transport, written: string[]
 }
 
 /** Whatever the provider calls its body: a JSON that is labelled as an image is read as JSON all the same. */
-function scrubbed(answer: UpstreamAnswer, scrubber: SecretScrubber): UpstreamAnswer {
+function scrubbed(answer: UpstreamResponse, scrubber: SecretScrubber): UpstreamResponse {
   const headers = scrubHeaders(answer.headers, scrubber)
   const body = scrubber.body()
   let peeked: Uint8Array | undefined

@@ -1,15 +1,15 @@
 /** A failed connection in our words; what a runtime throws never leaves this file, since it may hold the address. */
 import { GatewayError } from '../../spec/error.ts'
-import { acceptanceAfter } from '../orders/acceptance.ts'
+import { acceptanceAfterFailure } from '../orders/acceptance.ts'
 
 /** What a request ends with when its caller is gone: the caller's own reason if it has one (a stop of the gateway). */
-export function leftBy(signal: AbortSignal): GatewayError {
+export function clientClosed(signal: AbortSignal): GatewayError {
   return signal.reason instanceof GatewayError
     ? signal.reason
     : new GatewayError('client_closed_request', 'The client left before the answer was complete.')
 }
 
-export const tooSlow = (provider: string, what: string) =>
+export const timedOut = (provider: string, what: string) =>
   new GatewayError('upstream_timeout', `The upstream "${provider}" kept silent for too long: ${what}.`)
 
 export const tooLarge = (provider: string, limit: number) =>
@@ -32,7 +32,7 @@ export function failedToSend(provider: string, thrown: unknown): GatewayError {
     return new GatewayError(
       'upstream_unreachable',
       `No connection to the upstream "${provider}" (${code}).`,
-      acceptanceAfter(code) === 'not accepted' ? { taken: 'no' } : {},
+      acceptanceAfterFailure(code) === 'not accepted' ? { accepted: 'no' } : {},
     )
   }
   return new GatewayError(
@@ -43,7 +43,7 @@ export function failedToSend(provider: string, thrown: unknown): GatewayError {
 
 /** The same error, of a request of which nothing was sent. */
 export const neverSent = (error: GatewayError) =>
-  new GatewayError(error.code, error.message, { ...error.detail, taken: 'no' })
+  new GatewayError(error.code, error.message, { ...error.detail, accepted: 'no' })
 
 export function failedToRead(
   { provider, stream }: { provider: string; stream: boolean },

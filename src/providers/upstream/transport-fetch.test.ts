@@ -3,9 +3,9 @@ import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Transport } from './transport.ts'
 import { createTransportFetch } from './transport-fetch.ts'
-import type { UpstreamAnswer, UpstreamRequest } from './transport-response.ts'
+import type { UpstreamRequest, UpstreamResponse } from './transport-response.ts'
 
-const answerOf = (status: number, text: string, headers: Record<string, string> = {}): UpstreamAnswer => ({
+const answerOf = (status: number, text: string, headers: Record<string, string> = {}): UpstreamResponse => ({
   status,
   headers: new Headers(headers),
   read: async () => undefined,
@@ -16,7 +16,7 @@ const answerOf = (status: number, text: string, headers: Record<string, string> 
   drop: () => {},
 })
 
-function fetching(answer: () => UpstreamAnswer, orders = true, stream = false) {
+function fetching(answer: () => UpstreamResponse, orders = true, stream = false) {
   const sent: UpstreamRequest[] = []
   const transport: Transport = {
     async send(request) {
@@ -29,7 +29,7 @@ function fetching(answer: () => UpstreamAnswer, orders = true, stream = false) {
     transport,
     timeouts: DEFAULT_TIMEOUTS,
     signal: new AbortController().signal,
-    orders,
+    isOrder: orders,
     stream,
     route: ({ url, headers }) => (url.startsWith('https://own.example') ? { url, headers } : undefined),
   })
@@ -57,7 +57,7 @@ describe('a fetch over the transport', () => {
       order: true,
       stream: false,
     })
-    expect(wire).toMatchObject({ ordered: true, answer: { status: 201, text: '{"id":1}' } })
+    expect(wire).toMatchObject({ orderSent: true, response: { status: 201, text: '{"id":1}' } })
   })
 
   test('takes bytes, addresses and requests of the runtime', async () => {
@@ -83,7 +83,7 @@ describe('a fetch over the transport', () => {
     await fetch('https://own.example/a', { method: 'POST', body: '{}' })
     await fetch('https://own.example/a', { method: 'POST', body: '{}' })
     expect(sent.map(({ order }) => order)).toEqual([undefined, undefined])
-    expect(wire.ordered).toBe(false)
+    expect(wire.orderSent).toBe(false)
   })
 
   test('goes nowhere but where its route leads', async () => {
@@ -110,7 +110,7 @@ describe('a fetch over the transport', () => {
     /** An answer that counts how often it is read. */
     const streaming = (pieces: (string | GatewayError)[]) => {
       const state = { reads: 0, isDropped: false }
-      const answer: UpstreamAnswer = {
+      const answer: UpstreamResponse = {
         ...answerOf(200, '', { 'content-type': 'text/event-stream' }),
         async read() {
           const piece = pieces[state.reads++]
@@ -149,10 +149,10 @@ describe('a fetch over the transport', () => {
       const json = answerOf(200, '{"error":"no"}', { 'content-type': 'application/json' })
       const { fetch, wire } = fetching(() => json, false, true)
       expect(await (await fetch('https://own.example/a')).text()).toBe('{"error":"no"}')
-      expect(wire.answer?.text).toBe('{"error":"no"}')
+      expect(wire.response?.text).toBe('{"error":"no"}')
       const refused = fetching(() => answerOf(429, 'slow'), false, true)
       await refused.fetch('https://own.example/a')
-      expect(refused.wire.answer).toMatchObject({ status: 429, text: 'slow' })
+      expect(refused.wire.response).toMatchObject({ status: 429, text: 'slow' })
     })
   })
 })

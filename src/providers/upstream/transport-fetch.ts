@@ -3,18 +3,18 @@ import type { Timeouts } from '../../config/schema.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Transport } from './transport.ts'
 import { tooLarge } from './transport-failure.ts'
-import type { UpstreamAnswer, UpstreamRequest } from './transport-response.ts'
+import type { UpstreamRequest, UpstreamResponse } from './transport-response.ts'
 
 /** What one call of a package came to on the wire: what the package makes of it is worth less than this. */
 export type Wire = {
   /** The last answer; its text once it was read whole, which a stream never is. */
-  answer?: { status: number; headers: Headers; text: string }
+  response?: { status: number; headers: Headers; text: string }
   /** Why the last request came to nothing; it keeps its meaning however the package wraps it. */
   failure?: GatewayError
   /** The body of a streamed answer came to its end. */
   isAtEnd?: boolean
   /** Whether an order was given to the transport. */
-  ordered: boolean
+  orderSent: boolean
 }
 
 type Plain = { url: string; headers: Record<string, string> }
@@ -26,9 +26,9 @@ type TransportFetchParts = {
   timeouts: Required<Timeouts>
   signal: AbortSignal
   /** True: the first request that is no GET costs money, and there must not be a second. */
-  orders: boolean
+  isOrder: boolean
   /** Addresses of questions that are no GET either: they cost nothing, and may be repeated. */
-  asks?: RegExp
+  repeatablePaths?: RegExp
   /** Hands a good answer on as it comes, with back-pressure; JSON, which is none that was asked for, is read whole. */
   stream?: boolean
   /** Where a request truly goes, and with what; undefined: nowhere, since its address is none of the vendor's. */
@@ -46,12 +46,12 @@ export type PackageFetch = typeof globalThis.fetch
 
 /** Good for one call of a package's method: it remembers what happened in `wire`. */
 export function createTransportFetch(parts: TransportFetchParts): { fetch: PackageFetch; wire: Wire } {
-  const { provider, transport, timeouts, signal, orders, asks, route, stream = false } = parts
-  const wire: Wire = { ordered: false }
+  const { provider, transport, timeouts, signal, isOrder: orders, repeatablePaths: asks, route, stream = false } = parts
+  const wire: Wire = { orderSent: false }
 
   async function send(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
     delete wire.failure
-    delete wire.answer
+    delete wire.response
     delete wire.isAtEnd
     const method = methodOf(provider, init.method)
     const target = route({
@@ -69,10 +69,10 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
       )
     }
     const isOrder = orders && method !== 'GET' && !asks?.test(new URL(target.url).pathname)
-    if (isOrder && wire.ordered) {
+    if (isOrder && wire.orderSent) {
       throw new GatewayError('internal_error', `An order for "${provider}" was about to be sent twice.`)
     }
-    if (isOrder) wire.ordered = true
+    if (isOrder) wire.orderSent = true
     const answer = await transport.send({
       provider,
       ...target,
@@ -87,15 +87,15 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
     const shown = new Headers(headers)
     for (const name of HOP_HEADERS) shown.delete(name)
     if (stream && status < 300 && !isJson(headers)) {
-      wire.answer = { status, headers, text: '' }
+      wire.response = { status, headers, text: '' }
       return new Response(bodyFrom(answer, wire), { status, headers: shown })
     }
     if (status < 300 && /^image\//.test(headers.get('content-type') ?? '')) {
-      wire.answer = { status, headers, text: '' }
+      wire.response = { status, headers, text: '' }
       return new Response(await bytesOf(provider, answer), { status, headers: shown })
     }
     const text = status < 300 ? await answer.text(MAX_ANSWER_BYTES) : await answer.excerpt()
-    wire.answer = { status, headers, text }
+    wire.response = { status, headers, text }
     return new Response(WITHOUT_BODY.includes(status) ? null : text, { status, headers: shown })
   }
 
@@ -111,7 +111,7 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
 }
 
 /** A file as it is, which text would spoil. */
-async function bytesOf(provider: string, answer: UpstreamAnswer): Promise<Uint8Array<ArrayBuffer>> {
+async function bytesOf(provider: string, answer: UpstreamResponse): Promise<Uint8Array<ArrayBuffer>> {
   const pieces: Uint8Array[] = []
   let size = 0
   for (let bytes = await answer.read(); bytes; bytes = await answer.read()) {
@@ -128,7 +128,7 @@ async function bytesOf(provider: string, answer: UpstreamAnswer): Promise<Uint8A
 const isJson = (headers: Headers) => /^[^;]*\bjson\b/.test(headers.get('content-type') ?? '')
 
 /** The body as it comes: nothing is read ahead of its reader, and one that goes away closes the connection. */
-function bodyFrom(answer: UpstreamAnswer, wire: Wire): ReadableStream<Uint8Array<ArrayBuffer>> {
+function bodyFrom(answer: UpstreamResponse, wire: Wire): ReadableStream<Uint8Array<ArrayBuffer>> {
   /** The package has left: that a read under way ends by it is no failure of the vendor's. */
   let isLeft = false
   return new ReadableStream(

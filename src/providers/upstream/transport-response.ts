@@ -3,7 +3,7 @@ import type { Timeouts } from '../../config/schema.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { type ByteReader, InflateError, inflate, isCoding } from '../../kit/inflate.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { failedToRead, leftBy, tooLarge, tooSlow } from './transport-failure.ts'
+import { clientClosed, failedToRead, timedOut, tooLarge } from './transport-failure.ts'
 
 export type UpstreamRequest = {
   /** The operator's name of the provider, for messages and the log; the address never stands in either. */
@@ -18,7 +18,7 @@ export type UpstreamRequest = {
   /** Whether the answer is read as it comes (idle time-out) or as a whole (total time-out). */
   stream: boolean
   /**
-   * It may cost money, so it is written to the wire at most once. Its failure has `detail.taken: 'no'` when nothing of
+   * It may cost money, so it is written to the wire at most once. Its failure has `detail.accepted: 'no'` when nothing of
    * it was sent, and leaves that open otherwise. What an HTTP answer says of it, `acceptanceOf` knows.
    */
   order?: true
@@ -28,7 +28,7 @@ export type UpstreamRequest = {
   isProbe?: true
 }
 
-export type UpstreamAnswer = {
+export type UpstreamResponse = {
   status: number
   headers: Headers
   /** The next bytes of the body, `undefined` at its end. The idle time-out runs only while this waits. */
@@ -53,7 +53,7 @@ const EXCERPT_MILLISECONDS = 5_000
 /** What may still follow an answer that is complete: the end of a chunked body, a comment. */
 const MAX_REST_BYTES = 16 * 1024
 const REST_MILLISECONDS = 1_000
-export type Life = {
+export type RequestLifetime = {
   signal: AbortSignal
   /** Why the request was ended by us, if it was. */
   reason(): GatewayError | undefined
@@ -66,7 +66,7 @@ export type Life = {
 }
 
 /** One request from its start to the end of its body: everything that may end it early. */
-export function createLife(clock: Clock, request: UpstreamRequest): Life {
+export function createLifetime(clock: Clock, request: UpstreamRequest): RequestLifetime {
   const control = new AbortController()
   const timers: (() => void)[] = []
   let reason: GatewayError | undefined
@@ -76,7 +76,7 @@ export function createLife(clock: Clock, request: UpstreamRequest): Life {
     close()
     control.abort(error)
   }
-  const leave = () => end(leftBy(request.signal))
+  const leave = () => end(clientClosed(request.signal))
   const close = () => {
     for (const cancel of timers) cancel()
     timers.length = 0
@@ -89,7 +89,7 @@ export function createLife(clock: Clock, request: UpstreamRequest): Life {
     reason: () => reason,
     end,
     limit(seconds, what) {
-      const cancel = clock.after(seconds * 1000, () => end(tooSlow(request.provider, `${what} ${seconds} s`)))
+      const cancel = clock.after(seconds * 1000, () => end(timedOut(request.provider, `${what} ${seconds} s`)))
       timers.push(cancel)
       return cancel
     },
@@ -103,9 +103,9 @@ function codingOf(headers: Headers): string | undefined {
   return coding === '' || coding === 'identity' ? undefined : coding
 }
 
-type AnswerParts = { clock: Clock; request: UpstreamRequest; response: Response; life: Life }
+type AnswerParts = { clock: Clock; request: UpstreamRequest; response: Response; life: RequestLifetime }
 
-export function createAnswer({ clock, request, response, life }: AnswerParts): UpstreamAnswer {
+export function createUpstreamResponse({ clock, request, response, life }: AnswerParts): UpstreamResponse {
   const { provider } = request
   const idleMilliseconds = request.timeouts.idle_seconds * 1000
   let reader: ByteReader | undefined
@@ -122,7 +122,7 @@ export function createAnswer({ clock, request, response, life }: AnswerParts): U
       if (waitingSince === undefined) return
       const left = waitingSince + idleMilliseconds - clock.now()
       if (left > 0) arm(left)
-      else life.end(tooSlow(provider, `the stream was silent for ${request.timeouts.idle_seconds} s`))
+      else life.end(timedOut(provider, `the stream was silent for ${request.timeouts.idle_seconds} s`))
     })
   }
   const finish = () => {
@@ -250,7 +250,7 @@ export function createAnswer({ clock, request, response, life }: AnswerParts): U
         }
       } catch {
         // The status line alone says enough; a client that left is told by its own signal.
-        if (request.signal.aborted) throw leftBy(request.signal)
+        if (request.signal.aborted) throw clientClosed(request.signal)
       } finally {
         cancel()
         drop()

@@ -3,10 +3,16 @@ import { connect } from 'node:net'
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { errorCodeOf, failedToSend, leftBy, neverSent } from './transport-failure.ts'
-import { createAnswer, createLife, type Life, type UpstreamAnswer, type UpstreamRequest } from './transport-response.ts'
+import { clientClosed, errorCodeOf, failedToSend, neverSent } from './transport-failure.ts'
+import {
+  createLifetime,
+  createUpstreamResponse,
+  type RequestLifetime,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from './transport-response.ts'
 
-export type Transport = { send(request: UpstreamRequest): Promise<UpstreamAnswer> }
+export type Transport = { send(request: UpstreamRequest): Promise<UpstreamResponse> }
 
 type FetchInit = RequestInit & { timeout: false; decompress: false; protocol?: 'http1.1' }
 type Fetch = (url: string, init: FetchInit) => Promise<Response>
@@ -56,8 +62,8 @@ export function createTransport(parts: TransportParts): Transport {
    * An order is sent only once a bare connection to its host stood: whatever keeps that from standing has kept the
    * order from being sent, for certain. The connection itself is not used, since fetch takes none.
    */
-  async function reach(request: UpstreamRequest, url: URL, life: Life): Promise<void> {
-    if (life.signal.aborted) throw neverSent(leftBy(request.signal))
+  async function reach(request: UpstreamRequest, url: URL, life: RequestLifetime): Promise<void> {
+    if (life.signal.aborted) throw neverSent(clientClosed(request.signal))
     if (isProxied(url, environment)) return
     const { connect_seconds } = request.timeouts
     await new Promise<void>((resolve, reject) => {
@@ -69,7 +75,7 @@ export function createTransport(parts: TransportParts): Transport {
       }
       const leave = () => {
         hangUp()
-        done(life.reason() ?? leftBy(request.signal))
+        done(life.reason() ?? clientClosed(request.signal))
       }
       const cancelTimer = clock.after(connect_seconds * 1000, () => {
         hangUp()
@@ -88,7 +94,7 @@ export function createTransport(parts: TransportParts): Transport {
       if (request.isProbe && isProxied(url, environment)) {
         throw new GatewayError('upstream_unreachable', 'Only a proxy could be asked.')
       }
-      const life = createLife(clock, request)
+      const life = createLifetime(clock, request)
       const { timeouts } = request
       if (!request.stream) life.limit(timeouts.total_seconds, 'the whole answer took longer than')
       const first = life.limit(timeouts.first_byte_seconds, 'no answer came within')
@@ -112,7 +118,7 @@ export function createTransport(parts: TransportParts): Transport {
         })
         answeredAt.set(url.origin, clock.now())
         first()
-        return createAnswer({ clock, request, response, life })
+        return createUpstreamResponse({ clock, request, response, life })
       } catch (thrown) {
         const error =
           thrown instanceof GatewayError ? thrown : (life.reason() ?? failedToSend(request.provider, thrown))

@@ -2,31 +2,30 @@
 
 import { isRecord, parseJson } from '../../kit/json.ts'
 import type { ChatChunk } from '../../protocols/canonical.ts'
-import { errorInResponse, type Refusal, refusalToError } from '../../protocols/provider-error.ts'
+import { type ErrorResponse, errorFromResponse, errorInResponse } from '../../protocols/provider-error.ts'
 import type { Faults } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ChatCall, PassthroughResponse } from '../provider.ts'
-import type { ProviderSettings } from '../settings.ts'
-import type { VendorParts } from '../vendor-parts.ts'
-import type { UpstreamAnswer } from './transport-response.ts'
+import type { AdapterParts, ProviderSettings } from '../settings.ts'
+import type { UpstreamResponse } from './transport-response.ts'
 
-export type UpstreamParts = Pick<VendorParts, 'id' | 'transport' | 'clock' | 'log'> & {
+export type UpstreamParts = Pick<AdapterParts, 'id' | 'transport' | 'clock' | 'log'> & {
   settings: Pick<ProviderSettings, 'base_url' | 'headers' | 'timeouts'>
 }
 
 /** What a kind of vendors says in its own way. */
-type Words = {
+type ApiRules = {
   /** An error with a status. */
-  refusalOf?: (refusal: Refusal) => GatewayError
+  errorFromResponse?: (refusal: ErrorResponse) => GatewayError
   /** An error where an answer was expected. */
-  failureOf?: (refusal: Omit<Refusal, 'status' | 'headers'>) => GatewayError
+  errorFromBody?: (refusal: Omit<ErrorResponse, 'status' | 'headers'>) => GatewayError
   /** Headers that are lists, of which the client and the operator may each have a part. */
-  lists?: readonly string[]
+  listHeaders?: readonly string[]
   /** Headers in which the client's word counts before the operator's. */
-  clients?: readonly string[]
+  clientHeaders?: readonly string[]
 }
 
-type Question = {
+type UpstreamCallRequest = {
   /** Below the base URL, with its slash. */
   path: string
   /** JSON, or a form; without a body it is a GET. */
@@ -39,15 +38,16 @@ type Question = {
   headers?: Record<string, string> | undefined
 }
 
-export function createUpstream({ id, settings, transport, clock, log }: UpstreamParts, words: Words = {}) {
-  const { refusalOf = refusalToError, failureOf = errorInResponse, lists = [], clients = [] } = words
+export function createUpstream({ id, settings, transport, clock, log }: UpstreamParts, rules: ApiRules = {}) {
+  const { listHeaders = [], clientHeaders = [] } = rules
+  const { errorFromResponse: toResponseError = errorFromResponse, errorFromBody: toBodyError = errorInResponse } = rules
   const { base_url, timeouts } = settings
 
   /** The operator's headers with the client's. Of the same header the operator's counts, unless it is a list: then both. */
   function headersWith(client: Record<string, string> = {}): Record<string, string> {
     const headers = { ...client, ...settings.headers }
-    for (const name of clients) if (client[name] !== undefined) headers[name] = client[name]
-    for (const name of lists) {
+    for (const name of clientHeaders) if (client[name] !== undefined) headers[name] = client[name]
+    for (const name of listHeaders) {
       const [asked, set] = [client[name], settings.headers[name]]
       if (asked === undefined || set === undefined) continue
       headers[name] = [...new Set([...set.split(','), ...asked.split(',')].map((one) => one.trim()))].join(',')
@@ -56,7 +56,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   }
 
   /** The answer, whatever its status. */
-  function send({ path, body, call, stream = false, order, headers }: Question, signal: AbortSignal) {
+  function send({ path, body, call, stream = false, order, headers }: UpstreamCallRequest, signal: AbortSignal) {
     const form = typeof body === 'object' ? body : undefined
     return transport.send({
       provider: id,
@@ -79,16 +79,16 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   }
 
   /** The answer, if it can be one; everything but a status 2xx is thrown. */
-  async function ask(question: Question, signal: AbortSignal): Promise<UpstreamAnswer> {
+  async function request(question: UpstreamCallRequest, signal: AbortSignal): Promise<UpstreamResponse> {
     const answer = await send(question, signal)
     if (isGood(answer)) return answer
-    throw await refused(answer, question.call?.model)
+    throw await errorFrom(answer, question.call?.model)
   }
 
-  async function refused(answer: UpstreamAnswer, model: string | undefined): Promise<GatewayError> {
+  async function errorFrom(answer: UpstreamResponse, model: string | undefined): Promise<GatewayError> {
     const { status, headers } = answer
     const payload = parseJson(await answer.excerpt())
-    const error = refusalOf({ provider: id, model, status, headers, payload, clock })
+    const error = toResponseError({ provider: id, model, status, headers, payload, clock })
     if (error.status >= 500) {
       const upstream_request_id = requestIdOf(headers)
       log.warn('upstream refused', {
@@ -109,9 +109,9 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
       upstream_status === undefined ? {} : { upstream_status },
     )
 
-  const faultsOf = (model: string, { headers }: UpstreamAnswer): Faults => ({
+  const faultsOf = (model: string, { headers }: UpstreamResponse): Faults => ({
     inAnswer(payload) {
-      const error = failureOf({ provider: id, model, payload, clock })
+      const error = toBodyError({ provider: id, model, payload, clock })
       const upstream_request_id = requestIdOf(headers)
       log.warn('upstream failed in its answer', { provider: id, model, error: error.code, upstream_request_id })
       return error
@@ -122,8 +122,8 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   })
 
   /** An answer to a request for a stream, by the one of the two ways in which it came, to its end. */
-  async function* readAsked<T>(
-    answer: UpstreamAnswer,
+  async function* readStreamOrWhole<T>(
+    answer: UpstreamResponse,
     { events, whole }: { events(): AsyncIterable<T>; whole(): Promise<T> },
   ): AsyncGenerator<T> {
     let isComplete = false
@@ -141,17 +141,17 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   }
 
   /** An answer for the client itself: as it is, or as chunks where a stream was asked for and it is none. */
-  async function passed(
-    answer: UpstreamAnswer,
+  async function toPassthroughResponse(
+    answer: UpstreamResponse,
     call: ChatCall,
-    chunksIn?: (answer: UpstreamAnswer, call: ChatCall) => AsyncIterable<ChatChunk[]>,
+    chunksIn?: (answer: UpstreamResponse, call: ChatCall) => AsyncIterable<ChatChunk[]>,
   ): Promise<PassthroughResponse | AsyncIterable<ChatChunk[]>> {
     if (chunksIn && !(await isEventStream(answer))) return chunksIn(answer, call)
     return { ...answer, faults: faultsOf(call.model, answer) }
   }
 
   /** The member of an answer that is a count of tokens. */
-  async function readCount(answer: UpstreamAnswer, member: string): Promise<number> {
+  async function readTokenCount(answer: UpstreamResponse, member: string): Promise<number> {
     const payload = parseJson(await answer.text())
     const tokens = isRecord(payload) ? payload[member] : undefined
     if (typeof tokens === 'number' && Number.isInteger(tokens) && tokens >= 0) return tokens
@@ -159,20 +159,30 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   }
 
   /** A list of models, or a page of one; `read` knows its shape. */
-  async function listed<T>(path: string, read: (payload: unknown) => T | undefined, signal: AbortSignal): Promise<T> {
-    const answer = await ask({ path }, signal)
+  async function list<T>(path: string, read: (payload: unknown) => T | undefined, signal: AbortSignal): Promise<T> {
+    const answer = await request({ path }, signal)
     const found = read(parseJson(await answer.text()))
     if (found) return found
     throw notUnderstood('answered with something that is no list of models', answer.status)
   }
 
-  return { send, ask, refused, notUnderstood, faultsOf, readAsked, passed, readCount, listed }
+  return {
+    send,
+    ask: request,
+    refused: errorFrom,
+    notUnderstood,
+    faultsOf,
+    readAsked: readStreamOrWhole,
+    passed: toPassthroughResponse,
+    readCount: readTokenCount,
+    listed: list,
+  }
 }
 
-export const isGood = ({ status }: UpstreamAnswer): boolean => status >= 200 && status < 300
+export const isGood = ({ status }: UpstreamResponse): boolean => status >= 200 && status < 300
 
 /** By its label, and by its first byte where that lies: no event stream begins as an object does. */
-async function isEventStream(answer: UpstreamAnswer): Promise<boolean> {
+async function isEventStream(answer: UpstreamResponse): Promise<boolean> {
   const type = answer.headers.get('content-type') ?? ''
   if (type.includes('text/html') || /^[^;]*\bjson\b/.test(type)) return false
   const first = (await answer.peek())?.find((byte) => byte > 32) // 9, 10, 13 and 32 are white space

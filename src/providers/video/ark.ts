@@ -3,11 +3,19 @@
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { createOrderJson, isHttpUrl, type OrderJson, operationId, withId } from '../orders/json-orders.ts'
-import type { Judge } from '../orders/order-refusal.ts'
+import { createOrderClient, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'
+import type { ErrorClassifier } from '../orders/order-error.ts'
+import {
+  assertSupportedFields,
+  matchesModel,
+  ratioOf,
+  tierOf,
+  toMediaUrl,
+  unsupportedValue,
+  withExtras,
+} from '../orders/order-fields.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
-import type { VendorParts } from '../vendor-parts.ts'
-import { asAddress, namesModel, ratioOf, refuseOthers, refuseValue, tierOf, withExtras } from './video-fields.ts'
+import type { AdapterParts } from '../settings.ts'
 
 const TASKS = '/contents/generations/tasks'
 /** The models before 1.5 have no sound, and refuse the field by which it is switched. */
@@ -16,16 +24,16 @@ const WITHOUT_SOUND = ['*seedance-1-0*', '*wan2-1*']
 /** `video_url` is cleared 24 hours after the task has ended (BytePlus ModelArk, "Retrieve a video generation task"). */
 const RETENTION_SECONDS = 86_400
 
-export function createArk(parts: VendorParts): Provider {
-  const vendor = createOrderJson(parts, {
+export function createArk(parts: AdapterParts): Provider {
+  const vendor = createOrderClient(parts, {
     kind: 'ark',
     base_url: 'https://ark.ap-southeast.bytepluses.com/api/v3',
     key_env: 'ARK_API_KEY',
-    judge,
+    classifyError: judge,
   })
   const audioModels = parts.config.options?.audio_models
   const hasSound = (model: string) =>
-    Array.isArray(audioModels) ? namesModel(audioModels, [], model) : !namesModel(undefined, WITHOUT_SOUND, model)
+    Array.isArray(audioModels) ? matchesModel(audioModels, [], model) : !matchesModel(undefined, WITHOUT_SOUND, model)
   return {
     id: parts.id,
     kind: 'ark',
@@ -35,22 +43,22 @@ export function createArk(parts: VendorParts): Provider {
       retention_seconds: RETENTION_SECONDS,
       async start(call, signal) {
         const body = writeOrder(call, parts.id, hasSound(call.model))
-        const answer = await vendor.order({ path: TASKS, body, model: call.model, signal })
-        return { operation: { id: vendor.idIn(answer.id) } }
+        const answer = await vendor.submit({ path: TASKS, body, model: call.model, signal })
+        return { operation: { id: vendor.readId(answer.id) } }
       },
       async status(operation, signal) {
-        return vendor.ask(withId(TASKS, operationId(operation)), signal, (answer) => readTask(answer, vendor))
+        return vendor.poll(withId(TASKS, operationId(operation)), signal, (answer) => readTask(answer, vendor))
       },
       // Cancels what is queued; of what runs it refuses, and what has ended it forgets.
       async cancel(operation, signal) {
-        await vendor.tell('DELETE', withId(TASKS, operationId(operation)), signal)
+        await vendor.send('DELETE', withId(TASKS, operationId(operation)), signal)
       },
     },
   }
 }
 
 function writeOrder({ model, request }: VideoCall, upstream: string, hasSound: boolean): JsonRecord {
-  refuseOthers(request, upstream, [
+  assertSupportedFields(request, upstream, [
     'image',
     'last_image',
     'images',
@@ -75,10 +83,10 @@ function writeOrder({ model, request }: VideoCall, upstream: string, hasSound: b
 }
 
 function contentOf(order: VideoOrder, upstream: string): JsonRecord[] {
-  const image = (value: string, role: string) => ({ type: 'image_url', image_url: { url: asAddress(value) }, role })
+  const image = (value: string, role: string) => ({ type: 'image_url', image_url: { url: toMediaUrl(value) }, role })
   const { image: first, last_image: last, images = [], video } = order
   if (video !== undefined && !isHttpUrl(video) && !video.startsWith('asset:')) {
-    throw refuseValue('video', `The upstream "${upstream}" takes a video only by its https address, not as data.`)
+    throw unsupportedValue('video', `The upstream "${upstream}" takes a video only by its https address, not as data.`)
   }
   return [
     ...(order.prompt ? [{ type: 'text', text: order.prompt }] : []),
@@ -100,9 +108,9 @@ const STATUSES: Record<string, TaskProgress> = {
   },
 }
 
-function readTask(task: JsonRecord, vendor: OrderJson): TaskProgress {
-  const status = vendor.statusIn(task.status)
-  if (status === 'succeeded') return vendor.made([isRecord(task.content) ? task.content.video_url : undefined])
+function readTask(task: JsonRecord, vendor: OrderClient): TaskProgress {
+  const status = vendor.readStatus(task.status)
+  if (status === 'succeeded') return vendor.success([isRecord(task.content) ? task.content.video_url : undefined])
   if (status === 'failed') {
     const error = isRecord(task.error) ? task.error : {}
     return vendor.failure(failCodeOf(error.code), error.message)
@@ -121,7 +129,7 @@ function failCodeOf(code: unknown): FailCode {
 }
 
 /** 403 and 429 each stand for several things, which only the code tells apart. */
-const judge: Judge = (payload, status) => {
+const judge: ErrorClassifier = (payload, status) => {
   if (status < 400 || status >= 500 || !isRecord(payload)) return undefined
   const error = isRecord(payload.error) ? payload.error : payload
   const code = typeof error.code === 'string' ? error.code : ''

@@ -6,11 +6,18 @@ import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { createOrderJson, type OrderJson, operationId, withId } from '../orders/json-orders.ts'
-import type { Judge } from '../orders/order-refusal.ts'
+import { createOrderClient, type OrderClient, operationId, withId } from '../orders/order-client.ts'
+import type { ErrorClassifier } from '../orders/order-error.ts'
+import {
+  assertSupportedFields,
+  ratioOf,
+  tierOf,
+  toBareBase64,
+  unsupportedValue,
+  withExtras,
+} from '../orders/order-fields.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
-import type { VendorParts } from '../vendor-parts.ts'
-import { asBareBase64, ratioOf, refuseOthers, refuseValue, tierOf, withExtras } from './video-fields.ts'
+import type { AdapterParts } from '../settings.ts'
 
 /** The vendor's own advice: a token lives for half an hour, and is valid a little before it was made. */
 const TOKEN_SECONDS = 1800
@@ -25,13 +32,13 @@ const UNKNOWN_TASK = 1203
 const WAYS = ['text2video', 'image2video'] as const
 type Way = (typeof WAYS)[number]
 
-export function createKling(parts: VendorParts): Provider {
+export function createKling(parts: AdapterParts): Provider {
   const token = createToken(parts)
-  const vendor = createOrderJson(parts, {
+  const vendor = createOrderClient(parts, {
     kind: 'kling',
     base_url: 'https://api-singapore.klingai.com/v1',
     ...(token ? { headers: () => ({ authorization: `Bearer ${token()}` }) } : {}),
-    judge,
+    classifyError: judge,
   })
   return {
     id: parts.id,
@@ -41,31 +48,31 @@ export function createKling(parts: VendorParts): Provider {
       resubmit: 'unsafe',
       async start(call, signal) {
         const { way, body } = writeOrder(call, parts.id)
-        const answer = await vendor.order({ path: `/videos/${way}`, body, model: call.model, signal })
-        return { operation: { id: vendor.idIn(dataOf(answer).task_id), way } }
+        const answer = await vendor.submit({ path: `/videos/${way}`, body, model: call.model, signal })
+        return { operation: { id: vendor.readId(dataOf(answer).task_id), way } }
       },
       // "task_id or external_task_id" is what its path takes; 1203 and 404 say that there is none.
       async findOrder(call, signal) {
         const { way } = writeOrder(call, parts.id)
-        const { status, payload } = await vendor.said(withId(`/videos/${way}`, call.task_id), signal)
+        const { status, payload } = await vendor.get(withId(`/videos/${way}`, call.task_id), signal)
         const answer = isRecord(payload) ? payload : {}
         if (status === 404 || Number(answer.code) === UNKNOWN_TASK) return undefined
         if (status !== 200 || Number(answer.code ?? 0) !== 0) throw vendor.unreadable(status)
         const { task_id, task_info } = dataOf(answer)
         const name = isRecord(task_info) ? task_info.external_task_id : undefined
         if (typeof name === 'string' && name !== call.task_id) return undefined
-        return { operation: { id: vendor.idIn(task_id), way } }
+        return { operation: { id: vendor.readId(task_id), way } }
       },
       async status(operation, signal) {
         const path = withId(`/videos/${wayOf(operation)}`, operationId(operation))
-        return vendor.ask(path, signal, (answer) => readTask(dataOf(answer), vendor))
+        return vendor.poll(path, signal, (answer) => readTask(dataOf(answer), vendor))
       },
     },
   }
 }
 
 /** A ready `key` is used as it is; without one, tokens are made of the key pair. */
-function createToken({ id, config, clock, environment }: VendorParts) {
+function createToken({ id, config, clock, environment }: AdapterParts) {
   if (config.key) return undefined
   const access = textOf(config.options?.access_key) ?? environment?.KLING_ACCESS_KEY
   const secret = textOf(config.options?.secret_key) ?? environment?.KLING_SECRET_KEY
@@ -94,7 +101,7 @@ function sign(access: string, secret: string, clock: Clock): { token: string; un
 }
 
 function writeOrder({ model, request, task_id }: VideoCall, upstream: string): { way: Way; body: JsonRecord } {
-  refuseOthers(request, upstream, ['image', 'last_image', 'negative_prompt', 'audio_enable'])
+  assertSupportedFields(request, upstream, ['image', 'last_image', 'negative_prompt', 'audio_enable'])
   const { image, last_image } = request
   const way = image === undefined && last_image === undefined ? 'text2video' : 'image2video'
   const body = withExtras(
@@ -102,8 +109,8 @@ function writeOrder({ model, request, task_id }: VideoCall, upstream: string): {
       model_name: model,
       prompt: request.prompt || undefined,
       negative_prompt: request.negative_prompt,
-      image: image === undefined ? undefined : asBareBase64(image),
-      image_tail: last_image === undefined ? undefined : asBareBase64(last_image),
+      image: image === undefined ? undefined : toBareBase64(image),
+      image_tail: last_image === undefined ? undefined : toBareBase64(last_image),
       // From an image, the image's own ratio is what counts, and there is no field for another.
       aspect_ratio: way === 'text2video' ? ratioOf(request) : undefined,
       mode: modeOf(request, upstream),
@@ -125,7 +132,7 @@ function modeOf({ size }: VideoOrder, upstream: string): string | undefined {
   if (tier === undefined) return undefined
   if (tier === '720p') return 'std'
   if (tier === '1080p') return 'pro'
-  throw refuseValue('size', `The upstream "${upstream}" makes 720p and 1080p, not ${size}.`)
+  throw unsupportedValue('size', `The upstream "${upstream}" makes 720p and 1080p, not ${size}.`)
 }
 
 const STATUSES: Record<string, TaskProgress> = {
@@ -133,11 +140,11 @@ const STATUSES: Record<string, TaskProgress> = {
   processing: { status: 'IN_PROGRESS' },
 }
 
-function readTask(task: JsonRecord, vendor: OrderJson): TaskProgress {
-  const status = vendor.statusIn(task.task_status)
+function readTask(task: JsonRecord, vendor: OrderClient): TaskProgress {
+  const status = vendor.readStatus(task.task_status)
   if (status === 'succeed') {
     const videos = isRecord(task.task_result) ? task.task_result.videos : undefined
-    return vendor.made(Array.isArray(videos) ? videos.map((video) => (isRecord(video) ? video.url : undefined)) : [])
+    return vendor.success(Array.isArray(videos) ? videos.map((video) => (isRecord(video) ? video.url : undefined)) : [])
   }
   if (status === 'failed') return vendor.failure('generation_failed', task.task_status_msg)
   return STATUSES[status] ?? {}
@@ -174,7 +181,7 @@ const STATUS_OF_CODE: Record<number, number | 'policy'> = {
   5002: 504,
 }
 
-const judge: Judge = (payload, status) => {
+const judge: ErrorClassifier = (payload, status) => {
   const code = isRecord(payload) ? Number(payload.code ?? 0) : 0
   if (code === 0 || Number.isNaN(code)) return undefined
   // A code that is not known, in an answer that went well otherwise: nobody knows what it means.

@@ -2,18 +2,18 @@
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { createOrderJson, isHttpUrl, type OrderJson, operationId, withId } from '../orders/json-orders.ts'
-import type { Judge } from '../orders/order-refusal.ts'
+import { createOrderClient, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'
+import type { ErrorClassifier } from '../orders/order-error.ts'
+import { assertSupportedFields, ratioOf, tierOf, unsupportedValue, withExtras } from '../orders/order-fields.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
-import type { VendorParts } from '../vendor-parts.ts'
-import { ratioOf, refuseOthers, refuseValue, tierOf, withExtras } from './video-fields.ts'
+import type { AdapterParts } from '../settings.ts'
 
-export function createLuma(parts: VendorParts): Provider {
-  const vendor = createOrderJson(parts, {
+export function createLuma(parts: AdapterParts): Provider {
+  const vendor = createOrderClient(parts, {
     kind: 'luma',
     base_url: 'https://api.lumalabs.ai/dream-machine/v1',
     key_env: 'LUMAAI_API_KEY',
-    judge,
+    classifyError: judge,
   })
   return {
     id: parts.id,
@@ -23,24 +23,24 @@ export function createLuma(parts: VendorParts): Provider {
       resubmit: 'unsafe',
       async start(call, signal) {
         const body = writeOrder(call, parts.id)
-        const answer = await vendor.order({ path: '/generations/video', body, model: call.model, signal })
-        return { operation: { id: vendor.idIn(answer.id) } }
+        const answer = await vendor.submit({ path: '/generations/video', body, model: call.model, signal })
+        return { operation: { id: vendor.readId(answer.id) } }
       },
       async status(operation, signal) {
-        return vendor.ask(withId('/generations', operationId(operation)), signal, (answer) =>
+        return vendor.poll(withId('/generations', operationId(operation)), signal, (answer) =>
           readGeneration(answer, vendor),
         )
       },
       // Deletes the generation, which is all that the vendor offers.
       async cancel(operation, signal) {
-        await vendor.tell('DELETE', withId('/generations', operationId(operation)), signal)
+        await vendor.send('DELETE', withId('/generations', operationId(operation)), signal)
       },
     },
   }
 }
 
 function writeOrder({ model, request }: VideoCall, upstream: string): JsonRecord {
-  refuseOthers(request, upstream, ['image', 'last_image'])
+  assertSupportedFields(request, upstream, ['image', 'last_image'])
   const frame0 = keyframe(request, 'image', upstream)
   const frame1 = keyframe(request, 'last_image', upstream)
   return withExtras(
@@ -61,7 +61,7 @@ function keyframe(order: VideoOrder, field: 'image' | 'last_image', upstream: st
   const url = order[field]
   if (url === undefined) return undefined
   if (isHttpUrl(url)) return { type: 'image', url }
-  throw refuseValue(field, `The upstream "${upstream}" takes an image only by its https address, not as data.`)
+  throw unsupportedValue(field, `The upstream "${upstream}" takes an image only by its https address, not as data.`)
 }
 
 const STATES: Record<string, TaskProgress> = {
@@ -70,15 +70,15 @@ const STATES: Record<string, TaskProgress> = {
   dreaming: { status: 'IN_PROGRESS' },
 }
 
-function readGeneration(generation: JsonRecord, vendor: OrderJson): TaskProgress {
-  const state = vendor.statusIn(generation.state)
-  if (state === 'completed') return vendor.made([isRecord(generation.assets) ? generation.assets.video : undefined])
+function readGeneration(generation: JsonRecord, vendor: OrderClient): TaskProgress {
+  const state = vendor.readStatus(generation.state)
+  if (state === 'completed') return vendor.success([isRecord(generation.assets) ? generation.assets.video : undefined])
   if (state === 'failed') return vendor.failure('generation_failed', generation.failure_reason)
   return STATES[state] ?? {}
 }
 
 /** Refused content is a 400 like any other, told by its words alone. */
-const judge: Judge = (payload, status) => {
+const judge: ErrorClassifier = (payload, status) => {
   const detail = isRecord(payload) && typeof payload.detail === 'string' ? payload.detail : ''
   return status === 400 && /moderation|not allowed|polic/i.test(detail) ? 'policy' : undefined
 }

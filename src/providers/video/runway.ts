@@ -3,26 +3,34 @@
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { createOrderJson, type OrderJson, operationId, withId } from '../orders/json-orders.ts'
-import type { Judge } from '../orders/order-refusal.ts'
+import { createOrderClient, type OrderClient, operationId, withId } from '../orders/order-client.ts'
+import type { ErrorClassifier } from '../orders/order-error.ts'
+import {
+  assertSupportedFields,
+  matchesModel,
+  pixelsOf,
+  ratioOf,
+  tierOf,
+  toMediaUrl,
+  withExtras,
+} from '../orders/order-fields.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
-import type { VendorParts } from '../vendor-parts.ts'
+import type { AdapterParts } from '../settings.ts'
 import { type RunwayModel, runwayModel } from './runway-models.ts'
-import { asAddress, namesModel, pixelsOf, ratioOf, refuseOthers, tierOf, withExtras } from './video-fields.ts'
 
-export function createRunway(parts: VendorParts): Provider {
-  const vendor = createOrderJson(parts, {
+export function createRunway(parts: AdapterParts): Provider {
+  const vendor = createOrderClient(parts, {
     kind: 'runway',
     base_url: 'https://api.dev.runwayml.com/v1',
     key_env: 'RUNWAYML_API_SECRET',
     // The only version that there is; requests without one are refused.
     headers: () => ({ 'x-runway-version': '2024-11-06' }),
-    judge,
+    classifyError: judge,
   })
   /** The operator's word on which models have a switch for sound goes before ours. */
   const modelOf = (model: string): RunwayModel => {
     const known = runwayModel(model)
-    return namesModel(parts.config.options?.audio_models, [], model) ? { ...known, sound: 'switch' } : known
+    return matchesModel(parts.config.options?.audio_models, [], model) ? { ...known, sound: 'switch' } : known
   }
   return {
     id: parts.id,
@@ -32,14 +40,14 @@ export function createRunway(parts: VendorParts): Provider {
       resubmit: 'unsafe',
       async start(call, signal) {
         const { path, body } = writeOrder(call, modelOf(call.model), parts.id)
-        const answer = await vendor.order({ path, body, model: call.model, signal })
-        return { operation: { id: vendor.idIn(answer.id) } }
+        const answer = await vendor.submit({ path, body, model: call.model, signal })
+        return { operation: { id: vendor.readId(answer.id) } }
       },
       async status(operation, signal) {
-        return vendor.ask(withId('/tasks', operationId(operation)), signal, (answer) => readTask(answer, vendor))
+        return vendor.poll(withId('/tasks', operationId(operation)), signal, (answer) => readTask(answer, vendor))
       },
       async cancel(operation, signal) {
-        await vendor.tell('DELETE', withId('/tasks', operationId(operation)), signal)
+        await vendor.send('DELETE', withId('/tasks', operationId(operation)), signal)
       },
     },
   }
@@ -48,7 +56,7 @@ export function createRunway(parts: VendorParts): Provider {
 function writeOrder({ model, request }: VideoCall, traits: RunwayModel, upstream: string) {
   const { takes, sound } = traits
   const images = request.images ?? []
-  refuseOthers(request, upstream, [
+  assertSupportedFields(request, upstream, [
     'image',
     ...takes.filter((field) => field !== 'seed'),
     ...(sound === 'none' ? [] : (['audio_enable'] as const)),
@@ -65,7 +73,7 @@ function writeOrder({ model, request }: VideoCall, traits: RunwayModel, upstream
       seed: takes.includes('seed') ? request.seed : undefined,
       audio: sound === 'switch' ? request.audio_enable : sound === 'ask' && request.audio_enable ? true : undefined,
       negativePrompt: request.negative_prompt,
-      references: images.length > 0 ? images.map((image) => ({ uri: asAddress(image) })) : undefined,
+      references: images.length > 0 ? images.map((image) => ({ uri: toMediaUrl(image) })) : undefined,
     },
     request.metadata,
     'runway',
@@ -75,10 +83,10 @@ function writeOrder({ model, request }: VideoCall, traits: RunwayModel, upstream
 }
 
 function promptImage({ image, last_image }: VideoOrder) {
-  if (last_image === undefined) return asAddress(image ?? '')
+  if (last_image === undefined) return toMediaUrl(image ?? '')
   return [
-    ...(image === undefined ? [] : [{ uri: asAddress(image), position: 'first' }]),
-    { uri: asAddress(last_image), position: 'last' },
+    ...(image === undefined ? [] : [{ uri: toMediaUrl(image), position: 'first' }]),
+    { uri: toMediaUrl(last_image), position: 'last' },
   ]
 }
 
@@ -101,13 +109,13 @@ const STATUSES: Record<string, TaskProgress> = {
 }
 
 /** Exported for nobody but `status`: a word that is not known yet keeps the state. */
-function readTask(task: JsonRecord, vendor: OrderJson): TaskProgress {
-  const status = vendor.statusIn(task.status)
+function readTask(task: JsonRecord, vendor: OrderClient): TaskProgress {
+  const status = vendor.readStatus(task.status)
   if (status === 'RUNNING') {
     const done = typeof task.progress === 'number' && task.progress >= 0 ? Math.min(1, task.progress) : undefined
     return { status: 'IN_PROGRESS', ...(done === undefined ? {} : { progress: Math.floor(done * 100) }) }
   }
-  if (status === 'SUCCEEDED') return vendor.made(Array.isArray(task.output) ? task.output : [])
+  if (status === 'SUCCEEDED') return vendor.success(Array.isArray(task.output) ? task.output : [])
   if (status === 'FAILED') return vendor.failure(failCodeOf(task.failureCode), task.failure)
   return STATUSES[status] ?? {}
 }
@@ -122,7 +130,7 @@ function failCodeOf(code: unknown): FailCode {
 }
 
 /** It says 400 for an account without credits and for refused content as well. */
-const judge: Judge = (payload, status) => {
+const judge: ErrorClassifier = (payload, status) => {
   if (status !== 400 && status !== 429) return undefined
   const said = isRecord(payload) && typeof payload.error === 'string' ? payload.error : ''
   if (/not (have )?enough credits|out of credits/i.test(said)) return 402

@@ -2,7 +2,7 @@
 import type { Copied, CopySource } from '../../outputs/outputs.ts'
 import type { TaskProgress } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { ComingOutput, MadeOutput } from '../../spec/task.ts'
+import type { ComingOutput, RemoteFile } from '../../spec/task.ts'
 import { nextCopyAttempt } from '../poll-schedule.ts'
 import { asGatewayError, type ClaimedTask, fail, vendorOf, within, write } from './claimed-task.ts'
 import { endCopying, keepOne, keyOf, NOTHING, passedThrough, storageError, succeed } from './finish.ts'
@@ -10,7 +10,7 @@ import { linksOf, look } from './poll.ts'
 import { doubt } from './send.ts'
 
 /** A file without a link: the key says where its bytes are stored. */
-type Bytes = Exclude<ComingOutput, MadeOutput>
+type Bytes = Exclude<ComingOutput, RemoteFile>
 type Files = { made: ComingOutput[]; rest: ComingOutput[] }
 type End = Extract<TaskProgress, { status: 'SUCCESS' | 'FAILURE' }>
 
@@ -69,7 +69,7 @@ async function pollForBytes(claimed: ClaimedTask, { key }: Bytes, files: Files):
 
 type Answer = { copied: Copied } | { error: GatewayError }
 
-async function fetchFile(claimed: ClaimedTask, file: MadeOutput): Promise<Answer> {
+async function fetchFile(claimed: ClaimedTask, file: RemoteFile): Promise<Answer> {
   const { task, signal, outputs, at } = claimed
   const key = keyOf(task, task.outputs.length, file)
   at('copy: before the first byte')
@@ -83,7 +83,7 @@ async function fetchFile(claimed: ClaimedTask, file: MadeOutput): Promise<Answer
 }
 
 /** A file at the provider's own address may need its key, and may lie where the operator said that the provider is. */
-function sourceOf(claimed: ClaimedTask, { url, content_type }: MadeOutput): CopySource {
+function sourceOf(claimed: ClaimedTask, { url, content_type }: RemoteFile): CopySource {
   const settings = claimed.providerSettings(claimed.task.provider)
   const headers = vendorOf(claimed)?.outputHeaders?.(url)
   return {
@@ -121,7 +121,7 @@ function needsFreshLink({ task }: ClaimedTask, { code, detail }: GatewayError): 
   return status >= 400 && status < 500 && status !== 408 && status !== 429
 }
 
-type Dead = { made: ComingOutput[]; dead: MadeOutput; error: GatewayError }
+type Dead = { made: ComingOutput[]; dead: RemoteFile; error: GatewayError }
 
 /** Asks the vendor for fresh links. Where they are the same or fewer, or there are none, the attempt has failed. */
 async function refresh(claimed: ClaimedTask, { made, dead, error }: Dead): Promise<void> {

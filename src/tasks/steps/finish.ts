@@ -3,7 +3,7 @@ import { unixSeconds } from '../../kit/clock.ts'
 import { endingOf } from '../../kit/file-ending.ts'
 import type { RemoteOutput } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { ComingOutput, MadeOutput, Task, TaskOutput } from '../../spec/task.ts'
+import type { ComingOutput, RemoteFile, Task, TaskOutput } from '../../spec/task.ts'
 import { kindOf } from '../order-kinds.ts'
 import { asGatewayError, type ClaimedTask, end, modelOf, vendorOf, within } from './claimed-task.ts'
 import { reasonFrom } from './fail-code.ts'
@@ -32,7 +32,7 @@ export function copyDeadline(claimed: ClaimedTask, expires_at = Number.POSITIVE_
   return now + Math.ceil(Math.min(wanted, Math.max(LEAST_COPY_SECONDS, kept)))
 }
 
-export type MadeBytes = Exclude<RemoteOutput, MadeOutput>
+export type MadeBytes = Exclude<RemoteOutput, RemoteFile>
 
 /** Files whose bytes came with the answer are kept at once: there is no link to come back to. */
 export async function keepBytes(
@@ -83,7 +83,7 @@ export function keyOf({ task_id, family }: Task, index: number, { content_type =
 }
 
 /** A file that stays at its vendor, by the operator's wish. */
-export const passedThrough = ({ task }: ClaimedTask, { url, content_type }: MadeOutput): TaskOutput => ({
+export const passedThrough = ({ task }: ClaimedTask, { url, content_type }: RemoteFile): TaskOutput => ({
   url,
   content_type: content_type ?? kindOf(task.family).content_type,
 })

@@ -2,7 +2,7 @@
 import { unixSeconds } from '../../kit/clock.ts'
 import type { RemoteOutput, TaskProgress } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'
-import { type ComingOutput, FAIL_CODES, type FailCode, type MadeOutput } from '../../spec/task.ts'
+import { type ComingOutput, FAIL_CODES, type FailCode, type RemoteFile } from '../../spec/task.ts'
 import { advance } from '../lifecycle.ts'
 import type { TaskVendor } from '../order-kinds.ts'
 import { nextAttempt, nextCopyAttempt, nextPoll } from '../poll-schedule.ts'
@@ -128,4 +128,4 @@ function readable(progress: TaskProgress): TaskProgress {
   return progress
 }
 
-export const linksOf = (remote: RemoteOutput[]): MadeOutput[] => remote.filter((one) => 'url' in one)
+export const linksOf = (remote: RemoteOutput[]): RemoteFile[] => remote.filter((one) => 'url' in one)

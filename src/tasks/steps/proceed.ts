@@ -71,8 +71,8 @@ type Refused = { vendor: TaskVendor; from: Json; error: GatewayError }
 async function refused(claimed: ClaimedTask, { vendor, from, error }: Refused): Promise<void> {
   const { task, log, clock } = claimed
   const { refusal, fail_code } = verdictOf(error)
-  const { retry_after, taken } = error.detail
-  if (taken === 'no') {
+  const { retry_after, accepted } = error.detail
+  if (accepted === 'no') {
     if (claimed.stopping()) return write(claimed, 'refused', { operation: from, due_ms: clock.now() }).then(() => {})
     log.warn('order refused', { task_id: task.task_id, provider: task.provider, code: error.code })
     const is_last = refusal !== 'passing' || task.failures + 1 >= TRIES

@@ -31,7 +31,7 @@ export async function send(claimed: ClaimedTask): Promise<void> {
   const sent: ClaimedTask = { ...claimed, task: { ...task, sent_at, sent_to } }
   const answer = await order(sent, vendor, call)
   if ('operation' in answer) return keepOperation(sent, answer)
-  if (answer.error.detail.taken === 'no') return notTaken(sent, answer.error)
+  if (answer.error.detail.accepted === 'no') return notTaken(sent, answer.error)
   await inDoubt(sent, vendor, answer.error)
 }
 
@@ -58,7 +58,7 @@ export async function doubt(claimed: ClaimedTask): Promise<void> {
   if ('operation' in answer) return keepOperation(claimed, answer)
   const { refusal, fail_code } = verdictOf(answer.error)
   const { detail, message } = answer.error
-  if (detail.taken === 'no' && refusal === 'every') {
+  if (detail.accepted === 'no' && refusal === 'every') {
     return fail(claimed, fail_code, `${reasonFrom(message)} ${EARLIER_ATTEMPT}`)
   }
   await inDoubt(claimed, vendor, answer.error)

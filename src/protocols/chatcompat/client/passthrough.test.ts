@@ -4,7 +4,7 @@ import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { createSseParser } from '../../../kit/sse.ts'
-import type { UpstreamAnswer } from '../../../providers/upstream/transport-response.ts'
+import type { UpstreamResponse } from '../../../providers/upstream/transport-response.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { usageFrom } from '../../../spec/usage.ts'
 import type { ChatChunk, ChatRequest } from '../../canonical.ts'
@@ -199,7 +199,7 @@ describe('chat completions', () => {
   /** What the translating lane tells of the same stream. */
   async function translated(all: Uint8Array, include_usage: boolean): Promise<unknown[]> {
     const pieces = [all]
-    const answer = { read: async () => pieces.shift() } as unknown as UpstreamAnswer
+    const answer = { read: async () => pieces.shift() } as unknown as UpstreamResponse
     const writer = createChunkEncoder(head, { include_usage })
     let text = ''
     for await (const batch of readStream(answer, head, faults)) text += writer.encode(batch)

@@ -64,6 +64,6 @@ function refuseAddresses({ content }: Message, index: number): void {
   if (at === -1) return
   throw new GatewayError('unsupported_value', 'This model takes files by their content only, not by an address.', {
     param: `messages[${index}].content[${at}].file.file_url`,
-    taken: 'no',
+    accepted: 'no',
   })
 }

@@ -2,7 +2,7 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { type Refusal, refusalToError } from '../../provider-error.ts'
+import { type ErrorResponse, errorFromResponse } from '../../provider-error.ts'
 
 /** The vendor's words for what went wrong -> the HTTP status of each. */
 const STATUS_OF_NAME: Record<string, number> = {
@@ -31,13 +31,13 @@ const ACCOUNT = /location is not supported|free tier|billing|region|country/i
 const STRANGE_FILE = /access the File /
 
 /** An error with a status. */
-export function refusalOf(refusal: Refusal): GatewayError {
+export function refusalOf(refusal: ErrorResponse): GatewayError {
   const reported = errorIn(refusal.payload)
   const reasons = (Array.isArray(reported.details) ? reported.details : []).filter(isRecord).map(({ reason }) => reason)
   const message = typeof reported.message === 'string' ? reported.message : ''
   const { status, provider } = refusal
   if (reasons.some((reason) => typeof reason === 'string' && KEY_REASON.test(reason))) {
-    return refusalToError({ ...refusal, status: 401 })
+    return errorFromResponse({ ...refusal, status: 401 })
   }
   if (reported.status === 'FAILED_PRECONDITION' && ACCOUNT.test(message)) {
     return new GatewayError(
@@ -46,12 +46,12 @@ export function refusalOf(refusal: Refusal): GatewayError {
       { upstream_status: status },
     )
   }
-  if (status === 403 && STRANGE_FILE.test(message)) return refusalToError({ ...refusal, status: 400 })
-  return refusalToError(refusal)
+  if (status === 403 && STRANGE_FILE.test(message)) return errorFromResponse({ ...refusal, status: 400 })
+  return errorFromResponse(refusal)
 }
 
 /** An error where an answer was expected: in a stream, or in a body with status 200. */
-export function failureOf(refusal: Omit<Refusal, 'status' | 'headers'>): GatewayError {
+export function failureOf(refusal: Omit<ErrorResponse, 'status' | 'headers'>): GatewayError {
   const { code, status: reason } = errorIn(refusal.payload)
   const numeric = typeof code === 'number' && code >= 400 && code < 600 ? code : undefined
   const status = numeric ?? (typeof reason === 'string' ? STATUS_OF_NAME[reason] : undefined) ?? 502

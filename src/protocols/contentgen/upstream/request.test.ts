@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
 import type { ProviderConfig } from '../../../config/schema.ts'
 import { contentgenSettings } from '../../../providers/contentgen-compat/settings.ts'
-import { type Media, mediaOfOne } from '../../../providers/media.ts'
+import { createRequestMedia, type Media } from '../../../providers/media.ts'
 import type { EndpointFamily } from '../../../spec/endpoint-family.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { ChatRequest, Message } from '../../canonical.ts'
@@ -29,7 +29,7 @@ const writerOf = ({ config = {}, ...where }: Where) => {
   const whole = { base_url: 'https://vendor.example/v1beta', ...config }
   const settings = contentgenSettings({ id: 'v', config: whole, timeouts: DEFAULT_TIMEOUTS, environment: {} })
   const files = 'media' in where ? where.media : media
-  return createBodyEncoder(settings, files && (() => mediaOfOne(files)))
+  return createBodyEncoder(settings, files && (() => createRequestMedia(files)))
 }
 
 const callOf = (asked: Partial<ChatRequest>, model: string) => ({

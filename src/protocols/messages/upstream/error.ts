@@ -2,21 +2,23 @@
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
-import { errorInResponse, type Refusal, refusalToError } from '../../provider-error.ts'
+import { type ErrorResponse, errorFromResponse, errorInResponse } from '../../provider-error.ts'
 
 /** An error with a status. Its shape is one that all vendors share; only the time to wait stands elsewhere. */
-export const refusalOf = (refusal: Refusal): GatewayError =>
-  refusalToError(refusal.status === 429 ? { ...refusal, headers: withWait(refusal.headers, refusal.clock) } : refusal)
+export const refusalOf = (refusal: ErrorResponse): GatewayError =>
+  errorFromResponse(
+    refusal.status === 429 ? { ...refusal, headers: withWait(refusal.headers, refusal.clock) } : refusal,
+  )
 
 /** Words of this vendor's for which others have none. */
 const STATUS_OF_TYPE: Record<string, number> = { billing_error: 402, api_error: 500, conflict_error: 409 }
 
 /** An error where an answer was expected: an `error` event, or a body with status 200. */
-export function failureOf(refusal: Omit<Refusal, 'status' | 'headers'>): GatewayError {
+export function failureOf(refusal: Omit<ErrorResponse, 'status' | 'headers'>): GatewayError {
   const { payload } = refusal
   const type = isRecord(payload) && isRecord(payload.error) ? payload.error.type : undefined
   const status = typeof type === 'string' ? STATUS_OF_TYPE[type] : undefined
-  return status === undefined ? errorInResponse(refusal) : refusalToError({ ...refusal, status, headers: undefined })
+  return status === undefined ? errorInResponse(refusal) : errorFromResponse({ ...refusal, status, headers: undefined })
 }
 
 const LIMITED = ['requests', 'tokens', 'input-tokens', 'output-tokens']

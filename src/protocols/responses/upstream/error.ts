@@ -2,14 +2,14 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
-import { errorInResponse, type Refusal, refusalToError } from '../../provider-error.ts'
+import { type ErrorResponse, errorFromResponse, errorInResponse } from '../../provider-error.ts'
 
 /** An error with a status. Its shape is one that many vendors share; only the time to wait may stand elsewhere. */
-export function refusalOf(refusal: Refusal): GatewayError {
-  if (refusal.status !== 429 || !refusal.headers) return refusalToError(refusal)
+export function refusalOf(refusal: ErrorResponse): GatewayError {
+  if (refusal.status !== 429 || !refusal.headers) return errorFromResponse(refusal)
   // An account without money says nothing of time, whatever its headers do.
   const headers = isOutOfCredit(refusal.payload) ? new Headers() : withWait(refusal.headers)
-  return refusalToError({ ...refusal, headers })
+  return errorFromResponse({ ...refusal, headers })
 }
 
 /** Codes of a failed answer for which other vendors have none. */
@@ -39,7 +39,7 @@ const STATUS_OF_CODE: Record<string, number> = {
 const POLICY_CODES = ['bio_policy', 'misalignment_policy_violation']
 
 /** An error where an answer was expected: an `error` event, a failed answer, or a body with status 200. */
-export function failureOf(refusal: Omit<Refusal, 'status' | 'headers'>): GatewayError {
+export function failureOf(refusal: Omit<ErrorResponse, 'status' | 'headers'>): GatewayError {
   const error = errorIn(refusal.payload)
   const code = error && typeof error.code === 'string' ? error.code : ''
   const reported = POLICY_CODES.includes(code) ? { ...error, code: 'content_policy_violation' } : error
@@ -47,7 +47,7 @@ export function failureOf(refusal: Omit<Refusal, 'status' | 'headers'>): Gateway
   const status = Object.hasOwn(STATUS_OF_CODE, code) ? STATUS_OF_CODE[code] : undefined
   return status === undefined
     ? errorInResponse(normalised)
-    : refusalToError({ ...normalised, status, headers: undefined })
+    : errorFromResponse({ ...normalised, status, headers: undefined })
 }
 
 /** `{error}`, an `error` event with its members beside its type, or a failed answer or the event that holds it. */

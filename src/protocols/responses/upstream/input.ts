@@ -38,7 +38,7 @@ function resultOf(message: Message, place: Place): Item {
   const { tool_call_id } = message
   if (tool_call_id === undefined) {
     const param = `${place.at}.tool_call_id`
-    throw new GatewayError('missing_required_parameter', `"${param}" is required.`, { param, taken: 'no' })
+    throw new GatewayError('missing_required_parameter', `"${param}" is required.`, { param, accepted: 'no' })
   }
   return { type: 'function_call_output', call_id: place.callId(tool_call_id), output: contentOf(message, place) }
 }

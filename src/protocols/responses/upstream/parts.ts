@@ -5,7 +5,7 @@ import type { ContentPart } from '../../../spec/message.ts'
 export type Part = { type: string } & Record<string, unknown>
 
 export const refused = (param: string, rule: string) =>
-  new GatewayError('unsupported_parameter', `"${param}" ${rule}.`, { param, taken: 'no' })
+  new GatewayError('unsupported_parameter', `"${param}" ${rule}.`, { param, accepted: 'no' })
 
 /** `at` is the part's place in the request. */
 export function partOf(part: ContentPart, at: string, audio: boolean): Part {

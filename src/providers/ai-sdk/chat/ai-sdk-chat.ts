@@ -3,7 +3,7 @@ import { unixSeconds } from '../../../kit/clock.ts'
 import { createGuardedFetch } from '../../../kit/guarded-fetch.ts'
 import { parseJson } from '../../../kit/json.ts'
 import type { ChatChunk, ChatCompletion } from '../../../protocols/canonical.ts'
-import { refusalToError } from '../../../protocols/provider-error.ts'
+import { errorFromResponse } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { createMedia } from '../../media.ts'
 import { readModelList } from '../../model-list.ts'
@@ -47,7 +47,7 @@ export function createAiSdkChat(parts: AiSdkParts, vendor: ChatVendor): Provider
       transport,
       timeouts: account.timeouts,
       signal,
-      orders: false,
+      isOrder: false,
       stream,
       route(asked) {
         const { url, headers } = vendor.send?.(asked, name) ?? asked
@@ -166,14 +166,14 @@ export function createAiSdkChat(parts: AiSdkParts, vendor: ChatVendor): Provider
     const { status, headers } = answer
     if (status >= 300) {
       const payload = parseJson(await answer.excerpt())
-      throw refusalToError({ provider: id, model: undefined, status, headers, payload, clock })
+      throw errorFromResponse({ provider: id, model: undefined, status, headers, payload, clock })
     }
     const models = readModelList(parseJson(await answer.text()), CHAT_MODELS)
     if (models) return models
     throw new GatewayError('bad_upstream_response', `The upstream "${id}" answered with no list of models.`)
   }
 
-  return { id, kind: vendor.kind, chat: { whole, chunks }, ...(vendor.models ? { listModels } : {}) }
+  return { id, kind: vendor.kind, chat: { complete: whole, chunks }, ...(vendor.models ? { listModels } : {}) }
 }
 
 const SILENT_STREAM = { 'content-type': 'text/event-stream' }

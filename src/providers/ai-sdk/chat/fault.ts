@@ -1,9 +1,9 @@
 /** What goes wrong with a call through a package, on our sheet: the wire's last answer is worth more than the package's word. */
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
-import { errorInResponse, holdsError, refusalToError } from '../../../protocols/provider-error.ts'
+import { errorFromResponse, errorInResponse, holdsError } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { refused } from '../../orders/order-refusal.ts'
+import { orderError } from '../../orders/order-error.ts'
 import type { Wire } from '../../upstream/transport-fetch.ts'
 import type { ChatVendor } from './vendor.ts'
 
@@ -22,16 +22,16 @@ export function createChatFaults({ provider, vendor, clock }: FaultParts): ChatF
   const upstream = `The upstream "${provider}"`
 
   /** What the vendor said with its status, or with 200 where an answer was expected. */
-  function heard({ answer }: Wire, model: string): GatewayError | undefined {
+  function heard({ response: answer }: Wire, model: string): GatewayError | undefined {
     if (!answer) return undefined
     const { status, headers, text } = answer
     const payload = parseJson(text)
     const meaning = vendor.judge?.(payload, status)
     if (status >= 300 || meaning !== undefined) {
       // Chat costs nothing when it is refused: what is said of orders does not count here.
-      const error = refused({ provider, model, status, headers, payload, meaning, clock })
+      const error = orderError({ provider, model, status, headers, payload, errorClass: meaning, clock })
       return error.code === 'insufficient_quota' || error.code === 'model_not_found'
-        ? refusalToError({ provider, model, status: meaning === 402 ? 402 : status, headers, payload, clock })
+        ? errorFromResponse({ provider, model, status: meaning === 402 ? 402 : status, headers, payload, clock })
         : error
     }
     const body = Array.isArray(payload) ? payload[0] : payload
@@ -40,7 +40,7 @@ export function createChatFaults({ provider, vendor, clock }: FaultParts): ChatF
 
   const inAnswer = (payload: unknown, model: string) => errorInResponse({ provider, model, payload, clock })
 
-  const notUnderstood = (thrown: unknown, { answer }: Wire) =>
+  const notUnderstood = (thrown: unknown, { response: answer }: Wire) =>
     new GatewayError('bad_upstream_response', `${upstream} answered with something that could not be read.`, {
       ...(answer ? { upstream_status: answer.status } : {}),
       cause: nameOf(thrown),
@@ -50,7 +50,7 @@ export function createChatFaults({ provider, vendor, clock }: FaultParts): ChatF
     if (wire.failure) return wire.failure
     const said = heard(wire, model)
     if (said) return said
-    if (wire.answer?.text) return notUnderstood(undefined, wire)
+    if (wire.response?.text) return notUnderstood(undefined, wire)
     return raw === undefined
       ? new GatewayError('upstream_cut', `${upstream} ended its answer in the middle, without a finish.`)
       : new GatewayError('bad_upstream_response', `${upstream} broke its answer off by itself.`)
@@ -63,7 +63,7 @@ export function createChatFaults({ provider, vendor, clock }: FaultParts): ChatF
     const byWords = inAnswer(payload, model)
     const status = isRecord(error) && typeof error.statusCode === 'number' ? error.statusCode : 0
     return byWords.code === 'bad_upstream_response' && status >= 400
-      ? refusalToError({ provider, model, status, headers: undefined, payload, clock })
+      ? errorFromResponse({ provider, model, status, headers: undefined, payload, clock })
       : byWords
   }
 
@@ -71,7 +71,7 @@ export function createChatFaults({ provider, vendor, clock }: FaultParts): ChatF
     thrown(thrown, wire, model) {
       if (wire.failure) return wire.failure
       if (thrown instanceof GatewayError) return thrown
-      if (!wire.answer) return unsent(thrown, vendor, provider)
+      if (!wire.response) return unsent(thrown, vendor, provider)
       const said = heard(wire, model)
       // Some packages wait for the first words of a stream, and throw what came instead.
       const isCall = isRecord(thrown) && thrown.name === 'AI_APICallError' && isRecord(thrown.data)

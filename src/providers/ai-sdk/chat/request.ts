@@ -3,7 +3,7 @@ import type { JSONObject, JSONValue } from '@ai-sdk/provider'
 import type { ProviderConfig } from '../../../config/schema.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { ChatRequest } from '../../../protocols/canonical.ts'
-import { type Media, mediaOfOne } from '../../media.ts'
+import { createRequestMedia, type Media } from '../../media.ts'
 import type { ChatCall } from '../../provider.ts'
 import { assertNothingLost, searchOf } from './meaning.ts'
 import { promptOf } from './prompt.ts'
@@ -33,7 +33,7 @@ export async function optionsOf(
   const search = searchOf(request)
   const searching = search ? vendor.search?.(search) : undefined
   return {
-    prompt: await promptOf(messages, { ...parts, media: mediaOfOne(parts.media), model }),
+    prompt: await promptOf(messages, { ...parts, media: createRequestMedia(parts.media), model }),
     includeRawChunks: false,
     headers: { 'x-request-id': request_id },
     ...samplingOf(plain),

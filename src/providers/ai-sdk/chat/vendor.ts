@@ -13,7 +13,7 @@ import type {
 import type { ProviderKind } from '../../../config/provider-kinds.ts'
 import type { ChatRequestField } from '../../../spec/chat-request.ts'
 import type { EndpointFamily } from '../../../spec/endpoint-family.ts'
-import type { Judge } from '../../orders/order-refusal.ts'
+import type { ErrorClassifier } from '../../orders/order-error.ts'
 import type { PackageFetch } from '../../upstream/transport-fetch.ts'
 import type { PlainRequest } from '../vendor.ts'
 
@@ -92,7 +92,7 @@ export type ChatVendor = {
   media?: 'bytes'
   /** The vendor's own search of the web, where the caller asks for one. */
   search?(asked: Record<string, unknown>): { tool?: PackageTool; options?: JSONObject }
-  judge?: Judge
+  judge?: ErrorClassifier
   /** Where its models are listed, below the base URL; absent: nowhere that is known. */
   models?: string
 }

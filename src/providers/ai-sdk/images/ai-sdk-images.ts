@@ -4,7 +4,7 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { ImageUsage } from '../../../spec/image-request.ts'
 import { createMedia } from '../../media.ts'
 import { codeInDoubt } from '../../orders/acceptance.ts'
-import type { ImageCall, ImageProvider, MadeImage, Provider } from '../../provider.ts'
+import type { GeneratedImage, ImageCall, ImageProvider, Provider } from '../../provider.ts'
 import { neverSent } from '../../upstream/transport-failure.ts'
 import { createTransportFetch } from '../../upstream/transport-fetch.ts'
 import { accountOf, isOwn, moved } from '../account.ts'
@@ -19,7 +19,7 @@ const UNUSED_KEY = 'gatehouse-has-no-key'
 /** Of one request for several images at a vendor that makes fewer a call. */
 const CALLS_AT_A_TIME = 4
 
-type Made = { images: MadeImage[]; usage?: ImageUsage }
+type Made = { images: GeneratedImage[]; usage?: ImageUsage }
 
 /** Throws an Error that names the provider when its configuration cannot work. */
 export function aiSdkImages(parts: AiSdkParts, vendor: ImageVendor): Required<Pick<Provider, 'images'>> {
@@ -38,8 +38,8 @@ export function aiSdkImages(parts: AiSdkParts, vendor: ImageVendor): Required<Pi
       transport,
       timeouts: account.timeouts,
       signal,
-      orders: true,
-      ...(vendor.asks ? { asks: vendor.asks } : {}),
+      isOrder: true,
+      ...(vendor.asks ? { repeatablePaths: vendor.asks } : {}),
       route(asked) {
         const { url, headers } = vendor.send?.(asked, model) ?? asked
         const target = moved(url, vendor.home, account.base_url)
@@ -91,7 +91,7 @@ export function aiSdkImages(parts: AiSdkParts, vendor: ImageVendor): Required<Pi
     return typeof most === 'number' && most >= 1 ? most : 1
   }
 
-  const make: ImageProvider['make'] = async (call, signal) => {
+  const make: ImageProvider['generate'] = async (call, signal) => {
     const { model, request } = call
     const wanted = await wantedImages({ order: request, vendor, model, config, upstream: id, media, signal })
     const most = vendor.most?.(model) ?? (await mostOf(model))
@@ -109,7 +109,7 @@ export function aiSdkImages(parts: AiSdkParts, vendor: ImageVendor): Required<Pi
     return joined(settled)
   }
 
-  return { images: { operations: vendor.operations ?? ['generate', 'edit'], make } }
+  return { images: { operations: vendor.operations ?? ['generate', 'edit'], generate: make } }
 }
 
 /** The same seed twice would be the same image twice. */
@@ -126,9 +126,9 @@ function joined(settled: PromiseSettledResult<Made>[]): Made {
     return { images: all.flatMap(({ images }) => images), ...(usage ? { usage } : {}) }
   }
   if (!(failure instanceof GatewayError) || settled.length === 1) throw failure
-  const open = failures.find((one) => one instanceof GatewayError && one.detail.taken !== 'no')
+  const open = failures.find((one) => one instanceof GatewayError && one.detail.accepted !== 'no')
   if (open || failures.length === settled.length) throw open ?? failure
-  const { taken: _, ...detail } = failure.detail
+  const { accepted: _, ...detail } = failure.detail
   const fail_code = failure.code === 'content_policy_violation' ? 'content_policy_violation' : 'upstream_error'
   const message = `${failure.message} Other images of the request were made, and may have been charged.`
   throw new GatewayError(codeInDoubt(failure), message, { fail_code, ...detail, retry: false })

@@ -3,7 +3,7 @@ import type { Clock } from '../../../kit/clock.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { errorInResponse, holdsError, scrub } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { refused } from '../../orders/order-refusal.ts'
+import { orderError } from '../../orders/order-error.ts'
 import { AGAINST_POLICY } from '../words.ts'
 import type { ImageVendor, SaidOfImages } from './vendor.ts'
 
@@ -44,8 +44,8 @@ export function createImageFaults({ provider, vendor, clock }: FaultParts): Imag
     heard({ status, headers, payload }, { model, isTaken }) {
       const meaning = vendor.judge?.(payload, status)
       if (status >= 300 || meaning !== undefined) {
-        const said = { provider, model, status, headers, payload, meaning, clock }
-        return refused({ ...said, order_kind: isTaken ? undefined : vendor.kind, isAnsweredAtOnce: true })
+        const said = { provider, model, status, headers, payload, errorClass: meaning, clock }
+        return orderError({ ...said, order_kind: isTaken ? undefined : vendor.kind, isSynchronous: true })
       }
       const { images, failure } = vendor.read?.(payload, status) ?? {}
       if (failure) return failed(failure)
@@ -67,7 +67,7 @@ export function createImageFaults({ provider, vendor, clock }: FaultParts): Imag
       const issues = issuesIn(thrown)
       if (issues === undefined) {
         return new GatewayError('internal_error', `The request for "${provider}" could not be written.`, {
-          taken: 'no',
+          accepted: 'no',
           cause: nameOf(thrown),
         })
       }
@@ -77,7 +77,7 @@ export function createImageFaults({ provider, vendor, clock }: FaultParts): Imag
       return new GatewayError(
         field === undefined ? 'invalid_value' : 'unsupported_value',
         `${field === undefined ? `"metadata.${vendor.kind}"` : `"${field}"`} was not understood: ${faults.slice(0, 300)}.`,
-        { param: field ?? 'metadata', taken: 'no' },
+        { param: field ?? 'metadata', accepted: 'no' },
       )
     },
   }

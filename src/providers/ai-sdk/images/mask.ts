@@ -15,7 +15,7 @@ export async function maskIn(colour: 'white' | 'black', bytes: Uint8Array): Prom
   const image = await loadImage(Buffer.from(bytes)).catch(() => {
     throw new GatewayError('input_media_invalid', '"mask" could not be read: it must be a PNG or WebP image.', {
       param: 'mask',
-      taken: 'no',
+      accepted: 'no',
     })
   })
   const canvas = createCanvas(image.width, image.height)

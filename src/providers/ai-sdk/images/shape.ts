@@ -2,7 +2,7 @@
 import type { JSONObject } from '@ai-sdk/provider'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ImageOrder } from '../../../spec/image-request.ts'
-import { ratioOf } from '../../video/video-fields.ts'
+import { ratioOf } from '../../orders/order-fields.ts'
 import type { Shape } from './vendor.ts'
 
 /** What image models are trained for, in pixels. */
@@ -32,7 +32,7 @@ export function shapeOf(order: Pick<ImageOrder, 'size' | 'aspect_ratio'>, shape:
   if (shape.among && !shape.among.includes(ratio)) {
     const param = aspect_ratio === undefined ? 'size' : 'aspect_ratio'
     const message = `${named} makes images of the ratios ${shape.among.join(', ')}; "${param}" asks for ${ratio}.`
-    throw new GatewayError('unsupported_value', message, { param, taken: 'no' })
+    throw new GatewayError('unsupported_value', message, { param, accepted: 'no' })
   }
   return shape.option ? { options: { [shape.option]: ratio } } : { aspectRatio: ratio as `${number}:${number}` }
 }

@@ -4,8 +4,8 @@ import type { ProviderKind } from '../../../config/provider-kinds.ts'
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { ImageOperation, ImageOrder, ImageUsage } from '../../../spec/image-request.ts'
 import type { FailCode } from '../../../spec/task.ts'
-import type { Judge } from '../../orders/order-refusal.ts'
-import type { MadeImage } from '../../provider.ts'
+import type { ErrorClassifier } from '../../orders/order-error.ts'
+import type { GeneratedImage } from '../../provider.ts'
 import type { PackageFetch } from '../../upstream/transport-fetch.ts'
 import type { PlainRequest } from '../vendor.ts'
 
@@ -44,7 +44,7 @@ type Edits = {
 /** What a vendor's answer says; undefined: nothing yet, or nothing but what its package makes of it. */
 export type SaidOfImages = {
   /** Complete; with none, there was no image in it. */
-  images?: MadeImage[]
+  images?: GeneratedImage[]
   usage?: ImageUsage
   /** It will not be made. */
   failure?: { fail_code?: FailCode; reason: string }
@@ -101,6 +101,6 @@ export type ImageVendor = {
   hasSeed?: true
   /** What else its options need, by the order and the model. */
   write?(order: ImageOrder, model: string): JSONObject
-  judge?: Judge
+  judge?: ErrorClassifier
   read?(payload: unknown, status: number): SaidOfImages | undefined
 }

@@ -1,8 +1,8 @@
 /** Vendors of images behind AI SDK packages: one row each. */
 import { matchesGlob } from '../../../kit/glob.ts'
 import { isRecord } from '../../../kit/json.ts'
-import { imageIn } from '../../chatcompat/image-answer.ts'
-import type { MadeImage } from '../../provider.ts'
+import { imageIn } from '../../chatcompat/image-response.ts'
+import type { GeneratedImage } from '../../provider.ts'
 import { BLACK_FOREST_LABS } from '../black-forest-labs.ts'
 import { TOGETHERAI } from '../chat/openai-shaped.ts'
 import { XAI_CHAT } from '../chat/vendors.ts'
@@ -147,7 +147,7 @@ function readBfl(payload: unknown, status: number): SaidOfImages | undefined {
   const failure = BLACK_FOREST_LABS.read?.(payload, status)?.failure
   return failure && { failure }
 }
-const toList = (image: MadeImage | undefined): MadeImage[] => (image ? [image] : [])
+const toList = (image: GeneratedImage | undefined): GeneratedImage[] => (image ? [image] : [])
 
 export const BLACK_FOREST_LABS_IMAGES: ImageVendor = {
   kind: 'black-forest-labs',

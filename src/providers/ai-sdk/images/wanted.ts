@@ -101,7 +101,10 @@ export async function wantedImages(parts: WantedParts): Promise<WantedImages> {
 
 function refuseLost(order: ImageOrder, vendor: ImageVendor, { model, upstream }: { model: string; upstream: string }) {
   const refuse = (param: string, why: string) =>
-    new GatewayError('unsupported_parameter', `The model "${model}" of "${upstream}" ${why}.`, { param, taken: 'no' })
+    new GatewayError('unsupported_parameter', `The model "${model}" of "${upstream}" ${why}.`, {
+      param,
+      accepted: 'no',
+    })
   const { only } = vendor
   if (only && !only.models.test(model)) {
     throw refuse('model', `makes no images by this interface: names of models that do ${only.named}`)
@@ -143,7 +146,7 @@ async function fileOf(field: Field, value: string, parts: WantedParts): Promise<
   if (isAddress && vendor.media !== 'bytes' && !colour) return { type: 'url', url: value }
   if (vendor.media === 'address') {
     const message = `The upstream "${upstream}" takes an image only by its https address, not as data.`
-    throw new GatewayError('unsupported_value', message, { param: field, taken: 'no' })
+    throw new GatewayError('unsupported_value', message, { param: field, accepted: 'no' })
   }
   const { bytes, content_type } = await media.read(value, signal, field).catch((thrown: unknown) => {
     throw thrown instanceof GatewayError ? neverSent(thrown) : thrown

@@ -3,7 +3,7 @@
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ImageUsage } from '../../../spec/image-request.ts'
-import type { MadeImage } from '../../provider.ts'
+import type { GeneratedImage } from '../../provider.ts'
 import { neverSent } from '../../upstream/transport-failure.ts'
 import { asFetch, type PackageFetch, type Wire } from '../../upstream/transport-fetch.ts'
 import { type Account, moved } from '../account.ts'
@@ -22,14 +22,14 @@ type WatchParts = {
 type Watch = {
   fetch: PackageFetch
   /** What the vendor has said that it made, once it has. */
-  made(): { images: MadeImage[]; usage?: ImageUsage } | undefined
+  made(): { images: GeneratedImage[]; usage?: ImageUsage } | undefined
   /** Why it came to nothing, whatever the package threw. */
   fault(thrown: unknown): GatewayError
 }
 
 /** Of one call of the package's method. */
 export function watched({ fetch, wire, vendor, account, faults, model }: WatchParts): Watch {
-  let made: { images: MadeImage[]; usage?: ImageUsage } | undefined
+  let made: { images: GeneratedImage[]; usage?: ImageUsage } | undefined
   let fault: GatewayError | undefined
   /** The order was answered well, with this: from here on it is under way. */
   let receipt: JsonRecord | undefined
@@ -47,7 +47,7 @@ export function watched({ fetch, wire, vendor, account, faults, model }: WatchPa
   /** One exchange with the vendor; throws what it says that ends the matter. */
   async function exchange(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     const response = await fetch(input, init)
-    const { answer } = wire
+    const { response: answer } = wire
     if (!answer) return response
     const payload = parseJson(answer.text)
     const isFile = answer.headers.get('content-type')?.startsWith('image/') === true
@@ -84,9 +84,9 @@ export function watched({ fetch, wire, vendor, account, faults, model }: WatchPa
     made: () => made,
     fault(thrown) {
       if (fault) return fault
-      if (wire.failure) return wire.ordered ? unsettled(wire.failure, receipt !== undefined) : neverSent(wire.failure)
-      if (thrown instanceof GatewayError) return wire.ordered ? thrown : neverSent(thrown)
-      return wire.answer ? faults.notUnderstood(wire.answer.status, thrown) : faults.unsent(thrown)
+      if (wire.failure) return wire.orderSent ? unsettled(wire.failure, receipt !== undefined) : neverSent(wire.failure)
+      if (thrown instanceof GatewayError) return wire.orderSent ? thrown : neverSent(thrown)
+      return wire.response ? faults.notUnderstood(wire.response.status, thrown) : faults.unsent(thrown)
     },
   }
 }
@@ -103,6 +103,6 @@ const mayPass = (thrown: unknown): boolean =>
 /** A question that could not be sent says nothing of the order. */
 function unsettled(error: GatewayError, isTaken: boolean): GatewayError {
   if (!isTaken) return error
-  const { taken: _, ...detail } = error.detail
+  const { accepted: _, ...detail } = error.detail
   return new GatewayError(error.code, error.message, detail)
 }

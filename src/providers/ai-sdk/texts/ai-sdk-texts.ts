@@ -2,9 +2,8 @@
 
 import { parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { vendorInputType } from '../../input-type.ts'
 import type { EmbeddingCall, EmbeddingProvider, Provider, RerankProvider } from '../../provider.ts'
-import { billedIn, tokensOf } from '../../text-counts.ts'
+import { readBilledUnits, readTokenCount, toVendorInputType } from '../../text-api.ts'
 import { createTransportFetch, type PackageFetch } from '../../upstream/transport-fetch.ts'
 import { accountOf, isOwn, moved } from '../account.ts'
 import type { AiSdkParts } from '../vendor.ts'
@@ -36,7 +35,7 @@ export function aiSdkTexts(parts: AiSdkParts, vendor: TextVendor): Pick<Provider
       transport,
       timeouts: account.timeouts,
       signal,
-      orders: false,
+      isOrder: false,
       route(asked) {
         const { url, headers } = vendor.send?.(asked, model) ?? asked
         const target = moved(url, vendor.home, account.base_url)
@@ -47,7 +46,7 @@ export function aiSdkTexts(parts: AiSdkParts, vendor: TextVendor): Pick<Provider
     })
     try {
       const answer = await work.ask({ key, fetch })
-      return { answer, payload: parseJson(wire.answer?.text ?? '') }
+      return { answer, payload: parseJson(wire.response?.text ?? '') }
     } catch (thrown) {
       const error = faultOf(thrown, wire, { provider: id, model, clock, words: work.words })
       if (error.status >= 500 && error.code !== 'internal_error') {
@@ -64,9 +63,9 @@ export function aiSdkTexts(parts: AiSdkParts, vendor: TextVendor): Pick<Provider
 
   function embeddings({ load, most_inputs, most_tokens, words, takesTokens }: NonNullable<TextVendor['embedding']>) {
     const provider: EmbeddingProvider = {
-      most_inputs,
-      ...(most_tokens ? { most_tokens } : {}),
-      takes_tokens: takesTokens === true,
+      max_inputs: most_inputs,
+      ...(most_tokens ? { max_tokens: most_tokens } : {}),
+      accepts_tokens: takesTokens === true,
       async embed({ model, inputs, request, request_id }, signal) {
         const said = words(model)
         const options = spoken(request, { id, model, words: said })
@@ -81,7 +80,7 @@ export function aiSdkTexts(parts: AiSdkParts, vendor: TextVendor): Pick<Provider
             }),
         })
         // NaN is what one of them makes of a count that is not there.
-        const tokens = answer.usage && answer.usage.tokens > 0 ? answer.usage.tokens : tokensOf(payload)
+        const tokens = answer.usage && answer.usage.tokens > 0 ? answer.usage.tokens : readTokenCount(payload)
         return { embeddings: answer.embeddings, ...(tokens === undefined ? {} : { prompt_tokens: tokens }) }
       },
     }
@@ -104,7 +103,7 @@ export function aiSdkTexts(parts: AiSdkParts, vendor: TextVendor): Pick<Provider
             }),
         })
         const results = answer.ranking.map(({ index, relevanceScore }) => ({ index, relevance_score: relevanceScore }))
-        return { results, ...billedIn(payload) }
+        return { results, ...readBilledUnits(payload) }
       },
     }
     return provider
@@ -131,7 +130,7 @@ function spoken({ dimensions, input_type, user }: EmbeddingCall['request'], { id
   if (dimensions !== undefined && words.dimensions) options[words.dimensions] = dimensions
   const type = words.input_type
   const told = input_type ?? type?.default
-  if (type && told !== undefined) options[type.option] = vendorInputType(told, type.words)
+  if (type && told !== undefined) options[type.option] = toVendorInputType(told, type.words)
   if (words.user && user !== undefined) options[words.user] = user
   return options
 }

@@ -1,7 +1,7 @@
 /** What goes wrong with texts behind a package, on our sheet: the wire's last answer is worth more than the package's word. */
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord, parseJson } from '../../../kit/json.ts'
-import { errorInResponse, holdsError, refusalToError } from '../../../protocols/provider-error.ts'
+import { errorFromResponse, errorInResponse, holdsError } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Wire } from '../../upstream/transport-fetch.ts'
 import type { EmbeddingWords } from './vendor.ts'
@@ -12,13 +12,13 @@ type FaultParts = { provider: string; model: string; clock: Clock; words: Embedd
 export function faultOf(thrown: unknown, wire: Wire, parts: FaultParts): GatewayError {
   if (wire.failure) return wire.failure
   if (thrown instanceof GatewayError) return thrown
-  const { answer } = wire
+  const { response: answer } = wire
   if (!answer) return unsent(thrown, parts)
   const { provider, model, clock } = parts
   const { status, headers } = answer
   const payload = parseJson(answer.text)
   const said = { provider, model, payload, clock }
-  if (status >= 300) return refusalToError({ ...said, status, headers })
+  if (status >= 300) return errorFromResponse({ ...said, status, headers })
   if (isRecord(payload) && holdsError(payload)) return errorInResponse(said)
   return new GatewayError(
     'bad_upstream_response',

@@ -1,6 +1,6 @@
 /** What the one adapter for embeddings and rerankers behind AI SDK packages must know of a vendor: a row of data. */
 import type { ProviderKind } from '../../../config/provider-kinds.ts'
-import type { InputTypeWords } from '../../input-type.ts'
+import type { InputTypeNames } from '../../text-api.ts'
 import type { PackageFetch } from '../../upstream/transport-fetch.ts'
 import type { PlainRequest } from '../vendor.ts'
 
@@ -27,9 +27,9 @@ export type EmbeddingWords = {
   dimensions?: string
   input_type?: {
     option: string
-    words: InputTypeWords
+    words: InputTypeNames
     /** Where the vendor demands one: what is told when the caller tells none. */
-    default?: keyof InputTypeWords
+    default?: keyof InputTypeNames
   }
   user?: string
 }

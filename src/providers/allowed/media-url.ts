@@ -4,7 +4,7 @@ import type { TextShape } from '../../kit/allow-list.ts'
 /** Hosts at which a vendor reads files of the account that asks. */
 const OF_THE_ACCOUNT = /(^|\.)(generativelanguage\.googleapis\.com|storage\.cloud\.google\.com)\.?$/
 
-export const ANY_FILE: TextShape = {
+export const FILE_URL: TextShape = {
   accepts(text) {
     const url = URL.parse(text)
     if (url?.protocol === 'data:') return true
@@ -13,6 +13,6 @@ export const ANY_FILE: TextShape = {
 }
 
 /** The same, or the bytes themselves in base64. */
-export const ANY_MEDIUM: TextShape = {
-  accepts: (text) => !/^\s*[a-z][a-z0-9+.-]*:/i.test(text.slice(0, 100)) || ANY_FILE.accepts(text), // begins as an address
+export const FILE_URL_OR_BASE64: TextShape = {
+  accepts: (text) => !/^\s*[a-z][a-z0-9+.-]*:/i.test(text.slice(0, 100)) || FILE_URL.accepts(text), // begins as an address
 }

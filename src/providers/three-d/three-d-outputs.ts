@@ -2,9 +2,9 @@
 
 import { isRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { MadeOutput } from '../../spec/task.ts'
+import type { RemoteFile } from '../../spec/task.ts'
 import { THREE_D_FORMATS, THREE_D_TYPES, type ThreeDFormat, type ThreeDOrder } from '../../spec/three-d-request.ts'
-import { isHttpUrl } from '../orders/json-orders.ts'
+import { isHttpUrl } from '../orders/order-client.ts'
 
 type Made = {
   format: ThreeDFormat
@@ -17,8 +17,8 @@ type Made = {
 }
 
 /** The asked format first, with what it needs, then other formats, then a picture; empty without the asked one. */
-export function madeOf({ format, models, material, pictures = [], preview }: Made): MadeOutput[] {
-  const model = (one: ThreeDFormat): MadeOutput[] => fileOf(models[one], THREE_D_TYPES[one])
+export function outputFiles({ format, models, material, pictures = [], preview }: Made): RemoteFile[] {
+  const model = (one: ThreeDFormat): RemoteFile[] => fileOf(models[one], THREE_D_TYPES[one])
   const asked = model(format)
   if (asked.length === 0) return []
   const [{ content_type } = { content_type: '' }] = asked
@@ -47,7 +47,7 @@ export const endingIn = (url: string): string | undefined =>
   /\.([a-z0-9]+)$/i.exec(URL.parse(url)?.pathname ?? '')?.[1]?.toLowerCase()
 
 /** None, where it is no address. An archive is one, whatever it was meant to be. */
-function fileOf(value: unknown, expected?: string): MadeOutput[] {
+function fileOf(value: unknown, expected?: string): RemoteFile[] {
   const url = isRecord(value) ? value.url : value
   if (typeof url !== 'string' || !isHttpUrl(url)) return []
   const ending = endingIn(url) ?? ''
@@ -56,17 +56,21 @@ function fileOf(value: unknown, expected?: string): MadeOutput[] {
 }
 
 /** Fields that change what is made: a vendor that cannot honour one must not be asked without it. */
-const MEANING = ['prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount', 'negative_prompt'] as const
-export type Meaning = (typeof MEANING)[number]
+const SEMANTIC_FIELDS = ['prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount', 'negative_prompt'] as const
+export type SemanticField = (typeof SEMANTIC_FIELDS)[number]
 
 /** Throws for each field that changes the meaning and is not among those that the vendor's model takes. */
-export function refuseUntaken(order: ThreeDOrder, upstream: string, takes: readonly Meaning[]): void {
-  for (const field of MEANING) {
+export function assertSupportedThreeDFields(
+  order: ThreeDOrder,
+  upstream: string,
+  takes: readonly SemanticField[],
+): void {
+  for (const field of SEMANTIC_FIELDS) {
     if (takes.includes(field) || order[field] === undefined || order[field] === '') continue
     throw new GatewayError(
       'unsupported_parameter',
       `The upstream "${upstream}" cannot honour "${field}" with this model and these inputs. Leave it out, or choose another model.`,
-      { param: field, taken: 'no' },
+      { param: field, accepted: 'no' },
     )
   }
 }

@@ -44,28 +44,28 @@ function shorterSide(size: string | undefined): number | undefined {
 const commonDivisor = (a: number, b: number): number => (b === 0 ? a : commonDivisor(b, a % b))
 
 /** Fields that change what is made: a vendor that cannot honour one must not be asked without it. */
-const MEANING = ['image', 'last_image', 'images', 'video', 'negative_prompt', 'audio_enable', 'n'] as const
-type Meaning = (typeof MEANING)[number]
+const SEMANTIC_FIELDS = ['image', 'last_image', 'images', 'video', 'negative_prompt', 'audio_enable', 'n'] as const
+type SemanticField = (typeof SEMANTIC_FIELDS)[number]
 
 /** Throws for each field that changes the meaning and is not among those that the vendor's model takes. */
-export function refuseOthers(order: VideoOrder, upstream: string, takes: readonly Meaning[]): void {
-  for (const field of MEANING) {
-    if (takes.includes(field) || !isAsked(order[field])) continue
+export function assertSupportedFields(order: VideoOrder, upstream: string, takes: readonly SemanticField[]): void {
+  for (const field of SEMANTIC_FIELDS) {
+    if (takes.includes(field) || !isRequested(order[field])) continue
     throw new GatewayError(
       'unsupported_parameter',
       field === 'n'
         ? `The upstream "${upstream}" makes one video at a time; n may only be 1.`
         : `The upstream "${upstream}" cannot honour "${field}" with this model. Leave it out, or choose another model.`,
-      { param: field, taken: 'no' },
+      { param: field, accepted: 'no' },
     )
   }
 }
 
 /** Refuses a value that the vendor cannot take in any form. */
-export const refuseValue = (param: string, message: string) =>
-  new GatewayError('unsupported_value', message, { param, taken: 'no' })
+export const unsupportedValue = (param: string, message: string) =>
+  new GatewayError('unsupported_value', message, { param, accepted: 'no' })
 
-function isAsked(value: unknown): boolean {
+function isRequested(value: unknown): boolean {
   if (Array.isArray(value)) return value.length > 0
   if (typeof value === 'number') return value > 1
   return value !== undefined && value !== false && value !== ''
@@ -101,17 +101,17 @@ const BASE64_BEGINNINGS: [string, string][] = [
 ]
 
 /** Media as an address or a data URI, for vendors that take either: bare base64 gets its head. */
-export function asAddress(value: string, otherwise = 'image/png'): string {
+export function toMediaUrl(value: string, otherwise = 'image/png'): string {
   if (/^(https?|data|asset|runway):/i.test(value)) return value // the last two are vendors' own uploads
   const found = BASE64_BEGINNINGS.find(([beginning]) => value.startsWith(beginning))
   return `data:${found?.[1] ?? otherwise};base64,${value}`
 }
 
 /** Media as an address or bare base64, for vendors that refuse the head of a data URI. */
-export const asBareBase64 = (value: string): string => value.replace(/^data:[^,]*;base64,/i, '') // up to the first comma
+export const toBareBase64 = (value: string): string => value.replace(/^data:[^,]*;base64,/i, '') // up to the first comma
 
 /** Whether the provider's option, a list of globs over the vendor's model names, names the model. */
-export function namesModel(option: unknown, otherwise: readonly string[], model: string): boolean {
+export function matchesModel(option: unknown, otherwise: readonly string[], model: string): boolean {
   const globs = Array.isArray(option) ? option.filter((glob) => typeof glob === 'string') : otherwise
   return globs.some((glob) => matchesGlob(glob, model))
 }

@@ -7,10 +7,10 @@ import { holdsError } from '../../protocols/provider-error.ts'
 import type { Faults } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageUsage } from '../../spec/image-request.ts'
-import type { ImageEvent, MadeImage } from '../provider.ts'
-import type { UpstreamAnswer } from '../upstream/transport-response.ts'
+import type { GeneratedImage, ImageEvent } from '../provider.ts'
+import type { UpstreamResponse } from '../upstream/transport-response.ts'
 
-type Made = { images: MadeImage[]; usage?: ImageUsage }
+type Made = { images: GeneratedImage[]; usage?: ImageUsage }
 
 /** An image of 64 megapixels as PNG, in base64. */
 const MAX_EVENT_CHARACTERS = 96 * 1024 * 1024
@@ -28,7 +28,7 @@ export function readImages(payload: unknown, faults: Faults): Made {
 }
 
 /** Base64, bare or as a data URI, or an address; with the prompt that the vendor made of the caller's. */
-export function imageIn(item: unknown): MadeImage | undefined {
+export function imageIn(item: unknown): GeneratedImage | undefined {
   const { b64_json, url, revised_prompt } = isRecord(item) ? item : ({ url: item } as JsonRecord)
   const told = typeof revised_prompt === 'string' && revised_prompt !== '' ? { revised_prompt } : {}
   const given = [b64_json, url].find((one): one is string => typeof one === 'string' && one !== '')
@@ -67,12 +67,12 @@ function usageIn({ usage }: JsonRecord): ImageUsage | undefined {
  * were asked for, or with the body's own end after one at least.
  */
 export async function* readImageEvents(
-  answer: UpstreamAnswer,
+  answer: UpstreamResponse,
   asked: number,
   faults: Faults,
 ): AsyncGenerator<ImageEvent> {
   const next = createEventSource({ answer, faults, limit: MAX_EVENT_CHARACTERS })
-  const images: MadeImage[] = []
+  const images: GeneratedImage[] = []
   let usage: ImageUsage | undefined
   for (let isOver = false; !isOver && images.length < asked; ) {
     const { bytes, events } = await next()

@@ -5,13 +5,13 @@ import { matchesGlob } from '../../kit/glob.ts'
 import type { JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageOrder } from '../../spec/image-request.ts'
-import type { Bytes } from '../orders/json-orders.ts'
-import { withExtras, withoutEmpty } from '../video/video-fields.ts'
+import type { Bytes } from '../orders/order-client.ts'
+import { withExtras, withoutEmpty } from '../orders/order-fields.ts'
 
 type ImageFormat = NonNullable<Quirks['image_response_format']>
 
 /** What one model's vendor understands. */
-type ImageWords = {
+type ImageModelRules = {
   /** How it is told to send bytes rather than an address; `none`: it has no such field. */
   response_format: ImageFormat
   /** Events with partial images. */
@@ -24,14 +24,14 @@ type ImageWords = {
   lacks: readonly (keyof ImageOrder)[]
 }
 
-type Row = { models: readonly string[]; words: Partial<ImageWords> }
+type Row = { models: readonly string[]; rules: Partial<ImageModelRules> }
 
 /** Globs over names in lower case; the first row that fits wins over what is said of the provider. */
 const ROWS: readonly Row[] = [
   {
     // They answer in base64 always, and refuse whatever they do not know by its name.
     models: ['gpt-image*', '*/gpt-image*', 'chatgpt-image*', '*/chatgpt-image*'],
-    words: {
+    rules: {
       response_format: 'none',
       streams: true,
       has_auto_size: true,
@@ -41,7 +41,7 @@ const ROWS: readonly Row[] = [
   },
   {
     models: ['dall-e*', '*/dall-e*'],
-    words: {
+    rules: {
       response_format: 'b64_json',
       drops: ['background', 'moderation', 'output_compression', 'input_fidelity'],
       lacks: ['aspect_ratio', 'negative_prompt', 'seed', 'output_format'],
@@ -51,7 +51,7 @@ const ROWS: readonly Row[] = [
 
 type ImageQuirks = Required<Pick<Quirks, 'image_stream' | 'image_response_format'>>
 
-export function imageWordsOf(model: string, { image_stream, image_response_format }: ImageQuirks): ImageWords {
+export function imageModelRules(model: string, { image_stream, image_response_format }: ImageQuirks): ImageModelRules {
   const name = model.toLowerCase()
   const row = ROWS.find(({ models }) => models.some((glob) => matchesGlob(glob, name)))
   return {
@@ -60,7 +60,7 @@ export function imageWordsOf(model: string, { image_stream, image_response_forma
     has_auto_size: image_stream,
     drops: [],
     lacks: [],
-    ...row?.words,
+    ...row?.rules,
   }
 }
 
@@ -70,7 +70,7 @@ const DECIDED = ['n', 'size', 'width', 'height', 'stream', 'partial_images', 'im
 type Writing = {
   model: string
   request: ImageOrder
-  words: ImageWords
+  rules: ImageModelRules
   /** With so many partial images on the way; absent: no stream. */
   partial_images?: number | undefined
   fields: { drop: string[]; rename: Record<string, string> }
@@ -78,7 +78,7 @@ type Writing = {
 }
 
 /** Everything but the pictures. Throws `unsupported_parameter` for what would be lost. */
-export function imageBody({ model, request, words, partial_images, fields, upstream }: Writing): JsonRecord {
+export function imageBody({ model, request, rules: words, partial_images, fields, upstream }: Writing): JsonRecord {
   const {
     operation: _,
     model: __,
@@ -93,7 +93,7 @@ export function imageBody({ model, request, words, partial_images, fields, upstr
   for (const field of words.lacks) {
     if (request[field] === undefined || request[field] === '') continue
     const message = `The model "${model}" of "${upstream}" takes no "${field}". Leave it out, or choose another model.`
-    throw new GatewayError('unsupported_parameter', message, { param: field, taken: 'no' })
+    throw new GatewayError('unsupported_parameter', message, { param: field, accepted: 'no' })
   }
   const body = withExtras(
     {
@@ -115,7 +115,7 @@ export function imageBody({ model, request, words, partial_images, fields, upstr
   return Object.fromEntries(kept.map(([name, value]) => [fields.rename[name] ?? name, value]))
 }
 
-const formatOf = ({ response_format }: ImageWords) => (response_format === 'none' ? {} : { response_format })
+const formatOf = ({ response_format }: ImageModelRules) => (response_format === 'none' ? {} : { response_format })
 
 export type Picture = { field: 'image' | 'mask'; bytes: Uint8Array; content_type: string }
 

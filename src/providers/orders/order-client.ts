@@ -6,12 +6,11 @@ import { scrub } from '../../protocols/provider-error.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { FailCode, Json } from '../../spec/task.ts'
 import type { TaskProgress } from '../provider.ts'
-import { type ProviderSettings, settingsOf } from '../settings.ts'
-import type { VendorParts } from '../vendor-parts.ts'
-import { type Judge, refused } from './order-refusal.ts'
+import { type AdapterParts, type ProviderSettings, settingsOf } from '../settings.ts'
+import { type ErrorClassifier, orderError } from './order-error.ts'
 
 /** How one vendor differs. */
-type Dialect = {
+type OrderApi = {
   kind: ProviderKind
   /** Where the vendor is, with the version, unless the configuration says otherwise. */
   base_url?: string
@@ -19,7 +18,7 @@ type Dialect = {
   key_env?: string
   /** Further headers, made anew for each request, since keys may expire. */
   headers?: () => Record<string, string>
-  judge?: Judge
+  classifyError?: ErrorClassifier
 }
 
 export type Bytes = { bytes: Uint8Array<ArrayBuffer>; content_type: string }
@@ -34,29 +33,29 @@ type OrderRequest = {
   signal: AbortSignal
 }
 
-export type OrderJson = {
+export type OrderClient = {
   base_url: string
-  /** Sends an order. A GatewayError has `taken: 'no'` when the vendor certainly did not take it. */
-  order(request: OrderRequest): Promise<JsonRecord>
+  /** Sends an order. A GatewayError has `accepted: 'no'` when the vendor certainly did not take it. */
+  submit(request: OrderRequest): Promise<JsonRecord>
   /**
    * Asks for a task. Everything but a JSON object with status 2xx that can be read is an error that says nothing of the
    * task. When the vendor says when to ask again, that is handed on.
    */
-  ask(path: string, signal: AbortSignal, read: (answer: JsonRecord) => TaskProgress): Promise<TaskProgress>
+  poll(path: string, signal: AbortSignal, read: (answer: JsonRecord) => TaskProgress): Promise<TaskProgress>
   /** What the vendor answers, refusals too: for those that say by them how a task has ended. */
-  said(path: string, signal: AbortSignal): Promise<{ status: number; payload: unknown }>
+  get(path: string, signal: AbortSignal): Promise<{ status: number; payload: unknown }>
   /** Tells the vendor something of a task; resolves when it has agreed. */
-  tell(method: 'DELETE' | 'POST' | 'PUT', path: string, signal: AbortSignal): Promise<void>
+  send(method: 'DELETE' | 'POST' | 'PUT', path: string, signal: AbortSignal): Promise<void>
   /** The headers that hold the key. */
   headers(): Record<string, string>
-} & Reading
+} & ResponseReader
 
 /** Throws an Error that names the provider when its configuration cannot work. */
-export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson {
+export function createOrderClient(parts: AdapterParts, dialect: OrderApi): OrderClient {
   const { id, transport, clock, log } = parts
   const settings = settingsWith(parts, dialect)
   const headers = () => ({ ...dialect.headers?.(), ...settings.headers })
-  const reading = createReading(id)
+  const reading = createResponseReader(id)
 
   type Sent = { method: 'GET' | 'POST' | 'PUT' | 'DELETE'; path: string; signal: AbortSignal; order?: OrderRequest }
 
@@ -87,11 +86,11 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
   async function send(sent: Sent) {
     const said = await exchange(sent)
     const { status, payload } = said
-    const meaning = dialect.judge?.(payload, status)
+    const meaning = dialect.classifyError?.(payload, status)
     if (status >= 200 && status < 300 && meaning === undefined) return said
     const model = sent.order?.model
     const order_kind = sent.order && dialect.kind
-    const error = refused({ provider: id, model, ...said, meaning, order_kind, clock })
+    const error = orderError({ provider: id, model, ...said, errorClass: meaning, order_kind, clock })
     if (error.status >= 500) log.warn('upstream refused', { provider: id, upstream_status: status, error: error.code })
     throw error
   }
@@ -100,29 +99,29 @@ export function createOrderJson(parts: VendorParts, dialect: Dialect): OrderJson
     ...reading,
     base_url: settings.base_url,
     headers,
-    async order(request) {
-      return reading.objectIn(
+    async submit(request) {
+      return reading.readObject(
         await send({ method: 'POST', path: request.path, signal: request.signal, order: request }),
       )
     },
-    async ask(path, signal, read) {
+    async poll(path, signal, read) {
       const answer = await send({ method: 'GET', path, signal })
-      const progress = read(reading.objectIn(answer))
+      const progress = read(reading.readObject(answer))
       const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN)
       if (progress.status === 'SUCCESS' || progress.status === 'FAILURE' || !(seconds > 0)) return progress
       return { ...progress, retry_after_seconds: seconds }
     },
-    async said(path, signal) {
+    async get(path, signal) {
       const { status, payload } = await exchange({ method: 'GET', path, signal })
       return { status, payload }
     },
-    async tell(method, path, signal) {
+    async send(method, path, signal) {
       await send({ method, path, signal })
     },
   }
 }
 
-function settingsWith(parts: VendorParts, { base_url, key_env }: Dialect): ProviderSettings {
+function settingsWith(parts: AdapterParts, { base_url, key_env }: OrderApi): ProviderSettings {
   const { id, config, environment } = parts
   const key = config.key ?? (key_env === undefined ? undefined : environment?.[key_env])
   // Behind an address of the operator's own, somebody else may add the key.
@@ -137,40 +136,40 @@ function settingsWith(parts: VendorParts, { base_url, key_env }: Dialect): Provi
 }
 
 /** What is read from answers, whoever gives them. */
-type Reading = {
-  objectIn(answer: { status: number; payload: unknown }): JsonRecord
+type ResponseReader = {
+  readObject(answer: { status: number; payload: unknown }): JsonRecord
   /** An answer of this status, in which nothing of what was asked for can be read. */
   unreadable(status: number): GatewayError
   /** The id of an order, the first that there is; none makes the answer unreadable, and the order perhaps taken. */
-  idIn(...candidates: unknown[]): string
+  readId(...candidates: unknown[]): string
   /** The status of a task as text; none makes the answer unreadable. */
-  statusIn(value: unknown): string
+  readStatus(value: unknown): string
   /** What a task failed with; the vendor's words are cleaned, and looked through for a refusal of the content. */
   failure(fail_code: FailCode, reason: unknown): TaskProgress
   /** The end of a task that is done: without a file it has failed. */
-  made(urls: unknown[]): TaskProgress
+  success(urls: unknown[]): TaskProgress
 }
 
 /** Wordings for refused content in the reasons of failed tasks. */
 const AGAINST_POLICY =
   /moderat|content[ _-]?polic|risk control|safety|sensitive|inappropriate|nsfw|prohibited|usage polic|copyright|public figure/i
 
-function createReading(id: string): Reading {
+function createResponseReader(id: string): ResponseReader {
   const upstream = `The upstream "${id}"`
   const notUnderstood = (what: string, detail = {}) =>
     new GatewayError('bad_upstream_response', `${upstream} ${what}.`, detail)
   return {
-    objectIn({ status, payload }) {
+    readObject({ status, payload }) {
       if (isRecord(payload)) return payload
       throw notUnderstood('answered with something that is no JSON object', { upstream_status: status })
     },
     unreadable: (status) => notUnderstood(`answered with HTTP ${status}`, { upstream_status: status }),
-    idIn(...candidates) {
+    readId(...candidates) {
       const found = candidates.find((value) => (typeof value === 'string' && value !== '') || typeof value === 'number')
       if (found !== undefined) return String(found)
       throw notUnderstood('answered to an order without the id of a task')
     },
-    statusIn(value) {
+    readStatus(value) {
       if (typeof value === 'string' && value !== '') return value
       throw notUnderstood('answered without the status of the task')
     },
@@ -183,7 +182,7 @@ function createReading(id: string): Reading {
         fail_reason: said || `${upstream} failed without saying why.`,
       }
     },
-    made(urls) {
+    success(urls) {
       const outputs = urls.flatMap((url) => (typeof url === 'string' && isHttpUrl(url) ? [{ url }] : []))
       if (outputs.length > 0) return { status: 'SUCCESS', outputs }
       return {

@@ -1,0 +1,47 @@
+/** What the APIs for embeddings, rerank and moderation share: the names of input types, and the counts of usage. */
+import { isRecord } from '../kit/json.ts'
+
+export type InputTypeNames = { query: string; document: string }
+
+/** What clients of several vendors write, as one of the house's words. */
+const KNOWN: Record<string, keyof InputTypeNames> = {
+  query: 'query',
+  search_query: 'query',
+  retrieval_query: 'query',
+  'retrieval.query': 'query',
+  document: 'document',
+  passage: 'document',
+  search_document: 'document',
+  retrieval_document: 'document',
+  'retrieval.passage': 'document',
+}
+
+/** In the vendor's words; what nobody here knows may be the vendor's own, and stays as it is. */
+export function toVendorInputType(value: string, words: InputTypeNames): string {
+  const known = KNOWN[value.toLowerCase()]
+  return known === undefined ? value : words[known]
+}
+
+/** What vendors count of texts that only go in. */
+export function readTokenCount(payload: unknown): number | undefined {
+  if (!isRecord(payload)) return undefined
+  const usage = isRecord(payload.usage) ? payload.usage : {}
+  const google = isRecord(payload.usageMetadata) ? payload.usageMetadata : {}
+  const counts = [usage.prompt_tokens, usage.total_tokens, usage.input_tokens, google.promptTokenCount]
+  return counts.find(isCount)
+}
+
+const isCount = (value: unknown): value is number => typeof value === 'number' && Number.isInteger(value) && value > 0
+
+/** What was counted, tokens or whole searches. */
+export function readBilledUnits(payload: unknown): { prompt_tokens?: number; search_units?: number } {
+  const meta = isRecord(payload) && isRecord(payload.meta) ? payload.meta : {}
+  const units = isRecord(meta.billed_units) ? meta.billed_units : {}
+  const counted = isRecord(meta.tokens) ? meta.tokens : {}
+  const tokens = readTokenCount(payload) ?? [counted.input_tokens, units.input_tokens].find(isCount)
+  const { search_units } = units
+  return {
+    ...(tokens === undefined ? {} : { prompt_tokens: tokens }),
+    ...(isCount(search_units) ? { search_units } : {}),
+  }
+}
