@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { manualIndex } from './reference/manual-index.ts'
 import { referencePages } from './reference/pages.ts'
+import { pagesWithFields } from './reference/request-fields.ts'
 
 const MANUAL = join(import.meta.dir, '../docs/manual')
 
@@ -15,6 +16,6 @@ const write = ({ path, text }: { path: string; text: string }) => {
   process.stdout.write(`docs/manual/${path}\n`)
 }
 
-for (const page of await referencePages()) write(page)
+for (const page of [...(await referencePages()), ...pagesWithFields()]) write(page)
 // After the pages: the index lists them too.
 write(await manualIndex())

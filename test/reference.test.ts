@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { manualIndex } from '../scripts/reference/manual-index.ts'
 import { referencePages } from '../scripts/reference/pages.ts'
 import { providerOf } from '../scripts/reference/providers.ts'
+import { pagesWithFields } from '../scripts/reference/request-fields.ts'
 import { ENVIRONMENT_VARIABLES } from '../src/config/environment.ts'
-import { KINDS, type KindRow, PROVIDER_KINDS } from '../src/config/provider-kinds.ts'
+import { DEFAULT_ADDRESSES, KINDS, type KindRow, PROVIDER_KINDS } from '../src/config/provider-kinds.ts'
 import { PRESETS } from '../src/providers/presets.ts'
 import { MANUAL_DIRECTORY } from './kit/manual.ts'
 
@@ -14,7 +15,7 @@ const SOURCE = join(import.meta.dir, '../src')
 const sources = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
   .map((name) => ({ name, text: readFileSync(join(SOURCE, name), 'utf8') }))
-const pages = await referencePages()
+const pages = [...(await referencePages()), ...pagesWithFields()]
 
 describe('the generated reference (else: npm run docs:reference)', () => {
   it.each(pages.map(({ path, text }) => [path, text]))('%s is up to date', (path, text) => {
@@ -65,6 +66,17 @@ describe('the table of provider kinds', () => {
       .map(([, name = '']) => name)
     expect(named.length).toBeGreaterThan(20)
     expect([...new Set(named)].filter((name) => !listed.has(name) && !presets.has(name))).toEqual([])
+  })
+})
+
+describe('the table of default addresses', () => {
+  const addresses = Object.entries(DEFAULT_ADDRESSES).flatMap(([kind, text]) =>
+    [...text.matchAll(/`([^`]+)`/g)].map(([, address = '']) => [kind, address] as const),
+  )
+
+  it.each(addresses)('has for %s the address %s that the code calls', (_, address) => {
+    const calling = sources.filter(({ name }) => name.startsWith('providers/'))
+    expect(calling.some(({ text }) => text.includes(`'${address}`))).toBe(true)
   })
 })
 

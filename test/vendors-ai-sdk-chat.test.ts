@@ -959,8 +959,10 @@ describe('who we are at a vendor', () => {
 })
 
 test('the manual has a row for every vendor', () => {
-  const page = manualPage('chat-packages.md')
-  const rows = [...page.matchAll(/^\| `([a-z-]+)` \| .*(?:_KEY|HF_TOKEN|BEDROCK)/gm)].map(([, kind]) => kind)
+  const page = manualPage('provider-kinds.md')
+  const rows = [...page.matchAll(/^\| `([a-z-]+)` \| [^|]*\| chat[^|]*\| .*(?:_KEY|HF_TOKEN|BEDROCK)/gm)].map(
+    ([, kind]) => kind,
+  )
   expect(rows.sort()).toEqual(CASES.map(({ kind }) => kind as string).sort())
 })
 

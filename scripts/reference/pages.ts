@@ -75,8 +75,8 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'provider-kinds',
       'Provider kinds',
-      'This page lists every value of `kind` in `providers.<id>`: the API that it calls, the families of models that it serves, and the `options` that only it has.',
-      table(['kind', 'API', 'families'], kindRows()),
+      'This page lists every value of `kind` in `providers.<id>`: the API that it calls, the families of models that it serves, where it is called without a `base_url`, the variables that supply its key if the configuration has none, and the `options` that only it has.',
+      table(['kind', 'API', 'families', 'default address', 'key from'], kindRows()),
       '## Options',
       table(['kind', 'option', 'meaning'], optionRows()),
     ),

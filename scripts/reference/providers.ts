@@ -1,6 +1,12 @@
 /** The kinds and presets of providers: what each one serves is asked of the provider itself. */
 import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
-import { KINDS, PROVIDER_KINDS, type ProviderKind } from '../../src/config/provider-kinds.ts'
+import {
+  DEFAULT_ADDRESSES,
+  KINDS,
+  type KindRow,
+  PROVIDER_KINDS,
+  type ProviderKind,
+} from '../../src/config/provider-kinds.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { createGuardedFetch } from '../../src/kit/guarded-fetch.ts'
 import { createLog } from '../../src/kit/log.ts'
@@ -15,6 +21,7 @@ const FAMILIES: [keyof Provider, string][] = [
   ['chat', 'chat'],
   ['embeddings', 'embeddings'],
   ['rerank', 'rerank'],
+  ['moderations', 'moderations'],
   ['images', 'images'],
   ['video', 'videos'],
   ['threeD', '3D models'],
@@ -45,7 +52,11 @@ export const kindRows = (): string[][] =>
     code(kind),
     KINDS[kind].calls,
     familiesOf({ kind, base_url: 'https://api.example.com/v1' }),
+    DEFAULT_ADDRESSES[kind] ?? '',
+    ((KINDS[kind] as KindRow).environment ?? []).filter(isCredential).map(code).join(', '),
   ])
+
+const isCredential = (name: string): boolean => /KEY|TOKEN|SECRET|CREDENTIALS/.test(name)
 
 export const presetRows = (): string[][] =>
   Object.entries(PRESETS).map(([preset, { kind = 'chatcompat', base_url, key_env }]) => [

@@ -14,16 +14,28 @@ export const EmbeddingRequest = Type.Object(
         TokenList,
         Type.Array(TokenList, { minItems: 1, maxItems: 100_000 }),
       ],
-      { description: 'A text, texts, or the same as token numbers of the model.' },
+      {
+        description:
+          'A text, a list of texts, a list of token numbers, or a list of such lists; no empty item; at most 100,000.',
+      },
     ),
-    dimensions: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_536, description: 'Length of each vector.' })),
+    dimensions: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 65_536,
+        description: "Length of each vector, within the model's range. Default: the model's.",
+      }),
+    ),
     encoding_format: Type.Optional(
-      Type.Enum(['float', 'base64'], { description: 'base64: little-endian 32-bit floats. Default float.' }),
+      Type.Enum(['float', 'base64'], {
+        description:
+          '`base64` is little-endian 32-bit floats, which OpenAI clients request by default. Default `float`.',
+      }),
     ),
     input_type: Type.Optional(
-      Type.String({ description: 'What the texts are, for models that tell: such as `query` or `document`.' }),
+      Type.String({ description: "`query`, `document`, or a value of the provider's own. Default: the provider's." }),
     ),
-    user: Type.Optional(Type.String()),
+    user: Type.Optional(Type.String({ description: 'Forwarded if the provider accepts it.' })),
   },
   { title: 'EmbeddingRequest' },
 )

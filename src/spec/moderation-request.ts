@@ -27,13 +27,13 @@ export const MODERATION_INPUTS = {
 export const ModerationRequest = Type.Object(
   {
     input: Type.Union([MODERATION_INPUTS.text, MODERATION_INPUTS.texts, MODERATION_INPUTS.parts], {
-      description: 'A text; texts, with a result for each; or the parts of one input with text and images.',
+      description: 'A text; 1 to 1,000 texts, with a result for each; or 1 to 100 parts of one input.',
     }),
     model: Type.Optional(
       Type.String({
         minLength: 1,
         description:
-          'A model whose `supported_endpoint_types` has `moderations`. Default: the first one of `GET /v1/models`.',
+          'A model whose `supported_endpoint_types` has `moderations`. Default: the first one of `GET /v1/models` that the token may use and that is not retired.',
       }),
     ),
   },

@@ -7,21 +7,28 @@ const RerankDocument = Type.Union([Type.String(), Type.Record(Type.String(), Typ
 export const RerankRequest = Type.Object(
   {
     model: Type.String({ minLength: 1, description: 'A model whose `supported_endpoint_types` has `rerank`.' }),
-    query: Type.String({ minLength: 1 }),
+    query: Type.String({ minLength: 1, description: 'A text that is not empty.' }),
     documents: Type.Array(RerankDocument, {
       minItems: 1,
       maxItems: 10_000,
-      description: 'Texts, or objects with `text`.',
+      description: '1 to 10,000 texts or objects.',
     }),
-    top_n: Type.Optional(Type.Integer({ minimum: 1, description: 'How many of the best. Default: all.' })),
+    top_n: Type.Optional(Type.Integer({ minimum: 1, description: 'Number of results to return. Default: all.' })),
     return_documents: Type.Optional(
-      Type.Boolean({ description: 'Repeat each document in its result. Default false.' }),
+      Type.Boolean({
+        description: 'Include documents in results: texts as an object with `text`, objects unchanged. Default false.',
+      }),
     ),
-    max_tokens_per_doc: Type.Optional(Type.Integer({ minimum: 1 })),
+    max_tokens_per_doc: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description: "How much of each document is read, if the provider supports it. Default: the provider's.",
+      }),
+    ),
     rank_fields: Type.Optional(
       Type.Array(Type.String(), {
         maxItems: 100,
-        description: 'Which fields of the objects are read, in order. Default `text`.',
+        description: 'Fields of objects to read, in this order, one per line: at most 100. Default `text`.',
       }),
     ),
   },

@@ -19,23 +19,42 @@ export const THREE_D_TYPES: Record<ThreeDFormat, string> = {
 export const ThreeDRequest = Type.Object(
   {
     model: Type.String({ minLength: 1, description: 'A model whose `supported_endpoint_types` has `3d-generation`.' }),
-    prompt: Type.Optional(Type.String({ description: 'Text prompt. One of `prompt`, `image`, `images` is required.' })),
-    image: Type.Optional(media('What to model.')),
+    prompt: Type.Optional(
+      Type.String({ description: 'What to make. One of `prompt`, `image` and `images` is required.' }),
+    ),
+    image: Type.Optional(media('A picture of it.')),
     images: Type.Optional(
-      Type.Array(media('A view of it.'), { minItems: 1, description: 'The same thing from several sides.' }),
+      Type.Array(media('A view of it.'), {
+        minItems: 1,
+        description: 'Views: front, left, back, right, where the provider distinguishes them.',
+      }),
     ),
-    format: Type.Optional(Type.Enum([...THREE_D_FORMATS], { description: 'Default `glb`.' })),
-    texture: Type.Optional(Type.Boolean({ description: 'Whether it has a texture.' })),
-    pbr: Type.Optional(Type.Boolean({ description: 'Whether the texture has maps for physically based rendering.' })),
-    target_polycount: Type.Optional(Type.Integer({ minimum: 1, description: 'About how many polygons.' })),
-    negative_prompt: Type.Optional(Type.String()),
-    seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295 })),
+    format: Type.Optional(Type.Enum([...THREE_D_FORMATS], { description: 'As the model allows. Default `glb`.' })),
+    texture: Type.Optional(
+      Type.Boolean({ description: "Whether it has a texture. Default: the model's, else the provider's." }),
+    ),
+    pbr: Type.Optional(
+      Type.Boolean({
+        description:
+          "Whether the texture has maps for physically based rendering. Default: the model's, else the provider's.",
+      }),
+    ),
+    target_polycount: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description: "Approximate number of polygons. Default: the model's, else the provider's.",
+      }),
+    ),
+    negative_prompt: Type.Optional(Type.String({ description: 'What to avoid.' })),
+    seed: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 4_294_967_295, description: "Default: the provider's own." }),
+    ),
     metadata: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: "The vendor's own further options." }),
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: 'Options of the provider, under the name of its kind.',
+      }),
     ),
-    callback_url: Type.Optional(
-      Type.String({ description: 'Told once when the task has ended, by a signed POST; see the manual, Webhooks.' }),
-    ),
+    callback_url: Type.Optional(Type.String({ description: 'Receives a webhook, a signed POST, when the task ends.' })),
   },
   { title: 'ThreeDRequest' },
 )

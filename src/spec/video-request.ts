@@ -10,25 +10,39 @@ export const VideoRequest = Type.Object(
       minLength: 1,
       description: 'A model whose `supported_endpoint_types` has `video-generation`.',
     }),
-    prompt: Type.Optional(Type.String({ description: 'Text prompt.' })),
-    aspect_ratio: Type.Optional(Type.String({ description: 'Such as `16:9`; the model says which.' })),
-    duration: Type.Optional(Type.Number({ description: 'Seconds; the model says which.' })),
+    prompt: Type.Optional(Type.String({ description: 'What the video shows. Most models require it.' })),
+    aspect_ratio: Type.Optional(
+      Type.String({
+        description: 'Such as `16:9`, `9:16`, `1:1`, `4:3` or `3:4`. Default 16:9, where the model states its values.',
+      }),
+    ),
+    duration: Type.Optional(Type.Number({ description: "Length in seconds. Default: the model's shortest." })),
     seconds: Type.Optional(Type.Union([Type.Number(), Type.String()], { description: 'The same as `duration`.' })),
-    size: Type.Optional(Type.String({ description: 'Such as `720p`, or `1280x720`, which names the ratio too.' })),
-    audio_enable: Type.Optional(Type.Boolean({ description: 'Whether audio is generated along with the video.' })),
+    size: Type.Optional(
+      Type.String({
+        description: "Such as `720p` or `1080p`; `1280x720` sets size and ratio. Default: the model's first.",
+      }),
+    ),
+    audio_enable: Type.Optional(
+      Type.Boolean({ description: 'Whether the video has sound. Default: false where the model has a choice.' }),
+    ),
     image: Type.Optional(media('The first frame.')),
     last_image: Type.Optional(media('The last frame.')),
-    images: Type.Optional(Type.Array(media('A reference.'), { description: 'Reference images.' })),
+    images: Type.Optional(
+      Type.Array(media('A reference image.'), { description: 'Reference images, each in one of these forms.' }),
+    ),
     video: Type.Optional(media('The video to start from.')),
-    negative_prompt: Type.Optional(Type.String({ description: 'What should not be seen.' })),
-    seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295 })),
-    n: Type.Optional(Type.Integer({ minimum: 1, description: 'How many videos. Default 1.' })),
+    negative_prompt: Type.Optional(Type.String({ description: 'What to avoid.' })),
+    seed: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 4_294_967_295, description: "Default: the provider's own." }),
+    ),
+    n: Type.Optional(Type.Integer({ minimum: 1, description: 'Number of videos. Default 1.' })),
     metadata: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: "The vendor's own further options." }),
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: 'Options of the provider, under the name of its kind.',
+      }),
     ),
-    callback_url: Type.Optional(
-      Type.String({ description: 'Told once when the task has ended, by a signed POST; see the manual, Webhooks.' }),
-    ),
+    callback_url: Type.Optional(Type.String({ description: 'Receives a webhook, a signed POST, when the task ends.' })),
   },
   { title: 'VideoRequest' },
 )
