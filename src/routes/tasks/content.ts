@@ -74,7 +74,7 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
       return link === 'valid' || (link !== undefined && presentedSecret(context.request) === undefined)
     },
     operation: {
-      summary: `Download the file of a ${api.thing}`,
+      summary: `Download the ${api.thing} file of a task`,
       description:
         'With the token, or by a link of `outputs`, which needs none until it expires. Parts of it may be asked for.',
       tag: api.tag,
