@@ -1,5 +1,5 @@
 /** Creates tokens: their secrets, and the validation of their fields. */
-import { patternTrouble } from '../config/meaning.ts'
+import { patternProblem } from '../config/semantic-checks.ts'
 import type { TokenDefaults } from '../config/schema.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
@@ -86,7 +86,7 @@ function readModels(patterns: string[]): string[] {
   if (patterns.length === 0) throw invalid('models', 'must hold at least one pattern; "*" is every model')
   if (patterns.length > MAX_PATTERNS) throw invalid('models', `must hold at most ${MAX_PATTERNS} patterns`)
   for (const [index, pattern] of patterns.entries()) {
-    const trouble = patternTrouble(pattern)
+    const trouble = patternProblem(pattern)
     if (trouble) throw invalid(`models[${index}]`, trouble)
   }
   return [...new Set(patterns)]

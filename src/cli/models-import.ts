@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts'
 import { type Change, editYaml } from '../config/edit-yaml.ts'
 import { readEnvironment } from '../config/environment.ts'
 import { DEFAULT_FILE, loadConfig, readTextFile } from '../config/load.ts'
-import { patternTrouble } from '../config/meaning.ts'
+import { patternProblem } from '../config/semantic-checks.ts'
 import { ConfigError } from '../config/problem.ts'
 import type { ProviderConfig } from '../config/schema.ts'
 import { discoverProviders } from '../providers/discover.ts'
@@ -67,7 +67,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   }
   const only = given.texts('only')
   for (const pattern of only) {
-    const trouble = patternTrouble(pattern)
+    const trouble = patternProblem(pattern)
     if (trouble) throw new UsageError(COMMAND, `--only: ${trouble}`)
   }
   const file = readConfigFile(given, terminal)

@@ -89,7 +89,7 @@ async function open(config: Config, log: Log, build: () => Promise<Gateway>) {
     drain: async (options) => gateway?.drain(options),
   }
   const server = await listen({ gateway: front, server: config.server, log }).catch((error: unknown) => {
-    throw inWords(error, config)
+    throw explainListenError(error, config)
   })
   try {
     gateway = await build()
@@ -128,15 +128,15 @@ const ECHO_MILLISECONDS = 500
 function stopSignal(): { first: Promise<string>; second: Promise<void> } {
   const first = Promise.withResolvers<string>()
   const second = Promise.withResolvers<void>()
-  let heard: number | undefined
-  const hear = (signal: string) => {
+  let first_at: number | undefined
+  const onSignal = (signal: string) => {
     const now = performance.now()
-    if (heard === undefined) first.resolve(signal)
-    else if (now - heard > ECHO_MILLISECONDS) second.resolve()
-    heard ??= now
+    if (first_at === undefined) first.resolve(signal)
+    else if (now - first_at > ECHO_MILLISECONDS) second.resolve()
+    first_at ??= now
   }
-  process.on('SIGINT', () => hear('SIGINT'))
-  process.on('SIGTERM', () => hear('SIGTERM'))
+  process.on('SIGINT', () => onSignal('SIGINT'))
+  process.on('SIGTERM', () => onSignal('SIGTERM'))
   return { first: first.promise, second: second.promise }
 }
 
@@ -146,7 +146,7 @@ function keepRunning(log: Log): void {
   process.on('uncaughtException', (cause) => log.error('uncaught exception', {}, cause))
 }
 
-function inWords(error: unknown, { server: { host, port } }: Config): unknown {
+function explainListenError(error: unknown, { server: { host, port } }: Config): unknown {
   const { code, message = '' } = error as { code?: string; message?: string }
   const where = `${host}:${port}`
   if (code === 'EADDRINUSE') {

@@ -5,7 +5,7 @@ import { createTokens, type Tokens } from '../accounts/tokens.ts'
 import type { Config } from '../config/config.ts'
 import { readEnvironment } from '../config/environment.ts'
 import { loadConfig } from '../config/load.ts'
-import { patternTrouble } from '../config/meaning.ts'
+import { patternProblem } from '../config/semantic-checks.ts'
 import { nearest } from '../config/nearest.ts'
 import { systemClock, unixSeconds } from '../kit/clock.ts'
 import { createLog } from '../kit/log.ts'
@@ -114,7 +114,7 @@ async function create({ given, tokens, terminal }: Work): Promise<number> {
   if (!name) throw new UsageError('token create', 'needs a name, as in --name laptop')
   const models = listOf(given.text('models'))
   for (const pattern of models ?? []) {
-    const trouble = patternTrouble(pattern)
+    const trouble = patternProblem(pattern)
     if (trouble) throw new UsageError('token create', `--models: ${trouble}`)
   }
   const families = listOf(given.text('families'))?.map(readFamily)
@@ -184,10 +184,10 @@ function asTable(rows: (Token & { status: string })[], terminal: Terminal): stri
 const statusOf = ({ disabled, expires_at }: Token, now: number): string =>
   disabled ? 'revoked' : expires_at !== null && expires_at <= now ? 'expired' : 'active'
 
-type Made = { token: Token; secret: string; given: Arguments; terminal: Terminal; done: string }
+type ShownToken = { token: Token; secret: string; given: Arguments; terminal: Terminal; done: string }
 
 /** The secret alone goes to standard output, so that a script can take it; the words go beside it. */
-function show({ token, secret, given, terminal, done }: Made): number {
+function show({ token, secret, given, terminal, done }: ShownToken): number {
   if (given.has('json')) {
     terminal.out(json({ token, secret }))
     return 0
@@ -209,8 +209,8 @@ const listOf = (text: string | undefined): string[] | undefined => text?.split('
 function readFamily(name: string): EndpointFamily {
   const family = ENDPOINT_FAMILIES.find((known) => known === name)
   if (family) return family
-  const meant = nearest(name, ENDPOINT_FAMILIES)
-  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`
+  const suggestion = nearest(name, ENDPOINT_FAMILIES)
+  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
   const allowed = ENDPOINT_FAMILIES.join(', ')
   throw new UsageError('token create', `--families: found ${JSON.stringify(name)}, must be one of ${allowed}${hint}`)
 }

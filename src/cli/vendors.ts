@@ -1,6 +1,6 @@
 /** What the configuration is held against besides itself: the vendors that this version knows. */
 import type { Environment } from '../config/environment.ts'
-import type { KnownVendors } from '../config/meaning.ts'
+import type { KnownVendors } from '../config/semantic-checks.ts'
 import { discoverProviders } from '../providers/discover.ts'
 import { PRESETS } from '../providers/presets.ts'
 import { SANDBOX_MODELS } from '../providers/sandbox.ts'

@@ -1,25 +1,25 @@
-/** Checks what a configuration file holds against its schema, and puts every problem into words with its place. */
+/** Checks a configuration file against its schema and describes every problem with its position. */
 import { diagnoseAll, type Problem } from '../kit/diagnose.ts'
-import { type MeaningParts, meaningTroubles, type Trouble } from './meaning.ts'
 import { nearest } from './nearest.ts'
 import { type ConfigProblem, placeName } from './problem.ts'
 import type { Path, YamlText } from './read-yaml.ts'
 import { FileConfig } from './schema.ts'
+import { checkSemantics, type SemanticCheckParts, type Violation } from './semantic-checks.ts'
 
-type CheckParts = Omit<MeaningParts, 'config'> & {
-  /** As it is named in messages. */
+type CheckParts = Omit<SemanticCheckParts, 'config'> & {
+  /** The name used in messages. */
   file: string
   yaml: YamlText
 }
 
-/** Enough to mend a file in one go; a file that is wrong all over is not listed line by line. */
-const MOST_PROBLEMS = 100
+/** Enough to fix a file in one pass; a thoroughly broken file is not listed line by line. */
+const MAX_PROBLEMS = 100
 
-/** The file's configuration and all that is wrong with it, in the order of the file. */
+/** The file's configuration and its problems, in the order of the file. */
 export function checkFile({ file, yaml, ...rest }: CheckParts): { config: FileConfig; problems: ConfigProblem[] } {
-  const tidy = withoutEmptySections(yaml.value ?? {})
-  const readable = yaml.troubles.some(({ path }) => path.length === 0) ? {} : readNumbers(tidy, yaml)
-  const faults = diagnoseAll(FileConfig, readable, MOST_PROBLEMS)
+  const withoutEmpty = withoutEmptySections(yaml.value ?? {})
+  const readable = yaml.troubles.some(({ path }) => path.length === 0) ? {} : readNumbers(withoutEmpty, yaml)
+  const faults = diagnoseAll(FileConfig, readable, MAX_PROBLEMS)
   const unread = yaml.troubles.map(({ path }) => path)
   const config = prune(
     readable,
@@ -28,14 +28,14 @@ export function checkFile({ file, yaml, ...rest }: CheckParts): { config: FileCo
   )
   const schema = faults
     .filter(({ path }) => !unread.some((other) => isSame(other, path)))
-    .map((fault) => inWords(fault, yaml))
-  const meaning = (isMapping(config) ? meaningTroubles({ config: config as FileConfig, ...rest }) : []).map(
-    (trouble) => ({
-      ...trouble,
-      message: yaml.withoutSecrets(trouble.message),
+    .map((fault) => toViolation(fault, yaml))
+  const semantic = (isMapping(config) ? checkSemantics({ config: config as FileConfig, ...rest }) : []).map(
+    (violation) => ({
+      ...violation,
+      message: yaml.withoutSecrets(violation.message),
     }),
   )
-  const placed = [...schema, ...meaning].map(({ path, part, message }) => ({
+  const placed = [...schema, ...semantic].map(({ path, part, message }) => ({
     ...yaml.placeOf(path, part),
     path,
     message,
@@ -51,7 +51,7 @@ const isMapping = (value: unknown): value is Record<string, unknown> =>
 
 const isSame = (one: Path, other: Path): boolean => JSON.stringify(one) === JSON.stringify(other)
 
-/** A section whose lines are all commented out is an absent one; a provider or model without settings has defaults. */
+/** A section whose lines are all commented out counts as absent; a provider or model without settings gets defaults. */
 function withoutEmptySections(value: unknown): unknown {
   if (!isMapping(value)) return value
   const out: Record<string, unknown> = {}
@@ -66,11 +66,11 @@ function withoutEmptySections(value: unknown): unknown {
 const mapValues = (value: Record<string, unknown>, change: (entry: unknown) => unknown): Record<string, unknown> =>
   Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, change(entry)]))
 
-/** What came from the environment is text; where the schema wants a number or a boolean it is read as one. */
+/** Environment values are text; where the schema requires a number or a boolean, they are converted. */
 function readNumbers(value: unknown, yaml: YamlText): unknown {
   let out = value
-  for (const { path, kind, found } of diagnoseAll(FileConfig, value, MOST_PROBLEMS)) {
-    if (kind !== 'type' || typeof found !== 'string' || yaml.writtenAt(path) === undefined) continue
+  for (const { path, kind, found } of diagnoseAll(FileConfig, value, MAX_PROBLEMS)) {
+    if (kind !== 'type' || typeof found !== 'string' || yaml.sourceAt(path) === undefined) continue
     const read = /^-?\d+(\.\d+)?$/.test(found) ? Number(found) : ({ true: true, false: false } as const)[found]
     if (read !== undefined) out = replaceAt(out, path, read)
   }
@@ -84,10 +84,10 @@ function replaceAt(value: unknown, [step, ...rest]: Path, to: unknown): unknown 
   return { ...value, [step]: replaceAt(value[step], rest, to) }
 }
 
-/** The place to leave out so that the rest can still be judged: what lacks a required member, else the value itself. */
+/** The path to remove so that the rest can still be checked: the object that lacks a member, else the value itself. */
 const faultyPath = ({ kind, path }: Problem): Path => (kind === 'missing' ? path.slice(0, -1) : path)
 
-/** Faulty places become undefined, so that those beside them are still checked, and "is it there" has its answer. */
+/** Replaces faulty values by undefined, so that their siblings are still checked and `in` still sees the key. */
 function prune(value: unknown, path: Path, faulty: ReadonlySet<string>): unknown {
   if (faulty.has(JSON.stringify(path))) return undefined
   if (Array.isArray(value)) return value.map((item, index) => prune(item, [...path, index], faulty))
@@ -95,30 +95,30 @@ function prune(value: unknown, path: Path, faulty: ReadonlySet<string>): unknown
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, prune(item, [...path, name], faulty)]))
 }
 
-function inWords({ path, kind, expected, found }: Problem, yaml: YamlText): Trouble {
+function toViolation({ path, kind, expected, found }: Problem, yaml: YamlText): Violation {
   if (kind === 'missing') return { path, part: 'value', message: 'is missing, but required' }
   if (kind === 'unknown') return { path, part: 'key', message: unknownKey(String(path.at(-1)), keysAt(path)) }
-  const written = yaml.writtenAt(path)
-  const shown = isSecret(path) ? `${typeName(found)} (not shown)` : foundWords(written ?? found)
+  const source = yaml.sourceAt(path)
+  const shown = isSecret(path) ? `${typeName(found)} (not shown)` : describeFound(source ?? found)
   return {
     path,
     part: 'value',
-    message: `found ${shown}, must be ${expectedWords(expected)}${timeHint(expected, found)}`,
+    message: `found ${shown}, must be ${describeExpected(expected)}${timeHint(expected, found)}`,
   }
 }
 
-/** Keys are secrets, however they were written, and so is what may hold one. */
+/** Keys, and settings that may contain a key, are secrets. */
 const isSecret = ([section, part, name]: Path): boolean =>
   (section === 'providers' && (name === 'key' || name === 'headers' || name === 'options')) ||
   (section === 'outputs' && part === 's3')
 
 function unknownKey(name: string, allowed: string[]): string {
-  const meant = nearest(name, allowed)
-  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`
+  const suggestion = nearest(name, allowed)
+  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
   return `unknown key "${name}"${hint} (allowed: ${allowed.join(', ')})`
 }
 
-/** The keys that may stand beside the one at `path`. */
+/** The keys allowed in the object that contains `path`. */
 function keysAt(path: Path): string[] {
   type Schema = { properties?: Record<string, Schema>; patternProperties?: Record<string, Schema>; items?: Schema }
   let schema: Schema | undefined = FileConfig as Schema
@@ -137,7 +137,7 @@ const typeName = (value: unknown): string =>
         ? 'a mapping'
         : `a ${typeof value}`
 
-function foundWords(value: unknown): string {
+function describeFound(value: unknown): string {
   if (typeof value === 'string') {
     const short = value.length <= 60 ? value : `${value.slice(0, 57)}...`
     return `${JSON.stringify(short)} (string)`
@@ -146,11 +146,11 @@ function foundWords(value: unknown): string {
   return Array.isArray(value) && value.length === 0 ? 'an empty list' : typeName(value)
 }
 
-/** Operators write YAML: its words for arrays and objects. */
-const expectedWords = (expected: string): string =>
+/** YAML's terms for arrays and objects. */
+const describeExpected = (expected: string): string =>
   ({ 'an array': 'a list', 'an object': 'a mapping', 'a boolean': 'true or false' })[expected] ?? expected
 
-/** Times are unix seconds; to who wrote a date the number is told. */
+/** Times are unix seconds; for a date, the message includes its number. */
 function timeHint(expected: string, found: unknown): string {
   if (expected !== 'an integer' || typeof found !== 'string' || !/^\d{4}-\d{2}-\d{2}/.test(found)) return ''
   const seconds = Math.floor(Date.parse(found) / 1000)

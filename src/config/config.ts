@@ -1,4 +1,4 @@
-/** The configuration as the house uses it: file and environment merged, defaults filled in, frozen. */
+/** The configuration in use: file and environment merged, defaults filled in, frozen. */
 import type { LogLevel } from '../kit/log.ts'
 import type { ModelConfig, ProviderConfig, Timeouts, TokenDefaults } from './schema.ts'
 import type { OutputsConfig, ResponsesConfig, TasksConfig } from './task-schema.ts'
@@ -8,10 +8,10 @@ export type ServerSettings = {
   port: number
   /** Undefined: derived from where the server listens. */
   base_url: string | undefined
-  /** Undefined: files are served by the same address as all else. */
+  /** Undefined: files have the same address as everything else. */
   files_base_url: string | undefined
   max_body_bytes: number
-  /** Of requests of other families than chat and the generation of media. `max_body_bytes` bounds these as well. */
+  /** For families other than chat and media generation. `max_body_bytes` limits these as well. */
   max_text_body_bytes: number
   body_seconds: number
   keep_alive_seconds: number
@@ -30,7 +30,7 @@ export type Config = {
   /** The file it came from; undefined when there is none. */
   file: string | undefined
   data_dir: string
-  /** `sqlite:<path>` or `postgres://...`; it may hold a password. */
+  /** `sqlite:<path>` or `postgres://...`; may contain a password. */
   store_url: string
   log_level: LogLevel
   bootstrap_token: string | undefined
@@ -62,7 +62,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   delta_mirror: true,
 }
 
-/** The upstream time-outs: official clients wait 10 minutes in all, so no single silence may outlast half of it. */
+/** Upstream timeouts: official clients wait 10 minutes in total, so no single silence may exceed half of that. */
 export const DEFAULT_TIMEOUTS: Required<Timeouts> = {
   connect_seconds: 10,
   first_byte_seconds: 300,
@@ -85,9 +85,9 @@ export const DEFAULT_OUTPUTS: OutputSettings = {
   max_bytes: 2 * 1024 * 1024 * 1024,
 }
 
-/** As long as the vendor of that dialect keeps them. */
+/** As long as OpenAI stores them. */
 export const DEFAULT_RESPONSES: Required<ResponsesConfig> = { keep_days: 30 }
 
-/** The one file in which everything is kept, and the store's address of it. */
+/** The file of the SQLite store, and its URL. */
 export const storePath = (dataDir: string): string => `${dataDir}/gatehouse.db`
 export const storeUrl = (dataDir: string): string => `sqlite:${storePath(dataDir)}`

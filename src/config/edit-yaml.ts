@@ -1,33 +1,33 @@
-/** Changes members of a YAML text and leaves every other byte of it as it is: comments, order, spacing, quotes. */
+/** Edits members of a YAML text and preserves every other byte: comments, order, spacing, quotes. */
 import { isDeepStrictEqual } from 'node:util'
 import { isAlias, isCollection, isMap, isScalar, isSeq, type Pair, parseDocument, type YAMLMap } from 'yaml'
 import { readYaml } from './read-yaml.ts'
 
-/** What members shall be: a value, `undefined` to take the member away, or a tree of its own members. */
+/** The new members: a value, `undefined` to remove the member, or a tree of its own members. */
 export type Tree = { [name: string]: Tree | string | number | boolean | undefined }
 
-/** Made as a whole or not at all. */
+/** Applied completely or not at all. */
 export type Change = { path: string[]; tree: Tree }
 
 type Edited = {
   text: string
-  /** The changes that were left out, and what stands in their way. */
+  /** The changes that were not applied, with the reason. */
   refused: { change: Change; why: string }[]
 }
 
 type Splice = { from: number; to: number; text: string }
 type Sheet = { text: string; eol: string; step: number }
-/** New members of one mapping; `pair` where the mapping is not there yet. `depth`: how many keys lead to it. */
+/** New members of one mapping; `pair` if the mapping does not exist yet. `depth`: the number of keys in its path. */
 type Addition = { at: YAMLMap | Pair | undefined; depth: number; tree: Tree }
 type Found = { splices: Splice[]; additions: Addition[] }
 
-/** Why a change would reach further than to its own place. */
+/** Why a change would affect another place. */
 class Obstacle extends Error {}
 
-/** Members deeper than this are written within braces, on one line: `models`, a model, then its settings. */
+/** Deeper members are written in braces on one line: `models`, a model, then its settings. */
 const BLOCK_DEPTH = 2
 
-/** The text must be one that `readYaml` takes. Throws if it cannot be changed without changing something else. */
+/** The text must be valid for `readYaml`. Throws if it cannot be changed without changing something else. */
 export function editYaml(text: string, changes: readonly Change[]): Edited {
   const root = parseDocument(text, { prettyErrors: false }).contents
   const before = plain(text) ?? {}
@@ -51,25 +51,25 @@ export function editYaml(text: string, changes: readonly Change[]): Edited {
     }
   }
   for (const addition of gathered) splices.push(insertion(sheet, addition))
-  const edited = spliced(text, splices)
+  const edited = applySplices(text, splices)
   if (!isDeepStrictEqual(plain(edited) ?? {}, expected)) {
     throw new Error('The file is written in a way that cannot be edited without changing something else in it.')
   }
   return { text: edited, refused }
 }
 
-/** As the loader reads it, but with every `${NAME}` left as it is written. */
+/** The value as the loader reads it, with every `${NAME}` unreplaced. */
 const plain = (text: string): unknown => readYaml(text.replaceAll('${', '$${'), {}).value
 
 type Visit = { map: YAMLMap; tree: Tree; effective: unknown; depth: number }
 
 function visit({ map, tree, effective, depth }: Visit, found: Found): void {
-  if (map.anchor) throw new Obstacle(`it stands in &${map.anchor}, which other places may share`)
+  if (map.anchor) throw new Obstacle(`it is part of &${map.anchor}, which other places may share`)
   for (const [name, value] of Object.entries(tree)) {
     const pair = map.items.find(({ key }) => isScalar(key) && String(key.value) === name)
     if (!pair) {
       if (value === undefined) continue
-      // A member of its own would hide all of the one that "<<" brings in.
+      // An own member would hide the whole member that "<<" merges in.
       if (isTree(value) && memberOf(effective, name) !== undefined) throw new Obstacle(`its ${name} come from "<<"`)
       found.additions.push({ at: map, depth, tree: { [name]: value } })
     } else if (value === undefined) {
@@ -101,11 +101,11 @@ function replacement(pair: Pair, value: string | number | boolean): Splice {
   return { from, to, text: scalarText(value) }
 }
 
-/** Only within braces: what is taken away there leaves no comment without its line. */
+/** Removes whole lines; inside braces, only the member and its comma. */
 function removal(map: YAMLMap, pair: Pair): Splice {
   const index = map.items.indexOf(pair)
   const start = rangeOf(pair.key)?.[0]
-  if (start === undefined || endOf(pair) === undefined) throw new Obstacle('a member cannot be taken away')
+  if (start === undefined || endOf(pair) === undefined) throw new Obstacle('a member cannot be removed')
   if (!map.flow) return { from: start, to: endOf(pair) ?? start, text: LINE_REMOVED }
   const before = map.items[index - 1]
   const next = map.items[index + 1]
@@ -114,10 +114,10 @@ function removal(map: YAMLMap, pair: Pair): Splice {
   return { from: from ?? start, to: to ?? start, text: '' }
 }
 
-/** Stands for: the whole of the lines from here to there. */
+/** Marks a splice that removes whole lines. */
 const LINE_REMOVED = '\u0000'
 
-/** Members of one mapping are put in at one place, in the order in which they came. */
+/** Members of one mapping are inserted at one place, in the given order. */
 function gather(gathered: Addition[], addition: Addition): void {
   const same = gathered.find(({ at }) => at === addition.at)
   if (same) merge(same.tree, addition.tree)
@@ -126,19 +126,19 @@ function gather(gathered: Addition[], addition: Addition): void {
 
 function insertion(sheet: Sheet, { at, depth, tree }: Addition): Splice {
   const { text, step, eol } = sheet
-  if (isMap(at) && at.flow) return intoBraces(text, at, tree)
-  if (at === undefined || depth === 0) return appended(sheet, blockText(sheet, { tree, indent: 0, depth }))
-  if (isMap(at)) return intoBlock(sheet, at, { tree, depth })
+  if (isMap(at) && at.flow) return insertIntoBraces(text, at, tree)
+  if (at === undefined || depth === 0) return append(sheet, blockText(sheet, { tree, indent: 0, depth }))
+  if (isMap(at)) return insertIntoBlock(sheet, at, { tree, depth })
   const key = rangeOf(at.key) ?? [0, 0]
-  const written = rangeOf(at.value)
-  // `acme/small: null` or `~`, written out.
-  if (written && written[1] > written[0]) return { from: written[0], to: written[1], text: flowText(tree) }
+  const range = rangeOf(at.value)
+  // An explicit `acme/small: null` or `~`.
+  if (range && range[1] > range[0]) return { from: range[0], to: range[1], text: flowText(tree) }
   const from = lineAfter(text, key[1])
   const lines = blockText(sheet, { tree, indent: columnOf(text, key[0]) + step, depth })
   return { from, to: from, text: endsLine(text, from) ? lines : `${eol}${lines}` }
 }
 
-function intoBlock(sheet: Sheet, map: YAMLMap, { tree, depth }: { tree: Tree; depth: number }): Splice {
+function insertIntoBlock(sheet: Sheet, map: YAMLMap, { tree, depth }: { tree: Tree; depth: number }): Splice {
   const { text, eol } = sheet
   const first = rangeOf(map.items[0]?.key)?.[0] ?? 0
   const last = map.items.at(-1)
@@ -155,7 +155,7 @@ function intoBlock(sheet: Sheet, map: YAMLMap, { tree, depth }: { tree: Tree; de
   return { from, to: from, text: endsLine(text, from) ? lines : `${eol}${lines}` }
 }
 
-function intoBraces(text: string, map: YAMLMap, tree: Tree): Splice {
+function insertIntoBraces(text: string, map: YAMLMap, tree: Tree): Splice {
   const inner = flowText(tree).slice(2, -2)
   const last = map.items.at(-1)
   const end = last && endOf(last)
@@ -164,7 +164,7 @@ function intoBraces(text: string, map: YAMLMap, tree: Tree): Splice {
   return { from, to: from, text: ` ${inner}${text[from] === '}' ? ' ' : ''}` }
 }
 
-function appended({ text, eol }: Sheet, lines: string): Splice {
+function append({ text, eol }: Sheet, lines: string): Splice {
   const from = text.length
   const gap = text.trim() === '' ? '' : eol
   return { from, to: from, text: `${text === '' || text.endsWith('\n') ? '' : eol}${gap}${lines}` }
@@ -192,15 +192,15 @@ function flowText(tree: Tree): string {
   return `{ ${texts.join(', ')} }`
 }
 
-/** Words that some reader of YAML takes for something else than a text. */
-const WORD_OF_YAML = /^(true|false|null|yes|no|on|off|y|n)$/i
+/** Words that some YAML readers do not parse as text. */
+const YAML_KEYWORD = /^(true|false|null|yes|no|on|off|y|n)$/i
 const keyText = (name: string): string => (isPlain(name) ? name : JSON.stringify(name))
 const scalarText = (value: string | number | boolean): string =>
   typeof value !== 'string' || isPlain(value) ? String(value) : JSON.stringify(value)
-const isPlain = (text: string): boolean => /^[A-Za-z][\w./@+-]*$/.test(text) && !WORD_OF_YAML.test(text)
+const isPlain = (text: string): boolean => /^[A-Za-z][\w./@+-]*$/.test(text) && !YAML_KEYWORD.test(text)
 
-/** From the last to the first, so that places stay where they are; at one place, in the order given. */
-function spliced(text: string, splices: Splice[]): string {
+/** Applies splices from last to first, so that offsets stay valid; at one offset, in the given order. */
+function applySplices(text: string, splices: Splice[]): string {
   let out = text
   const ordered = splices.map((splice, index) => ({ ...splice, index }))
   for (const one of ordered.sort((a, b) => b.from - a.from || b.index - a.index)) {
@@ -212,7 +212,7 @@ function spliced(text: string, splices: Splice[]): string {
   return out
 }
 
-/** Where a member ends, without the comment behind it; undefined for one that is not written as a plain key. */
+/** The end of a member without its trailing comment; undefined for one without a plain key. */
 function endOf({ key, value }: Pair): number | undefined {
   return isBlank(value) && rangeOf(value)?.[0] === rangeOf(value)?.[1] ? rangeOf(key)?.[1] : contentEnd(value)
 }
@@ -231,7 +231,7 @@ function rangeOf(node: unknown): [number, number] | undefined {
   return range ? [range[0], range[1]] : undefined
 }
 
-/** How far a nested mapping is indented in this file; 2 where there is none. */
+/** The indentation of nested mappings in this file; 2 if there are none. */
 function stepOf(text: string, root: unknown): number {
   const nested = isMap(root)
     ? root.items.map(({ value }) => value).find((value) => isMap(value) && !value.flow)
@@ -262,7 +262,7 @@ const lineStart = (text: string, at: number): number => text.lastIndexOf('\n', a
 const columnOf = (text: string, at: number): number => at - lineStart(text, at)
 const endsLine = (text: string, at: number): boolean => at === 0 || text[at - 1] === '\n'
 
-/** Where the next line begins; `at` itself where a line begins there. */
+/** The start of the next line; `at` itself if a line starts there. */
 function lineAfter(text: string, at: number): number {
   if (at > 0 && text[at - 1] === '\n') return at
   const end = text.indexOf('\n', at)

@@ -1,11 +1,11 @@
-/** What an operator may write of a model that embeds texts. */
+/** The settings of an embedding model. */
 import Type, { type TSchema } from 'typebox'
 
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 const count = (description: string) => optional(Type.Integer({ minimum: 1, description }))
 
-/** The same bound as a request has. */
+/** The same limit as for a request. */
 const dimension = (more: { description?: string } = {}) => Type.Integer({ minimum: 1, maximum: 65_536, ...more })
 
 export const EmbeddingLimits = Type.Object(

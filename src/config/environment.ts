@@ -1,4 +1,4 @@
-/** Reads the `GATEHOUSE_*` variables and the flags that stand for them; a flag wins over its variable. */
+/** Reads the `GATEHOUSE_*` variables and the equivalent flags; a flag wins over its variable. */
 import { resolve } from 'node:path'
 import { LOG_LEVELS, type LogLevel } from '../kit/log.ts'
 import { storeUrl } from './config.ts'
@@ -6,24 +6,24 @@ import { COMMAND_LINE, ConfigError, type ConfigProblem, ENVIRONMENT } from './pr
 
 export type Environment = Record<string, string | undefined>
 
-/** Values of command line flags, as they were typed. */
+/** Values of command line flags, unparsed. */
 export type Flags = { config?: string; host?: string; port?: string; data_dir?: string }
 
 export type EnvironmentSettings = {
-  /** As it was named; undefined when it was not. */
+  /** The path as given; undefined when absent. */
   config: string | undefined
   host: string | undefined
   port: number | undefined
   /** Absolute. */
   data_dir: string
-  /** `postgres://...` as given, else the SQLite file in the data directory. May hold a password. */
+  /** `postgres://...` as given, else the SQLite file in the data directory. May contain a password. */
   store_url: string
   bootstrap_token: string | undefined
   log_level: LogLevel
   discover: boolean | undefined
 }
 
-/** Every variable that the gateway itself reads, for the reference in the manual; keys of providers stand with their kinds. */
+/** Every variable that the gateway itself reads, for the manual's reference; each kind lists the variables of its key. */
 export const ENVIRONMENT_VARIABLES = {
   GATEHOUSE_CONFIG: { default: './gatehouse.yaml', meaning: 'Path of the configuration file.' },
   GATEHOUSE_HOST: { default: '127.0.0.1', meaning: 'Address to listen on.' },
@@ -47,7 +47,7 @@ type Variable = keyof typeof ENVIRONMENT_VARIABLES
 
 type EnvironmentParts = { environment: Environment; flags?: Flags | undefined; cwd: string }
 
-/** The first token guards the whole gateway: a value that can be guessed is refused, and so is what no header holds. */
+/** The first token protects the whole gateway: guessable values are rejected, and so are values that no header can carry. */
 const BOOTSTRAP_TOKEN = /^[\x21-\x7e]{20,512}$/
 
 /** Throws ConfigError with every problem. An empty variable counts as not set. */
@@ -62,7 +62,7 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
   problems: ConfigProblem[]
 } {
   const problems: ConfigProblem[] = []
-  const say = (given: Given, message: string) => {
+  const report = (given: Given, message: string) => {
     problems.push({ file: given.from, line: undefined, column: undefined, path: given.name, message })
     return undefined
   }
@@ -80,36 +80,36 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
   const port = pick(given('GATEHOUSE_PORT', 'port'), (found) =>
     /^\d{1,5}$/.test(found.text) && Number(found.text) <= 65_535
       ? Number(found.text)
-      : say(found, `found ${JSON.stringify(found.text)}, must be an integer from 0 to 65535`),
+      : report(found, `found ${JSON.stringify(found.text)}, must be an integer from 0 to 65535`),
   )
   const host = pick(given('GATEHOUSE_HOST', 'host'), (found) =>
-    isHost(found.text) ? found.text : say(found, `found ${JSON.stringify(found.text)}, must be ${HOST_WORDS}`),
+    isHost(found.text) ? found.text : report(found, `found ${JSON.stringify(found.text)}, must be ${HOST_DESCRIPTION}`),
   )
   const log_level = pick(given('GATEHOUSE_LOG'), (found) => {
     const level = LOG_LEVELS.find((name) => name === found.text.toLowerCase())
-    return level ?? say(found, `found ${JSON.stringify(found.text)}, must be one of ${LOG_LEVELS.join(', ')}`)
+    return level ?? report(found, `found ${JSON.stringify(found.text)}, must be one of ${LOG_LEVELS.join(', ')}`)
   })
   const discover = pick(given('GATEHOUSE_DISCOVER'), (found) => {
     const word = found.text.toLowerCase()
     if (word === 'on' || word === 'off') return word === 'on'
-    return say(found, `found ${JSON.stringify(found.text)}, must be on or off`)
+    return report(found, `found ${JSON.stringify(found.text)}, must be on or off`)
   })
   const bootstrap_token = pick(given('GATEHOUSE_BOOTSTRAP_TOKEN'), (found) => {
-    // The value is a secret, so the message tells its length only.
+    // The value is a secret, so the message contains only its length.
     if (BOOTSTRAP_TOKEN.test(found.text)) return found.text
-    const wanted = '20 to 512 visible ASCII characters without spaces'
-    return say(found, `found ${found.text.length} characters, must be ${wanted}`)
+    const requirement = '20 to 512 visible ASCII characters without spaces'
+    return report(found, `found ${found.text.length} characters, must be ${requirement}`)
   })
   const database = pick(given('GATEHOUSE_DATABASE_URL'), (found) =>
-    // The value may hold a password, so the message does not repeat it.
+    // The value may contain a password, so the message does not repeat it.
     /^postgres(ql)?:\/\/./.test(found.text)
       ? found.text
-      : say(found, 'must be an address such as postgres://user:password@host:5432/name'),
+      : report(found, 'must be an address such as postgres://user:password@host:5432/name'),
   )
   const directory = given('GATEHOUSE_DATA_DIR', 'data_dir')
-  if (directory?.text === '') say(directory, 'found nothing, must be the path of a directory')
+  if (directory?.text === '') report(directory, 'is empty, must be the path of a directory')
   const config = given('GATEHOUSE_CONFIG', 'config')
-  if (config?.text === '') say(config, 'found nothing, must be the path of a file')
+  if (config?.text === '') report(config, 'is empty, must be the path of a file')
   const data_dir = resolve(cwd, directory?.text ?? 'data')
   return {
     settings: {
@@ -128,7 +128,7 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
 
 type Given = { from: string; name: string; text: string }
 
-export const HOST_WORDS = 'an address or a host name, such as 127.0.0.1 or ::'
+export const HOST_DESCRIPTION = 'an address or a host name, such as 127.0.0.1 or ::'
 
 /** An IPv4 or IPv6 address or a name; no scheme, port or path. */
 export function isHost(text: string): boolean {

@@ -1,18 +1,18 @@
-/** What can be told of the configuration file without understanding it: its text, and whether it may be half-written. */
+/** The state of the configuration file without parsing it: its text, and whether it may be half-written. */
 import { realpathSync, statSync } from 'node:fs'
 import { readTextFile } from './load.ts'
 
 export type FileState = {
-  /** Undefined when there is none; what cannot be read counts as empty, and loading it says why. */
+  /** Undefined when there is no file; an unreadable one counts as empty, and loading it reports the reason. */
   text: string | undefined
   /** Differs whenever the file, or the file behind its links, may differ. */
   mark: string
-  /** Of the file behind all links, whatever is written to it. */
+  /** Identifies the file behind all links, independent of its content. */
   identity: string
   real_path: string
-  /** The inode has changed after its last write: that is what a rename does, and what a write does not do. */
+  /** The inode changed after its last write, as after a rename and unlike after a write. */
   is_renamed: boolean
-  /** What reading it again would say, for the loader. */
+  /** Returns the text, or throws the error of reading it, for the loader. */
   read(): string | undefined
 }
 
@@ -21,7 +21,7 @@ export function fileState(path: string): FileState {
   try {
     const text = readTextFile(path)
     const after = factsOf(path)
-    // Written while it was read: not the state of any moment, and not the same as the next one.
+    // Written while it was read: not a consistent state, and never equal to the next one.
     const mark = before.mark === after.mark ? after.mark : `${before.mark}, then ${after.mark}`
     return { ...after, mark, text, read: () => text }
   } catch (error) {
@@ -35,7 +35,7 @@ export function fileState(path: string): FileState {
   }
 }
 
-/** Put in the place of the other in one step: by a rename, or by a link that leads elsewhere. */
+/** Whether the file was replaced in one step: by a rename, or by a link with a new target. */
 export const isReplaced = (before: FileState, now: FileState): boolean =>
   now.identity !== before.identity && (now.is_renamed || now.real_path !== before.real_path)
 
@@ -44,7 +44,7 @@ export const isBlank = (text: string): boolean =>
   text
     .replace(/^\uFEFF/, '')
     .split('\n')
-    .every((line) => /^\s*(#.*|---\s*(#.*)?|\.\.\.\s*(#.*)?)?$/.test(line)) // a line of YAML that says nothing
+    .every((line) => /^\s*(#.*|---\s*(#.*)?|\.\.\.\s*(#.*)?)?$/.test(line)) // a YAML line without content
 
 type Facts = Pick<FileState, 'mark' | 'identity' | 'real_path' | 'is_renamed'>
 
@@ -53,7 +53,7 @@ export function factsOf(path: string): Facts {
     const { dev, ino, birthtimeNs, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
     return {
       mark: [dev, ino, size, mtimeNs, ctimeNs].join(' '),
-      identity: `${dev} ${ino} ${birthtimeNs}`, // a number that is free again is given to the next file
+      identity: `${dev} ${ino} ${birthtimeNs}`, // the system reuses a free inode number
       real_path: realpathSync(path),
       is_renamed: mtimeNs < ctimeNs,
     }

@@ -1,4 +1,4 @@
-/** What an operator may write of a model that makes images. */
+/** The settings of an image model. */
 import Type, { type TSchema } from 'typebox'
 import { IMAGE_OPERATIONS } from '../spec/image-request.ts'
 

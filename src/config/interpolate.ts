@@ -2,21 +2,21 @@
 
 type Interpolated = {
   text: string
-  /** Whether anything was taken from the environment or from a default. */
+  /** Whether a variable or a default was filled in. */
   changed: boolean
-  /** What is wrong, in words; names variables, never values. */
+  /** Error messages. They name variables and never contain values. */
   troubles: string[]
 }
 
-/** `$${` stands for a plain `${`; `${...}` is a reference; a `${` that nothing closes is a mistake. */
+/** `$${` is an escaped `${`; `${...}` is a reference; an unclosed `${` is an error. */
 const REFERENCE = /\$\$\{|\$\{([^}]*)\}|\$\{/g
-/** A variable's name as shells have it, and what to use where it is unset or empty: `NAME` or `NAME:-default`. */
+/** A shell variable name with an optional default for an unset or empty variable: `NAME` or `NAME:-default`. */
 const NAME = /^([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/
 
-export function interpolate(written: string, environment: Record<string, string | undefined>): Interpolated {
+export function interpolate(template: string, environment: Record<string, string | undefined>): Interpolated {
   const troubles: string[] = []
   let changed = false
-  const text = written.replace(REFERENCE, (whole, inner: string | undefined) => {
+  const text = template.replace(REFERENCE, (whole, inner: string | undefined) => {
     if (whole === '$${') return '${'
     const parsed = inner === undefined ? undefined : NAME.exec(inner)
     if (!parsed) {

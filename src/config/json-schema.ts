@@ -1,7 +1,7 @@
-/** The JSON Schema of `gatehouse.yaml`, for completion and checks in editors; from the text that checks the file. */
+/** The JSON Schema of `gatehouse.yaml` for editors, from the schema that validates the file. */
 import { FileConfig } from './schema.ts'
 
-/** Draft 7: what the YAML support of today's editors understands best; nothing newer is used. */
+/** Draft 7: the version that the YAML support of editors handles best; nothing newer is used. */
 export function configJsonSchema(): Record<string, unknown> {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
@@ -10,7 +10,7 @@ export function configJsonSchema(): Record<string, unknown> {
   }
 }
 
-/** As text; short lists of words stand on one line, as the project's formatter has it. */
+/** As text; short lists are on one line, as the project's formatter writes them. */
 export function configJsonSchemaText(): string {
   const text = JSON.stringify(configJsonSchema(), null, 2)
   const onOneLine = text.replace(/^( *(?:"[^"]+": )?)\[\n([^[\]{}]*)\n *\](,?)$/gm, (whole, before, inner, comma) => {
@@ -22,7 +22,7 @@ export function configJsonSchemaText(): string {
 
 const LINE_WIDTH = 120
 
-/** Numbers and booleans may also be taken from the environment; sections and entries may be left empty. */
+/** Numbers and booleans may also be `${NAME}` references; sections and entries may be empty. */
 const REFERENCE = { type: 'string', pattern: '\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\\}' }
 
 function editorForm(schema: unknown): unknown {

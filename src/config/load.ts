@@ -1,4 +1,4 @@
-/** The only reader of the configuration: file, environment and flags become one frozen value, or every problem is told. */
+/** The only reader of the configuration: merges file, environment and flags into one frozen value, or reports every problem. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
@@ -12,19 +12,19 @@ import {
   DEFAULT_TIMEOUTS,
 } from './config.ts'
 import { type Environment, type EnvironmentSettings, type Flags, inspectEnvironment } from './environment.ts'
-import type { KnownVendors } from './meaning.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
 import type { FileConfig } from './schema.ts'
+import type { KnownVendors } from './semantic-checks.ts'
 
-/** Loaded where there is a file: a gateway without one need not wait for a parser. */
+/** Loaded only when there is a file, so that a start without one does not load the parser. */
 const require = createRequire(import.meta.url)
 
-/** The file that is read when none is named. */
+/** The default file. */
 export const DEFAULT_FILE = 'gatehouse.yaml'
 
 export type LoadParts = {
   environment: Environment
-  /** The directory that relative paths start from. */
+  /** The base of relative paths. */
   cwd: string
   flags?: Flags
   /** Undefined when there is no such file. */
@@ -87,7 +87,7 @@ function settled({ settings, path, file }: Settled): Config {
   })
 }
 
-/** Who wrote a file wrote down what there is: the search is on without one, else on request; the environment decides. */
+/** Discovery is on by default only without a file, which lists the providers; the environment overrides both. */
 const isDiscovering = (settings: EnvironmentSettings, isFileless: boolean, file: FileConfig): boolean =>
   settings.discover ?? file.discover ?? isFileless
 

@@ -1,4 +1,4 @@
-/** Reads the project's manual: the sandbox answers questions from it, and the gateway serves it under /manual. */
+/** Reads the manual: the sandbox answers questions from it, and the gateway serves it under /manual. */
 import { readdir, readFile } from 'node:fs/promises'
 
 const DIRECTORY = new URL('../../docs/manual/', import.meta.url)
@@ -11,7 +11,7 @@ export type ManualFile = {
   text: string
 }
 
-/** All pages in the order of their names, without the index (README.md); none where the manual is not installed. */
+/** All pages in the order of their names, without the index (README.md); none if the manual is not installed. */
 export async function loadManual(directory: URL = DIRECTORY): Promise<ManualFile[]> {
   const paths = await readdir(directory, { recursive: true }).catch(() => [])
   const pages = paths.map((path) => path.replaceAll('\\', '/')).flatMap((path) => pageAt(path))

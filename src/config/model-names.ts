@@ -1,21 +1,21 @@
-/** The family of a model by its name or by its type in a model list, where the configuration declares none. */
+/** Infers the family of a model from its name or its type in a model list, when the configuration has none. */
 import { matchesGlob } from '../kit/glob.ts'
 import { CHAT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 
 type Row = {
   family: EndpointFamily
-  /** What model lists call such a model beside its name: its type, or what it gives. Absent: the name alone tells. */
+  /** The types or outputs that model lists give such a model. Absent: only the name decides. */
   type?: RegExp
   globs: readonly string[]
-  /** Names that only look alike. */
+  /** Names that match `names` but are not of this family. */
   but?: readonly string[]
 }
 
-/** Globs over names in lower case; the first row that fits wins. */
+/** Globs over lower-case names; the first matching row wins. */
 const ROWS: readonly Row[] = [
   {
     family: 'image-generation',
-    // Together's type, the end of Hugging Face's `text-to-image`, and the only output of such a model of OpenRouter's.
+    // Together's type, the suffix of Hugging Face's `text-to-image`, and the only output of such a model at OpenRouter.
     type: /^(image|.*-to-image)$/i,
     globs: [
       // OpenAI, Google, xAI.
@@ -26,7 +26,7 @@ const ROWS: readonly Row[] = [
       '*imagen4*',
       '*grok-*image*',
       '*-image-generation*',
-      // Open models and those of smaller vendors.
+      // Open models and models of smaller vendors.
       '*flux*',
       '*stable-diffusion*',
       '*stable-image*',
@@ -41,11 +41,11 @@ const ROWS: readonly Row[] = [
       '*titan-image*',
       '*nova-canvas*',
     ],
-    // Videos, and upscalers or readers of images.
+    // Videos, upscalers, and models that read images.
     but: ['*video*', '*redux*', '*-vl*', '*vision*'],
   },
   { family: 'rerank', type: /rerank/i, globs: ['*rerank*'] },
-  // Together's type `moderation` is of models that answer as chat models do.
+  // Together gives the type `moderation` to models that respond as chat models do.
   { family: 'moderations', globs: ['*moderation*'] },
   {
     family: 'embeddings',
@@ -55,21 +55,21 @@ const ROWS: readonly Row[] = [
   },
 ]
 
-/** The families besides those of chat that a name or a model list tells. */
+/** The families besides chat that a name or a model list can show. */
 export const NAMED_FAMILIES: readonly EndpointFamily[] = ROWS.map(({ family }) => family)
 
-/** The family of a model of this type, in the words of a model list; undefined: chat, or one that is not served. */
+/** The family of a model of this model-list type; undefined: chat, or a family that is not served. */
 export const familyOfType = (type: string): EndpointFamily | undefined =>
   ROWS.find((row) => row.type?.test(type.trim()))?.family
 
-/** The family besides those of chat that a name tells. */
+/** The family besides chat that a name shows. */
 export function familyOfName(name: string): EndpointFamily | undefined {
   const lower = name.toLowerCase()
   const fits = (globs: readonly string[] = []) => globs.some((glob) => matchesGlob(glob, lower))
   return ROWS.find(({ globs, but }) => fits(globs) && !fits(but))?.family
 }
 
-/** The families of a model that declares none: those of chat unless its name tells another. */
+/** The families of a model without declared ones: chat, unless its name shows another. */
 export function familiesOfName(name: string): readonly EndpointFamily[] {
   const family = familyOfName(name)
   return family ? [family] : CHAT_FAMILIES

@@ -1,6 +1,6 @@
-/** Finds the word that was probably meant. */
+/** Finds the word that was probably intended. */
 
-/** The allowed word closest to `word`, if it is close enough to be a slip of the finger: a third of its letters. */
+/** The allowed word closest to `word`, if at most a third of its letters differ, as in a typing error. */
 export function nearest(word: string, allowed: readonly string[]): string | undefined {
   const bound = Math.max(1, Math.floor(word.length / 3))
   let best: string | undefined
@@ -16,7 +16,7 @@ export function nearest(word: string, allowed: readonly string[]): string | unde
   return best
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours that lead from one word to the other. */
+/** The number of insertions, deletions, replacements and swaps of neighbours between two words. */
 function editDistance(from: string, to: string): number {
   let before: number[] = []
   let previous = Array.from({ length: to.length + 1 }, (_, index) => index)

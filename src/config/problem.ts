@@ -1,14 +1,14 @@
-/** What is wrong with a configuration: every problem with its place, and the error that holds them all. */
+/** The problems of a configuration with their positions, and the error that contains all of them. */
 
 export type ConfigProblem = {
-  /** The file as the operator named it, or `environment`, or `command line`. */
+  /** The file name as given, or `environment`, or `command line`. */
   file: string
-  /** From 1; undefined where there is no file. */
+  /** From 1; undefined without a file. */
   line: number | undefined
   column: number | undefined
   /** `models.acme/large.limits.max_tokens`, a variable's name, or a flag; empty for the file as a whole. */
   path: string
-  /** What was found and what is allowed. Holds no value that came from the environment. */
+  /** The value found and the values allowed. Never contains a value from the environment. */
   message: string
 }
 
@@ -33,7 +33,7 @@ export const COMMAND_LINE = 'command line'
 
 const isFile = ({ file }: ConfigProblem): boolean => file !== ENVIRONMENT && file !== COMMAND_LINE
 
-/** `server.port`, `tokens.models[0]`, `models."acme/v1.5".limits`: a key that holds a dot is quoted. */
+/** `server.port`, `tokens.models[0]`, `models."acme/v1.5".limits`: a key that contains a dot is quoted. */
 export function placeName(path: readonly (string | number)[]): string {
   let text = ''
   for (const step of path) {

@@ -1,9 +1,9 @@
-/** The kinds of providers as data: what each one calls, which options only it has, which variables it reads. */
+/** The kinds of providers as data: the API that each one calls, its own options, the variables that it reads. */
 
 export type KindRow = {
   /** Which API it calls. */
   calls: string
-  /** Environment variables that it reads when the configuration does not give the value; presets name their own. */
+  /** Environment variables that it reads when the configuration has no value; presets name their own. */
   environment?: readonly string[]
   /** Members of `options`, with their meaning and default. */
   options?: Record<string, string>

@@ -1,4 +1,4 @@
-/** How one OpenAI-shaped vendor differs from the pattern, as an operator may write it. */
+/** How an OpenAI-compatible provider differs from OpenAI's API, as an operator may configure it. */
 import Type, { type TSchema } from 'typebox'
 
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)

@@ -1,4 +1,4 @@
-/** Reads a YAML text into a plain value, with `${NAME}` filled in and every key and value's line and column kept. */
+/** Parses YAML into a plain value, fills in `${NAME}`, and records the line and column of every key and value. */
 import {
   type Alias,
   type Document,
@@ -21,19 +21,19 @@ type PlacedTrouble = Place & { path: Path; message: string }
 export type YamlText = {
   value: unknown
   troubles: PlacedTrouble[]
-  /** Where a value stands, or its key; the nearest thing around it when it is not there. */
+  /** The position of a value or its key; of the nearest enclosing one if it is missing. */
   placeOf(path: Path, part: 'key' | 'value'): Place
-  /** The text as written, of a string that took something from the environment. */
-  writtenAt(path: Path): string | undefined
-  /** The text with what came from the environment put back as it was written. */
+  /** The source text of a string in which a variable was filled in. */
+  sourceAt(path: Path): string | undefined
+  /** Replaces values that came from the environment by their `${NAME}` references. */
   withoutSecrets(text: string): string
 }
 
-/** Far above any real file; stops a few lines of nested aliases from growing into gigabytes. */
+/** Far above any real file; prevents a few lines of nested aliases from expanding to gigabytes. */
 const MAXIMUM_NODES = 100_000
-/** What is shorter (a port, `true`) is no secret, and putting it back would garble messages. */
+/** Shorter values (a port, `true`) are not secrets, and replacing them would garble messages. */
 const SHORTEST_SECRET = 6
-/** An alias within its own anchor would never end. */
+/** An alias inside its own anchor would recurse without end. */
 const MAXIMUM_DEPTH = 100
 
 export function readYaml(text: string, environment: Record<string, string | undefined>): YamlText {
@@ -63,7 +63,7 @@ export function readYaml(text: string, environment: Record<string, string | unde
       }
       return { line: 1, column: 1 }
     },
-    writtenAt: (path) => walk.written.get(JSON.stringify(path)),
+    sourceAt: (path) => walk.sources.get(JSON.stringify(path)),
     withoutSecrets(text) {
       let out = text
       for (const [value, form] of walk.secrets) {
@@ -84,14 +84,14 @@ function createWalk({ document, environment, place }: WalkParts) {
   const troubles: PlacedTrouble[] = []
   const keys = new Map<string, Place>()
   const values = new Map<string, Place>()
-  const written = new Map<string, string>()
+  const sources = new Map<string, string>()
   const secrets = new Map<string, string>()
   const targets = aliasTargets(document)
   let visited = 0
   let depth = 0
   let tooMuch = false
 
-  /** The offset at which a node starts; an alias counts where it is used. */
+  /** The offset at which a node starts; for an alias, where it is used. */
   const startOf = (node: unknown): number => {
     const range = (node as { range?: [number, number, number] | null } | null)?.range
     return range?.[0] ?? 0
@@ -99,21 +99,21 @@ function createWalk({ document, environment, place }: WalkParts) {
 
   function valueAt(node: unknown, path: Path): unknown {
     const at = place(startOf(node))
-    const say = (message: string) => void troubles.push({ ...at, path, message })
+    const report = (message: string) => void troubles.push({ ...at, path, message })
     values.set(JSON.stringify(path), at)
     visited++
     if (tooMuch || visited > MAXIMUM_NODES || depth > MAXIMUM_DEPTH) {
-      // Told of the file as a whole: what is missing from it now is no further mistake.
-      if (!tooMuch) troubles.push({ ...at, path: [], message: 'is nested too deeply or holds too much' })
+      // Reported once for the whole file, so that the values that are skipped now cause no further errors.
+      if (!tooMuch) troubles.push({ ...at, path: [], message: 'is nested too deeply or has too many values' })
       tooMuch = true
       return undefined
     }
     if (isAlias(node)) {
       const target = targets.get(node)
-      if (!target) return say(`the alias *${node.source} names no anchor before it`)
+      if (!target) return report(`the alias *${node.source} has no anchor before it`)
       return inside(() => valueAt(target, path))
     }
-    if (isScalar(node)) return scalarOf(node.value, path, say)
+    if (isScalar(node)) return scalarOf(node.value, path, report)
     if (isSeq(node)) return inside(() => node.items.map((item, index) => valueAt(item, [...path, index])))
     if (isMap(node)) return inside(() => mappingOf(node.items, path))
     return null
@@ -126,17 +126,17 @@ function createWalk({ document, environment, place }: WalkParts) {
     return result
   }
 
-  function scalarOf(value: unknown, path: Path, say: (message: string) => void): unknown {
-    if (typeof value === 'number' && !Number.isFinite(value)) return say('must be a finite number')
+  function scalarOf(value: unknown, path: Path, report: (message: string) => void): unknown {
+    if (typeof value === 'number' && !Number.isFinite(value)) return report('must be a finite number')
     if (typeof value !== 'string') return value
     const filled = interpolate(value, environment)
-    for (const trouble of filled.troubles) say(trouble)
-    if (filled.changed) written.set(JSON.stringify(path), value)
+    for (const trouble of filled.troubles) report(trouble)
+    if (filled.changed) sources.set(JSON.stringify(path), value)
     if (filled.changed && filled.text.length >= SHORTEST_SECRET) secrets.set(filled.text, value)
     return filled.troubles.length > 0 ? undefined : filled.text
   }
 
-  /** `<<: *defaults` brings in another mapping's members; those written here win. */
+  /** `<<: *defaults` merges the members of another mapping; the mapping's own members win. */
   function mappingOf(pairs: Pair[], path: Path): Record<string, unknown> {
     const out: Record<string, unknown> = {}
     for (const pair of pairs) {
@@ -146,7 +146,7 @@ function createWalk({ document, environment, place }: WalkParts) {
       if (isMergeKey(pair)) continue
       const at = place(startOf(pair.key))
       if (!isScalar(pair.key) || pair.key.value === null) {
-        troubles.push({ ...at, path, message: 'a key must be a plain text' })
+        troubles.push({ ...at, path, message: 'a key must be plain text' })
         continue
       }
       const name = String(pair.key.value)
@@ -167,17 +167,17 @@ function createWalk({ document, environment, place }: WalkParts) {
     const target = isAlias(node) ? targets.get(node) : node
     if (isMap(target)) return inside(() => valueAt(target, path)) as Record<string, unknown>
     if (isSeq(target)) {
-      // Of several, the first wins.
+      // The first of several mappings wins.
       return Object.assign({}, ...target.items.map((item) => mergedOf(item, path)).reverse())
     }
-    troubles.push({ ...place(startOf(node)), path, message: '"<<" takes a mapping, or a list of mappings' })
+    troubles.push({ ...place(startOf(node)), path, message: '"<<" must be a mapping or a list of mappings' })
     return {}
   }
 
-  return { valueAt, troubles, keys, values, written, secrets }
+  return { valueAt, troubles, keys, values, sources, secrets }
 }
 
-/** Whom each alias stands for: the last node before it with its anchor. Asked of the library, each would cost a search. */
+/** The node of each alias: the last node before it with its anchor. The library searches the document for each alias. */
 function aliasTargets(document: Document.Parsed): Map<Alias, Node> {
   const anchors = new Map<string, Node>()
   const targets = new Map<Alias, Node>()
@@ -193,10 +193,10 @@ function aliasTargets(document: Document.Parsed): Map<Alias, Node> {
 
 const isMergeKey = (pair: Pair): boolean => isScalar(pair.key) && pair.key.value === '<<'
 
-/** The library's words, with its advice to programmers replaced by advice to operators. */
+/** The library's message, with advice for programmers replaced by advice for operators. */
 function syntaxMessage(code: string, message: string): string {
-  if (code === 'DUPLICATE_KEY') return 'the key stands here a second time; each key may be written once'
-  if (code === 'MULTIPLE_DOCS') return 'a second document starts here; the file holds one'
-  if (code === 'TAG_RESOLVE_FAILED') return `${message}; tags are not used here`
+  if (code === 'DUPLICATE_KEY') return 'duplicate key; each key may appear once'
+  if (code === 'MULTIPLE_DOCS') return 'a second document starts here; the file must have one'
+  if (code === 'TAG_RESOLVE_FAILED') return `${message}; tags are not supported`
   return `not valid YAML: ${message}`
 }

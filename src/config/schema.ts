@@ -1,4 +1,4 @@
-/** What an operator may write in `gatehouse.yaml`: one TypeBox text for the type, the check and the editor's schema. */
+/** The schema of `gatehouse.yaml`: one TypeBox definition for the type, the validation and the editor's schema. */
 import Type, { type TSchema } from 'typebox'
 import { EXTRA_FIELDS } from '../spec/chat-request.ts'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
@@ -127,7 +127,7 @@ export const ProviderConfig = Type.Object(
 )
 export type ProviderConfig = Type.Static<typeof ProviderConfig>
 
-/** A range may narrow what all models share (specification 2.2 and 8), never widen it. */
+/** A range may narrow the range that all models share (specification 2.2 and 8), never widen it. */
 const rangeWithin = (
   number: typeof Type.Number | typeof Type.Integer,
   bounds: { minimum?: number; maximum?: number },

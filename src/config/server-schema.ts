@@ -1,4 +1,4 @@
-/** The section `server` of `gatehouse.yaml`: where the gateway listens, and the bounds of a request. */
+/** The section `server` of `gatehouse.yaml`: the address of the gateway, and the limits of a request. */
 import Type, { type TSchema } from 'typebox'
 
 const closed = { additionalProperties: false } as const

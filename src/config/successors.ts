@@ -1,4 +1,4 @@
-/** Checks who replaces whom: every chain of successors must end at a model that exists, lives and can take over. */
+/** Checks `replaced_by`: every chain must end at an existing, active model of the same families. */
 import type { ModelStatus } from '../spec/model.ts'
 import { familiesOfName } from './model-names.ts'
 import { nearest } from './nearest.ts'
@@ -20,7 +20,7 @@ type SuccessorParts = {
   models: ReadonlyMap<string, SuccessorNode>
   /** Unix seconds: which models are retired depends on it. */
   now: number
-  /** Whether an id that is not in `models` may still be one, found elsewhere. Default: none. */
+  /** Whether an id that is not in `models` may exist elsewhere. Default: no. */
   mayExist?: (id: string) => boolean
 }
 
@@ -50,13 +50,13 @@ function troubleOf({ id, model, models, now, mayExist }: Step): Trouble | undefi
   const alive = chain.find((next) => !isRetired(models.get(next), now))
   const heir = alive === undefined ? undefined : models.get(alive)
   if (alive !== undefined && heir && !sharesFamily(model, heir)) return noSharedFamily(model, alive, heir)
-  // A chain that ends in a circle further on has no end; that is told at the models of the circle.
+  // A chain may run into a cycle further on; that is reported at the models of the cycle.
   if (alive !== undefined || models.get(chain.at(-1) ?? '')?.replaced_by !== undefined) return undefined
   const via = later.length === 0 ? '' : `, which leads to "${chain.at(-1)}"`
   return { kind: 'retired', message: `found "${direct}"${via}: retired itself; must lead to a model that is not` }
 }
 
-/** The ids that follow one another from a model on; ends at the last, at an unknown one, or at the first repeated. */
+/** The chain of successors of a model; ends at the last, at an unknown one, or at the first repeated one. */
 function chainFrom(id: string, models: ReadonlyMap<string, SuccessorNode>): string[] {
   const chain: string[] = []
   for (let next = models.get(id)?.replaced_by; next !== undefined; next = models.get(next)?.replaced_by) {
@@ -68,8 +68,8 @@ function chainFrom(id: string, models: ReadonlyMap<string, SuccessorNode>): stri
 }
 
 function unknown(name: string, ids: string[]): Trouble {
-  const meant = nearest(name, ids)
-  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`
+  const suggestion = nearest(name, ids)
+  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
   return { kind: 'unknown', message: `found "${name}", must be the id of a model${hint}` }
 }
 
@@ -82,15 +82,15 @@ function noSharedFamily(model: Named, next: string, found: Named): Trouble {
 function familiesOf(id: string, { families, targets }: SuccessorNode): readonly string[] {
   if (families) return families
   const named = familiesOfName(targets?.[0]?.model ?? id)
-  // All families of chat go together: one of them says enough.
+  // All chat families go together, so one of them is enough.
   return named.includes('chatcompat') ? ['chatcompat'] : named
 }
 
-/** A model whose families are not known (an empty list) is given the benefit of the doubt. */
+/** A model whose families are unknown (an empty list) passes. */
 function sharesFamily({ families: left }: Named, { families: right }: Named): boolean {
   return left.length === 0 || right.length === 0 || left.some((family) => right.includes(family))
 }
 
-/** An unknown model is taken to be alive: whether it exists is asked elsewhere. */
+/** An unknown model counts as active; its existence is checked elsewhere. */
 const isRetired = (model: SuccessorNode | undefined, now: number): boolean =>
   model !== undefined && (model.status === 'retired' || (model.retired_at !== undefined && model.retired_at <= now))

@@ -1,4 +1,4 @@
-/** What an operator may write of videos and 3D models, and of the tasks that make them. */
+/** The settings of video and 3D models, and of their tasks. */
 import Type, { type TSchema } from 'typebox'
 import { THREE_D_FORMATS } from '../spec/three-d-request.ts'
 
@@ -135,7 +135,7 @@ export const TasksConfig = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: 1024,
-        description: 'How many tasks of a provider are worked on at a time. Default 32.',
+        description: 'How many tasks of a provider run at a time. Default 32.',
       }),
     ),
     callback_origins: optional(

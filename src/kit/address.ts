@@ -1,4 +1,4 @@
-/** Which IP addresses are public: what the address guard lets through, and nothing else. */
+/** Decides which IP addresses are public; the address guard allows only these. */
 
 /** The bytes of an address: 4 of IPv4, 16 of IPv6. */
 type AddressBytes = readonly number[]

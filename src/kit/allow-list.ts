@@ -1,4 +1,4 @@
-/** Allow-lists of JSON: which members and which types a value may have, at every depth. */
+/** Allow-lists for JSON: the members and types that a value may have, at every depth. */
 import type { JsonRecord } from './json.ts'
 
 /**
@@ -7,52 +7,52 @@ import type { JsonRecord } from './json.ts'
  */
 export type Shape = 'value' | 'data' | TextShape | ObjectShape | (() => ObjectShape)
 
-/** A text of which not every value is allowed. */
+/** A string with a limited set of values. */
 export type TextShape = { accepts(text: string): boolean }
 
 export type ObjectShape = {
   members?: Readonly<Record<string, Shape>>
-  /** What every member is whose name is not in `members`; absent: no other member is allowed. */
+  /** The rule for members that are not in `members`; absent: no other member is allowed. */
   others?: Shape
-  /** What its `type` may be. A date at its end is written `*`: `bash_*` is `bash_20250124`. */
+  /** The allowed values of `type`. `*` stands for a date suffix: `bash_*` matches `bash_20250124`. */
   types?: readonly string[]
-  /** Members that only objects of one type have; of those without a type under ''. */
+  /** Members of the objects of one type only; '' is for objects without a type. */
   by_type?: Readonly<Record<string, Readonly<Record<string, Shape>>>>
-  /** A plain value in the place of the object is not allowed. */
+  /** A plain value instead of the object is not allowed. */
   only_objects?: true
 }
 
-/** What is outside of the list. */
+/** The part of a value that is not allowed. */
 export type Outside = {
   /** `tools[0].parameters`. */
   path: string
-  /** The same as an operator writes it: without places in lists, and with the type where that is what is outside. */
+  /** The same as an entry of the configuration: without list indexes, and with the type if the type is not allowed. */
   entry: string
   /** The type that is not allowed; absent: the member is not. */
   type?: string
-  /** What is allowed in its place. */
+  /** What is allowed instead. */
   allowed: string[]
 }
 
 export type AllowList = {
   shape: ObjectShape
-  /** Entries that are allowed besides, each with everything within. */
+  /** Additional allowed entries, each with all of its content. */
   besides?: readonly string[]
-  /** The one spelling of a member's name, where readers take several. */
+  /** The canonical spelling of a member's name, if readers accept several. */
   spelling?: (name: string) => string
 }
 
-/** Deeper than any known request; bounds the recursion. */
+/** Deeper than any known request; limits the recursion. */
 const MAX_DEPTH = 100
-/** So much of a type is worth repeating. */
+/** The longest part of a type that a message repeats. */
 const MAX_TYPE_LENGTH = 100
 const DATE = /_(\d{8}|\d{4}_\d{2}_\d{2})$/ // `_20250124`, `_2025_03_11`
 
-/** The first part of a value that is not on the list; undefined where all of it is. `at`: where the value stands. */
+/** The first part of a value that is not allowed; undefined if all of it is. `at`: the path of the value. */
 export function outsideOf(value: unknown, { shape: whole, besides = [], spelling }: AllowList, at = '') {
   const hasBesides = besides.length > 0
 
-  /** The path is built only once something is found, and `entry` only where there are entries to compare it with. */
+  /** Builds the path only when something is found, and `entry` only when there are entries to compare. */
   function look(one: unknown, shape: Shape, entry: string, depth: number): Found | undefined {
     if (shape === 'data' || one === null || one === undefined) return undefined
     if (typeof shape === 'function') return look(one, shape(), entry, depth)
@@ -120,7 +120,7 @@ const NONE: Readonly<Record<string, never>> = {}
 const own = <Value>(record: Readonly<Record<string, Value>> = NONE, name: string): Value | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined
 
-/** As lists name it; '' where there is none; undefined for one that is not among the types. */
+/** The type's name in the list; '' without a type; undefined if the type is not listed. */
 function typeOf(type: unknown, types: readonly string[] | undefined): string | undefined {
   if (type === undefined || type === null) return ''
   if (typeof type !== 'string') return types ? undefined : ''
@@ -129,7 +129,7 @@ function typeOf(type: unknown, types: readonly string[] | undefined): string | u
   return dated !== type && types.includes(dated) ? dated : undefined
 }
 
-/** Members that are all of one shape. */
+/** A map whose members all have one shape. */
 export const all = (shape: Shape, ...names: string[]): Record<string, Shape> =>
   Object.fromEntries(names.map((name) => [name, shape]))
 

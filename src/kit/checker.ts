@@ -1,9 +1,9 @@
-/** A schema's check, compiled when it is first needed: what is never asked costs a start nothing. */
+/** Compiles a schema's check on first use, so that unused schemas cost nothing at start. */
 import { createRequire } from 'node:module'
 import type { Static, TSchema } from 'typebox'
 import type { Validator } from 'typebox/compile'
 
-/** The compiler itself takes as long to load as a tenth of a start. */
+/** Loading the compiler takes a tenth of the start time. */
 const require = createRequire(import.meta.url)
 
 type Checker<T extends TSchema> = { Check(value: unknown): value is Static<T> }

@@ -1,4 +1,4 @@
-/** Time, handed in wherever it matters, so that tests own it. */
+/** The clock, passed in wherever time matters, so that tests control it. */
 
 export type Clock = {
   /** Milliseconds since 1970. */

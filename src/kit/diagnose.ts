@@ -1,9 +1,9 @@
-/** Says in words what is wrong with a value that a JSON Schema refused: the place, what was expected, what was found. */
+/** Explains why a JSON Schema rejected a value: the path, what was expected, what was found. */
 
 export type Problem = {
   path: (string | number)[]
   kind: 'missing' | 'type' | 'value' | 'unknown'
-  /** What would be right, for a sentence: `a string`, `one of "a", "b"`, `at least 1`. */
+  /** The expectation as part of a sentence: `a string`, `one of "a", "b"`, `at least 1`. */
   expected: string
   found: unknown
 }
@@ -28,7 +28,7 @@ type Schema = {
   pattern?: string
 }
 
-/** The first problem in document order, or undefined if this (smaller) reading of JSON Schema finds none. */
+/** The first problem in document order, or undefined if the supported subset of JSON Schema finds none. */
 export function diagnose(schema: object, value: unknown): Problem | undefined {
   return problems(schema as Schema, value, [], 1)[0]
 }
@@ -38,14 +38,14 @@ export function diagnoseAll(schema: object, value: unknown, limit = 100): Proble
   return problems(schema as Schema, value, [], limit)
 }
 
-/** `messages[0].content`: the form in which the API names a field. */
+/** `messages[0].content`: the format in which the API names a field. */
 export function pathText(path: (string | number)[]): string {
   let text = ''
   for (const step of path) text += typeof step === 'number' ? `[${step}]` : text === '' ? step : `.${step}`
   return text
 }
 
-/** What was found, short enough for a message and without long user text: a type, and the value of a small scalar. */
+/** Describes a found value for a message without long user text: its type, and the value of a small scalar. */
 export function foundText(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'

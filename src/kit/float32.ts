@@ -1,4 +1,4 @@
-/** Vectors as base64 of little-endian 32-bit floats, as embeddings travel: a third of their JSON. */
+/** Encodes vectors as base64 of little-endian 32-bit floats, the compact format of embeddings: a third of their JSON. */
 
 const BYTES = 4
 
@@ -8,10 +8,10 @@ export function base64OfFloats(vector: readonly number[]): string {
   return Buffer.from(view.buffer).toString('base64')
 }
 
-/** Undefined for what is not base64 of whole floats. */
+/** Undefined if the text is not base64 of whole floats. */
 export function floatsOfBase64(text: string): number[] | undefined {
   const bytes = Buffer.from(text, 'base64')
-  // Node passes over what is not of the alphabet; its length then gives it away.
+  // Node skips characters outside the alphabet; a wrong length reveals them.
   const isWhole = text.replace(/=+$/, '').length === Math.ceil((bytes.length * 4) / 3)
   if (!isWhole || bytes.length === 0 || bytes.length % BYTES !== 0) return undefined
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)

@@ -1,2 +1,2 @@
-/** A name within the quotes of a form's part, as browsers write it (WHATWG HTML, section 4.10.21.8): nothing ends them early. */
+/** Escapes a name inside the quotes of a form part, as browsers do (WHATWG HTML, section 4.10.21.8). */
 export const formName = (name: string): string => name.replaceAll(/[\r\n"]/g, (sign) => encodeURIComponent(sign))

@@ -1,4 +1,4 @@
-/** Glob patterns over names: `*` stands for any run of characters, `/` included; everything else for itself. */
+/** Glob patterns over names: `*` matches any characters including `/`; everything else is literal. */
 
 export function matchesGlob(pattern: string, name: string): boolean {
   const parts = pattern.split('*')

@@ -1,9 +1,9 @@
-/** Fetches an address that somebody else has given: where it truly leads is checked before a byte is sent. */
+/** Fetches an untrusted address: checks the resolved IP address before anything is sent. */
 import { lookup } from 'node:dns/promises'
 import { isPublicAddress, readAddress } from './address.ts'
 import type { Clock } from './clock.ts'
 
-/** Where a name has led: what is checked at connect time, at the first address and after every redirect. */
+/** The IP address of a connection, checked at connect time for the first address and after every redirect. */
 type Destination = { url: URL; address: string; port: number }
 
 export type GuardedRequest = {
@@ -12,9 +12,9 @@ export type GuardedRequest = {
   headers?: Record<string, string>
   body?: string
   signal: AbortSignal
-  /** How many redirects are followed. Default 5; 0 hands a redirect back as it is, and so does any POST. */
+  /** How many redirects are followed. Default 5; 0 returns a redirect as it is, and so does any POST. */
   redirects?: number
-  /** Origins (`https://host:port`) that may lead to a private address all the same. Default: none. */
+  /** Origins (`https://host:port`) that may resolve to a private address. Default: none. */
   private_origins?: readonly string[] | 'any'
 }
 
@@ -23,7 +23,7 @@ export type GuardedAnswer = {
   headers: Headers
   /** After redirects. */
   url: string
-  /** As it came: not decompressed. */
+  /** As received: not decompressed. */
   body: ReadableStream<Uint8Array>
 }
 
@@ -35,7 +35,7 @@ export type GuardedAnswer = {
  */
 export type GuardedFetch = (request: GuardedRequest) => Promise<GuardedAnswer>
 
-/** The message names the host as it was given, never what it resolved to. */
+/** The message names the host as given, never its resolved address. */
 export class AddressRefused extends Error {
   constructor(message: string) {
     super(message)
@@ -43,7 +43,7 @@ export class AddressRefused extends Error {
   }
 }
 
-/** Of one connection: the destination has been checked, and is what is connected to. */
+/** Parts of one connection: the destination that was checked is the one connected to. */
 type GuardedConnect = (
   to: Destination,
   request: { method: string; headers: Headers; body?: string; signal: AbortSignal },
@@ -55,46 +55,46 @@ export type GuardedFetchParts = {
   resolve?: (host: string) => Promise<string[]>
   isPublic?: (address: string) => boolean
   connect?: GuardedConnect
-  /** A certificate authority (PEM) to trust in place of the machine's. */
+  /** A certificate authority (PEM) to trust instead of the system's. */
   ca?: string
-  /** How long a name may take to resolve, and an address to answer with its headers. Default 30 s each. */
+  /** The timeout of resolving a name, and of waiting for response headers. Default 30 s each. */
   answer_ms?: number
-  /** How long a body may keep silent while it is being read. Default 60 s. */
+  /** The longest silence while a body is read. Default 60 s. */
   idle_ms?: number
 }
 
-/** Vendors' file servers answer within a second; one that fetches from cold storage may take ten or more. */
+/** Providers' file servers respond within a second; one that fetches from cold storage may take ten or more. */
 const ANSWER_MILLISECONDS = 30_000
 const IDLE_MILLISECONDS = 60_000
-/** A name with more addresses than that is not tried to its end. */
+/** How many addresses of one name are tried. */
 const ADDRESSES_TRIED = 4
-/** What tells nothing of who asks, and may go to any origin. */
+/** Headers that do not identify the caller, and may go to any origin. */
 const PLAIN_HEADERS = ['accept', 'accept-encoding', 'if-range', 'range', 'user-agent']
 
 export function createGuardedFetch(parts: GuardedFetchParts): GuardedFetch {
   const { clock, resolve = resolveName, isPublic = isPublicAddress, connect = connectTo(parts.ca) } = parts
   const { answer_ms = ANSWER_MILLISECONDS, idle_ms = IDLE_MILLISECONDS } = parts
 
-  /** Throws AddressRefused if any address of the host is private: such a name is a trap or a mistake. */
+  /** Throws AddressRefused if any address of the host is private: such a name is an attack or a mistake. */
   async function destinations(url: URL, request: GuardedRequest): Promise<Destination[]> {
     const { private_origins = [], signal } = request
-    const host = url.hostname.replace(/^\[|\]$/g, '') // IPv6 hosts stand in brackets
+    const host = url.hostname.replace(/^\[|\]$/g, '') // IPv6 hosts are in brackets
     const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
     const addresses = readAddress(host)
       ? [host]
       : await withTimeLimit({ clock, ms: answer_ms, what: 'resolve', signal }, () => resolve(host))
     if (addresses.length === 0) throw coded('ENOTFOUND', `The host "${host}" has no address.`)
     if (private_origins !== 'any' && !private_origins.includes(url.origin) && !addresses.every(isPublic)) {
-      throw new AddressRefused(`The host "${host}" does not lead to a public address.`)
+      throw new AddressRefused(`The host "${host}" does not resolve to a public address.`)
     }
     return addresses.map((address) => ({ url, address, port }))
   }
 
-  /** One request: the addresses in order, the next only while no connection stood. */
+  /** One request: tries the addresses in order until a connection is established. */
   async function exchange(url: URL, request: GuardedRequest, headers: Headers): Promise<GuardedAnswer> {
     const tried = (await destinations(url, request)).slice(0, ADDRESSES_TRIED)
     for (const [index, to] of tried.entries()) {
-      // Ends the connection: by the caller, by a time limit, or when the body is left.
+      // Closes the connection: for the caller, at a timeout, or when the body is abandoned.
       const ending = new AbortController()
       const follow = () => ending.abort(request.signal.reason)
       request.signal.addEventListener('abort', follow, { once: true })
@@ -111,7 +111,7 @@ export function createGuardedFetch(parts: GuardedFetchParts): GuardedFetch {
         ending.abort(thrown)
         request.signal.throwIfAborted()
         if (index === tried.length - 1 || !NEVER_CONNECTED.test(codeOf(thrown))) {
-          // What the runtime throws may hold the whole address with its signature.
+          // The runtime's error may contain the whole address with its signature.
           throw coded(codeOf(thrown), `No answer from the host "${url.hostname}" (${codeOf(thrown)}).`)
         }
       }
@@ -137,7 +137,7 @@ export function createGuardedFetch(parts: GuardedFetchParts): GuardedFetch {
       if (url.protocol === 'https:' && next.protocol === 'http:') {
         throw new AddressRefused(`The host "${url.hostname}" redirected from https to http.`)
       }
-      // Once dropped they stay dropped, even if the way leads back.
+      // Dropped headers stay dropped, even if a redirect leads back.
       if (next.origin !== url.origin) {
         for (const name of [...headers.keys()]) if (!PLAIN_HEADERS.includes(name)) headers.delete(name)
       }
@@ -153,22 +153,22 @@ function checkUrl(text: string, base?: URL): URL {
     throw new AddressRefused(`The address begins with "${url.protocol}", not with http:// or https://.`)
   }
   if (url.username !== '' || url.password !== '') {
-    throw new AddressRefused(`The address of the host "${url.hostname}" holds a user name or password.`)
+    throw new AddressRefused(`The address of the host "${url.hostname}" contains a user name or password.`)
   }
   return url
 }
 
 const isRedirect = (status: number) => [301, 302, 303, 307, 308].includes(status)
 
-/** IPv4 first: many machines have IPv6 addresses for names but no way to them, and would wait in vain. */
+/** IPv4 first: many machines resolve IPv6 addresses but have no IPv6 route, and would wait for a timeout. */
 async function resolveName(host: string): Promise<string[]> {
   const found = await lookup(host, { all: true, verbatim: true })
   return found.toSorted((a, b) => a.family - b.family).map(({ address }) => address)
 }
 
 /**
- * The runtime is given an address in figures, so there is nothing left for it to resolve; the certificate is checked
- * against the name all the same. Each connection is its own: one from a pool was checked at another time.
+ * The runtime gets a numeric address, so it resolves nothing; the certificate is still checked against the name.
+ * Connections are not pooled, because a pooled one was checked at another time.
  */
 const connectTo =
   (ca: string | undefined): GuardedConnect =>
@@ -179,7 +179,7 @@ const connectTo =
     target.hash = ''
     const sent = new Headers(headers)
     sent.set('host', url.host)
-    // A certificate of an address in figures needs no name beside it.
+    // The certificate of a numeric address needs no server name.
     const name = target.hostname === url.hostname ? {} : { serverName: url.hostname }
     const options: BunFetchRequestInit = {
       method,
@@ -189,7 +189,7 @@ const connectTo =
       redirect: 'manual',
       keepalive: false,
       decompress: false,
-      // Bun would give up by itself after five minutes.
+      // Bun's own timeout would be five minutes.
       timeout: false,
       ...(url.protocol === 'https:' ? { tls: { ...name, ...(ca === undefined ? {} : { ca }) } } : {}),
     }
@@ -204,7 +204,7 @@ type BodyLife = {
   end: (why: unknown) => void
 }
 
-/** The body with a limit on its silence; nothing is read before it is asked for. */
+/** The body with a limit on silence; read only on demand. */
 function guardBody(response: Response, life: BodyLife): ReadableStream<Uint8Array> {
   const reader = response.body?.getReader()
   return new ReadableStream<Uint8Array>(
@@ -233,9 +233,9 @@ function guardBody(response: Response, life: BodyLife): ReadableStream<Uint8Arra
 
 const DONE = { done: true, value: undefined } as const
 
-const brokenOff = (thrown: unknown) => coded(codeOf(thrown), `The body broke off (${codeOf(thrown)}).`)
+const brokenOff = (thrown: unknown) => coded(codeOf(thrown), `The body ended early (${codeOf(thrown)}).`)
 
-/** Codes of a connection that never stood, so that another address of the same host may be tried. */
+/** Codes of a connection that was never established, so that another address of the host may be tried. */
 const NEVER_CONNECTED =
   /^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|ConnectionRefused|FailedToOpenSocket)$/
 
@@ -248,7 +248,7 @@ function codeOf(thrown: unknown): string {
 
 type TimeLimit = { clock: Clock; ms: number; what: string; signal: AbortSignal }
 
-/** Settles with the work, or rejects when the time is up or the signal is aborted, whatever the work does then. */
+/** Settles with the work, or rejects at the timeout or abort, whatever the work does afterwards. */
 async function withTimeLimit<T>({ clock, ms, what, signal }: TimeLimit, work: () => Promise<T>): Promise<T> {
   signal.throwIfAborted()
   const over = Promise.withResolvers<never>()

@@ -1,7 +1,7 @@
-/** Inflates a body that its sender compressed, piece by piece, and gives up on one that grows out of all proportion. */
+/** Decompresses a body chunk by chunk, and fails when it grows beyond a ratio. */
 import { createBrotliDecompress, createUnzip, createZstdDecompress } from 'node:zlib'
 
-/** `node:zlib` stops inflating while nobody reads, so a few pieces at most are in memory. */
+/** `node:zlib` stops while nobody reads, so at most a few chunks are in memory. */
 const options = { chunkSize: 64 * 1024 }
 const INFLATERS = {
   gzip: () => createUnzip(options),
@@ -14,12 +14,12 @@ export type Coding = keyof typeof INFLATERS
 
 export const isCoding = (name: string): name is Coding => Object.hasOwn(INFLATERS, name)
 
-/** JSON of models compresses to a twentieth; what is above a hundredth was made to fill memory. */
+/** JSON of models compresses to a twentieth; a ratio above a hundred is an attack on memory. */
 export const MOST_RATIO = 100
-/** So much may come of any number of bytes: short texts that repeat themselves, such as lists of zeros. */
+/** Output that is allowed at any ratio: short repetitive texts, such as lists of zeros. */
 export const FREE_BYTES = 1024 * 1024
 
-/** What cannot be inflated, or is not worth it. The message completes a sentence: `sent a body that ...`. */
+/** A body that is invalid or too large. The message completes a sentence: `sent a body that ...`. */
 export class InflateError extends Error {}
 
 export type ByteReader = {
@@ -27,7 +27,7 @@ export type ByteReader = {
   cancel(): Promise<void>
 }
 
-/** A failure of `source` is thrown as it is. */
+/** Errors of `source` are rethrown unchanged. */
 export function inflate(source: ByteReader, coding: Coding): ByteReader {
   const inflater = INFLATERS[coding]()
   const pieces: AsyncIterator<Uint8Array> = inflater[Symbol.asyncIterator]()
@@ -82,7 +82,7 @@ export function inflate(source: ByteReader, coding: Coding): ByteReader {
         inflater.destroy()
         if (failure) throw failure.thrown
         if (thrown instanceof InflateError) throw thrown
-        throw new InflateError(`is no ${coding}, as its content-encoding says, or breaks off`)
+        throw new InflateError(`is not valid ${coding}, its content-encoding, or ends early`)
       }
     },
   }

@@ -1,14 +1,14 @@
-/** Bounds on a JSON text that are checked before it is parsed: how deep it is, and of how many values it consists. */
+/** Checks limits of a JSON text before it is parsed: its depth and its number of values. */
 
-/** No real request comes near; code that walks a value by recursion is safe up to some thousands. */
+/** Far above real requests; recursive code is safe up to some thousands. */
 export const MAX_DEPTH = 256
-/** Objects and arrays: each costs many times its two bytes wherever the value is walked. */
+/** Objects and arrays: walking each costs many times its two bytes. */
 export const MAX_CONTAINERS = 100_000
-/** Member names: one that was not seen before costs about a microsecond to parse. */
+/** Member names: parsing a new one costs about a microsecond. */
 export const MAX_NAMES = 100_000
 /** Values of all kinds: the largest embeddings request of OpenAI's has 300,000 tokens as numbers. */
 export const MAX_VALUES = 1_000_000
-/** Members of one object: thousands of different names cost more to copy than to parse. No JSON Schema has as many. */
+/** Members of one object: copying thousands of different names costs more than parsing. No JSON Schema has as many. */
 export const MAX_MEMBERS = 10_000
 
 type Excess = 'depth' | 'containers' | 'names' | 'values' | 'members'
@@ -21,7 +21,7 @@ const OPEN_ARRAY = 0x5b
 const CLOSE_ARRAY = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
-/** A string is read byte by byte up to here; the end of a longer one is searched for, which is faster. */
+/** Strings up to this length are read byte by byte; the end of a longer one is searched, which is faster. */
 const SHORT_STRING = 64
 
 type Bounds = Record<Exclude<Excess, 'depth'>, number>
@@ -38,11 +38,11 @@ const DEPTH_ONLY: Bounds = {
   values: Number.POSITIVE_INFINITY,
   members: Number.POSITIVE_INFINITY,
 }
-/** By depth, how many members the open object has so far. One for all scans: none waits for anything. */
+/** By depth, the number of members of the open object. Shared by all scans, which are synchronous. */
 const membersAt = new Float64Array(MAX_DEPTH + 1)
 
 /**
- * The first bound that a text exceeds. It is read once, up to there, and nothing is allocated. UTF-8 needs no decoding:
+ * The first limit that a text exceeds. It is read once, up to that point, and nothing is allocated. UTF-8 needs no decoding:
  * all bytes of a character beyond ASCII are above 0x7f. Whether the text is JSON is not checked.
  */
 export function excessOf(bytes: Uint8Array, most: Bounds = BODY): Excess | undefined {
@@ -70,7 +70,7 @@ export function excessOf(bytes: Uint8Array, most: Bounds = BODY): Excess | undef
   return undefined
 }
 
-/** Where the closing quote of a string stands, or the end of the text. */
+/** The index of a string's closing quote, or the end of the text. */
 function endOfString(bytes: Uint8Array, start: number): number {
   let at = start
   for (;;) {
@@ -83,7 +83,7 @@ function endOfString(bytes: Uint8Array, start: number): number {
     if (at >= bytes.length) return bytes.length
     const quote = bytes.indexOf(QUOTE, at)
     if (quote === -1) return bytes.length
-    // Everything before `at` has been read, so the backslashes before an escaped quote all stand behind it.
+    // Everything before `at` has been read, so all backslashes before an escaped quote come after it.
     let slashes = 0
     while (quote - slashes > at && bytes[quote - slashes - 1] === BACKSLASH) slashes++
     if (slashes % 2 === 0) return quote
@@ -91,7 +91,7 @@ function endOfString(bytes: Uint8Array, start: number): number {
   }
 }
 
-/** Whether a text is nested deeper than `MAX_DEPTH`. Nearly all have too few brackets for that, which is quick to see. */
+/** Whether a text is nested deeper than `MAX_DEPTH`. Most texts have too few brackets, which is a fast check. */
 export function isTooDeep(text: string): boolean {
   if (text.length <= 2 * MAX_DEPTH || !hasMoreBrackets(text, MAX_DEPTH)) return false
   return excessOf(Buffer.from(text), DEPTH_ONLY) === 'depth'

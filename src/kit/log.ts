@@ -1,9 +1,9 @@
-/** Structured log lines, batched into one write: JSON for machines, one readable line for a terminal. */
+/** Structured log lines, written in batches: JSON for machines, one readable line for a terminal. */
 import type { Clock } from './clock.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
-/** Never a prompt, an answer or a secret: only ids, names, numbers. */
+/** Only ids, names and numbers; never a prompt, a response or a secret. */
 export type LogFields = Record<string, string | number | boolean | null | undefined>
 
 export type Log = {
@@ -11,21 +11,21 @@ export type Log = {
   info(event: string, fields?: LogFields): void
   warn(event: string, fields?: LogFields): void
   error(event: string, fields?: LogFields, cause?: unknown): void
-  /** Writes out what is still held. */
+  /** Writes the buffered lines. */
   flush(): void
 }
 
 type LogParts = {
   clock: Clock
   level: LogLevel
-  /** Whether a person reads along. */
+  /** Whether the output is a terminal. */
   pretty: boolean
   write: (text: string) => void
 }
 
-/** Lines are held for at most this long, so that a busy gateway writes some twenty times a second, not thousands. */
+/** Lines are buffered for at most this long, so that a busy gateway writes some twenty times a second, not thousands. */
 const HOLD_MILLISECONDS = 50
-/** ... and for at most this many characters, which bounds memory. */
+/** The buffer's limit in characters, which bounds memory. */
 const HOLD_CHARACTERS = 64 * 1024
 
 export function createLog({ clock, level, pretty, write }: LogParts): Log {
@@ -75,14 +75,14 @@ function prettyLine(now: number, level: LogLevel, event: string, fields: LogFiel
   return `${time}  ${mark}${event}  ${rest}\n`
 }
 
-/** An error's name, message and first stack lines; for errors of our own making only. */
+/** An error's name, message and first stack lines; only for internal errors. */
 function describeCause(cause: unknown): string {
   if (!(cause instanceof Error)) return textOf(cause).slice(0, 500)
   const stack = cause.stack?.split('\n').slice(0, 6).join(' | ') ?? ''
   return stack.includes(cause.message) ? stack : `${cause.name}: ${cause.message} ${stack}`
 }
 
-/** What has no text of its own, such as an object without a prototype, must not end what logs it. */
+/** A value that cannot be converted to text, such as an object without a prototype, must not throw in the logger. */
 function textOf(value: unknown): string {
   try {
     return String(value)

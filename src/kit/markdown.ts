@@ -1,7 +1,7 @@
-/** Markdown to HTML that holds no markup but what Markdown itself has: HTML in the text is shown, never interpreted. */
+/** Renders Markdown to HTML. HTML in the text is escaped. */
 
 type MarkdownOptions = {
-  /** The address that a link leads to; undefined: the link is left out, its text stays. */
+  /** The address of a link; undefined: the link is removed and its text stays. */
   link(href: string): string | undefined
 }
 
@@ -28,7 +28,7 @@ export function renderMarkdown(text: string, { link }: MarkdownOptions): Rendere
   return { html: linked, headings }
 }
 
-/** As GitHub has them: lower case, no punctuation, blanks as hyphens. */
+/** As on GitHub: lower case, no punctuation, hyphens for spaces. */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -41,7 +41,7 @@ function uniqueAnchor(anchor: string, seen: Map<string, number>): string {
   return count === 0 ? anchor : `${anchor}-${count}`
 }
 
-/** Comments on lines of their own, outside of code blocks. */
+/** Comments on their own lines, outside code blocks. */
 function withoutComments(text: string): string {
   const parts = text.split(/^(```[\s\S]*?^```[^\S\n]*$)/m)
   return parts.map((part, at) => (at % 2 === 1 ? part : part.replace(/^<!--[\s\S]*?-->$/gm, ''))).join('')

@@ -1,18 +1,18 @@
-/** What is kept of a text to estimate its tokens: its beginning and its length, so that no text costs much to count. */
+/** Stores the beginning and the length of a text, from which its tokens are estimated at a bounded cost. */
 import type { Tokenizer } from './tokenizer.ts'
 
 export type Sample = {
   add(text: string): void
-  /** The same of text that stands within the quotes of JSON, one sign a byte (latin1); it is read when it is counted. */
+  /** The same for the content of a JSON string in latin1, one character per byte; decoded when it is counted. */
   addRaw(text: string): void
-  /** How many tokens all that was added has; beyond what is kept, as many as the beginning lets one expect. */
+  /** The token count of all added text; beyond the stored beginning it is extrapolated. */
   tokens(tokenizer: Tokenizer): Promise<number>
 }
 
-/** Far more than nearly all answers have; a stream without end must not stay in memory. */
+/** Far more than nearly all responses have; an endless stream must not fill memory. */
 export const KEPT_CHARACTERS = 200_000
 
-/** Room for the first raw pieces. They are copied: each may be a small part of a large text, which would stay in memory. */
+/** Initial capacity for raw pieces. They are copied, because a small slice would keep its large text in memory. */
 const RAW_BYTES = 256
 
 export function createSample(): Sample {
@@ -51,7 +51,7 @@ export function createSample(): Sample {
   }
 }
 
-/** The same bytes with room for some more; twice as much each time, so that few are copied twice. */
+/** The same bytes with capacity for more; it doubles, so that few bytes are copied twice. */
 function withRoom(raw: Buffer | undefined, { used, more }: { used: number; more: number }): Buffer {
   if (raw && used + more <= raw.length) return raw
   const roomy = Buffer.allocUnsafeSlow(Math.max(RAW_BYTES, 2 * used, used + more))

@@ -1,12 +1,12 @@
-/** Cuts a text so that no part of it takes a tokenizer long. */
+/** Splits a text so that the tokenizer is fast on every part. */
 
 /**
- * A run of this many characters without a space (Chinese, base64), or of nothing but spaces. What a run costs grows
- * with its length squared: one of 200,000 characters takes minutes, four hundred of 500 a few milliseconds.
+ * The longest run of characters without a space (Chinese, base64), or of spaces only. The cost of a run grows with the
+ * square of its length: one of 200,000 characters takes minutes, four hundred of 500 a few milliseconds.
  */
 const LONG_RUN = /\S{500}|\s{500}/g
 
-/** The text cut after every long run, which adds a token at most. */
+/** The text split after every long run; each split adds at most one token. */
 export function inShortRuns(text: string): string[] {
   const parts: string[] = []
   let start = 0

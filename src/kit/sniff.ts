@@ -1,9 +1,9 @@
-/** What kind of file it is, by its first bytes: a name or a header may be wrong or absent, the bytes are not. */
+/** Detects the type of a file by its first bytes, because names and headers may be wrong or absent. */
 
-/** As many bytes as any kind needs to be told. */
+/** The number of bytes that detection needs. */
 export const SNIFF_BYTES = 64
 
-/** The brand in an ISO base media file (ISO 14496-12) says which of its kinds it is. */
+/** The brand of an ISO base media file (ISO 14496-12) identifies its type. */
 const BRANDS: [brand: RegExp, contentType: string][] = [
   [/^qt {2}/, 'video/quicktime'],
   [/^avi[fs]/, 'image/avif'],
@@ -12,7 +12,7 @@ const BRANDS: [brand: RegExp, contentType: string][] = [
   [/^/, 'video/mp4'],
 ]
 
-/** The content type, or undefined for a kind that nobody here works with. */
+/** The content type, or undefined for an unsupported type. */
 export function sniff(bytes: Uint8Array): string | undefined {
   const text = (at: number, length: number) => String.fromCharCode(...bytes.subarray(at, at + length))
   if (text(0, 8) === '\x89PNG\r\n\x1a\n') return 'image/png'
@@ -22,17 +22,17 @@ export function sniff(bytes: Uint8Array): string | undefined {
   if (text(0, 4) === 'RIFF' && text(8, 4) === 'WAVE') return 'audio/wav'
   if (text(0, 4) === 'OggS') return 'audio/ogg'
   if (text(0, 4) === 'fLaC') return 'audio/flac'
-  // A tag before the sound, or the first frame of layer III.
+  // An ID3 tag, or the first frame of layer III.
   if (text(0, 3) === 'ID3' || /^\xff[\xfa\xfb\xf2\xf3]/.test(text(0, 2))) return 'audio/mpeg'
   if (text(0, 4) === 'glTF') return 'model/gltf-binary'
   if (text(0, 4) === '\x1aE\xdf\xa3') return readMatroska(text(4, SNIFF_BYTES - 4))
   if (text(4, 4) === 'ftyp' && bytes.length >= 12) return readBrands(bytes, text)
-  // A QuickTime file of old has no brand: it begins with one of its boxes.
+  // An old QuickTime file has no brand: it begins with one of its boxes.
   if (/^(moov|mdat|wide|free|skip)$/.test(text(4, 4)) && bytes.length >= 8) return 'video/quicktime'
   return undefined
 }
 
-/** Images may have a general major brand (`mif1`) and say in the compatible ones that they are AVIF. */
+/** Images may have a generic major brand (`mif1`) and AVIF among the compatible brands. */
 function readBrands(bytes: Uint8Array, text: (at: number, length: number) => string): string | undefined {
   const boxEnd = Math.min(bytes.length, new DataView(bytes.buffer, bytes.byteOffset).getUint32(0))
   const major = text(8, 4)
@@ -42,7 +42,7 @@ function readBrands(bytes: Uint8Array, text: (at: number, length: number) => str
   return BRANDS.find(([brand]) => brand.test(major))?.[1]
 }
 
-/** The document type stands within the first bytes: 0x42 0x82, its length, its name. */
+/** The document type is within the first bytes: 0x42 0x82, its length, its name. */
 function readMatroska(head: string): string | undefined {
   const at = head.indexOf('\x42\x82')
   if (at === -1) return undefined

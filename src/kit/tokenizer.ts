@@ -1,12 +1,12 @@
 /**
- * Counts tokens of text, for estimates. The o200k table takes 0.6 s and 110 MB to load, so it lives in a worker that
- * starts at the first question and ends after a while of none: a gateway whose upstreams report usage never pays.
+ * Counts tokens of text, for estimates. The o200k table takes 0.6 s and 110 MB to load, so it is loaded in a worker that
+ * starts at the first request and ends when idle: a gateway whose upstreams report usage never loads it.
  */
 import { Worker } from 'node:worker_threads'
 import type { Clock } from './clock.ts'
 
 export type Tokenizer = {
-  /** The token count of each text. Never rejects: without a worker it answers characters / 4. */
+  /** The token count of each text. Never rejects: without a worker the result is characters / 4. */
   count(texts: string[]): Promise<number[]>
   close(): void
 }

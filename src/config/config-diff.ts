@@ -1,7 +1,7 @@
-/** Says in one line how two configurations differ: names only, never a value. */
+/** Describes in one line how two configurations differ: names only, never a value. */
 import type { Config } from './config.ts'
 
-/** What a running server cannot change: where it listens and where it keeps its data. */
+/** Settings that a running server cannot change: its address and its data directory. */
 const NEEDS_RESTART = [
   'server.host',
   'server.port',
@@ -12,7 +12,7 @@ const NEEDS_RESTART = [
   'outputs.s3',
 ]
 
-/** More names than this say no more to a reader of the log. */
+/** More names would not help a reader of the log. */
 const MOST_NAMES = 12
 
 type Changes = {
