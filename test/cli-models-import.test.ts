@@ -129,11 +129,11 @@ describe('what is shown', () => {
     ~ prices.as_of                  2026-01-01 -> ${DAY}
 + openai/gpt-9-mini  created 1777593600, context_tokens 128000, limits.max_tokens.maximum 16384, capabilities.image_input false, capabilities.audio_input false, capabilities.file_input false, capabilities.tools false, capabilities.json_schema false, capabilities.audio_output false, prices.currency USD, prices.input 0.1, prices.output 0.4, prices.source models.dev, prices.as_of ${DAY}
 ? openai/mine  models.dev does not know this model of openai
-! openai/gpt-9-voice  skipped: it does not both take and give text
-! openai/text-embedding-9  skipped: by its name it is no chat model of this provider
+! openai/gpt-9-voice  skipped: its input and output are not both text
+! openai/text-embedding-9  skipped: its name is not one of a chat model of this provider
 
 Models: 1 new, 2 changed, 0 unchanged, 1 unknown, 2 skipped; 4 settings of yours kept.
-Nothing was written; with --write gatehouse.yaml is changed.
+Nothing was written; --write changes gatehouse.yaml.
 `)
     expect(written()).toBe(OPENAI)
     expect(readdirSync(directory).sort()).toEqual(['api.json', 'gatehouse.yaml'])
@@ -168,7 +168,7 @@ Nothing was written; with --write gatehouse.yaml is changed.
 
   test('names the model that was probably meant', async () => {
     give('gatehouse.yaml', 'providers: { openai: { preset: openai } }\nmodels: { openai/gtp-9: {} }\n')
-    expect(await importModels(['--existing'])).toContain('of openai; the nearest name there is "gpt-9"\n')
+    expect(await importModels(['--existing'])).toContain('of openai; the nearest name is "gpt-9"\n')
   })
 
   test('says when there is nothing to write', async () => {
@@ -251,7 +251,7 @@ server:   { port: 9000 }
       `providers: { openai: { preset: openai } }\nmodels: { openai/gpt-9: { limits: { max_tokens: { default: ${value} } } } }\n`
     give('gatehouse.yaml', models(128_001))
     const out = await importModels(['--write', '--existing'])
-    expect(out).toContain('none is kept, your minimum or default of 128001 is above it; models.dev says 128000')
+    expect(out).toContain('none is kept, your minimum or default of 128001 is higher; models.dev says 128000')
     expect(written()).not.toContain('maximum')
     give('gatehouse.yaml', models(128_000))
     await importModels(['--write', '--existing'])
@@ -295,7 +295,7 @@ models:
     expect(report).toMatchObject({ written: false, models: [] })
     expect(report.skipped).toEqual([
       { id: 'openai/gpt-8', why: 'it is written as *shared, which other places share' },
-      { id: 'openai/gpt-9', why: 'it stands in &shared, which other places may share' },
+      { id: 'openai/gpt-9', why: 'it is part of &shared, which other places may share' },
     ])
   })
 
@@ -313,7 +313,7 @@ models:
   test('does not replace a file that somebody else has changed meanwhile', () => {
     give('gatehouse.yaml', 'sandbox: true\n')
     const replace = () => replaceFile({ path: at('gatehouse.yaml'), before: 'sandbox: false\n', text: 'x' })
-    expect(replace).toThrow('changed by somebody else')
+    expect(replace).toThrow('it changed during the import')
     expect(written()).toBe('sandbox: true\n')
     expect(readdirSync(directory).sort()).toEqual(['api.json', 'gatehouse.yaml'])
   })
@@ -330,15 +330,13 @@ models:
 })
 
 describe('without a file', () => {
-  test('a new one is made with --write only, for the providers found by their keys', async () => {
+  test('a new one is created by --write only, for the providers found by their keys', async () => {
     const env = { MISTRAL_API_KEY: 'k' }
-    expect(await importModels([], env)).toEndWith('Nothing was written; with --write gatehouse.yaml is made.\n')
+    expect(await importModels([], env)).toEndWith('Nothing was written; --write creates gatehouse.yaml.\n')
     expect(existsSync(at('gatehouse.yaml'))).toBe(false)
     await importModels(['--write'], env)
-    expect(
-      written(),
-    ).toBe(`# Made by \`gatehouse models import\`. What else may stand here: docs/manual/how-to/configuration.md
-discover: true # as without a file: find providers by keys in the environment, and model servers on this machine
+    expect(written()).toBe(`# Created by \`gatehouse models import\`. All settings: docs/manual/reference/settings.md
+discover: true # as without a file: find providers by environment keys, and model servers on this machine
 
 providers:
   mistral:
@@ -401,7 +399,7 @@ describe('the vendor of a provider', () => {
   })
 
   test.each([
-    ['acme', '"acme" is nobody whom models.dev knows'],
+    ['acme', '"acme" is not known to models.dev'],
     ['acme=mistrul', 'has no vendor "mistrul"; did you mean "mistral"?'],
     ['acne=mistral', 'there is no provider "acne"; did you mean "acme"?'],
   ])('that cannot be found is told: --provider %s', async (wish, message) => {
@@ -457,7 +455,7 @@ describe('what is refused', () => {
     expect(await refusal(['--from', '.'])).toBe('. cannot be read: it is a directory')
     const data = JSON.stringify(JSON.parse(FIXTURE))
     give('large.json', data.padEnd(MAX_BYTES + 1))
-    expect(await refusal(['--from', 'large.json'])).toContain(`at most ${MAX_BYTES} are read`)
+    expect(await refusal(['--from', 'large.json'])).toContain(`the limit is ${MAX_BYTES}`)
     give('large.json', data.padEnd(MAX_BYTES))
     expect((await gatehouse(['import', '--from', 'large.json'])).out).toContain('1 new')
   })
@@ -475,7 +473,7 @@ describe('what is refused', () => {
     data.openai.models = { 'a b': {}, 'a//b': {}, 'gpt-\u001b[2J': {} }
     give('api.json', JSON.stringify(data))
     const { out } = await gatehouse(['import', '--from', 'api.json'])
-    expect(out).toContain('! "openai/gpt-\\u001b[2J"  skipped: no id may be like that')
+    expect(out).toContain('! "openai/gpt-\\u001b[2J"  skipped: its name is not a valid id')
     expect(out).toContain('0 new, 0 changed, 0 unchanged, 3 unknown, 3 skipped')
   })
 })
@@ -525,9 +523,9 @@ describe('over the network', () => {
 
   test('an answer that is no data is told', async () => {
     const gone = serve(() => new Response('no', { status: 404 }))
-    expect(await refusal(['--from', gone.url])).toBe(`${gone.url} could not be read: it answered with HTTP 404`)
+    expect(await refusal(['--from', gone.url])).toBe(`${gone.url} could not be read: the server returned HTTP 404`)
     const moved = serve(() => new Response(null, { status: 308, headers: { location: 'https://elsewhere.example/' } }))
-    expect(await refusal(['--from', moved.url])).toEndWith('HTTP 308, which leads to https://elsewhere.example/')
+    expect(await refusal(['--from', moved.url])).toEndWith('HTTP 308, a redirect to https://elsewhere.example/')
     const page = serve(() => new Response('<html>'))
     expect(await refusal(['--from', page.url])).toContain('is not JSON')
   })

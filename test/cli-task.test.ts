@@ -131,13 +131,13 @@ describe('list', () => {
     expect({ ...second, tasks: second.tasks.length }).toEqual({ tasks: 2, has_more: false, next_cursor: '' })
     expect(first.tasks[0]).not.toHaveProperty('request')
     expect((await gatehouse(['task', 'list', '--limit', '3'])).err).toBe(
-      `There are more; the next: --after ${idOf(2)}\n`,
+      `There are more tasks; the next page: --after ${idOf(2)}\n`,
     )
   })
 
   test('says so when there are none, and leaves no traces where no gateway has run', async () => {
     expect((await gatehouse(['task', 'list'])).out).toBe('There are no tasks.\n')
-    expect((await gatehouse(['task', 'list', '--status', 'SUCCESS'])).out).toBe('No task fits.\n')
+    expect((await gatehouse(['task', 'list', '--status', 'SUCCESS'])).out).toBe('No task matches.\n')
     const elsewhere = await gatehouse(['task', 'list', '--data-dir', 'other'])
     expect(elsewhere).toEqual({ out: 'There are no tasks.\n', err: '', code: 0 })
     expect(existsSync(join(directory, 'other'))).toBe(false)
@@ -168,10 +168,10 @@ describe('show', () => {
       ['model', 'sandbox/text-to-video (video-generation)'],
       ['token', 'tok_laptop0001 (laptop)'],
       ['provider', 'sandbox, as text-to-video'],
-      ['refused by', 'fal/a'],
+      ['rejected by', 'fal/a'],
       ['sent', `${new Date((NOW - 90) * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`],
       ['order', '{"id":"upstream-7"}'],
-      ['failures', '3 steps in a row went wrong'],
+      ['failures', '3 failed steps in a row'],
       ['next step', 'none'],
       ['callback', 'https://app.test/hook?... not delivered yet, after 1 attempt (last: status 503)'],
       ['request', '{"prompt":"a boat","duration":4}'],
@@ -206,7 +206,7 @@ describe('cancel', () => {
     await add(1)
     const { out, err, code } = await gatehouse(['task', 'cancel', idOf(1)])
     expect({ err, code }).toEqual({ err: '', code: 0 })
-    expect(out).toStartWith(`Task ${idOf(1)} is to be canceled`)
+    expect(out).toStartWith(`Task ${idOf(1)} will be canceled`)
     const task = await store.tasks.find(idOf(1))
     expect(task?.cancel_asked_at).toBeGreaterThanOrEqual(NOW)
     expect(task?.due_ms).toBeLessThanOrEqual(Date.now())
@@ -240,11 +240,11 @@ describe('resume', () => {
     await add(1, { deadline_at: NOW - 5 })
     const over = await gatehouse(['task', 'resume', idOf(1)])
     expect(over).toMatchObject({ out: '', code: 1 })
-    expect(over.err).toContain('has passed. Give it another, as in --deadline 2h.')
+    expect(over.err).toContain('has passed. Set a new one, as in --deadline 2h.')
     await add(2, { deadline_at: NOW + 7200 })
     const later = await gatehouse(['task', 'resume', idOf(2), '--deadline', '30m'])
     expect(later).toMatchObject({ out: '', code: 1 })
-    expect(later.err).toContain('is later than that already')
+    expect(later.err).toContain('is already later')
     expect((await store.tasks.find(idOf(2)))?.deadline_at).toBe(NOW + 7200)
   })
 
@@ -252,7 +252,7 @@ describe('resume', () => {
     await add(1, failed(code))
     const { out } = await gatehouse(['task', 'resume', idOf(1)])
     expect(out).toBe(
-      `Task ${idOf(1)} stays FAILURE (${code}); what became of it at sandbox is asked again.${code === 'timeout' ? ' When it has made it, resume the task once more.' : ''}\n`,
+      `Task ${idOf(1)} stays FAILURE (${code}); its state at sandbox is polled again.${code === 'timeout' ? ' Resume the task once more when the provider has finished it.' : ''}\n`,
     )
     const task = await store.tasks.find(idOf(1))
     expect(task).toMatchObject({ status: 'FAILURE', fail_code: code })
@@ -279,7 +279,7 @@ describe('resume', () => {
     await add(1, more, { callback: { callback_id: 'evt_1', url: 'https://app.test/hook' } })
     const { out, err, code } = await gatehouse(['task', 'resume', idOf(1), '--deadline', '2h'])
     expect({ err, code }).toEqual({ err: '', code: 0 })
-    expect(out).toStartWith(`Task ${idOf(1)} is IN_PROGRESS again: its files are fetched from sandbox, until 20`)
+    expect(out).toStartWith(`Task ${idOf(1)} is IN_PROGRESS again: its files are copied from sandbox until 20`)
     const task = await store.tasks.find(idOf(1))
     expect(task).toMatchObject({ status: 'IN_PROGRESS', progress: 99, fail_code: '', fail_reason: '', finish_time: 0 })
     expect(task).toMatchObject({ operation: { id: 'upstream-7' }, made, late_outcome: null })
@@ -339,7 +339,7 @@ describe('mistakes', () => {
     [['task'], 'task: needs a command: list, show, cancel, resume\nSee: gatehouse task --help\n'],
     [
       ['task', 'shwo'],
-      'task: there is no command "shwo"; did you mean "show"? (there is: list, show, cancel, resume)\nSee: gatehouse task --help\n',
+      'task: unknown command "shwo"; did you mean "show"? (commands: list, show, cancel, resume)\nSee: gatehouse task --help\n',
     ],
     [
       ['task', 'show'],

@@ -163,11 +163,11 @@ describe('help and mistakes', () => {
   test.each([
     [
       ['chek'],
-      'gatehouse: there is no command "chek"; did you mean "check"? (there is: serve, token, task, models, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, task, models, check, version)\nSee: gatehouse --help\n',
     ],
     [
       ['help', 'zzz'],
-      'gatehouse: there is no command "zzz" (there is: serve, token, task, models, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "zzz" (commands: serve, token, task, models, check, version)\nSee: gatehouse --help\n',
     ],
     [
       ['check', '--shema'],
@@ -191,7 +191,7 @@ describe('help and mistakes', () => {
     ],
     [
       ['token', 'crate'],
-      'gatehouse token: there is no command "crate"; did you mean "create"? (there is: create, list, revoke, rotate, webhook-secret)\nSee: gatehouse token --help\n',
+      'gatehouse token: unknown command "crate"; did you mean "create"? (commands: create, list, revoke, rotate, webhook-secret)\nSee: gatehouse token --help\n',
     ],
     [
       ['token', 'revoke'],
@@ -231,7 +231,7 @@ describe('check', () => {
   const write = (text: string, name = 'gatehouse.yaml') => writeFileSync(join(directory, name), text)
 
   test('says that there is no file, or that it is valid', async () => {
-    expect((await gatehouse(['check'])).out).toBe('There is no configuration file; everything is at its default.\n')
+    expect((await gatehouse(['check'])).out).toBe('There is no configuration file; all settings have their defaults.\n')
     write('models:\n  sandbox/x:\n')
     expect(await gatehouse(['check'])).toEqual({
       out: 'gatehouse.yaml is valid: 0 providers, 1 model.\n',
@@ -357,10 +357,10 @@ describe('token', () => {
 
   test.each([
     [['--models', 'a/*,'], '--models: found an empty pattern'],
-    [['--models', 'a b'], '--models: found "a b" with white space in it'],
+    [['--models', 'a b'], '--models: found "a b" with white space;'],
     [['--families', 'chatcompt'], '--families: found "chatcompt", must be one of chatcompat, '],
     [['--expires', 'soon'], '--expires: found "soon", must be like 30d'],
-    [['--expires', '2020-01-01'], '--expires: found "2020-01-01", which has passed already'],
+    [['--expires', '2020-01-01'], '--expires: found "2020-01-01", which has already passed'],
   ])('create refuses %p', async (args, message) => {
     const { out, err, code } = await gatehouse(['token', 'create', '--name', 'a', ...args])
     expect({ out, code }).toEqual({ out: '', code: 2 })

@@ -163,7 +163,7 @@ describe('the environment', () => {
     expect(problems(settings)).toEqual([
       '--port: found "many", must be an integer from 0 to 65535',
       'GATEHOUSE_LOG: found "x", must be one of debug, info, warn, error, silent',
-      '--data-dir: found nothing, must be the path of a directory',
+      '--data-dir: is empty, must be the path of a directory',
       'gatehouse.yaml:1:10  sandbox: found 1 (number), must be true or false',
     ])
   })
@@ -309,18 +309,18 @@ describe('references to the environment', () => {
 /** What is written, and where and how it is told; each line is one kind of mistake. */
 const MISTAKES: [string, string][] = [
   // YAML itself
-  ['server:\n  port: 1\n  port: 2', '3:3  the key stands here a second time; each key may be written once'],
+  ['server:\n  port: 1\n  port: 2', '3:3  duplicate key; each key may appear once'],
   [
     'server: [1',
     '1:11  not valid YAML: Flow sequence in block collection must be sufficiently indented and end with a ]',
   ],
   ['server:\n\tport: 1', '2:1  not valid YAML: Tabs are not allowed as indentation'],
-  ['sandbox: true\n---\nsandbox: false', '2:1  a second document starts here; the file holds one'],
-  ['sandbox: !on true', '1:10  Unresolved tag: !on; tags are not used here'],
-  ['models: *none', '1:9  models: the alias *none names no anchor before it'],
-  ['tokens: { models: &a [*a] }', '1:23  is nested too deeply or holds too much'],
-  ['[a]: 1', '1:1  a key must be a plain text'],
-  ['<<: 3', '1:5  "<<" takes a mapping, or a list of mappings'],
+  ['sandbox: true\n---\nsandbox: false', '2:1  a second document starts here; the file must have one'],
+  ['sandbox: !on true', '1:10  Unresolved tag: !on; tags are not supported'],
+  ['models: *none', '1:9  models: the alias *none has no anchor before it'],
+  ['tokens: { models: &a [*a] }', '1:23  is nested too deeply or has too many values'],
+  ['[a]: 1', '1:1  a key must be plain text'],
+  ['<<: 3', '1:5  "<<" must be a mapping or a list of mappings'],
   ['server: { port: .inf }', '1:17  server.port: must be a finite number'],
   ['- 1', '1:1  found a list, must be a mapping'],
   ['hello', '1:1  found "hello" (string), must be a mapping'],
@@ -400,7 +400,7 @@ const MISTAKES: [string, string][] = [
   ],
   [
     'server: { base_url: "https://a.example/v1", files_base_url: "https://a.example" }',
-    '1:61  server.files_base_url: has the host of `base_url`; must be another one, so that nothing in a file runs in its name',
+    '1:61  server.files_base_url: has the host of `base_url`; must be a different host, so that nothing in a file runs in its origin',
   ],
   [
     'server: { base_url: "ftp://x" }',
@@ -416,16 +416,16 @@ const MISTAKES: [string, string][] = [
   ],
   [
     'tokens: { models: [a, "b/*,c/*"] }',
-    '1:23  tokens.models[1]: found "b/*,c/*" with "," in it; a pattern is one model id in which "*" stands for anything',
+    '1:23  tokens.models[1]: found "b/*,c/*" with ","; a pattern is one model id in which "*" matches any text',
   ],
-  ['providers: { a: {} }', '1:14  providers.a: needs `base_url`, or `preset` for a known vendor'],
+  ['providers: { a: {} }', '1:14  providers.a: needs `base_url`, or `preset` for a known provider'],
   [
     'providers: { a/b: { preset: openai } }',
     '1:14  providers.a/b: found "a/b", must be letters, digits, ".", "_" and "-", and no "/"',
   ],
   [
     'providers: { sandbox: { preset: openai } }',
-    '1:14  providers.sandbox: is the name of the built-in sandbox; use another name, or set `sandbox: false`',
+    '1:14  providers.sandbox: is the name of the built-in sandbox; choose another name, or set `sandbox: false`',
   ],
   [
     'providers: { a: { preset: opnai } }',
@@ -437,15 +437,15 @@ const MISTAKES: [string, string][] = [
   ],
   [
     'providers: { a: { base_url: "https://u:p@a.example" } }',
-    '1:29  providers.a.base_url: holds a user name or password; give them as `key` or in `headers`',
+    '1:29  providers.a.base_url: contains a user name or password; use `key` or `headers` instead',
   ],
   [
     'providers: { a: { base_url: "https://a.example/v1?key=x" } }',
-    '1:29  providers.a.base_url: holds a query or fragment (from "?" or "#" on); must end with its path',
+    '1:29  providers.a.base_url: contains a query or fragment (from "?" or "#" on); must end with its path',
   ],
   [
     'providers: { a: { base_url: "http://a", key: "a b" } }',
-    '1:46  providers.a.key: holds a space, a line break or a character outside ASCII (not shown); it could not be sent',
+    '1:46  providers.a.key: contains a space, a line break or a character outside ASCII (not shown); it cannot be sent',
   ],
   [
     'providers: { a: { base_url: "http://a", headers: { "a b": c } } }',
@@ -453,11 +453,11 @@ const MISTAKES: [string, string][] = [
   ],
   [
     'providers: { a: { base_url: "http://a", headers: { Host: c } } }',
-    '1:52  providers.a.headers.Host: is set by the gateway itself and cannot be given',
+    '1:52  providers.a.headers.Host: is set by the gateway and cannot be configured',
   ],
   [
     'providers: { a: { base_url: "http://a", headers: { x: "c\\nd" } } }',
-    '1:55  providers.a.headers.x: holds a line break or a character outside ASCII (not shown); it could not be sent',
+    '1:55  providers.a.headers.x: contains a line break or a character outside ASCII (not shown); it cannot be sent',
   ],
   [
     'models: { "a b": {} }',
@@ -467,18 +467,18 @@ const MISTAKES: [string, string][] = [
     'models: { /x: {} }',
     '1:11  models./x: found "/x", must be like "provider/model", without white space or empty parts',
   ],
-  ['models: { lone: {} }', '1:11  models.lone: needs `targets`, since its id names no provider'],
+  ['models: { lone: {} }', '1:11  models.lone: needs `targets`, because its id names no provider'],
   [
     'models: { sandbx/x: {} }',
-    '1:11  models.sandbx/x: has no `targets`, so "sandbx" serves it, which is no provider (did you mean "sandbox"?); there is sandbox',
+    '1:11  models.sandbx/x: has no `targets`, so "sandbx" serves it, which is not a provider (did you mean "sandbox"?); known: sandbox',
   ],
   [
     'sandbox: false\nmodels: { sandbox/x: {} }',
-    '2:11  models.sandbox/x: has no `targets`, so "sandbox" serves it, which is no provider; there are none',
+    '2:11  models.sandbox/x: has no `targets`, so "sandbox" serves it, which is not a provider; there are none',
   ],
   [
     'models: { m: { targets: [{ provider: a, model: b }] } }',
-    '1:38  models.m.targets[0].provider: found "a", which is no provider; there is sandbox',
+    '1:38  models.m.targets[0].provider: found "a", which is not a provider; known: sandbox',
   ],
   [
     'models: { sandbox/x: { limits: { top_p: { minimum: 0.6, maximum: 0.5 } } } }',
@@ -615,7 +615,7 @@ models:
       (_, i) => `l${i + 1}: &l${i + 1} [${Array(10).fill(`*l${i}`).join(', ')}]`,
     )
     const lines = wrong(`l0: &l0 x\n${levels.join('\n')}`)
-    expect(lines.some((line) => line.includes('is nested too deeply or holds too much'))).toBe(true)
+    expect(lines.some((line) => line.includes('is nested too deeply or has too many values'))).toBe(true)
   })
 
   test('of any kind whatever is answered with a configuration or with problems that have a place', () => {
@@ -702,7 +702,9 @@ describe('the manual', () => {
       const told = wrong(yaml, {
         ...Object.fromEntries([...yaml.matchAll(/\$\{(\w+)/g)].map((m) => [m[1], environment.x ?? ''])),
       })
-      const own = told.filter((line) => !line.includes('no provider') && !line.includes('must be the id of a model'))
+      const own = told.filter(
+        (line) => !line.includes('is not a provider') && !line.includes('must be the id of a model'),
+      )
       expect({ name, yaml, told: own }).toEqual({ name, yaml, told: [] })
     }
   })

@@ -1,6 +1,7 @@
 /** Creates tokens: their secrets, and the validation of their fields. */
-import { patternProblem } from '../config/semantic-checks.ts'
+
 import type { TokenDefaults } from '../config/schema.ts'
+import { patternProblem } from '../config/semantic-checks.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'

@@ -1,8 +1,8 @@
-/** Reads a command's flags, and says plainly what is wrong with them. */
+/** Parses the flags of a command and reports what is wrong with them. */
 import { parseArgs } from 'node:util'
 import { nearest } from '../config/nearest.ts'
 
-/** What was typed is not what the command takes; the process ends with 2. */
+/** The arguments do not fit the command; the process exits with 2. */
 export class UsageError extends Error {
   /** The command whose help explains it. */
   readonly command: string
@@ -13,35 +13,35 @@ export class UsageError extends Error {
   }
 }
 
-/** Flag -> what it takes; every command has `help` and `json` besides. */
+/** Flag -> its kind of value; every command also has `help` and `json`. */
 export type FlagTable = Record<string, 'text' | 'switch'>
 
 export type Arguments = {
   positionals: string[]
-  /** The text of a flag; the last one where it was repeated. */
+  /** The value of a flag; the last one if it was repeated. */
   text(flag: string): string | undefined
-  /** Every text of a flag, in the order typed. */
+  /** All values of a flag, in order. */
   texts(flag: string): string[]
   has(flag: string): boolean
 }
 
 type ArgumentParts = {
-  /** As it is typed: `token create`. */
+  /** The command as typed: `token create`. */
   command: string
   args: string[]
   flags: FlagTable
-  /** What may stand beside the flags, in order; all of it is required. */
+  /** Descriptions of the positional arguments, in order; all are required. */
   positionals?: string[]
 }
 
-/** Throws UsageError. With `--help` among them, nothing else is asked of the arguments. */
-export function readArguments({ command, args, flags, positionals: wanted = [] }: ArgumentParts): Arguments {
+/** Throws UsageError. With `--help`, the other arguments are not checked. */
+export function readArguments({ command, args, flags, positionals: expected = [] }: ArgumentParts): Arguments {
   const table: FlagTable = { ...flags, help: 'switch', json: 'switch' }
   const options = Object.fromEntries(
-    Object.entries(table).map(([name, takes]) => [
+    Object.entries(table).map(([name, kind]) => [
       name,
       {
-        type: takes === 'text' ? ('string' as const) : ('boolean' as const),
+        type: kind === 'text' ? ('string' as const) : ('boolean' as const),
         ...(name === 'help' ? { short: 'h' } : {}),
       },
     ]),
@@ -57,19 +57,19 @@ export function readArguments({ command, args, flags, positionals: wanted = [] }
   for (const token of tokens) {
     if (token.kind === 'positional') positionals.push(token.value)
     if (token.kind !== 'option' || isHelp) continue
-    const takes = Object.hasOwn(table, token.name) ? table[token.name] : undefined
-    if (takes === undefined) fail(unknownFlag(token.rawName, Object.keys(table)))
-    else if (takes === 'switch' && token.value !== undefined) fail(`${token.rawName} takes no value`)
-    else if (takes === 'switch') switches.add(token.name)
+    const kind = Object.hasOwn(table, token.name) ? table[token.name] : undefined
+    if (kind === undefined) fail(unknownFlag(token.rawName, Object.keys(table)))
+    else if (kind === 'switch' && token.value !== undefined) fail(`${token.rawName} takes no value`)
+    else if (kind === 'switch') switches.add(token.name)
     else if (token.value === undefined || (!token.inlineValue && /^--[a-z]/.test(token.value))) {
       fail(`${token.rawName} needs a value, as in ${token.rawName} <value>`)
     } else texts.set(token.name, [...(texts.get(token.name) ?? []), token.value])
   }
   if (!isHelp) {
-    const surplus = positionals[wanted.length]
+    const surplus = positionals[expected.length]
     if (surplus !== undefined) fail(`does not take ${JSON.stringify(surplus)}`)
-    const lacking = wanted[positionals.length]
-    if (lacking !== undefined) fail(`needs ${lacking}`)
+    const missing = expected[positionals.length]
+    if (missing !== undefined) fail(`needs ${missing}`)
   }
   return {
     positionals,
@@ -80,14 +80,14 @@ export function readArguments({ command, args, flags, positionals: wanted = [] }
 }
 
 function unknownFlag(typed: string, known: string[]): string {
-  const meant = nearest(typed.replace(/^-+/, ''), known)
-  const hint = meant === undefined ? '' : `; did you mean --${meant}?`
+  const suggestion = nearest(typed.replace(/^-+/, ''), known)
+  const hint = suggestion === undefined ? '' : `; did you mean --${suggestion}?`
   return `has no option ${typed}${hint}`
 }
 
-/** The word that a list of commands lacks, and the one that was probably meant. */
+/** The message for an unknown command, with a suggestion. */
 export function unknownCommand(typed: string, known: readonly string[]): string {
-  const meant = nearest(typed, known)
-  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`
-  return `there is no command ${JSON.stringify(typed)}${hint} (there is: ${known.join(', ')})`
+  const suggestion = nearest(typed, known)
+  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
+  return `unknown command ${JSON.stringify(typed)}${hint} (commands: ${known.join(', ')})`
 }

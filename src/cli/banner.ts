@@ -1,4 +1,4 @@
-/** What the gateway says of itself when it has started: once, and readable. */
+/** The start message of the gateway. */
 import type { Config } from '../config/config.ts'
 import type { Gateway } from '../gateway.ts'
 import { bold, dim, json, type Terminal } from './terminal.ts'
@@ -8,12 +8,12 @@ export type Started = ReturnType<Gateway['summary']> & {
   url: string
   config: Config
   first_token: Gateway['first_token']
-  /** The first token is the operator's own value, and so is not repeated. */
+  /** The first token comes from the operator and is not repeated. */
   isOwnSecret: boolean
 }
 
-/** A longer list would push the address and the token out of sight. */
-const MOST_NAMES = 8
+/** A longer list would scroll the address and the token out of view. */
+const MAX_NAMES = 8
 
 export function bannerText(started: Started, terminal: Terminal): string {
   const { version, url, config } = started
@@ -21,12 +21,12 @@ export function bannerText(started: Started, terminal: Terminal): string {
     ['address', url],
     ['docs', `${url}/docs`],
     ['data', config.data_dir],
-    ['config', config.file ?? 'no file; everything at its default'],
+    ['config', config.file ?? 'no file; all defaults'],
     ['providers', providersText(started)],
     ['models', modelsText(started)],
   ]
   const lines = facts.map(([name = '', fact = '']) => `  ${dim(terminal, name.padEnd(10))} ${fact}`)
-  const search = config.discover ? `\n  ${dim(terminal, 'More providers and models are looked for.')}\n` : ''
+  const search = config.discover ? `\n  ${dim(terminal, 'Discovery is still looking for providers and models.')}\n` : ''
   return `\n  ${bold(terminal, `Gatehouse ${version}`)}\n\n${lines.join('\n')}\n${search}${firstToken(started, terminal)}\n`
 }
 
@@ -58,23 +58,23 @@ function modelsText({ models }: Started): string {
 }
 
 function listed(names: string[]): string {
-  const shown = names.slice(0, MOST_NAMES).join(', ')
-  return names.length > MOST_NAMES ? `${shown} and ${names.length - MOST_NAMES} more` : shown
+  const shown = names.slice(0, MAX_NAMES).join(', ')
+  return names.length > MAX_NAMES ? `${shown} and ${names.length - MAX_NAMES} more` : shown
 }
 
 function firstToken({ first_token, isOwnSecret, models, url }: Started, terminal: Terminal): string {
   if (!first_token) return ''
-  const told = isOwnSecret
+  const intro = isOwnSecret
     ? `  The first token is the value of GATEHOUSE_BOOTSTRAP_TOKEN.\n`
     : `  ${bold(terminal, 'The first token, shown this once:')}\n\n    ${first_token.secret}\n`
   const model = models.find(
     ({ status, supported_endpoint_types }) => status === 'active' && supported_endpoint_types.includes('chatcompat'),
   )
   const preferred = models.find(({ id }) => id === 'sandbox/general') ?? model
-  if (!preferred) return `\n${told}`
+  if (!preferred) return `\n${intro}`
   const secret = isOwnSecret ? '$GATEHOUSE_BOOTSTRAP_TOKEN' : first_token.secret
   const body = { model: preferred.id, messages: [{ role: 'user', content: 'What is Gatehouse?' }] }
-  return `\n${told}
+  return `\n${intro}
   A first request:
 
     curl ${url}/v1/chat/completions \\

@@ -1,4 +1,4 @@
-/** `gatehouse check`: says whether the configuration is valid, and where it is not; starts nothing. */
+/** `gatehouse check`: validates the configuration and reports its problems; starts nothing. */
 import { relative } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { configJsonSchemaText } from '../config/json-schema.ts'
@@ -10,11 +10,11 @@ import { knownVendors } from './vendors.ts'
 
 const HELP = `Usage: gatehouse check [--config <file>] [--schema] [--json]
 
-Reads the configuration and the GATEHOUSE_* variables, says whether they are valid, and starts nothing.
-Ends with 0 if they are, with 1 if they are not; then every problem is told with its file, line and column.
+Validates the configuration and the GATEHOUSE_* variables, and starts nothing.
+Exits with 0 if they are valid; otherwise with 1, and prints every problem with its file, line and column.
 
 Options:
-  --config <file>  the file to check (default: GATEHOUSE_CONFIG, else ./gatehouse.yaml)
+  --config <file>  the file to check (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
   --schema         print the JSON Schema of the file, for completion in editors
   --json           print the result as one line of JSON
 
@@ -50,7 +50,7 @@ function checkConfig({ terminal, file, asJson }: { terminal: Terminal; file: str
 }
 
 function summary({ file, providers, models }: Config, cwd: string): string {
-  if (file === undefined) return 'There is no configuration file; everything is at its default.'
+  if (file === undefined) return 'There is no configuration file; all settings have their defaults.'
   const name = relative(cwd, file)
   const held = `${quantity(Object.keys(providers).length, 'provider')}, ${quantity(Object.keys(models).length, 'model')}`
   return `${name.startsWith('..') ? file : name} is valid: ${held}.`

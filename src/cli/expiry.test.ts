@@ -37,7 +37,7 @@ test.each([
 })
 
 test('what has passed is refused, a second later is not', () => {
-  expect(readExpiry('0d', NOW)).toBe('found "0d", which has passed already')
-  expect(readExpiry('2026-11-20', NOW)).toBe('found "2026-11-20", which has passed already')
+  expect(readExpiry('0d', NOW)).toBe('found "0d", which has already passed')
+  expect(readExpiry('2026-11-20', NOW)).toBe('found "2026-11-20", which has already passed')
   expect(readExpiry('2026-11-20', NOW - 1)).toBe(NOW)
 })

@@ -1,14 +1,14 @@
-/** Reads when a token shall end: `30d`, `12h`, `2026-12-31`, a full time, or `never`. */
+/** Parses the expiry of a token: `30d`, `12h`, `2026-12-31`, a full time, or `never`. */
 
 const UNIT_SECONDS: Record<string, number> = { m: 60, h: 3600, d: 86_400, w: 604_800, y: 31_536_000 }
 
 /** A number and a unit: `90d`. */
 const DURATION = /^(\d{1,6})([mhdwy])$/
-/** A date, perhaps with a time and its zone. */
+/** A date, optionally with a time and its zone. */
 const DATE = /^\d{4}-\d{2}-\d{2}$/
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:\d{2})$/
 
-/** Unix seconds; null for never; a text says what is wrong. A date means to the end of that day, in UTC. */
+/** Unix seconds; null for never; a string is an error message. A date means the end of that day, in UTC. */
 export function readExpiry(text: string, now: number): number | null | string {
   if (text === 'never') return null
   const [, count, unit = ''] = DURATION.exec(text) ?? []
@@ -16,14 +16,14 @@ export function readExpiry(text: string, now: number): number | null | string {
   if (seconds === undefined) {
     return `found ${JSON.stringify(text)}, must be like 30d, 12h, 2026-12-31, 2026-12-31T18:00Z, or never`
   }
-  return seconds > now ? seconds : `found ${JSON.stringify(text)}, which has passed already`
+  return seconds > now ? seconds : `found ${JSON.stringify(text)}, which has already passed`
 }
 
 function readDate(text: string): number | undefined {
   const isDate = DATE.test(text)
   if (!isDate && !TIME.test(text)) return undefined
   const at = Date.parse(text)
-  // Some runtimes roll the 31st of a short month over; a date that is none is refused.
+  // Some runtimes roll the 31st of a short month over; an invalid date is rejected.
   if (Number.isNaN(at) || (isDate && new Date(at).toISOString().slice(0, 10) !== text)) return undefined
   return Math.floor(at / 1000) + (isDate ? 86_400 : 0)
 }

@@ -1,4 +1,4 @@
-/** The public data of models.dev, from its address, another one or a file: fetched, bounded, and checked row by row. */
+/** Reads the public data of models.dev from an address or a file, with size limits, and validates each row. */
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import Type from 'typebox'
@@ -13,14 +13,14 @@ import type { Terminal } from './terminal.ts'
 
 export const MODELS_DEV = 'https://models.dev/api.json'
 
-/** What models.dev says of one model, as far as it is of use here; what it does not say is left out. */
+/** The data of one model in models.dev that the import uses; missing values are absent. */
 export type Facts = {
   created?: number
   deprecated: boolean
   context_tokens?: number
-  /** The most tokens of one answer. */
+  /** The maximum output tokens of one response. */
   output_tokens?: number
-  /** What it takes and gives: `text`, `image`, `audio`, `video`, `pdf`. */
+  /** Input and output modalities: `text`, `image`, `audio`, `video`, `pdf`. */
   input?: string[]
   output?: string[]
   tools?: boolean
@@ -39,25 +39,25 @@ export type ModelsDev = {
   vendors: ReadonlyMap<string, Vendor>
 }
 
-/** Ten times what the data came to in 2026. */
+/** Ten times the size of the data in 2026. */
 export const MAX_BYTES = 20 * 1024 * 1024
-/** Dearer than any model ever was by a factor of ten: such a figure is per another number of tokens, or a slip. */
+/** Ten times the price of any model so far: a higher figure has another unit or is an error. */
 const MAX_PRICE = 10_000
-/** A thousand times the largest window there is. */
+/** A thousand times the largest context window. */
 const MAX_TOKENS = 1_000_000_000
 
 const price = Type.Optional(Type.Number({ minimum: 0, maximum: MAX_PRICE }))
 const tokens = Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_TOKENS }))
-const words = Type.Optional(Type.Array(Type.String()))
+const names = Type.Optional(Type.Array(Type.String()))
 
-/** Members that are not of use here may be anything. */
+/** Unused members may be anything. */
 const Row = Type.Object({
-  // Once an object that said more of it.
+  // In older data an object with details.
   tool_call: Type.Optional(Type.Union([Type.Boolean(), Type.Object({ supported: Type.Boolean() })])),
   structured_output: Type.Optional(Type.Boolean()),
-  // A day, or the month alone.
+  // A day, or only the month.
   release_date: Type.Optional(Type.String({ pattern: '^\\d{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12]\\d|3[01]))?$' })),
-  modalities: Type.Optional(Type.Object({ input: words, output: words })),
+  modalities: Type.Optional(Type.Object({ input: names, output: names })),
   limit: Type.Optional(Type.Object({ context: tokens, output: tokens })),
   cost: Type.Optional(Type.Object({ input: price, output: price, cache_read: price })),
   status: Type.Optional(Type.String()),
@@ -85,14 +85,14 @@ export async function readModelsDev(from: string, terminal: Terminal): Promise<M
   return { source: from, as_of, vendors }
 }
 
-/** What a row says, or what is wrong with it: one sentence a mistake, with its place. */
+/** The facts of a row, or its problems: one sentence each, with the path. */
 export function readRow(vendor: string, model: string, row: unknown): { facts: Facts } | { problems: string[] } {
-  const said = withoutNulls(row)
-  const problems = diagnoseAll(Row, said).map(
+  const known = withoutNulls(row)
+  const problems = diagnoseAll(Row, known).map(
     ({ path, expected, found }) =>
       `${placeName([vendor, 'models', model, ...path])}: found ${foundText(found)}, must be ${expected}`,
   )
-  return problems.length > 0 ? { problems } : { facts: factsOf(said as Row) }
+  return problems.length > 0 ? { problems } : { facts: factsOf(known as Row) }
 }
 
 function factsOf({ tool_call, structured_output, release_date, modalities, limit, cost, status }: Row): Facts {
@@ -105,7 +105,7 @@ function factsOf({ tool_call, structured_output, release_date, modalities, limit
   return {
     deprecated: status === 'deprecated',
     ...(release_date === undefined ? {} : { created: secondsOf(release_date) }),
-    // 0 is written where nobody knows.
+    // 0 means unknown.
     ...(limit?.context ? { context_tokens: limit.context } : {}),
     ...(limit?.output ? { output_tokens: limit.output } : {}),
     ...(modalities?.input ? { input: modalities.input } : {}),
@@ -116,7 +116,7 @@ function factsOf({ tool_call, structured_output, release_date, modalities, limit
   }
 }
 
-/** The beginning of that day, or of that month, in UTC. */
+/** The start of the day, or of the month, in UTC. */
 function secondsOf(date: string): number {
   const [year = 0, month = 1, day = 1] = date.split('-').map(Number)
   return Date.UTC(year, month - 1, day) / 1000
@@ -126,7 +126,7 @@ function readLocal(from: string, cwd: string): { text: string; as_of: string } {
   const path = resolve(cwd, from)
   try {
     const { size, mtimeMs } = statSync(path)
-    if (size > MAX_BYTES) throw new Error(`it has ${size} bytes, and at most ${MAX_BYTES} are read`)
+    if (size > MAX_BYTES) throw new Error(`it has ${size} bytes; the limit is ${MAX_BYTES}`)
     return { text: readFileSync(path, 'utf8'), as_of: dayOf(mtimeMs) }
   } catch (error) {
     const code = (error as { code?: string }).code ?? ''
@@ -135,7 +135,7 @@ function readLocal(from: string, cwd: string): { text: string; as_of: string } {
   }
 }
 
-/** Seconds; a few megabytes over a slow line. */
+/** Seconds; enough for a few megabytes over a slow connection. */
 const TIMEOUTS = { connect_seconds: 10, first_byte_seconds: 30, idle_seconds: 30, total_seconds: 120 }
 
 async function fetched(from: string, { environment, err }: Terminal): Promise<{ text: string; as_of: string }> {
@@ -169,7 +169,7 @@ function refusedWith(answer: UpstreamResponse): Error {
   const location = answer.headers.get('location')
   answer.drop()
   const elsewhere = answer.status >= 300 && answer.status < 400 && location !== null
-  return new Error(`it answered with HTTP ${answer.status}${elsewhere ? `, which leads to ${location}` : ''}`)
+  return new Error(`the server returned HTTP ${answer.status}${elsewhere ? `, a redirect to ${location}` : ''}`)
 }
 
 const NO_CONNECTION: readonly string[] = ['upstream_unreachable', 'upstream_timeout'] satisfies ErrorCode[]
@@ -177,7 +177,7 @@ const NO_CONNECTION: readonly string[] = ['upstream_unreachable', 'upstream_time
 const offlineAdvice = (from: string): string =>
   `Without a connection, fetch it elsewhere (curl -o api.json ${from}) and use: gatehouse models import --from api.json`
 
-/** Clocks that are wrong make no data of tomorrow. */
+/** A wrong clock must not date the data in the future. */
 const dayOf = (ms: number): string => new Date(Math.min(ms, Date.now())).toISOString().slice(0, 10)
 
 const recordOf = (value: unknown): Record<string, unknown> | undefined =>
@@ -188,10 +188,10 @@ function refuse(from: string, path: string[], expected: string, found: unknown):
   throw new Error(`${from}: ${place}found ${foundText(found)}, must be ${expected}`)
 }
 
-/** Nothing said, in the words of some who write such data. */
+/** Removes nulls, which some sources write for missing values. */
 function withoutNulls(value: unknown): unknown {
   const record = recordOf(value)
   if (!record) return value
-  const said = Object.entries(record).filter(([, inner]) => inner !== null)
-  return Object.fromEntries(said.map(([name, inner]) => [name, withoutNulls(inner)]))
+  const entries = Object.entries(record).filter(([, inner]) => inner !== null)
+  return Object.fromEntries(entries.map(([name, inner]) => [name, withoutNulls(inner)]))
 }

@@ -1,4 +1,4 @@
-/** Puts a new text in a file's place in one step, so that whoever reads it sees the old one or the new one. */
+/** Replaces a file atomically, so that a reader sees the old text or the new one. */
 import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
@@ -17,12 +17,12 @@ import { readTextFile } from '../config/load.ts'
 
 type ReplaceParts = {
   path: string
-  /** What the file held when it was read; undefined where there was none. */
+  /** The text of the file when it was read; undefined if it did not exist. */
   before: string | undefined
   text: string
 }
 
-/** Mode and owner stay, and a link stays a link. Throws if the file is no longer what it was, or cannot be written. */
+/** Preserves mode, owner and links. Throws if the file has changed since it was read, or cannot be written. */
 export function replaceFile({ path, before, text }: ReplaceParts): void {
   const target = before === undefined ? path : realpathSync(path)
   const old = before === undefined ? undefined : statSync(target)
@@ -36,12 +36,11 @@ export function replaceFile({ path, before, text }: ReplaceParts): void {
       closeSync(file)
     }
     if (old) {
-      const made = statSync(draft)
-      if (made.uid !== old.uid || made.gid !== old.gid) chownSync(draft, old.uid, old.gid)
+      const created = statSync(draft)
+      if (created.uid !== old.uid || created.gid !== old.gid) chownSync(draft, old.uid, old.gid)
       chmodSync(draft, old.mode & 0o7777)
     }
-    if (readTextFile(target) !== before)
-      throw new Error('it was changed by somebody else meanwhile; run the import again')
+    if (readTextFile(target) !== before) throw new Error('it changed during the import; run the import again')
     renameSync(draft, target)
   } catch (error) {
     rmSync(draft, { force: true })

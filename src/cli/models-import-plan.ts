@@ -1,4 +1,4 @@
-/** What an import would change: each setting of each model, held against what models.dev says of it. */
+/** Plans an import: compares each setting of each model with the data of models.dev. */
 import type { Tree } from '../config/edit-yaml.ts'
 import { nearest } from '../config/nearest.ts'
 import type { ModelConfig } from '../config/schema.ts'
@@ -6,7 +6,7 @@ import { matchesGlob } from '../kit/glob.ts'
 import { type Facts, type ModelsDev, readRow } from './models-import-data.ts'
 import { isChatName, type Pairing, type Unpaired } from './models-import-vendors.ts'
 
-/** In the source of prices, it says that an import may bring them up to date. */
+/** The `source` of prices that an import may update. */
 const SOURCE = 'models.dev'
 
 export type Value = string | number | boolean
@@ -14,16 +14,16 @@ export type Setting = {
   path: string[]
   change: 'new' | 'changed' | 'kept'
   from?: Value
-  /** Of what is kept: what models.dev says. Of what is changed: left out when the setting is taken away. */
+  /** For `kept`: the value of models.dev. For `changed`: absent when the setting is removed. */
   to?: Value
-  /** Of what is kept, where it is not that the operator wrote it. */
+  /** Why a setting is kept, if not because the operator wrote it. */
   why?: string
 }
 
 export type PlannedModel = {
   id: string
   provider: string
-  /** The row of models.dev: its vendor, and its name there. */
+  /** The row of models.dev: its vendor and its name. */
   vendor: string
   model: string
   change: 'new' | 'changed' | 'none'
@@ -42,21 +42,21 @@ type PlanParts = {
   pairings: Pairing[]
   unpaired: Unpaired[]
   data: ModelsDev
-  /** Globs over ids and over the vendors' own names; none is all. */
+  /** Globs over ids and the vendors' names; none means all. */
   only: readonly string[]
   overwrite: boolean
-  /** Only models that are written already. */
+  /** Only models that are in the file. */
   existing: boolean
 }
 
 type Draft = PlanParts & {
   plan: Plan
   isAsked(...names: string[]): boolean
-  /** Undefined for a row that cannot be right; that is told at the end. */
+  /** Undefined for an invalid row, which is reported at the end. */
   factsOf(vendor: string, model: string, row: unknown): Facts | undefined
 }
 
-/** Throws an Error that tells every mistake in the rows that were asked for. */
+/** Throws an Error with every problem of the requested rows. */
 export function planImport(parts: PlanParts): Plan {
   const { only, data } = parts
   const plan: Plan = { models: [], unknown: [], skipped: [], providers: parts.unpaired }
@@ -79,7 +79,7 @@ export function planImport(parts: PlanParts): Plan {
   return plan
 }
 
-/** The models that the operator has written, by whatever name. */
+/** The models in the file, by any id. */
 function planWritten({ plan, models, pairings, data, overwrite, isAsked, factsOf }: Draft): void {
   for (const [id, config] of Object.entries(models)) {
     const target = targetOf(id, config, pairings)
@@ -87,7 +87,7 @@ function planWritten({ plan, models, pairings, data, overwrite, isAsked, factsOf
     const { pairing, model } = target
     const { provider, vendor } = pairing
     if (target.isShared) {
-      plan.skipped.push({ id, why: 'it has several targets, and what is true of one may not be of the others' })
+      plan.skipped.push({ id, why: 'it has several targets, which may differ' })
     } else if (!vendor.rows.has(model)) {
       const meant = nearest(model, [...vendor.rows.keys()])
       plan.unknown.push({ id, provider, ...(meant === undefined ? {} : { meant }) })
@@ -101,19 +101,19 @@ function planWritten({ plan, models, pairings, data, overwrite, isAsked, factsOf
   }
 }
 
-/** The chat models that the vendors have besides. */
+/** The other chat models of the vendors. */
 function planNew({ plan, models, pairings, data, isAsked, factsOf }: Draft): void {
   for (const { provider, config, vendor } of pairings) {
     for (const [model, row] of vendor.rows) {
       const id = `${provider}/${model}`
       if (Object.hasOwn(models, id) || !isAsked(id, model)) continue
       const skip = (why: string) => void plan.skipped.push({ id: NAME.test(model) ? id : JSON.stringify(id), why })
-      if (!NAME.test(model)) skip('no id may be like that')
-      else if (!isChatName(model, config)) skip('by its name it is no chat model of this provider')
+      if (!NAME.test(model)) skip('its name is not a valid id')
+      else if (!isChatName(model, config)) skip('its name is not one of a chat model of this provider')
       else {
         const facts = factsOf(vendor.id, model, row)
-        if (facts && !speaks(facts)) skip('it does not both take and give text')
-        if (!facts || !speaks(facts)) continue
+        if (facts && !isTextModel(facts)) skip('its input and output are not both text')
+        if (!facts || !isTextModel(facts)) continue
         const settings = settingsOf(facts, { config: {}, overwrite: false, as_of: data.as_of })
         plan.models.push({ id, provider, vendor: vendor.id, model, change: 'new', settings })
       }
@@ -121,10 +121,10 @@ function planNew({ plan, models, pairings, data, isAsked, factsOf }: Draft): voi
   }
 }
 
-/** Visible ASCII without empty parts: what the configuration takes, and a terminal shows as it is. */
+/** Visible ASCII without empty parts: valid in the configuration, and safe on a terminal. */
 const NAME = /^[\x21-\x2e\x30-\x7e]+(\/[\x21-\x2e\x30-\x7e]+)*$/
 
-const speaks = ({ input, output }: Facts): boolean =>
+const isTextModel = ({ input, output }: Facts): boolean =>
   (input?.includes('text') ?? true) && (output?.includes('text') ?? true)
 
 function targetOf(id: string, { targets }: ModelConfig, pairings: Pairing[]) {
@@ -142,28 +142,28 @@ type HeldAgainst = { config: ModelConfig; overwrite: boolean; as_of: string }
 function settingsOf(facts: Facts, held: HeldAgainst): Setting[] {
   const { config, overwrite } = held
   const out: Setting[] = []
-  const wish = (path: string[], have: Value | undefined, to: Value | undefined, obstacle?: string) => {
+  const propose = (path: string[], have: Value | undefined, to: Value | undefined, obstacle?: string) => {
     if (to === undefined || have === to) return
     if (obstacle !== undefined)
       out.push({ path, change: 'kept', ...(have === undefined ? {} : { from: have }), to, why: obstacle })
     else if (have === undefined) out.push({ path, change: 'new', to })
     else out.push({ path, change: overwrite ? 'changed' : 'kept', from: have, to })
   }
-  wish(['created'], config.created, facts.created)
+  propose(['created'], config.created, facts.created)
   if (facts.deprecated && config.status !== 'retired') {
     const isDated = config.deprecated_at !== undefined || config.retired_at !== undefined
-    wish(['status'], config.status, 'deprecated', isDated ? 'you wrote the dates of its life' : undefined)
+    propose(['status'], config.status, 'deprecated', isDated ? 'the file has its lifecycle dates' : undefined)
   }
-  wish(['context_tokens'], config.context_tokens, facts.context_tokens)
+  propose(['context_tokens'], config.context_tokens, facts.context_tokens)
   const range = config.limits?.max_tokens
-  wish(
+  propose(
     ['limits', 'max_tokens', 'maximum'],
     range?.maximum,
     facts.output_tokens,
     rangeObstacle(range, facts.output_tokens),
   )
   for (const [name, can] of capabilitiesOf(facts)) {
-    if (!can) wish(['capabilities', name], config.capabilities?.[name], false)
+    if (!can) propose(['capabilities', name], config.capabilities?.[name], false)
   }
   return [...out, ...priceSettings(facts.prices, held)]
 }
@@ -173,7 +173,7 @@ function rangeObstacle(
   maximum: number | undefined,
 ): string | undefined {
   const own = Math.max(range?.minimum ?? 0, range?.default ?? 0)
-  return maximum !== undefined && own > maximum ? `your minimum or default of ${own} is above it` : undefined
+  return maximum !== undefined && own > maximum ? `your minimum or default of ${own} is higher` : undefined
 }
 
 type Capability = keyof NonNullable<ModelConfig['capabilities']>
@@ -187,18 +187,18 @@ const capabilitiesOf = ({ input, output, tools, json_schema }: Facts): [Capabili
   ['audio_output', output?.includes('audio') ?? true],
 ]
 
-/** Prices are one thing: figures of two sources side by side would be nobody's. */
+/** Prices change together: figures of two sources must not be mixed. */
 function priceSettings(figures: Facts['prices'], { config, overwrite, as_of }: HeldAgainst): Setting[] {
   if (!figures) return []
   const have = config.prices
-  const wanted = { currency: 'USD', ...figures }
+  const next = { currency: 'USD', ...figures }
   const names = ['currency', 'input', 'cached_input', 'output'] as const
   const own = have && { ...have, currency: have.currency ?? 'USD' }
-  if (own && names.every((name) => own[name] === wanted[name as keyof typeof wanted])) return []
+  if (own && names.every((name) => own[name] === next[name as keyof typeof next])) return []
   const isKept = have !== undefined && have.source !== SOURCE && !overwrite
   const out: Setting[] = []
   for (const name of [...names, 'source', 'as_of'] as const) {
-    const to: Value | undefined = { ...wanted, source: SOURCE, as_of }[name as keyof typeof wanted]
+    const to: Value | undefined = { ...next, source: SOURCE, as_of }[name as keyof typeof next]
     const from = have?.[name]
     if (from === to || (isKept && (to === undefined || name === 'source' || name === 'as_of'))) continue
     if (isKept && name === 'currency' && from === undefined) continue
@@ -208,7 +208,7 @@ function priceSettings(figures: Facts['prices'], { config, overwrite, as_of }: H
   return out
 }
 
-/** The settings that are new or changed, as members of the model. */
+/** The new and changed settings, as members of the model. */
 export function treeOf({ settings }: PlannedModel): Tree {
   const tree: Tree = {}
   for (const { path, change, to } of settings) if (change !== 'kept') setIn(tree, path, to)
@@ -226,11 +226,11 @@ function setIn(tree: Tree, [name = '', ...rest]: string[], value: Value | undefi
   setIn(own, rest, value)
 }
 
-/** Enough to see what is wrong with the data. */
-const MOST_PROBLEMS = 20
+/** Enough to recognise the problem of the data. */
+const MAX_PROBLEMS = 20
 
 function problemsText(source: string, problems: string[]): string {
-  const more = problems.length > MOST_PROBLEMS ? [`... and ${problems.length - MOST_PROBLEMS} more`] : []
-  const lines = [...problems.slice(0, MOST_PROBLEMS), ...more].map((line) => `  ${line}`)
-  return `${source} holds what cannot be right; nothing was changed (--only leaves rows out):\n${lines.join('\n')}`
+  const more = problems.length > MAX_PROBLEMS ? [`... and ${problems.length - MAX_PROBLEMS} more`] : []
+  const lines = [...problems.slice(0, MAX_PROBLEMS), ...more].map((line) => `  ${line}`)
+  return `${source} has invalid rows; nothing was changed (--only selects rows):\n${lines.join('\n')}`
 }

@@ -1,13 +1,13 @@
-/** The report of an import, for people: what is new, what changes, what was kept, and what could not be said. */
+/** The text report of an import: new, changed, kept, unknown and skipped settings. */
 import type { Plan, PlannedModel, Setting, Value } from './models-import-plan.ts'
 import { bold, dim, type Terminal } from './terminal.ts'
 
-/** One block a model, marked `+` new, `~` changed, `=` kept, `?` unknown to models.dev, `!` skipped. */
+/** One block per model, marked `+` new, `~` changed, `=` kept, `?` unknown to models.dev, `!` skipped. */
 export function planText(plan: Plan, terminal: Terminal): string {
   const lines: string[] = []
   for (const model of plan.models) lines.push(...modelLines(model, terminal))
   for (const { id, provider, meant } of plan.unknown) {
-    const hint = meant === undefined ? '' : `; the nearest name there is "${meant}"`
+    const hint = meant === undefined ? '' : `; the nearest name is "${meant}"`
     lines.push(`? ${bold(terminal, id)}  models.dev does not know this model of ${provider}${hint}`)
   }
   for (const { id, why } of plan.skipped) lines.push(dim(terminal, `! ${id}  skipped: ${why}`))

@@ -1,4 +1,4 @@
-/** Which vendor of models.dev stands behind which provider of the configuration. */
+/** Maps the providers of the configuration to the vendors of models.dev. */
 import { nearest } from '../config/nearest.ts'
 import type { ProviderKind } from '../config/provider-kinds.ts'
 import type { ProviderConfig } from '../config/schema.ts'
@@ -7,7 +7,7 @@ import { PRESETS } from '../providers/presets.ts'
 import { NOT_CHAT } from '../providers/settings.ts'
 import type { ModelsDev, Vendor } from './models-import-data.ts'
 
-/** Presets and kinds that models.dev knows by another name. */
+/** Presets and kinds with another name at models.dev. */
 const OTHER_NAMES: Record<string, string> = {
   fireworks: 'fireworks-ai',
   gemini: 'google',
@@ -18,7 +18,7 @@ const OTHER_NAMES: Record<string, string> = {
   zhipu: 'zhipuai',
 }
 
-/** Kinds that say how a vendor is spoken to, not which one it is. */
+/** Kinds that name an API, not a vendor. */
 const NAMELESS: readonly ProviderKind[] = [
   'chatcompat',
   'messages-compat',
@@ -27,7 +27,7 @@ const NAMELESS: readonly ProviderKind[] = [
   'sandbox',
   'chatcompat-video',
 ]
-/** Kinds that take orders for videos only, of which models.dev knows no prices. */
+/** Kinds that serve only videos, for which models.dev has no prices. */
 const VIDEO_ONLY: readonly ProviderKind[] = [
   'ark',
   'black-forest-labs',
@@ -41,33 +41,36 @@ const VIDEO_ONLY: readonly ProviderKind[] = [
   'runway',
 ]
 
-/** A provider, and the vendor whose rows are true of it. */
+/** A provider and its vendor at models.dev. */
 export type Pairing = { provider: string; config: ProviderConfig; vendor: Vendor }
 export type Unpaired = { provider: string; why: string }
 
-type Wish = { provider: string; vendor: string | undefined }
+type ProviderRequest = { provider: string; vendor: string | undefined }
 
 /** Reads `--provider acme` and `--provider acme=mistral`. */
-export function readWish(text: string): Wish {
+export function readProviderRequest(text: string): ProviderRequest {
   const at = text.indexOf('=')
   return at === -1 ? { provider: text, vendor: undefined } : { provider: text.slice(0, at), vendor: text.slice(at + 1) }
 }
 
-type PairParts = { providers: Record<string, ProviderConfig>; wishes: Wish[]; data: ModelsDev }
+type PairParts = { providers: Record<string, ProviderConfig>; wishes: ProviderRequest[]; data: ModelsDev }
 
-/** All providers, or those that are wished for. Throws for a wish that cannot be fulfilled. */
-export function pairVendors({ providers, wishes, data }: PairParts): { paired: Pairing[]; unpaired: Unpaired[] } {
+/** Pairs all providers, or the requested ones. Throws if a requested one has no vendor. */
+export function pairVendors({ providers, wishes: requests, data }: PairParts): {
+  paired: Pairing[]
+  unpaired: Unpaired[]
+} {
   const known = Object.keys(providers).filter((id) => kindOf(providers[id] ?? {}) !== 'sandbox')
   const paired: Pairing[] = []
   const unpaired: Unpaired[] = []
-  if (known.length === 0 && wishes.length === 0) {
+  if (known.length === 0 && requests.length === 0) {
     throw new Error(
       'No provider is configured, or found by its key in the environment: there is nothing to import for.',
     )
   }
-  const asked: Wish[] =
-    wishes.length > 0 ? lastOfEach(wishes) : known.map((provider) => ({ provider, vendor: undefined }))
-  for (const { provider, vendor: name } of asked) {
+  const requested: ProviderRequest[] =
+    requests.length > 0 ? lastPerProvider(requests) : known.map((provider) => ({ provider, vendor: undefined }))
+  for (const { provider, vendor: name } of requested) {
     const config = Object.hasOwn(providers, provider) ? providers[provider] : undefined
     if (!config) throw new Error(`--provider: there is no provider "${provider}"${choice(provider, known)}`)
     if (name !== undefined) {
@@ -79,28 +82,28 @@ export function pairVendors({ providers, wishes, data }: PairParts): { paired: P
     }
     const found = vendorOf(config, data)
     if (typeof found === 'object') paired.push({ provider, config, vendor: found })
-    else if (wishes.length === 0) unpaired.push({ provider, why: found })
+    else if (requests.length === 0) unpaired.push({ provider, why: found })
     else throw new Error(`--provider: "${provider}" ${found}`)
   }
   return { paired, unpaired }
 }
 
-const lastOfEach = (wishes: Wish[]): Wish[] => [...new Map(wishes.map((wish) => [wish.provider, wish])).values()]
+const lastPerProvider = (requests: ProviderRequest[]): ProviderRequest[] => [
+  ...new Map(requests.map((wish) => [wish.provider, wish])).values(),
+]
 
 const kindOf = ({ kind, preset }: ProviderConfig): ProviderKind => kind ?? PRESETS[preset ?? '']?.kind ?? 'chatcompat'
 
-/** The vendor, or why there is none. */
+/** The vendor, or the reason why there is none. */
 function vendorOf(config: ProviderConfig, { vendors }: ModelsDev): Vendor | string {
   const kind = kindOf(config)
-  if (VIDEO_ONLY.includes(kind)) return 'serves videos, and models.dev knows no prices of those'
+  if (VIDEO_ONLY.includes(kind)) return 'serves videos, for which models.dev has no prices'
   const preset = config.preset ?? presetAt(config.base_url)
-  if (preset !== undefined && PRESETS[preset]?.local) return 'serves models of your own machine'
+  if (preset !== undefined && PRESETS[preset]?.local) return 'serves models on this machine'
   const name = preset ?? (NAMELESS.includes(kind) ? undefined : kind)
   const byName = name === undefined ? undefined : vendors.get(OTHER_NAMES[name] ?? name)
   const found = byName ?? [...vendors.values()].find(({ api }) => isSameAddress(api, config.base_url))
-  return (
-    found ?? 'is nobody whom models.dev knows by its preset or address; name the vendor, as in --provider <id>=<vendor>'
-  )
+  return found ?? 'is not known to models.dev by its preset or address; name its vendor, as in --provider <id>=<vendor>'
 }
 
 const presetAt = (base_url: string | undefined): string | undefined =>
@@ -110,13 +113,13 @@ const isSameAddress = (one: string | undefined, other: string | undefined): bool
   one !== undefined && other !== undefined && one.replace(/\/+$/, '') === other.replace(/\/+$/, '')
 
 function choice(word: string, known: string[]): string {
-  const meant = nearest(word, known)
-  if (meant !== undefined) return `; did you mean "${meant}"?`
+  const suggestion = nearest(word, known)
+  if (suggestion !== undefined) return `; did you mean "${suggestion}"?`
   if (known.length === 0) return '; none is configured or found by its key in the environment'
-  return known.length > 30 ? '' : `; there is ${known.join(', ')}`
+  return known.length > 30 ? '' : `; known: ${known.join(', ')}`
 }
 
-/** Whether the provider would offer a model of this name for chat, where it is asked for its models. */
+/** Whether discovery of this provider would list a model of this name as a chat model. */
 export function isChatName(model: string, { preset }: ProviderConfig): boolean {
   const { include = ['*'], exclude = [] } = PRESETS[preset ?? '']?.chat_models ?? {}
   const fits = (globs: readonly string[]) => globs.some((glob) => matchesGlob(glob, model.toLowerCase()))

@@ -1,19 +1,19 @@
-/** `gatehouse models import`: fills the configuration with what models.dev says of its models, and shows it first. */
+/** `gatehouse models import`: adds data of models.dev to the configuration, after showing the changes. */
 import { relative, resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { type Change, editYaml } from '../config/edit-yaml.ts'
 import { readEnvironment } from '../config/environment.ts'
 import { DEFAULT_FILE, loadConfig, readTextFile } from '../config/load.ts'
-import { patternProblem } from '../config/semantic-checks.ts'
 import { ConfigError } from '../config/problem.ts'
 import type { ProviderConfig } from '../config/schema.ts'
+import { patternProblem } from '../config/semantic-checks.ts'
 import { discoverProviders } from '../providers/discover.ts'
 import { type Arguments, readArguments, UsageError } from './arguments.ts'
 import { MODELS_DEV, type ModelsDev, readModelsDev } from './models-import-data.ts'
 import { replaceFile } from './models-import-file.ts'
 import { type Plan, planImport, treeOf } from './models-import-plan.ts'
 import { countsOf, countsText, planText } from './models-import-text.ts'
-import { pairVendors, readWish } from './models-import-vendors.ts'
+import { pairVendors, readProviderRequest } from './models-import-vendors.ts'
 import { json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
 
@@ -22,18 +22,18 @@ const COMMAND = 'models import'
 const HELP = `Usage: gatehouse models import [--from <file|url>] [--provider <id>[=<vendor>]]... [--only <pattern>]...
                                [--existing] [--overwrite] [--write] [--config <file>] [--json]
 
-Fills the configuration with the public data of models.dev: prices, context and output limits, what a model cannot
-do, its release, whether it is deprecated. Shows what would change and writes nothing without --write. What you wrote
-is kept; prices that an import wrote before are brought up to date.
+Adds the public data of models.dev to the configuration: prices, context and output limits, missing capabilities,
+release date, deprecation. Shows the changes and writes nothing without --write. Your own settings stay; prices from
+an earlier import are updated.
 
 Options:
-  --from <file|url>           where the data is (default: ${MODELS_DEV})
-  --provider <id>[=<vendor>]  this provider only, and which vendor of models.dev it is; may be repeated
-  --only <pattern>            models whose id or own name fits, "*" stands for anything; may be repeated
-  --existing                  only models that are in the file; adds none
-  --overwrite                 also replace settings that you wrote
-  --write                     write the file; without one, make one
-  --config <file>             the configuration file (default: GATEHOUSE_CONFIG, else ./gatehouse.yaml)
+  --from <file|url>           source of the data (default: ${MODELS_DEV})
+  --provider <id>[=<vendor>]  only this provider, and its name at models.dev; may be repeated
+  --only <pattern>            only models whose id or name matches; "*" matches any text; may be repeated
+  --existing                  only models that are in the file; add none
+  --overwrite                 also replace your own settings
+  --write                     write the file; create it if there is none
+  --config <file>             the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
   --json                      print the result as one line of JSON
 
 Examples:
@@ -42,9 +42,9 @@ Examples:
   gatehouse models import --from api.json --provider acme=mistral --write
 `
 
-/** What a file begins with that an import makes: with one, the search for providers would be off. */
-const NEW_FILE = `# Made by \`gatehouse models import\`. What else may stand here: docs/manual/how-to/configuration.md
-discover: true # as without a file: find providers by keys in the environment, and model servers on this machine
+/** The start of a new file. It turns discovery on, which would otherwise be off with a file. */
+const NEW_FILE = `# Created by \`gatehouse models import\`. All settings: docs/manual/reference/settings.md
+discover: true # as without a file: find providers by environment keys, and model servers on this machine
 `
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
@@ -73,7 +73,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   const file = readConfigFile(given, terminal)
   const data = await readModelsDev(given.text('from') ?? MODELS_DEV, terminal)
   const providers = providersOf(file.config, terminal)
-  const wishes = given.texts('provider').map(readWish)
+  const wishes = given.texts('provider').map(readProviderRequest)
   const { paired: pairings, unpaired } = pairVendors({ providers, wishes, data })
   const plan = planImport({
     models: file.config.models,
@@ -84,7 +84,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     overwrite: given.has('overwrite'),
     existing: given.has('existing'),
   })
-  const text = edited(file, plan, providers)
+  const text = applyPlan(file, plan, providers)
   const isChanged = text !== file.text
   const isWritten = isChanged && given.has('write')
   if (isWritten) write(file, text)
@@ -93,27 +93,27 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
 }
 
 type ConfigFile = {
-  /** As messages name it. */
+  /** The name in messages. */
   name: string
   path: string
-  /** What it held; undefined where there is none. */
+  /** Its text; undefined if there is no file. */
   before: string | undefined
-  /** What is edited: `before`, or the beginning of a new file. */
+  /** The text to edit: `before`, or the start of a new file. */
   text: string
   config: Config
   load(text: string): Config
 }
 
-/** Throws ConfigError: a configuration with a mistake in it is mended first. */
+/** Throws ConfigError: an invalid configuration must be fixed first. */
 function readConfigFile(given: Arguments, { environment, cwd }: Terminal): ConfigFile {
   const named = given.text('config')
   const flags = named === undefined ? {} : { config: named }
   const path = resolve(cwd, readEnvironment({ environment, cwd, flags }).config ?? DEFAULT_FILE)
   const vendors = knownVendors(environment)
   let before: string | undefined
-  // The loader reads the file, so that what cannot be read is told in its words.
-  const readFile = (asked: string) => {
-    before = readTextFile(asked)
+  // The loader reads the file, so that it reports read errors.
+  const readFile = (path: string) => {
+    before = readTextFile(path)
     return before ?? NEW_FILE
   }
   const config = loadConfig({ environment, cwd, flags, vendors, readFile })
@@ -133,8 +133,8 @@ const providersOf = (config: Config, { environment }: Terminal): Record<string, 
   ...config.providers,
 })
 
-/** The file's text with the plan carried out, which the loader has taken; what stands in the way is told in the plan. */
-function edited(
+/** The file's text after the plan, validated by the loader; changes that are not possible are added to `plan.skipped`. */
+function applyPlan(
   { text, before, name, load }: ConfigFile,
   plan: Plan,
   providers: Record<string, ProviderConfig>,
@@ -142,7 +142,7 @@ function edited(
   const changed = plan.models.filter(({ change }) => change !== 'none')
   const changes: Change[] = changed.map((model) => ({ path: ['models', model.id], tree: treeOf(model) }))
   if (before === undefined) {
-    // Written down, so that the file holds where the key is not in the environment.
+    // Listed explicitly, so that the file is also valid without the key in the environment.
     for (const id of new Set(changed.map(({ provider }) => provider))) {
       const { preset } = providers[id] ?? {}
       if (preset !== undefined) changes.unshift({ path: ['providers', id], tree: { preset, discover: true } })
@@ -158,7 +158,7 @@ function edited(
     load(result.text)
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    throw new Error(`With this import ${name} would not be valid, so nothing was changed:\n${error.message}`)
+    throw new Error(`With this import ${name} would be invalid, so nothing was changed:\n${error.message}`)
   }
   return result.text
 }
@@ -192,7 +192,7 @@ function show({ plan, data, file, terminal, given, isChanged, isWritten }: Shown
   const end = isWritten
     ? `${file.name} was written.`
     : isChanged
-      ? `Nothing was written; with --write ${file.name} is ${file.before === undefined ? 'made' : 'changed'}.`
+      ? `Nothing was written; --write ${file.before === undefined ? 'creates' : 'changes'} ${file.name}.`
       : 'There is nothing to write.'
   terminal.out(`${source} of ${as_of}, for ${file.name}\n\n${planText(plan, terminal)}\n${countsText(plan)}${end}\n`)
 }

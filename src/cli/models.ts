@@ -1,4 +1,4 @@
-/** `gatehouse models`: the catalogue as a gateway would serve it, found without listening. */
+/** `gatehouse models`: prints the catalogue that a gateway would serve, without listening. */
 import { existsSync } from 'node:fs'
 import { type Config, storePath, storeUrl } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
@@ -16,13 +16,13 @@ import { VERSION } from './version.ts'
 const HELP = `Usage: gatehouse models [--config <file>] [--data-dir <directory>] [--json]
        gatehouse models import [options]
 
-Lists the models that the gateway would serve: those of the configuration, the sandbox, and those that providers
-say they have. Works whether or not a gateway is running. \`models import\` fills the configuration with the prices
-and limits that models.dev knows; it has its own --help.
+Lists the models that the gateway would serve: those of the configuration, of the sandbox, and of the providers' model
+lists. Works whether or not a gateway is running. \`models import\` adds prices and limits from models.dev to the
+configuration; it has its own --help.
 
 Options:
-  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, else ./gatehouse.yaml)
-  --data-dir <directory>  where data is kept (default: GATEHOUSE_DATA_DIR, else ./data)
+  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data)
   --json                  print the models as one line of JSON
 
 Examples:
@@ -57,7 +57,7 @@ async function catalogueOf(config: Config, terminal: Terminal): Promise<Row[]> {
   const clock = systemClock
   const level = config.log_level === 'info' ? 'warn' : config.log_level
   const log = createLog({ clock, level, pretty: interactive, write: err })
-  // A look must leave no traces: where no gateway has run yet, no store is made, and no first token in it.
+  // Reading must not create a store with a first token: without one, an empty store in memory is used.
   const is_there = config.store_url !== storeUrl(config.data_dir) || existsSync(storePath(config.data_dir))
   const store_url = is_there ? config.store_url : 'sqlite::memory:'
   const gateway = await createGateway({
@@ -88,7 +88,7 @@ function rowOf(config: Config, model: Model): Row {
   }
 }
 
-/** `provider/model` of each target, in order; a model without targets of its own is its own target. */
+/** `provider/model` of each target, in order; a model without targets is its own target. */
 const targetsOf = (config: Config, id: string): string[] =>
   config.models[id]?.targets?.map(({ provider, model }) => `${provider}/${model}`) ?? [id]
 

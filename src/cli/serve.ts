@@ -1,4 +1,4 @@
-/** `gatehouse serve`: starts the gateway, says where it is, and stops it without hurting open requests. */
+/** `gatehouse serve`: starts the gateway, prints its address, and stops it gracefully. */
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
 import type { Flags } from '../config/environment.ts'
@@ -17,19 +17,19 @@ import { VERSION } from './version.ts'
 
 const HELP = `Usage: gatehouse serve [options]
 
-Starts the gateway. Everything is optional: without a configuration file it looks for providers by itself.
-Ctrl-C lets open requests finish within a deadline and ends with 0; a second Ctrl-C cuts them. SIGHUP reads the
-configuration again as it is; by itself that happens when the file has changed and is no longer being written.
+Starts the gateway. Everything is optional: without a configuration file it discovers providers.
+Ctrl-C lets open requests finish within a deadline and exits with 0; a second Ctrl-C aborts them. A changed
+configuration file is reloaded once it is no longer being written; SIGHUP reloads it at once.
 
 Options:
-  --host <address>        address to listen on (default: GATEHOUSE_HOST, else the file, else 127.0.0.1)
-  --port <number>         port to listen on, 0 for a free one (default: GATEHOUSE_PORT, else the file, else 8787)
-  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, else ./gatehouse.yaml)
-  --data-dir <directory>  where data is kept (default: GATEHOUSE_DATA_DIR, else ./data)
-  --json                  announce the start as one line of JSON
+  --host <address>        address to listen on (default: GATEHOUSE_HOST, then the file, then 127.0.0.1)
+  --port <number>         port to listen on, 0 for a free one (default: GATEHOUSE_PORT, then the file, then 8787)
+  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data)
+  --json                  print the start message as one line of JSON
 
 Environment: GATEHOUSE_BOOTSTRAP_TOKEN, GATEHOUSE_LOG (debug, info, warn, error, silent), GATEHOUSE_DISCOVER (on, off),
-and the keys of providers, such as OPENAI_API_KEY. The announcement goes to standard output, the log to standard error.
+and the keys of providers, such as OPENAI_API_KEY. The start message goes to standard output, the log to standard error.
 
 Examples:
   gatehouse serve
@@ -77,8 +77,8 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
 }
 
 /**
- * The port is taken before anything else is touched: a start that fails because the port is in use must not have made
- * the first token. Requests that arrive while the gateway is being built wait for it.
+ * Binds the port before anything else: a start that fails because the port is in use must not create the first token.
+ * Requests that arrive while the gateway is being created wait for it.
  */
 async function open(config: Config, log: Log, build: () => Promise<Gateway>) {
   const built = Promise.withResolvers<Gateway>()
@@ -101,7 +101,7 @@ async function open(config: Config, log: Log, build: () => Promise<Gateway>) {
   }
 }
 
-/** After a second signal the counts in memory are still written down, if that is quick. */
+/** After a second signal, buffered usage is still written if that is fast. */
 const CUT_MILLISECONDS = 2000
 
 async function cutShort(server: Awaited<ReturnType<typeof listen>>, gateway: Gateway): Promise<void> {
@@ -121,10 +121,10 @@ function flagsOf(given: Arguments): Flags {
   }
 }
 
-/** npm passes a Ctrl-C on to a process that the terminal has told already; the echo is not a second wish. */
-const ECHO_MILLISECONDS = 500
+/** npm forwards a Ctrl-C to a process that already received it from the terminal; the duplicate does not count. */
+const DUPLICATE_SIGNAL_MILLISECONDS = 500
 
-/** The first SIGINT or SIGTERM, and the next one that is not its echo. */
+/** The first SIGINT or SIGTERM, and the next one that is not its duplicate. */
 function stopSignal(): { first: Promise<string>; second: Promise<void> } {
   const first = Promise.withResolvers<string>()
   const second = Promise.withResolvers<void>()
@@ -132,7 +132,7 @@ function stopSignal(): { first: Promise<string>; second: Promise<void> } {
   const onSignal = (signal: string) => {
     const now = performance.now()
     if (first_at === undefined) first.resolve(signal)
-    else if (now - first_at > ECHO_MILLISECONDS) second.resolve()
+    else if (now - first_at > DUPLICATE_SIGNAL_MILLISECONDS) second.resolve()
     first_at ??= now
   }
   process.on('SIGINT', () => onSignal('SIGINT'))
@@ -140,7 +140,7 @@ function stopSignal(): { first: Promise<string>; second: Promise<void> } {
   return { first: first.promise, second: second.promise }
 }
 
-/** A fault of ours in one request must not end the streams of all others: it is logged, and the gateway goes on. */
+/** A bug in one request must not end the streams of others: it is logged, and the gateway continues. */
 function keepRunning(log: Log): void {
   process.on('unhandledRejection', (cause) => log.error('unhandled rejection', {}, cause))
   process.on('uncaughtException', (cause) => log.error('uncaught exception', {}, cause))
@@ -177,7 +177,7 @@ function announce({ gateway, config, url, given, terminal, log }: Announced): vo
   void gateway.discovery.then((found) => {
     const known = new Set(providers.map(({ id, models }) => `${id} ${models}`))
     for (const { id, found_by, models } of found) {
-      if (!known.has(`${id} ${models}`)) log.info('found', { provider: id, found_by, models })
+      if (!known.has(`${id} ${models}`)) log.info('provider discovered', { provider: id, found_by, models })
     }
   })
 }

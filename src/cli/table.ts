@@ -1,6 +1,6 @@
-/** Rows of text in columns. */
+/** Formats rows of text in columns. */
 
-/** The columns are as wide as their longest cell; every line ends without blanks. */
+/** Columns are as wide as their longest cell; lines have no trailing spaces. */
 export function table(rows: string[][]): string {
   const widths: number[] = []
   for (const row of rows) {

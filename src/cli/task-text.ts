@@ -1,4 +1,4 @@
-/** What the operator reads of tasks: a table of many, all that is known of one. */
+/** Text output of tasks: a table of many, all data of one. */
 import { TASK_STATUSES, type Task, type TaskStatus } from '../spec/task.ts'
 import type { WebhookStore } from '../store/store.ts'
 import { table, timeText } from './table.ts'
@@ -10,7 +10,7 @@ const isEnded = ({ status }: Pick<Task, 'status'>): boolean => status === 'SUCCE
 
 export const UNFINISHED: readonly TaskStatus[] = TASK_STATUSES.filter((status) => !isEnded({ status }))
 
-/** How long callbacks are tried, from the end of the task; as the manual says. */
+/** How long webhooks are retried after the end of the task; documented in the manual. */
 const CALLBACK_SECONDS = 86_400
 
 export function taskTable(tasks: Task[], { names, terminal }: { names: Map<string, string>; terminal: Terminal }) {
@@ -49,11 +49,11 @@ export function taskText(shown: Shown): string {
     ['refused by', tried.length > 0 ? tried.join(', ') : undefined],
     ['sent', task.sent_at === null ? 'not yet' : time(task.sent_at)],
     ['order', task.operation === null ? undefined : JSON.stringify(task.operation)],
-    ['began', time(task.start_time)],
+    ['started', time(task.start_time)],
     ['ended', time(task.finish_time)],
     ['deadline', `${time(task.deadline_at)}${!isEnded(task) && task.deadline_at <= now ? ', passed' : ''}`],
-    ['cancel', cancel_asked_at === null ? undefined : `asked for ${time(cancel_asked_at)}`],
-    ['failures', task.failures === 0 ? undefined : `${task.failures} steps in a row went wrong`],
+    ['cancel', cancel_asked_at === null ? undefined : `requested ${time(cancel_asked_at)}`],
+    ['failures', task.failures === 0 ? undefined : `${task.failures} failed steps in a row`],
     ['next step', nextStep(task, now_ms)],
     ['to copy', made === null || made.length === 0 ? undefined : `${made.length} file(s)`],
     ['outputs', outputs.length === 0 ? undefined : outputs.map(outputText).join(', ')],
@@ -70,7 +70,7 @@ function nextStep({ due_ms, leased_by }: Task, now_ms: number): string {
   if (due_ms === null) return 'none'
   const seconds = Math.ceil((due_ms - now_ms) / 1000)
   if (leased_by !== '')
-    return `under way at ${leased_by}; another takes it over ${seconds > 0 ? `in ${seconds} s` : 'now'}`
+    return `running at ${leased_by}; another process takes over ${seconds > 0 ? `in ${seconds} s` : 'now'}`
   return seconds > 0 ? `in ${seconds} s` : `due since ${-seconds} s`
 }
 
@@ -79,21 +79,21 @@ const outputText = ({ key, url, content_type, bytes }: Task['outputs'][number]):
 
 function callbackText(callback: NonNullable<CallbackState>, { task, now }: { task: Task; now: number }): string {
   const { url, attempts, delivered_at, last_status } = callback
-  const last = last_status === 0 ? 'no answer' : `status ${last_status}`
+  const last = last_status === 0 ? 'no response' : `status ${last_status}`
   const tries = attempts === 1 ? '1 attempt' : `${attempts} attempts`
   const state = !isEnded(task)
     ? 'waits for the end of the task'
     : delivered_at !== null
       ? `delivered ${timeText(delivered_at)} UTC, after ${tries} (${last})`
       : last_status === 410
-        ? 'its receiver wants no more (status 410)'
+        ? 'stopped by the receiver (status 410)'
         : attempts === 0
           ? 'about to be sent'
           : `${now > task.finish_time + CALLBACK_SECONDS ? 'given up' : 'not delivered yet'}, after ${tries} (last: ${last})`
   return `${withoutQuery(url)} ${state}`
 }
 
-/** A query often holds a secret. */
+/** A query often contains a secret. */
 function withoutQuery(text: string): string {
   const url = URL.parse(text)
   return url ? `${url.origin}${url.pathname}${url.search === '' ? '' : '?...'}` : '(no address)'

@@ -1,4 +1,4 @@
-/** `gatehouse task`: tasks are listed, shown, canceled and resumed, whether or not a gateway is running. */
+/** `gatehouse task`: lists, shows, cancels and resumes tasks, whether or not a gateway is running. */
 import { existsSync } from 'node:fs'
 import { chooseToken } from '../accounts/choose.ts'
 import { readEnvironment } from '../config/environment.ts'
@@ -14,25 +14,24 @@ import { json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse task <list | show | cancel | resume> [options]
 
-Works on the store itself, so it does not matter whether a gateway is running; a running one follows by itself.
+Works on the store, whether or not a gateway is running; a running one applies the change.
 
 Commands:
   list                   show tasks, newest first
-      --status <states>      only those, with commas between: ${TASK_STATUSES.slice(0, 4).join(', ')},
+      --status <states>      only these, separated by commas: ${TASK_STATUSES.slice(0, 4).join(', ')},
                              SUCCESS, FAILURE, or unfinished for all that have not ended
-      --token <token>        only those of one token: its id or its name
-      --limit <number>       how many at most, 1 to 1000 (default: 50)
-      --after <task_id>      go on after this one
-  show <task_id>         show all that is known of a task, but not the media that it was given
-  cancel <task_id>       end a task; its upstream is told to stop where that is possible
-  resume <task_id>       take the next step of an unfinished task now; of one that failed after its upstream had made
-                         it, try again to copy its files; of one that ended by its deadline or by being canceled, ask
-                         the upstream again what became of it, for a day (the client's answer stays). An order is never
-                         sent again.
-      --deadline <duration>  how long it is tried, from now on: 30m, 2h, 1d (at most, and the default for files)
+      --token <token>        only tasks of this token: its id or its name
+      --limit <number>       at most this many, 1 to 1000 (default: 50)
+      --after <task_id>      continue after this task
+  show <task_id>         show all data of a task except its input media
+  cancel <task_id>       cancel a task, at its provider too where that is possible
+  resume <task_id>       run the next step of an unfinished task now. For a task that failed after its provider
+                         finished, retry copying its files. For a task that timed out or was canceled, poll the
+                         provider for a day (the client's result does not change). An order is never sent again.
+      --deadline <duration>  time limit from now on: 30m, 2h, 1d (the maximum, and the default for files)
 
 Options:
-  --data-dir <directory>  where data is kept (default: GATEHOUSE_DATA_DIR, else ./data); not used with
+  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data); not used with
                           GATEHOUSE_DATABASE_URL
   --json                  print the result as one line of JSON
 
@@ -77,7 +76,7 @@ export async function run([name, ...args]: string[], terminal: Terminal): Promis
   }
 }
 
-/** A look must leave no traces: where no gateway has run yet, no store is made. */
+/** Reading must not create a store: without one, an empty store in memory is used. */
 function storeOf(given: Arguments, { environment, cwd }: Terminal): string {
   const data_dir = given.text('data-dir')
   const { store_url } = readEnvironment({ environment, cwd, flags: data_dir === undefined ? {} : { data_dir } })
@@ -86,7 +85,7 @@ function storeOf(given: Arguments, { environment, cwd }: Terminal): string {
 }
 
 const DEFAULT_LIMIT = 50
-const MOST_LISTED = 1_000
+const MAX_LISTED = 1_000
 
 async function list({ given, store, terminal }: Work): Promise<number> {
   const tokens = await store.tokens.list()
@@ -105,15 +104,15 @@ async function list({ given, store, terminal }: Work): Promise<number> {
   if (given.has('json')) {
     terminal.out(json({ tasks: tasks.map(brief), has_more, next_cursor: has_more ? tasks.at(-1)?.task_id : '' }))
   } else if (tasks.length === 0) {
-    terminal.out(status === undefined && which === undefined ? 'There are no tasks.\n' : 'No task fits.\n')
+    terminal.out(status === undefined && which === undefined ? 'There are no tasks.\n' : 'No task matches.\n')
   } else {
     terminal.out(taskTable(tasks, { names: new Map(tokens.map(({ token_id, name }) => [token_id, name])), terminal }))
-    if (has_more) terminal.err(`There are more; the next: --after ${tasks.at(-1)?.task_id}\n`)
+    if (has_more) terminal.err(`There are more tasks; the next page: --after ${tasks.at(-1)?.task_id}\n`)
   }
   return 0
 }
 
-/** Without what may be long. */
+/** Without fields that may be long. */
 const brief = ({ request: _, operation: __, made: ___, ...rest }: Task) => rest
 
 async function show({ given, store, terminal }: Work): Promise<number> {
@@ -130,56 +129,56 @@ async function cancel({ given, store, terminal }: Work): Promise<number> {
   const task = await store.tasks.askCancel(task_id, now)
   if (!task) throw new Error(`${endOf(await find(store, task_id))}: there is nothing to cancel.`)
   if (given.has('json')) terminal.out(json({ task }))
-  else terminal.out(`Task ${task_id} is to be canceled; it ends at the gateway's next step, if one is running.\n`)
+  else terminal.out(`Task ${task_id} will be canceled at the next step of a running gateway.\n`)
   return 0
 }
 
 async function resume({ given, store, terminal }: Work): Promise<number> {
   const now = unixSeconds(systemClock)
   const text = given.text('deadline')
-  const wanted = text === undefined ? undefined : now + readDuration(text)
+  const requested = text === undefined ? undefined : now + readDuration(text)
   const task = await find(store, given.positionals[0])
-  const text_out = await resumeAs(store, task, { wanted, now })
+  const text_out = await resumeAs(store, task, { requested, now })
   terminal.out(given.has('json') ? json({ task: await find(store, task.task_id) }) : text_out)
   return 0
 }
 
-/** What was done, for the operator. */
-async function resumeAs(store: Store, task: Task, wish: Wish): Promise<string> {
+/** Resumes the task; returns the message for the operator. */
+async function resumeAs(store: Store, task: Task, deadline: Deadline): Promise<string> {
   const { task_id, provider, status, fail_code } = task
   const due_ms = systemClock.now()
-  const resumption = resumptionOf(task, wish.now)
+  const resumption = resumptionOf(task, deadline.now)
   if (resumption.way === 'none') throw new Error(`${endOf(task)}${resumption.why}`)
   if (resumption.way === 'reopen') {
-    const deadline_at = wish.wanted ?? wish.now + LONGEST_SECONDS
+    const deadline_at = deadline.requested ?? deadline.now + MAX_DEADLINE_SECONDS
     if (!(await store.tasks.reopen(task, { ...resumption.reopening, due_ms, deadline_at }))) {
-      throw new Error(`Task ${task_id} has changed just now. Look at it with gatehouse task show, and try again.`)
+      throw new Error(`Task ${task_id} has just changed. Check it with gatehouse task show, and try again.`)
     }
-    return `Task ${task_id} is IN_PROGRESS again: its files are fetched from ${provider}, until ${timeOf(deadline_at)}.\n`
+    return `Task ${task_id} is IN_PROGRESS again: its files are copied from ${provider} until ${timeOf(deadline_at)}.\n`
   }
-  if (resumption.way === 'watch' && wish.wanted !== undefined) {
-    throw new Error(`${endOf(task)}: it needs no deadline. Leave out --deadline.`)
+  if (resumption.way === 'watch' && deadline.requested !== undefined) {
+    throw new Error(`${endOf(task)}: it takes no deadline. Omit --deadline.`)
   }
-  const deadline_at = resumption.way === 'watch' ? wish.now : nextDeadline(task, wish)
+  const deadline_at = resumption.way === 'watch' ? deadline.now : nextDeadline(task, deadline)
   if (!(await store.tasks.resume(task_id, { due_ms, deadline_at }))) throw unknown(task_id)
   return resumption.way === 'watch'
-    ? `Task ${task_id} stays ${status} (${fail_code}); what became of it at ${provider} is asked again.${fail_code === 'timeout' ? ' When it has made it, resume the task once more.' : ''}\n`
+    ? `Task ${task_id} stays ${status} (${fail_code}); its state at ${provider} is polled again.${fail_code === 'timeout' ? ' Resume the task once more when the provider has finished it.' : ''}\n`
     : `The next step of task ${task_id} is due now; its deadline is ${timeOf(deadline_at)}.\n`
 }
 
 const timeOf = (at: number): string => `${new Date(at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 
-type Wish = { wanted: number | undefined; now: number }
+type Deadline = { requested: number | undefined; now: number }
 
-function nextDeadline({ task_id, deadline_at }: Task, { wanted, now }: Wish): number {
+function nextDeadline({ task_id, deadline_at }: Task, { requested, now }: Deadline): number {
   const is_over = deadline_at <= now
-  if (wanted === undefined && is_over) {
-    throw new Error(`The deadline of task ${task_id} has passed. Give it another, as in --deadline 2h.`)
+  if (requested === undefined && is_over) {
+    throw new Error(`The deadline of task ${task_id} has passed. Set a new one, as in --deadline 2h.`)
   }
-  if (wanted !== undefined && wanted < deadline_at) {
-    throw new Error(`The deadline of task ${task_id} is later than that already: ${wait(deadline_at - now)} from now.`)
+  if (requested !== undefined && requested < deadline_at) {
+    throw new Error(`The deadline of task ${task_id} is already later: ${wait(deadline_at - now)} from now.`)
   }
-  return wanted ?? deadline_at
+  return requested ?? deadline_at
 }
 
 const endOf = ({ task_id, status, fail_code }: Task): string =>
@@ -201,8 +200,8 @@ function readStatuses(text: string): TaskStatus[] {
     if (word.toLowerCase() === 'unfinished') return [...UNFINISHED]
     const status = TASK_STATUSES.find((name) => name === word.toUpperCase())
     if (status) return [status]
-    const meant = nearest(word.toUpperCase(), known)
-    const hint = meant === undefined ? '' : `; did you mean "${meant}"?`
+    const suggestion = nearest(word.toUpperCase(), known)
+    const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
     throw new UsageError(
       'task list',
       `--status: found ${JSON.stringify(word)}, must be one of ${known.join(', ')}${hint}`,
@@ -213,18 +212,18 @@ function readStatuses(text: string): TaskStatus[] {
 function readLimit(text: string | undefined): number {
   if (text === undefined) return DEFAULT_LIMIT
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= MOST_LISTED) return limit
-  throw new UsageError('task list', `--limit: found ${JSON.stringify(text)}, must be a number from 1 to ${MOST_LISTED}`)
+  if (limit >= 1 && limit <= MAX_LISTED) return limit
+  throw new UsageError('task list', `--limit: found ${JSON.stringify(text)}, must be a number from 1 to ${MAX_LISTED}`)
 }
 
 const UNIT_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 }
 /** As in the configuration (`tasks.deadline_minutes`), and the default of `tasks.copy_deadline_minutes`. */
-const LONGEST_SECONDS = 86_400
+const MAX_DEADLINE_SECONDS = 86_400
 
 function readDuration(text: string): number {
   const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
   const seconds = Number(count) * (UNIT_SECONDS[unit] ?? 0)
-  if (seconds >= 1 && seconds <= LONGEST_SECONDS) return seconds
+  if (seconds >= 1 && seconds <= MAX_DEADLINE_SECONDS) return seconds
   throw new UsageError('task resume', `--deadline: found ${JSON.stringify(text)}, must be like 30m or 2h, at most 1d`)
 }
 

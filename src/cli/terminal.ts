@@ -1,4 +1,4 @@
-/** What a command sees of the process that runs it: where it writes, and what it was given. */
+/** The process as a command sees it: its output streams, environment and directory. */
 
 export type Terminal = {
   /** For results: standard output. */
@@ -9,13 +9,13 @@ export type Terminal = {
   cwd: string
   /** Whether results may be coloured. */
   color: boolean
-  /** Whether a person reads standard error. */
+  /** Whether standard error is a terminal. */
   interactive: boolean
 }
 
 export function processTerminal(): Terminal {
   const { stdout, stderr, env } = process
-  // A reader that has gone away (`| head`) is no reason to fail.
+  // A closed pipe (`| head`) is not an error.
   for (const stream of [stdout, stderr]) stream.on('error', () => {})
   return {
     out: (text) => void stdout.write(text),

@@ -1,12 +1,12 @@
-/** `gatehouse token`: tokens are made, listed, revoked and rotated, whether or not a gateway is running. */
+/** `gatehouse token`: creates, lists, revokes and rotates tokens, whether or not a gateway is running. */
 
 import { chooseToken } from '../accounts/choose.ts'
 import { createTokens, type Tokens } from '../accounts/tokens.ts'
 import type { Config } from '../config/config.ts'
 import { readEnvironment } from '../config/environment.ts'
 import { loadConfig } from '../config/load.ts'
-import { patternProblem } from '../config/semantic-checks.ts'
 import { nearest } from '../config/nearest.ts'
+import { patternProblem } from '../config/semantic-checks.ts'
 import { systemClock, unixSeconds } from '../kit/clock.ts'
 import { createLog } from '../kit/log.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
@@ -22,23 +22,23 @@ import { knownVendors } from './vendors.ts'
 
 const HELP = `Usage: gatehouse token <create | list | revoke | rotate | webhook-secret> [options]
 
-Works on the store itself, so it does not matter whether a gateway is running; a running one follows within a second.
+Works on the store, whether or not a gateway is running; a running one applies changes within a second.
 
 Commands:
-  create --name <name>   make a token; its secret is printed once, alone on standard output
-      --models <patterns>    model ids it may use, with commas between; * stands for anything (default: all, or what
-                             the configuration says)
-      --families <names>     kinds of request it may send, with commas between (default: all)
+  create --name <name>   create a token; its secret is printed once, alone on standard output
+      --models <patterns>    model ids it may use, separated by commas; * matches any text (default: those of the
+                             configuration, otherwise all)
+      --families <names>     families it may use, separated by commas (default: all)
       --expires <when>       30d, 12h, 2026-12-31 (to the end of that day, UTC), or never
       --config <file>        the configuration file, for the defaults
-  list                   show the tokens; secrets are not stored, so none can be shown
-  revoke <token>         refuse the token from now on; <token> is its id or its name, or the start of its id
-  rotate <token>         give the token a new secret, printed once; the old one is refused from now on
-  webhook-secret <token> print the secret with which callbacks of the token's tasks are signed
+  list                   show the tokens; secrets are not stored and cannot be shown
+  revoke <token>         reject the token from now on; <token> is its id, its name, or the start of its id
+  rotate <token>         give the token a new secret, printed once; the old one is rejected from now on
+  webhook-secret <token> print the secret that signs the webhooks of the token's tasks
 
 Options:
-  --quiet                 print nothing but the secret
-  --data-dir <directory>  where data is kept (default: GATEHOUSE_DATA_DIR, else ./data); not used with
+  --quiet                 print only the secret
+  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data); not used with
                           GATEHOUSE_DATABASE_URL
   --json                  print the result as one line of JSON
 
@@ -86,7 +86,7 @@ export async function run([name, ...args]: string[], terminal: Terminal): Promis
 
 type Opening = { given: Arguments; terminal: Terminal; needsDefaults: boolean }
 
-/** Only a new token needs the configuration's defaults: a token can be revoked while the file is broken. */
+/** Only a new token needs the defaults of the configuration: a token can be revoked while the file is invalid. */
 async function withTokens({ given, terminal, needsDefaults }: Opening, work: (work: Work) => Promise<number>) {
   const { environment, cwd, interactive, err } = terminal
   const [config_, data_dir] = [given.text('config'), given.text('data-dir')]
@@ -130,7 +130,7 @@ async function create({ given, tokens, terminal }: Work): Promise<number> {
 
 async function rotate({ given, tokens, terminal }: Work): Promise<number> {
   const [which = ''] = given.positionals
-  return show({ ...(await tokens.rotate(which)), given, terminal, done: 'rotated; the old secret is refused' })
+  return show({ ...(await tokens.rotate(which)), given, terminal, done: 'rotated; the old secret is rejected' })
 }
 
 async function revoke({ given, tokens, terminal }: Work): Promise<number> {
@@ -141,7 +141,7 @@ async function revoke({ given, tokens, terminal }: Work): Promise<number> {
   return 0
 }
 
-/** The same for every process on this store, and not to be told from the token's own secret. */
+/** The same for every process on this store, and not derivable from the token's secret. */
 async function printWebhookSecret({ given, store, terminal }: Work): Promise<number> {
   const { token_id, name } = chooseToken(await store.tokens.list(), given.positionals[0] ?? '')
   const secret = webhookSecret(await webhookMasterSecret(store.secrets), token_id)
@@ -186,7 +186,7 @@ const statusOf = ({ disabled, expires_at }: Token, now: number): string =>
 
 type ShownToken = { token: Token; secret: string; given: Arguments; terminal: Terminal; done: string }
 
-/** The secret alone goes to standard output, so that a script can take it; the words go beside it. */
+/** Only the secret goes to standard output, so that a script can read it; the explanation goes to standard error. */
 function show({ token, secret, given, terminal, done }: ShownToken): number {
   if (given.has('json')) {
     terminal.out(json({ token, secret }))

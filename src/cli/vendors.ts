@@ -1,11 +1,11 @@
 /** What the configuration is held against besides itself: the vendors that this version knows. */
 import type { Environment } from '../config/environment.ts'
-import type { KnownVendors } from '../config/semantic-checks.ts'
+import type { KnownProviders } from '../config/semantic-checks.ts'
 import { discoverProviders } from '../providers/discover.ts'
 import { PRESETS } from '../providers/presets.ts'
 import { SANDBOX_MODELS } from '../providers/sandbox.ts'
 
-export function knownVendors(environment: Environment): KnownVendors {
+export function knownVendors(environment: Environment): KnownProviders {
   return {
     presets: Object.keys(PRESETS),
     discovered: Object.keys(discoverProviders(environment)),

@@ -1,4 +1,4 @@
-/** `gatehouse version`: which version this is. */
+/** `gatehouse version`: prints the version. */
 import package_ from '../../package.json' with { type: 'json' }
 import { readArguments } from './arguments.ts'
 import { json, type Terminal } from './terminal.ts'

@@ -101,7 +101,7 @@ tail:   'quoted'
 
   test.each([
     ['models:\n  x/y: &base\n    created: 2\n  a/b: *base\n', 'it is written as *base, which other places share'],
-    ['models:\n  a/b: &base\n    created: 2\n  x/y: *base\n', 'it stands in &base, which other places may share'],
+    ['models:\n  a/b: &base\n    created: 2\n  x/y: *base\n', 'it is part of &base, which other places may share'],
     ['models:\n  a/b: { created: &when 2 }\n', 'a value is written as &when, which others may share'],
     ['models: { a/b: ~ }\n', 'it is empty within braces'],
     [

@@ -14,7 +14,7 @@ import {
 import { type Environment, type EnvironmentSettings, type Flags, inspectEnvironment } from './environment.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
 import type { FileConfig } from './schema.ts'
-import type { KnownVendors } from './semantic-checks.ts'
+import type { KnownProviders } from './semantic-checks.ts'
 
 /** Loaded only when there is a file, so that a start without one does not load the parser. */
 const require = createRequire(import.meta.url)
@@ -29,7 +29,7 @@ export type LoadParts = {
   flags?: Flags
   /** Undefined when there is no such file. */
   readFile?: (path: string) => string | undefined
-  vendors?: KnownVendors
+  vendors?: KnownProviders
   /** Unix seconds; which models are retired depends on it. */
   now?: number
 }

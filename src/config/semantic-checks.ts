@@ -8,7 +8,7 @@ import { checkSuccessors } from './successors.ts'
 export type Violation = { path: Path; part: 'key' | 'value'; message: string }
 
 /** Known presets, providers and models; names are not checked when this is absent. */
-export type KnownVendors = {
+export type KnownProviders = {
   presets: readonly string[]
   /** Providers found by discovery, when it is on. */
   discovered: readonly string[]
@@ -18,7 +18,7 @@ export type KnownVendors = {
 
 export type SemanticCheckParts = {
   config: FileConfig
-  vendors: KnownVendors | undefined
+  vendors: KnownProviders | undefined
   /** The `discover` setting of the environment; undefined leaves it to the file. */
   discover: boolean | undefined
   /** Unix seconds. */
@@ -203,7 +203,7 @@ function providerProblem(name: string, { config, vendors, discover }: SemanticCh
   if (known.includes(name)) return undefined
   const suggestion = nearest(name, known)
   const hint = suggestion === undefined ? '' : ` (did you mean "${suggestion}"?)`
-  return `is not a provider${hint}; ${known.length === 0 ? 'there are none' : `the providers are ${known.join(', ')}`}`
+  return `is not a provider${hint}; ${known.length === 0 ? 'there are none' : `known: ${known.join(', ')}`}`
 }
 
 function checkRange(path: Path, range: Range, report: Report): void {

@@ -109,7 +109,7 @@ describe('the first address', () => {
 
   test('the message names the host as it was given, not what it resolved to', async () => {
     const message = await refusal(guarded({ resolve: async () => ['10.1.2.3'] })(get('http://a.example/?key=secret')))
-    expect(message).toBe('The host "a.example" does not lead to a public address.')
+    expect(message).toBe('The host "a.example" does not resolve to a public address.')
   })
 
   test('a name with a public and a private address is refused', async () => {

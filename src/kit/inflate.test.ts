@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
-import { type ByteReader, type Coding, FREE_BYTES, InflateError, inflate, isCoding, MOST_RATIO } from './inflate.ts'
+import { type ByteReader, type Coding, FREE_BYTES, InflateError, inflate, isCoding, MAX_RATIO } from './inflate.ts'
 
 const COMPRESS: Record<Coding, (bytes: Uint8Array) => Uint8Array> = {
   gzip: gzipSync,
@@ -57,9 +57,9 @@ for (const [coding, compress] of CODINGS) {
 
     test(`takes ${FREE_BYTES} bytes of any number, and beyond it a hundred times what came`, async () => {
       expect(await readAll(inflate(sourceOf([compress(Buffer.alloc(FREE_BYTES))]), coding))).toHaveLength(FREE_BYTES)
-      const within = Buffer.concat([noise(64 * 1024), Buffer.alloc(64 * 1024 * MOST_RATIO * 0.9)])
+      const within = Buffer.concat([noise(64 * 1024), Buffer.alloc(64 * 1024 * MAX_RATIO * 0.9)])
       expect((await readAll(inflate(sourceOf([compress(within)]), coding))).length).toBe(within.length)
-      const over = Buffer.concat([noise(64 * 1024), Buffer.alloc(64 * 1024 * MOST_RATIO * 1.3)])
+      const over = Buffer.concat([noise(64 * 1024), Buffer.alloc(64 * 1024 * MAX_RATIO * 1.3)])
       await expect(readAll(inflate(sourceOf([compress(over)]), coding))).rejects.toThrow(InflateError)
     })
 
@@ -71,7 +71,7 @@ for (const [coding, compress] of CODINGS) {
         for (let read = await reader.read(); !read.done; read = await reader.read()) size += read.value?.length ?? 0
       })()
       await expect(failing).rejects.toThrow('grows to more than 100 times its size')
-      expect(size).toBeLessThanOrEqual(Math.max(FREE_BYTES, MOST_RATIO * bomb.length))
+      expect(size).toBeLessThanOrEqual(Math.max(FREE_BYTES, MAX_RATIO * bomb.length))
     })
 
     test('refuses what is no such body, and one that breaks off', async () => {

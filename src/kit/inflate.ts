@@ -15,7 +15,7 @@ export type Coding = keyof typeof INFLATERS
 export const isCoding = (name: string): name is Coding => Object.hasOwn(INFLATERS, name)
 
 /** JSON of models compresses to a twentieth; a ratio above a hundred is an attack on memory. */
-export const MOST_RATIO = 100
+export const MAX_RATIO = 100
 /** Output that is allowed at any ratio: short repetitive texts, such as lists of zeros. */
 export const FREE_BYTES = 1024 * 1024
 
@@ -74,8 +74,8 @@ export function inflate(source: ByteReader, coding: Coding): ByteReader {
         if (failure) throw failure.thrown
         if (done) return { done: true }
         inflated += value.length
-        if (inflated > FREE_BYTES && inflated > MOST_RATIO * received) {
-          throw new InflateError(`grows to more than ${MOST_RATIO} times its size (content-encoding ${coding})`)
+        if (inflated > FREE_BYTES && inflated > MAX_RATIO * received) {
+          throw new InflateError(`grows to more than ${MAX_RATIO} times its size (content-encoding ${coding})`)
         }
         return { done: false, value }
       } catch (thrown) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createSample, KEPT_CHARACTERS } from './sample.ts'
+import { createSample, MAX_SAMPLE_CHARACTERS } from './sample.ts'
 
 /** A token a character; keeps what it was asked. */
 function letters() {
@@ -26,18 +26,18 @@ test('all that was added is counted as one text', async () => {
 
 test('of a text that is too long the beginning stands for the rest, on both sides of the limit', async () => {
   for (const [length, counted] of [
-    [KEPT_CHARACTERS - 1, KEPT_CHARACTERS - 1],
-    [KEPT_CHARACTERS, KEPT_CHARACTERS],
-    [KEPT_CHARACTERS + 1, KEPT_CHARACTERS],
-    [3 * KEPT_CHARACTERS, KEPT_CHARACTERS],
+    [MAX_SAMPLE_CHARACTERS - 1, MAX_SAMPLE_CHARACTERS - 1],
+    [MAX_SAMPLE_CHARACTERS, MAX_SAMPLE_CHARACTERS],
+    [MAX_SAMPLE_CHARACTERS + 1, MAX_SAMPLE_CHARACTERS],
+    [3 * MAX_SAMPLE_CHARACTERS, MAX_SAMPLE_CHARACTERS],
   ] as const) {
     const all = letters()
     expect(await sampleOf('a '.repeat(length).slice(0, length)).tokens(all)).toBe(length)
     expect(all.asked.flat().join('').length).toBe(counted)
   }
   const sample = createSample()
-  for (let added = 0; added < 10 * KEPT_CHARACTERS; added += 1000) sample.add('word '.repeat(200))
-  expect(await sample.tokens(letters())).toBe(10 * KEPT_CHARACTERS)
+  for (let added = 0; added < 10 * MAX_SAMPLE_CHARACTERS; added += 1000) sample.add('word '.repeat(200))
+  expect(await sample.tokens(letters())).toBe(10 * MAX_SAMPLE_CHARACTERS)
 })
 
 test('text as it stands in JSON is counted as what it says, in its place among the rest', async () => {

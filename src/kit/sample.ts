@@ -10,7 +10,7 @@ export type Sample = {
 }
 
 /** Far more than nearly all responses have; an endless stream must not fill memory. */
-export const KEPT_CHARACTERS = 200_000
+export const MAX_SAMPLE_CHARACTERS = 200_000
 
 /** Initial capacity for raw pieces. They are copied, because a small slice would keep its large text in memory. */
 const RAW_BYTES = 256
@@ -19,7 +19,7 @@ export function createSample(): Sample {
   let pieces: string[] = []
   let raw: Buffer | undefined
   let rawLength = 0
-  let kept = 0
+  let stored = 0
   let length = 0
 
   const readRaw = () => {
@@ -29,24 +29,24 @@ export function createSample(): Sample {
   return {
     add(text) {
       length += text.length
-      if (kept >= KEPT_CHARACTERS) return
+      if (stored >= MAX_SAMPLE_CHARACTERS) return
       readRaw()
       pieces.push(text)
-      kept += text.length
+      stored += text.length
     },
     addRaw(text) {
       length += text.length
-      if (kept >= KEPT_CHARACTERS) return
+      if (stored >= MAX_SAMPLE_CHARACTERS) return
       raw = withRoom(raw, { used: rawLength, more: text.length })
       rawLength += raw.write(text, rawLength, 'latin1')
-      kept += text.length
+      stored += text.length
     },
     async tokens(tokenizer) {
       readRaw()
-      const text = pieces.join('').slice(0, KEPT_CHARACTERS)
+      const text = pieces.join('').slice(0, MAX_SAMPLE_CHARACTERS)
       pieces = [text]
       const [counted = 0] = await tokenizer.count([text])
-      return length <= KEPT_CHARACTERS ? counted : Math.round((counted * length) / KEPT_CHARACTERS)
+      return length <= MAX_SAMPLE_CHARACTERS ? counted : Math.round((counted * length) / MAX_SAMPLE_CHARACTERS)
     },
   }
 }
