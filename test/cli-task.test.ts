@@ -168,7 +168,7 @@ describe('show', () => {
       ['model', 'sandbox/text-to-video (video-generation)'],
       ['token', 'tok_laptop0001 (laptop)'],
       ['provider', 'sandbox, as text-to-video'],
-      ['rejected by', 'fal/a'],
+      ['refused by', 'fal/a'],
       ['sent', `${new Date((NOW - 90) * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`],
       ['order', '{"id":"upstream-7"}'],
       ['failures', '3 failed steps in a row'],
