@@ -185,7 +185,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
       {
         role: 'user',
         content: [
-          { type: 'text', text: `What the tool call ${uses[0]?.id} gave beside its text:` },
+          { type: 'text', text: `Other output of the tool call ${uses[0]?.id}:` },
           { type: 'image_url', image_url: { url: `data:image/png;base64,${PIXEL.data}` } },
         ],
       },

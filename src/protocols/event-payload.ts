@@ -1,4 +1,4 @@
-/** The one reader of what an event of a provider's stream holds: a JSON object, or the error that it reports. */
+/** Decodes the data of one event of a provider's stream: a JSON object, or the error that it reports. */
 import { isRecord, type JsonRecord, parseJson } from '../kit/json.ts'
 import type { SseEvent } from '../kit/sse.ts'
 import type { GatewayError } from '../spec/error.ts'
@@ -7,18 +7,18 @@ import type { Faults } from './upstream.ts'
 
 type PayloadParts = {
   faults: Faults
-  /** The body has ended: its last event may be cut off. */
+  /** The body has ended, so its last event may be incomplete. */
   atEnd: boolean
-  /** Whether an event reports an error in a form that only this protocol has. */
+  /** Whether an event reports an error in a form that is specific to this protocol. */
   isFailure?: ((payload: JsonRecord, event: string) => boolean) | undefined
 }
 
-/** The mark after which OpenAI-shaped providers send nothing. */
+/** The marker after which OpenAI-shaped providers send nothing. */
 export const isDoneMark = (data: string): boolean => data.length < 64 && data.trim() === '[DONE]'
 
 /**
- * The object that an event holds, or the error that it reports; undefined for an event without meaning. Some providers
- * keep a connection alive with empty data or with a comment after `data:`, and some put a list around the object.
+ * The object in an event, or the error that it reports; undefined if the event has no content. Some providers send
+ * empty data or a comment after `data:` to keep a connection alive, and some wrap the object in a list.
  */
 export function payloadOf(
   { event, data }: SseEvent,

@@ -1,4 +1,4 @@
-/** An answer that comes as events, read to its true end. */
+/** Reads a response that arrives as events, and detects whether it is complete. */
 
 import type { JsonRecord } from '../kit/json.ts'
 import { createSseParser, type SseEvent, type SseParser, SseTooLong } from '../kit/sse.ts'
@@ -8,17 +8,17 @@ import { payloadOf } from './event-payload.ts'
 import type { ByteSource, Faults } from './upstream.ts'
 
 export type EventReader = {
-  /** The chunk for one event; undefined for one that says nothing. */
+  /** The chunk for one event; undefined if the event has no content. */
   take(event: JsonRecord): ChatChunk | undefined
-  /** Whether the vendor has said why it ended. */
+  /** Whether the provider has sent a finish reason. */
   isFinished(): boolean
-  /** Whether it has said that nothing more comes. */
+  /** Whether the provider has sent its last event. */
   isDone(): boolean
-  /** Whether an event is an error, beside those that look like one at any vendor. */
+  /** Whether an event is an error in a form that is specific to this protocol. */
   isFailure?(event: JsonRecord): boolean
 }
 
-/** The chunks of one read at a time. An end before the vendor said why it ended is none. */
+/** The chunks, one batch for each read. Throws if the body ends before the provider sent a finish reason. */
 export async function* readEvents(
   answer: ByteSource,
   reader: EventReader,
@@ -46,20 +46,20 @@ export async function* readEvents(
   if (!reader.isFinished()) throw faults.cut()
 }
 
-/** Some imitators name the type in `event:` only. */
+/** Some imitations of an API name the type only in `event:`. */
 const typed = (payload: JsonRecord, event: string): JsonRecord =>
   payload.type === undefined ? { ...payload, type: event } : payload
 
 type SourceParts = {
   answer: ByteSource
   faults: Faults
-  /** Whether the vendor has said why it ended: then a connection that breaks or goes silent is an end like another. */
+  /** Whether the provider has sent a finish reason. If so, a broken or silent connection counts as the end. */
   isFinished?: () => boolean
-  /** How many characters an event may have, where not as many as usual. */
+  /** The longest event in characters, if not the default. */
   limit?: number
 }
 
-/** The events of one read at a time; without bytes those are the last. */
+/** Returns the events of one read. Without bytes, they are the last events. */
 export function createEventSource({ answer, faults, isFinished = () => false, limit }: SourceParts) {
   const parser = createSseParser(limit)
   return async (): Promise<{ bytes: Uint8Array | undefined; events: SseEvent[] }> => {

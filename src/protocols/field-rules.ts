@@ -1,8 +1,8 @@
-/** The operator's last word on a body's fields, whatever the vendor. */
+/** Applies the operator's lists of dropped and renamed fields to a request body. */
 import { isRecord, type JsonRecord } from '../kit/json.ts'
 import type { FieldRules } from './upstream.ts'
 
-/** Leaves out and renames, but never what is the house's to say. `generationConfig.seed` means a member of a member. */
+/** Drops and renames fields, except those that the gateway sets. `generationConfig.seed` names a nested member. */
 export function adapt(
   body: JsonRecord,
   { drop, rename }: Pick<FieldRules, 'drop' | 'rename'>,

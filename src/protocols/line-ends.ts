@@ -1,12 +1,12 @@
-/** Line separators that some clients take for the end of a line of an event stream, escaped. */
+/** Escapes characters that some clients treat as the end of a line in an event stream. */
 
 /**
- * Signs that JSON leaves as they are and event streams do not mind, but at which Python's `splitlines` ends a line: many
- * clients there read streams with it (httpx's `iter_lines`), and would find half an event. The rest JSON escapes.
+ * Characters that JSON and event streams allow, but at which Python's `splitlines` ends a line. Clients that read
+ * streams with it (httpx's `iter_lines`) would see half an event. JSON escapes the others itself.
  */
 const LINE_ENDS = ['\u0085', '\u2028', '\u2029']
 
-/** Looked for one by one: that is a matter of nanoseconds where there is none, and a pattern's is not. */
+/** Searches for each character: without a match this takes nanoseconds, which a regular expression does not reach. */
 export function inOneLine(events: string): string {
   let text = events
   for (const sign of LINE_ENDS) {
@@ -15,7 +15,7 @@ export function inOneLine(events: string): string {
   return text
 }
 
-/** U+0085, U+2028 and U+2029 as they stand in UTF-8: JSON leaves them as they are, and some clients end a line there. */
+/** U+0085, U+2028 and U+2029 in UTF-8, as latin1 text. JSON does not escape them, and some clients end a line there. */
 const LINE_END_BYTES: Record<string, [bytes: string, escaped: string][]> = {
   '\u00c2': [['\u00c2\u0085', '\\u0085']],
   '\u00e2': [
@@ -25,7 +25,7 @@ const LINE_END_BYTES: Record<string, [bytes: string, escaped: string][]> = {
 }
 const FIRST_BYTES = Object.entries(LINE_END_BYTES)
 
-/** The same events with no line end in them that only some see. The first byte is looked for first: that is quick. */
+/** Escapes these characters in latin1 text. Searching for the first byte is fast. */
 export function escapeLineEnds(events: string): string {
   let text = events
   for (const [first, ends] of FIRST_BYTES) {

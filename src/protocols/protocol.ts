@@ -1,71 +1,76 @@
-/** What a wire protocol does for its clients: it encodes answers, and passes the bytes of its own providers through. */
+/**
+ * What a wire protocol does for its clients: it encodes responses, and passes the bytes of its own providers through.
+ */
 
 import type { GatewayError } from '../spec/error.ts'
 import type { Usage } from '../spec/usage.ts'
 import type { ChatChunk, ChatCompletion, ChatRequest } from './canonical.ts'
 import type { Faults } from './upstream.ts'
 
-/** What every answer and every event of one request carries alike. */
+/** The members that a response and all events of one request share. */
 export type ResponseHead = { id: string; created: number; model: string }
 
-/** The answer to one request, written for its client. */
+/** Encodes the response to one request for its client. */
 export type ResponseEncoder = {
-  /** The body of a whole answer. */
+  /** The body of a whole response. */
   whole(answer: ChatCompletion, usage: Usage): unknown
-  /** The events of one batch, as text; empty when there is nothing for the client in it. */
+  /** The events of one batch, as text; empty if the client receives nothing for it. */
   encode(batch: ChatChunk[]): string
-  /** Whether the end of the stream tells the usage, and so waits for it. */
+  /** Whether the end of the stream includes the usage, and so waits for it. */
   includesUsage: boolean
-  /** The end of a stream that went well. */
+  /** The end of a successful stream. */
   end(usage: Usage | undefined): string
-  /** The end of a stream that broke. */
+  /** The end of a failed stream. */
   fail(error: GatewayError): string
-  /** Remembers the answer for its client, after it was written and before its end is told. */
+  /** Stores the response for its client, after it was encoded and before its end is sent. */
   store?(): Promise<void>
 }
 
-/** What the relay lane knows of one answer. */
+/** The context of one response that passes through. */
 export type PassthroughParts = { head: ResponseHead; request: ChatRequest; writer: ResponseEncoder; faults: Faults }
 
-/** What came of some bytes of the vendor's. */
+/** The result of some bytes of the provider. */
 export type PassthroughStep = {
-  /** For the client: whole events, one sign a byte (latin1). */
+  /** For the client: whole events as latin1 text, one character per byte. */
   events: string
   /**
-   * What the meter has to know, in its order: of events that were read, their chunks; of those that were not, the text in
-   * them as it stands within the quotes of JSON, one sign a byte.
+   * For the meter, in order: the chunks of events that were parsed, and the text of those that were not. The text is
+   * as it stands in JSON, in latin1.
    */
   received: (ChatChunk | string)[]
-  /** The vendor failed after these events. */
+  /** The provider failed after these events. */
   failure?: GatewayError | undefined
-  /** The vendor has said that nothing more comes. */
+  /** The provider has sent its last event. */
   isDone: boolean
 }
 
-/** One streamed answer on its way through. */
+/** One streamed response that passes through. */
 export type PassthroughStream = {
   push(bytes: Uint8Array): PassthroughStep
-  /** After the last bytes: what was left, what the vendor forgot, or the failure that it is no end at all. */
+  /**
+   * Called after the last bytes. Returns the remaining events, an end that the provider left out, or the failure of a
+   * cut stream.
+   */
   close(): PassthroughStep
-  /** Whether the answer is complete, whatever still comes. */
+  /** Whether the response is complete, even if more bytes follow. */
   isFinished(): boolean
   includesUsage: boolean
-  /** What has to be told after all that passed. */
+  /** The events to send after everything that passed. */
   end(usage: Usage | undefined): string
 }
 
-/** Where both sides speak the same: how what its own vendors say passes as bytes. */
+/** Passthrough of a protocol, where the client and the provider have the same API. */
 export type ProtocolPassthrough = {
-  /** The client's headers that go to the vendor, in lower case. */
+  /** The client's headers that are forwarded to the provider, in lower case. */
   headers: readonly string[]
-  /** The client's body as its vendor may have it, but for the model; undefined for one that must be translated. */
+  /** The client's body for the provider, except for the model; undefined if it must be translated. */
   body(body: Readonly<Record<string, unknown>>): Record<string, unknown> | undefined
   /**
-   * What the house must know of a body that `parse` refuses because only its own vendor understands all of it. Throws
-   * as `parse` does. Absent where `parse` refuses nothing that a vendor takes.
+   * What the gateway must know of a body that `parse` refuses because only its own provider understands all of it.
+   * Throws like `parse`. Absent if `parse` refuses nothing that a provider accepts.
    */
   minimalRequest?(body: unknown): ChatRequest
-  /** A whole answer: what of it counts, and the body for the client. Throws what is wrong with it. */
+  /** A whole response: its content for the meter, and the body for the client. Throws if it is invalid. */
   whole(text: string, parts: PassthroughParts): { answer: ChatCompletion; encode(usage: Usage): unknown }
   stream(parts: PassthroughParts): PassthroughStream
 }

@@ -1,40 +1,40 @@
-/** What a vendor says when it refuses or fails, on our sheet: by status, by code, and where vendors differ, by words. */
+/** Maps a provider's error to the gateway's codes: by status, by code, and, where vendors differ, by message. */
 import type { Clock } from '../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { type ErrorCode, type ErrorDetail, GatewayError } from '../spec/error.ts'
 
 export type ErrorResponse = {
   provider: string
-  /** The vendor's own name of the model; absent where none was asked for. */
+  /** The provider's name of the model; absent if the request named none. */
   model: string | undefined
   status: number
   headers: Headers | undefined
-  /** The parsed body, or an event's data. */
+  /** The parsed body, or the data of an event. */
   payload: unknown
   clock: Clock
 }
 
-/** The members of an error that vendors agree on, wherever they put them. */
+/** The members of an error that vendors have in common, wherever they put them. */
 type ReportedError = { message: string; code: string; type: string; param: string; details: JsonRecord }
 
-/** A vendor's message is passed on for the caller's own mistakes; longer ones quote the request. */
+/** A provider's message is passed on for the caller's own mistakes. Longer ones quote the request. */
 const MAX_MESSAGE_CHARACTERS = 1000
-/** A day: no vendor's limit lasts longer, and clients give up much sooner. */
+/** One day. No vendor's limit lasts longer, and clients give up much sooner. */
 const MAX_RETRY_SECONDS = 86_400
 
-/** Wordings for an input that does not fit, of OpenAI, Anthropic, Gemini, Mistral, Groq, vLLM, llama.cpp, OpenRouter. */
+/** Phrases for an input that is too long, of OpenAI, Anthropic, Gemini, Mistral, Groq, vLLM, llama.cpp, OpenRouter. */
 const TOO_LONG =
   /context[ _-]?(length|window|size)|maximum context|prompt is too long|input is too long|too many (input )?tokens|reduce the length|input token count/i
-/** Wordings for refused content, of OpenAI, Azure, OpenRouter, DashScope, Zhipu. */
+/** Phrases for refused content, of OpenAI, Azure, OpenRouter, DashScope, Zhipu. */
 const AGAINST_POLICY =
   /content[ _](management )?policy|content[ _]filter|safety (system|polic)|data_inspection_failed|inappropriate content|sensitive content|moderation_blocked|flagged (as|by|for)/i
-/** Wordings for a bad key that come with another status than 401 (Gemini and xAI say 400). */
+/** Phrases for a bad key with a status other than 401 (Gemini and xAI return 400). */
 const BAD_KEY = /(incorrect|invalid|missing|no) api[ _]key|api[ _]key (not valid|is invalid|not found|expired)/i
-/** Wordings for an account without money: a matter of the operator, not of the caller's speed. */
+/** Phrases for an account without credit: a matter for the operator, not a limit on the caller's rate. */
 const NO_CREDIT =
   /insufficient_quota|insufficient[ _](balance|credits?|funds)|exceeded your current quota|billing_hard_limit|credit balance|credits? (are )?exhausted|arrearage/i
 
-/** An error that came as an HTTP answer. */
+/** An error that arrived as an HTTP response. */
 export function errorFromResponse(refusal: ErrorResponse): GatewayError {
   const reported = readError(refusal.payload)
   const { status } = refusal
@@ -43,23 +43,28 @@ export function errorFromResponse(refusal: ErrorResponse): GatewayError {
     new GatewayError(code, message, { ...more, upstream_status: status })
   const upstream = `The upstream "${refusal.provider}"`
   const cleaned = scrub(reported.message)
-  const param = /^[\w.[\]-]{1,100}$/.test(reported.param) ? { param: reported.param } : {} // a path, and nothing that could quote
+  const param = /^[\w.[\]-]{1,100}$/.test(reported.param) ? { param: reported.param } : {} // a path only, which cannot quote the request
   const isCallerError = status === 400 || status === 422 || status === 403 || status === 413
 
   if (isCallerError && status !== 403 && TOO_LONG.test(text)) {
-    return error('context_length_exceeded', withKnownPhrase(cleaned || `${upstream} says that it is too long.`), param)
+    return error(
+      'context_length_exceeded',
+      withKnownPhrase(cleaned || `${upstream} reports that the input is too long.`),
+      param,
+    )
   }
   if (isCallerError && (status === 403 ? isFlagged(reported) : AGAINST_POLICY.test(text))) {
     return error('content_policy_violation', cleaned || `${upstream} refused the content.`, param)
   }
   const retry_after = retryAfter(refusal, reported)
   const again = retry_after === undefined ? {} : { retry_after }
-  // Gemini calls a limit per minute a quota as well, but says when to come back.
+  // Gemini also calls a limit per minute a quota, but then says when to retry.
   if (status === 402 || (status < 500 && NO_CREDIT.test(text) && retry_after === undefined)) {
-    // Not `insufficient_quota`, which would blame the caller's own budget, and not a rate limit: waiting does not help.
+    // Not `insufficient_quota`, which would mean the caller's own budget, and not a rate limit, because waiting does
+    // not help.
     return error(
       'no_available_channel',
-      `${upstream} serves nothing now: the gateway's account there is out of credit. Tell the operator.`,
+      `${upstream} is unavailable: the gateway's account there is out of credit. Tell the operator.`,
     )
   }
   if (status === 401 || status === 403 || (status === 400 && BAD_KEY.test(text))) {
@@ -73,14 +78,14 @@ export function errorFromResponse(refusal: ErrorResponse): GatewayError {
     return error('bad_upstream_response', `${upstream} does not know ${what} (${status}). Tell the operator.`)
   }
   if (status === 400 || status === 422) {
-    return error('upstream_invalid_request', cleaned || `${upstream} refused the request without saying why.`, param)
+    return error('upstream_invalid_request', cleaned || `${upstream} refused the request without a reason.`, param)
   }
   if (status === 413) return error('request_too_large', `${upstream} refused the request as too large.`)
   if (status === 429) return error('rate_limit_exceeded', `${upstream} is limiting requests now.`, again)
-  // 524: the time-out of a proxy that many vendors stand behind.
+  // 524: the timeout of a proxy that many vendors use.
   if (status === 408 || status === 504 || status === 524)
     return error('upstream_timeout', `${upstream} timed out (${status}).`)
-  // 529 is Anthropic's word for it, 498 Groq's.
+  // Anthropic returns 529 when it is overloaded, Groq 498.
   if (status === 503 || status === 529 || status === 498) {
     return error('server_is_overloaded', `${upstream} is overloaded (${status}).`, again)
   }
@@ -94,7 +99,7 @@ export function errorFromResponse(refusal: ErrorResponse): GatewayError {
   return error('bad_upstream_response', `${upstream} failed (${status}).`)
 }
 
-/** Statuses behind the words of an error that came inside an answer with status 200. */
+/** The status for each error type, for errors inside a response with status 200. */
 const STATUS_OF_ERROR_TYPE: Record<string, number> = {
   invalid_request_error: 400,
   context_length_exceeded: 400,
@@ -119,7 +124,7 @@ const STATUS_OF_ERROR_TYPE: Record<string, number> = {
   upstream_timeout: 504,
 }
 
-/** An error that came where an answer was expected: as an event of a stream, or with status 200. */
+/** An error in place of a response: as an event of a stream, or with status 200. */
 export function errorInResponse(refusal: Omit<ErrorResponse, 'status' | 'headers'>): GatewayError {
   const reported = readError(refusal.payload)
   const numeric = Number(reported.code) || Number(reported.details.status) || Number(reported.details.status_code)
@@ -130,17 +135,20 @@ export function errorInResponse(refusal: Omit<ErrorResponse, 'status' | 'headers
   return errorFromResponse({ ...refusal, status, headers: undefined })
 }
 
-/** LangChain knows an input that is too long by these words in the message; it does not look at the code. */
+/** LangChain recognises an input that is too long by this phrase in the message; it does not read the code. */
 const withKnownPhrase = (message: string): string =>
   message.includes('maximum context length') ? message : `The input exceeds the maximum context length: ${message}`
 
-/** Whether an object is, or holds, an error instead of an answer. */
+/** Whether an object is, or holds, an error instead of a response. */
 export const holdsError = (payload: JsonRecord): boolean =>
   (payload.error !== undefined && payload.error !== null && payload.error !== false && payload.error !== '') ||
   payload.object === 'error' ||
   payload.type === 'error'
 
-/** `{error:{..}}`, `{error:"text"}`, `{message,code}`, `{detail:".."}`, `{detail:[{msg,loc}]}`, and a list around any. */
+/**
+ * Reads `{error:{..}}`, `{error:"text"}`, `{message,code}`, `{detail:".."}`, `{detail:[{msg,loc}]}`, and a list
+ * around any of them.
+ */
 function readError(payload: unknown): ReportedError {
   const body = Array.isArray(payload) ? payload[0] : payload
   if (typeof body === 'string') return { message: body, code: '', type: '', param: '', details: {} }
@@ -168,7 +176,7 @@ function textOf(value: unknown): string {
     .join('; ')
 }
 
-/** OpenRouter says 403 both for a bad key and for content that moderation flagged; only the latter has reasons. */
+/** OpenRouter returns 403 both for a bad key and for flagged content. Only the latter has reasons. */
 function isFlagged(reported: ReportedError): boolean {
   const metadata = reported.details.metadata
   return (
@@ -178,16 +186,17 @@ function isFlagged(reported: ReportedError): boolean {
 }
 
 /**
- * A vendor's message without anything that looks like a key, cut to a bearable length. The provider's own secrets are gone
- * by then (`scrubbing-transport.ts`); vendors quote them half-starred as well, and other people's.
+ * A provider's message without anything that looks like a key, truncated. The provider's own secrets are already
+ * removed (`scrubbing-transport.ts`), but vendors also quote them partly masked, and keys of others.
  */
 export function scrub(text: string): string {
   return (
     text
-      .replace(/(:\/\/)[^/@\s]+@/g, '$1[redacted]@') // credentials in an address
+      .replace(/(:\/\/)[^/@\s]+@/g, '$1[redacted]@') // credentials in a URL
       .replace(/([?&](?:key|api[-_]?key|token|access_token)=)[^&\s"']+/gi, '$1[redacted]')
       .replace(/\b(Bearer|Basic)\s+[\w.~+/=*-]{6,}/gi, '$1 [redacted]')
-      // Keys of known make, also half-starred as vendors quote them: a prefix, then eight characters or more.
+      // Keys with a known prefix, also partly masked as vendors quote them: the prefix, then eight characters or
+      // more.
       .replace(/\b(?:sk|pk|rk|gsk|xai|nvapi|hf|csk|fw|tgp|pplx|r8|github_pat|ghp|key)[-_][\w*.-]{8,}/gi, '[redacted]')
       .replace(/\bAIza[\w*-]{8,}/g, '[redacted]')
       .slice(0, MAX_MESSAGE_CHARACTERS)

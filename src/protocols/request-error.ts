@@ -1,41 +1,41 @@
-/** Errors about a request: from a schema problem, and with the field names that the client used. */
+/** Errors about a request: from a schema problem, and with the client's field names. */
 import { foundText, type Problem, pathText } from '../kit/diagnose.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ContentPart } from '../spec/message.ts'
 import type { ChatRequest, Message } from './canonical.ts'
 
-/** Where in the client's own body a message, part or tool of the house's stood. */
+/** The place in the client's body of each canonical message, part or tool. */
 export type Places = WeakMap<object, string>
 
 export type ClientFields = { [field in keyof ChatRequest]?: string }
 
 type ClientNames = {
-  /** The house's field -> the client's, where they differ. */
+  /** Canonical field -> the client's field, where they differ. */
   fields: ClientFields
-  /** Kinds of parts, as a message quotes them. */
+  /** Kinds of parts, as error messages quote them. */
   parts: readonly (readonly [gateway: string, client: string])[]
-  /** The place of what is in a message; undefined: the house's own name is as good. */
+  /** The client's place of something in a message; undefined if the canonical name is as good. */
   inMessage(at: InMessage, places: Places): string | undefined
-  /** The place of anything else that is no field under another name. */
+  /** The client's place of anything else that is not a renamed field. */
   elsewhere?(param: string): string | undefined
 }
 
-/** What a place in the house's words means: `messages[2].content[0].type`. */
+/** A parsed canonical place: `messages[2].content[0].type`. */
 type InMessage = {
   message: Message | undefined
-  /** The part of the message; undefined where none was named. */
+  /** The part of the message; undefined if the place names none. */
   part: ContentPart | undefined
   isPart: boolean
-  /** What in that, with its full stop. */
+  /** The rest of the path, with its leading full stop. */
   rest: string
 }
 
-/** `messages[2].content[0].type`: which message, which part of it, and what in that. */
+/** `messages[2].content[0].type`: the message, the part and the rest of the path. */
 const IN_MESSAGE = /^messages\[(\d+)\](?:\.content\[(\d+)\])?(.*)$/
-/** `tools[1].function.name`: which tool, and what in it. */
+/** `tools[1].function.name`: the tool and the rest of the path. */
 const IN_TOOL = /^tools\[(\d+)\](?:\.function)?(.*)$/
 
-/** How an error is retold: the same error, with the place that the client knows. */
+/** Creates a function that replaces the canonical place in an error by the client's. */
 export const errorTranslator =
   (names: ClientNames) =>
   (error: GatewayError, request: ChatRequest, places: Places): GatewayError => {
@@ -60,7 +60,7 @@ function placeOf(param: string, { request: { messages, tools = [] }, places, nam
   }
   const [, index, part, rest = ''] = IN_MESSAGE.exec(param) ?? []
   if (index === undefined) {
-    const [field = ''] = /^\w+/.exec(param) ?? [] // the field itself, without what is in it
+    const [field = ''] = /^\w+/.exec(param) ?? [] // the field, without its members
     const known = Object.hasOwn(names.fields, field) ? names.fields[field as keyof ChatRequest] : undefined
     return known ?? names.elsewhere?.(param) ?? param
   }
@@ -72,7 +72,7 @@ function placeOf(param: string, { request: { messages, tools = [] }, places, nam
 
 /** Converts a validation problem to the error that names the field. */
 export function refusalOf(problem: Problem | undefined): GatewayError {
-  if (!problem) return new GatewayError('invalid_value', 'The body does not fit the schema of the request.')
+  if (!problem) return new GatewayError('invalid_value', 'The body does not match the schema of the request.')
   const param = pathText(problem.path)
   if (problem.kind === 'missing') {
     return new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })

@@ -1,19 +1,19 @@
-/** What a vendor signed or encrypted, wrapped as one text that a client of another dialect carries back. */
+/** Wraps content that a vendor signed or encrypted as one text, which a client of another API sends back. */
 import { parseJson } from '../kit/json.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import type { Opaque } from './canonical.ts'
 
-/** An opaque value, and the call or image it belongs to where it is not a piece of reasoning. */
+/** A signed value, and the id of its call or image if it does not belong to a piece of reasoning. */
 export type SignedContent = { opaque: Opaque; owner?: string | undefined }
 
-/** No vendor's text begins so: a full stop is not in base64. */
+/** No signature of a vendor starts like this: base64 has no full stop. */
 export const MARK = 'gatehouse.'
 
 function wrapped({ opaque: { origin, value, id }, owner }: SignedContent): string {
   return MARK + Buffer.from(JSON.stringify([origin, value, id ?? null, owner ?? null])).toString('base64url')
 }
 
-/** The way back; undefined for what was not wrapped here. */
+/** The reverse; undefined if the text was not wrapped here. */
 export function unwrapped(text: string): SignedContent | undefined {
   if (!text.startsWith(MARK)) return undefined
   const parts = parseJson(Buffer.from(text.slice(MARK.length), 'base64url').toString())
@@ -23,7 +23,7 @@ export function unwrapped(text: string): SignedContent | undefined {
   return opaque && { opaque, ...(typeof owner === 'string' ? { owner } : {}) }
 }
 
-/** What a client brings, if it can be such a value. */
+/** Validates a value that a client sent. */
 export function opaqueOf({ origin: family, value, id }: Record<string, unknown>): Opaque | undefined {
   const origin = ENDPOINT_FAMILIES.find((known) => known === family)
   if (origin === undefined || typeof value !== 'string') return undefined

@@ -1,29 +1,29 @@
-/** How many tokens a prompt has, estimated. */
+/** Estimates the number of tokens of a prompt. */
 import { createSample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { ContentPart } from '../spec/message.ts'
 import type { ChatRequest } from './canonical.ts'
 
-/** A picture of a megapixel, by the vendors' rules of thumb (a pixel in 750; 85 and 170 a tile). */
+/** An image of one megapixel, by the vendors' rules (one token per 750 pixels; 85 plus 170 per tile). */
 const IMAGE_TOKENS = 1300
-/** A page of a PDF: its words, and its picture. */
+/** A page of a PDF: its text and its image. */
 const PAGE_TOKENS = 2000
-/** What a page takes in a file, pictures among them. */
+/** The size of a page in a file, images included. */
 const PAGE_BYTES = 60_000
-/** Ten tokens a second, of sound that takes 16 KB a second. */
+/** Ten tokens per second of audio, which takes 16 KB per second. */
 const AUDIO_BYTES_A_TOKEN = 1600
-/** The marks around each message and each tool. */
+/** The separators around each message and each tool. */
 const MESSAGE_TOKENS = 4
 const TOOL_TOKENS = 8
 
-/** The tokenizer's count of all words, and rules of thumb for the rest. */
+/** The tokenizer's count of all text, and fixed estimates for the rest. */
 export async function estimateTokens(request: ChatRequest, tokenizer: Tokenizer): Promise<number> {
   const sample = createSample()
   const rest = walk(request, (text) => sample.add(`${text}\n`))
   return rest + (await sample.tokens(tokenizer))
 }
 
-/** The same without waiting for a tokenizer: a token is about four bytes. */
+/** The same without a tokenizer: a token is about four bytes. */
 export function roughTokens(request: ChatRequest): number {
   let bytes = 0
   const rest = walk(request, (text) => {
@@ -32,7 +32,7 @@ export function roughTokens(request: ChatRequest): number {
   return rest + Math.ceil(bytes / 4)
 }
 
-/** Hands out every text of the prompt; what else there is in it is the result, in tokens. */
+/** Passes each text of the prompt to `addText`, and returns an estimate of the rest in tokens. */
 function walk(request: ChatRequest, addText: (text: string) => void): number {
   let tokens = 0
   for (const { content, reasoning_content, tool_calls = [] } of request.messages) {

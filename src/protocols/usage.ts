@@ -1,9 +1,9 @@
-/** The many spellings in which vendors count tokens, in the specification's one. */
+/** Normalises the token counts of all vendors to those of the specification. */
 
 import { isRecord } from '../kit/json.ts'
 import { type Usage, usageFrom } from '../spec/usage.ts'
 
-/** The usage a vendor gave; undefined when it gave none (all zeros are none: no prompt is empty). */
+/** The reported usage; undefined if there is none (all zeros mean none: no prompt is empty). */
 export function usageOf(raw: unknown): Usage | undefined {
   if (!isRecord(raw)) return undefined
   const inputDetails = recordOf(raw.prompt_tokens_details) ?? recordOf(raw.input_tokens_details) ?? {}
@@ -17,7 +17,7 @@ export function usageOf(raw: unknown): Usage | undefined {
   if (input === undefined && output === undefined) return undefined
   output ??= total !== undefined && input !== undefined ? Math.max(0, total - input) : 0
   let reasoning = count(outputDetails.reasoning_tokens) ?? count(raw.reasoning_tokens)
-  // Some vendors (xAI, Gemini) leave the reasoning out of completion_tokens; the total tells.
+  // Some vendors (xAI, Gemini) leave the reasoning out of completion_tokens. The total shows it.
   const hidden = total === undefined || input === undefined ? 0 : total - input - output
   if (hidden > 0 && (!reasoning || reasoning === hidden)) {
     output += hidden
@@ -47,6 +47,6 @@ export function usageOf(raw: unknown): Usage | undefined {
 
 const recordOf = (value: unknown) => (isRecord(value) ? value : undefined)
 
-/** A number that can be one of tokens. */
+/** A valid token count. */
 export const count = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined

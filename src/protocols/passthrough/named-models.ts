@@ -1,11 +1,14 @@
-/** What passes to a vendor as it is may name more of the vendor's models than the one that the caller was allowed. */
+/** Detects models in a passthrough body other than the one that the caller may use. */
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 
-/** `models`, `allowed_models`, `modelName`, `model_id`, `context_window_fallbacks`: in any vendor's or router's spelling. */
+/**
+ * `models`, `allowed_models`, `modelName`, `model_id`, `context_window_fallbacks`, in the spelling of any vendor or
+ * router.
+ */
 const NAMES_MODEL = /(^|_)models?$|model_?(name|id|list)s?$|(^|_)fallbacks?$/i
-/** By these a router in front of vendors chooses models too. */
+/** Fields by which a router also selects models. */
 const CHOOSES_MODEL = new Set(['plugins', 'preset'])
-/** Members whose value is the client's own: schemas of functions, what a function was called with or said. */
+/** Members whose value is the client's own data: schemas, arguments and results of functions. */
 const OWN_DATA = new Set([
   'args',
   'functionDeclarations',
@@ -18,28 +21,28 @@ const OWN_DATA = new Set([
   'responseJsonSchema',
 ])
 
-/** Whether a tool, or the settings of one, names a model at any depth. */
+/** Whether a tool or its settings name a model, at any depth. */
 function namesModel(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(namesModel)
   if (!isRecord(value)) return false
   return Object.entries(value).some(([name, member]) => {
     if (OWN_DATA.has(name)) return false
-    // A tool of the client's may be called "model": its settings are an object.
+    // A client's tool may be named "model": its settings are an object.
     return (NAMES_MODEL.test(name) && !isRecord(member) && member != null) || namesModel(member)
   })
 }
 
-/** Whether a body names a model beside its own: in a field of its own, or in its tools. */
+/** Whether a body names another model, in a top-level field or in its tools. */
 export const namesAnotherModel = (body: Readonly<JsonRecord>): boolean =>
   namesModel(body.tools) ||
   Object.entries(body).some(
     ([name, value]) => name !== 'model' && value != null && (NAMES_MODEL.test(name) || CHOOSES_MODEL.has(name)),
   )
 
-/** The members of a message's block, or of an item, that hold tools which join the conversation on its way. */
+/** The members of a block or an item that hold tools which are added during the conversation. */
 const HOLDS_TOOLS = ['definition', 'tool', 'tool_changes', 'tools']
 
-/** Whether tools that join on the way name a model; blocks may hold blocks. */
+/** Whether tools that are added during the conversation name a model. Blocks may be nested. */
 export function addsModel(block: unknown): boolean {
   if (Array.isArray(block)) return block.some(addsModel)
   if (!isRecord(block)) return false

@@ -1,4 +1,4 @@
-/** Chat completions to a client that speaks as the vendor does: events pass as bytes wherever 2.4 lets them. */
+/** Passthrough of chat completions. An event keeps its bytes wherever section 2.4 of the specification allows it. */
 
 import { isDeepStrictEqual } from 'node:util'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
@@ -45,7 +45,10 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
   let usage: JsonRecord = {}
   let isDone = false
 
-  /** One event for the client, as it came but for its head if it may pass, else written anew; and what it says. */
+  /**
+   * The event for the client, and its chunk. If the event may pass, only its head changes; otherwise it is encoded
+   * again.
+   */
   function rewrite(data: string, payload: JsonRecord): { text: string; chunk: ChatChunk | undefined } {
     const original = { ...payload }
     const chunk = normaliser.take(payload)
@@ -65,14 +68,14 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
     return `data: ${text}\n\n`
   }
 
-  /** Whether 2.4 has nothing to say against an event: what the translating lane would make of it is the same again. */
+  /** Whether the event already conforms to section 2.4: translating it would produce the same event. */
   function isUnchanged(original: JsonRecord, chunk: ChatChunk): boolean {
     if (original.object !== 'chat.completion.chunk' || original.x_groq !== undefined || chunk.usage) return false
     if (Object.keys(HEAD).some((name) => typeof original[name] !== HEAD[name as keyof ResponseHead])) return false
     const raw = original.choices as JsonRecord[]
     if (raw.length === 0 || raw.length !== chunk.choices.length) return false
     if (!chunk.choices.every((choice, at) => isSameChoice(raw[at] ?? {}, choice))) return false
-    // For every choice first its role, alone; then never again.
+    // Each choice starts with one event that holds only its role. No later event has a role.
     const isOpening = chunk.choices.some(({ index }) => !writer.isOpen(index))
     if (!isOpening) return chunk.choices.every(({ delta }) => delta.role === undefined)
     if (!isHollow({ ...chunk, choices: chunk.choices.map(withoutRole) })) return false
@@ -101,14 +104,14 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
     if (parsed.isPlain && text !== '') learn(block, chunk)
   }
 
-  /** Events that differ from this one in a piece of text only need not be read. */
+  /** Later events that differ from this one only in a piece of text need no parsing. */
   function learn(block: string, { choices, usage: counted }: ChatChunk): void {
     const [choice, another] = choices
     if (!choice || another || choice.finish_reason || counted) {
-      templates.forget() // after a finish, the same event is another matter
+      templates.forget() // after a finish, an equal event has another meaning
       return
     }
-    // The same beginning of a call again would be another call.
+    // A repeated start of a call would be a second call.
     const { content, reasoning_content, tool_calls: [call] = [] } = choice.delta
     if (!content && !reasoning_content && (!call || call.id !== undefined)) return
     templates.learn(block, (data) => {
@@ -147,7 +150,7 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
       if (normaliser.isFinished() || step.failure) return step
       if (!isDone) return { ...step, failure: faults.cut() }
       const missing = normaliser.missingFinish()
-      if (!missing) return { ...step, failure: faults.notUnderstood('answered with a stream that says nothing') }
+      if (!missing) return { ...step, failure: faults.notUnderstood('answered with an empty stream') }
       step.received.push(missing)
       step.events += toBytes(writer.encode([{ ...missing }]))
       return step
@@ -158,12 +161,12 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
   }
 }
 
-/** What every event bears alike, and of which type it is. */
+/** The members that all events of a stream share, with their types. */
 const HEAD = { id: 'string', created: 'number', model: 'string' }
 
 const withoutRole = ({ delta: { role: _, ...delta }, ...choice }: ChunkChoice): ChunkChoice => ({ ...choice, delta })
 
-/** Members that only some vendors have may be `null`; of those of 2.4 the client is promised that they are not. */
+/** Vendor-specific members may be `null`. Section 2.4 promises that these are not. */
 const NEVER_NULL = new Set(['content', 'reasoning', 'reasoning_content', 'role', 'tool_calls', 'function_call'])
 
 function isSameChoice(raw: JsonRecord, choice: ChunkChoice): boolean {

@@ -8,13 +8,13 @@ import { GatewayError } from '../../../spec/error.ts'
 import { ChatRequest, type Message } from '../../canonical.ts'
 import { refusalOf } from '../../request-error.ts'
 
-/** `models/limits.ts` checks the extra fields: for a model without them they are unknown fields. */
+/** `models/limits.ts` checks the extra fields. For a model without them they count as unknown fields. */
 const Shared = Type.Omit(ChatRequest, [...EXTRA_FIELDS])
 const check = checker(Shared)
 
 /**
- * `null` is absent. Unknown top-level fields are not looked at; they go on, for a provider whose operator allows them.
- * Throws GatewayError naming the field and what it may be.
+ * Treats `null` as absent. Unknown top-level fields are not checked: they are forwarded if the operator allows them
+ * for the provider. Throws GatewayError with the field and its allowed values.
  */
 export function parseChatRequest(body: unknown): ChatRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
@@ -22,7 +22,7 @@ export function parseChatRequest(body: unknown): ChatRequest {
   }
   const request: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(body)) {
-    // Set by its name, that one would become the object's prototype.
+    // Assigning this key would replace the object's prototype.
     if (value !== null && name !== '__proto__') request[name] = value
   }
   if (Array.isArray(request.messages)) request.messages = request.messages.map(withoutNulls)
@@ -32,8 +32,8 @@ export function parseChatRequest(body: unknown): ChatRequest {
 }
 
 /**
- * `content` is required (specification 2.2). Of the assistant it may be `null`, which is how an answer of the past that
- * said nothing comes back, and absent where something else was said.
+ * `content` is required (specification 2.2). In an assistant message it may be `null`, as in an earlier response
+ * without text, and it may be absent if the message has other content.
  */
 function refuseEmptyMessages(messages: Message[]): void {
   for (const [index, message] of messages.entries()) {
@@ -41,14 +41,14 @@ function refuseEmptyMessages(messages: Message[]): void {
     const isAnswer = message.role === 'assistant'
     if (isAnswer && (message.content === null || OTHER_CONTENT.some((name) => message[name]))) continue
     const param = `messages[${index}].content`
-    const unless = isAnswer ? ' in a message of the assistant without "tool_calls"' : ''
+    const unless = isAnswer ? ' in an assistant message without "tool_calls"' : ''
     throw new GatewayError('missing_required_parameter', `"${param}" is required${unless}.`, { param })
   }
 }
 
 const OTHER_CONTENT = ['tool_calls', 'function_call', 'refusal', 'reasoning_content'] as const
 
-/** A message without the members that are `null`; only `content` may be. */
+/** Removes members that are `null`. Only `content` may be `null`. */
 function withoutNulls(message: unknown): unknown {
   if (typeof message !== 'object' || message === null || Array.isArray(message)) return message
   const members = message as Record<string, unknown>

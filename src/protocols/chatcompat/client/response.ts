@@ -1,4 +1,4 @@
-/** The chat-completions dialect, outwards: answers as clients read them, whole (2.4) and as a stream of events. */
+/** Encodes chat-completions responses, whole (specification 2.4) and as a stream of events. */
 
 import { errorBody } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
@@ -6,7 +6,10 @@ import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, Delta } fro
 import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 
-/** A whole answer: `message`, and `delta` with the same content where the mirror is on, so that 2.4 as written fits. */
+/**
+ * A whole response. With `delta_mirror`, each choice has `delta` with the content of `message`, as section 2.4 is
+ * written.
+ */
 export function encodeWhole(
   answer: ChatCompletion,
   head: ResponseHead,
@@ -36,15 +39,15 @@ function mirrorOf({ content, tool_calls, ...rest }: AnswerMessage): Delta {
 }
 
 type ChunkEncoder = Omit<ResponseEncoder, 'whole'> & {
-  /** Whether the client has been told of this choice. */
+  /** Whether the client has received an event for this choice. */
   isOpen(index: number): boolean
-  /** It has been told otherwise. */
+  /** Marks the choice as open because another encoder sent its first event. */
   open(index: number): void
 }
 
 /**
- * Frames chunks: the same id, created and model on each; for every choice first its role, alone; `finish_reason` and
- * `logprobs` always there; usage only when it was asked for, in a last chunk of its own.
+ * Encodes chunks. All have the same id, created and model. Each choice starts with one chunk that holds only its
+ * role. `finish_reason` and `logprobs` are always present. Usage is sent only on request, in a last chunk of its own.
  */
 export function createChunkEncoder(head: ResponseHead, { include_usage }: { include_usage: boolean }): ChunkEncoder {
   const opened = new Set<number>()
@@ -103,7 +106,7 @@ export function createChunkEncoder(head: ResponseHead, { include_usage }: { incl
   }
 }
 
-/** A chunk that says nothing but the role. */
+/** Whether a chunk has no content except the role. */
 export function isHollow(chunk: ChatChunk): boolean {
   const [choice] = chunk.choices
   if (!choice || chunk.choices.length > 1 || choice.finish_reason !== null || choice.logprobs !== null) return false

@@ -1,4 +1,4 @@
-/** A vendor's whole answer in the specification's form, and the ways between whole answers and chunks. */
+/** Normalises whole responses of OpenAI-shaped providers, and converts between whole responses and chunks. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
@@ -9,7 +9,7 @@ import { contentOf, finishReasonOf } from './content.ts'
 
 type WholeChoice = ChatCompletion['choices'][number]
 
-/** The whole answer; undefined for an object that is none (no choices). Unknown members are kept. */
+/** Returns undefined if the object has no choices and so is no completion. Keeps unknown members. */
 export function normaliseWhole(payload: JsonRecord, fallback: Fallback): ChatCompletion | undefined {
   if (!Array.isArray(payload.choices)) return undefined
   const choices = payload.choices.filter(isRecord).map(normaliseChoice)
@@ -36,7 +36,7 @@ function normaliseChoice(raw: JsonRecord, position: number): WholeChoice {
     ...rest,
     index: Number.isInteger(raw.index) ? Number(raw.index) : position,
     message,
-    // A whole answer has ended, even where the vendor does not say how.
+    // A whole response has ended, even if the provider gives no finish reason.
     finish_reason:
       finishReasonOf(raw.finish_reason, message.tool_calls !== undefined) ??
       (message.tool_calls ? 'tool_calls' : 'stop'),
@@ -63,7 +63,7 @@ function normaliseToolCall(raw: unknown): ToolCall | undefined {
   const { index: _, ...extras } = raw
   const name = namedText(raw.function.name)
   if (name === undefined) return undefined
-  // A call without arguments takes none; clients parse the text in any case.
+  // A call without arguments takes none. Clients parse the text in any case.
   const text = argumentsText(raw.function.arguments) || '{}'
   return { ...extras, id: namedText(raw.id) ?? newToolCallId(), type: 'function', function: { name, arguments: text } }
 }
@@ -71,7 +71,7 @@ function normaliseToolCall(raw: unknown): ToolCall | undefined {
 const withoutNulls = (record: JsonRecord): JsonRecord =>
   Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null))
 
-/** The chunks that say what a whole answer says, for vendors that answer a request for a stream in one piece. */
+/** The chunks of a whole response, for providers that answer a streaming request with one. */
 export function chunksOf(answer: ChatCompletion): ChatChunk[] {
   const { choices: _, usage, ...head } = answer
   const chunk = (choices: ChunkChoice[]): ChatChunk => ({ ...head, object: 'chat.completion.chunk', choices })
@@ -87,7 +87,7 @@ export function chunksOf(answer: ChatCompletion): ChatChunk[] {
   return chunks
 }
 
-/** Puts chunks together, for vendors that stream although a whole answer was asked for. */
+/** Combines chunks, for providers that stream although a whole response was requested. */
 export function createFold(): { add(chunk: ChatChunk): void; whole(): ChatCompletion | undefined } {
   let head: ChatChunk | undefined
   let usage: ChatChunk['usage']

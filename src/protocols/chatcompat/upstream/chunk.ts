@@ -1,4 +1,4 @@
-/** A vendor's stream chunks in the specification's form. The common chunk, one piece of text, passes as it is. */
+/** Normalises a provider's stream chunks. The common chunk, one piece of text, passes unchanged. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
@@ -9,22 +9,22 @@ import { contentOf, finishReasonOf } from './content.ts'
 import { createToolCallDeltas, type ToolCallDeltas } from './tool-call.ts'
 
 type ChunkNormaliser = {
-  /** The chunk for one event's data; undefined for one that says nothing. */
+  /** The chunk for the data of one event; undefined if the event has no content. */
   take(payload: JsonRecord): ChatChunk | undefined
-  /** Whether every choice that began has its finish. */
+  /** Whether every choice that started has a finish reason. */
   isFinished(): boolean
-  /** Whether any choice was seen at all. */
+  /** Whether any choice has started. */
   hasStarted(): boolean
-  /** The finish chunk that the vendor left out, if one is missing. */
+  /** The finish chunk that the provider left out, if one is missing. */
   missingFinish(): ChatChunk | undefined
 }
 
 type Choice = { started: boolean; finished: FinishReason | undefined; toolCalls: ToolCallDeltas | undefined }
 
-/** `fallback` stands in for an id, model or time that the vendor leaves out. */
+/** `fallback` replaces an id, model or time that the provider leaves out. */
 export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
   const choices = new Map<number, Choice>()
-  /** Choice 0 is nearly always the only one. */
+  /** Choice 0 is almost always the only one. */
   let zero: Choice | undefined
   let last: Fallback = fallback
 
@@ -55,7 +55,7 @@ export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
     const delta = normaliseDelta(raw, choice)
     const reason = finishReasonOf(raw.finish_reason, hasToolCalls(choice))
     const finish = choice.finished ? null : reason
-    // What comes after the finish and says nothing (a repeated finish, an empty delta beside the usage) is left out.
+    // After the finish, chunks without content (a repeated finish, an empty delta beside the usage) are dropped.
     if (choice.finished && isEmpty(delta)) return undefined
     if (!choice.started) {
       choice.started = true
@@ -105,7 +105,7 @@ export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
   }
 }
 
-/** Whether a chunk is in the right form already: one piece of text for choice 0 and nothing else. No copies are made. */
+/** Whether a chunk needs no change: one piece of text for choice 0 and nothing else. Makes no copies. */
 function isPlain(payload: JsonRecord, choice: unknown): boolean {
   if (
     payload.object !== 'chat.completion.chunk' ||
@@ -141,9 +141,9 @@ const isEmpty = (delta: Delta): boolean =>
   delta.tool_calls === undefined &&
   delta.annotations === undefined
 
-/** A delta rebuilt: nulls left out, reasoning under its one name, tool calls cleaned; unknown members are kept. */
+/** A normalised delta: no nulls, reasoning under one name, clean tool calls. Keeps unknown members. */
 function normaliseDelta(raw: JsonRecord, choice: Choice): Delta {
-  // Some vendors end with, or only ever send, a `message`.
+  // Some providers send a `message` at the end, or in every chunk.
   const source = isRecord(raw.delta) ? raw.delta : !choice.started && isRecord(raw.message) ? raw.message : {}
   const delta: JsonRecord = {}
   let reasoning = ''
@@ -161,7 +161,7 @@ function normaliseDelta(raw: JsonRecord, choice: Choice): Delta {
     } else if (name === 'role') {
       if (value === 'assistant') delta.role = value
     } else if (name === 'tool_calls' || name === 'function_call') {
-      // The older form streams one call, without index or id.
+      // The older form streams one call, without an index or an id.
       const calls = name === 'tool_calls' ? value : [{ index: 0, function: value }]
       if (!Array.isArray(calls)) continue
       choice.toolCalls ??= createToolCallDeltas()

@@ -1,4 +1,4 @@
-/** How OpenAI-shaped vendors say what was said, and why it ended. */
+/** Content and finish reasons of OpenAI-shaped providers. */
 import { isRecord } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 
@@ -20,15 +20,15 @@ const FINISH_REASONS: Record<string, FinishReason> = {
   refusal: 'content_filter',
 }
 
-/** A vendor's word for the end, in the specification's four; null where it says that there is none yet. */
+/** Maps a provider's finish reason to one of the four of the specification; null if the response has not ended. */
 export function finishReasonOf(value: unknown, hasToolCalls: boolean): FinishReason | null {
   if (typeof value !== 'string' || value === '' || value === 'null') return null
   const reason = FINISH_REASONS[value] ?? FINISH_REASONS[value.toLowerCase()] ?? 'stop'
-  // Clients look for tool calls only under this word, and some vendors say `stop` after them.
+  // Clients look for tool calls only with this reason, and some providers send `stop` after them.
   return hasToolCalls && reason === 'stop' ? 'tool_calls' : reason
 }
 
-/** Content as vendors send it (text, an array of parts, `thinking` parts among them), as text and reasoning. */
+/** Splits content (a text, or an array of parts that may include `thinking` parts) into text and reasoning. */
 export function contentOf(value: unknown): { content: string | null; reasoning: string } {
   if (typeof value === 'string') return { content: value, reasoning: '' }
   if (!Array.isArray(value)) return { content: null, reasoning: '' }

@@ -64,9 +64,9 @@ test("images of tools' results follow in the user's name, after the results of a
     {
       role: 'user',
       content: [
-        { type: 'text', text: 'What the tool call a gave beside its text:' },
+        { type: 'text', text: 'Other output of the tool call a:' },
         IMAGE,
-        { type: 'text', text: 'What the tool call b gave beside its text:' },
+        { type: 'text', text: 'Other output of the tool call b:' },
         IMAGE,
       ],
     },
@@ -78,7 +78,7 @@ test("images of tools' results follow in the user's name, after the results of a
 test('a file by its address is refused by its place', () => {
   const file = { type: 'file', file: { file_url: 'https://files.example/a.pdf' } } as const
   const messages: Message[] = [{ role: 'user', content: [{ type: 'text', text: 'Read' }, file] }]
-  expect(() => plainHistory(messages)).toThrow('by their content only')
+  expect(() => plainHistory(messages)).toThrow('only as data')
   try {
     plainHistory(messages)
   } catch (error) {

@@ -1,20 +1,23 @@
-/** Conversations as every OpenAI-shaped vendor knows them: what only the house and other families have is put in their way. */
+/**
+ * Rewrites a conversation to the form that every OpenAI-shaped provider accepts: without the extensions of the
+ * gateway and of other APIs.
+ */
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { Message } from '../../canonical.ts'
 
-/** The very same array where nothing has to change, which is nearly always. */
+/** Returns the same array if nothing has to change, which is the usual case. */
 export function plainHistory(messages: Message[]): Message[] {
   if (!messages.some(isForeign)) return messages
   const out: Message[] = []
-  /** Parts of tools' results that are no text; a tool's message holds text only, so they follow in the user's name. */
+  /** A tool message may hold only text. Other parts of a tool result follow in a user message. */
   let pending: ContentPart[] = []
   const flush = () => {
     if (pending.length > 0) out.push({ role: 'user', content: pending })
     pending = []
   }
   for (const [index, message] of messages.entries()) {
-    if (message.role !== 'tool') flush() // the results of parallel calls stay together
+    if (message.role !== 'tool') flush() // the results of parallel calls must stay together
     refuseAddresses(message, index)
     out.push(plain(message))
     if (message.role === 'tool') pending.push(...nonTextParts(message))
@@ -33,8 +36,8 @@ const isForeign = (message: Message): boolean =>
 const isAddressedFile = (part: ContentPart): boolean => part.type === 'file' && part.file.file_url !== undefined
 
 /**
- * Reasoning that another vendor has signed means nothing to this one, and neither does its text. Plain words were most
- * likely its own: some vendors refuse a call of the past that comes without them.
+ * Reasoning that another vendor signed is useless to this one, and so is its text. Unsigned reasoning is kept: it
+ * most likely came from this vendor, and some vendors refuse an earlier call without it.
  */
 function plain(message: Message): Message {
   const { reasoning_details, is_error: _, images: _images, ...rest } = message
@@ -55,14 +58,14 @@ function nonTextParts({ content, tool_call_id }: Message): ContentPart[] {
   if (!Array.isArray(content)) return []
   const rest = content.filter(({ type }) => type !== 'text')
   if (rest.length === 0) return []
-  return [{ type: 'text', text: `What the tool call ${tool_call_id ?? ''} gave beside its text:` }, ...rest]
+  return [{ type: 'text', text: `Other output of the tool call ${tool_call_id ?? ''}:` }, ...rest]
 }
 
 function refuseAddresses({ content }: Message, index: number): void {
   if (!Array.isArray(content)) return
   const at = content.findIndex(isAddressedFile)
   if (at === -1) return
-  throw new GatewayError('unsupported_value', 'This model takes files by their content only, not by an address.', {
+  throw new GatewayError('unsupported_value', 'This model accepts files only as data, not by URL.', {
     param: `messages[${index}].content[${at}].file.file_url`,
     accepted: 'no',
   })

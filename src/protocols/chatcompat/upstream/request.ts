@@ -1,4 +1,7 @@
-/** The body that a vendor gets: allowed fields only, under the vendor's names, with what it cannot do refused by name. */
+/**
+ * Encodes a chat request for OpenAI-shaped providers: allowed fields only, under the provider's names. Unsupported
+ * features are refused by name.
+ */
 
 import type { ChatRequestField } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -6,7 +9,10 @@ import type { ChatRequest, Message } from '../../canonical.ts'
 import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
 import { plainHistory } from './history.ts'
 
-/** Everything a client may send that a vendor may know; `model`, `messages`, `stream`, limits and usage are written apart. */
+/**
+ * Fields of a client's request that are forwarded. `model`, `messages`, `stream`, token limits and usage are set
+ * separately.
+ */
 const FORWARDED = [
   'frequency_penalty',
   'presence_penalty',
@@ -42,10 +48,10 @@ const FORWARDED = [
   'function_call',
 ] as const satisfies ChatRequestField[]
 
-/** Fields written by us: neither the operator's lists nor the defaults may replace them. */
+/** Fields that the gateway sets. The operator's lists and defaults cannot replace them. */
 const RESERVED = new Set(['model', 'messages', 'stream', 'stream_options'])
 
-/** For a field that the vendor does not take: whether leaving it out would change what the answer means. */
+/** For each field that a provider may not accept: whether leaving it out would change the response. */
 const ALTERS_RESPONSE: { [field in ChatRequestField]?: (request: ChatRequest) => boolean } = {
   tools: (request) => (request.tools?.length ?? 0) > 0,
   tool_choice: (request) => request.tool_choice !== undefined && request.tool_choice !== 'auto',
@@ -59,12 +65,12 @@ const ALTERS_RESPONSE: { [field in ChatRequestField]?: (request: ChatRequest) =>
   web_search_options: (request) => request.web_search_options !== undefined,
 }
 
-/** What the operator says about an OpenAI-shaped provider's requests. */
+/** The operator's settings for requests to an OpenAI-shaped provider. */
 type ChatcompatOptions = BodyOptions & {
   quirks: Record<'stream_usage' | 'developer_role' | 'tools' | 'json_schema' | 'multiple_choices', boolean>
 }
 
-/** Builds the body writer of one provider: JSON text for a call. Throws `unsupported_parameter`. */
+/** Creates the encoder of one provider, which returns JSON text. It throws `unsupported_parameter`. */
 export function createBodyEncoder(settings: ChatcompatOptions): (call: UpstreamCall, stream: boolean) => string {
   const { quirks, request_defaults, fields } = settings
   const dropped = new Set(fields.drop)
@@ -86,7 +92,7 @@ export function createBodyEncoder(settings: ChatcompatOptions): (call: UpstreamC
       const value = given[field]
       if (value !== undefined && value !== null) body[name] = value
     }
-    // Vendors refuse an empty list of tools, which asks for nothing.
+    // Providers refuse an empty list of tools, which has no effect.
     if (request.tools?.length === 0) delete body[wireName('tools')]
     for (const [field, value] of defaults) body[wireName(field)] ??= value
     if (stream) {
@@ -111,16 +117,16 @@ function assertSupported(request: ChatRequest, quirks: ChatcompatOptions['quirks
   }
 }
 
-const INSTEAD: Record<string, string> = { n: '; ask for one choice', response_format: '; json_object may work' }
+const INSTEAD: Record<string, string> = { n: '; request one choice', response_format: '; json_object may work' }
 
 const unsupported = (request: ChatRequest, param: string) =>
   new GatewayError(
     'unsupported_parameter',
-    `The model ${request.model} cannot honour "${param}" as it was asked${INSTEAD[param] ?? '; leave it out'}.`,
+    `The model ${request.model} does not support "${param}" as requested${INSTEAD[param] ?? '; leave it out'}.`,
     { param },
   )
 
-/** Messages as the vendor takes them; the very same array where nothing has to change. */
+/** Applies the operator's settings to messages. Returns the same array if nothing has to change. */
 function createMessageEncoder({ quirks, fields }: ChatcompatOptions): (messages: Message[]) => Message[] {
   const drop = fields.drop.filter((name) => name.startsWith('messages.')).map((name) => name.slice(9))
   const rename = Object.entries(fields.rename)

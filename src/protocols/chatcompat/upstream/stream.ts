@@ -1,4 +1,7 @@
-/** What comes back from an OpenAI-shaped vendor, read: a body as a whole answer, or events as chunks with a true end. */
+/**
+ * Decodes responses of OpenAI-shaped providers: a body to a whole response, or events to chunks, and detects a cut
+ * stream.
+ */
 
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import { createSseParser, type SseEvent } from '../../../kit/sse.ts'
@@ -11,23 +14,23 @@ import type { ByteSource, Fallback, Faults } from '../../upstream.ts'
 import { createFold, normaliseWhole } from './answer.ts'
 import { createChunkNormaliser } from './chunk.ts'
 
-/** One answer from the text of its body, which some vendors stream although it was not asked for. */
+/** Decodes a whole response from a body. Some providers stream it although no stream was requested. */
 export function readWhole(text: string, fallback: Fallback, faults: Faults): ChatCompletion {
   return wholeIn(parseJson(text), fallback, faults) ?? foldedFrom(text, fallback, faults)
 }
 
-/** The answer that JSON holds; undefined for what is none. */
+/** The completion in parsed JSON; undefined if the payload is not JSON. */
 export function wholeIn(payload: unknown, fallback: Fallback, faults: Faults): ChatCompletion | undefined {
   if (!isRecord(payload) && !Array.isArray(payload)) return undefined
   const body = Array.isArray(payload) ? payload[0] : payload
   if (!isRecord(body) || holdsError(body)) throw faults.inAnswer(body)
   const answer = normaliseWhole(body, fallback)
   if (answer) return answer
-  throw faults.notUnderstood('answered with JSON that is no chat completion')
+  throw faults.notUnderstood('answered with JSON that is not a chat completion')
 }
 
 function foldedFrom(text: string, fallback: Fallback, faults: Faults): ChatCompletion {
-  // A stream begins with a field or a comment, perhaps after a BOM.
+  // A stream starts with a field or a comment, possibly after a BOM.
   if (!/^\uFEFF?\s*(data:|event:|:)/.test(text)) throw faults.notUnderstood('answered with something that is not JSON')
   const parser = createSseParser()
   const reading = createReading(fallback, faults)
@@ -37,15 +40,18 @@ function foldedFrom(text: string, fallback: Fallback, faults: Faults): ChatCompl
   for (const chunk of [...step.chunks, ...reading.end()]) fold.add(chunk)
   const answer = fold.whole()
   if (answer) return answer
-  throw faults.notUnderstood('answered with a stream that says nothing')
+  throw faults.notUnderstood('answered with an empty stream')
 }
 
-/** The state of one stream: events in, chunks out, and what its end means. */
+/** The state of one stream: it turns events into chunks and checks the end. */
 function createReading(fallback: Fallback, faults: Faults) {
   const normaliser = createChunkNormaliser(fallback)
   let isDone = false
   return {
-    /** What these events say. A failure comes after the chunks before it. At the end an event may be half there. */
+    /**
+     * Decodes events. A failure applies after the returned chunks. At the end of the body the last event may be
+     * incomplete.
+     */
     take(events: SseEvent[], atEnd = false): { chunks: ChatChunk[]; done: boolean; failure: GatewayError | undefined } {
       const chunks: ChatChunk[] = []
       const parts = { faults, atEnd, isFailure: hasHiddenError }
@@ -63,18 +69,21 @@ function createReading(fallback: Fallback, faults: Faults) {
       return { chunks, done: isDone, failure: undefined }
     },
     isFinished: normaliser.isFinished,
-    /** The end of the body: nothing more, the finish that the vendor forgot, or the error that it is no end at all. */
+    /**
+     * Called at the end of the body. Returns the finish chunk that the provider left out, if any. Throws if the
+     * stream was cut.
+     */
     end(): ChatChunk[] {
       if (normaliser.isFinished()) return []
       if (!isDone) throw faults.cut()
-      if (!normaliser.hasStarted()) throw faults.notUnderstood('answered with a stream that says nothing')
+      if (!normaliser.hasStarted()) throw faults.notUnderstood('answered with an empty stream')
       const missing = normaliser.missingFinish()
       return missing ? [missing] : []
     },
   }
 }
 
-/** The chunks of a streamed answer, those of one read at a time. */
+/** The chunks of a streamed response, one batch for each read. */
 export async function* readStream(answer: ByteSource, fallback: Fallback, faults: Faults): AsyncGenerator<ChatChunk[]> {
   const reading = createReading(fallback, faults)
   const next = createEventSource({ answer, faults, isFinished: reading.isFinished })
@@ -89,6 +98,6 @@ export async function* readStream(answer: ByteSource, fallback: Fallback, faults
   if (rest.length > 0) yield rest
 }
 
-/** Groq puts an error of a running stream beside the choices. */
+/** Groq reports an error during a stream beside the choices. */
 export const hasHiddenError = (payload: Record<string, unknown>): boolean =>
   payload.x_groq !== undefined && isRecord(payload.x_groq) && holdsError(payload.x_groq)

@@ -1,4 +1,4 @@
-/** Tool calls as vendors stream them, in the one form that clients accept: identity first and once, then arguments. */
+/** Normalises streamed tool calls to the form that clients accept: id and name once and first, then arguments. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ToolCall } from '../../canonical.ts'
@@ -6,7 +6,7 @@ import { argumentsText, namedText, newToolCallId } from '../../upstream.ts'
 
 export type ToolCallDeltas = {
   take(calls: unknown[]): ToolCall[]
-  /** How many calls were told. One whose name never came cannot be called, so it is none. */
+  /** The number of calls sent to the client. A call without a name cannot be executed and does not count. */
   count(): number
 }
 
@@ -17,18 +17,18 @@ type Call = {
   vendorId: string | undefined
   id: string
   name: string | undefined
-  /** Arguments that came before the name. */
+  /** Arguments that arrived before the name. */
   waiting: string
-  /** What else the vendor says of the call (Gemini's signature, which it wants back in the history). */
+  /** Other members of the call, such as Gemini's signature, which must be returned in the history. */
   extras: JsonRecord
 }
 
-/** The state of one choice's tool calls over a stream. */
+/** The state of the tool calls of one choice during a stream. */
 export function createToolCallDeltas(): ToolCallDeltas {
   const calls: Call[] = []
   let sent = 0
 
-  /** The call that a delta belongs to: by its id, by its index, or the one that was spoken of last. */
+  /** The call that a delta belongs to: by id, by index, or else the last one. */
   function find(
     vendorIndex: number | undefined,
     vendorId: string | undefined,
@@ -40,9 +40,9 @@ export function createToolCallDeltas(): ToolCallDeltas {
     }
     const last = vendorIndex === undefined ? calls.at(-1) : calls.findLast((call) => call.vendorIndex === vendorIndex)
     if (!last) return undefined
-    // Some vendors give every parallel call the index 0, each with an id and a name of its own.
+    // Some providers give every parallel call the index 0, but each has an id and a name.
     const isAnother = vendorId !== undefined && last.vendorId !== undefined && name !== undefined
-    // Without an index or an id, a new name is a new call.
+    // Without an index and an id, a new name means a new call.
     const isNamedAnew =
       vendorIndex === undefined && vendorId === undefined && name !== undefined && last.name !== undefined
     return isAnother || isNamedAnew ? undefined : last
@@ -75,7 +75,7 @@ export function createToolCallDeltas(): ToolCallDeltas {
     }
     call.waiting += text
     call.name ??= name
-    // A call without its name cannot be told to clients, which drop or reject it.
+    // A call without a name is not sent: clients drop or reject it.
     if (call.name === undefined) return undefined
     if (vendorId !== undefined) call.id = vendorId
     call.index = sent++

@@ -1,4 +1,7 @@
-/** One answer of the contentgen dialect as it grows: parts in the order in which the model spoke, calls whole. */
+/**
+ * Builds one candidate of a contentgen response: parts in the order in which the model produced them, and each call
+ * whole.
+ */
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
@@ -16,11 +19,11 @@ export type AnswerPart = {
 
 export type Candidate = {
   take(delta: Delta): void
-  /** Nothing more comes: tells what had to wait. */
+  /** Call it at the end: it releases what is still pending. */
   finish(finish: FinishReason): void
-  /** The parts that were not handed out before. */
+  /** The parts that were not returned before. */
   parts(): AnswerPart[]
-  /** How it ended, and what the whole of it rests on. `text_at`: the place of the text among the parts. */
+  /** The finish reason and the grounding. `text_at`: the index of the text among the parts. */
   closing(text_at?: number): object
 }
 
@@ -33,16 +36,19 @@ const FINISH_REASONS: Record<FinishReason, string> = {
   content_filter: 'SAFETY',
 }
 
-/** `shows_thoughts`: the client asked for them. What it did not ask for goes with the next part, if somebody wants it back. */
+/**
+ * `shows_thoughts`: the client requested thoughts. Otherwise the signature of the next part holds those that a
+ * provider needs again.
+ */
 export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean }): Candidate {
   let ready: AnswerPart[] = []
-  /** Calls whose arguments may not be complete; a call that was told is undefined. */
+  /** Calls whose arguments may be incomplete; undefined for a call that was released. */
   const calls = new Map<number, Call | undefined>()
-  /** Pieces of reasoning that were not shown. */
+  /** Pieces of reasoning that the client has not received. */
   let pending: Reasoning[] = []
   let isReasoning = false
   let pendingText = ''
-  /** The answer's text, from which citations quote. */
+  /** The text so far, which citations quote. */
   let fullText = ''
   const annotations: Annotation[] = []
   let malformed = ''
@@ -63,7 +69,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
     else add({ text, thought: true })
   }
 
-  /** The end of one piece of reasoning: of the one whose words were told, else of one that comes whole. */
+  /** Ends a piece of reasoning: the one being streamed, or one that arrives whole. */
   function endThought({ text, opaque }: Reasoning): void {
     const wasOpen = isReasoning
     isReasoning = false
@@ -82,11 +88,11 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
       if (last?.thought && last.thoughtSignature === undefined) last.thoughtSignature = signature
       else add({ text: '', thought: true }, signature)
     } else if (text) add({ text, thought: true }, encodeSignature({ own: opaque }))
-    // A part without words is lost by clients that join parts, so the next one with words brings it.
+    // Clients that join parts lose a part without text. The next part with text holds the signature.
     else if (opaque) pending.push({ ...(text === undefined ? {} : { text }), ...signed })
   }
 
-  /** As the dialect's own vendors do it: at the last words, or at none behind them. */
+  /** Places the signature as the vendor's own models do: on the last text, or on an empty text after it. */
   function signText(signature: string): void {
     const last = ready.at(-1)
     if (last?.text !== undefined && !last.thought && last.thoughtSignature === undefined)
@@ -94,7 +100,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
     else add({ text: '' }, signature)
   }
 
-  /** What goes along with the next part. Plain words are wanted back only by those who made calls. */
+  /** The reasoning that the next part holds. Unsigned reasoning is only needed again with a call. */
   function takePending(isCall: boolean): Reasoning[] {
     if (isReasoning && !shows_thoughts) endThought({})
     if (pending.length === 0) return pending
@@ -113,7 +119,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
   }
 
   function takeImage({ image_url: { url }, opaque }: GeneratedImage): void {
-    // A type, and that what follows the comma is base64.
+    // The media type, and the fact that the data after the comma is base64.
     const [start, mimeType] = /^data:([^;,]{1,100});base64,/.exec(url) ?? []
     if (start === undefined || mimeType === undefined) return
     add(
@@ -135,7 +141,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
     if (opaque) call.opaque = opaque
   }
 
-  /** Hands on the calls that wait, in their order: all, or the first of them that are complete. */
+  /** Releases pending calls in order: all of them, or with `complete` those before the first incomplete one. */
   function releaseCalls({ complete }: { complete: boolean }): void {
     for (const [key, call] of calls) {
       if (!call) continue
@@ -143,7 +149,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
       const args = argumentsOf(call.arguments)
       if (!args && complete) return
       calls.set(key, undefined)
-      if (!args) malformed ||= `The arguments of a call of ${JSON.stringify(call.name)} are no JSON object.`
+      if (!args) malformed ||= `The arguments of a call of ${JSON.stringify(call.name)} are not a JSON object.`
       else {
         const signature = encodeSignature({ own: call.opaque, before: takePending(true) })
         add({ functionCall: { id: call.id, name: call.name, args } }, signature)
@@ -154,7 +160,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
   return {
     take(delta) {
       const { content, refusal, reasoning_content, reasoning_details = [] } = delta
-      // Pieces that come whole say the same again as plain text.
+      // A whole piece of reasoning repeats its text as plain text.
       const isRepeated = !isReasoning && reasoning_details.some((piece) => piece.text !== undefined)
       if (reasoning_content && !isRepeated) takeThought(reasoning_content)
       for (const piece of reasoning_details) endThought(piece)
@@ -178,7 +184,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
       return parts
     },
     closing(text_at = 0) {
-      // A call that was cut short at the limit is an end at the limit.
+      // A call that was cut by the token limit ends with the limit's finish reason.
       const isMalformed = malformed !== '' && reason !== 'length'
       const finishReason = isMalformed
         ? 'MALFORMED_FUNCTION_CALL'
@@ -192,7 +198,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
   }
 }
 
-/** One that is of the dialect's own vendors, and stands for words, is told as it came. */
+/** A single signature of this API that belongs to a text is sent unchanged. */
 function textSignature(before: Reasoning[]): string | undefined {
   const [only] = before
   if (before.length === 1 && only?.opaque && only.text === undefined && isPlain(only.opaque)) return only.opaque.value
@@ -201,7 +207,7 @@ function textSignature(before: Reasoning[]): string | undefined {
 
 const newId = () => `call_${randomAlphanumerics(24)}`
 
-/** undefined where they are no object. */
+/** Returns undefined if the arguments are not an object. */
 function argumentsOf(text: string): object | undefined {
   if (text.trim() === '') return {}
   const value = parseJson(text)

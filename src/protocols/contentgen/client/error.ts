@@ -1,8 +1,8 @@
-/** The contentgen dialect's errors: the client's own names of fields. */
+/** Errors of the contentgen API, with the client's field names. */
 import { type ClientFields, errorTranslator } from '../../request-error.ts'
 import { RENAMED } from './fields.ts'
 
-/** The house's field -> the client's, where they differ. */
+/** Canonical field -> the client's field, where they differ. */
 const CLIENT_FIELDS: ClientFields = {
   ...Object.fromEntries(Object.entries(RENAMED).map(([member, field]) => [field, `generationConfig.${member}`])),
   max_completion_tokens: 'generationConfig.maxOutputTokens',
@@ -20,21 +20,21 @@ const CLIENT_FIELDS: ClientFields = {
   web_search_options: 'tools',
 }
 
-/** Kinds of parts, as a message quotes them. */
+/** Kinds of parts, as error messages quote them. */
 const CLIENT_PARTS = [
   ['"image_url"', 'an image'],
   ['"input_audio"', 'a sound'],
   ['"file"', 'a file'],
 ] as const
 
-/** A member of what goes to this style's vendors as it is. */
+/** An option that is forwarded unchanged to providers of this API. */
 const OWN_OPTION = /^provider_options\.contentgen-compat\.(.+)$/
 
-/** The same error with the place that the client knows. */
+/** The same error with the client's field name. */
 export const errorForClient = errorTranslator({
   fields: CLIENT_FIELDS,
   parts: CLIENT_PARTS,
-  // Within a part the two do not look alike, so its own place is as near as one can come.
+  // Members of a part differ between the two APIs, so the place of the whole part is the most precise one.
   inMessage: ({ message, part }, places) => (part && places.get(part)) ?? (message && places.get(message)),
   elsewhere: (param) => OWN_OPTION.exec(param)?.[1],
 })

@@ -1,11 +1,11 @@
-/** The contentgen dialect's fields beside the conversation and its tools: rows of what becomes of each. */
+/** Converts the fields of a contentgen request other than contents and tools. */
 
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../canonical.ts'
 import { isStrict, jsonSchemaOf } from './json-schema.ts'
 import type { ContentgenRequest, GenerationConfig, JsonObject } from './schema.ts'
 
-/** Members of `generationConfig` that only get another name. */
+/** Members of `generationConfig` that only change their name. */
 export const RENAMED = {
   temperature: 'temperature',
   topP: 'top_p',
@@ -19,30 +19,33 @@ export const RENAMED = {
   logprobs: 'top_logprobs',
 } as const satisfies { [member in keyof GenerationConfig]: keyof ChatRequest }
 
-/** What vendors of this style get as it is, and all others need not know: it only tunes. By the object that it stands in. */
+/**
+ * Members that are forwarded unchanged to providers of this API, and ignored by all others because they only tune. By
+ * the object that holds them.
+ */
 export const OWN = {
   '': ['safetySettings', 'labels'],
   generationConfig: ['mediaResolution', 'imageConfig', 'speechConfig', 'audioTimestamp', 'enableEnhancedCivicAnswers'],
   toolConfig: ['retrievalConfig'],
 } as const
 
-/** What would change the answer, or where it is made from, and why it cannot be honoured. By its path. */
+/** Members that would change the response or its source, and the reason why they are refused. By path. */
 export const REFUSED: Record<string, string> = {
-  cachedContent: 'what one vendor keeps is unknown to all others; send the contents themselves',
-  continuationToken: 'it is known to its own vendor only; send the conversation so far',
-  'generationConfig.audioTranscriptionConfig': 'it is known to its own vendor only; leave it out',
-  'generationConfig.translationConfig': 'it is known to its own vendor only; leave it out',
-  'generationConfig.routingConfig': 'which model answers is said by the path; leave it out',
-  'generationConfig.modelSelectionConfig': 'which model answers is said by the path; leave it out',
+  cachedContent: 'a cache is known to one provider only; send the contents themselves',
+  continuationToken: 'it is supported only by its own vendor; send the conversation so far',
+  'generationConfig.audioTranscriptionConfig': 'it is supported only by its own vendor; leave it out',
+  'generationConfig.translationConfig': 'it is supported only by its own vendor; leave it out',
+  'generationConfig.routingConfig': 'the path selects the model; leave it out',
+  'generationConfig.modelSelectionConfig': 'the path selects the model; leave it out',
 }
 
 const THINKING_LEVELS = ['MINIMAL', 'LOW', 'MEDIUM', 'HIGH'] as const
 const MODALITIES = ['TEXT', 'IMAGE'] as const
 const UNSPECIFIED = ['THINKING_LEVEL_UNSPECIFIED', 'MODALITY_UNSPECIFIED']
-/** The vendor's word for a tier -> the house's; others are the same. */
+/** The vendor's tier -> the canonical tier, where they differ. */
 const TIERS = new Map([['standard', 'default']])
 
-/** Everything of a request but its conversation and its tools. */
+/** All fields of the canonical request except the messages and the tools. */
 export function fieldsOf(clientRequest: ContentgenRequest): Partial<ChatRequest> {
   const config: JsonObject & GenerationConfig = clientRequest.generationConfig ?? {}
   assertSupported(clientRequest)
@@ -75,7 +78,7 @@ function assertSupported(clientRequest: JsonObject): void {
   }
 }
 
-/** To ask for thoughts is to ask for thinking: the vendor's own models do it unasked. */
+/** Requesting thoughts requests thinking. The vendor's own models think by default. */
 function thinkingOf(clientRequest: GenerationConfig['thinkingConfig']): Partial<ChatRequest> {
   const { includeThoughts, thinkingBudget: budget, thinkingLevel } = clientRequest ?? {}
   const at = 'generationConfig.thinkingConfig.thinkingLevel'
@@ -98,7 +101,7 @@ const modalitiesOf = (clientRequest: string[]): string[] =>
 
 type EnumValues<T extends string> = { known: readonly T[]; at: string; code?: 'unsupported_parameter' }
 
-/** One of the vendor's words, in small letters; undefined where it says nothing. */
+/** A value of an enum, in lower case; undefined if it is unspecified. */
 function enumValue<T extends string>(
   value: string | undefined,
   { known, at, code }: EnumValues<T>,

@@ -1,9 +1,12 @@
-/** What an answer rests on, and how sure the model was: the house's words in the shapes that clients of this style read. */
+/** Encodes citations and log probabilities in the format of contentgen clients. */
 import type { Annotation } from '../../../spec/chat-completion.ts'
 
 type Support = { segment: object; groundingChunkIndices: number[] }
 
-/** Pages and the places that they stand behind, which are counted in bytes. `part`: the place of the text among its parts. */
+/**
+ * The pages, and the segments of text that they support, with offsets in bytes. `part`: the index of the text among
+ * the parts.
+ */
 export function groundingOf(annotations: Annotation[], text: string, part: number) {
   const pages = new Map<string, { index: number; title: string }>()
   const supports = new Map<string, Support>()
@@ -39,7 +42,7 @@ function segmentOf({ text, start, end, part }: Place): object {
 type LogprobsResult = { chosenCandidates: Token[]; topCandidates: { candidates: Token[] }[] }
 type Token = { token: string; logProbability: number }
 
-/** `logprobs.content` of a choice; undefined where there is none. */
+/** `logprobs.content` of a choice; undefined if there is none. */
 export function logprobsOf(logprobs: unknown): LogprobsResult | undefined {
   const content = isObject(logprobs) ? logprobs.content : undefined
   if (!Array.isArray(content) || content.length === 0) return undefined

@@ -1,4 +1,4 @@
-/** The contentgen dialect, inwards: a conversation of contents as the house's messages. */
+/** Decodes the contents of a contentgen request to canonical messages. */
 
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
@@ -10,16 +10,16 @@ import { decodeSignature, isWrapped } from './signed-content.ts'
 
 type PlacedPart = { part: Part; at: string }
 type ToolCalls = NonNullable<Message['tool_calls']>
-/** A call of the past, and whether its result has been told. */
+/** An earlier call, and whether its result has appeared. */
 type Call = { id: string; name: string; isAnswered: boolean }
 type Calls = {
   byId: Map<string, Call>
-  /** In their order, and how many of the first of them have their results. */
+  /** The calls in order, and how many of the first ones have a result. */
   byName: Map<string, { list: Call[]; answered: number }>
 }
 type History = { messages: Message[]; calls: Calls; places: Places }
 
-/** What the model says in several contents, as a stream is remembered, is one answer. */
+/** Consecutive contents of the model form one message: clients store a stream in this way. */
 export function historyOf(contents: Content[], places: Places): Message[] {
   const history: History = { messages: [], calls: { byId: new Map(), byName: new Map() }, places }
   let answer: PlacedPart[] = []
@@ -38,7 +38,7 @@ export function historyOf(contents: Content[], places: Places): Message[] {
   return history.messages
 }
 
-/** The vendor's instructions have parts too; they are paragraphs of one text. */
+/** The parts of the system instruction become paragraphs of one text. */
 export function systemText({ parts = [] }: Pick<Content, 'parts'>): string {
   const texts = parts.map((part, index) => {
     if (part.text !== undefined) return part.text
@@ -68,7 +68,7 @@ function addUserParts(placed: PlacedPart[], at: string, history: History): void 
   messages.push(message)
 }
 
-/** Text alone is one string, which every vendor takes. */
+/** Text alone becomes one string, which every provider accepts. */
 function contentOf(parts: ContentPart[]): string | ContentPart[] {
   const texts = parts.filter((part) => part.type === 'text')
   return texts.length === parts.length ? texts.map((part) => part.text).join('\n') : parts
@@ -81,7 +81,7 @@ function partsOf(part: Part, at: string): ContentPart[] {
   if (part.fileData) return [filePart(part.fileData)]
   const ran = toolText(part)
   if (ran !== undefined) return [textPart(ran)]
-  if (part.functionCall) throw refused(`${at}.functionCall`, 'must be said by the role "model"')
+  if (part.functionCall) throw refused(`${at}.functionCall`, 'must have the role "model"')
   throw refused(at, `must have one of ${PART_KINDS.join(', ')}`)
 }
 
@@ -93,7 +93,7 @@ function resultOf({ id, name, response = {}, parts = [] }: Result, at: string, {
     const param = `${at}.functionResponse`
     throw new GatewayError(
       'invalid_value',
-      `"${param}" must answer a "functionCall" of an earlier content: there is none of ${JSON.stringify(name.slice(0, 60))} without an answer.`,
+      `"${param}" must answer a "functionCall" of an earlier content: there is no unanswered call of ${JSON.stringify(name.slice(0, 60))}.`,
       { param },
     )
   }
@@ -113,7 +113,10 @@ function firstUnanswered(name: string, { byName }: Calls): Call | undefined {
   return named?.list[named.answered]
 }
 
-/** By the vendor's own words a result stands in `output` or `error`, or is the whole; some clients say `name` and `content`. */
+/**
+ * As the vendor documents it, a result is in `output` or `error`, or is the whole object. Some clients send `name`
+ * and `content`.
+ */
 function textOf(response: Record<string, unknown>, name: string): { text: string; isError: boolean } {
   const members = Object.keys(response)
   const only = members.length === 1 ? members[0] : undefined
@@ -125,13 +128,16 @@ function textOf(response: Record<string, unknown>, name: string): { text: string
 
 const jsonText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value ?? null))
 
-/** An answer of the past under way: the house has reasoning, words, images and calls in one message, in this order. */
+/**
+ * An earlier response that is being decoded. A canonical message holds reasoning, text, images and calls, in this
+ * order.
+ */
 type Draft = { at: string; reasoning: Reasoning[]; texts: string[]; images: GeneratedImage[]; calls: ToolCalls }
 
 /**
- * Signed reasoning that comes after words begins another message: consecutive messages of the assistant are one turn.
- * Plain words of it have no place to keep: they often come with the call that they led to, behind what was said. After
- * a call nothing may come between it and its result.
+ * Signed reasoning after text starts a new message; consecutive assistant messages form one turn. Unsigned reasoning
+ * has no fixed place: it often arrives with the call that it led to, after the text. Nothing may come between a call
+ * and its result.
  */
 function addAnswer(placed: PlacedPart[], history: History): void {
   const drafts: Draft[] = []
@@ -167,16 +173,16 @@ function addAnswer(placed: PlacedPart[], history: History): void {
     }
     endThought(place)
     reason(place, before)
-    // Drafts that a model looks at while it thinks.
+    // Drafts that a model produces while it thinks.
     if (part.thought && part.inlineData) continue
     if (part.functionCall) at(place).calls.push(callOf(part.functionCall, own, history))
     else if (part.inlineData) at(place).images.push(imageOf(part, own, place))
     else {
       const content = text ?? toolText(part) ?? ''
       if (content !== '') at(place).texts.push(content)
-      // A signature of words is a hidden piece of reasoning behind them.
+      // The signature of a text becomes a hidden piece of reasoning after it.
       if (own && !isWrapped(signature)) at(place).reasoning.push({ opaque: own })
-      if (part.fileData) throw refused(`${place}.fileData`, 'must not be said by the role "model"')
+      if (part.fileData) throw refused(`${place}.fileData`, 'must not have the role "model"')
     }
   }
   const last = placed.at(-1)
@@ -190,7 +196,7 @@ function addAnswer(placed: PlacedPart[], history: History): void {
 
 type FunctionCall = NonNullable<Part['functionCall']>
 
-/** Calls without an id get one by their place, the same in each request of a conversation. */
+/** A call without an id gets one by its position, which is the same in each request of a conversation. */
 function callOf({ id, name, args = {} }: FunctionCall, own: Opaque | undefined, { calls }: History): ToolCalls[number] {
   const { byId, byName } = calls
   const call: Call = { id: id || `call_no_${byId.size + 1}`, name, isAnswered: false }
@@ -216,7 +222,7 @@ function messageOf({ reasoning, texts, images, calls }: Draft): Message {
   const message: Message = { role: 'assistant', content: isSilent ? null : content }
   const plain = reasoning.map(({ text = '' }) => text).join('')
   if (plain !== '') message.reasoning_content = plain
-  // Plain words alone are wanted back by some vendors; what was signed is for its own vendor only.
+  // Some providers need unsigned reasoning again. Signed reasoning is for its own vendor only.
   if (reasoning.some(({ opaque }) => opaque)) message.reasoning_details = reasoning
   if (images.length > 0) message.images = images
   if (calls.length > 0) message.tool_calls = calls

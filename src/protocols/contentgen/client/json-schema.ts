@@ -1,16 +1,16 @@
-/** The vendor's own way of writing a schema (`type: "OBJECT"`, `nullable`) as a JSON Schema. */
+/** Converts a schema in the vendor's format (`type: "OBJECT"`, `nullable`) to a JSON Schema. */
 import type { JsonObject } from './schema.ts'
 
-/** Numbers that the vendor's clients write as texts. */
+/** Numbers that the vendor's clients send as strings. */
 const COUNTS = new Set(['minItems', 'maxItems', 'minLength', 'maxLength', 'minProperties', 'maxProperties'])
-/** The order of properties is that in which they stand. */
+/** The order of the properties is the order in which they appear. */
 const LEFT_OUT = new Set(['nullable', 'propertyOrdering', 'type', 'example'])
-/** Members that hold schemas by their names, in a list, or one: also those that only a JSON Schema has. */
+/** Members that hold schemas by name, in a list, or one schema, including those that only JSON Schema has. */
 const NAMED = new Set(['$defs', 'definitions'])
 const LISTED = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems'])
 const SINGLE = new Set(['items', 'additionalProperties'])
 
-/** A copy; what is no schema is handed back as it is. The body was looked at for its depth before. */
+/** Returns a copy. A value that is not a schema is returned unchanged. The depth of the body was checked before. */
 export function jsonSchemaOf(schema: unknown): unknown {
   if (!isObject(schema)) return schema
   const { type, nullable, propertyOrdering, example } = schema
@@ -42,7 +42,7 @@ function propertiesOf(properties: JsonObject, order: unknown): JsonObject {
   return Object.fromEntries([...names].map((name) => [name, jsonSchemaOf(properties[name])]))
 }
 
-/** What vendors that keep strictly to a schema are known to understand. */
+/** The keywords that providers with strict schemas are known to support. */
 const STRICT = new Set([
   '$defs',
   '$ref',
@@ -58,7 +58,7 @@ const STRICT = new Set([
   'type',
 ])
 
-/** Whether a vendor can keep strictly to it: every object closed, and all of its members required. */
+/** Whether a provider can apply the schema strictly: every object is closed and requires all its members. */
 export function isStrict(schema: unknown): boolean {
   if (!isObject(schema)) return false
   if (Object.keys(schema).some((name) => !STRICT.has(name))) return false

@@ -1,4 +1,4 @@
-/** Contentgen requests on their way to a vendor of their own: what the house must know of them, and what it takes out. */
+/** Contentgen requests that pass through: what the gateway must know of them, and what it removes. */
 
 import Type from 'typebox'
 import { camelCase } from '../../../kit/camel-case.ts'
@@ -27,7 +27,10 @@ const MinimalSchema = Type.Object({
 })
 const check = checker(MinimalSchema)
 
-/** The words and media of a request whose other parts only its vendor knows. Throws for what is wrong with them. */
+/**
+ * Decodes the text and media of a request that only its own provider understands completely. Throws if these are
+ * invalid.
+ */
 export function minimalRequestOf(body: unknown, model: string, places: Places = new WeakMap()): ChatRequest {
   const given = normaliseNames(body)
   if (!check.Check(given)) throw refusalOf(diagnose(MinimalSchema, given))
@@ -53,7 +56,7 @@ export function minimalRequestOf(body: unknown, model: string, places: Places = 
   return request
 }
 
-/** The functions of one of the client's tools; a tool of the vendor's own stands for itself. */
+/** The functions of one of the client's tools. Each tool of the vendor counts as a function. */
 function toolsIn(tool: JsonRecord): NonNullable<ChatRequest['tools']> {
   const { functionDeclarations: declared, ...own } = tool
   const functions = Array.isArray(declared) ? declared.filter(isRecord) : []
@@ -86,14 +89,15 @@ function mediumOf(type: string): ContentPart {
   return { type: 'file', file: {} }
 }
 
-/** Fields of the gateway's own, which a vendor would refuse, and the model, which the path says. */
+/** Fields of the gateway, which a provider would refuse, and the model, which is in the path. */
 const NOT_SENT = ['provider_options', 'providerOptions', 'model', ...EXTRA_FIELDS]
-/** Members of `generationConfig` that name another model of the vendor's, which the caller may not be allowed. */
+/** Members of `generationConfig` that name another model, which the caller may not be allowed to use. */
 const OTHER_MODELS = ['routingConfig', 'modelSelectionConfig']
 
 /**
- * The body without what is the gateway's: its own fields, and what another vendor signed. Undefined for one that names
- * another model, or an image at an address that the vendor does not read: the gateway does, in the other lane.
+ * The body without the gateway's fields and without content that another vendor signed. Undefined if it names another
+ * model, or an image at a URL that the vendor does not fetch: then the request is translated, and the gateway fetches
+ * it.
  */
 export function passthroughBody(body: Readonly<JsonRecord>): JsonRecord | undefined {
   const forwarded = inCamelCase(body)
@@ -111,8 +115,8 @@ export function passthroughBody(body: Readonly<JsonRecord>): JsonRecord | undefi
 }
 
 /**
- * The members in the one spelling of the two that there are; what is in them is the vendor's to read. Undefined where
- * one comes in both: which of them the vendor reads is not known, and it could be the one that the house has not seen.
+ * Renames the members to camelCase; nested values stay as they are. Undefined if a member occurs in both spellings:
+ * it is unknown which one the provider reads, and it could be the one that the gateway did not check.
  */
 function inCamelCase(holder: Readonly<JsonRecord>): JsonRecord | undefined {
   const members = Object.entries(holder).filter(([, value]) => value !== null)
@@ -136,7 +140,7 @@ function showsForeignImage(content: unknown): boolean {
 const partsIn = (content: unknown): unknown[] =>
   isRecord(content) && content.parts != null ? [content.parts].flat() : []
 
-/** The very same content where nothing was carried through the client, which is nearly always. */
+/** Returns the same content if it holds nothing wrapped by the gateway, which is the usual case. */
 function ownContent(content: unknown): unknown[] {
   const parts = partsIn(content)
   const own = parts.flatMap(ownParts)
@@ -157,6 +161,6 @@ function ownParts(part: unknown): unknown[] {
     return [{ text: text ?? '', ...(text === undefined ? {} : { thought: true }), thoughtSignature: opaque.value }]
   })
   if (own?.origin === HOME) return [...hidden, { ...rest, thoughtSignature: own.value }]
-  // Reasoning of another vendor's, or a part that was there to carry it.
+  // Reasoning of another vendor, or a part that only held its signature.
   return rest.thought === true || rest.text === '' ? hidden : [...hidden, rest]
 }

@@ -1,8 +1,13 @@
-/** A client's body with one spelling of everything: `system_instruction` is `systemInstruction`, and `null` is absent. */
+/**
+ * Normalises the spelling of a client's body: `system_instruction` becomes `systemInstruction`, and `null` members
+ * are removed.
+ */
 import { camelCase } from '../../../kit/camel-case.ts'
 import { GatewayError } from '../../../spec/error.ts'
 
-/** A body holds contents, they parts, they what is in them; schemas go deeper than anybody writes by hand. */
+/**
+ * A body holds contents, which hold parts, which hold data. Schemas are deeper, but nobody writes 64 levels by hand.
+ */
 const MAX_DEPTH = 64
 
 /** Members whose value is the client's own data. */
@@ -18,7 +23,7 @@ const OWN_DATA = new Set([
 ])
 /** Members whose names are the client's own. */
 const OWN_NAMES = new Set(['$defs', 'definitions', 'properties'])
-/** Members that are lists; one alone may stand for a list of it. */
+/** Members that are lists. A single value may stand for a list of one. */
 const LISTS = new Set([
   'allowedFunctionNames',
   'contents',
@@ -29,7 +34,7 @@ const LISTS = new Set([
   'tools',
 ])
 
-/** The same value where nothing has to change; nothing is copied in vain. */
+/** Returns the same value if nothing changes. Copies only what changes. */
 export const normaliseNames = (body: unknown): unknown => normalise(body, { depth: 0, isOwn: false })
 
 type Place = { depth: number; isOwn: boolean }
@@ -42,7 +47,7 @@ function normalise(value: unknown, { depth, isOwn }: Place): unknown {
   const members = value as Record<string, unknown>
   for (const name of Object.keys(members)) {
     const member = members[name]
-    // Nearly all that a hostile body can hold in number: nothing about it can change.
+    // Most members of a hostile body are of this kind, and none of them can change.
     if (typeof member !== 'object' && !name.includes('_') && (isOwn || !LISTS.has(name))) continue
     const known = isOwn ? name : camelCase(name)
     const isData = !isOwn && OWN_DATA.has(known)
@@ -51,7 +56,7 @@ function normalise(value: unknown, { depth, isOwn }: Place): unknown {
     if (known === name && cleaned === member && member !== null) continue
     copy ??= { ...value }
     delete copy[name]
-    // Set by its name, that one would become the object's prototype.
+    // Assigning this key would replace the object's prototype.
     if (member !== null && known !== '__proto__') copy[known] = cleaned
   }
   return copy ?? value

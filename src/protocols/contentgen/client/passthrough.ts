@@ -1,4 +1,4 @@
-/** Contents to a client that speaks as the vendor does: events pass as bytes, but for the model's name. */
+/** Passthrough of contentgen. Events keep their bytes, except for the model's name. */
 
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { withValueAt } from '../../../kit/json-span.ts'
@@ -18,7 +18,7 @@ import { wholeOf } from '../upstream/whole.ts'
 import { passthroughBody } from './minimal-request.ts'
 import { usageOf } from './response.ts'
 
-/** What the writer of an error must know: whether anything was told before it. */
+/** What the encoder of an error must know: whether an event was sent before it. */
 type PassthroughState = { hasStarted: boolean }
 
 export const contentgenPassthrough = (state: PassthroughState): ProtocolPassthrough => ({
@@ -39,12 +39,12 @@ function readWhole(text: string, parts: PassthroughParts): ReturnType<ProtocolPa
   if (failed) throw faults.inAnswer(failed)
   const counter = createCounter(parts)
   const chunks = pieces.flatMap(counter.take)
-  if (!counter.hasCandidates()) throw faults.notUnderstood('answered with JSON that holds no answer')
+  if (!counter.hasCandidates()) throw faults.notUnderstood('answered with JSON that holds no response')
   const answer = wholeOf([...chunks, counter.end()], head)
   return {
     answer,
     encode(usage) {
-      // The pieces of a stream where an answer in one piece was asked for.
+      // The provider sent the pieces of a stream although a whole response was requested.
       if (!isRecord(payload)) return writer.whole(answer, usage)
       return isRecord(payload.usageMetadata)
         ? withValueAt(text, ['modelVersion'], JSON.stringify(head.model))
@@ -53,11 +53,11 @@ function readWhole(text: string, parts: PassthroughParts): ReturnType<ProtocolPa
   }
 }
 
-/** What the meter must hear. The vendor's own words for a refusal or a failure pass, and are an end like another. */
+/** Extracts what the meter needs. The provider's own refusals and failures pass, and count as an end. */
 function createCounter({ head, faults }: PassthroughParts) {
   const reader = createAnswerReader({
     fallback: head,
-    // A refused prompt never comes as far as the reader.
+    // A blocked prompt is handled before the reader.
     faults: { ...faults, blocked: faults.notUnderstood },
     one_call: false,
   })
@@ -76,7 +76,7 @@ function createCounter({ head, faults }: PassthroughParts) {
     },
     hasCandidates: () => hasCandidates || isBlocked,
     isFinished: () => isBlocked || reader.isFinished(),
-    /** That the answer is whole, and what it has used. */
+    /** The chunk that ends the response, with its usage. */
     end(): ChatChunk {
       const usage = usageIn(counts)
       const choices = [{ index: 0, delta: {}, finish_reason: 'stop' as const }]
@@ -89,20 +89,20 @@ const COUNTS = ['promptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount'
 const countsIn = ({ usageMetadata: counts }: JsonRecord): JsonRecord => (isRecord(counts) ? counts : {})
 const MODEL = '"modelVersion"'
 
-/** What differs from event to event. */
+/** The members that differ from event to event. */
 const MEMBERS: Member[] = [
   { name: 'text', kind: 'text', pattern: /"text": ?"/, of: (one) => textIn(one), isNeeded: true },
   ...COUNTS.map(
     (name): Member => ({
       name,
       kind: 'number',
-      pattern: new RegExp(`"${name}": ?(?=\\d)`), // where a number follows
+      pattern: new RegExp(`"${name}": ?(?=\\d)`), // followed by a number
       of: (one) => countsIn(one)[name],
     }),
   ),
 ]
 
-/** The one part of the one answer in an event, if they are, and it is, a text. */
+/** The only part of the only candidate of an event, if it is a text. */
 function partIn({
   candidates,
 }: JsonRecord): { candidate: JsonRecord; content: JsonRecord; part: JsonRecord } | undefined {
@@ -114,10 +114,10 @@ function partIn({
 
 const textIn = (payload: JsonRecord): unknown => partIn(payload)?.part.text
 
-/** Events that passed unread: their texts, and the members of the last of them. */
+/** Events that passed without parsing: their texts, and the members of the last one. */
 type UnparsedEvents = { slots: Slots; texts: string[]; last: string[] }
 
-/** One event that says the same. */
+/** One event with the same content. */
 function joined({ slots, texts, last }: UnparsedEvents): JsonRecord {
   const { payload } = slots
   const { candidate, content, part } = partIn(payload) ?? { candidate: {}, content: {}, part: {} }
@@ -140,10 +140,10 @@ function createContentgenStream(parts: PassthroughParts, state: PassthroughState
   const counter = createCounter(parts)
   const model = toBytes(JSON.stringify(head.model))
   const known = createSlots(MEMBERS)
-  /** The last thing that was no plain event: the vendor may break off with an error as bare JSON. */
+  /** The last block that was not a plain event: the vendor may end a stream with an error as bare JSON. */
   let lastOther = ''
 
-  /** What the client gets for an event, given how it came. */
+  /** The bytes for the client for one event. */
   function read(event: string, step: PassthroughStep, atEnd: boolean): string {
     const parsed = readSseBlock(event)
     if (!parsed?.isPlain) lastOther = event
@@ -155,20 +155,20 @@ function createContentgenStream(parts: PassthroughParts, state: PassthroughState
       return ''
     }
     step.received.push(...counter.take(payload))
-    const isItself = !parsed.data.trimStart().startsWith('[') // a list around the object is left out
+    const isItself = !parsed.data.trimStart().startsWith('[') // a list around the object is removed
     if (isItself && parsed.isPlain && parsed.event === '' && textIn(payload)) learn(event, payload)
     const data = withValueAt(isItself ? parsed.data : toBytes(JSON.stringify(payload)), ['modelVersion'], model)
     return isItself && data === parsed.data && parsed.isPlain ? event : `data: ${data}\n\n`
   }
 
   function learn(event: string, payload: JsonRecord): void {
-    const vendorModel = /"modelVersion": ?"(?:[^"\\]|\\.)*"/ // the member with its value, escapes and all
+    const vendorModel = /"modelVersion": ?"(?:[^"\\]|\\.)*"/ // the member with its value, which may hold escapes
     known.learn(event, payload, (fixed) =>
       fixed.replace(vendorModel, (member) => member.slice(0, member.indexOf('"', MODEL.length)) + model),
     )
   }
 
-  /** The texts of events that passed unread are one event for the reader, with the counts of the last of them. */
+  /** Passes the texts of unparsed events to the reader as one event, with the counts of the last one. */
   function flush(step: PassthroughStep, unparsed: UnparsedEvents | undefined): undefined {
     if (unparsed) step.received.push(...counter.take(joined(unparsed)))
   }

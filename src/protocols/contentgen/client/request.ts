@@ -19,7 +19,7 @@ const checkCount = checker(CountTokensRequest)
 
 type ParsedRequest = { request: ChatRequest; shows_thoughts: boolean; refusal?: GatewayError }
 
-/** The decoded request, or a minimal one where only a provider of this protocol can take it. */
+/** The decoded request, or a minimal one if only a provider of this protocol can serve it. */
 export function parseOrMinimal(body: unknown, options: ParseOptions & { model: string }): ParsedRequest {
   try {
     const clientRequest = checkedRequest(body)
@@ -34,14 +34,17 @@ export function parseOrMinimal(body: unknown, options: ParseOptions & { model: s
 
 type ParseOptions = { model: string; places?: Places }
 
-/** `null` is absent, and unknown fields are not looked at. Throws GatewayError naming the client's field and what it may be. */
+/**
+ * Treats `null` as absent and ignores unknown fields. Throws GatewayError with the client's field and its allowed
+ * values.
+ */
 export function parseContentgen(body: unknown, options: ParseOptions): ChatRequest {
   return requestOf(checkedRequest(body), options)
 }
 
 const checkedRequest = (body: unknown) => checked(body, ContentgenRequest, checkRequest) as ContentgenRequest
 
-/** Of a question how many tokens a prompt has: the contents, or all of a request. */
+/** Decodes a token-count request, which holds contents or a whole request. */
 export function parseCount(body: unknown, options: ParseOptions): ChatRequest {
   const { generateContentRequest, contents, ...clientRequest } = checked(body, CountTokensRequest, checkCount)
   if (isRecord(generateContentRequest)) return requestOf(generateContentRequest as ContentgenRequest, options)

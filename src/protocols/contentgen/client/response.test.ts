@@ -218,7 +218,7 @@ describe('how an answer ends', () => {
     const last = streamed([call(0, text, 'one')], { finish: 'tool_calls' }).at(-1)?.candidates?.[0]
     expect([last?.finishReason, last?.finishMessage]).toEqual([
       'MALFORMED_FUNCTION_CALL',
-      'The arguments of a call of "one" are no JSON object.',
+      'The arguments of a call of "one" are not a JSON object.',
     ])
     expect(streamed([call(0, text, 'one')], { finish: 'length' }).at(-1)?.candidates?.[0]?.finishReason).toBe(
       'MAX_TOKENS',

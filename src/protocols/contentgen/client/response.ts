@@ -1,4 +1,4 @@
-/** The contentgen dialect, outwards: whole answers, and streams of pieces as events or as one JSON array. */
+/** Encodes contentgen responses: whole, or as a stream of events or of items of a JSON array. */
 
 import { contentgenErrorBody } from '../../../spec/contentgen-error.ts'
 import type { GatewayError } from '../../../spec/error.ts'
@@ -14,7 +14,7 @@ type EncoderOptions = {
   shows_thoughts: boolean
   /** `array`: the pieces of a stream are the items of one JSON array. */
   form: 'events' | 'array'
-  /** Whether events were told that were not written here. */
+  /** Whether another encoder sent events before. */
   passthroughState?: { readonly hasStarted: boolean }
 }
 
@@ -41,7 +41,7 @@ export function createContentgenEncoder({
     return inOneLine(form === 'array' ? start + json : `data: ${json}\n\n`)
   }
 
-  /** All that one batch brought is one piece. */
+  /** One batch becomes one piece. */
   function encode(batch: ChatChunk[]): string {
     const logprobs = new Map<number, unknown[]>()
     for (const { choices } of batch) {
@@ -49,7 +49,7 @@ export function createContentgenEncoder({
         const candidate = candidateAt(choice.index)
         candidate.take(choice.delta)
         if (choice.logprobs) logprobs.set(choice.index, [...(logprobs.get(choice.index) ?? []), ...tokensOf(choice)])
-        // A client can run its tools now; the count of tokens may take a while to come.
+        // Sent now, so that a client can run its tools. The token counts may arrive later.
         if (choice.finish_reason) candidate.finish(choice.finish_reason)
       }
     }
@@ -99,19 +99,19 @@ export function createContentgenEncoder({
   }
 }
 
-/** The client libraries take an answer without parts for a broken one, and forget the whole turn. */
+/** The client libraries treat a response without parts as broken, and drop the whole turn. */
 const contentOf = (parts: AnswerPart[]) => ({
   content: { role: 'model', parts: parts.length === 0 ? [{ text: '' }] : parts },
 })
 
-/** A prompt that was refused is an answer of this dialect, and no error. */
+/** In this API a blocked prompt is a response, not an error. */
 export const blockedAnswer = ({ message }: GatewayError, { id, model }: Pick<ResponseHead, 'id' | 'model'>) => ({
   promptFeedback: { blockReason: 'SAFETY', blockReasonMessage: message },
   modelVersion: model,
   responseId: id,
 })
 
-/** Thoughts stand beside the answer's other tokens. */
+/** Thought tokens are counted separately from the tokens of the response. */
 export function usageOf(usage: Usage) {
   const { prompt_tokens, completion_tokens, prompt_tokens_details: prompt, completion_tokens_details: answer } = usage
   const { reasoning_tokens } = answer

@@ -1,4 +1,4 @@
-/** The contentgen dialect's request, as the vendor's client libraries write it, in one spelling; and its answer. */
+/** The schemas of contentgen requests, with names in camelCase, and of responses. */
 import Type, { type TSchema } from 'typebox'
 import { ChatRequest } from '../../../spec/chat-request.ts'
 
@@ -21,7 +21,7 @@ const FileData = Type.Object({
 })
 export type FileData = Type.Static<typeof FileData>
 
-/** What a part may be; it is one of them. Others are its vendor's own and are passed over. */
+/** The kinds of parts; each part is one of them. Unknown kinds are specific to a vendor and are ignored. */
 export const PART_KINDS = [
   'text',
   'inlineData',
@@ -123,7 +123,9 @@ export type GenerationConfig = Type.Static<typeof GenerationConfig>
 
 const prompt = {
   contents: Type.Array(Content, { minItems: 1 }),
-  systemInstruction: optional(Type.Object({ parts: Content.properties.parts }, { description: 'Of any role.' })),
+  systemInstruction: optional(
+    Type.Object({ parts: Content.properties.parts }, { description: 'Its role is ignored.' }),
+  ),
   tools: optional(Type.Array(Tool)),
   toolConfig: optional(ToolConfig),
   generationConfig: optional(GenerationConfig),
@@ -140,7 +142,7 @@ export const ContentgenRequest = Type.Object(
 )
 export type ContentgenRequest = Type.Static<typeof ContentgenRequest>
 
-/** Of a question how many tokens a prompt has: the contents, or all of a request. */
+/** A token-count request holds contents or a whole request. */
 export const CountTokensRequest = Type.Object(
   {
     contents: optional(prompt.contents),

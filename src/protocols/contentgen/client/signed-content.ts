@@ -1,34 +1,37 @@
 /**
- * What vendors want back of their reasoning, carried through a client that knows `thoughtSignature` only, and back.
- * That field is bytes: some clients decode it and encode it again in another alphabet, so our mark is within the bytes.
+ * Encodes signed content of other vendors as a `thoughtSignature`, which clients send back. The field holds bytes:
+ * some clients decode it and encode it again in another base64 alphabet, so the marker is inside the bytes.
  */
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import type { Opaque, Reasoning } from '../../canonical.ts'
 import { opaqueOf } from '../../signed-content.ts'
 
-/** A part's signature: the part's own, and pieces of reasoning that came before it and were not shown. */
+/** The signature of a part: its own, and earlier pieces of reasoning that were not shown. */
 type SignedContent = { own?: Opaque | undefined; before?: Reasoning[] }
 
 const MARK = 'gatehouse:'
-/** The mark's first bytes in base64, of either alphabet. */
+/** The first bytes of the marker in base64, equal in both alphabets. */
 const MARK_BEGINS = 'Z2F0ZWhvdXNl'
 const HOME = 'contentgen-compat'
 
-/** The text for `thoughtSignature`: the dialect's own vendors' as it is, all else wrapped. Undefined where there is none. */
+/**
+ * The value of `thoughtSignature`. Signatures of this API stay as they are; others are wrapped. Undefined if there is
+ * none.
+ */
 export function encodeSignature({ own, before = [] }: SignedContent): string | undefined {
   if (!own && before.length === 0) return undefined
   if (own && before.length === 0 && isPlain(own)) return own.value
   return Buffer.from(MARK + JSON.stringify([own ?? null, before])).toString('base64')
 }
 
-/** Whether it may be told as it is. */
+/** Whether the signature can be sent unchanged. */
 export const isPlain = ({ origin, id }: Opaque): boolean => origin === HOME && id === undefined
 
-/** The way back. What is wrapped badly is somebody else's text, and is left to its vendor to judge. */
+/** The reverse of `encodeSignature`. A text that was not wrapped correctly goes to the provider, which judges it. */
 export const decodeSignature = (signature: string): SignedContent =>
   unwrapped(signature) ?? { own: { origin: HOME, value: signature } }
 
-/** Whether it was wrapped by `carry`. */
+/** Whether `encodeSignature` wrapped the text. */
 export const isWrapped = (signature: string): boolean => unwrapped(signature) !== undefined
 
 function unwrapped(signature: string): SignedContent | undefined {

@@ -1,4 +1,4 @@
-/** The contentgen dialect, inwards: tools and how they are to be used, in the house's words. */
+/** Decodes the tools and the tool configuration of a contentgen request. */
 
 import type { FunctionTool } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -10,7 +10,7 @@ import type { ContentgenRequest, FunctionDeclaration, JsonObject, Tool } from '.
 type Tools = Pick<ChatRequest, 'tools' | 'tool_choice' | 'web_search_options'>
 
 const FUNCTIONS = 'functionDeclarations'
-/** The vendor's search on the web, of this and of an earlier time. */
+/** The vendor's web search, in its current and its earlier form. */
 const SEARCHES = ['googleSearch', 'googleSearchRetrieval']
 
 export function toolsOf({ tools = [], toolConfig }: Pick<ContentgenRequest, 'tools' | 'toolConfig'>, places: Places) {
@@ -36,7 +36,7 @@ export function toolsOf({ tools = [], toolConfig }: Pick<ContentgenRequest, 'too
 function foreignTool(param: string): GatewayError {
   return new GatewayError(
     'unsupported_parameter',
-    `"${param}" is a tool that only its own vendor knows; known to all are "${FUNCTIONS}" and "googleSearch".`,
+    `"${param}" is a tool that only its own vendor supports; all providers support "${FUNCTIONS}" and "googleSearch".`,
     { param },
   )
 }
@@ -56,7 +56,7 @@ function functionOf({ name, description, parameters, parametersJsonSchema }: Fun
 const searchOf = ({ googleSearch: { excludeDomains = [] } = {} }: Tool): Record<string, unknown> =>
   excludeDomains.length > 0 ? { filters: { blocked_domains: excludeDomains } } : {}
 
-/** `VALIDATED` only promises that calls keep to their schemas. */
+/** `VALIDATED` only guarantees that calls match their schemas. */
 const MODES = { AUTO: 'auto', ANY: 'required', NONE: 'none', VALIDATED: 'auto' } as const
 
 function choiceOf(config: ContentgenRequest['toolConfig']): ChatRequest['tool_choice'] {

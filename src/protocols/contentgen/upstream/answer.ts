@@ -1,4 +1,4 @@
-/** The vendor's answers, event by event, in the specification's form. */
+/** Decodes contentgen responses, event by event. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
@@ -10,22 +10,22 @@ import { type Candidate, createCandidate } from './candidate.ts'
 import { countsOf, usageOf } from './usage.ts'
 
 export type ContentgenFaults = Faults & {
-  /** The vendor refused the prompt, by its word for why. */
+  /** The provider blocked the prompt; `reason` is its block reason. */
   blocked(reason: string): GatewayError
 }
 
 export type AnswerReader = {
-  /** The chunks of one event. Throws what the vendor says instead of an answer. */
+  /** The chunks of one event. Throws the error that it reports, if any. */
   take(payload: unknown): ChatChunk[]
-  /** Whether the vendor has said of each of its answers why it ended. */
+  /** Whether every candidate has a finish reason. */
   isFinished(): boolean
-  /** The last chunks. Throws for an end that is none. */
+  /** The last chunks. Throws if the stream was cut. */
   end(): ChatChunk[]
 }
 
 type ReaderParts = { fallback: Fallback; faults: ContentgenFaults; one_call: boolean }
 
-/** The vendor may say of every event how it ended, and go on: the finish is told at the end only. */
+/** The provider may send a finish reason with every event and continue, so the finish is sent only at the end. */
 export function createAnswerReader({ fallback, faults, one_call }: ReaderParts): AnswerReader {
   const candidates = new Map<number, Candidate>()
   let head: Fallback = fallback
@@ -59,7 +59,7 @@ export function createAnswerReader({ fallback, faults, one_call }: ReaderParts):
   function lastOf([index, candidate]: [number, Candidate]): ChatChunk {
     const finish_reason = candidate.finish()
     if (finish_reason === 'failed') {
-      throw faults.notUnderstood(`failed to make an answer (${candidate.reason()}); asking again may help`)
+      throw faults.notUnderstood(`failed to generate a response (${candidate.reason()}); a retry may help`)
     }
     const annotations = candidate.annotations()
     return chunkOf({ index, delta: annotations.length > 0 ? { annotations } : {}, finish_reason })
@@ -105,7 +105,7 @@ function blockOf(feedback: unknown): string | undefined {
 
 type Token = { token: string; logprob: number; bytes: number[] }
 
-/** How sure the model was of each token, in the form that chat clients read; undefined where the vendor tells none. */
+/** The log probability of each token, in the format of chat completions; undefined if the provider returned none. */
 function logprobsOf(result: unknown): { content: object[]; refusal: null } | undefined {
   if (!isRecord(result) || !Array.isArray(result.chosenCandidates)) return undefined
   const tops = Array.isArray(result.topCandidates) ? result.topCandidates : []
@@ -121,7 +121,7 @@ function logprobsOf(result: unknown): { content: object[]; refusal: null } | und
 
 function tokenOf(raw: unknown): Token | undefined {
   if (!isRecord(raw) || typeof raw.token !== 'string') return undefined
-  // The vendor leaves out a zero, which stands for certainty.
+  // The provider leaves out zero, which means certainty.
   const logprob = typeof raw.logProbability === 'number' ? raw.logProbability : 0
   return { token: raw.token, logprob, bytes: [...Buffer.from(raw.token)] }
 }

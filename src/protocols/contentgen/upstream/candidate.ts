@@ -1,4 +1,4 @@
-/** One of the vendor's answers as it comes: its parts as the house's deltas. Parts that nobody knows are passed over. */
+/** Decodes one candidate as it arrives. Unknown kinds of parts are ignored. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
@@ -8,16 +8,16 @@ import { finishOf } from './finish.ts'
 import { createGrounding } from './grounding.ts'
 
 export type Candidate = {
-  /** What one event says of it. */
+  /** The deltas of one event. */
   take(raw: JsonRecord): Delta[]
-  /** How it ended; null where the vendor has not said. */
+  /** The finish reason; null if the provider has not sent one. */
   finish(): FinishReason | 'failed' | null
-  /** The vendor's own word for it. */
+  /** The provider's own finish reason. */
   reason(): string
   annotations(): Annotation[]
 }
 
-/** `one_call`: of several calls only the first is told; a model that is answered makes the next ones by itself. */
+/** `one_call`: only the first of several calls is sent. After its result the model makes the next calls itself. */
 export function createCandidate({ one_call }: { one_call: boolean }): Candidate {
   const grounding = createGrounding()
   const ids = new Set<string>()
@@ -25,10 +25,10 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
   let text = ''
   let bytes = 0
   let reason: unknown
-  /** Whether words of a thought were told that is not ended. */
+  /** Whether thought text was sent whose piece has not ended. */
   let isThinking = false
 
-  /** A signature ends the piece of thought that it belongs to, or is a hidden piece of its own. */
+  /** A signature ends the current piece of reasoning, or is a hidden piece of its own. */
   function signature(part: JsonRecord): Delta[] {
     const value = part.thoughtSignature
     if (typeof value !== 'string' || value === '') return []
@@ -68,7 +68,7 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
 
   function image({ mimeType, data }: JsonRecord, part: JsonRecord): Delta[] {
     if (typeof data !== 'string' || typeof mimeType !== 'string' || !mimeType.startsWith('image/')) return []
-    // Drafts that a model looks at while it thinks.
+    // Drafts that a model produces while it thinks.
     if (part.thought === true) return []
     const value = part.thoughtSignature
     const signed = typeof value === 'string' && value !== '' ? { opaque: opaqueOf(value) } : {}
@@ -81,7 +81,7 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
     if (typeof part.text === 'string') {
       return [...(part.thought === true ? takeThought(part.text) : takeText(part.text)), ...signature(part)]
     }
-    // The vendor's own tools at work: what they ran and what came of it are part of what it says.
+    // The vendor's own tools: the code that they ran and its output become part of the text.
     const { executableCode: code, codeExecutionResult: result } = part
     if (isRecord(code) && typeof code.code === 'string') return takeText(fenced(code.code, String(code.language ?? '')))
     if (isRecord(result) && typeof result.output === 'string') return takeText(fenced(result.output, ''))
@@ -104,4 +104,4 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
 const opaqueOf = (value: string): Opaque => ({ origin: 'contentgen-compat', value })
 
 const fenced = (text: string, language: string) =>
-  `\n\`\`\`${/^[A-Z]+$/.test(language) ? language.toLowerCase() : ''}\n${text.replace(/\n$/, '')}\n\`\`\`\n` // names of languages are in capitals
+  `\n\`\`\`${/^[A-Z]+$/.test(language) ? language.toLowerCase() : ''}\n${text.replace(/\n$/, '')}\n\`\`\`\n` // language names are in upper case

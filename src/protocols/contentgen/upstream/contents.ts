@@ -1,4 +1,4 @@
-/** The house's messages as the vendor's contents: turns of the user and of the model, each of parts. */
+/** Encodes canonical messages as contents: turns of the user and the model, each with parts. */
 
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -12,22 +12,22 @@ type Conversation = { system: Part[]; contents: Content[] }
 
 type Contents = PartReader & {
   rule: ModelRule
-  /** Calls and their results are told with ids. */
+  /** Whether calls and results are sent with ids. */
   ids: boolean
 }
 type Turn = Content & { kind: 'words' | 'results' | 'answer' }
 
-/** By the vendor's own words: a call that was made elsewhere, where it would otherwise miss its signature. */
+/** The vendor's documented value for a call from elsewhere, which would otherwise lack a signature. */
 export const UNSIGNED = 'skip_thought_signature_validator'
 
 /**
- * System messages are gathered in front. What one side says in several messages is one turn, but for the results of
- * functions, which are a turn of their own.
+ * System messages move to the front. Consecutive messages of one role form one turn, except that function results
+ * form a turn of their own.
  */
 export async function conversationOf(messages: Message[], parts: Contents): Promise<Conversation> {
   const system: Part[] = []
   const turns: Turn[] = []
-  /** Call -> the name of its function, by which the vendor knows a result. */
+  /** Call id -> function name, by which the vendor identifies a result. */
   const names = new Map<string, string>()
   for (const [index, message] of messages.entries()) {
     const at = `messages[${index}]`
@@ -43,7 +43,7 @@ export async function conversationOf(messages: Message[], parts: Contents): Prom
   return placed(system, contents, parts.rule)
 }
 
-/** Where there is nothing but instructions, or no place for them, they are the user's words. */
+/** If there are only instructions, or the model accepts none, they become text of the user. */
 function placed(system: Part[], contents: Content[], { instructions }: ModelRule): Conversation {
   if (system.length === 0 || (instructions && contents.length > 0)) return { system, contents }
   const [first, ...rest] = contents
@@ -101,7 +101,10 @@ async function resultOf(message: Message, at: string, parts: Contents & { names:
   return [{ functionResponse }, ...(within ? [] : media)]
 }
 
-/** An object is the result itself; `$ref` means something of its own to the vendor there, so such a one is a text. */
+/**
+ * An object is the result itself. The vendor gives `$ref` a meaning of its own, so an object with one is sent as
+ * text.
+ */
 function responseOf(text: string, isError: boolean): object {
   if (isError) return { error: text }
   const value = text.startsWith('{') && !text.includes('"$ref"') ? parseJson(text) : undefined
@@ -109,11 +112,11 @@ function responseOf(text: string, isError: boolean): object {
 }
 
 async function answerOf(message: Message, at: string, parts: Contents): Promise<Part[]> {
-  if (message.function_call) throw refused(`${at}.function_call`, 'is not known to the vendor; use "tool_calls"')
+  if (message.function_call) throw refused(`${at}.function_call`, 'is not supported by the vendor; use "tool_calls"')
   const thoughts: Part[] = []
-  /** Signatures of words, not of thoughts. */
+  /** Signatures of texts, not of thoughts. */
   const hidden: string[] = []
-  // Only reasoning that this family of vendors has signed can go back to it.
+  // Only reasoning that a provider of this API signed can be sent back to it.
   for (const { text, opaque } of message.reasoning_details ?? []) {
     if (opaque?.origin !== 'contentgen-compat') continue
     if (text === undefined) hidden.push(opaque.value)
@@ -128,7 +131,7 @@ async function answerOf(message: Message, at: string, parts: Contents): Promise<
   return [...thoughts, ...signed(texts, hidden), ...images, ...callsOf(message, at, parts)]
 }
 
-/** The last signature stands at the last words, as it came; without words, at empty ones. */
+/** The last signature goes on the last text. If there is no text, it goes on an empty one. */
 function signed(texts: Part[], signatures: string[]): Part[] {
   const last = texts.at(-1)
   const own = last === undefined ? undefined : signatures.at(-1)
@@ -147,7 +150,7 @@ function callsOf(message: Message, at: string, { rule, ids }: Contents): Part[] 
     ...(opaque?.origin === 'contentgen-compat' ? { thoughtSignature: opaque.value } : {}),
   }))
   const [first] = calls
-  // Of calls made at once only the first has one.
+  // Of parallel calls only the first has a signature.
   if (first && rule.requires_signatures && !calls.some((call) => call.thoughtSignature))
     first.thoughtSignature = UNSIGNED
   return calls

@@ -1,10 +1,10 @@
-/** What the vendor says when it refuses or fails, on our sheet. */
+/** Maps errors of the contentgen API to the gateway's codes. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { type ErrorResponse, errorFromResponse } from '../../provider-error.ts'
 
-/** The vendor's words for what went wrong -> the HTTP status of each. */
+/** The vendor's status names -> HTTP status. */
 const STATUS_OF_NAME: Record<string, number> = {
   CANCELLED: 499,
   INVALID_ARGUMENT: 400,
@@ -23,14 +23,14 @@ const STATUS_OF_NAME: Record<string, number> = {
   UNAVAILABLE: 503,
   DEADLINE_EXCEEDED: 504,
 }
-/** Reasons that are about the key, whatever the status. */
+/** Reasons that concern the key, whatever the status. */
 const KEY_REASON = /^(API_KEY_|ACCESS_TOKEN_|CREDENTIALS_MISSING|SERVICE_DISABLED|CONSUMER_)/
-/** A condition that the gateway's account does not meet: where it stands, or that it does not pay. */
+/** A condition that the gateway's account does not meet: its location or its billing. */
 const ACCOUNT = /location is not supported|free tier|billing|region|country/i
-/** A file of the vendor's that the caller named and the key may not see. */
+/** A file of the vendor that the request names and the key may not read. */
 const STRANGE_FILE = /access the File /
 
-/** An error with a status. */
+/** An error response with a status. */
 export function refusalOf(refusal: ErrorResponse): GatewayError {
   const reported = errorIn(refusal.payload)
   const reasons = (Array.isArray(reported.details) ? reported.details : []).filter(isRecord).map(({ reason }) => reason)
@@ -42,7 +42,7 @@ export function refusalOf(refusal: ErrorResponse): GatewayError {
   if (reported.status === 'FAILED_PRECONDITION' && ACCOUNT.test(message)) {
     return new GatewayError(
       'no_available_channel',
-      `The upstream "${provider}" serves nothing now: the gateway's account or place does not meet its conditions. Tell the operator.`,
+      `The upstream "${provider}" is unavailable: the gateway's account or location does not meet its conditions. Tell the operator.`,
       { upstream_status: status },
     )
   }
@@ -50,7 +50,7 @@ export function refusalOf(refusal: ErrorResponse): GatewayError {
   return errorFromResponse(refusal)
 }
 
-/** An error where an answer was expected: in a stream, or in a body with status 200. */
+/** An error in place of a response: in a stream, or in a body with status 200. */
 export function failureOf(refusal: Omit<ErrorResponse, 'status' | 'headers'>): GatewayError {
   const { code, status: reason } = errorIn(refusal.payload)
   const numeric = typeof code === 'number' && code >= 400 && code < 600 ? code : undefined
@@ -58,7 +58,7 @@ export function failureOf(refusal: Omit<ErrorResponse, 'status' | 'headers'>): G
   return refusalOf({ ...refusal, status, headers: undefined })
 }
 
-/** `{error: {..}}`, also with a list around it. */
+/** `{error: {..}}`, also inside a list. */
 function errorIn(payload: unknown): JsonRecord {
   const body: unknown = Array.isArray(payload) ? payload[0] : payload
   const error = isRecord(body) ? body.error : undefined

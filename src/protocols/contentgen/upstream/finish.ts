@@ -1,12 +1,12 @@
-/** Why the vendor stopped, in the specification's four words, or as the failure that it was. */
+/** Maps finish reasons of the vendor to the four of the specification, or to a failure. */
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 
 const FINISH_REASONS: Record<string, FinishReason | 'failed' | null> = {
-  // The vendor's way of saying nothing.
+  // The default value, which means nothing.
   FINISH_REASON_UNSPECIFIED: null,
   STOP: 'stop',
   MAX_TOKENS: 'length',
-  // There is more to say than one request may.
+  // The response exceeds what one request may return.
   CONTINUATION: 'length',
   SAFETY: 'content_filter',
   RECITATION: 'content_filter',
@@ -18,7 +18,7 @@ const FINISH_REASONS: Record<string, FinishReason | 'failed' | null> = {
   IMAGE_SAFETY: 'content_filter',
   IMAGE_PROHIBITED_CONTENT: 'content_filter',
   IMAGE_RECITATION: 'content_filter',
-  // The model made something that is no answer.
+  // The model generated something that is not a response.
   MALFORMED_FUNCTION_CALL: 'failed',
   MALFORMED_RESPONSE: 'failed',
   UNEXPECTED_TOOL_CALL: 'failed',
@@ -26,7 +26,7 @@ const FINISH_REASONS: Record<string, FinishReason | 'failed' | null> = {
   MISSING_THOUGHT_SIGNATURE: 'failed',
 }
 
-/** null where it says that there is no end yet. A word that nobody knows is an end like any other. */
+/** Returns null if the response has not ended. An unknown reason counts as a normal stop. */
 export function finishOf(value: unknown, hasCalls: boolean): FinishReason | 'failed' | null {
   if (typeof value !== 'string' || value === '') return null
   const reason = Object.hasOwn(FINISH_REASONS, value) ? (FINISH_REASONS[value] ?? null) : 'stop'

@@ -1,4 +1,4 @@
-/** The vendor's `generationConfig`: how an answer is made, from the fields of a request. */
+/** Encodes the `generationConfig` of a request. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../canonical.ts'
@@ -7,19 +7,19 @@ import type { ModelRule } from './model-rules.ts'
 import { thinkingOf } from './thinking.ts'
 import { refused, type VendorTools } from './tools.ts'
 
-/** Fields that only get another name. */
+/** Fields that only change their name. */
 const RENAMED: { [field in keyof ChatRequest]?: string } = {
   temperature: 'temperature',
   top_p: 'topP',
   n: 'candidateCount',
   logprobs: 'responseLogprobs',
 }
-/** The same, for models that take them. */
+/** The same, for models that accept them. */
 const PENALTIES: { [field in keyof ChatRequest]?: string } = {
   frequency_penalty: 'frequencyPenalty',
   presence_penalty: 'presencePenalty',
 }
-/** The vendor's seeds have 32 bits, one of them the sign's. */
+/** The vendor's seeds are signed integers of 32 bits. */
 const MAX_SEED = 2 ** 31
 
 export function generationOf(request: ChatRequest, rule: ModelRule, tools: VendorTools): JsonRecord {
@@ -43,7 +43,7 @@ export function generationOf(request: ChatRequest, rule: ModelRule, tools: Vendo
 }
 
 function formOf({ response_format: format, model }: ChatRequest, rule: ModelRule, tools: VendorTools): JsonRecord {
-  // A call that is demanded is all of the answer: there is nothing that could have a form.
+  // A forced call is the whole response, so no format applies.
   if (format === undefined || format.type === 'text' || tools.isForced) return {}
   if (tools.hasFunctions && !rule.mixes) {
     throw refused('response_format', `must not be "${format.type}" together with "tools" for the model "${model}"`)

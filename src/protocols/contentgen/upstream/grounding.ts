@@ -1,15 +1,15 @@
-/** Where an answer rests on pages of the web: the vendor's grounding as the specification's annotations. */
+/** Converts the vendor's grounding to annotations. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 
-/** More places than that no reader looks up, and each is counted through the whole text. */
+/** No reader follows more citations than this, and computing each one scans the whole text. */
 const MAX_ANNOTATIONS = 1000
 
 type Grounding = {
-  /** What came with one event; pages and places may come apart. */
+  /** Takes the grounding of one event. Pages and supports may arrive in different events. */
   take(metadata: unknown): void
-  /** At the end, for the whole text, and how many bytes of it stand before each of its parts. */
+  /** Called at the end with the whole text and the byte offset at which each part starts. */
   annotations(text: string, partStarts: readonly number[]): Annotation[]
 }
 
@@ -38,12 +38,12 @@ export function createGrounding(): Grounding {
       }
       for (const { support, pages: known } of places) {
         const indices = Array.isArray(support.groundingChunkIndices) ? support.groundingChunkIndices : []
-        // Places may be told before the pages they speak of.
+        // Supports may arrive before the pages that they refer to.
         const list = known.length > 0 ? known : pages
         const span = spanOf(support.segment, { text, bytes, partStarts })
         for (const index of indices) if (typeof index === 'number') cite(list[index], span)
       }
-      // Pages that the vendor ties to no place stand behind all of it.
+      // Pages without a support apply to the whole text.
       if (places.length === 0) for (const page of pages) cite(page, [0, text.length])
       return [...found.values()]
     },
@@ -60,7 +60,7 @@ function pageOf(chunk: unknown): Page {
 type Span = [start: number, end: number]
 type IndexedText = { text: string; bytes: Buffer; partStarts: readonly number[] }
 
-/** The vendor counts bytes of UTF-8 from the start of a part, clients characters from the start of the text. */
+/** The vendor counts bytes of UTF-8 from the start of a part; clients count characters from the start of the text. */
 function spanOf(segment: unknown, { text, bytes, partStarts }: IndexedText): Span {
   const { startIndex, endIndex, partIndex, text: quoted } = isRecord(segment) ? segment : {}
   const from = partStarts[wholeNumber(partIndex) ?? 0] ?? 0
@@ -68,7 +68,7 @@ function spanOf(segment: unknown, { text, bytes, partStarts }: IndexedText): Spa
   const start = character(wholeNumber(startIndex) ?? 0)
   const end = Math.max(start, Math.min(text.length, character(wholeNumber(endIndex) ?? bytes.length)))
   if (typeof quoted !== 'string' || quoted === '' || text.slice(start, end) === quoted) return [start, end]
-  // The words themselves say it better than a count that does not fit them.
+  // The quoted text is more reliable than offsets that do not match it.
   const at = text.indexOf(quoted)
   return at === -1 ? [start, end] : [at, at + quoted.length]
 }

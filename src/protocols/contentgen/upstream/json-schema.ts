@@ -1,7 +1,10 @@
-/** A JSON Schema as the vendor takes one: with the keywords that it knows, and the others told in words. */
+/** Converts a JSON Schema to the vendor's subset. Unsupported constraints move to the description. */
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 
-/** What the vendor documents for `responseJsonSchema` and `parametersJsonSchema`, besides members that hold schemas. */
+/**
+ * The keywords that the vendor documents for `responseJsonSchema` and `parametersJsonSchema`, except members that
+ * hold schemas.
+ */
 const KNOWN = new Set([
   '$id',
   '$ref',
@@ -18,7 +21,7 @@ const KNOWN = new Set([
   'maximum',
   'propertyOrdering',
 ])
-/** Bounds that the vendor does not know; as words they still are wishes. */
+/** Constraints that the vendor does not support. They are added to the description as hints. */
 const HINTS = new Set([
   'exclusiveMinimum',
   'exclusiveMaximum',
@@ -31,12 +34,12 @@ const HINTS = new Set([
   'maxProperties',
   'default',
 ])
-/** Members that hold schemas by name, in a list, or one, and the vendor's name for each. */
+/** Members that hold schemas by name, in a list, or one schema, with the vendor's name for each. */
 const NAMED: Record<string, string> = { properties: 'properties', $defs: '$defs', definitions: '$defs' }
 const LISTED: Record<string, string> = { anyOf: 'anyOf', oneOf: 'oneOf', prefixItems: 'prefixItems' }
 const SINGLE: Record<string, string> = { items: 'items', additionalProperties: 'additionalProperties' }
 
-/** A copy; what is no schema is handed back as it is. */
+/** Returns a copy. A value that is not a schema is returned unchanged. */
 export function vendorSchema(schema: unknown): unknown {
   if (schema === true) return {}
   if (!isRecord(schema)) return schema
@@ -64,27 +67,27 @@ const schemasByName = (members: JsonRecord): JsonRecord =>
   Object.fromEntries(Object.entries(members).map(([name, one]) => [name, vendorSchema(one)]))
 
 function singleOf(name: string, value: unknown): JsonRecord {
-  // The older way of writing a tuple.
+  // The older form of a tuple.
   if (name === 'items' && Array.isArray(value)) return { prefixItems: value.map(vendorSchema) }
   return { [name]: typeof value === 'boolean' && name === 'additionalProperties' ? value : vendorSchema(value) }
 }
 
-/** The vendor knows lists of texts and numbers. */
+/** The vendor supports enums of strings and numbers. */
 function constantOf(value: unknown, { type }: JsonRecord): JsonRecord {
   if (typeof value === 'string' || typeof value === 'number') return { enum: [value] }
   if (value === null) return { type: 'null' }
   return { ...(type === undefined ? { type: typeof value } : {}), description: `Always ${JSON.stringify(value)}.` }
 }
 
-/** Beside a reference only what begins with `$` may stand. */
+/** Beside a reference only members that start with `$` are allowed. */
 function referenceOf(schema: JsonRecord, address: string): JsonRecord {
-  const supported: JsonRecord = { $ref: address.replace(/^#\/definitions\//, '#/$defs/') } // the older name of the same place
+  const supported: JsonRecord = { $ref: address.replace(/^#\/definitions\//, '#/$defs/') } // the older name of the same member
   const definitions = [schema.definitions, schema.$defs].filter(isRecord)
   if (definitions.length > 0) supported.$defs = schemasByName(Object.assign({}, ...definitions))
   return supported
 }
 
-/** All that must hold at once, as one schema. */
+/** Merges all schemas of `allOf` into one. */
 function merged({ allOf, ...rest }: JsonRecord): JsonRecord {
   const parts = [rest, ...(Array.isArray(allOf) ? allOf : [])]
     .filter(isRecord)

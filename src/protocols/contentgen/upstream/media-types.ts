@@ -1,4 +1,4 @@
-/** Which type a file is of, by its name, its address or the word of a client: rows of data. */
+/** Determines the media type of a file from its name, its URL or its format. */
 
 const TYPE_OF_ENDING: Record<string, string> = {
   png: 'image/png',
@@ -36,7 +36,7 @@ const TYPE_OF_ENDING: Record<string, string> = {
   flv: 'video/x-flv',
   '3gp': 'video/3gpp',
 }
-/** Texts that the vendor takes only as texts. */
+/** Text types that the vendor accepts only as plain text. */
 const PLAIN = new Set([
   'application/json',
   'application/xml',
@@ -47,16 +47,16 @@ const PLAIN = new Set([
   'application/typescript',
 ])
 
-/** By the ending of a name, or of the path of an address; undefined where there is none that is known. */
+/** By the extension of a name or of a URL's path; undefined if it has no known one. */
 export function typeOfName(name: string | undefined): string | undefined {
-  // What follows ? and # belongs to no path.
+  // The query and the fragment are not part of the path.
   const ending = /\.([a-z0-9]{1,5})$/i.exec(name?.split(/[?#]/)[0] ?? '')?.[1]?.toLowerCase() ?? ''
   return Object.hasOwn(TYPE_OF_ENDING, ending) ? TYPE_OF_ENDING[ending] : undefined
 }
 
-/** The name by which the vendor knows a type. */
+/** The vendor's name of a media type. */
 export const vendorType = (type: string): string =>
   PLAIN.has(type) ? 'text/plain' : type === 'image/jpg' ? 'image/jpeg' : type
 
-/** `wav`, `mp3` and the like, as a client names the form of its sound. */
+/** The media type of an audio format of chat completions: `wav`, `mp3` and the like. */
 export const typeOfSound = (format: string): string => typeOfName(`.${format}`) ?? `audio/${format.toLowerCase()}`

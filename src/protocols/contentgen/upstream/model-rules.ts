@@ -1,24 +1,24 @@
-/** What the vendor's models take and refuse, by their names: rows of data, the first that fits. */
+/** What each of the vendor's models accepts, by name. The first matching row applies. */
 import { matchesGlob } from '../../../kit/glob.ts'
 
 export type ModelRule = {
-  /** How it is told how much to think: not at all, by a number of tokens, or by a level. */
+  /** How the amount of thinking is set: not at all, by a number of tokens, or by a level. */
   thinking: 'none' | 'budget' | 'level'
-  /** The least and the most tokens of a budget. */
+  /** The smallest and the largest token budget. */
   budget: readonly [least: number, most: number]
   /** Thinking can be turned off. */
   can_disable_thinking: boolean
-  /** What `thinkingLevel` may be, from little to much. */
+  /** The values of `thinkingLevel`, in ascending order. */
   levels: readonly string[]
-  /** Takes a `systemInstruction`. */
+  /** Accepts a `systemInstruction`. */
   instructions: boolean
-  /** Takes penalties for what was said before. */
+  /** Accepts frequency and presence penalties. */
   penalties: boolean
-  /** Takes functions beside a search, and beside JSON as the form of the answer. */
+  /** Accepts functions together with a search, and together with JSON as the response format. */
   mixes: boolean
-  /** Takes images and files within the result of a function. */
+  /** Accepts images and files in the result of a function. */
   result_media: boolean
-  /** Refuses a call in the history that has no signature. */
+  /** Refuses a call in the history without a signature. */
   requires_signatures: boolean
 }
 
@@ -46,7 +46,7 @@ const NEWEST: ModelRule = {
   requires_signatures: true,
 }
 
-/** Read from the vendor's documentation and from client libraries in November 2026. */
+/** Source: the vendor's documentation and client libraries, November 2026. */
 const ROWS: [globs: string[], rule: ModelRule][] = [
   [['*gemma-*'], { ...FIRST, instructions: false }],
   [['*gemini-1*', '*gemini-2.0*', '*gemini-pro', '*gemini-pro-vision', '*learnlm*'], FIRST],
@@ -65,10 +65,10 @@ const ROWS: [globs: string[], rule: ModelRule][] = [
     ['*gemini-*-pro*', '*gemini-pro-*', '*gemini-3.7-flash*', '*gemini-3.8-flash*', '*gemini-flash-latest*'],
     { ...NEWEST, levels: THREE },
   ],
-  // A name that is new to us is most likely a new model.
+  // An unknown name is most likely a new model.
   [['*gemini-*'], NEWEST],
 ]
-/** Models of others that speak this shape: what they have in common. */
+/** The common features of other vendors' models that offer this API. */
 const OTHERS: ModelRule = { ...FIRST, thinking: 'budget', mixes: true }
 
 export const ruleOf = (model: string): ModelRule =>

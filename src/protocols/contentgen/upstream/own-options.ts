@@ -1,4 +1,4 @@
-/** What a caller may say in the vendor's own words, under `provider_options`: rows of data. */
+/** The vendor-specific options that a caller may set in `provider_options`. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../canonical.ts'
@@ -6,7 +6,10 @@ import { refused } from './tools.ts'
 
 const KIND = 'contentgen-compat'
 
-/** Members of the body, and those within them. What the house has words and limits for is not among them. */
+/**
+ * Allowed members of the body, and of their objects. Options that have a canonical field with limits are not
+ * included.
+ */
 const OPTIONS: Record<string, readonly string[] | 'whole'> = {
   safetySettings: 'whole',
   cachedContent: 'whole',
@@ -16,20 +19,20 @@ const OPTIONS: Record<string, readonly string[] | 'whole'> = {
   tools: ['urlContext', 'googleMaps', 'codeExecution', 'fileSearch'],
 }
 
-/** Throws `unsupported_parameter` for what is not among them. */
+/** Throws `unsupported_parameter` for any other option. */
 export function ownOptionsOf({ provider_options }: ChatRequest): JsonRecord {
   const own = provider_options?.[KIND] ?? {}
   const at = `provider_options.${KIND}`
   for (const [name, value] of Object.entries(own)) {
     const members = Object.hasOwn(OPTIONS, name) ? OPTIONS[name] : undefined
-    if (members === undefined) throw refused(`${at}.${name}`, `is not an option; there are ${named(OPTIONS)}`)
+    if (members === undefined) throw refused(`${at}.${name}`, `is not an option; the options are ${named(OPTIONS)}`)
     if (members === 'whole') continue
     const groups = name === 'tools' && Array.isArray(value) ? value : [value]
     for (const group of groups) {
       if (!isRecord(group)) throw refused(`${at}.${name}`, `must hold objects with members of ${members.join(', ')}`)
       const unknown = Object.keys(group).find((member) => !members.includes(member))
       if (unknown !== undefined)
-        throw refused(`${at}.${name}.${unknown}`, `is not an option; there are ${members.join(', ')}`)
+        throw refused(`${at}.${name}.${unknown}`, `is not an option; the options are ${members.join(', ')}`)
     }
   }
   return own
@@ -37,7 +40,7 @@ export function ownOptionsOf({ provider_options }: ChatRequest): JsonRecord {
 
 const named = (rows: object) => Object.keys(rows).join(', ')
 
-/** One body in which the first word on a member counts; lists of tools are joined. */
+/** Merges two bodies. The first value of a member wins; lists of tools are joined. */
 export function mergeOptions(body: JsonRecord, own: JsonRecord): JsonRecord {
   const whole = { ...body }
   for (const [name, value] of Object.entries(own)) {

@@ -1,4 +1,4 @@
-/** One part of a message as the vendor's: text, and images, sound and files as bytes or by their address. */
+/** Encodes one part of a message: text, and images, audio and files as data or by URL. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -10,14 +10,14 @@ import { refused } from './tools.ts'
 export type Part = JsonRecord
 
 export type PartReader = {
-  /** Fetches images that are given by their address; without it the vendor gets the address. */
+  /** Fetches images that are given by URL. Without it the provider receives the URL. */
   media: MediaReader | undefined
-  /** Where files lie that were uploaded to the vendor. */
+  /** The base URL of files that were uploaded to the provider. */
   base_url: string
   signal: AbortSignal
 }
 
-/** `at`: the part's place in the request, for errors. Nothing for a text that is empty, which the vendor refuses. */
+/** `at`: the part's place in the request, for errors. Returns nothing for an empty text, which the vendor refuses. */
 export async function partsOf(part: ContentPart, at: string, reader: PartReader): Promise<Part[]> {
   if (part.type === 'text') return textParts(part.text)
   if (part.type === 'refusal') return textParts(part.refusal)
@@ -30,12 +30,12 @@ export async function partsOf(part: ContentPart, at: string, reader: PartReader)
 
 export const textParts = (text: string): Part[] => (text === '' ? [] : [{ text }])
 
-/** White space is customary in base64, but not in the vendor's. */
+/** White space is common in base64, but the vendor refuses it. */
 function inlineOf(mimeType: string, data: string): Part {
   return { inlineData: { mimeType: vendorType(mimeType), data: /\s/.test(data) ? data.replaceAll(/\s+/g, '') : data } }
 }
 
-/** Addresses that mean something to the vendor alone: its own files, its cloud's buckets, its videos. */
+/** URLs that only the vendor can resolve: its own files, its cloud's buckets, its videos. */
 const VENDOR_ADDRESS =
   /^(gs:|https:\/\/([\w-]+\.)?(youtube\.com|youtu\.be|generativelanguage\.googleapis\.com|storage\.cloud\.google\.com)\/)/i
 
@@ -59,7 +59,7 @@ type File = Extract<ContentPart, { type: 'file' }>['file']
 function fileOf({ file_data, file_id, file_url, filename }: File, at: string, { base_url }: PartReader): Part {
   if (file_data !== undefined) {
     const read = readDataUri(file_data)
-    // Without a type, the data is taken for what nearly all such files are.
+    // Without a type, the data is assumed to be a PDF, as nearly all such files are.
     const type = read?.type || typeOfName(filename) || 'application/pdf'
     return inlineOf(type, read?.data ?? file_data)
   }
@@ -71,7 +71,7 @@ function fileOf({ file_data, file_id, file_url, filename }: File, at: string, { 
   if (file_id === undefined) throw refused(at, 'must have "file_data", "file_url" or "file_id"')
   if (/^(https?|gs):/i.test(file_id)) return linkOf(file_id, filename)
   if (file_id.startsWith('files/')) return linkOf(`${base_url}/${file_id}`, filename)
-  throw refused(`${at}.file_id`, 'must be a file of the vendor\'s: its address, or a name such as "files/abc"')
+  throw refused(`${at}.file_id`, 'must be a file at the vendor: its URL, or a name such as "files/abc"')
 }
 
 function linkOf(fileUri: string, filename: string | undefined): Part {
@@ -79,10 +79,10 @@ function linkOf(fileUri: string, filename: string | undefined): Part {
   return { fileData: { ...(mimeType === undefined ? {} : { mimeType: vendorType(mimeType) }), fileUri } }
 }
 
-/** A data URI, its data as base64; undefined for anything else. */
+/** Reads a data URI and returns its data as base64; undefined for anything else. */
 function readDataUri(url: string): { type: string; data: string } | undefined {
   const comma = /^data:/i.test(url) ? url.indexOf(',') : -1
-  // A type and its parameters are short; what is longer is no such address.
+  // A type with its parameters is short. A longer prefix is not a data URI.
   if (comma === -1 || comma > 200) return undefined
   const [type = '', ...parameters] = url.slice('data:'.length, comma).split(';')
   const data = url.slice(comma + 1)
@@ -94,7 +94,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    // A % that stands for itself.
+    // A literal %.
     return text
   }
 }

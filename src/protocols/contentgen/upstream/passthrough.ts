@@ -1,4 +1,7 @@
-/** A contentgen vendor asked by a client that speaks as it does: its own body, but for what the house and the operator demand. */
+/**
+ * Prepares a client's own contentgen body for the provider: the body changes only where the gateway or the operator
+ * requires it.
+ */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../canonical.ts'
@@ -9,14 +12,14 @@ import { type ModelRule, ruleOf } from './model-rules.ts'
 import { mergeOptions } from './own-options.ts'
 import { type ContentgenOptions, RESERVED } from './request.ts'
 
-/** Where the model's row in the catalogue has a default for them. */
+/** Members for which the model's row in the catalogue may have a default. */
 const SAMPLING: { [member: string]: keyof ChatRequest } = { temperature: 'temperature', topP: 'top_p' }
 const PENALTIES: { [member: string]: keyof ChatRequest } = {
   frequencyPenalty: 'frequency_penalty',
   presencePenalty: 'presence_penalty',
 }
 
-/** The client's body for this vendor: the limits and defaults of the model's row, the operator's settings. */
+/** The client's body with the model's limits and defaults, and the operator's settings. */
 export function passthroughBody(
   { model, body, request }: PassthroughUpstreamCall,
   settings: ContentgenOptions,
@@ -34,7 +37,7 @@ export function passthroughBody(
   return adapt(mergeOptions(forwarded, defaults), settings.fields, RESERVED)
 }
 
-/** Calls that were made elsewhere, in a model's turn without any signature: the newer models refuse them. */
+/** Adds the documented value to a model's turn with calls but no signature: newer models refuse such a turn. */
 function withSignatures(contents: unknown[], { requires_signatures }: ModelRule): unknown[] {
   if (!requires_signatures) return contents
   let isSigned = false

@@ -1,4 +1,4 @@
-/** The body that the vendor gets: a chat request in its words, with what it cannot do refused by name. */
+/** Encodes a chat request for the contentgen API. Unsupported features are refused by name. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../canonical.ts'
@@ -10,43 +10,43 @@ import { type ModelRule, ruleOf } from './model-rules.ts'
 import { mergeOptions, ownOptionsOf } from './own-options.ts'
 import { refused, toolsOf } from './tools.ts'
 
-/** What the operator says about a provider of this protocol. */
+/** The operator's settings for a provider of this protocol. */
 export type ContentgenOptions = BodyOptions & {
   base_url: string
-  /** What the operator knows better than the rows of models. */
+  /** The operator's corrections of the model's row. */
   rule: Partial<ModelRule>
-  /** The vendor's cloud, which has the same fields but for a few. */
+  /** The vendor's cloud, which lacks a few of the fields. */
   cloud: boolean
 }
 
 type BodyEncoder = {
   answer(call: UpstreamCall, signal: AbortSignal): Promise<string>
-  /** The question how many tokens the same prompt has. */
+  /** The body of a token-count request for the same prompt. */
   count(call: UpstreamCall, signal: AbortSignal): Promise<string>
 }
 
-/** Fields that change the meaning and that the vendor lacks, or the house has no words for its answer to. */
+/** Fields that change the meaning and that the vendor does not support, or whose result has no canonical form. */
 const REFUSED: { [field in keyof ChatRequest]?: { isUsed(request: ChatRequest): boolean; instead: string } } = {
-  audio: { isUsed: ({ audio }) => audio !== undefined, instead: 'must be left out: there is no sound in an answer' },
+  audio: { isUsed: ({ audio }) => audio !== undefined, instead: 'must be left out: the response has no audio' },
   modalities: {
     isUsed: ({ modalities }) => modalities?.some((one) => one !== 'text' && one !== 'image') ?? false,
     instead: 'must be of "text" and "image"',
   },
   functions: {
     isUsed: ({ functions }) => (functions?.length ?? 0) > 0,
-    instead: 'is not known to the vendor; use "tools"',
+    instead: 'is not supported by the vendor; use "tools"',
   },
   function_call: {
     isUsed: ({ function_call }) => typeof function_call === 'object',
-    instead: 'is not known to the vendor; use "tool_choice"',
+    instead: 'is not supported by the vendor; use "tool_choice"',
   },
 }
 
-/** Fields written by us: neither the operator's lists nor the defaults may replace them. */
+/** Fields that the gateway sets. The operator's lists and defaults cannot replace them. */
 export const RESERVED = new Set(['contents', 'model'])
-/** What a prompt consists of. */
+/** The fields of a prompt. */
 const COUNTED = ['contents', 'systemInstruction', 'tools', 'toolConfig']
-/** The house's word for a tier -> the vendor's; other tiers are other vendors'. */
+/** The canonical tier -> the vendor's. Other tiers belong to other vendors and are dropped. */
 const TIERS: Record<string, string> = { default: 'standard', standard: 'standard', flex: 'flex', priority: 'priority' }
 
 export function createBodyEncoder(settings: ContentgenOptions, media?: () => MediaReader): BodyEncoder {
@@ -83,7 +83,7 @@ export function createBodyEncoder(settings: ContentgenOptions, media?: () => Med
     async count(call, signal) {
       const body = await bodyOf(call, signal)
       const prompt = Object.fromEntries(COUNTED.map((field) => [field, body[field]]))
-      // In the vendor's cloud the prompt stands bare.
+      // The vendor's cloud expects the prompt without a wrapper.
       return JSON.stringify(
         cloud ? prompt : { generateContentRequest: { model: modelPath(call.model), ...prompt, toolConfig: undefined } },
       )
@@ -91,5 +91,5 @@ export function createBodyEncoder(settings: ContentgenOptions, media?: () => Med
   }
 }
 
-/** A model's place at the vendor: those with a `/` bring their own. */
+/** The path of a model. A name with a `/` already is a path. */
 export const modelPath = (model: string): string => (model.includes('/') ? model : `models/${model}`)

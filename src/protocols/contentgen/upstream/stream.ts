@@ -1,4 +1,4 @@
-/** A streamed answer of the vendor's, read to its true end. */
+/** Reads a streamed contentgen response, and detects whether it is complete. */
 
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -9,17 +9,17 @@ import { holdsError } from '../../provider-error.ts'
 import type { ByteSource } from '../../upstream.ts'
 import type { AnswerReader, ContentgenFaults } from './answer.ts'
 
-/** An error that the vendor writes into a stream without the form of an event is short. */
+/** A limit for an error that arrives in a stream without the form of an event. Such an error is short. */
 const MAX_TAIL_BYTES = 64 * 1024
 
-/** The chunks of one read at a time. An end before the vendor said why it ended is none. */
+/** The chunks, one batch for each read. Throws if the body ends before the provider sent a finish reason. */
 export async function* readEvents(
   answer: ByteSource,
   reader: AnswerReader,
   faults: ContentgenFaults,
 ): AsyncGenerator<ChatChunk[]> {
   const next = createEventSource({ answer, faults, isFinished: reader.isFinished })
-  /** What came since the last event, with it. */
+  /** The bytes since the last event, including it. */
   let tail: Uint8Array[] = []
   for (;;) {
     const { bytes, events } = await next()
@@ -58,9 +58,9 @@ function extendTail(tail: Uint8Array[], bytes: Uint8Array): Uint8Array[] {
   return tail
 }
 
-/** The vendor may break off with an error as bare JSON, perhaps in a list, instead of an event. */
+/** The provider may end a stream with an error as bare JSON, possibly in a list, instead of an event. */
 export function errorIn(text: string): unknown {
-  const start = text.search(/^[[{]/m) // a line that begins with JSON, where events begin with "data:"
+  const start = text.search(/^[[{]/m) // a line that starts with JSON; events start with "data:"
   const payload = start === -1 ? undefined : parseJson(text.slice(start))
   const body: unknown = Array.isArray(payload) ? payload[0] : payload
   return isRecord(body) && holdsError(body) ? body : undefined

@@ -1,4 +1,4 @@
-/** Tools and the choice among them, as the vendor writes them. */
+/** Encodes the tools and the tool choice. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FunctionTool } from '../../../spec/chat-request.ts'
@@ -10,7 +10,7 @@ import type { ModelRule } from './model-rules.ts'
 export type VendorTools = {
   tools: JsonRecord[]
   toolConfig?: JsonRecord
-  /** A call is demanded: the answer holds nothing else. */
+  /** A call is forced, so the response holds nothing else. */
   isForced: boolean
   hasFunctions: boolean
 }
@@ -22,7 +22,7 @@ export function toolsOf(request: ChatRequest, rule: ModelRule): VendorTools {
   const { tool_choice: choice } = request
   const allowed = typeof choice === 'object' && choice.type === 'allowed_tools' ? choice.allowed_tools : undefined
   const names = allowed && new Set(allowed.tools.map(nameOf))
-  // Where functions keep other things away, those that must not be called are as good as none.
+  // Functions may exclude other tools. Those that must not be called can be left out.
   const offered = choice === 'none' && !rule.mixes ? [] : (request.tools ?? [])
   const functions = offered.filter((tool) => !names || names.has(tool.function.name))
   const search = searchOf(request)
@@ -36,7 +36,8 @@ export function toolsOf(request: ChatRequest, rule: ModelRule): VendorTools {
   if (functions.length === 0) return { tools, isForced: false, hasFunctions: false }
   const calling = callingOf(allowed ? allowed.mode : choice, functions)
   const isFree = calling === undefined || calling.mode === 'AUTO'
-  // The vendor refuses its own tools beside functions in the mode AUTO, and unless it is told to show their use.
+  // The vendor refuses its own tools beside functions in the mode AUTO, and without the option to include their
+  // invocations.
   const toolConfig = search
     ? { functionCallingConfig: isFree ? { mode: 'VALIDATED' } : calling, includeServerSideToolInvocations: true }
     : calling && { functionCallingConfig: calling }
@@ -63,16 +64,16 @@ function callingOf(choice: ChatRequest['tool_choice'], functions: FunctionTool[]
   if (typeof choice === 'object') {
     return choice.type === 'function' ? { mode: 'ANY', allowedFunctionNames: [choice.function.name] } : undefined
   }
-  // A call that keeps strictly to its schema is a mode of its own, which still leaves the choice to the model.
+  // Strict calls are a separate mode, in which the model still decides whether to call.
   const isStrict = functions.some((tool) => tool.function.strict === true)
   if ((choice === undefined || choice === 'auto') && isStrict) return { mode: 'VALIDATED' }
   return choice === undefined ? undefined : { mode: MODES[choice] }
 }
 
-/** An allowed tool is named as in `tools`, or by its name alone. */
+/** An allowed tool has the form of an entry of `tools`, or only a name. */
 const nameOf = (tool: JsonRecord): unknown => (isRecord(tool.function) ? tool.function.name : tool.name)
 
-/** The field by which the vendor's own search is asked for. */
+/** The field that requests the vendor's web search. */
 function searchOf({ web_search, web_search_options }: ChatRequest): string | undefined {
   if (web_search?.enable) return 'web_search'
   return web_search_options ? 'web_search_options' : undefined

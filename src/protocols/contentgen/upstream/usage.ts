@@ -1,25 +1,25 @@
-/** The vendor's token counts, in which thoughts stand beside the answer, in the specification's form. */
+/** Converts the vendor's token counts, which separate thoughts from the response. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
 import { count } from '../../usage.ts'
 
-/** What is known by now: a stream tells its counts with each event, the later ones win. Other members are passed over. */
+/** The counts so far. A stream reports them with each event, and the last value wins. Other members are ignored. */
 export const countsOf = (raw: unknown, before: JsonRecord): JsonRecord =>
   isRecord(raw)
     ? { ...before, ...Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== null)) }
     : before
 
-/** undefined where the vendor told nothing: no prompt is empty. */
+/** Returns undefined if the vendor reported nothing: no prompt is empty. */
 export function usageOf(counts: JsonRecord): Usage | undefined {
   const prompt = count(counts.promptTokenCount) ?? 0
-  // What the vendor's own tools found is read by the model like the rest of its prompt.
+  // The model reads results of the vendor's own tools like the rest of its prompt.
   const input = prompt + (count(counts.toolUsePromptTokenCount) ?? 0)
   const answer = count(counts.candidatesTokenCount) ?? 0
   const reasoning = count(counts.thoughtsTokenCount)
   const total = count(counts.totalTokenCount)
   const sum = answer + (reasoning ?? 0)
-  // Imitators count the thoughts within the answer; the total shows it.
+  // Some imitations of the API count the thoughts in the response. The total shows it.
   const output = total !== undefined && total < input + sum ? Math.max(answer, total - input) : sum
   if (input === 0 && output === 0) return undefined
   return usageFrom({

@@ -1,10 +1,10 @@
-/** The vendor's answer in one piece: its events, of which there is mostly one, as one answer. */
+/** Combines the events of a whole response, usually one, to a completion. */
 
 import { isRecord } from '../../../kit/json.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion, Delta, Reasoning } from '../../canonical.ts'
 import type { Fallback } from '../../upstream.ts'
 
-/** A body that is complete has ended, even where the vendor does not say how. */
+/** A complete body has ended, even if the provider gives no finish reason. */
 export function ended(payloads: unknown[]): unknown[] {
   const last = payloads.at(-1)
   if (!isRecord(last) || !Array.isArray(last.candidates)) return payloads
@@ -45,7 +45,7 @@ type MessageBuild = { add(delta: Delta): void; message(): AnswerMessage }
 function createMessage(): MessageBuild {
   let content = ''
   let reasoning = ''
-  /** The words of the piece of reasoning under way. */
+  /** The text of the current piece of reasoning. */
   let open: string | undefined
   const pieces: Reasoning[] = []
   const calls: NonNullable<AnswerMessage['tool_calls']> = []
@@ -76,7 +76,7 @@ function createMessage(): MessageBuild {
         role: 'assistant',
         content: content === '' && calls.length > 0 ? null : content,
         ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
-        // Without anything that its vendor wants back, the text alone says it all.
+        // Without signed reasoning, the text alone is sufficient.
         ...(whole.some(({ opaque }) => opaque) ? { reasoning_details: whole } : {}),
         ...(calls.length > 0 ? { tool_calls: calls } : {}),
         ...(annotations.length > 0 ? { annotations } : {}),

@@ -1,4 +1,4 @@
-/** The messages dialect's errors: our sheet in the vendor's types, and the client's own names of fields. */
+/** Errors of the Messages API: the gateway's codes as its error types, with the client's field names. */
 import type { ErrorCode, GatewayError } from '../../../spec/error.ts'
 import { type ClientFields, errorTranslator } from '../../request-error.ts'
 
@@ -14,19 +14,22 @@ const TYPE_OF_STATUS: Record<number, string> = {
   503: 'overloaded_error',
   504: 'timeout_error',
 }
-/** Where the status alone says too little. */
+/** Codes for which the status is not specific enough. */
 const TYPE_OF_CODE: { [code in ErrorCode]?: string } = { insufficient_quota: 'billing_error' }
 
 const typeOf = ({ code, status }: GatewayError): string =>
   TYPE_OF_CODE[code] ?? TYPE_OF_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
 
-/** Agents that make room by themselves know a prompt that is too long by these words of the vendor's. */
+/** Agents that compact their history recognise a prompt that is too long by this phrase. */
 const TOO_LONG = 'prompt is too long'
 
 const messageFor = ({ code, message }: GatewayError): string =>
   code !== 'context_length_exceeded' || message.toLowerCase().includes(TOO_LONG) ? message : `${TOO_LONG}: ${message}`
 
-/** The body of an error, and the data of one in mid-stream. Its `details` hold what this shape has no other place for. */
+/**
+ * The body of an error response, and the data of an error event. `details` holds what the API's format has no place
+ * for.
+ */
 export function encodeMessagesError(error: GatewayError, request_id?: string) {
   const { param, replaced_by } = error.detail
   return {
@@ -44,7 +47,7 @@ export function encodeMessagesError(error: GatewayError, request_id?: string) {
   }
 }
 
-/** The house's field -> the client's, where they differ. */
+/** Canonical field -> the client's field, where they differ. */
 const CLIENT_FIELDS: ClientFields = {
   max_completion_tokens: 'max_tokens',
   response_format: 'output_config.format',
@@ -58,13 +61,13 @@ const CLIENT_FIELDS: ClientFields = {
   web_search_options: 'tools',
 }
 
-/** Kinds of parts, as a message quotes them. */
+/** Kinds of parts, as error messages quote them. */
 const CLIENT_BLOCKS = [
   ['"image_url"', '"image"'],
   ['"file"', '"document"'],
 ] as const
 
-/** The same error with the place that the client knows. */
+/** The same error with the client's field name. */
 export const errorForClient = errorTranslator({
   fields: CLIENT_FIELDS,
   parts: CLIENT_BLOCKS,

@@ -1,4 +1,4 @@
-/** The messages dialect, inwards: a conversation of blocks as the house's messages. */
+/** Decodes the conversation of a Messages request: blocks to canonical messages. */
 
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
@@ -10,11 +10,11 @@ import type { AssistantBlock, ClientMessage, UserBlock } from './schema.ts'
 type Block<T extends UserBlock['type'] | AssistantBlock['type']> = Extract<UserBlock | AssistantBlock, { type: T }>
 type ToolCalls = NonNullable<Message['tool_calls']>
 
-/** Blocks of a system prompt are paragraphs of one text. */
+/** The blocks of a system prompt become paragraphs of one text. */
 export const systemText = (system: string | { text: string }[]): string =>
   typeof system === 'string' ? system : system.map((block) => block.text).join('\n\n')
 
-/** One message of the client's as one or more of ours. `at` is its place: `messages[3]`. */
+/** Converts one client message to one or more canonical messages. `at` is its place: `messages[3]`. */
 export function historyOf(message: ClientMessage, at: string, places: Places): Message[] {
   const messages = messagesFrom(message, at, places)
   for (const one of messages) if (!places.has(one)) places.set(one, at)
@@ -29,7 +29,7 @@ function messagesFrom(message: ClientMessage, at: string, places: Places): Messa
     : assistantMessages(message.content)
 }
 
-/** The results of tools become messages of their own, before what else the user says. */
+/** Tool results become separate messages, before the other content of the user message. */
 function userMessages(blocks: UserBlock[], at: string, places: Places): Message[] {
   const results: Message[] = []
   const parts: ContentPart[] = []
@@ -58,7 +58,7 @@ function toolMessage(block: Block<'tool_result'>, at: string, places: Places): M
   }
 }
 
-/** Text alone is one string, which every vendor takes. */
+/** Text alone becomes one string, which every provider accepts. */
 function contentOf(parts: ContentPart[]): string | ContentPart[] {
   const texts = parts.filter((part) => part.type === 'text')
   return texts.length === parts.length ? texts.map((part) => part.text).join('\n') : parts
@@ -84,7 +84,7 @@ function imagePart({ source }: Block<'image'>, at: string): ContentPart {
   return { type: 'image_url', image_url: { url } }
 }
 
-/** What the document is about goes before it, since not every vendor has a place for that. */
+/** The context of a document becomes a text before it, because not every provider has a field for it. */
 function documentParts(block: Block<'document'>, at: string): ContentPart[] {
   const { source, title, context } = block
   const before = context === undefined ? [] : [text(context)]
@@ -114,19 +114,18 @@ function fileRefused(at: string): GatewayError {
   const param = `${at}.source.type`
   return new GatewayError(
     'unsupported_parameter',
-    `"${param}" must be "base64" or "url", not "file": files are kept by one vendor and unknown to all others.`,
+    `"${param}" must be "base64" or "url", not "file": a stored file is known to one provider only.`,
     { param },
   )
 }
 
 /**
- * An answer of the past. The house has reasoning, then words, then calls in one message, so reasoning that comes after
- * words begins another one: consecutive messages of the assistant are one turn. After a call nothing may come between
- * it and its result.
+ * An earlier response. A canonical message holds reasoning, then text, then calls. So reasoning after text starts a
+ * new message; consecutive assistant messages form one turn. Nothing may come between a call and its result.
  */
 function assistantMessages(blocks: AssistantBlock[]): Message[] {
   const drafts: Draft[] = []
-  /** Signatures of calls, which travel in thinking blocks of their own. */
+  /** Signatures of calls, which clients return in separate thinking blocks. */
   const signed = new Map<string, NonNullable<ToolCalls[number]['opaque']>>()
   const calls = new Map<string, ToolCalls[number]>()
   let draft = newDraft()

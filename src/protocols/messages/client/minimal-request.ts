@@ -1,4 +1,4 @@
-/** Messages requests on their way to a vendor of their own: what the house must know of them, and what it takes out. */
+/** Messages requests that pass through: what the gateway must know of them, and what it removes. */
 
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
@@ -31,7 +31,10 @@ const MinimalSchema = Type.Object({
 })
 const check = checker(MinimalSchema)
 
-/** The words and media of a request whose other parts only its vendor knows. Throws for what is wrong with them. */
+/**
+ * Decodes the text and media of a request that only its own provider understands completely. Throws if these are
+ * invalid.
+ */
 export function minimalRequestOf(body: unknown): ChatRequest {
   const given = isRecord(body) ? Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null)) : body
   if (!check.Check(given)) throw refusalOf(diagnose(MinimalSchema, given))
@@ -65,7 +68,7 @@ export function minimalRequestOf(body: unknown): ChatRequest {
   return request
 }
 
-/** Blocks within blocks: a tool's result within a message, and one level more. */
+/** The depth of nested blocks: a tool result within a message, and one more level. */
 const DEPTH = 3
 
 function partsOf(content: unknown, depth = DEPTH): ContentPart[] {
@@ -79,12 +82,12 @@ function partsOf(content: unknown, depth = DEPTH): ContentPart[] {
   })
 }
 
-/** Fields of the gateway's own, which a vendor would refuse. */
+/** Fields of the gateway, which a provider would refuse. */
 const GATEWAY_FIELDS = ['provider_options', ...EXTRA_FIELDS] as const
 
 /**
- * The body without what is the gateway's: its own fields, and reasoning that another vendor signed. Undefined where it
- * names another model of the vendor's, which the caller may not be allowed: it is refused as any translated one is.
+ * The body without the gateway's fields and without reasoning that another vendor signed. Undefined if the body names
+ * another model, which the caller may not be allowed to use: the request is then refused as in translation.
  */
 export function passthroughBody(body: Body): Record<string, unknown> | undefined {
   if (namesAnotherModel(body) || addsModel(body.messages)) return undefined
@@ -94,7 +97,7 @@ export function passthroughBody(body: Body): Record<string, unknown> | undefined
   return forwarded
 }
 
-/** The very same message where nothing was carried through the client, which is nearly always. */
+/** Returns the same message if it holds no content wrapped by the gateway, which is the usual case. */
 function withoutForeignReasoning(message: unknown): unknown {
   if (!isRecord(message) || !Array.isArray(message.content)) return message
   const blocks: unknown[] = message.content
@@ -110,7 +113,7 @@ function ownReasoning(block: unknown): unknown[] {
   if (member === undefined || typeof value !== 'string') return [block]
   const { opaque, owner } = decodeSigned(value, { home: 'messages-compat' })
   if (opaque.origin !== 'messages-compat' || owner !== undefined) return []
-  // Reasoning of a model that signs nothing came to the client with an empty signature, which no vendor takes back.
+  // Unsigned reasoning reached the client with an empty signature, which no provider accepts.
   if (value === '') return []
   return opaque.value === value ? [block] : [{ ...block, [member]: opaque.value }]
 }

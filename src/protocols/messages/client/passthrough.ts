@@ -1,4 +1,4 @@
-/** Messages to a client that speaks as the vendor does: events pass as bytes, but for the model's name. */
+/** Passthrough of Messages. Events keep their bytes, except for the model's name. */
 
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { closingQuote, withValueAt } from '../../../kit/json-span.ts'
@@ -23,7 +23,7 @@ export const messagesPassthrough: ProtocolPassthrough = {
     if (!isRecord(payload)) throw faults.notUnderstood('answered with something that is not JSON')
     if (holdsError(payload)) throw faults.inAnswer(payload)
     const answer = Array.isArray(payload.content) ? answerOf(payload, head) : undefined
-    if (!answer) throw faults.notUnderstood('answered with JSON that is no message')
+    if (!answer) throw faults.notUnderstood('answered with JSON that is not a message')
     return {
       answer,
       encode: (usage) =>
@@ -35,7 +35,7 @@ export const messagesPassthrough: ProtocolPassthrough = {
   stream: createMessagesStream,
 }
 
-/** Pieces of text by what they are a part of: the member that holds them. */
+/** The member that holds the text, for each type of delta. */
 const TEXT_OF: Record<string, string> = {
   text_delta: 'text',
   thinking_delta: 'thinking',
@@ -46,10 +46,10 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
   const blocks = createSseBlocks()
   const reader = createEventReader(head)
   const model = toBytes(JSON.stringify(head.model))
-  /** What stands around the piece of text that an event adds to the block to which the last one did. */
+  /** The bytes around the text in events that extend the same block as the last event. */
   let known: TextFrame | undefined
 
-  /** What the client gets for an event, given how it came. */
+  /** The bytes for the client for one event. */
   function read(event: string, step: PassthroughStep, atEnd: boolean): string {
     const parsed = readSseBlock(event)
     if (!parsed) return ''
@@ -62,7 +62,7 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
     const type = typeof payload.type === 'string' ? payload.type : parsed.event
     const chunk = reader.take({ ...payload, type })
     if (chunk) step.received.push(chunk)
-    // Only what the reader counts as text may pass it by from here on.
+    // From here on, only events that the reader counts as text may skip it.
     known = chunk && type === 'content_block_delta' && parsed.isPlain ? textFrameOf(event, payload) : undefined
     const data = withMissingMembers(parsed.data, payload, type)
     if (data === parsed.data && parsed.isPlain && parsed.event === type) return event
@@ -71,7 +71,7 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
 
   function withMissingMembers(data: string, payload: JsonRecord, type: string): string {
     let text = data
-    // Client libraries write into these without looking whether they are there.
+    // Client libraries write to these members without checking that they exist.
     if (type === 'message_start' && isRecord(payload.message)) {
       if (!isRecord(payload.message.usage)) {
         text = toBytes(JSON.stringify({ ...payload, message: { ...payload.message, usage: usageOf(undefined) } }))
@@ -124,7 +124,7 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
     close() {
       const step: PassthroughStep = reader.isDone() ? { ...nothingYet(), isDone: true } : take(blocks.end(), true)
       if (!reader.isFinished()) step.failure ??= faults.cut()
-      // The vendor said why it ended, and then not that it did: clients wait for that.
+      // The provider sent a stop reason but no `message_stop`, which clients wait for.
       else if (!reader.isDone()) step.events += 'event: message_stop\ndata: {"type":"message_stop"}\n\n'
       return step
     },
@@ -136,7 +136,7 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
 
 type TextFrame = { before: string; after: string }
 
-/** undefined where it is not certain. */
+/** Returns undefined if the place of the text is not certain. */
 function textFrameOf(event: string, { delta }: JsonRecord): TextFrame | undefined {
   const member = isRecord(delta) && typeof delta.type === 'string' ? TEXT_OF[delta.type] : undefined
   if (member === undefined) return undefined

@@ -15,14 +15,14 @@ const checkRequest = checker(MessagesRequest)
 const checkCount = checker(CountRequest)
 
 /**
- * `null` is absent, and unknown fields are not looked at. Throws GatewayError naming the client's field and what it
- * may be. `places` remembers where messages and parts come from.
+ * Treats `null` as absent and ignores unknown fields. Throws GatewayError with the client's field and its allowed
+ * values. `places` records the origin of messages and parts.
  */
 export function parseMessages(body: unknown, places: Places = new WeakMap()): ChatRequest {
   return requestOf(checked(body, MessagesRequest, checkRequest), places)
 }
 
-/** A request to count its tokens, which needs no `max_tokens`. */
+/** Decodes a token-count request, which needs no `max_tokens`. */
 export function parseCount(body: unknown, places: Places = new WeakMap()): ChatRequest {
   return requestOf(checked(body, CountRequest, checkCount) as MessagesRequest, places)
 }
@@ -62,9 +62,9 @@ function requestOf(clientRequest: MessagesRequest, places: Places): ChatRequest 
   return { ...request, ...reasoningOf(clientRequest.thinking) }
 }
 
-/** Fields of the same name and meaning. */
+/** Fields with the same name and meaning. */
 const SAME = ['max_tokens', 'stream', 'temperature', 'top_p', 'top_k'] as const
-/** The vendor's word -> the house's. */
+/** The API's value -> the canonical value. */
 const TIERS = new Map([['standard_only', 'default']])
 
 function reasoningOf(thinking: MessagesRequest['thinking']): Partial<ChatRequest> {
@@ -73,7 +73,7 @@ function reasoningOf(thinking: MessagesRequest['thinking']): Partial<ChatRequest
   return thinking?.type === 'disabled' ? { thinking_enabled: false, reasoning_budget: 0 } : {}
 }
 
-/** Fields that would change what the answer is or where it is made, and that only their own vendor has. */
+/** Fields that would change the response or where it is generated, and that only their own vendor supports. */
 const REFUSED: { field: 'mcp_servers' | 'inference_geo' | 'container'; isUsed(value: unknown): boolean }[] = [
   { field: 'mcp_servers', isUsed: (value) => Array.isArray(value) && value.length > 0 },
   { field: 'inference_geo', isUsed: (value) => value !== 'global' },
@@ -83,28 +83,28 @@ const REFUSED: { field: 'mcp_servers' | 'inference_geo' | 'container'; isUsed(va
 function assertSupported(clientRequest: MessagesRequest): void {
   for (const { field, isUsed } of REFUSED) {
     if (clientRequest[field] === undefined || !isUsed(clientRequest[field])) continue
-    throw new GatewayError('unsupported_parameter', `"${field}" is known to its own vendor only; leave it out.`, {
+    throw new GatewayError('unsupported_parameter', `"${field}" is supported only by its own vendor; leave it out.`, {
       param: field,
     })
   }
   if (clientRequest.thread === undefined) return
-  // The vendor's client libraries know this code: they ask again without a thread, with the whole conversation.
+  // The vendor's client libraries recognise this code and retry with the whole conversation instead of a thread.
   throw new GatewayError(
     'thread_unsupported_request',
-    '"thread" is not supported for this model: no conversation is kept. Leave it out, and send all messages each time.',
+    '"thread" is not supported for this model: the gateway does not store conversations. Leave it out, and send all messages each time.',
     { param: 'thread' },
   )
 }
 
-/** A body holds messages, they blocks, they blocks, they a source, that blocks. */
+/** A body holds messages, which hold blocks, which hold blocks with a source, which holds blocks. */
 const BLOCK_DEPTH = 5
 
-/** Members whose value is the client's own data, in which a `null` is one. */
+/** Members whose value is the client's own data, where `null` is a value. */
 const OWN_DATA = new Set(['input', 'input_schema', 'schema'])
 
 /**
- * An object without the members that are `null`, in it and in what it holds as deep as blocks go: lists count nothing.
- * Nothing is copied where there is none.
+ * Removes members that are `null`, down to the depth of nested blocks. Lists do not count as a level. Copies only
+ * what changes.
  */
 function withoutNulls<T>(value: T, depth: number): T {
   if (Array.isArray(value)) return mapped(value, (item) => withoutNulls(item, depth)) as T
@@ -120,7 +120,7 @@ function withoutNulls<T>(value: T, depth: number): T {
   return (copy ?? value) as T
 }
 
-/** The same list where nothing in it changes. */
+/** Returns the same list if no item changes. */
 function mapped(list: unknown[], change: (item: unknown) => unknown): unknown[] {
   let copy: unknown[] | undefined
   for (const [index, item] of list.entries()) {

@@ -1,4 +1,4 @@
-/** The messages dialect, outwards: answers as the vendor's client libraries read them, whole and as named events. */
+/** Encodes Messages responses, whole and as named events. */
 
 import { parseJson } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
@@ -35,7 +35,7 @@ export function createMessagesEncoder(head: ResponseHead, request: ChatRequest, 
         if (choice.stop_sequence) stopSequence = choice.stop_sequence
         if (!choice.finish_reason) continue
         finish = choice.finish_reason
-        // A client can run its tools now; the count of tokens may take a while to come.
+        // Sent now, so that a client can run its tools. The token counts may arrive later.
         events += blocks.end()
       }
     }
@@ -77,7 +77,7 @@ const headOf = ({ id, model }: ResponseHead) => ({
   diagnostics: null,
 })
 
-/** How a vendor ended -> the dialect's word. */
+/** Finish reason -> stop reason of the API. */
 const STOP_REASONS: Record<FinishReason, string> = {
   stop: 'end_turn',
   length: 'max_tokens',
@@ -96,7 +96,7 @@ function stopOf(finish: FinishReason | null, stop_sequence: string | null, refus
   }
 }
 
-/** Input tokens without those of the cache, which are told beside them. */
+/** Input tokens exclude cached tokens, which are reported separately. */
 export function usageOf(usage: Usage | undefined) {
   const details = usage?.prompt_tokens_details
   const cacheRead = details?.cached_tokens ?? 0
@@ -115,14 +115,14 @@ export function usageOf(usage: Usage | undefined) {
   }
 }
 
-/** What the vendor has said of its use by now, else a rough count: clients keep the first number they are told. */
+/** The usage reported so far, or else a rough estimate: clients keep the first number they receive. */
 function countsAtStart(batch: ChatChunk[], request: ChatRequest) {
   const reported = batch.find(({ usage }) => usage && usage.input_tokens > 0)?.usage
   const counts = usageOf(reported ?? undefined)
   return reported ? counts : { ...counts, input_tokens: roughTokens(request) }
 }
 
-/** A whole answer's blocks: reasoning, then words, then calls. */
+/** The blocks of a whole response: reasoning, then text, then calls. */
 function contentOf(message: AnswerMessage): object[] {
   const { content, refusal, reasoning_content, reasoning_details, tool_calls = [], annotations = [] } = message
   const pieces = reasoning_details ?? (reasoning_content ? [{ text: reasoning_content }] : [])
@@ -160,7 +160,7 @@ function contentOf(message: AnswerMessage): object[] {
   return blocks
 }
 
-/** Arguments that are no JSON, as a small model may write them, are handed on as they are. */
+/** Arguments that are not JSON, as a small model may produce them, pass unchanged. */
 function inputOf(text: string): unknown {
   if (text.trim() === '') return {}
   const value = parseJson(text)

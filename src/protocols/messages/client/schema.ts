@@ -1,4 +1,4 @@
-/** The messages dialect's request, as the vendor's client libraries write it: what is looked at, and what it may be. */
+/** The schema of a Messages request: the fields that the gateway reads, and their allowed values. */
 import Type, { type TSchema } from 'typebox'
 import { ChatRequest } from '../../../spec/chat-request.ts'
 
@@ -57,10 +57,10 @@ const ThinkingBlock = Type.Object({
   signature: optional(Type.String()),
 })
 const RedactedThinkingBlock = Type.Object({ type: Type.Literal('redacted_thinking'), data: Type.String() })
-/** What the vendor keeps of a history that it has shortened. */
+/** A summary by the vendor of a history that it compacted. */
 const CompactionBlock = Type.Object({ type: Type.Literal('compaction'), content: optional(Type.String()) })
 
-/** Notes of what the vendor's own tools did for an answer whose words follow them. */
+/** Blocks that document the vendor's own tools. The text that follows holds their results. */
 const SERVER_BLOCKS = [
   'server_tool_use',
   'web_search_tool_result',
@@ -95,7 +95,7 @@ const ClientMessage = Type.Union([
 ])
 export type ClientMessage = Type.Static<typeof ClientMessage>
 
-/** A tool of the client's own, or by its `type` one that is the vendor's. */
+/** A tool of the client, or, by its `type`, a tool of the vendor. */
 const ClientTool = Type.Object({
   type: optional(Type.String()),
   name: optional(Type.String({ minLength: 1 })),
@@ -136,7 +136,7 @@ const members = {
   stream: bounds.stream,
   temperature: bounds.temperature,
   top_p: bounds.top_p,
-  top_k: optional(Type.Integer({ minimum: 0, description: 'Sample from the best so many only.' })),
+  top_k: optional(Type.Integer({ minimum: 0, description: 'Sample from this many most likely tokens only.' })),
   stop_sequences: optional(Type.Array(Type.String({ minLength: 1 }))),
   tools: optional(Type.Array(ClientTool)),
   tool_choice: optional(ClientToolChoice),
@@ -166,7 +166,7 @@ const count = Type.Integer({ minimum: 0 })
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
 const MessagesUsage = Type.Object({
-  input_tokens: Type.Integer({ minimum: 0, description: 'Without what was read from or written to the cache.' }),
+  input_tokens: Type.Integer({ minimum: 0, description: 'Without tokens read from or written to the cache.' }),
   cache_creation_input_tokens: nullable(count),
   cache_read_input_tokens: nullable(count),
   output_tokens: count,
@@ -202,7 +202,7 @@ export const MessagesEvent = Type.Object(
       'error',
     ]),
   },
-  { title: 'MessagesEvent', description: 'Every event bears its `type` as its name, too.' },
+  { title: 'MessagesEvent', description: 'The name of each event is its `type`.' },
 )
 
 export const MessagesError = Type.Object(
@@ -212,8 +212,8 @@ export const MessagesError = Type.Object(
       type: Type.String(),
       message: Type.String(),
       details: Type.Object({
-        error_code: Type.String({ description: 'The code of the sheet.' }),
-        param: optional(Type.String({ description: 'The field at fault.' })),
+        error_code: Type.String({ description: 'The error code.' }),
+        param: optional(Type.String({ description: 'The field that caused the error.' })),
       }),
     }),
     request_id: nullable(Type.String()),

@@ -1,4 +1,7 @@
-/** The blocks of a streamed message: one open at a time, counted from 0, whatever order the vendor speaks in. */
+/**
+ * Encodes the blocks of a streamed message. One block is open at a time, counted from 0, in whatever order the
+ * provider sends deltas.
+ */
 
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
@@ -13,9 +16,9 @@ type Item =
 type Tool = Extract<Item, { kind: 'tool' }>
 
 type BlockStream = {
-  /** The events that one delta makes. */
+  /** The events for one delta. */
   take(delta: Delta): string
-  /** The events that close what is open and tell what had to wait. */
+  /** The events that close the open block and send the waiting ones. */
   end(): string
 }
 
@@ -23,8 +26,8 @@ export const event = (type: string, members: object): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
 
 /**
- * What follows a tool call whose arguments are not complete waits for them: parallel calls that a vendor tells
- * interleaved come out one after the other.
+ * Items after a tool call wait until its arguments are complete. So interleaved parallel calls leave one after the
+ * other.
  */
 export function createBlockStream(): BlockStream {
   let index = -1
@@ -32,9 +35,9 @@ export function createBlockStream(): BlockStream {
   let waiting: Item[] = []
   /** Calls whose block is closed. */
   const closedCalls = new Set<number>()
-  /** The answer's text so far, from which citations quote. */
+  /** The text so far, which citations quote. */
   let fullText = ''
-  /** Whether words of the piece of reasoning under way were told. */
+  /** Whether text of the current piece of reasoning has been sent. */
   let isReasoning = false
 
   const add = (delta: object): string => event('content_block_delta', { index, delta })
@@ -53,7 +56,7 @@ export function createBlockStream(): BlockStream {
     return text + (item.signature === '' ? '' : add({ type: 'signature_delta', signature: item.signature }))
   }
 
-  /** The common event, written without an object. */
+  /** The most common event, encoded without building an object. */
   const textDelta = (text: string): string =>
     text === ''
       ? ''
@@ -69,14 +72,14 @@ export function createBlockStream(): BlockStream {
     return event('content_block_stop', { index })
   }
 
-  /** A new item: at once where nothing keeps it waiting. */
+  /** Starts an item, at once if nothing else is open or waiting. */
   function start(item: Item): string {
     if (waiting.length === 0 && (!live || isComplete(live))) return close() + open(item)
     waiting.push(item)
     return ''
   }
 
-  /** What waited is told as far as it can be, once the open call is complete. */
+  /** Sends waiting items as far as possible once the open call is complete. */
   function advance(): string {
     let events = ''
     while (live && waiting.length > 0 && isComplete(live)) {
@@ -87,7 +90,7 @@ export function createBlockStream(): BlockStream {
     return events
   }
 
-  /** The item that words of this kind go on in: the last one, if it is of that kind. */
+  /** The last item. Deltas of the same kind extend it. */
   const current = (): Item | undefined => waiting.at(-1) ?? live
 
   function takeText(text: string): string {
@@ -117,7 +120,7 @@ export function createBlockStream(): BlockStream {
     return ''
   }
 
-  /** The end of one piece of reasoning: of the one whose words were told, else of one that comes whole. */
+  /** Ends a piece of reasoning: the one being streamed, or one that arrives whole. */
   function endReasoning({ text, opaque }: Reasoning): string {
     const signature = opaque ? encodeSigned({ opaque }, { home: 'messages-compat' }) : ''
     const item = current()
@@ -153,7 +156,7 @@ export function createBlockStream(): BlockStream {
   return {
     take({ content, refusal, reasoning_content, reasoning_details = [], tool_calls, annotations }) {
       let events = ''
-      // Pieces that come whole say the same again as plain text.
+      // A whole piece of reasoning repeats its text as plain text.
       const isRepeated = !isReasoning && reasoning_details.some((piece) => piece.text !== undefined)
       if (reasoning_content && !isRepeated) events += takeReasoning(reasoning_content)
       for (const piece of reasoning_details) events += endReasoning(piece)
@@ -172,7 +175,7 @@ export function createBlockStream(): BlockStream {
   }
 }
 
-/** A call's own signature has no place in its block, so a thinking block without words carries it. */
+/** A tool_use block has no field for a signature. A thinking block without text holds it. */
 const signed = (opaque: NonNullable<ToolCall['opaque']>, call: string): Item => ({
   kind: 'thinking',
   text: '',
@@ -190,7 +193,7 @@ function startOf(item: Item): object {
   return { type: 'tool_use', id: item.id, name: item.name, input: {}, caller: { type: 'direct' } }
 }
 
-/** Only a call can be cut in two by what comes after it: it is complete when its arguments are. */
+/** Only a call can be split by what follows it. It is complete when its arguments are. */
 function isComplete(item: Item): boolean {
   if (item.kind !== 'tool') return true
   if (!item.arguments.trimEnd().endsWith('}')) return false
@@ -202,7 +205,7 @@ function isComplete(item: Item): boolean {
   }
 }
 
-/** A citation as the client's library knows it; `cited_text` is what it stands behind. */
+/** A citation in the format of the client libraries. `cited_text` is the text that it supports. */
 export function citationOf({ url_citation: { url, title, start_index, end_index } }: Annotation, fullText: string) {
   return {
     type: 'web_search_result_location',

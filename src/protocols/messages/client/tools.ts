@@ -1,4 +1,4 @@
-/** The messages dialect, inwards: tools and how they are to be used, in the house's words. */
+/** Decodes the tools and the tool choice of a Messages request. */
 
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../canonical.ts'
@@ -28,7 +28,7 @@ function functionOf(tool: ClientTool, at: string): NonNullable<ChatRequest['tool
     const param = `${at}.type`
     throw new GatewayError(
       'unsupported_parameter',
-      `"${param}" is "${tool.type.slice(0, 60)}", a tool that only its own vendor knows; give it as a "custom" tool with an input_schema.`,
+      `"${param}" is "${tool.type.slice(0, 60)}", a tool that only its own vendor supports; send it as a "custom" tool with an input_schema.`,
       { param },
     )
   }
@@ -48,7 +48,7 @@ function functionOf(tool: ClientTool, at: string): NonNullable<ChatRequest['tool
 
 const missing = (param: string) => new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
 
-/** The vendor's search on the web, in the words that chat clients have for it. */
+/** Converts the vendor's web search to the options of chat completions. */
 function searchOf({ user_location, allowed_domains, blocked_domains }: ClientTool): Record<string, unknown> {
   const filters = {
     ...(allowed_domains?.length ? { allowed_domains } : {}),

@@ -1,4 +1,4 @@
-/** The vendor's whole answer in the specification's form, and as the events that it would have been streamed as. */
+/** Decodes a whole Messages response, and splits it into events. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
@@ -7,13 +7,13 @@ import { type Fallback, namedText } from '../../upstream.ts'
 import { citationOf, finishOf, opaqueOf, refusalOf } from './events.ts'
 import { countsOf, usageOf } from './usage.ts'
 
-/** undefined for an object that is no message. */
+/** Returns undefined if the object is not a message. */
 export function answerOf(payload: JsonRecord, fallback: Fallback): ChatCompletion | undefined {
   if (!Array.isArray(payload.content)) return undefined
   const message = messageOf(payload.content.filter(isRecord))
   Object.assign(message, refusalOf(payload.stop_details))
   const usage = usageOf(countsOf(payload.usage))
-  // A whole answer has ended, even where the vendor does not say how.
+  // A whole response has ended, even if the provider gives no stop reason.
   const hasCalls = message.tool_calls !== undefined
   const finish = finishOf(payload.stop_reason, hasCalls) ?? (hasCalls ? 'tool_calls' : 'stop')
   const sequence = typeof payload.stop_sequence === 'string' ? { stop_sequence: payload.stop_sequence } : {}
@@ -66,7 +66,7 @@ function messageOf(blocks: JsonRecord[]): AnswerMessage {
   }
 }
 
-/** The events of a message that came in one piece although a stream was asked for. */
+/** The events of a message that arrived whole although a stream was requested. */
 export function eventsOf(payload: JsonRecord): JsonRecord[] {
   const blocks = Array.isArray(payload.content) ? payload.content.filter(isRecord) : []
   const { content: _, stop_reason = null, stop_sequence, stop_details, usage, ...message } = payload

@@ -1,4 +1,4 @@
-/** One part of a message as the vendor's block: text, images and documents. */
+/** Encodes one part of a message as a block: text, images and documents. */
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 
@@ -12,10 +12,10 @@ export function blockOf(part: ContentPart, at: string): Block {
   if (part.type === 'refusal') return { type: 'text', text: part.refusal }
   if (part.type === 'image_url') return imageOf(part.image_url.url, `${at}.image_url.url`)
   if (part.type === 'file') return documentOf(part.file, `${at}.file`)
-  throw refused(`${at}.type`, 'must be "text", "image_url" or "file": the vendor reads no sound')
+  throw refused(`${at}.type`, 'must be "text", "image_url" or "file": the vendor accepts no audio')
 }
 
-/** What the vendor looks at, by any of its names. */
+/** The image types that the vendor accepts, under all their names. */
 const IMAGE_TYPES: Record<string, string> = {
   'image/jpeg': 'image/jpeg',
   'image/jpg': 'image/jpeg',
@@ -39,7 +39,7 @@ function documentOf({ file_data, file_id, file_url, filename }: File, at: string
   if (file_url !== undefined) return { type: 'document', source: { type: 'url', url: file_url }, ...titled }
   if (file_id !== undefined) return { type: 'document', source: { type: 'file', file_id }, ...titled }
   if (file_data === undefined) throw refused(at, 'must have "file_data", "file_url" or "file_id"')
-  // Without a type before it, the data is taken for what nearly all such files are.
+  // Without a type, the data is assumed to be a PDF, as nearly all such files are.
   const data = readDataUri(file_data) ?? { media_type: 'application/pdf', base64: file_data }
   if (IMAGE_TYPES[data.media_type]) return imageOf(file_data, `${at}.file_data`)
   if (data.media_type.startsWith('text/') || data.media_type === 'application/json') {
@@ -53,7 +53,7 @@ function documentOf({ file_data, file_id, file_url, filename }: File, at: string
 /** `data:<type>;<parameters>;base64,<data>`; undefined for anything else. */
 function readDataUri(url: string): { media_type: string; base64: string } | undefined {
   const comma = url.startsWith('data:') ? url.indexOf(',') : -1
-  // A type and its parameters are short; what is longer is no such address.
+  // A type with its parameters is short. A longer prefix is not a data URI.
   if (comma === -1 || comma > 200) return undefined
   const [media_type = '', ...parameters] = url.slice('data:'.length, comma).split(';')
   if (parameters.at(-1)?.trim().toLowerCase() !== 'base64') return undefined

@@ -1,19 +1,19 @@
-/** What the vendor says when it refuses or fails, on our sheet. */
+/** Maps errors of the Messages API to the gateway's codes. */
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import { type ErrorResponse, errorFromResponse, errorInResponse } from '../../provider-error.ts'
 
-/** An error with a status. Its shape is one that all vendors share; only the time to wait stands elsewhere. */
+/** An error response with a status. Its format is common; only the time to wait is in other headers. */
 export const refusalOf = (refusal: ErrorResponse): GatewayError =>
   errorFromResponse(
     refusal.status === 429 ? { ...refusal, headers: withWait(refusal.headers, refusal.clock) } : refusal,
   )
 
-/** Words of this vendor's for which others have none. */
+/** Error types of this vendor that have no common equivalent. */
 const STATUS_OF_TYPE: Record<string, number> = { billing_error: 402, api_error: 500, conflict_error: 409 }
 
-/** An error where an answer was expected: an `error` event, or a body with status 200. */
+/** An error in place of a response: an `error` event, or a body with status 200. */
 export function failureOf(refusal: Omit<ErrorResponse, 'status' | 'headers'>): GatewayError {
   const { payload } = refusal
   const type = isRecord(payload) && isRecord(payload.error) ? payload.error.type : undefined
@@ -23,7 +23,7 @@ export function failureOf(refusal: Omit<ErrorResponse, 'status' | 'headers'>): G
 
 const LIMITED = ['requests', 'tokens', 'input-tokens', 'output-tokens']
 
-/** The headers with a `retry-after`: without one, the moment at which what is used up is filled again. */
+/** Adds `retry-after` if it is missing: the time at which the exhausted limit resets. */
 function withWait(headers: Headers | undefined, clock: Clock): Headers | undefined {
   if (!headers || headers.has('retry-after') || headers.has('retry-after-ms')) return headers
   const waits = LIMITED.filter((what) => Number(headers.get(`anthropic-ratelimit-${what}-remaining`) ?? 1) <= 0)

@@ -1,4 +1,4 @@
-/** The vendor's events as the house's deltas. Blocks and events that nobody knows are passed over. */
+/** Decodes the events of a Messages stream to chunks. Unknown blocks and events are ignored. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
@@ -9,17 +9,17 @@ import { type Counts, countsOf, usageOf } from './usage.ts'
 
 type Open = {
   type: unknown
-  /** Of a call: its position, and whether its arguments have come. */
+  /** For a call: its position, and whether its arguments have arrived. */
   call: number
   hasContent: boolean
   input: unknown
-  /** Of reasoning. */
+  /** For reasoning. */
   signature: string
-  /** Of a text: where it begins in the whole answer. */
+  /** For text: its start in the whole text of the response. */
   start: number
 }
 
-/** `fallback` stands in for an id or a model that the vendor leaves out. */
+/** `fallback` replaces an id or a model that the provider leaves out. */
 export function createEventReader(fallback: Fallback): EventReader {
   let head: Fallback = fallback
   let counts: Counts | undefined
@@ -101,14 +101,14 @@ export function createEventReader(fallback: Fallback): EventReader {
     open.delete(event.index)
     if (one?.type === 'thinking') {
       const opaque = one.signature === '' ? {} : { opaque: opaqueOf(one.signature) }
-      // Without words of its own it is hidden, but is a thinking block all the same.
+      // Without text it is hidden, but it is still a thinking block.
       return { reasoning_details: [one.hasContent ? opaque : { text: '', ...opaque }] }
     }
-    // Arguments that came with the start, or never: clients parse the text in any case.
+    // Arguments that came with the start, or not at all. Clients parse the text in any case.
     return one && one.call !== -1 && !one.hasContent ? argumentsDelta(one, JSON.stringify(one.input ?? {})) : undefined
   }
 
-  /** What ends the message, and what it has used. */
+  /** The stop reason of the message, and its usage. */
   function end(event: JsonRecord): ChatChunk | undefined {
     const delta = isRecord(event.delta) ? event.delta : {}
     counts = countsOf(event.usage, counts)
@@ -151,14 +151,17 @@ export function createEventReader(fallback: Fallback): EventReader {
 
 export const opaqueOf = (value: string): Opaque => ({ origin: 'messages-compat', value })
 
-/** Why it refused, where it says so in words. */
+/** The reason for a refusal, if the provider explains it. */
 export function refusalOf(details: unknown): { refusal?: string } {
   return isRecord(details) && typeof details.explanation === 'string' && details.explanation !== ''
     ? { refusal: details.explanation }
     : {}
 }
 
-/** A citation as an annotation, where it has an address. `start` and `end`: the words that it stands behind. Citations of the client's own documents have no address. */
+/**
+ * Converts a citation to an annotation if it has a URL. `start` and `end` delimit the text that it supports.
+ * Citations of the client's own documents have no URL.
+ */
 export function citationOf(raw: unknown, start: number, end: number): Annotation | undefined {
   if (!isRecord(raw)) return undefined
   const url = typeof raw.url === 'string' ? raw.url : raw.source
@@ -172,13 +175,13 @@ const FINISH_REASONS: Record<string, FinishReason> = {
   stop_sequence: 'stop',
   max_tokens: 'length',
   model_context_window_exceeded: 'length',
-  // The vendor's own tools took too long: there is more to say, and asking again says it.
+  // The vendor's own tools took too long. The response is incomplete, and a further request continues it.
   pause_turn: 'length',
   tool_use: 'tool_calls',
   refusal: 'content_filter',
 }
 
-/** null where it says that there is no end yet. A word that nobody knows is an end like any other. */
+/** Returns null if the response has not ended. An unknown reason counts as a normal stop. */
 export function finishOf(value: unknown, hasCalls: boolean): FinishReason | null {
   if (typeof value !== 'string' || value === '') return null
   const reason = FINISH_REASONS[value] ?? 'stop'

@@ -1,7 +1,10 @@
-/** A JSON Schema as the vendor takes one: every object closed, and the bounds that it refuses told in words. */
+/**
+ * Converts a JSON Schema to the vendor's subset: every object is closed, and unsupported constraints move to the
+ * description.
+ */
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 
-/** Keywords that the vendor's structured output refuses; as words they still are wishes. */
+/** Keywords that the vendor's structured output refuses. They are added to the description as hints. */
 const REFUSED = [
   'minimum',
   'maximum',
@@ -15,12 +18,12 @@ const REFUSED = [
   'minProperties',
   'maxProperties',
 ]
-/** Members that hold schemas by name, in a list, or one. */
+/** Members that hold schemas by name, in a list, or one schema. */
 const NAMED = ['properties', '$defs', 'definitions']
 const LISTED = ['anyOf', 'allOf', 'oneOf', 'prefixItems']
 const SINGLE = ['items', 'additionalProperties', 'not']
 
-/** A copy; what is no schema is handed back as it is. */
+/** Returns a copy. A value that is not a schema is returned unchanged. */
 export function vendorSchema(schema: unknown): unknown {
   if (!isRecord(schema)) return schema
   const { supported, hints } = split(schema)
@@ -44,7 +47,7 @@ function split(schema: JsonRecord): { supported: JsonRecord; hints: string[] } {
   const supported: JsonRecord = {}
   const hints: string[] = []
   for (const [name, value] of Object.entries(schema)) {
-    // The vendor knows 0 and 1 of this one.
+    // The vendor supports only 0 and 1 for `minItems`.
     const isRefused = REFUSED.includes(name) || (name === 'minItems' && Number(value) > 1)
     if (isRefused && typeof value !== 'object') hints.push(`${name}: ${String(value)}`)
     else supported[name] = value

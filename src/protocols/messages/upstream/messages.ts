@@ -1,4 +1,4 @@
-/** The house's messages as the vendor's turns of blocks. */
+/** Encodes canonical messages as turns of blocks. */
 import { parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Message, Reasoning } from '../../canonical.ts'
@@ -10,8 +10,8 @@ export type Conversation = { system: Block[]; messages: Turn[] }
 type ToolIds = (id: string) => string
 
 /**
- * System messages are gathered in front, but for those within the conversation where the model takes them there. What
- * one side says in several messages is one turn; results of tools come first in theirs.
+ * System messages move to the front, except those within the conversation if the model accepts them there.
+ * Consecutive messages of one role form one turn, in which tool results come first.
  */
 export function conversationOf(messages: Message[], { inner_system }: { inner_system: boolean }): Conversation {
   const system: Block[] = []
@@ -33,7 +33,7 @@ export function conversationOf(messages: Message[], { inner_system }: { inner_sy
   return { system, messages: turns }
 }
 
-/** The vendor takes a system message only before an answer: the next one, or one of the past. */
+/** The vendor accepts a system message only before an assistant message: an earlier one, or the one to generate. */
 function isAnsweredNext(messages: Message[], index: number): boolean {
   const next = messages.slice(index + 1).find(({ role }) => role !== 'system' && role !== 'developer')
   return next === undefined || next.role === 'assistant'
@@ -54,7 +54,7 @@ function contentOf({ content }: Message, at: string): Block[] {
   })
 }
 
-/** Blocks of nothing but white space are refused by the vendor. */
+/** The vendor refuses blocks of only white space. */
 const textBlocks = (text: string): Block[] => (text.trim() === '' ? [] : [{ type: 'text', text }])
 
 type Place = { at: string; toolId: ToolIds }
@@ -74,7 +74,7 @@ function resultOf(message: Message, { at, toolId }: Place): Block {
 }
 
 function answerOf(message: Message, { at, toolId }: Place): Block[] {
-  if (message.function_call) throw refused(`${at}.function_call`, 'is not known to the vendor; use "tool_calls"')
+  if (message.function_call) throw refused(`${at}.function_call`, 'is not supported by the vendor; use "tool_calls"')
   const calls = (message.tool_calls ?? []).map((call, index) => ({
     type: 'tool_use',
     id: toolId(call.id),
@@ -90,7 +90,7 @@ function answerOf(message: Message, { at, toolId }: Place): Block[] {
   ]
 }
 
-/** Only reasoning that this family of vendors has signed can go back to it. */
+/** Only reasoning that a provider of this API signed can be sent back to it. */
 function reasoningBlocks({ text, opaque }: Reasoning): Block[] {
   if (opaque?.origin !== 'messages-compat') return []
   if (text === undefined) return [{ type: 'redacted_thinking', data: opaque.value }]
@@ -104,7 +104,10 @@ function inputOf(text: string, param: string): unknown {
   throw new GatewayError('invalid_value', `"${param}" must be the JSON text of an object.`, { param })
 }
 
-/** The vendor takes letters, digits, `_` and `-` in an id; other vendors' ids have more. No two become one. */
+/**
+ * The vendor accepts letters, digits, `_` and `-` in an id. Ids of other vendors have more characters. Different ids
+ * stay different.
+ */
 function createToolIds(): ToolIds {
   const known = new Map<string, string>()
   const used = new Set<string>()
@@ -120,7 +123,7 @@ function createToolIds(): ToolIds {
   }
 }
 
-/** An answer that is to be continued must not end in white space. */
+/** A last assistant message, which the model continues, must not end in white space. */
 function trimLast(turns: Turn[]): void {
   const last = turns.at(-1)
   const block = last?.role === 'assistant' ? last.content.at(-1) : undefined
@@ -128,7 +131,7 @@ function trimLast(turns: Turn[]): void {
     last.content[last.content.length - 1] = { ...block, text: String(block.text).trimEnd() }
 }
 
-/** Whether results of tools are to be answered whose call was made without thinking that can be shown again. */
+/** Whether the last turn holds results of calls that were made without signed thinking. */
 export function continuesUnsigned({ messages }: Conversation): boolean {
   const last = messages.findLastIndex(({ role }) => role !== 'system')
   if (messages[last]?.role !== 'user' || !messages[last].content.some(({ type }) => type === 'tool_result'))

@@ -1,20 +1,20 @@
-/** What the vendor's models take and refuse, by their names: rows of data, the first that fits. */
+/** What each of the vendor's models accepts, by name. The first matching row applies. */
 import { matchesGlob } from '../../../kit/glob.ts'
 
 export type ModelRule = {
-  /** Takes temperature, top_p and top_k. */
+  /** Accepts temperature, top_p and top_k. */
   sampling: boolean
-  /** How it is asked to think: not at all, by a number of tokens, as it sees fit, or either way. */
+  /** How thinking is requested: not at all, by a number of tokens, adaptively, or in either way. */
   thinking: 'none' | 'budget' | 'adaptive' | 'either'
   /** Thinking can be turned off. */
   can_disable_thinking: boolean
-  /** What `output_config.effort` may be. */
+  /** The values of `output_config.effort`. */
   efforts: readonly string[]
-  /** Takes a tool_choice that demands a call. */
+  /** Accepts a tool_choice that forces a call. */
   forced_tools: boolean
-  /** Takes system messages within the conversation. */
+  /** Accepts system messages within the conversation. */
   inner_system: boolean
-  /** Takes a schema for its answer, and strict tools. */
+  /** Accepts a schema for the response, and strict tools. */
   json_schema: boolean
 }
 
@@ -37,7 +37,7 @@ const ADAPTIVE: ModelRule = { ...SCHEMA, sampling: false, thinking: 'adaptive', 
 const NEWEST: ModelRule = { ...ADAPTIVE, inner_system: true }
 const ALWAYS_THINKING: ModelRule = { ...NEWEST, can_disable_thinking: false }
 
-/** Read from the vendor's documentation and its client libraries in November 2026. */
+/** Source: the vendor's documentation and client libraries, November 2026. */
 const ROWS: [globs: string[], rule: ModelRule][] = [
   [
     ['*claude-sonnet-5-5*', '*claude-opus-5-5*', '*claude-fable-5-1*', '*claude-fable-5-2*'],
@@ -51,10 +51,10 @@ const ROWS: [globs: string[], rule: ModelRule][] = [
   [['*claude-sonnet-4-5*', '*claude-haiku-4-5*', '*claude-opus-4-1*'], SCHEMA],
   [['*claude-sonnet-4*', '*claude-opus-4*', '*claude-3-7*'], BUDGET],
   [['*claude-3*', '*claude-2*', '*claude-instant*'], FIRST],
-  // A name that is new to us is most likely a new model.
+  // An unknown name is most likely a new model.
   [['*claude-*'], NEWEST],
 ]
-/** Other vendors that speak this shape: what they have in common. */
+/** The common features of other vendors that offer this API. */
 const OTHERS: ModelRule = SCHEMA
 
 export const ruleOf = (model: string): ModelRule =>

@@ -1,4 +1,7 @@
-/** A messages vendor asked by a client that speaks as it does: its own body, but for what the house and the operator demand. */
+/**
+ * Prepares a client's own Messages body for the provider: the body changes only where the gateway or the operator
+ * requires it.
+ */
 
 import type { JsonRecord } from '../../../kit/json.ts'
 import { adapt } from '../../field-rules.ts'
@@ -6,12 +9,12 @@ import type { PassthroughUpstreamCall } from '../../upstream.ts'
 import { ruleOf } from './model-rules.ts'
 import { COUNTED, type MessagesOptions } from './request.ts'
 
-/** Fields that are the house's to say. */
+/** Fields that the gateway sets. */
 const RESERVED = new Set(['model', 'messages', 'stream'])
-/** Where the model's row in the catalogue has a default for them. */
+/** Fields for which the model's row in the catalogue may have a default. */
 const SAMPLING = ['temperature', 'top_p'] as const
 
-/** The client's body for this vendor: the model's name, the limits and defaults of its row, the operator's settings. */
+/** The client's body with the provider's model name, the model's limits and defaults, and the operator's settings. */
 export function passthroughBody(
   { model, body, request }: PassthroughUpstreamCall,
   settings: MessagesOptions,
@@ -21,7 +24,7 @@ export function passthroughBody(
   if (request.max_tokens !== undefined) forwarded.max_tokens = request.max_tokens
   const thinking = body.thinking as { type?: unknown } | null | undefined
   const isThinking = thinking != null && thinking.type !== 'disabled'
-  // The newer models take one of the two.
+  // Newer models accept only one of the two.
   const isSampled = SAMPLING.some((field) => body[field] != null)
   if (rule.sampling && !isThinking && !isSampled) {
     const field = SAMPLING.find((name) => request[name] !== undefined)
@@ -32,7 +35,7 @@ export function passthroughBody(
   return adapt(forwarded, settings.fields, RESERVED)
 }
 
-/** Of a request for an answer: the vendor's count refuses them. */
+/** Fields that the vendor's token-count endpoint refuses. */
 const UNCOUNTED = new Set([
   'max_tokens',
   'metadata',
@@ -44,7 +47,7 @@ const UNCOUNTED = new Set([
   'top_p',
 ])
 
-/** Of a prompt: what the client itself says of it, and nothing of how it is to be answered. */
+/** The body of a token count: the prompt and the client's own fields, without the settings for generation. */
 export function countedBody(call: PassthroughUpstreamCall, settings: MessagesOptions): JsonRecord {
   const isClientField = (field: string) => call.body[field] !== undefined && !UNCOUNTED.has(field)
   const fields = Object.entries(passthroughBody(call, settings))

@@ -1,4 +1,4 @@
-/** The body that the vendor gets: a chat request in the messages API's words, with what it cannot do refused by name. */
+/** Encodes a chat request for the Messages API. Unsupported features are refused by name. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../canonical.ts'
@@ -11,43 +11,43 @@ import { type ModelRule, ruleOf } from './model-rules.ts'
 import { thinkingOf } from './thinking.ts'
 import { isForced, toolsOf } from './tools.ts'
 
-/** What the operator says about a provider of the Messages API. */
+/** The operator's settings for a provider of the Messages API. */
 export type MessagesOptions = BodyOptions & {
-  /** What the operator knows better than the rows of models. */
+  /** The operator's corrections of the model's row. */
   rule: Partial<ModelRule>
 }
 
 type BodyEncoder = {
   answer(call: UpstreamCall, stream: boolean): string
-  /** The question how many tokens the same prompt has. */
+  /** The body of a token-count request for the same prompt. */
   count(call: UpstreamCall): string
 }
 
-/** Fields that change the meaning and that no model of the vendor has. */
+/** Fields that change the meaning and that no model of the vendor supports. */
 const REFUSED: { [field in keyof ChatRequest]?: { isUsed(request: ChatRequest): boolean; instead: string } } = {
   n: { isUsed: ({ n = 1 }) => n > 1, instead: 'must be 1' },
-  logprobs: { isUsed: ({ logprobs }) => logprobs === true, instead: 'must be false: the vendor tells none' },
-  audio: { isUsed: ({ audio }) => audio !== undefined, instead: 'must be left out: the vendor makes no sound' },
+  logprobs: { isUsed: ({ logprobs }) => logprobs === true, instead: 'must be false: the vendor returns none' },
+  audio: { isUsed: ({ audio }) => audio !== undefined, instead: 'must be left out: the vendor generates no audio' },
   modalities: {
     isUsed: ({ modalities }) => modalities?.some((one) => one !== 'text') ?? false,
     instead: 'must be ["text"]',
   },
   functions: {
     isUsed: ({ functions }) => (functions?.length ?? 0) > 0,
-    instead: 'is not known to the vendor; use "tools"',
+    instead: 'is not supported by the vendor; use "tools"',
   },
   function_call: {
     isUsed: ({ function_call }) => typeof function_call === 'object',
-    instead: 'is not known to the vendor; use "tool_choice"',
+    instead: 'is not supported by the vendor; use "tool_choice"',
   },
 }
 
-/** Fields written by us: neither the operator's lists nor the defaults may replace them. */
+/** Fields that the gateway sets. The operator's lists and defaults cannot replace them. */
 const RESERVED = new Set(['model', 'messages', 'stream'])
-/** What the vendor's count of tokens takes. */
+/** The fields of the vendor's token-count endpoint. */
 export const COUNTED = ['model', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config']
 
-const JSON_ONLY = 'Answer with one JSON object and with nothing else: no words around it and no code fence.'
+const JSON_ONLY = 'Answer with one JSON object and nothing else: no text around it and no code fence.'
 
 export function createBodyEncoder(settings: MessagesOptions): BodyEncoder {
   const { fields, request_defaults, rule: ruleSettings } = settings
@@ -116,7 +116,7 @@ function outputOf({ response_format: format }: ChatRequest, effort: string | und
   return Object.keys(config).length === 0 ? {} : { output_config: config }
 }
 
-/** The vendor's temperature ends at 1. Newer models take it or `top_p`, not both. */
+/** The vendor's maximum temperature is 1. Newer models accept either it or `top_p`, not both. */
 function samplingOf({ temperature, top_p, top_k }: ChatRequest): JsonRecord {
   const sampling: JsonRecord = {}
   if (temperature !== undefined) sampling.temperature = Math.min(1, temperature)
@@ -125,11 +125,11 @@ function samplingOf({ temperature, top_p, top_k }: ChatRequest): JsonRecord {
   return sampling
 }
 
-/** The house's word -> the vendor's; other tiers are other vendors'. */
+/** The canonical value -> the vendor's. Other tiers belong to other vendors and are dropped. */
 const TIERS: Record<string, string> = { auto: 'auto', default: 'standard_only', standard_only: 'standard_only' }
 
 function restOf({ stop, user, safety_identifier, service_tier }: ChatRequest): JsonRecord {
-  // The vendor refuses sequences of nothing but white space.
+  // The vendor refuses stop sequences of only white space.
   const stops = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((one) => one.trim() !== '')
   const user_id = user ?? safety_identifier
   const tier = service_tier && TIERS[service_tier]

@@ -1,4 +1,4 @@
-/** How much a model is to think: the house's words as the vendor's `thinking`, `effort` and `max_tokens`. */
+/** Maps the canonical fields for reasoning to `thinking`, `effort` and `max_tokens`. */
 import type { ChatRequest } from '../../canonical.ts'
 import type { ModelRule } from './model-rules.ts'
 
@@ -8,13 +8,13 @@ type Thinking = {
   effort?: string
 }
 
-/** The vendor demands a limit; this one suits every model that it ever had. */
+/** The vendor requires a limit. Every one of its models accepts this one. */
 const DEFAULT_MAX_TOKENS = 4096
-/** The vendor's own least. */
+/** The vendor's minimum. */
 const MIN_BUDGET = 1024
-/** What goes without thinking, too. */
+/** Efforts that are allowed with thinking turned off. */
 const EFFORTS_WITHOUT_THINKING = new Set(['low', 'medium', 'high'])
-/** For models that count tokens, an effort in tokens. */
+/** An effort in tokens, for models that take a token budget. */
 const BUDGET_OF_EFFORT: Record<string, number> = {
   minimal: 1024,
   low: 2048,
@@ -26,9 +26,9 @@ const BUDGET_OF_EFFORT: Record<string, number> = {
 
 type Case = {
   rule: ModelRule
-  /** The limit, where the caller or the model's row gave one. */
+  /** The limit, if the caller or the model's row has one. */
   limit: number | undefined
-  /** Thinking would be refused: a call is demanded, or an earlier one was made without signed thinking. */
+  /** When the vendor refuses thinking: a call is forced, or an earlier call was made without signed thinking. */
   thinkingRefused: 'always' | 'budget' | undefined
 }
 
@@ -46,7 +46,7 @@ export function thinkingOf(request: ChatRequest, { rule, limit, thinkingRefused 
   if (!byBudget) return { ...base, thinking: { type: 'adaptive' } }
   if (thinkingRefused) return base
   const tokens = budget !== undefined && budget > 0 ? budget : (BUDGET_OF_EFFORT[effort ?? 'medium'] ?? MIN_BUDGET)
-  // Thinking counts as output: a limit that the caller gave is kept, one that is ours makes room.
+  // Thinking counts as output. The caller's limit applies; the default limit is raised by the budget.
   const outputLimit = limit === undefined ? DEFAULT_MAX_TOKENS + tokens : limit
   const budget_tokens = Math.min(Math.max(tokens, MIN_BUDGET), outputLimit - 1)
   if (budget_tokens < MIN_BUDGET) return base
@@ -59,9 +59,9 @@ function effortOf(
   isOff: boolean,
 ) {
   if (efforts.length === 0) return undefined
-  // Where thinking cannot be turned off, little effort comes nearest.
+  // If thinking cannot be turned off, low effort is the closest.
   if (effort === undefined || effort === 'none') return isOff && !can_disable_thinking ? 'low' : undefined
   if (effort === 'minimal') return 'low'
-  // The highest two are not taken with thinking turned off.
+  // The vendor refuses the two highest efforts with thinking turned off.
   return efforts.includes(effort) && !(isOff && !EFFORTS_WITHOUT_THINKING.has(effort)) ? effort : 'high'
 }

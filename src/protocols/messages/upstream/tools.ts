@@ -1,4 +1,4 @@
-/** Tools and the choice among them, as the vendor writes them. */
+/** Encodes the tools and the tool choice. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FunctionTool } from '../../../spec/chat-request.ts'
@@ -34,7 +34,7 @@ export const isForced = (type: unknown): boolean => type === 'any' || type === '
 
 function functionOf({ function: definition }: FunctionTool, rule: ModelRule): JsonRecord {
   const { name, description, parameters = { type: 'object', properties: {} }, strict } = definition
-  // Strict or not, the vendor wants an object at the top.
+  // The vendor requires an object at the top level, strict or not.
   const schema = parameters.type === undefined ? { type: 'object', ...parameters } : parameters
   const isStrict = strict === true && rule.json_schema
   return {
@@ -53,10 +53,10 @@ function choiceOf(choice: ChatRequest['tool_choice']): (JsonRecord & { type: str
   return { type: choice === 'required' ? 'any' : choice }
 }
 
-/** An allowed tool is named as in `tools`, or by its name alone. */
+/** An allowed tool has the form of an entry of `tools`, or only a name. */
 const nameOf = (tool: JsonRecord): unknown => (isRecord(tool.function) ? tool.function.name : tool.name)
 
-/** The vendor's own search, where the model's row or the client asks for one. */
+/** The vendor's web search, if the model's row or the client requests it. */
 function searchOf({ web_search, web_search_options }: ChatRequest): JsonRecord | undefined {
   const options: JsonRecord | undefined = web_search?.enable ? web_search : web_search_options
   if (!options) return undefined
@@ -69,7 +69,7 @@ function searchOf({ web_search, web_search_options }: ChatRequest): JsonRecord |
     ...(place
       ? { user_location: { type: 'approximate', ...(isRecord(place.approximate) ? place.approximate : place) } }
       : {}),
-    // The vendor takes one list or the other.
+    // The vendor accepts only one of the two lists.
     ...(allowed_domains ? { allowed_domains } : blocked_domains ? { blocked_domains } : {}),
   }
 }

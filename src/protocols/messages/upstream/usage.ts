@@ -1,4 +1,4 @@
-/** The vendor's token counts, which leave the cache out of the input, in the specification's form, which does not. */
+/** Converts the vendor's token counts: its input tokens exclude the cache, those of the specification include it. */
 
 import { isRecord } from '../../../kit/json.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
@@ -6,7 +6,7 @@ import { count } from '../../usage.ts'
 
 export type Counts = { input: number; cached?: number; cacheWrite?: number; output: number; reasoning?: number }
 
-/** What is known by now: the counts of a stream are told twice, the later ones in part. A zero takes nothing back. */
+/** The counts so far. A stream reports them twice, the second time partly. A zero does not replace a count. */
 export function countsOf(raw: unknown, before: Counts = { input: 0, output: 0 }): Counts {
   if (!isRecord(raw)) return before
   const details = isRecord(raw.output_tokens_details) ? raw.output_tokens_details : {}
@@ -22,7 +22,7 @@ export function countsOf(raw: unknown, before: Counts = { input: 0, output: 0 })
   }
 }
 
-/** undefined where the vendor told nothing: no prompt is empty. */
+/** Returns undefined if the vendor reported nothing: no prompt is empty. */
 export function usageOf({ input, cached, cacheWrite, output, reasoning }: Counts): Usage | undefined {
   const whole = input + (cached ?? 0) + (cacheWrite ?? 0)
   if (whole === 0 && output === 0) return undefined

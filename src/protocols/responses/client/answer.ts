@@ -1,4 +1,4 @@
-/** A response as a whole: its state, what it repeats of the request, its items and what it used. */
+/** Builds a response object: its status, the echoed request, its items and its usage. */
 
 import type { Usage } from '../../../spec/usage.ts'
 import type { ChatRequest } from '../../canonical.ts'
@@ -12,7 +12,7 @@ type AnswerParts = { head: ResponseHead; clientRequest: ResponsesRequest; reques
 
 export type Answer = ReturnType<ReturnType<typeof answerOf>>
 
-/** Makes the response of one request, in whatever state it is. */
+/** Returns a function that builds the response to one request in any status. */
 export function answerOf({ head, clientRequest, request, isStored: isKept }: AnswerParts) {
   const echo = echoOf(clientRequest, request)
   return (state: State, output: OutputItem[], usage?: Usage) => ({
@@ -44,7 +44,10 @@ export function usageOf(usage: Usage) {
   }
 }
 
-/** What was asked for, as the answer repeats it: where the open specification wants a number or a word, never null. */
+/**
+ * The request fields that the response repeats. Where the open specification requires a number or a string, they are
+ * never null.
+ */
 function echoOf(clientRequest: ResponsesRequest, request: ChatRequest) {
   const { effort = null, summary = null } = clientRequest.reasoning ?? {}
   return {

@@ -1,4 +1,4 @@
-/** Calls of tools in a streamed response: open side by side, each named by its place in the output. */
+/** Encodes tool calls of a streamed response. Several may be open at once; each is named by its place in the output. */
 
 import { parseJson } from '../../../kit/json.ts'
 import { freeText } from './custom-tools.ts'
@@ -11,16 +11,16 @@ type OpenCall = Open<AnyCall> & { text: string }
 type CallStream = {
   isOpen(index: number): boolean
   callId(index: number): string | undefined
-  /** Whether this call was told to its end. */
+  /** Whether the last event of this call has been sent. */
   isClosed(index: number): boolean
   open(index: number, call_id: string, name: string): string
   add(index: number, text: string): string
-  /** A client can run these now: their arguments are whole. */
+  /** Closed as soon as the arguments are complete, so that a client can run the calls. */
   closeComplete(): string
   closeAll(status: Status): string
 }
 
-/** A call is told under the client's own name of the tool, whatever the vendor calls it. */
+/** Calls are sent under the client's name of the tool, whatever name the provider received. */
 export function createCallStream(itemEvents: ItemEvents, names: ToolNames): CallStream {
   const calls = new Map<number, OpenCall>()
   const closed = new Set<number>()
@@ -28,7 +28,8 @@ export function createCallStream(itemEvents: ItemEvents, names: ToolNames): Call
   function add(at: OpenCall, text: string): string {
     if (text === '') return ''
     at.text += text
-    // The text of a custom tool stands within JSON here, and a search has no events of its own: told when it is whole.
+    // The text of a custom tool is inside JSON here, and a search has no delta events. Both are sent when they are
+    // complete.
     if (at.item.type !== 'function_call') return ''
     at.item.arguments = at.text
     return itemEvents.event('response.function_call_arguments.delta', `${at.place},"delta":${JSON.stringify(text)}`)
@@ -87,7 +88,7 @@ export function createCallStream(itemEvents: ItemEvents, names: ToolNames): Call
   }
 }
 
-/** What the client gets of a call at its beginning. */
+/** The item of a call as its first event holds it. */
 function startedCall(
   call_id: string,
   { type, name, namespace }: ToolIdentity,

@@ -1,4 +1,4 @@
-/** Tools that take free text: for every vendor a function with one text, and that text again for the client. */
+/** Converts custom tools, which take free text, to functions with one text argument, and their calls back. */
 import type { FunctionTool } from '../../../spec/chat-request.ts'
 import type { ClientTool } from './schema.ts'
 
@@ -6,7 +6,7 @@ export function customFunction(
   { format }: ClientTool,
   { name, description }: { name: string; description: string | undefined },
 ): FunctionTool {
-  // No other vendor can be bound to a grammar; it is asked to keep it.
+  // Only the original vendor can enforce a grammar. Other models are asked to follow it.
   const rule =
     format?.type === 'grammar' && format.definition !== undefined
       ? `The input must follow this grammar (${format.syntax ?? 'lark'}):\n${format.definition}`
@@ -27,7 +27,7 @@ export function customFunction(
   }
 }
 
-/** The text in a call's arguments; of a model that did not keep to JSON, all that it said. */
+/** The text in a call's arguments. If a model did not produce JSON, all of its text. */
 export function freeText(text: string): string {
   try {
     const { input } = JSON.parse(text) as { input?: unknown }

@@ -1,8 +1,8 @@
-/** The responses dialect's errors: what a response says of its failure, and the client's own names of fields. */
+/** Errors of the Responses API: the error of a failed response, with the client's field names. */
 import type { ErrorCode, GatewayError } from '../../../spec/error.ts'
 import { type ClientFields, errorTranslator } from '../../request-error.ts'
 
-/** Our code -> the word that clients of responses look for; where there is none, by whose fault it was. */
+/** The gateway's code -> the code that clients look for. Other codes only separate client errors from server errors. */
 const FAILURE_CODES: { [code in ErrorCode]?: string } = {
   rate_limit_exceeded: 'rate_limit_exceeded',
   insufficient_quota: 'insufficient_quota',
@@ -14,7 +14,7 @@ export function failureOf({ code, status, message }: GatewayError): { code: stri
   return { code: FAILURE_CODES[code] ?? (status < 500 ? 'invalid_prompt' : 'server_error'), message }
 }
 
-/** The house's field -> the client's, where they differ. */
+/** Canonical field -> the client's field, where they differ. */
 const CLIENT_FIELDS: ClientFields = {
   max_tokens: 'max_output_tokens',
   max_completion_tokens: 'max_output_tokens',
@@ -27,21 +27,21 @@ const CLIENT_FIELDS: ClientFields = {
   web_search_options: 'tools',
 }
 
-/** Kinds of parts, as a message quotes them. */
+/** Kinds of parts, as error messages quote them. */
 const CLIENT_PARTS = [
   ['"text"', '"input_text"'],
   ['"image_url"', '"input_image"'],
   ['"file"', '"input_file"'],
 ] as const
 
-/** The same error with the place that the client knows. */
+/** The same error with the client's field name. */
 export const errorForClient = errorTranslator({
   fields: CLIENT_FIELDS,
   parts: CLIENT_PARTS,
   inMessage({ message, part, isPart, rest }, places) {
     const found = isPart ? part : message
     const place = found && places.get(found)
-    // What is one text has nothing within it.
+    // Content that is one text has no members.
     return place?.endsWith(']') && (isPart || rest === '.content') ? `${place}${rest}` : place
   },
 })

@@ -1,4 +1,4 @@
-/** The responses dialect, inwards: a conversation of items as the house's messages. */
+/** Decodes the items of a Responses request to canonical messages. */
 
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
@@ -16,7 +16,7 @@ type Item<T extends string> = Extract<InputItem, { type: T }>
 type MessageItem = Extract<InputItem, { role: string }>
 type ReferenceItem = Extract<InputItem, { type?: 'item_reference' }> & { id: string }
 type ToolCalls = NonNullable<Message['tool_calls']>
-/** An answer of the past under way: the house has reasoning, words, calls and images in one message. */
+/** An earlier response that is being decoded. A canonical message holds reasoning, text, calls and images. */
 type Draft = {
   at: string
   reasoning: Reasoning[]
@@ -33,12 +33,12 @@ export const isReference = (item: InputItem): item is ReferenceItem =>
   item.type === 'item_reference' || (item.type === undefined && !isMessage(item))
 
 /**
- * All items as messages, with calls under the names that vendors know. What is no part of the conversation (a vendor's
- * own tools at work) is passed over.
+ * Converts all items to messages. Calls use the names that providers know. Items outside the conversation (calls of a
+ * vendor's own tools) are ignored.
  */
 export function historyOf(items: PlacedItem[], names: ToolNames, places: Places): Message[] {
   const messages: Message[] = []
-  /** Values of calls and images, which travel in reasoning items of their own. */
+  /** Signatures of calls and images, which clients return in separate reasoning items. */
   const signed = new Map<string, Opaque>()
   let draft: Draft | undefined
   const flush = () => {
@@ -67,7 +67,7 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
         if (piece.opaque) signed.set(owner, piece.opaque)
         continue
       }
-      // Reasoning that comes after words begins another message; after a call nothing may come between it and its result.
+      // Reasoning after text starts a new message. Nothing may come between a call and its result.
       if (draft && draft.texts.length + draft.refusals.length > 0 && draft.calls.length === 0) flush()
       answering(at).reasoning.push(piece)
     } else if (item.type === 'function_call') {
@@ -107,7 +107,7 @@ const callOf = (id: string, name: string, text: string): ToolCalls[number] => ({
 
 const nameOf = ({ name, namespace }: Item<'function_call' | 'custom_tool_call'>) => ({ name, namespace })
 
-/** What OpenAI's own models encrypt (Fernet) nobody else can read; of all other models the member holds plain text. */
+/** Only OpenAI can read what its models encrypt (Fernet). With all other models the member holds plain text. */
 const CIPHERTEXT = /^gAAAA[\w-]+=*$/
 
 const agentText = ({ content }: Item<'agent_message'>): string =>
@@ -116,7 +116,7 @@ const agentText = ({ content }: Item<'agent_message'>): string =>
     .filter((text) => !CIPHERTEXT.test(text))
     .join('')
 
-/** What a search found: the tools are offered themselves, so their names are enough. */
+/** The result of a tool search. The tools themselves are in the request, so their names are sufficient. */
 function foundText(tools: ClientTool[], names: ToolNames): string {
   const found = flatTools(tools, '').flatMap(({ tool: { name }, namespace }) =>
     name === undefined ? [] : [names.vendorName({ name, namespace })],
@@ -124,7 +124,7 @@ function foundText(tools: ClientTool[], names: ToolNames): string {
   return found.length === 0 ? 'No further tools were found.' : `These tools can be called now: ${found.join(', ')}`
 }
 
-/** A reference that nothing stands behind. */
+/** The error for a reference to an item that is not stored. */
 export function itemNotFound(at: string, id: string): GatewayError {
   const param = `${at}.id`
   return new GatewayError(
@@ -146,14 +146,14 @@ function addContent(draft: Draft, { content }: MessageItem, at: string): void {
       const param = `${at}.content[${index}].type`
       throw new GatewayError(
         'unsupported_parameter',
-        `"${param}" must be "output_text" or "refusal" in a message of the assistant, not "${part.type}".`,
+        `"${param}" must be "output_text" or "refusal" in an assistant message, not "${part.type}".`,
         { param },
       )
     }
   }
 }
 
-/** Text alone is one string, which every vendor takes. */
+/** Text alone becomes one string, which every provider accepts. */
 function contentOf(content: string | InputPart[], at: string, places: Places): string | ContentPart[] {
   if (typeof content === 'string') return content
   const parts = content.map((part, index) => {
@@ -187,12 +187,12 @@ function partOf(part: InputPart, at: string): ContentPart {
 function fileRefused(param: string, instead: string): GatewayError {
   return new GatewayError(
     'unsupported_parameter',
-    `"${param}" is not supported: files are kept by one vendor and unknown to all others; give "${instead}".`,
+    `"${param}" is not supported: a stored file is known to one provider only; give "${instead}".`,
     { param },
   )
 }
 
-/** One piece: what was told of it, and what its vendor wants back. */
+/** One piece of reasoning: its text, and its encrypted content. */
 function reasoningOf({ id, summary = [], content = [], encrypted_content }: Item<'reasoning'>): {
   piece: Reasoning
   owner?: string | undefined
@@ -204,7 +204,7 @@ function reasoningOf({ id, summary = [], content = [], encrypted_content }: Item
   return { piece: { ...text, ...(opaque ? { opaque } : {}) }, owner }
 }
 
-/** `signed`: what the vendor wants back of calls and images, by their ids. */
+/** `signed`: the signatures of calls and images, by id. */
 function messageOf({ reasoning, texts, refusals, calls, images }: Draft, signed: Map<string, Opaque>): Message {
   const content = texts.join('')
   const isSilent = content === '' && reasoning.length + calls.length + refusals.length + images.length > 0
@@ -212,7 +212,7 @@ function messageOf({ reasoning, texts, refusals, calls, images }: Draft, signed:
   const pieces = reasoning.filter(({ text, opaque }) => text !== undefined || opaque !== undefined)
   const plain = pieces.map(({ text = '' }) => text).join('')
   if (plain !== '') message.reasoning_content = plain
-  // Plain words alone are wanted back by some vendors; what was signed is for its own vendor only.
+  // Some providers need unsigned reasoning again. Signed reasoning is for its own vendor only.
   if (pieces.some(({ opaque }) => opaque)) message.reasoning_details = pieces
   if (refusals.length > 0) message.refusal = refusals.join('')
   if (calls.length > 0) message.tool_calls = calls.map((call) => withOpaque(call, signed.get(call.id)))

@@ -1,4 +1,4 @@
-/** The items of a response's output, and the desk at which events about them are written. */
+/** The items of a response's output, and the encoder of their events. */
 import { decodeSigned, encodeSigned, MARK, type SignedContent, unwrapped } from '../../signed-content.ts'
 import type { InputItem } from './schema.ts'
 
@@ -31,7 +31,7 @@ export type CustomCallItem = {
   input: string
   status: Status
 }
-/** A search among the tools that the client has not offered yet, which the client runs. */
+/** A search among tools that are not in the request yet. The client runs it. */
 export type ToolSearchItem = {
   type: 'tool_search_call'
   id: string
@@ -56,7 +56,7 @@ type ImageItem = {
 }
 export type OutputItem = MessageItem | CallItem | CustomCallItem | ToolSearchItem | ReasoningItem | ImageItem
 
-/** Before an item's id. */
+/** The prefixes of item ids. */
 export const ITEM_KINDS = {
   message: 'msg',
   function_call: 'fc',
@@ -72,15 +72,15 @@ export const ITEM_KINDS = {
   image_generation_call: 'ig',
 } as const
 
-/** An item under way. `place`: where an event about it stands, as JSON text. */
+/** An open item. `place`: the members of its events that identify it, as JSON text. */
 export type Open<T extends OutputItem> = { item: T; index: number; place: string }
 
 export type ItemEventParts = {
-  /** The id of the item at `index`: by its type, and by what its vendor calls it where that is known. */
+  /** The id of the item at `index`: by its type, and by the provider's id if it has one. */
   newId(type: OutputItem['type'], index: number, vendors?: string): string
-  /** One event, numbered. `fields` is JSON text without its braces. */
+  /** Encodes one numbered event. `fields` is JSON text without its braces. */
   event(type: string, fields: string): string
-  /** Whether the client wants what the vendor wants back. */
+  /** Whether the client requested encrypted reasoning. */
   includes_encrypted: boolean
 }
 
@@ -88,7 +88,7 @@ export type ItemEvents = ItemEventParts & {
   /** All items so far, in order. */
   output: OutputItem[]
   open<T extends OutputItem>(item: T): Open<T>
-  /** The event that an item has begun; `start` is what it has not yet. */
+  /** The event for a new item. `start` overrides members that are still empty. */
   added(at: Open<OutputItem>, start?: object): string
   done(at: Open<OutputItem>): string
 }
@@ -114,20 +114,20 @@ export function createItemEvents(parts: ItemEventParts): ItemEvents {
   }
 }
 
-/** An item as the client sees it: without what it did not ask for. */
+/** An item as the client receives it: encrypted reasoning is removed unless it was requested. */
 export function visibleItem(item: OutputItem, includes_encrypted: boolean): object {
   if (item.type !== 'reasoning' || includes_encrypted) return item
   const { encrypted_content: _, ...rest } = item
   return rest
 }
 
-/** What was said before a request, and in which responses. */
+/** The items before a request, and the ids of the responses that hold them. */
 export type Conversation = { items: InputItem[]; ids: string[] }
 
-/** A response, as far as its keeper looks at it. */
+/** The members of a response that the store needs. */
 export type StorableResponse = { id: string; created_at: number }
 
-/** Remembers an answer. */
+/** Stores a response. */
 export type StoreResponse = (response: StorableResponse) => Promise<void>
 
 /** The id of an item of a response. The response id is part of it. */

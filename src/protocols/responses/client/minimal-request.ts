@@ -1,4 +1,4 @@
-/** Responses requests that only their own vendor understands: what the house must know of them. */
+/** Responses requests that only their own provider understands: what the gateway must know of them. */
 
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
@@ -32,7 +32,7 @@ const MinimalSchema = Type.Object({
 })
 const check = checker(MinimalSchema)
 
-/** The request as far as the house looks at it. Throws for what is wrong with that. */
+/** Checks the fields that the gateway reads. Throws if they are invalid. */
 export function checkMinimalBody(body: JsonRecord): ResponsesRequest {
   if (!check.Check(body)) throw refusalOf(diagnose(MinimalSchema, body))
   return body as ResponsesRequest
@@ -42,7 +42,7 @@ const SAME = ['stream', 'temperature', 'top_p', 'presence_penalty', 'frequency_p
 
 type MinimalParts = { clientRequest: ResponsesRequest; items: { item: InputItem; at: string }[]; places: Places }
 
-/** The words and media of such a request and of what was said before it. */
+/** Decodes the text and media of such a request and of the conversation before it. */
 export function minimalRequestOf({ clientRequest, items, places }: MinimalParts): ChatRequest {
   const { instructions = '', max_output_tokens, tools = [] } = clientRequest
   const messages = items.map(({ item, at }): Message => {
@@ -76,7 +76,7 @@ function messageOf(item: JsonRecord, at: string, places: Places): Message {
   if (role === 'assistant' || role === 'system' || role === 'developer') return { role, content: parts }
   if (role === 'user' || content !== undefined || output !== undefined) return { role: 'user', content: parts }
   if (item.type === 'reasoning') return { role: 'assistant', content: parts }
-  // A call, or a step of the vendor's own: it is read by the model as it stands.
+  // A call, or a step of the vendor's own tools. The model reads it as it is.
   const { encrypted_content: _, result: __, ...rest } = item
   return { role: 'assistant', content: JSON.stringify(rest) }
 }

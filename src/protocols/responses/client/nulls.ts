@@ -1,12 +1,14 @@
-/** Members that are `null` are absent: the client libraries of responses write many of them. */
+/** Removes members that are `null`, of which client libraries send many. */
 
-/** A body holds items, they parts, they what is in them; a tool's place is as deep. Lists count nothing. */
+/**
+ * A body holds items, which hold parts, which hold data; a tool's location is as deep. Lists do not count as a level.
+ */
 const DEPTH = 4
 
-/** Members whose value is the client's own data, in which a `null` is one. */
+/** Members whose value is the client's own data, where `null` is a value. */
 const OWN_DATA = new Set(['parameters', 'schema', 'metadata'])
 
-/** The same object where there is none; nothing is copied in vain. */
+/** Returns the same object if it has none. Copies only what changes. */
 export function withoutNulls<T>(value: T, depth = DEPTH): T {
   if (Array.isArray(value)) {
     let list: unknown[] | undefined

@@ -1,4 +1,7 @@
-/** Responses on their way between a client and a vendor that speak alike: what of them is the gateway's own affair. */
+/**
+ * Passthrough of responses: what the gateway changes in requests and responses between a client and a provider of the
+ * same API.
+ */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
@@ -17,28 +20,28 @@ import {
 } from './items.ts'
 import type { InputItem } from './schema.ts'
 
-/** One exchange, as far as it matters to what passes. */
+/** One exchange, with the context that passthrough needs. */
 export type PassthroughExchange = {
   /** The client's body. */
   body: Readonly<JsonRecord>
-  /** What the request goes on from, and its items with those in the place of references. */
+  /** The conversation before the request, and the request's items with references resolved. */
   before: Conversation
   input: InputItem[]
-  /** Whether the answer is remembered here: it then bears our ids. */
+  /** Whether the gateway stores the response. Its items then have the gateway's ids. */
   isStored: boolean
   includes_encrypted: boolean
   state: PassthroughState
 }
 
-/** What has passed: an error goes on from there, and what is kept is the whole of it. */
+/** What has passed: an error continues from it, and the whole of it is stored. */
 export type PassthroughState = {
   hasStarted: boolean
   next_number: number
-  /** The response's, as it was told. */
+  /** The id of the response that the client received. */
   id: string | undefined
-  /** The items that were told to their end, as the client saw them. */
+  /** The items whose last event was sent, as the client received them. */
   output: OutputItem[]
-  /** The response at its end, as it is kept. */
+  /** The final response, as it is stored. */
   final: (JsonRecord & { id: string; created_at: number }) | undefined
 }
 
@@ -50,12 +53,13 @@ export const emptyPassthroughState = (): PassthroughState => ({
   final: undefined,
 })
 
-/** Fields of the gateway's own, and those that mean something in the operator's account. */
+/** Fields of the gateway, and fields that refer to the operator's account. */
 const NOT_SENT = ['provider_options', 'previous_response_id', 'background', 'access_programs', ...EXTRA_FIELDS]
 
 /**
- * The body as the vendor may have it: what is remembered is remembered here, so all that the request goes on from is in
- * it. `store` says whether it is. Undefined where it names another model, which the caller may not be allowed.
+ * The body for the provider. The gateway stores conversations itself, so the body includes all earlier items. `store`
+ * says whether the response is stored. Undefined if the body names another model, which the caller may not be allowed
+ * to use.
  */
 export function passthroughBody({
   body,
@@ -79,13 +83,13 @@ export function passthroughBody({
 }
 
 const HOME = 'chatcompat-response'
-/** The ids that the gateway gives: those of inputs, and those of items of its answers. */
+/** The ids that the gateway assigns, to inputs and to output items. */
 const OUR_ID = /^[a-z]+_[A-Za-z0-9]{24}_(in)?\d+$/
 const OUR_INPUT_ID = /_in\d+$/
-/** Items that vendors take without an id; others are told by it. */
+/** Items that providers accept without an id. Other items need theirs. */
 const NEEDS_NO_ID = new Set([undefined, 'message', 'function_call', 'custom_tool_call'])
 
-/** The very same item where nothing was carried through the client, which is nearly always. */
+/** Returns the same item if the gateway changed nothing in it, which is the usual case. */
 function vendorsItem(item: unknown): unknown[] {
   if (!isRecord(item)) return [item]
   const { type, id, encrypted_content: text } = item
@@ -97,7 +101,7 @@ function vendorsItem(item: unknown): unknown[] {
     return [{ ...rest, ...(opaque.id === undefined ? {} : { id: opaque.id }), encrypted_content: opaque.value }]
   }
   if (!isOurs) return [item]
-  // Nothing is kept there under our ids.
+  // The provider stores nothing under the gateway's ids.
   if (type === 'reasoning' && !text && !(Array.isArray(item.content) && item.content.length > 0)) return []
   const isNeeded = !NEEDS_NO_ID.has(type as string | undefined) && !OUR_INPUT_ID.test(id)
   if (isNeeded) return [item]
@@ -105,14 +109,14 @@ function vendorsItem(item: unknown): unknown[] {
   return [rest]
 }
 
-/** Reasoning after which nothing came, of an answer that was cut by its limit: vendors refuse it. */
+/** Reasoning without a following item, from a response that was cut by its limit. Providers refuse it. */
 function isIncompleteReasoning(item: unknown, after: unknown[]): boolean {
   if (!isRecord(item) || item.type !== 'reasoning') return false
   const next = after.find((one) => !isRecord(one) || one.type !== 'reasoning')
   return !isRecord(next) || next.role === 'user' || next.role === 'system' || next.role === 'developer'
 }
 
-/** What the vendor's answer repeats, and may have from the operator's settings where the client did not say it. */
+/** Fields that the response echoes. They may come from the operator's settings if the client did not set them. */
 const ECHOED: Record<string, unknown> = {
   instructions: null,
   metadata: {},
@@ -126,14 +130,14 @@ const ECHOED: Record<string, unknown> = {
 const isBlank = (value: unknown): boolean =>
   value === null || value === undefined || (typeof value === 'object' && Object.keys(value).length === 0)
 
-/** Makes the client's of what is the vendor's; each is the very same thing where nothing has to change. */
+/** Rewrites a provider's responses for the client. Each function returns the same object if nothing changes. */
 export function createResponseRewriter(
   { body, isStored: isKept, includes_encrypted }: PassthroughExchange,
   { id: response_id, created, model }: ResponseHead,
 ) {
   const ids = new Map<string, string>()
 
-  /** Ours for the vendor's; what has none is told by its place. */
+  /** Maps a provider's id to the gateway's. An item without an id is identified by its position. */
   function idOf(vendors: unknown, type: unknown, index: unknown): string {
     const known = typeof vendors === 'string' && vendors !== '' ? vendors : `#${index}`
     let id = ids.get(known)
@@ -145,7 +149,7 @@ export function createResponseRewriter(
     return id
   }
 
-  /** As it is kept: with what its vendor wants back. */
+  /** The item as it is stored, with its encrypted content. */
   function itemOf(item: unknown, index: unknown): unknown {
     if (!isKept || !isRecord(item)) return item
     const { id: vendors, encrypted_content: value } = item
@@ -174,15 +178,18 @@ export function createResponseRewriter(
   return {
     idOf,
     item: (item: unknown, index: unknown) => shownItem(itemOf(item, index)),
-    /** The response but for the model, as it is kept. `done`: its items, where an imitator leaves them out. */
+    /**
+     * The response as it is stored, except for the model. `done`: its items, for imitations of the API that leave
+     * them out.
+     */
     response(response: JsonRecord, done: unknown[] = []): JsonRecord {
       const changes = changesTo(response)
       const output = Array.isArray(response.output) ? response.output : done
-      // Client libraries look into it without asking whether it is there.
+      // Client libraries read it without checking that it exists.
       if (isKept || output !== response.output) changes.output = output.map(itemOf)
       return Object.keys(changes).length === 0 ? response : { ...response, ...changes }
     },
-    /** The same as the client sees it. */
+    /** The response as the client receives it. */
     visible: (response: JsonRecord): JsonRecord =>
       isKept && Array.isArray(response.output) ? { ...response, output: response.output.map(shownItem) } : response,
   }

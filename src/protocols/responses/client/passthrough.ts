@@ -1,4 +1,4 @@
-/** Responses to a client that speaks as the vendor does: events pass as bytes, but for names and for what is kept here. */
+/** Passthrough of responses. Events keep their bytes, except for the model's name and the ids of stored responses. */
 
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { withValueAt } from '../../../kit/json-span.ts'
@@ -33,9 +33,9 @@ function readWhole(
   if (!isRecord(response)) throw faults.notUnderstood('answered with something that is not JSON')
   if (holdsError(response) || isFailure({ response })) throw faults.inAnswer({ response, ...response })
   const hasEnded = response.status !== 'in_progress' && response.status !== 'queued'
-  if (!hasEnded) throw faults.notUnderstood('answered before its answer was complete')
+  if (!hasEnded) throw faults.notUnderstood('answered before its response was complete')
   const answer = Array.isArray(response.output) ? answerOf(response, head) : undefined
-  if (!answer) throw faults.notUnderstood('answered with JSON that is no response')
+  if (!answer) throw faults.notUnderstood('answered with JSON that is not a response')
   const rewriter = createResponseRewriter(exchange, head)
   return {
     answer,
@@ -54,10 +54,13 @@ const typeOf = ({ type }: JsonRecord, event: string): string => (typeof type ===
 const withUsage = (response: JsonRecord, usage: Usage | undefined): JsonRecord =>
   isRecord(response.usage) || !usage ? response : { ...response, usage: usageOf(usage) }
 
-/** Events that only say that work has begun: until there is more, another vendor may still be asked. */
+/** Events that only announce the start. Until more arrives, another target can still be tried. */
 const START_EVENTS = ['response.created', 'response.queued', 'response.in_progress']
 const NUMBER = 'sequence_number'
-/** What differs from event to event. The vendor's padding is against guessing a text by the lengths of its events. */
+/**
+ * The members that differ from event to event. The provider's padding prevents guessing a text from the length of its
+ * events.
+ */
 const MEMBERS: Member[] = [
   { name: NUMBER, kind: 'number', pattern: /"sequence_number": ?(?=\d)/, of: (one) => one[NUMBER], isNeeded: true },
   { name: 'delta', kind: 'text', pattern: /"delta": ?"/, of: ({ delta }) => delta, isNeeded: true },
@@ -71,13 +74,13 @@ function createResponsesStream({ head, faults }: PassthroughParts, exchange: Pas
   const rewriter = createResponseRewriter(exchange, head)
   const model = toBytes(JSON.stringify(head.model))
   const known = createSlots(MEMBERS)
-  /** The vendor's items that have come to their end. */
+  /** The provider's items that are complete. */
   const done: JsonRecord[] = []
   let held = ''
   let hasSent = false
   let last: { event: string; data: string; payload: JsonRecord } | undefined
 
-  /** The event as the client gets it, but for the model's name: the very same payload where nothing has to change. */
+  /** The event for the client, except for the model's name. Returns the same payload if nothing changes. */
   function eventForClient(payload: JsonRecord, type: string): JsonRecord {
     const changes: JsonRecord = {}
     if (payload.type !== type) changes.type = type
@@ -102,7 +105,7 @@ function createResponsesStream({ head, faults }: PassthroughParts, exchange: Pas
     }
   }
 
-  /** What the client gets for an event, given how it came. */
+  /** The bytes for the client for one event. */
   function read(original: string, step: PassthroughStep, atEnd: boolean): string {
     const parsed = readSseBlock(original)
     if (!parsed) return ''
@@ -140,17 +143,17 @@ function createResponsesStream({ head, faults }: PassthroughParts, exchange: Pas
     return before + rewritten
   }
 
-  /** Only what the reader counts as text may pass it by from here on. */
+  /** From here on, only events that the reader counts as text may skip it. */
   function learn(original: string, payload: JsonRecord): void {
     if (typeof payload.delta !== 'string') return
     const { item_id, output_index } = payload
     const id = isKept && typeof item_id === 'string' ? rewriter.idOf(item_id, undefined, output_index) : undefined
     const itemId = id === undefined ? '' : `"item_id":${JSON.stringify(id)}`
-    const vendorItemId = /"item_id": ?"(?:[^"\\]|\\.)*"/ // the member with its value, escapes and all
+    const vendorItemId = /"item_id": ?"(?:[^"\\]|\\.)*"/ // the member with its value, which may hold escapes
     known.learn(original, payload, (fixed) => (itemId === '' ? fixed : fixed.replace(vendorItemId, () => itemId)))
   }
 
-  /** The texts of events that passed unread are one event for the reader, which keeps count of what was told. */
+  /** Passes the texts of unparsed events to the reader as one event, which keeps its count of the text. */
   function flush(step: PassthroughStep, unparsed: { slots: Slots; texts: string[] } | undefined): undefined {
     if (!unparsed) return
     const delta = parseJson(`"${fromBytes(unparsed.texts.join(''))}"`)
@@ -215,7 +218,7 @@ function createResponsesStream({ head, faults }: PassthroughParts, exchange: Pas
     },
     isFinished: reader.isFinished,
     includesUsage: true,
-    /** The last event is told when what it says is counted and kept. */
+    /** The last event is sent after its response was counted and stored. */
     end(usage) {
       if (!last) return ''
       const { event, payload } = last

@@ -16,7 +16,10 @@ import { clientTools, toolsOf } from './tools.ts'
 
 const check = checker(ResponsesRequest)
 
-/** `null` is absent, and unknown fields are not looked at. Throws GatewayError naming the client's field and what it may be. */
+/**
+ * Treats `null` as absent and ignores unknown fields. Throws GatewayError with the client's field and its allowed
+ * values.
+ */
 export function checkedRequest(body: unknown): ResponsesRequest {
   if (!isRecord(body)) throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   const request = withTypes(withoutNulls(body))
@@ -25,7 +28,7 @@ export function checkedRequest(body: unknown): ResponsesRequest {
   return request
 }
 
-/** The request in the gateway's own form, after what was said `before`, and the names that its tools have there. */
+/** The canonical request, after the conversation `before`, and the names of its tools. */
 export function translatedRequest(
   clientRequest: ResponsesRequest,
   before: Conversation,
@@ -63,11 +66,11 @@ export function translatedRequest(
   return { request, names }
 }
 
-/** A request that only a provider of this protocol can take, as far as the gateway must understand it. */
+/** A request that only a provider of this protocol can serve, as far as the gateway must understand it. */
 export const minimalClientRequest = (body: JsonRecord): ResponsesRequest =>
   checkMinimalBody(withTypes(withoutNulls(body)))
 
-/** The minimal request in the gateway's own form, after the conversation `before`. */
+/** The canonical form of a minimal request, after the conversation `before`. */
 export function minimalTranslation(
   clientRequest: ResponsesRequest,
   { before, input, places }: { before: Conversation; input: InputItem[]; places: Places },
@@ -77,7 +80,7 @@ export function minimalTranslation(
   return { request: minimalRequestOf({ clientRequest, items, places }), names }
 }
 
-/** What items of the input may change: the last word counts. */
+/** Settings that items of the input may change. The last value applies. */
 function settingsOf({ text, reasoning }: ResponsesRequest, items: PlacedItem[]) {
   let format = text?.format
   let effort = reasoning?.effort
@@ -103,7 +106,7 @@ function placed(
 export const itemsOf = (input: ResponsesRequest['input'] = []): InputItem[] =>
   typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input
 
-/** Fields of the same name and meaning. */
+/** Fields with the same name and meaning. */
 const SAME = [
   'stream',
   'temperature',
@@ -127,7 +130,7 @@ function formatOf(
   return { type, json_schema }
 }
 
-/** Messages and references may leave their `type` out: said once here, it need not be guessed anywhere else. */
+/** Messages and references may leave out their `type`. It is added here once, so that no other code has to guess it. */
 function withTypes(request: Record<string, unknown>): Record<string, unknown> {
   const { input } = request
   const lacks = (item: unknown) => isRecord(item) && item.type === undefined
@@ -137,34 +140,34 @@ function withTypes(request: Record<string, unknown>): Record<string, unknown> {
   return { ...request, input: input.map((item) => (lacks(item) ? { ...item, type: typeOf(item) } : item)) }
 }
 
-/** Fields that would change what the answer is, and why they cannot be honoured. */
+/** Fields that would change the response, and the reason why they are refused. */
 export const REFUSED: {
   field: string
   isUsed(value: unknown): boolean
   instead: string
-  /** A vendor of this dialect may have it. */
+  /** A provider of this API may support it. */
   passes?: true
 }[] = [
-  { field: 'conversation', isUsed: () => true, instead: 'go on from a response with "previous_response_id"' },
+  { field: 'conversation', isUsed: () => true, instead: 'continue from a response with "previous_response_id"' },
   {
     field: 'prompt',
     isUsed: () => true,
-    instead: 'prompts are kept by one vendor; write it out in "instructions" and "input"',
+    instead: 'a stored prompt is known to one provider only; write it out in "instructions" and "input"',
   },
   {
     field: 'moderation',
     isUsed: () => true,
-    instead: 'it is known to its own vendor only; leave it out',
+    instead: 'it is supported only by its own vendor; leave it out',
     passes: true,
   },
-  // Of chat completions: left unread they would be missed.
+  // Fields of chat completions. If they were ignored, the response would not be what the client expects.
   { field: 'messages', isUsed: () => true, instead: 'the conversation is "input"' },
   { field: 'max_tokens', isUsed: () => true, instead: 'it is "max_output_tokens"' },
   { field: 'max_completion_tokens', isUsed: () => true, instead: 'it is "max_output_tokens"' },
   { field: 'response_format', isUsed: () => true, instead: 'it is "text.format"' },
   { field: 'reasoning_effort', isUsed: () => true, instead: 'it is "reasoning.effort"' },
   { field: 'stop', isUsed: () => true, instead: 'ask at /v1/chat/completions' },
-  { field: 'n', isUsed: (value) => value !== 1, instead: 'there is one answer; ask several times' },
+  { field: 'n', isUsed: (value) => value !== 1, instead: 'a response has one choice; send several requests' },
 ]
 
 function assertSupported(clientRequest: Record<string, unknown>): void {
@@ -177,11 +180,11 @@ function assertSupported(clientRequest: Record<string, unknown>): void {
     const type = isRecord(item) ? item.type : undefined
     if (typeof type !== 'string' || known.includes(type)) continue
     const param = `input[${index}].type`
-    throw unsupported(param, `"${param}" is "${type.slice(0, 60)}"; known are ${ITEM_TYPES.join(', ')}.`)
+    throw unsupported(param, `"${param}" is "${type.slice(0, 60)}"; supported are ${ITEM_TYPES.join(', ')}.`)
   }
 }
 
-/** Whether a provider of this protocol can answer the request at once. */
+/** Whether a provider of this protocol can serve the request directly. */
 export const mayPass = (body: unknown): boolean =>
   isRecord(body) &&
   body.background !== true &&

@@ -1,4 +1,4 @@
-/** The responses dialect, outwards: answers as the vendor's client libraries read them, whole and as numbered events. */
+/** Encodes responses, whole and as numbered events. */
 
 import { type Clock, unixSeconds } from '../../../kit/clock.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
@@ -16,25 +16,25 @@ import type { ToolNames } from './tool-names.ts'
 
 type EncoderParts = {
   head: ResponseHead
-  /** What the client sent, which its answer repeats. */
+  /** The client's request, which the response repeats. */
   clientRequest: ResponsesRequest
-  /** The same as the model takes it. */
+  /** The request after limits and defaults of the model. */
   request: ChatRequest
-  /** What vendors call the tools. */
+  /** The providers' names of the tools. */
   names: ToolNames
-  /** Absent where the answer is not kept. */
+  /** Absent if the response is not stored. */
   store: StoreResponse | undefined
   clock: Clock
-  /** Of an answer that was begun elsewhere: the number of its next event, and whether more than its creation was told. */
+  /** For a response that started elsewhere: the number of its next event, and whether it got beyond its creation. */
   resumed?: { number: number; hasStarted: boolean }
-  /** What was told that was not written here. */
+  /** What passed without this encoder. */
   passthroughState?: Readonly<PassthroughState>
 }
 
 export type ResponsesEncoder = ResponseEncoder & {
-  /** The response before its turn, and the two events that say so. */
+  /** The queued response, and its first two events. */
   queued(): { response: Answer; events: string }
-  /** The response with nothing said yet. */
+  /** The response before its first output. */
   started(): Answer
   /** The response at its end, or after its failure. */
   final(): Answer | undefined
@@ -47,13 +47,14 @@ export function createResponsesEncoder(parts: EncoderParts): ResponsesEncoder {
   let sequence = resumed?.number ?? 0
   let hasStarted = resumed?.hasStarted ?? false
   let finish: FinishReason | null = null
-  /** The answer as it is kept: with what its vendor wants back, whether the client asked for that or not. */
+  /** The response as it is stored, with encrypted reasoning, whether the client requested it or not. */
   let made: Answer | undefined
 
   const event = (type: string, fields: string): string =>
     `event: ${type}\ndata: {"type":"${type}","sequence_number":${sequence++},${fields}}\n\n`
   const items = createItemStream({
-    // What is kept is found again by our ids; what is not goes back to its vendor under the vendor's own.
+    // Items of a stored response need the gateway's ids. Otherwise an item returns to its provider under the
+    // provider's id.
     newId: (type, index, vendors) => (keep === undefined && vendors) || itemId(head.id, ITEM_KINDS[type], index),
     event,
     includes_encrypted,
@@ -68,13 +69,13 @@ export function createResponsesEncoder(parts: EncoderParts): ResponsesEncoder {
   function start(): string {
     hasStarted = true
     const response = responseOf({ status: 'in_progress' }, [])
-    // One that waited for its turn was created then.
+    // A queued response has sent `response.created` before.
     return (
       (resumed ? '' : responseEvent('response.created', response)) + responseEvent('response.in_progress', response)
     )
   }
 
-  /** The answer at its end, by the vendor's last word. */
+  /** The final response, by the finish reason. */
   function finished(usage: Usage | undefined): Answer {
     const reason = finish === null ? undefined : INCOMPLETE[finish]
     const state: State =
@@ -118,7 +119,7 @@ export function createResponsesEncoder(parts: EncoderParts): ResponsesEncoder {
           events += items.take(choice.delta, logprobsOf(choice.logprobs))
           if (!choice.finish_reason) continue
           finish = choice.finish_reason
-          // A client can run its tools now; the count of tokens may take a while to come.
+          // Sent now, so that a client can run its tools. The token counts may arrive later.
           events += items.end(statusAt(finish))
         }
       }
@@ -137,7 +138,8 @@ export function createResponsesEncoder(parts: EncoderParts): ResponsesEncoder {
         sequence = passed.next_number
       }
       const failure = { code, message, param: error.detail.param ?? null }
-      // Some clients stop at this event, by its own members or by those of its `error`; others at the failed response.
+      // Some clients stop at this event and read its own members or those of `error`; others stop at the failed
+      // response.
       const fields = JSON.stringify({ ...failure, error: { type: error.type, ...failure } }).slice(1, -1)
       const events = (hasStarted ? '' : start()) + event('error', fields)
       const failed = { status: 'failed', error: { code, message } }
@@ -159,7 +161,7 @@ export function createResponsesEncoder(parts: EncoderParts): ResponsesEncoder {
 
 const BROKEN = 'incomplete' as const
 
-/** Why an answer is not whole -> the dialect's word. */
+/** Finish reason of an incomplete response -> reason of the API. */
 const INCOMPLETE: { [finish in FinishReason]?: string } = {
   length: 'max_output_tokens',
   content_filter: 'content_filter',
@@ -167,7 +169,7 @@ const INCOMPLETE: { [finish in FinishReason]?: string } = {
 const statusAt = (finish: FinishReason | null) =>
   finish !== null && INCOMPLETE[finish] !== undefined ? 'incomplete' : 'completed'
 
-/** The log probabilities of a choice's words. */
+/** The log probabilities of a choice's tokens. */
 function logprobsOf(logprobs: unknown): unknown[] | undefined {
   const content = (logprobs as { content?: unknown } | null | undefined)?.content
   return Array.isArray(content) ? content : undefined

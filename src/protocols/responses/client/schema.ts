@@ -1,4 +1,4 @@
-/** The responses dialect's request, as the vendor's client libraries write it: what is looked at, and what it may be. */
+/** The schema of a Responses request: the fields that the gateway reads, and their allowed values. */
 import Type, { type TSchema } from 'typebox'
 import { ChatRequest } from '../../../spec/chat-request.ts'
 
@@ -29,7 +29,7 @@ const InputPart = Type.Union([
 ])
 export type InputPart = Type.Static<typeof InputPart>
 
-/** A function of the client's, or by its `type` a tool of the vendor's. */
+/** A function of the client, or, by its `type`, a tool of the vendor. */
 const ToolFields = {
   type: Type.String(),
   name: optional(Type.String({ minLength: 1 })),
@@ -46,13 +46,13 @@ const ToolFields = {
   search_context_size: optional(Type.String()),
   user_location: optional(Type.Record(Type.String(), Type.Unknown())),
   filters: optional(Type.Record(Type.String(), Type.Unknown())),
-  external_web_access: optional(Type.Boolean({ description: 'Of `web_search`: whether pages may be fetched.' })),
+  external_web_access: optional(Type.Boolean({ description: 'For `web_search`: whether pages may be fetched.' })),
   execution: optional(Type.String({ description: 'Of `tool_search`: who searches, `server` or `client`.' })),
 }
 const ClientTool = Type.Object({
   ...ToolFields,
   tools: optional(
-    Type.Array(Type.Object(ToolFields), { description: 'Of a `namespace`: its functions and custom tools.' }),
+    Type.Array(Type.Object(ToolFields), { description: 'For a `namespace`: its functions and custom tools.' }),
   ),
 })
 export type ClientTool = Type.Static<typeof ClientTool>
@@ -119,7 +119,7 @@ const TextFormat = Type.Union([
   }),
 ])
 
-/** What another agent of the same client says, in the words of the model that wrote them. */
+/** A message of another agent of the same client, as its model wrote it. */
 const AgentMessageItem = Type.Object({
   type: Type.Literal('agent_message'),
   id,
@@ -130,16 +130,16 @@ const AgentMessageItem = Type.Object({
     ]),
   ),
 })
-/** Settings that hold from here on, in place of those of the request. */
+/** Settings that apply from this item on, in place of those of the request. */
 const ConfigurationUpdateItem = Type.Object({
   type: Type.Literal('configuration_update'),
   id,
   reasoning: optional(Type.Object({ effort: bounds.reasoning_effort })),
   text: optional(Type.Object({ format: optional(TextFormat) })),
 })
-/** Tools that are offered from here on, beside those of `tools`. */
+/** Tools that are available from this item on, in addition to `tools`. */
 const AdditionalToolsItem = Type.Object({ type: Type.Literal('additional_tools'), id, tools: Type.Array(ClientTool) })
-/** The client's own search for tools that it has not offered; one of the vendor's has no `call_id`. */
+/** The client's search for further tools. A search by the vendor has no `call_id`. */
 const ToolSearchCallItem = Type.Object({
   type: Type.Literal('tool_search_call'),
   id,
@@ -153,7 +153,7 @@ const ToolSearchOutputItem = Type.Object({
   tools: Type.Array(ClientTool),
 })
 
-/** What the vendor's own tools did: its words hold what came of it, so it is passed over. */
+/** Calls of the vendor's own tools. The text that follows holds their results, so they are ignored. */
 export const IGNORED_ITEMS = [
   'web_search_call',
   'file_search_call',
@@ -212,8 +212,8 @@ export const ResponsesRequest = Type.Object(
     model: bounds.model,
     input: optional(Type.Union([Type.String(), Type.Array(InputItem)])),
     instructions: optional(Type.String()),
-    previous_response_id: optional(Type.String({ minLength: 1, description: 'The response to go on from.' })),
-    store: optional(Type.Boolean({ default: true, description: 'Keep the answer for 30 days.' })),
+    previous_response_id: optional(Type.String({ minLength: 1, description: 'The response to continue from.' })),
+    store: optional(Type.Boolean({ default: true, description: 'Store the response for 30 days.' })),
     stream: bounds.stream,
     max_output_tokens: optional(Type.Integer({ minimum: 1, description: 'The upper bound depends on the model.' })),
     temperature: bounds.temperature,
@@ -243,7 +243,7 @@ export const ResponsesRequest = Type.Object(
     prompt_cache_key: bounds.prompt_cache_key,
     max_tool_calls: optional(Type.Integer()),
     background: optional(
-      Type.Boolean({ description: 'Answer at once, and make the response afterwards: it is asked for by its id.' }),
+      Type.Boolean({ description: 'Return at once and generate the response in the background. Fetch it by its id.' }),
     ),
     conversation: optional(Type.Unknown()),
     prompt: optional(Type.Unknown()),
@@ -284,5 +284,5 @@ export const ResponsesAnswer = Type.Object(
 
 export const ResponsesEvent = Type.Object(
   { type: Type.String(), sequence_number: Type.Integer({ minimum: 0 }) },
-  { title: 'ResponsesEvent', description: 'Every event bears its `type` as its name, too.' },
+  { title: 'ResponsesEvent', description: 'The name of each event is its `type`.' },
 )

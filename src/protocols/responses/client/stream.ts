@@ -1,4 +1,4 @@
-/** The items of a streamed response, and the events that build them, whatever order the vendor speaks in. */
+/** Encodes the items of a streamed response and their events, in whatever order the provider sends deltas. */
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 import type { Delta, GeneratedImage, Opaque, Reasoning, ToolCall } from '../../canonical.ts'
@@ -18,7 +18,7 @@ import {
 import type { ToolNames } from './tool-names.ts'
 
 type ItemStream = {
-  /** The events that one delta makes. `logprobs` are those of its words. */
+  /** The events for one delta. `logprobs` belong to its text. */
   take(delta: Delta, logprobs?: unknown[]): string
   /** The events that close what is open. */
   end(status: 'completed' | 'incomplete'): string
@@ -26,17 +26,20 @@ type ItemStream = {
   output: OutputItem[]
 }
 
-/** `names`: what vendors call the client's tools. */
+/** `names`: the providers' names of the client's tools. */
 type StreamParts = ItemEventParts & { names: ToolNames }
 
-/** Calls may be open side by side, each named by its place in the output; everything else is told one after the other. */
+/**
+ * Several calls may be open at once, each named by its place in the output. All other items are sent one after the
+ * other.
+ */
 export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
   const itemEvents = createItemEvents(parts)
   const { event, added, done, newId, output, includes_encrypted } = itemEvents
   const calls = createCallStream(itemEvents, names)
   let message: Open<MessageItem> | undefined
   let reasoning: Open<ReasoningItem> | undefined
-  /** How much of the answer's text stands before the open text part: citations count from the answer's beginning. */
+  /** The length of the text before the open text part: citations count from the start of the response. */
   let before = 0
   let textLength = 0
 
@@ -70,7 +73,7 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
     return closePart(at) + done(at)
   }
 
-  /** The open part of this type in the open message, begun where there is none. */
+  /** Opens a part of this type, unless the open message already ends with one. */
   function openPart(part: TextPart | RefusalPart): string {
     let events = closeReasoning() + calls.closeComplete()
     if (!message) {
@@ -169,7 +172,7 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
     return text + whole + done(at)
   }
 
-  /** The end of one piece: of the one whose words were told, else of one that comes whole. */
+  /** Ends a piece of reasoning: the one being streamed, or one that arrives whole. */
   function endThought({ text, opaque }: Reasoning, owner?: string): string {
     let events = ''
     if (!reasoning) {
@@ -197,7 +200,7 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
     const [, format, result] = IMAGE.exec(url) ?? []
     if (format === undefined || result === undefined) return ''
     let events = closeMessage() + closeReasoning() + calls.closeComplete()
-    // What its vendor wants back stands in an item before it, and names it.
+    // A reasoning item before the image holds its signature and refers to the image's id.
     const id = newId('image_generation_call', output.length + (opaque ? 1 : 0))
     if (opaque) events += endThought({ opaque }, id)
     const image = { id, status: 'completed', result, output_format: format } as const
@@ -210,7 +213,7 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
     output,
     take({ content, refusal, reasoning_content, reasoning_details = [], ...delta }, logprobs) {
       let events = ''
-      // Pieces that come whole say the same again as plain text.
+      // A whole piece of reasoning repeats its text as plain text.
       const isRepeated = !reasoning && reasoning_details.some((piece) => piece.text !== undefined)
       if (reasoning_content && !isRepeated) events += takeThought(reasoning_content)
       for (const piece of reasoning_details) events += endThought(piece)
@@ -227,5 +230,5 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
   }
 }
 
-/** An image as models hand it over: its kind, and its bytes. */
+/** A generated image: its format and its data. */
 const IMAGE = /^data:image\/([\w.+-]+);base64,(.+)$/s

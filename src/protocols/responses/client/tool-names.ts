@@ -1,39 +1,39 @@
-/** Names of the client's tools as vendors take them: a tool of a namespace becomes one function with a name of its own. */
+/** Names of the client's tools for providers: a tool in a namespace becomes a function with a flat name. */
 import { createHash } from 'node:crypto'
 import type { ClientTool, InputItem } from './schema.ts'
 
-/** A tool as its client calls it. `tool_search`: the client itself searches the tools that it has not offered yet. */
+/** A tool as its client names it. `tool_search`: the client itself searches for further tools. */
 export type ToolIdentity = { type: 'function' | 'custom' | 'tool_search'; name: string; namespace?: string | undefined }
 
-/** The type matters for `tool_search` only: items of the history name all other tools by these two alone. */
+/** The type matters only for `tool_search`: history items identify all other tools by name and namespace. */
 type Named = Pick<ToolIdentity, 'name' | 'namespace'> & { type?: ToolIdentity['type'] }
 
-/** A tool that a request offers, and where it stands: `tools[3].tools[0]`. */
+/** A tool of a request, and its place: `tools[3].tools[0]`. */
 export type OfferedTool = {
   tool: ClientTool
   at: string
   namespace?: string
-  /** The description of its namespace, at the first tool of each. */
+  /** The description of its namespace, on the first tool of each. */
   about?: string | undefined
 }
 
-/** The table of one request: no name is ever parsed. */
+/** The names of one request in a table. No name is ever parsed. */
 export type ToolNames = {
-  /** The name under which vendors know a tool, offered or of an earlier turn. */
+  /** The name for providers, of a tool in the request or of an earlier turn. */
   vendorName(tool: Named): string
-  /** The tool that a vendor calls by this name; what nobody offered is a plain function. */
+  /** The tool behind a provider's name. An unknown name is a plain function. */
   toolOf(vendorName: string): ToolIdentity
 }
 
-/** The longest name, and the characters, that the APIs of OpenAI, Anthropic and Gemini all take. */
+/** The longest name, and the characters, that the APIs of OpenAI, Anthropic and Gemini all accept. */
 const MAX_NAME_LENGTH = 64
 const FORBIDDEN = /[^a-zA-Z0-9_-]/g
 const HASH_LENGTH = 8
 
-/** What the client calls its own search for tools: an item of its own type, not a function. */
+/** The client's own search for tools, which has an item type of its own. */
 export const TOOL_SEARCH: ToolIdentity = { type: 'tool_search', name: 'tool_search' }
 
-/** The tools without a namespace keep their names; the others get theirs by what they are, not by their order. */
+/** Tools without a namespace keep their names. The names of the others depend on their identity, not on their order. */
 export function createToolNames(offered: OfferedTool[]): ToolNames {
   const names = new Map<string, string>()
   const tools = new Map<string, ToolIdentity>()
@@ -67,10 +67,10 @@ function identityOf({ tool: { type, name }, namespace }: OfferedTool): ToolIdent
   return [{ type, name, namespace }]
 }
 
-/** `crm` and `list` are `crm__list`; the hash makes up for what had to be replaced or cut. */
+/** `crm` and `list` become `crm__list`. A hash keeps names distinct if characters were replaced or cut. */
 function flatName(namespace: string, name: string, key: string): string {
   const plain = `${namespace}__${name}`
-  const clean = plain.replaceAll(FORBIDDEN, '_').replace(/^(?![a-zA-Z_])/, '_') // Gemini: a letter or "_" first
+  const clean = plain.replaceAll(FORBIDDEN, '_').replace(/^(?![a-zA-Z_])/, '_') // Gemini requires a letter or "_" first
   return clean === plain && clean.length <= MAX_NAME_LENGTH ? clean : hashedName(clean, key)
 }
 
@@ -80,8 +80,8 @@ function hashedName(name: string, key: string): string {
 }
 
 /**
- * All tools of a request, those within namespaces and those that items of its input add among them, in their order. Of
- * several definitions of one tool the last counts.
+ * All tools of a request in order, including those in namespaces and those that input items add. The last definition
+ * of a tool wins.
  */
 export function offeredTools(tools: ClientTool[], items: { item: InputItem; at: string }[]): OfferedTool[] {
   const offered = new Map<string, OfferedTool>()
@@ -96,11 +96,11 @@ export function offeredTools(tools: ClientTool[], items: { item: InputItem; at: 
   return [...offered.values()]
 }
 
-/** A vendor's own tool has no name; it is told apart by its place. */
+/** A vendor's own tool has no name and is identified by its place. */
 const offerKey = ({ tool: { type, name }, at, namespace }: OfferedTool): string =>
   (type === 'function' || type === 'custom') && name !== undefined ? keyOf({ name, namespace }) : at
 
-/** A list of tools with those of its namespaces in their place. */
+/** Flattens namespaces: their tools take their place. */
 export function flatTools(tools: ClientTool[], at: string): OfferedTool[] {
   return tools.flatMap((tool, index): OfferedTool[] => {
     const place = `${at}[${index}]`

@@ -1,4 +1,4 @@
-/** The responses dialect, inwards: tools and how they are to be used, in the house's words. */
+/** Decodes the tools and the tool choice of a Responses request. */
 
 import type { FunctionTool } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -11,16 +11,16 @@ import { createToolNames, type OfferedTool, offeredTools, TOOL_SEARCH, type Tool
 
 type Tools = Pick<ChatRequest, 'tools' | 'tool_choice' | 'web_search_options'>
 
-/** The tools of one request, and what vendors call them. */
+/** The tools of one request, and their names for providers. */
 type ClientTools = { offered: OfferedTool[]; names: ToolNames }
 
-/** `items`: the conversation, which may offer tools as well. */
+/** `items`: the conversation, which may add tools. */
 export function clientTools({ tools = [] }: Pick<ResponsesRequest, 'tools'>, items: PlacedItem[] = []): ClientTools {
   const offered = offeredTools(tools, items)
   return { offered, names: createToolNames(offered) }
 }
 
-/** `web_search`, `web_search_preview`, and either with a date behind it. */
+/** `web_search`, `web_search_preview`, and either with a date suffix. */
 const isSearch = (type: unknown): boolean => typeof type === 'string' && /^web_search(_preview)?(_[\d_]+)?$/.test(type)
 
 /** A tool that the client runs itself. */
@@ -32,10 +32,11 @@ export function toolsOf({ tool_choice }: ResponsesRequest, { offered, names }: C
   for (const one of offered) {
     const { tool, at } = one
     if (isSearch(tool.type)) {
-      // An index without access to the web is its own vendor's; the searches of all others go out to it, and are charged.
+      // Only the original vendor has a search index without web access. Other providers search the web and charge for
+      // it.
       if (tool.external_web_access !== false) clientRequest.web_search_options = searchOf(tool)
     }
-    // All tools are told in full here, so nothing is left that a vendor could search.
+    // All tools are sent in full, so a provider has nothing to search.
     else if (tool.type !== 'tool_search' || tool.execution === 'client') {
       const converted = functionOf(one, names)
       places.set(converted, at)
@@ -56,7 +57,7 @@ function functionOf(one: OfferedTool, names: ToolNames): FunctionTool {
     const param = `${at}.type`
     throw new GatewayError(
       'unsupported_parameter',
-      `"${param}" is "${type.slice(0, 60)}", a tool that only its own vendor knows; give it as a "function" with its parameters.`,
+      `"${param}" is "${type.slice(0, 60)}", a tool that only its own vendor supports; send it as a "function" with its parameters.`,
       { param },
     )
   }
@@ -76,7 +77,7 @@ function functionOf(one: OfferedTool, names: ToolNames): FunctionTool {
   }
 }
 
-/** Vendors have no place for what is said of a namespace: it is said once, with its first tool. */
+/** Providers have no field for the description of a namespace. It is added to the description of its first tool. */
 function descriptionOf({ tool: { description }, namespace, about }: OfferedTool): string | undefined {
   if (about === undefined) return description
   return [`Namespace ${namespace}: ${about}`, description].filter((text) => text !== undefined).join('\n\n')
@@ -84,14 +85,14 @@ function descriptionOf({ tool: { description }, namespace, about }: OfferedTool)
 
 const missing = (param: string) => new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
 
-/** What a namespace lacks, or that it stands in another. */
+/** The error for a namespace that is incomplete or nested. */
 function badNamespace({ tool, at, namespace }: OfferedTool): GatewayError {
   if (namespace === undefined) return missing(tool.name === undefined ? `${at}.name` : `${at}.tools`)
   const param = `${at}.type`
   return new GatewayError('invalid_value', `"${param}" must be "function" or "custom" within a namespace.`, { param })
 }
 
-/** The vendor's search on the web, in the words that chat clients have for it. */
+/** Converts the vendor's web search to the options of chat completions. */
 function searchOf({ search_context_size, user_location, filters }: ClientTool): Record<string, unknown> {
   const { type: _, ...approximate } = user_location ?? {}
   return {
@@ -115,12 +116,12 @@ function choiceOf(choice: ClientChoice, tools: ClientTools): NonNullable<ChatReq
   }
   throw new GatewayError(
     'unsupported_parameter',
-    `"tool_choice.type" must be "function", "custom" or "allowed_tools", not "${type.slice(0, 60)}": that tool is its own vendor's.`,
+    `"tool_choice.type" must be "function", "custom" or "allowed_tools", not "${type.slice(0, 60)}", which only its own vendor supports.`,
     { param: 'tool_choice.type' },
   )
 }
 
-/** A name alone may be that of a tool in a namespace, where no other tool has it. */
+/** A name without a namespace may mean a tool in a namespace, if no other tool has that name. */
 function chosenName(
   { name, namespace }: { name: string; namespace: unknown },
   { offered, names }: ClientTools,

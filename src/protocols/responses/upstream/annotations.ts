@@ -1,9 +1,9 @@
-/** The small things of an answer in the house's words: citations, probabilities of tokens, texts of reasoning. */
+/** Decodes citations, log probabilities and reasoning texts. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 
-/** `start` is where its text begins in the whole answer. Citations of the vendor's own files mean nothing to others. */
+/** `start`: where the text starts in the whole response. Citations of files at the vendor are dropped. */
 export function citationOf(raw: unknown, start: number): Annotation | undefined {
   if (!isRecord(raw) || raw.type !== 'url_citation' || typeof raw.url !== 'string') return undefined
   const from = placeOf(raw.start_index)
@@ -20,7 +20,7 @@ export function citationOf(raw: unknown, start: number): Annotation | undefined 
 
 const placeOf = (value: unknown): number => (Number.isInteger(value) && Number(value) >= 0 ? Number(value) : 0)
 
-/** As chat completions have them; undefined where there are none. */
+/** In the format of chat completions; undefined if there are none. */
 export function logprobsOf(raw: unknown): JsonRecord[] | undefined {
   if (!Array.isArray(raw)) return undefined
   const tokens = raw.filter(isRecord).flatMap((one) => tokenOf(one))
@@ -39,12 +39,12 @@ function probabilityOf({ token, logprob, bytes }: JsonRecord): JsonRecord | unde
   return { token, logprob, bytes: Array.isArray(bytes) ? bytes : [...Buffer.from(token)] }
 }
 
-/** All that is told of a piece of reasoning: itself where it is open, else its summary. */
+/** The text of a piece of reasoning: the reasoning itself if it is open, otherwise its summary. */
 export function thoughtTextOf({ content, summary }: JsonRecord): string {
   return textsOf(content).join('') || textsOf(summary).join(SUMMARY_GAP)
 }
 
-/** Between the parts of a summary, which are paragraphs. */
+/** The separator of the parts of a summary, which are paragraphs. */
 export const SUMMARY_GAP = '\n\n'
 
 const textsOf = (list: unknown): string[] =>

@@ -1,11 +1,11 @@
-/** The vendor's whole answer in the specification's form: what a stream would have said with its last event. */
+/** Decodes a whole response, like the last event of a stream. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion } from '../../canonical.ts'
 import type { Fallback } from '../../upstream.ts'
 import { createEventReader } from './events.ts'
 
-/** The end of a stream of which nothing else was heard. */
+/** The last event of a stream without other events. */
 export const endOf = (response: JsonRecord): JsonRecord => ({
   type: response.status === 'incomplete' ? 'response.incomplete' : 'response.completed',
   response,
@@ -23,7 +23,7 @@ function wholeOf({ choices, usage, ...head }: ChatChunk): ChatCompletion | undef
   const { content, refusal, reasoning_content, reasoning_details, tool_calls, annotations } = delta
   const message: AnswerMessage = {
     role: 'assistant',
-    // Nothing in words is told so.
+    // Absent text is null in a whole response.
     content: content || null,
     ...(refusal ? { refusal } : {}),
     ...(reasoning_content ? { reasoning_content } : {}),

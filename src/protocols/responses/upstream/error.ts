@@ -1,18 +1,18 @@
-/** What the vendor says when it refuses or fails, on our sheet. */
+/** Maps errors of the Responses API to the gateway's codes. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import { type ErrorResponse, errorFromResponse, errorInResponse } from '../../provider-error.ts'
 
-/** An error with a status. Its shape is one that many vendors share; only the time to wait may stand elsewhere. */
+/** An error response with a status. Its format is common; only the time to wait may be in other headers. */
 export function refusalOf(refusal: ErrorResponse): GatewayError {
   if (refusal.status !== 429 || !refusal.headers) return errorFromResponse(refusal)
-  // An account without money says nothing of time, whatever its headers do.
+  // For an account without credit, rate-limit headers say nothing about when to retry.
   const headers = isOutOfCredit(refusal.payload) ? new Headers() : withWait(refusal.headers)
   return errorFromResponse({ ...refusal, headers })
 }
 
-/** Codes of a failed answer for which other vendors have none. */
+/** Codes of a failed response that have no common equivalent. */
 const STATUS_OF_CODE: Record<string, number> = {
   invalid_prompt: 400,
   invalid_image: 400,
@@ -35,10 +35,10 @@ const STATUS_OF_CODE: Record<string, number> = {
   vector_store_timeout: 504,
   server_error: 500,
 }
-/** Those that refuse the content, in a word that says so. */
+/** Codes for refused content, whose common code says so. */
 const POLICY_CODES = ['bio_policy', 'misalignment_policy_violation']
 
-/** An error where an answer was expected: an `error` event, a failed answer, or a body with status 200. */
+/** An error in place of a response: an `error` event, a failed response, or a body with status 200. */
 export function failureOf(refusal: Omit<ErrorResponse, 'status' | 'headers'>): GatewayError {
   const error = errorIn(refusal.payload)
   const code = error && typeof error.code === 'string' ? error.code : ''
@@ -50,7 +50,9 @@ export function failureOf(refusal: Omit<ErrorResponse, 'status' | 'headers'>): G
     : errorFromResponse({ ...normalised, status, headers: undefined })
 }
 
-/** `{error}`, an `error` event with its members beside its type, or a failed answer or the event that holds it. */
+/**
+ * Reads `{error}`, an `error` event with its members beside its type, a failed response, or the event that holds one.
+ */
 function errorIn(payload: unknown): JsonRecord | undefined {
   if (!isRecord(payload)) return undefined
   if (isRecord(payload.error)) return payload.error
@@ -65,7 +67,7 @@ function isOutOfCredit(payload: unknown): boolean {
 
 const LIMITED = ['requests', 'tokens']
 
-/** The headers with a `retry-after`: without one, the time until what is used up is filled again. */
+/** Adds `retry-after` if it is missing: the time until the exhausted limit resets. */
 function withWait(headers: Headers): Headers {
   if (headers.has('retry-after') || headers.has('retry-after-ms')) return headers
   const waits = LIMITED.filter((what) => Number(headers.get(`x-ratelimit-remaining-${what}`) ?? 1) <= 0)
@@ -83,7 +85,7 @@ const MILLISECONDS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_6
 function millisecondsOf(text: string): number | undefined {
   if (text === '') return undefined
   if (Number(text) >= 0) return Number(text) * 1000
-  // numbers with a unit each, and nothing else
+  // numbers with units, and nothing else
   if (!/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(text)) return undefined
   let sum = 0
   for (const [, number, unit = ''] of text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhd])/g)) {

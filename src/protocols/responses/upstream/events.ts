@@ -1,4 +1,4 @@
-/** The vendor's events as the house's deltas. Items and events that nobody knows are passed over. */
+/** Decodes the events of a Responses stream to chunks. Unknown items and events are ignored. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
@@ -9,16 +9,16 @@ import { usageOf } from '../../usage.ts'
 import { logprobsOf } from './annotations.ts'
 import { type ChoiceDelta, createItems } from './items.ts'
 
-/** The ends of an answer; the failed ones are errors, which are none of this file's. */
+/** The events that end a response. Failed responses are handled as errors elsewhere. */
 export const ENDS = ['response.completed', 'response.incomplete']
 
-/** Whether an event is the vendor's word that there will be no answer. */
+/** Whether an event reports that the response failed or was cancelled. */
 export const isFailure = ({ type, response }: JsonRecord): boolean =>
   type === 'response.failed' ||
   type === 'response.cancelled' ||
   (isRecord(response) && (response.status === 'failed' || response.status === 'cancelled'))
 
-/** `fallback` stands in for an id, a model or a time that the vendor leaves out. */
+/** `fallback` replaces an id, a model or a time that the provider leaves out. */
 export function createEventReader(fallback: Fallback): EventReader {
   let head: Fallback = fallback
   let finished: FinishReason | undefined
@@ -38,7 +38,7 @@ export function createEventReader(fallback: Fallback): EventReader {
     return { ...head, object: 'chat.completion.chunk', choices: [choice] }
   }
 
-  /** Says who answers. Nothing is sent for it: until there is something to say, another vendor may still be asked. */
+  /** Reads the id, model and time. Sends nothing: until there is output, another target can still be tried. */
   function setHead(response: unknown): undefined {
     if (!isRecord(response)) return
     const { id, model, created_at } = response
@@ -49,11 +49,11 @@ export function createEventReader(fallback: Fallback): EventReader {
     }
   }
 
-  /** The work has begun, at the latest now. */
+  /** The response has started, at the latest with this event. */
   const start = (first: ChoiceDelta): ChatChunk | undefined =>
     hasStarted ? chunk(first) : chunk({ ...first, delta: { content: '', ...first.delta } })
 
-  /** The end of the answer: what was not told on the way, why it ended, and what it has used. */
+  /** The end of the response: what was not sent before, the finish reason and the usage. */
   function end({ type, response: raw }: JsonRecord): ChatChunk {
     const response = isRecord(raw) ? raw : {}
     setHead(response)
@@ -112,7 +112,7 @@ const REASONS: Record<string, FinishReason> = {
   steered: 'stop',
 }
 
-/** Of a response that has ended. An answer that is incomplete for a reason that nobody knows is a short one. */
+/** For a response that has ended. An unknown reason for an incomplete response counts as the token limit. */
 function finishOf({ status, incomplete_details: details }: JsonRecord, hasCalls: boolean): FinishReason {
   if (status === 'incomplete') {
     const reason = isRecord(details) && typeof details.reason === 'string' ? details.reason : ''

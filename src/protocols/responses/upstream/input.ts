@@ -1,4 +1,4 @@
-/** The house's messages as the vendor's list of input items. */
+/** Encodes canonical messages as input items. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -11,12 +11,12 @@ type CallIds = (id: string) => string
 type InputSupport = {
   developer_role: boolean
   audio: boolean
-  /** Its own reasoning, shown to it again. */
+  /** Whether the model receives its earlier reasoning again. */
   reasoning: boolean
 }
 type Place = InputSupport & { at: string; callId: CallIds }
 
-/** One item a message; an answer of the past is its reasoning, its words and its calls. */
+/** One item per message. An earlier response becomes its reasoning, its text and its calls. */
 export function inputOf(messages: Message[], support: InputSupport): Item[] {
   const callId = createCallIds()
   return messages.flatMap((message, index) => {
@@ -44,19 +44,19 @@ function resultOf(message: Message, place: Place): Item {
 }
 
 function answerOf(message: Message, { at, callId, reasoning }: Place): Item[] {
-  if (message.function_call) throw refused(`${at}.function_call`, 'is not known to the vendor; use "tool_calls"')
+  if (message.function_call) throw refused(`${at}.function_call`, 'is not supported by the vendor; use "tool_calls"')
   const items: Item[] = []
   const content = textContent(message, at)
   if (content !== '') items.push({ type: 'message', role: 'assistant', content })
   for (const { id, function: called } of message.tool_calls ?? []) {
     items.push({ type: 'function_call', call_id: callId(id), name: called.name, arguments: called.arguments })
   }
-  // The vendor refuses reasoning after which nothing came: that of an answer which was cut by its limit.
+  // The vendor refuses reasoning without a following item, as in a response that was cut by its limit.
   if (!reasoning || items.length === 0) return items
   return [...(message.reasoning_details ?? []).flatMap(reasoningItems), ...items]
 }
 
-/** Plain words are sent as text, which every imitator understands. */
+/** Plain text is sent as a string, which every imitation of the API understands. */
 function textContent({ content, refusal }: Message, at: string): string | Part[] {
   const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : (content ?? [])
   let text = ''
@@ -64,14 +64,14 @@ function textContent({ content, refusal }: Message, at: string): string | Part[]
   for (const [index, part] of parts.entries()) {
     if (part.type === 'text') text += part.text
     else if (part.type === 'refusal') refused_with += part.refusal
-    else throw refused(`${at}.content[${index}].type`, 'must be "text" or "refusal" in a message of the assistant')
+    else throw refused(`${at}.content[${index}].type`, 'must be "text" or "refusal" in an assistant message')
   }
   if (refused_with === '') return text
   const texts = text === '' ? [] : [{ type: 'output_text', text, annotations: [] }]
   return [...texts, { type: 'refusal', refusal: refused_with }]
 }
 
-/** Only reasoning that this family of vendors has encrypted can go back to it. */
+/** Only reasoning that a provider of this API encrypted can be sent back to it. */
 function reasoningItems({ text, opaque }: Reasoning): Item[] {
   if (opaque?.origin !== 'chatcompat-response') return []
   return [
@@ -84,10 +84,10 @@ function reasoningItems({ text, opaque }: Reasoning): Item[] {
   ]
 }
 
-/** The vendor refuses longer ids of calls. */
+/** The vendor refuses longer call ids. */
 const MAX_ID_CHARACTERS = 64
 
-/** Other vendors' ids may be longer: they are cut and numbered, the same in each turn of a conversation. */
+/** Longer ids of other vendors are cut and numbered. The result is the same in each turn of a conversation. */
 function createCallIds(): CallIds {
   const known = new Map<string, string>()
   let cut = 0
@@ -96,7 +96,7 @@ function createCallIds(): CallIds {
     let short = known.get(id)
     if (short === undefined) {
       cut++
-      short = `${id.slice(0, 48)}_cut_${cut}` // 48 and the count stay below the limit
+      short = `${id.slice(0, 48)}_cut_${cut}` // 48 characters and the number stay below the limit
       known.set(id, short)
     }
     return short

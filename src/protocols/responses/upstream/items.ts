@@ -1,4 +1,4 @@
-/** The items of one answer: how much of each was told already, and what is left to tell when it is there as a whole. */
+/** Tracks the items of a response: how much of each was sent, and what remains when it arrives whole. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
@@ -6,32 +6,32 @@ import type { Delta, Reasoning } from '../../canonical.ts'
 import { argumentsText, namedText, newToolCallId } from '../../upstream.ts'
 import { citationOf, logprobsOf, SUMMARY_GAP, thoughtTextOf } from './annotations.ts'
 
-/** What is said of the one choice that there is. */
+/** The delta of the only choice. */
 export type ChoiceDelta = { delta: Delta; logprobs?: JsonRecord[] | undefined }
 
 type Part = {
-  /** How many characters of it were told. */
+  /** The number of its characters that were sent. */
   sent: number
-  /** Where it begins in the whole answer. */
+  /** Its start in the whole text of the response. */
   start: number
   annotations: number
 }
 
 type Item = {
   parts: Map<unknown, Part>
-  /** Of a call: its position once it was told, and how many characters of its arguments were. */
+  /** For a call: its position once it was sent, and the number of characters of its arguments that were sent. */
   call: number | undefined
   sent: number
-  /** Of reasoning: from where it is told, and up to which part. */
+  /** For reasoning: the source that is sent, and the last part. */
   thought: { from: 'summary' | 'content'; part: unknown } | undefined
   isSettled: boolean
 }
 
-/** An event says which item it means by `item_id` and `output_index`; some vendors have only one of them right. */
+/** An event identifies its item by `item_id` and `output_index`. Some providers send only one of them correctly. */
 export function createItems() {
   const byIndex = new Map<unknown, Item>()
   const byId = new Map<string, Item>()
-  /** How much of the answer's text was told. */
+  /** The length of the text that was sent. */
   let textLength = 0
   let lastItem: Item | undefined
   let calls = 0
@@ -60,7 +60,7 @@ export function createItems() {
     return part
   }
 
-  /** Words of the answer. What it says in several messages are paragraphs. */
+  /** Text of the response. Several messages become paragraphs. */
   function addText(item: Item, part: Part, text: string): string {
     const separator = lastItem && lastItem !== item && textLength > 0 ? '\n\n' : ''
     lastItem = item
@@ -76,12 +76,12 @@ export function createItems() {
     return annotation ? [annotation] : []
   }
 
-  /** A call is told with its name, once, and then piece by piece. */
+  /** The first delta of a call holds its name. Later ones extend its arguments. */
   function callDelta(item: Item, raw: JsonRecord): Delta {
     const text = argumentsText(raw.arguments)
     const name = namedText(raw.name)
     if (item.call === undefined) {
-      // A call without its name cannot be told to clients.
+      // A call without a name is not sent to clients.
       if (name === undefined) return {}
       item.call = calls++
       item.sent = text.length
@@ -97,7 +97,7 @@ export function createItems() {
     return { tool_calls: [{ index: item.call, function: { arguments: text } }] }
   }
 
-  /** The rest of a message that is there as a whole. */
+  /** The rest of a message that arrived whole. */
   function settleMessage(item: Item, content: unknown): ChoiceDelta {
     let text = ''
     let refusal = ''
@@ -130,7 +130,7 @@ export function createItems() {
     }
   }
 
-  /** Ends a piece of reasoning. What the vendor wants back of it, it tells only now. */
+  /** Ends a piece of reasoning. Its encrypted content arrives only now. */
   function settleThought(item: Item, raw: JsonRecord): Delta {
     const value = namedText(raw.encrypted_content)
     const id = namedText(raw.id)
@@ -162,7 +162,7 @@ export function createItems() {
     open(event: JsonRecord): Delta {
       const { item: raw } = event
       if (!isRecord(raw)) return {}
-      // Some vendors give every item the same index.
+      // Some providers give every item the same index.
       const item = itemOf(event, () => true)
       return raw.type === 'function_call' ? callDelta(item, raw) : {}
     },
@@ -177,7 +177,7 @@ export function createItems() {
       return { refusal: text }
     },
 
-    /** Some vendors tell both the reasoning and a summary of it: what comes first is told. */
+    /** Some providers stream both the reasoning and a summary of it. Only the first one is sent. */
     thought(event: JsonRecord, from: 'summary' | 'content'): Delta {
       const { delta: text } = event
       if (typeof text !== 'string' || text === '') return {}
@@ -204,7 +204,7 @@ export function createItems() {
         itemOf(event, ({ isSettled }) => isSettled),
       ),
 
-    /** The whole answer, of which nearly always all was told. */
+    /** The whole output, of which usually everything was sent. */
     settleAll(output: unknown[]): ChoiceDelta {
       const all: ChoiceDelta = { delta: {} }
       for (const [output_index, raw] of output.entries()) join(all, settle(raw, itemOf({ output_index, item: raw })))

@@ -1,24 +1,24 @@
-/** What the models of this API take and refuse, by their names: rows of data, the first that fits. */
+/** What the models of this API accept, by name. The first matching row applies. */
 import { matchesGlob } from '../../../kit/glob.ts'
 import type { ChatRequest } from '../../canonical.ts'
 
 export type Effort = NonNullable<ChatRequest['reasoning_effort']>
 
 export type ModelRule = {
-  /** Whether it reasons and takes an effort; `unknown`: only where the caller names one. */
+  /** Whether it reasons and accepts an effort; `unknown`: the effort is sent only if the caller sets one. */
   reasons: boolean | 'unknown'
-  /** Gives its reasoning in an encrypted form, which it wants back; asked of others, that is an error. */
+  /** Returns encrypted reasoning, which it needs again. Requesting it from other models is an error. */
   encrypts: boolean
-  /** Takes temperature and top_p: always, only with the effort `none`, or never. */
-  sampling: 'always' | 'at-rest' | 'never'
-  /** The efforts that it takes, from the least on; absent where they are not known. */
+  /** Accepts temperature and top_p: always, only with the effort `none`, or never. */
+  sampling: 'always' | 'without-reasoning' | 'never'
+  /** The accepted efforts in ascending order; absent if they are not known. */
   efforts?: readonly Effort[]
 }
 
-/** From the least to the greatest. */
+/** In ascending order. */
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const satisfies Effort[]
 const THREE = ['low', 'medium', 'high'] as const
-/** For models that reason and are not known here. */
+/** For models that reason and have no row here. */
 export const COMMON_EFFORTS = THREE
 const FOUR = [...THREE, 'xhigh'] as const
 const FIVE = [...FOUR, 'max'] as const
@@ -27,10 +27,10 @@ const PLAIN: ModelRule = { reasons: false, encrypts: false, sampling: 'always' }
 const reasoning = (...efforts: Effort[]): ModelRule => ({ reasons: true, encrypts: true, sampling: 'never', efforts })
 const optionalReasoning = (...efforts: Effort[]): ModelRule => ({
   ...reasoning('none', ...efforts),
-  sampling: 'at-rest',
+  sampling: 'without-reasoning',
 })
 
-/** Read from the documentation, the client libraries and the error messages of the API in November 2026. */
+/** Source: the documentation, the client libraries and the error messages of the API, November 2026. */
 const ROWS: [globs: string[], rule: ModelRule][] = [
   [['gpt-5-chat*', '*non-reasoning*', 'gpt-3*', 'gpt-4*', 'chatgpt-*', 'ft:gpt-4*', 'ft:gpt-3*'], PLAIN],
   [['gpt-5.*-chat*', '*deep-research*'], reasoning('medium')],
@@ -44,16 +44,16 @@ const ROWS: [globs: string[], rule: ModelRule][] = [
   [['gpt-5.2*', 'gpt-5.3*', 'gpt-5.4*', 'gpt-5.5*'], optionalReasoning(...FOUR)],
   [['gpt-5.*'], optionalReasoning(...FIVE)],
   [['gpt-6-sol*', 'gpt-6-luna*', 'gpt-6.1-terra*'], reasoning('none', ...FIVE)],
-  // A name that is new to us is most likely a new model.
+  // An unknown name is most likely a new model.
   [['gpt-6*', 'gpt-7*', 'gpt-8*', 'gpt-9*'], reasoning(...FIVE)],
-  // The first of these take no effort, the later ones do.
+  // The first of these accept no effort, the later ones do.
   [['grok-4*', 'grok-5*'], { reasons: 'unknown', encrypts: true, sampling: 'always' }],
   [['gpt-oss*'], { reasons: true, encrypts: false, sampling: 'always', efforts: THREE }],
 ]
-/** Models that are not known here. */
+/** Models without a row. */
 const OTHERS: ModelRule = { reasons: 'unknown', encrypts: false, sampling: 'always' }
 
-/** `vendor/model`, as routers write it, is looked at from its last slash on. */
+/** For `vendor/model`, as routers write it, only the part after the last slash is matched. */
 export function ruleOf(model: string): ModelRule {
   const name = model.slice(model.lastIndexOf('/') + 1).toLowerCase()
   return ROWS.find(([globs]) => globs.some((glob) => matchesGlob(glob, name)))?.[1] ?? OTHERS

@@ -1,4 +1,4 @@
-/** One part of a message as the vendor's: text, images, files and, where it is taken, sound. */
+/** Encodes one part of a message: text, images, files and, if supported, audio. */
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 
@@ -17,7 +17,7 @@ export function partOf(part: ContentPart, at: string, audio: boolean): Part {
   }
   if (part.type === 'file') return fileOf(part.file, `${at}.file`)
   if (audio) return { type: 'input_audio', input_audio: part.input_audio }
-  throw refused(`${at}.type`, 'must be "text", "image_url" or "file": the vendor takes no sound here')
+  throw refused(`${at}.type`, 'must be "text", "image_url" or "file": the vendor accepts no audio here')
 }
 
 type File = Extract<ContentPart, { type: 'file' }>['file']
@@ -26,9 +26,9 @@ function fileOf({ file_data, file_id, file_url, filename }: File, at: string): P
   if (file_url !== undefined) return { type: 'input_file', file_url, ...(filename === undefined ? {} : { filename }) }
   if (file_id !== undefined) return { type: 'input_file', file_id }
   if (file_data === undefined) throw refused(at, 'must have "file_data", "file_url" or "file_id"')
-  // Without a type before it, the data is taken for what nearly all such files are.
+  // Without a type, the data is assumed to be a PDF, as nearly all such files are.
   const data = file_data.startsWith('data:') ? file_data : `data:application/pdf;base64,${file_data}`
-  // The vendor wants a name beside the data, and judges the file by its ending.
+  // The vendor requires a name with the data, and identifies the file type by its extension.
   return { type: 'input_file', filename: filename ?? `file.${endingOf(data)}`, file_data: data }
 }
 
@@ -41,7 +41,7 @@ const ENDINGS: Record<string, string> = {
 }
 
 function endingOf(data: string): string {
-  // A type is short; what is longer is none.
+  // A type is short. A longer text is none.
   const type = data.slice('data:'.length, 100).split(/[;,]/, 1)[0]?.toLowerCase() ?? ''
   return ENDINGS[type] ?? 'pdf'
 }

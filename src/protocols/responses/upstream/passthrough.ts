@@ -1,4 +1,7 @@
-/** A responses vendor asked by a client that speaks as it does: its own body, but for what the house and the operator demand. */
+/**
+ * Prepares a client's own Responses body for the provider: the body changes only where the gateway or the operator
+ * requires it.
+ */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { adapt } from '../../field-rules.ts'
@@ -7,14 +10,14 @@ import { EFFORTS, type ModelRule } from './model-rules.ts'
 import { acceptsSampling } from './reasoning.ts'
 import { MIN_OUTPUT_TOKENS, type ResponsesOptions, ruleFor } from './request.ts'
 
-/** Fields that are the house's to say. */
+/** Fields that the gateway sets. */
 const RESERVED = new Set(['model', 'input', 'stream', 'store'])
-/** Where the model's row in the catalogue has a default for them, and where models that reason refuse them. */
+/** Fields for which the model's row in the catalogue may have a default, and which models that reason refuse. */
 const SAMPLING = ['temperature', 'top_p'] as const
-/** Known to clients of this dialect, and not to its vendor. */
+/** Fields that clients of this API may send, but the vendor does not know. */
 const UNKNOWN = ['presence_penalty', 'frequency_penalty']
 const ENCRYPTED = 'reasoning.encrypted_content'
-/** Names that an operator may write, for all vendors alike. */
+/** Field names that an operator may use for all vendors. */
 const VENDORS_NAME: Record<string, string> = {
   max_tokens: 'max_output_tokens',
   max_completion_tokens: 'max_output_tokens',
@@ -22,7 +25,10 @@ const VENDORS_NAME: Record<string, string> = {
   response_format: 'text',
 }
 
-/** The client's body for this vendor. Nothing is kept there: what it wants back has to come here, to be kept here. */
+/**
+ * The client's body for this provider. The provider stores nothing, so the gateway must receive and store encrypted
+ * content.
+ */
 export function passthroughBody(
   { model, body, request }: PassthroughUpstreamCall,
   settings: ResponsesOptions,
@@ -51,7 +57,7 @@ function effortIn({ reasoning }: JsonRecord): (typeof EFFORTS)[number] | undefin
   return EFFORTS.find((one) => one === effort)
 }
 
-/** What the vendor is to tell beside the answer. Asked of models that do not reason, reasoning is an error. */
+/** The `include` list. Requesting encrypted reasoning from models that do not reason is an error. */
 function includeOf(include: unknown, { reasons, encrypts }: ModelRule, isStored: boolean): unknown[] | undefined {
   const list: unknown[] = Array.isArray(include) ? include : []
   if (reasons === false && list.includes(ENCRYPTED)) return list.filter((one) => one !== ENCRYPTED)

@@ -1,22 +1,22 @@
-/** What becomes of each field of a chat request: a row of data each, from which the manual's table is made. */
+/** How each field of a chat request is encoded. The manual's table is generated from these rows. */
 
 import type { ChatRequestField } from '../../../spec/chat-request.ts'
 import type { ChatRequest } from '../../canonical.ts'
 import { requestedSearch } from './tools.ts'
 
 type FieldMapping =
-  /** Sent, in the vendor's words. `asks` is there where leaving it out would change the meaning. */
+  /** Sent under the vendor's name. `isUsed` is present if leaving the field out would change the meaning. */
   | { sent: string; isUsed?(request: ChatRequest): boolean }
-  /** Left out: the vendor has no such field, and it only tunes, or is for the gateway alone. */
+  /** Left out: the vendor has no such field, and it only tunes or is for the gateway. */
   | { dropped: string }
-  /** Refused by name where it asks for something. */
+  /** Refused by name if it has an effect. */
   | { refused: string; isUsed(request: ChatRequest): boolean }
 
 export const FIELD_MAPPINGS: { [field in ChatRequestField]-?: FieldMapping } = {
-  model: { sent: "`model`, by the vendor's own name" },
-  messages: { sent: '`input`, an item each' },
+  model: { sent: "`model`, as the provider's model name" },
+  messages: { sent: '`input`, one item each' },
   stream: { sent: '`stream`' },
-  stream_options: { sent: 'its `include_obfuscation`; the usage comes in any case' },
+  stream_options: { sent: 'only `include_obfuscation`; usage is always returned' },
   max_tokens: { sent: '`max_output_tokens`, at least 16' },
   max_completion_tokens: { sent: '`max_output_tokens`, at least 16' },
   temperature: { sent: '`temperature`; left out for models that reason and refuse it' },
@@ -28,7 +28,7 @@ export const FIELD_MAPPINGS: { [field in ChatRequestField]-?: FieldMapping } = {
   logit_bias: { dropped: 'it only tunes' },
   seed: { dropped: 'it only tunes' },
   prediction: { dropped: 'it only tunes' },
-  tools: { sent: '`tools`; strict only where the request says so', isUsed: ({ tools = [] }) => tools.length > 0 },
+  tools: { sent: '`tools`; strict only if the request says so', isUsed: ({ tools = [] }) => tools.length > 0 },
   tool_choice: {
     sent: '`tool_choice`',
     isUsed: ({ tool_choice }) => tool_choice !== undefined && tool_choice !== 'auto',
@@ -40,10 +40,10 @@ export const FIELD_MAPPINGS: { [field in ChatRequestField]-?: FieldMapping } = {
   },
   verbosity: { sent: '`text.verbosity`' },
   reasoning_effort: {
-    sent: '`reasoning.effort`, the nearest that the model has; left out for models that do not reason',
+    sent: '`reasoning.effort`, the closest that the model supports; left out for models that do not reason',
   },
-  reasoning_budget: { sent: '`reasoning.effort`: the nearest, for models that are known to reason' },
-  thinking_enabled: { sent: '`reasoning.effort`: the least for `false`, for models that are known to reason' },
+  reasoning_budget: { sent: '`reasoning.effort`: the closest, for models that are known to reason' },
+  thinking_enabled: { sent: '`reasoning.effort`: the lowest for `false`, for models that are known to reason' },
   reasoning_summary: { sent: '`reasoning.summary`' },
   logprobs: {
     sent: '`include` of `message.output_text.logprobs`',
@@ -61,24 +61,24 @@ export const FIELD_MAPPINGS: { [field in ChatRequestField]-?: FieldMapping } = {
   service_tier: { sent: '`service_tier`' },
   prompt_cache_key: { sent: '`prompt_cache_key`' },
   prompt_cache_options: { sent: '`prompt_cache_options`' },
-  store: { sent: '`store`; `false` where the request does not say' },
-  provider_options: { sent: 'the members of its `responses-compat`, as they are' },
+  store: { sent: '`store`; `false` by default' },
+  provider_options: { sent: 'the members of `responses-compat`, unchanged' },
   n: { refused: 'must be 1', isUsed: ({ n = 1 }) => n > 1 },
   stop: {
-    refused: 'must be left out: the vendor stops at no words',
+    refused: 'must be left out: the vendor has no stop sequences',
     isUsed: ({ stop = [] }) => stop.length > 0,
   },
-  audio: { refused: 'must be left out: the vendor makes no sound', isUsed: ({ audio }) => audio !== undefined },
+  audio: { refused: 'must be left out: the vendor generates no audio', isUsed: ({ audio }) => audio !== undefined },
   modalities: {
     refused: 'must be ["text"]',
     isUsed: ({ modalities = [] }) => modalities.some((one) => one !== 'text'),
   },
   functions: {
-    refused: 'is not known to the vendor; use "tools"',
+    refused: 'is not supported by the vendor; use "tools"',
     isUsed: ({ functions = [] }) => functions.length > 0,
   },
   function_call: {
-    refused: 'is not known to the vendor; use "tool_choice"',
+    refused: 'is not supported by the vendor; use "tool_choice"',
     isUsed: ({ function_call }) => typeof function_call === 'object',
   },
 }

@@ -1,4 +1,4 @@
-/** The body that the vendor gets: a chat request in the Responses API's words, with what it cannot do refused by name. */
+/** Encodes a chat request for the Responses API. Unsupported features are refused by name. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { type ChatRequestField, ChatRequest as PublicRequest } from '../../../spec/chat-request.ts'
@@ -12,31 +12,31 @@ import { acceptsSampling, effortOf, reasoningOf } from './reasoning.ts'
 import { FIELD_MAPPINGS } from './request-fields.ts'
 import { toolsOf } from './tools.ts'
 
-/** What the operator says about a provider of the Responses API. */
+/** The operator's settings for a provider of the Responses API. */
 export type ResponsesOptions = BodyOptions & {
-  /** What the operator knows better than the rows of models. */
+  /** The operator's corrections of the model's row. */
   rule: Partial<ModelRule>
-  /** Takes the role `developer`. */
+  /** Accepts the role `developer`. */
   developer_role: boolean
   tools: boolean
   json_schema: boolean
-  /** Takes `input_audio` in messages, which the API's own documentation does not have. */
+  /** Accepts `input_audio` in messages, which the API's own documentation does not mention. */
   audio: boolean
 }
 
 type BodyEncoder = {
   answer(call: UpstreamCall, stream: boolean): string
-  /** The question how many tokens the same prompt has. */
+  /** The body of a token-count request for the same prompt. */
   count(call: UpstreamCall): string
-  /** What the operator asks for where nobody says anything, in the vendor's words. */
+  /** The operator's defaults, under the vendor's field names. */
   defaults(model: string): JsonRecord
 }
 
-/** Fields written by us: neither the operator's lists nor the defaults may replace them. */
+/** Fields that the gateway sets. The operator's lists and defaults cannot replace them. */
 const RESERVED = new Set(['model', 'input', 'stream'])
 /**
- * What a caller's own options may not set: what is said by fields of the house's, so that limits hold, and what lies in
- * the account at the vendor, which all callers share.
+ * Fields that a caller's vendor-specific options may not set: those with canonical fields, so that limits hold, and
+ * those that refer to the account at the vendor, which all callers share.
  */
 const NOT_FOR_CALLERS = new Set([
   ...RESERVED,
@@ -50,9 +50,9 @@ const NOT_FOR_CALLERS = new Set([
   'prompt',
   'access_programs',
 ])
-/** What the vendor's count of tokens takes. */
+/** The fields of the vendor's token-count endpoint. */
 const COUNTED = ['model', 'input', 'tools', 'tool_choice', 'parallel_tool_calls', 'reasoning', 'text']
-/** Sent under their own names. */
+/** Fields that are sent under the same name. */
 const SAME = [
   'user',
   'safety_identifier',
@@ -62,7 +62,7 @@ const SAME = [
   'prompt_cache_options',
 ] as const satisfies ChatRequestField[]
 
-/** The vendor's own least. */
+/** The vendor's minimum. */
 export const MIN_OUTPUT_TOKENS = 16
 
 export function createBodyEncoder(settings: ResponsesOptions): BodyEncoder {
@@ -74,7 +74,7 @@ export function createBodyEncoder(settings: ResponsesOptions): BodyEncoder {
   )
   const isDropped = (field: string) => fields.drop.includes(field)
 
-  /** The caller's words with the operator's defaults, without what the operator leaves out. */
+  /** The request with the operator's defaults, without the fields that the operator drops. */
   function withDefaults(given: ChatRequest): ChatRequest {
     assertSupported(given, settings)
     if (gatewayDefaults.length === 0 && fields.drop.length === 0) return given
@@ -123,7 +123,7 @@ export function createBodyEncoder(settings: ResponsesOptions): BodyEncoder {
   }
 }
 
-/** The model's row, and what the operator knows better. Of a model without a row, the efforts are those that all know. */
+/** The model's row with the operator's corrections. A model without a row has the common efforts. */
 export function ruleFor(model: string, { rule }: ResponsesOptions): ModelRule {
   const known = ruleOf(model)
   return rule.reasons ? { efforts: COMMON_EFFORTS, ...known, ...rule } : { ...known, ...rule }
@@ -149,7 +149,7 @@ function assertSupported(request: ChatRequest, { fields, tools, json_schema }: R
   }
 }
 
-/** The vendor pads its events, unless it is told that nobody can count their bytes. */
+/** The vendor pads its events unless the client declares its connection trusted with this option. */
 function streamOf({ stream_options }: ChatRequest): JsonRecord {
   const { include_obfuscation } = stream_options ?? {}
   return {
@@ -183,7 +183,10 @@ function textOf({ response_format: format, verbosity }: ChatRequest): JsonRecord
   return Object.keys(text).length === 0 ? {} : { text }
 }
 
-/** What the vendor is to tell beside the answer. Nothing is kept there, so reasoning has to come here to be shown again. */
+/**
+ * The `include` list. The provider stores nothing, so encrypted reasoning is requested in order to send it again
+ * later.
+ */
 function includeOf({ logprobs }: ChatRequest, { encrypts }: ModelRule, input: Item[]): JsonRecord {
   const include: string[] = []
   if (encrypts || input.some(({ type }) => type === 'reasoning')) include.push('reasoning.encrypted_content')
@@ -196,7 +199,7 @@ function thoughtsOf(request: ChatRequest, rule: ModelRule, effort: Effort | unde
   return reasoning ? { reasoning } : {}
 }
 
-/** The caller's own options for such vendors; where both say something, the house's words stand. */
+/** Adds the caller's vendor-specific options. If both set a member, the canonical field wins. */
 function addOwn(body: JsonRecord, own: JsonRecord): void {
   for (const [field, value] of Object.entries(own)) {
     if (NOT_FOR_CALLERS.has(field)) continue

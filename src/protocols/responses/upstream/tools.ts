@@ -1,4 +1,4 @@
-/** Tools, the choice among them and the search of the web, as the vendor writes them. */
+/** Encodes the tools, the tool choice and the web search. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FunctionTool } from '../../../spec/chat-request.ts'
@@ -8,7 +8,7 @@ import { refused } from './parts.ts'
 export function toolsOf(request: ChatRequest): JsonRecord {
   const search = searchOf(request)
   const tools = [...(request.tools ?? []).map(functionOf), ...(search ? [search] : [])]
-  // The vendor refuses an empty list, and what would choose from it.
+  // The vendor refuses an empty list, and a choice from it.
   if (tools.length === 0) return isDemanding(request.tool_choice) ? { tool_choice: choiceOf(request.tool_choice) } : {}
   const { tool_choice, parallel_tool_calls } = request
   return {
@@ -21,7 +21,7 @@ export function toolsOf(request: ChatRequest): JsonRecord {
 const isDemanding = (choice: ChatRequest['tool_choice']) =>
   choice !== undefined && choice !== 'auto' && choice !== 'none'
 
-/** Here a tool is strict unless it says that it is not; elsewhere it is the other way round. */
+/** In this API a tool is strict by default; elsewhere it is not. */
 function functionOf({ function: definition }: FunctionTool): JsonRecord {
   const { name, description, parameters = { type: 'object', properties: {} }, strict } = definition
   return {
@@ -40,14 +40,14 @@ function choiceOf(choice: ChatRequest['tool_choice']): unknown {
   return { type: 'allowed_tools', mode, tools: tools.map(nameTool) }
 }
 
-/** `{type, function: {name}}` as `{type, name}`. */
+/** `{type, function: {name}}` becomes `{type, name}`. */
 const nameTool = (tool: JsonRecord): JsonRecord =>
   isRecord(tool.function) ? { type: 'function', name: tool.function.name } : tool
 
 export const requestedSearch = ({ web_search, web_search_options }: ChatRequest): JsonRecord | undefined =>
   web_search?.enable ? web_search : web_search_options
 
-/** The vendor's own search, where the model's row or the client asks for one. */
+/** The vendor's web search, if the model's row or the client requests it. */
 function searchOf(request: ChatRequest): JsonRecord | undefined {
   const options = requestedSearch(request)
   if (!options) return undefined
@@ -55,7 +55,7 @@ function searchOf(request: ChatRequest): JsonRecord | undefined {
   const { allowed_domains, blocked_domains } = isRecord(filters) ? filters : {}
   if (Array.isArray(blocked_domains) && blocked_domains.length > 0) {
     const field = request.web_search?.enable ? 'web_search' : 'web_search_options'
-    throw refused(`${field}.filters.blocked_domains`, 'must be left out: the vendor knows only "allowed_domains"')
+    throw refused(`${field}.filters.blocked_domains`, 'must be left out: the vendor supports only "allowed_domains"')
   }
   return {
     type: 'web_search',
