@@ -63,14 +63,14 @@ async function errorOf(answer: PromiseLike<unknown>): Promise<unknown> {
   throw new Error('It was answered.')
 }
 
-describe('an agent of the messages dialect, before a vendor of chat completions', () => {
+describe('an agent of the Messages API with a chat completions provider', () => {
   const client = () => new Anthropic0({ authToken: port.token, apiKey: null, baseURL: origin(), maxRetries: 0 })
   const say = (params: Anthropic0.Beta.MessageCreateParamsNonStreaming) =>
     client().beta.messages.stream(params).finalMessage()
   type Sent = { messages: Record<string, unknown>[]; tools: unknown[] } & Record<string, unknown>
   const sent = (at = -1) => plain.requests.at(at)?.json() as unknown as Sent
 
-  test('finds its model by name, however the slash is written, and is told in JSON when there is none', async () => {
+  test('finds its model by name with an encoded or raw slash, and gets a JSON error when there is none', async () => {
     const found = await client().models.retrieve('plain/m')
     expect(found).toMatchObject({ type: 'model', id: 'plain/m', display_name: expect.any(String) })
     expect([found.max_input_tokens, found.max_tokens]).toEqual([200_000, 32_000])
@@ -82,7 +82,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
     expect([none.status, await none.json()]).toMatchObject([404, { type: 'error', error: { type: 'not_found_error' } }])
   })
 
-  test('asks whether there is quota, with one token', async () => {
+  test('checks its quota with one token', async () => {
     const { stop_reason, usage } = await client().beta.messages.create({
       model: 'plain/m',
       max_tokens: 1,
@@ -93,7 +93,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
     expect(sent()).toMatchObject({ max_tokens: 1, messages: [{ role: 'user', content: 'quota' }] })
   })
 
-  test('counts its prompt before it asks, pictures and tools among it', async () => {
+  test('counts its prompt with images and tools before it sends it', async () => {
     const { max_tokens: _, metadata: __, ...prompt } = claudeCode.asked('plain/m', [claudeCode.first(LOOK)])
     const few = await client().beta.messages.countTokens(prompt)
     const many = await client().beta.messages.countTokens({
@@ -105,7 +105,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
     expect(plain.requests).toEqual([])
   })
 
-  test('is asked by the vendor for two files at once, after thoughts and words, and hears it as blocks', async () => {
+  test('receives two tool calls after reasoning and text, as blocks', async () => {
     plain.answer(stream(manyThings()))
     const events: string[] = []
     const running = client().beta.messages.stream(claudeCode.asked('plain/m', [claudeCode.first(LOOK)]))
@@ -122,7 +122,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
     expect([events[0], ...events.slice(-2)]).toEqual(['message_start', 'message_delta', 'message_stop'])
   })
 
-  test('has all of its request told to the vendor, and nothing that the vendor does not know', async () => {
+  test('has its whole request sent, without fields that the provider does not know', async () => {
     await say(claudeCode.asked('plain/m', [claudeCode.first(LOOK)]))
     const { tools, ...body } = sent()
     expect(body).toEqual({
@@ -149,7 +149,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
     expect(plain.requests[0]?.headers).not.toHaveProperty('anthropic-beta')
   })
 
-  test.each(['plain/m', 'sandbox/general'])('works with %s until it has its answer', async (model) => {
+  test.each(['plain/m', 'sandbox/general'])('works with %s until it has its response', async (model) => {
     const first = await say(claudeCode.asked(model, [claudeCode.first(LOOK)]))
     const uses = first.content.filter((block) => block.type === 'tool_use')
     const called = Object.fromEntries(uses.map(({ name, input }) => [name, input]))
@@ -193,7 +193,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
     ])
   })
 
-  test('goes on after a long history with pictures; thoughts of others are left out, all else is in its place', async () => {
+  test('continues a long history with images; reasoning of other providers is omitted', async () => {
     const turns = 60
     const large = Buffer.alloc(60_000, 7).toString('base64')
     const message = await say(
@@ -221,7 +221,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
     expect(JSON.stringify(said)).not.toMatch(/RW5jcnlwdGVkIGVsc2V3aGVyZQ|cache_control|I look at it|"signature"/)
   })
 
-  test('knows each failure by its type', async () => {
+  test('receives each failure with its error type', async () => {
     const kinds: [number, string][] = [
       [503, 'overloaded_error'],
       [429, 'rate_limit_error'],
@@ -235,7 +235,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
     }
   })
 
-  test('knows by its words that a prompt is too long, whatever the vendor calls that', async () => {
+  test('recognises a prompt that is too long by the message, whatever the provider returns', async () => {
     plain.answer(
       failure(400, { code: 'context_length_exceeded', message: "This model's maximum context length is 8192 tokens." }),
     )
@@ -245,7 +245,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
     expect(String(error)).toContain('8192')
   })
 
-  test('is told of a stream that breaks, and reaches the vendor when it leaves', async () => {
+  test('gets an error when a stream breaks, and stops the provider when it disconnects', async () => {
     plain.answer(stream(chunks('Hel', 'lo'), { cutAfter: 3 }))
     expect(await errorOf(say(claudeCode.asked('plain/m', [claudeCode.first(LOOK)])))).toBeInstanceOf(Error)
     plain.answer(stream(chunks('Hel', 'lo'), { hangAfter: 3 }))
@@ -278,7 +278,7 @@ describe('an agent of the messages dialect, before a vendor of chat completions'
   }
 })
 
-describe('an agent of the responses dialect, before a vendor of messages', () => {
+describe('an agent of the Responses API with a Messages provider', () => {
   const client = () => new OpenAI({ apiKey: port.token, baseURL: port.url, maxRetries: 0, logLevel: 'off' })
   const say = (params: OpenAI.Responses.ResponseCreateParamsNonStreaming) =>
     client()
@@ -293,7 +293,7 @@ describe('an agent of the responses dialect, before a vendor of messages', () =>
   const sent = () => thinking.requests.at(-1)?.json() as { messages: Turn[] } & Record<string, unknown>
   const callsOf = ({ output }: OpenAI.Responses.Response) => output.filter((item) => item.type === 'function_call')
 
-  test.each(['thinking/m', 'sandbox/vision'])('works with %s until it has its answer', async (model) => {
+  test.each(['thinking/m', 'sandbox/vision'])('works with %s until it has its response', async (model) => {
     const first = await say(codexRequest(model, codex.first(CALL)))
     const calls = callsOf(first)
     expect(calls.map(({ name, arguments: said }) => [name, JSON.parse(said)])).toMatchObject([
@@ -310,7 +310,7 @@ describe('an agent of the responses dialect, before a vendor of messages', () =>
     expect(second.output_text).toContain(codex.output)
   })
 
-  test('has its thoughts signed by the vendor, and brings them back to it', async () => {
+  test('receives signed reasoning and sends it back', async () => {
     const first = await say(codexRequest('thinking/m', codex.first(CALL)))
     const [thought] = first.output
     if (thought?.type !== 'reasoning') throw new Error('There is no thought.')
@@ -345,7 +345,7 @@ describe('an agent of the responses dialect, before a vendor of messages', () =>
     expect(Object.keys(body)).not.toContain('prompt_cache_key')
   })
 
-  test('sees its tool of free text as a function at the vendor, and a patch of an earlier session as a call', async () => {
+  test('has its custom tool sent as a function, and an earlier patch as a call', async () => {
     const first = codex.first(CALL)
     const input = [...first.slice(0, -1), ...PATCHED, ...first.slice(-1)]
     const { status } = await say(codexRequest('thinking/m', input))
@@ -362,7 +362,7 @@ describe('an agent of the responses dialect, before a vendor of messages', () =>
     expect(JSON.stringify(said)).not.toContain('of_another_vendor')
   })
 
-  test('gets a patch as free text, streamed', async () => {
+  test('receives a patch as streamed free text', async () => {
     const ask = 'Please call apply_patch.'
     const running = client().responses.stream({
       ...codexRequest('thinking/m', [{ role: 'user', content: ask }]),
@@ -375,7 +375,7 @@ describe('an agent of the responses dialect, before a vendor of messages', () =>
     expect([call?.name, call?.input, text]).toEqual(['apply_patch', 'Paris', 'Paris'])
   })
 
-  test('is told of a failure before the stream by its status, and within it by its last event', async () => {
+  test('receives a failure as a status before the stream, and as the last event within it', async () => {
     const failing = (words: string) => codexRequest('thinking/m', [{ role: 'user', content: words }])
     expect(await errorOf(say(failing('x\n@sandbox status=429')))).toBeInstanceOf(OpenAI.RateLimitError)
     const events = await client().responses.create({ ...failing('x\n@sandbox tokens=9 error_after=5'), stream: true })

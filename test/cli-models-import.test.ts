@@ -100,8 +100,8 @@ models:
 server:   { port: 9000 }
 `
 
-describe('what is shown', () => {
-  test('has every new, changed, kept, unknown and skipped thing, and writes nothing', async () => {
+describe('the report', () => {
+  test('lists every new, changed, kept, unknown and skipped setting, and writes nothing', async () => {
     give('gatehouse.yaml', OPENAI)
     const out = await importModels()
     expect(out).toBe(`api.json of ${DAY}, for gatehouse.yaml
@@ -139,7 +139,7 @@ Nothing was written; --write changes gatehouse.yaml.
     expect(readdirSync(directory).sort()).toEqual(['api.json', 'gatehouse.yaml'])
   })
 
-  test('is one line of JSON where it is asked for', async () => {
+  test('is one line of JSON with --json', async () => {
     give('gatehouse.yaml', OPENAI)
     const report = await asJson(['--only', '*-mini', '--only', 'openai/gpt-9', '--only', 'mine'])
     expect(report).toMatchObject({
@@ -166,7 +166,7 @@ Nothing was written; --write changes gatehouse.yaml.
     expect((await asJson(['--write'])).written).toBe(true)
   })
 
-  test('names the model that was probably meant', async () => {
+  test('suggests the model that was probably intended', async () => {
     give('gatehouse.yaml', 'providers: { openai: { preset: openai } }\nmodels: { openai/gtp-9: {} }\n')
     expect(await importModels(['--existing'])).toContain('of openai; the nearest name is "gpt-9"\n')
   })
@@ -177,8 +177,8 @@ Nothing was written; --write changes gatehouse.yaml.
   })
 })
 
-describe('what is written', () => {
-  test('is the settings alone: comments, order and spacing stay as they are', async () => {
+describe('the written file', () => {
+  test('changes only the settings and preserves comments, order and spacing', async () => {
     give('gatehouse.yaml', OPENAI)
     expect(await importModels(['--write'])).toEndWith('gatehouse.yaml was written.\n')
     expect(written()).toBe(`# our models
@@ -214,7 +214,7 @@ server:   { port: 9000 }
 `)
   })
 
-  test('is complete: a second import, also one of another day, changes nothing', async () => {
+  test('is complete: a second import, also on another day, changes nothing', async () => {
     give('gatehouse.yaml', OPENAI)
     await importModels(['--write'])
     const first = written()
@@ -223,7 +223,7 @@ server:   { port: 9000 }
     expect(written()).toBe(first)
   })
 
-  test('replaces what the operator wrote only with --overwrite', async () => {
+  test('replaces the own settings of the operator only with --overwrite', async () => {
     give('gatehouse.yaml', OPENAI)
     await importModels(['--write', '--overwrite', '--only', 'gpt-8'])
     expect(written()).toContain(
@@ -232,7 +232,7 @@ server:   { port: 9000 }
     )
   })
 
-  test('takes away a price of an earlier import that is no longer given', async () => {
+  test('removes a price of an earlier import that models.dev no longer has', async () => {
     give('gatehouse.yaml', OPENAI)
     giveRow('openai', 'gpt-9', { cost: { input: 1, output: 8 } })
     await importModels(['--write', '--existing'])
@@ -246,7 +246,7 @@ server:   { port: 9000 }
     expect((await asJson(['--existing'])).counts).toMatchObject({ new: 0, changed: 2 })
   })
 
-  test('leaves a limit alone that the own default or minimum is above, on both sides of it', async () => {
+  test('keeps a limit below the own default or minimum, on both sides of it', async () => {
     const models = (value: number) =>
       `providers: { openai: { preset: openai } }\nmodels: { openai/gpt-9: { limits: { max_tokens: { default: ${value} } } } }\n`
     give('gatehouse.yaml', models(128_001))
@@ -258,7 +258,7 @@ server:   { port: 9000 }
     expect(written()).toContain('max_tokens: { default: 128000, maximum: 128000 }')
   })
 
-  test('does not touch a life whose dates the operator wrote, and brings none back', async () => {
+  test('does not change a lifecycle with dates of the operator, and restores none', async () => {
     const life = (text: string) => `providers: { openai: { preset: openai } }\nmodels: { openai/gpt-8: { ${text} } }\n`
     for (const text of ['deprecated_at: 4000000000', 'retired_at: 4000000000', 'status: retired', 'status: active']) {
       give('gatehouse.yaml', life(text))
@@ -267,7 +267,7 @@ server:   { port: 9000 }
     }
   })
 
-  test('applies to a model by its only target, and to none with several', async () => {
+  test('applies to a model with one target, and to none with several', async () => {
     give(
       'gatehouse.yaml',
       `providers: { openai: { preset: openai } }
@@ -282,7 +282,7 @@ models:
     expect(written()).toContain('model: gpt-9 }], created: 1772668800, context_tokens: 400000')
   })
 
-  test('skips what cannot be changed by itself, and says why', async () => {
+  test('skips what cannot be changed alone, and gives the reason', async () => {
     give(
       'gatehouse.yaml',
       `providers: { openai: { preset: openai } }
@@ -299,7 +299,7 @@ models:
     ])
   })
 
-  test('keeps the mode of the file, and a link a link', async () => {
+  test('preserves the mode of the file and a link', async () => {
     give('real.yaml', OPENAI)
     chmodSync(at('real.yaml'), 0o640)
     symlinkSync('real.yaml', at('gatehouse.yaml'))
@@ -310,7 +310,7 @@ models:
     expect(readdirSync(directory).sort()).toEqual(['api.json', 'gatehouse.yaml', 'real.yaml'])
   })
 
-  test('does not replace a file that somebody else has changed meanwhile', () => {
+  test('is not replaced when the file changed during the import', () => {
     give('gatehouse.yaml', 'sandbox: true\n')
     const replace = () => replaceFile({ path: at('gatehouse.yaml'), before: 'sandbox: false\n', text: 'x' })
     expect(replace).toThrow('it changed during the import')
@@ -318,7 +318,7 @@ models:
     expect(readdirSync(directory).sort()).toEqual(['api.json', 'gatehouse.yaml'])
   })
 
-  test('is shown by `gatehouse models`', async () => {
+  test('appears in `gatehouse models`', async () => {
     give('gatehouse.yaml', OPENAI)
     await importModels(['--write'])
     const { out } = await gatehouse(['--json'])
@@ -355,12 +355,12 @@ models:
     expect(await importModels(['--write'], env)).toContain('0 new, 0 changed, 2 unchanged')
   })
 
-  test('a named file is made as well', async () => {
+  test('a file named by --config is created as well', async () => {
     await importModels(['--write', '--config', 'other.yaml'], { MISTRAL_API_KEY: 'k' })
     expect(readFileSync(at('other.yaml'), 'utf8')).toContain('mistral/large-4')
   })
 
-  test('and without a provider there is nothing to do', async () => {
+  test('without a provider there is nothing to do', async () => {
     expect(await refusal(['--from', 'api.json'])).toContain('No provider is configured')
   })
 })
@@ -373,7 +373,7 @@ describe('the vendor of a provider', () => {
     return { pairs: [...new Set(pairs)], unpaired: unpaired.map(({ provider }: { provider: string }) => provider) }
   }
 
-  test('is known by the preset, by the kind, and by the address', async () => {
+  test('is found by the preset, the kind and the address', async () => {
     const found = await vendorsOf({
       one: { preset: 'openai' },
       two: { kind: 'mistral', key: 'k' },
@@ -388,7 +388,7 @@ describe('the vendor of a provider', () => {
     expect(found.unpaired).toEqual(['five', 'six', 'seven', 'eight'])
   })
 
-  test('is what --provider says, and then only that provider is looked at', async () => {
+  test('is the one of --provider, and only that provider is imported', async () => {
     const providers = { acme: { base_url: 'https://acme.example/v1' }, openai: { preset: 'openai' } }
     expect((await vendorsOf(providers, ['--provider', 'acme=mistral'])).pairs).toEqual(['acme=mistral'])
     expect((await vendorsOf(providers, ['--provider', 'openai'])).pairs).toEqual(['openai=openai'])
@@ -402,13 +402,13 @@ describe('the vendor of a provider', () => {
     ['acme', '"acme" is not known to models.dev'],
     ['acme=mistrul', 'has no vendor "mistrul"; did you mean "mistral"?'],
     ['acne=mistral', 'there is no provider "acne"; did you mean "acme"?'],
-  ])('that cannot be found is told: --provider %s', async (wish, message) => {
+  ])('is reported when it cannot be found: --provider %s', async (wish, message) => {
     give('gatehouse.yaml', 'providers: { acme: { base_url: "https://acme.example/v1" } }\n')
     expect(await refusal(['--from', 'api.json', '--provider', wish])).toContain(message)
   })
 })
 
-describe('what is refused', () => {
+describe('invalid input', () => {
   beforeEach(() => give('gatehouse.yaml', OPENAI))
   afterEach(() => expect(written()).toBe(OPENAI))
 
@@ -422,7 +422,7 @@ describe('what is refused', () => {
     [{ release_date: '2026-13-01' }, 'release_date: found the string "2026-13-01", must be text like'],
     [{ modalities: { input: 'text' } }, 'modalities.input: found the string "text", must be an array'],
     [{ tool_call: 'yes' }, 'tool_call: found the string "yes", must be a boolean'],
-  ])('a row that cannot be right, with its place: %j', async (row, message) => {
+  ])('rejects an invalid row with its path: %j', async (row, message) => {
     giveRow('openai', 'gpt-9', row)
     expect(await refusal(['--from', 'api.json', '--write'])).toContain(`  openai.models.gpt-9.${message}`)
     expect((await asJson(['--only', 'gpt-9-mini'])).counts).toMatchObject({ new: 1 })
@@ -433,7 +433,7 @@ describe('what is refused', () => {
     [{ limit: { context: 1_000_000_000, output: 1 } }],
     [{ release_date: '2026-12-31', status: null, cost: null, modalities: null, limit: null }],
     [{ tool_call: { supported: false }, anything: { else: [null] } }],
-  ])('but not one at the edge of it: %j', async (row) => {
+  ])('accepts a row at the limit: %j', async (row) => {
     giveRow('openai', 'gpt-9', row)
     expect((await asJson()).counts).toMatchObject({ changed: 2 })
   })
@@ -444,13 +444,13 @@ describe('what is refused', () => {
     ['{"openai": 1}', 'openai: found the integer 1, must be an object'],
     ['{"openai": {"models": []}}', 'openai.models: found an empty array, must be an object of models'],
     ['{"openai": ', 'is not JSON'],
-  ])('a file that is no such data: %s', async (text, message) => {
+  ])('rejects a file with other data: %s', async (text, message) => {
     give('other.json', text)
     expect(await refusal(['--from', 'other.json', '--write'])).toMatch(/^other\.json/)
     expect(await refusal(['--from', 'other.json', '--write'])).toContain(message)
   })
 
-  test('a file that is not there, a directory, and one that is too large by a byte', async () => {
+  test('rejects a missing file, a directory, and a file that is too large by a byte', async () => {
     expect(await refusal(['--from', 'none.json'])).toBe('none.json cannot be read: there is no such file')
     expect(await refusal(['--from', '.'])).toBe('. cannot be read: it is a directory')
     const data = JSON.stringify(JSON.parse(FIXTURE))
@@ -464,11 +464,11 @@ describe('what is refused', () => {
     [['--only', ''], '--only: found an empty pattern'],
     [['--onyl', 'x'], 'has no option --onyl; did you mean --only?'],
     [['extra'], 'does not take "extra"'],
-  ])('what was mistyped: %j', async (args, message) => {
+  ])('rejects mistyped arguments: %j', async (args, message) => {
     expect(await refusal(args)).toContain(message)
   })
 
-  test('names that no id may have', async () => {
+  test('skips names that are not valid ids', async () => {
     const data = JSON.parse(FIXTURE)
     data.openai.models = { 'a b': {}, 'a//b': {}, 'gpt-\u001b[2J': {} }
     give('api.json', JSON.stringify(data))
@@ -478,7 +478,7 @@ describe('what is refused', () => {
   })
 })
 
-test('a broken configuration is refused before anything is read', async () => {
+test('rejects an invalid configuration before it reads any data', async () => {
   give('gatehouse.yaml', 'servr: {}\n')
   expect(await refusal(['--from', 'none.json', '--write'])).toContain('gatehouse.yaml:1:1  servr: unknown key "servr"')
   expect(written()).toBe('servr: {}\n')
@@ -504,7 +504,7 @@ describe('over the network', () => {
   }
   beforeEach(() => give('gatehouse.yaml', OPENAI))
 
-  test('one GET is sent, and the data has the day of its last change', async () => {
+  test('sends one GET and dates the data by Last-Modified', async () => {
     const headers = { 'last-modified': 'Tue, 03 Nov 2026 07:00:00 GMT' }
     const { url, requests } = serve(() => new Response(FIXTURE, { headers }))
     const { out } = await gatehouse(['import', '--from', url, '--write'])
@@ -514,14 +514,14 @@ describe('over the network', () => {
     expect(written()).toContain('as_of: "2026-11-03"')
   })
 
-  test('without such a day, it is the day of the import', async () => {
+  test('dates the data by the import without Last-Modified', async () => {
     const { url } = serve(() => new Response(FIXTURE))
     const before = new Date().toISOString().slice(0, 10)
     const { as_of } = JSON.parse((await gatehouse(['import', '--from', url, '--json'])).out)
     expect([before, new Date().toISOString().slice(0, 10)]).toContain(as_of)
   })
 
-  test('an answer that is no data is told', async () => {
+  test('reports a response without data', async () => {
     const gone = serve(() => new Response('no', { status: 404 }))
     expect(await refusal(['--from', gone.url])).toBe(`${gone.url} could not be read: the server returned HTTP 404`)
     const moved = serve(() => new Response(null, { status: 308, headers: { location: 'https://elsewhere.example/' } }))
@@ -530,14 +530,14 @@ describe('over the network', () => {
     expect(await refusal(['--from', page.url])).toContain('is not JSON')
   })
 
-  test('no more than the limit is read', async () => {
+  test('reads no more than the limit', async () => {
     const { url } = serve(() => new Response(FIXTURE.padEnd(MAX_BYTES + 1)))
     expect(await refusal(['--from', url])).toContain(`answered with more than ${MAX_BYTES} bytes`)
     const edge = serve(() => new Response(FIXTURE.padEnd(MAX_BYTES)))
     expect((await gatehouse(['import', '--from', edge.url])).out).toContain('1 new')
   })
 
-  test('without a connection, it says how to do without', async () => {
+  test('explains the import from a file when there is no connection', async () => {
     const { url } = serve(() => new Response(FIXTURE))
     servers.pop()?.stop(true)
     expect(await refusal(['--from', url])).toContain(
@@ -547,7 +547,7 @@ describe('over the network', () => {
   })
 })
 
-test('the command is there', async () => {
+test('the command exists', async () => {
   give('gatehouse.yaml', OPENAI)
   const command = join(import.meta.dir, '../bin/gatehouse')
   const child = Bun.spawn([command, 'models', 'import', '--from', 'api.json', '--json'], {

@@ -114,7 +114,7 @@ describe('list', () => {
     expect(rest).toEqual([])
   })
 
-  test('shows those of some states, of one token, and page by page', async () => {
+  test('filters by states and token, and pages', async () => {
     await add(1, failed('timeout'))
     await add(2, { token_id: 'tok_server0001' })
     await add(3, { status: 'QUEUED' })
@@ -135,7 +135,7 @@ describe('list', () => {
     )
   })
 
-  test('says so when there are none, and leaves no traces where no gateway has run', async () => {
+  test('reports when there are none, and creates no store', async () => {
     expect((await gatehouse(['task', 'list'])).out).toBe('There are no tasks.\n')
     expect((await gatehouse(['task', 'list', '--status', 'SUCCESS'])).out).toBe('No task matches.\n')
     const elsewhere = await gatehouse(['task', 'list', '--data-dir', 'other'])
@@ -145,7 +145,7 @@ describe('list', () => {
 })
 
 describe('show', () => {
-  test('tells all that is known, but neither the media nor the query of an address', async () => {
+  test('prints all data except media and the query of an address', async () => {
     await add(
       1,
       {
@@ -191,7 +191,7 @@ describe('show', () => {
     expect(JSON.stringify(told)).not.toContain('secret-image')
   })
 
-  test('tells where a task under way stands', async () => {
+  test('prints the state of a running task', async () => {
     await add(1, { due_ms: Date.now() + 600_000, provider: '', sent_at: null, operation: null })
     const { out } = await gatehouse(['task', 'show', idOf(1)])
     expect(out).toMatch(/^next step +in (59\d|600) s$/m)
@@ -202,7 +202,7 @@ describe('show', () => {
 })
 
 describe('cancel', () => {
-  test('notes the wish and makes the task due', async () => {
+  test('records the request and makes the task due', async () => {
     await add(1)
     const { out, err, code } = await gatehouse(['task', 'cancel', idOf(1)])
     expect({ err, code }).toEqual({ err: '', code: 0 })
@@ -212,7 +212,7 @@ describe('cancel', () => {
     expect(task?.due_ms).toBeLessThanOrEqual(Date.now())
   })
 
-  test('of an ended task says how it ended', async () => {
+  test('of an ended task prints how it ended', async () => {
     await add(1, { status: 'SUCCESS', due_ms: null })
     expect(await gatehouse(['task', 'cancel', idOf(1)])).toEqual({
       out: '',
@@ -223,7 +223,7 @@ describe('cancel', () => {
 })
 
 describe('resume', () => {
-  test('makes an unfinished task due now, and gives it a later deadline when told to', async () => {
+  test('makes an unfinished task due now, with a later deadline if requested', async () => {
     await add(1)
     expect((await gatehouse(['task', 'resume', idOf(1)])).out).toStartWith(
       `The next step of task ${idOf(1)} is due now`,
@@ -236,7 +236,7 @@ describe('resume', () => {
     expect(task.deadline_at).toBeLessThanOrEqual(NOW + 7200 + 60)
   })
 
-  test('a deadline that has passed needs another, and one that is later stays', async () => {
+  test('requires a new deadline when the old one has passed, and keeps a later one', async () => {
     await add(1, { deadline_at: NOW - 5 })
     const over = await gatehouse(['task', 'resume', idOf(1)])
     expect(over).toMatchObject({ out: '', code: 1 })
@@ -248,7 +248,7 @@ describe('resume', () => {
     expect((await store.tasks.find(idOf(2)))?.deadline_at).toBe(NOW + 7200)
   })
 
-  test.each(['timeout', 'canceled'] as const)('a task that ended with %s is followed again for a day', async (code) => {
+  test.each(['timeout', 'canceled'] as const)('polls a task that ended with %s for another day', async (code) => {
     await add(1, failed(code))
     const { out } = await gatehouse(['task', 'resume', idOf(1)])
     expect(out).toBe(
@@ -288,7 +288,7 @@ describe('resume', () => {
     expect((await store.webhooks.ofTask(idOf(1)))?.callback_id).not.toBe('evt_1')
   })
 
-  test('a finished task is tried for a day when no deadline is given', async () => {
+  test('retries a finished task for a day without --deadline', async () => {
     await add(1, copying)
     const { task } = await answer(['task', 'resume', idOf(1)])
     expect(task.deadline_at).toBeWithin(NOW + 86_400, NOW + 86_460)
@@ -334,7 +334,7 @@ describe('resume', () => {
   )
 })
 
-describe('mistakes', () => {
+describe('invalid arguments', () => {
   test.each([
     [['task'], 'task: needs a command: list, show, cancel, resume\nSee: gatehouse task --help\n'],
     [
@@ -357,7 +357,7 @@ describe('mistakes', () => {
       ['task', 'resume', 'x', '--deadline', '25h'],
       'task resume: --deadline: found "25h", must be like 30m or 2h, at most 1d\nSee: gatehouse task resume --help\n',
     ],
-  ])('%p ends with 2 and says what would be right', async (args, err) => {
+  ])('%p exits with 2 and says what is valid', async (args, err) => {
     expect(await gatehouse(args)).toEqual({ out: '', err: `gatehouse ${err}`, code: 2 })
   })
 
@@ -372,7 +372,7 @@ describe('mistakes', () => {
     },
   )
 
-  test('an address of a database that cannot be is told without repeating it', async () => {
+  test('reports an invalid database address without repeating it', async () => {
     const { err, code } = await gatehouse(['task', 'list'], { GATEHOUSE_DATABASE_URL: 'mysql://user:hush@host/db' })
     expect(code).toBe(1)
     expect(err).toContain('GATEHOUSE_DATABASE_URL')
@@ -380,7 +380,7 @@ describe('mistakes', () => {
   })
 })
 
-test('with GATEHOUSE_DATABASE_URL the store is that database, for tasks and tokens alike', async () => {
+test('GATEHOUSE_DATABASE_URL selects the store of tasks and tokens', async () => {
   const engine = ENGINES.find(({ name }) => name === 'postgres')
   if (!engine?.url) throw new Error('There is no such engine.')
   const other = await engine.open()
@@ -399,7 +399,7 @@ test('with GATEHOUSE_DATABASE_URL the store is that database, for tasks and toke
 }, 60_000)
 
 describe('token webhook-secret', () => {
-  test('prints the secret alone on standard output, the one that the gateway signs with', async () => {
+  test('prints only the signing secret on standard output', async () => {
     const secret = webhookSecret(await webhookMasterSecret(store.secrets), 'tok_server0001')
     const { out, err, code } = await gatehouse(['token', 'webhook-secret', 'server'])
     expect({ out, code }).toEqual({ out: `${secret}\n`, code: 0 })

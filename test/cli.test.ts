@@ -130,7 +130,7 @@ async function chat(running: Running, { token, content }: { token: string; conte
   return response
 }
 
-describe('help and mistakes', () => {
+describe('help and invalid arguments', () => {
   const COMMANDS = [
     [],
     ['serve'],
@@ -201,11 +201,11 @@ describe('help and mistakes', () => {
       ['token', 'create'],
       'gatehouse token create: needs a name, as in --name laptop\nSee: gatehouse token create --help\n',
     ],
-  ])('%p ends with 2 and says what would be right', async (args, err) => {
+  ])('%p exits with 2 and says what is valid', async (args, err) => {
     expect(await gatehouse(args)).toEqual({ out: '', err, code: 2 })
   })
 
-  test('with --json a mistake is told as JSON', async () => {
+  test('--json reports an error as JSON', async () => {
     const { err, out, code } = await gatehouse(['models', '--json', '--nope'])
     expect({ out, code, told: JSON.parse(err) }).toEqual({
       out: '',
@@ -216,7 +216,7 @@ describe('help and mistakes', () => {
 })
 
 describe('version', () => {
-  test('is that of the package', async () => {
+  test('is the version of the package', async () => {
     expect((await gatehouse(['version'])).out).toStartWith(`gatehouse ${package_.version} (bun ${Bun.version}, `)
     expect(await gatehouse(['--version'])).toEqual(await gatehouse(['version']))
     expect(await answer(['version'])).toEqual({
@@ -230,7 +230,7 @@ describe('version', () => {
 describe('check', () => {
   const write = (text: string, name = 'gatehouse.yaml') => writeFileSync(join(directory, name), text)
 
-  test('says that there is no file, or that it is valid', async () => {
+  test('reports that there is no file, or that it is valid', async () => {
     expect((await gatehouse(['check'])).out).toBe('There is no configuration file; all settings have their defaults.\n')
     write('models:\n  sandbox/x:\n')
     expect(await gatehouse(['check'])).toEqual({
@@ -241,7 +241,7 @@ describe('check', () => {
     expect(await answer(['check'])).toEqual({ valid: true, file: join(directory, 'gatehouse.yaml'), problems: [] })
   })
 
-  test('tells every problem with its place, and ends with 1', async () => {
+  test('prints every problem with its position and exits with 1', async () => {
     write('sandbox: 1\nserver:\n  port: many\n', 'other.yaml')
     const told = await gatehouse(['check', '--config', 'other.yaml'], { env: { GATEHOUSE_LOG: 'loud' } })
     expect(told).toEqual({
@@ -279,12 +279,12 @@ The configuration is not valid: 3 problems.
     })
   })
 
-  test('prints the schema that is kept', async () => {
+  test('prints the schema of the repository', async () => {
     const kept = readFileSync(join(ROOT, 'gatehouse.schema.json'), 'utf8')
     expect(await gatehouse(['check', '--schema'])).toEqual({ out: kept, err: '', code: 0 })
   })
 
-  test('a wrong file keeps every other command that reads it from starting', async () => {
+  test('an invalid file stops every other command that reads it', async () => {
     write('sandbox: 1\n')
     for (const args of [['serve'], ['models'], ['token', 'create', '--name', 'a']]) {
       const { out, err, code } = await gatehouse(args)
@@ -296,7 +296,7 @@ The configuration is not valid: 3 problems.
 })
 
 describe('token', () => {
-  test('create prints the secret alone on standard output; list shows all but the secret', async () => {
+  test('create prints only the secret on standard output; list shows everything else', async () => {
     const made = await gatehouse([
       'token',
       'create',
@@ -331,7 +331,7 @@ describe('token', () => {
     }
   })
 
-  test('--quiet prints nothing but the secret, --json one line with it', async () => {
+  test('--quiet prints only the secret, --json one line with it', async () => {
     const quiet = await gatehouse(['token', 'create', '--name', 'a', '--quiet'])
     expect(quiet).toEqual({ out: expect.stringMatching(/^sk-[A-Za-z0-9]{48}\n$/), err: '', code: 0 })
     const { token, secret } = await answer(['token', 'create', '--name', 'b'])
@@ -341,7 +341,7 @@ describe('token', () => {
     expect(token).not.toHaveProperty('hash')
   })
 
-  test('defaults of the configuration are used, and what is said wins', async () => {
+  test('uses the defaults of the configuration; flags win', async () => {
     writeFileSync(
       join(directory, 'gatehouse.yaml'),
       'tokens: { models: ["house/*"], families: [chatcompat], expires_after_days: 2 }',
@@ -361,14 +361,14 @@ describe('token', () => {
     [['--families', 'chatcompt'], '--families: found "chatcompt", must be one of chatcompat, '],
     [['--expires', 'soon'], '--expires: found "soon", must be like 30d'],
     [['--expires', '2020-01-01'], '--expires: found "2020-01-01", which has already passed'],
-  ])('create refuses %p', async (args, message) => {
+  ])('create rejects %p', async (args, message) => {
     const { out, err, code } = await gatehouse(['token', 'create', '--name', 'a', ...args])
     expect({ out, code }).toEqual({ out: '', code: 2 })
     expect(err).toStartWith(`gatehouse token create: ${message}`)
     expect((await answer(['token', 'list'])).tokens).toEqual([])
   })
 
-  test('revoke and rotate change the token, also where the configuration is broken', async () => {
+  test('revoke and rotate change the token, also with an invalid configuration', async () => {
     const { token } = await answer(['token', 'create', '--name', 'a'])
     writeFileSync(join(directory, 'gatehouse.yaml'), 'broken: [')
     const rotated = await answer(['token', 'rotate', token.token_id])
@@ -379,7 +379,7 @@ describe('token', () => {
     expect((await answer(['token', 'list'])).tokens[0].status).toBe('revoked')
   })
 
-  test.each(['revoke', 'rotate'])('%s of a token that is not there ends with 1 and says so', async (action) => {
+  test.each(['revoke', 'rotate'])('%s of an unknown token exits with 1 and reports it', async (action) => {
     const { out, err, code } = await gatehouse(['token', action, 'tok_nobody'])
     expect({ out, code }).toEqual({ out: '', code: 1 })
     expect(err).toContain('tok_nobody')
@@ -387,7 +387,7 @@ describe('token', () => {
 })
 
 describe('models', () => {
-  test('lists the catalogue and leaves no traces', async () => {
+  test('lists the catalogue and creates no files', async () => {
     const { out, err, code } = await gatehouse(['models'])
     expect({ err, code }).toEqual({ err: '', code: 0 })
     expect(out.split('\n')[0]).toMatch(/^MODEL +STATUS +FAMILIES +CONTEXT +TARGETS +REPLACED BY$/)
@@ -397,7 +397,7 @@ describe('models', () => {
     expect(readdirSync(directory)).toEqual([])
   })
 
-  test('shows what was configured, with its targets in order', async () => {
+  test('lists configured models with their targets in order', async () => {
     writeFileSync(
       join(directory, 'gatehouse.yaml'),
       'models: { house/x: { targets: [{ provider: sandbox, model: general }, { provider: sandbox, model: compact }] } }',
@@ -410,14 +410,14 @@ describe('models', () => {
     })
   })
 
-  test('says so when there are none', async () => {
+  test('reports when there are none', async () => {
     writeFileSync(join(directory, 'gatehouse.yaml'), 'sandbox: false')
     expect((await gatehouse(['models'])).out).toStartWith('There are no models')
   })
 })
 
 describe('serve', () => {
-  test('says once where it is, and the curl line that it prints works when pasted', async () => {
+  test('prints its address once, and the printed curl command works', async () => {
     const running = await serve()
     const said = running.out()
     expect(said).toContain(`address    ${running.url}\n`)
@@ -447,7 +447,7 @@ describe('serve', () => {
     expect(running.err()).not.toContain(secret)
   })
 
-  test('shows the first token once: a second start has none to show, and the first goes on working', async () => {
+  test('prints the first token only at the first start, and it keeps working', async () => {
     const first = await serve(['--json'])
     const announced = JSON.parse(first.out())
     expect(announced).toMatchObject({ event: 'listening', url: first.url, docs: `${first.url}/docs`, config: null })
@@ -483,7 +483,7 @@ describe('serve', () => {
     expect(silent.err()).toBe('')
   })
 
-  test('on a port that is taken says so, ends with 1, and has made neither store nor token', async () => {
+  test('on a used port exits with 1 and creates neither store nor token', async () => {
     await using taken = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
     const { out, err, code } = await gatehouse(['serve', '--port', String(taken.port)])
     expect({ out, code }).toEqual({ out: '', code: 1 })
@@ -493,7 +493,7 @@ describe('serve', () => {
     expect(existsSync(join(directory, 'data'))).toBe(false)
   })
 
-  test('on an address that this machine does not have says so', async () => {
+  test('reports an address that is not of this machine', async () => {
     const { err, code } = await gatehouse(['serve', '--host', '192.0.2.1', '--port', '0'])
     expect(code).toBe(1)
     expect(err).toContain('192.0.2.1')
@@ -509,7 +509,7 @@ describe('serve', () => {
     expect(await running.child.exited).toBe(0)
   })
 
-  test('takes the echo of a signal for the same wish', async () => {
+  test('ignores the duplicate of a signal', async () => {
     const running = await serve(['--json'])
     const token = JSON.parse(running.out()).first_token.secret
     const response = await chat(running, { token, content: '@sandbox tokens=30 interval_ms=10' })
@@ -519,7 +519,7 @@ describe('serve', () => {
     expect(await running.child.exited).toBe(0)
   })
 
-  test('cuts open streams at a second signal, and ends with 0', async () => {
+  test('aborts open streams at a second signal and exits with 0', async () => {
     const running = await serve(['--json'])
     const token = JSON.parse(running.out()).first_token.secret
     const response = await chat(running, { token, content: '@sandbox tokens=100000 interval_ms=20' })
@@ -536,7 +536,7 @@ describe('serve', () => {
     await reader?.cancel().catch(() => {})
   })
 
-  test('cuts what is still open at the deadline', async () => {
+  test('aborts open requests at the deadline', async () => {
     writeFileSync(join(directory, 'gatehouse.yaml'), 'server: { shutdown_seconds: 0.2 }')
     const running = await serve(['--json'])
     const token = JSON.parse(running.out()).first_token.secret
@@ -547,7 +547,7 @@ describe('serve', () => {
     expect(await running.child.exited).toBe(0)
   })
 
-  test('takes over a changed file, and keeps the last good one when it is wrong', async () => {
+  test('applies a changed file, and keeps the last good one when it is invalid', async () => {
     const path = join(directory, 'gatehouse.yaml')
     writeFileSync(path, 'when_retired: refuse\n')
     const running = await serve(['--json'])
@@ -570,7 +570,7 @@ describe('serve', () => {
     expect(await running.stop()).toBe(0)
   })
 
-  test('follows the token commands while it runs', async () => {
+  test('applies the token commands while it runs', async () => {
     const running = await serve(['--json'])
     const { token, secret } = await answer(['token', 'create', '--name', 'late', '--models', 'sandbox/general'])
     const response = await models(running, secret)
@@ -589,7 +589,7 @@ describe('serve', () => {
 })
 
 describe('bin/gatehouse', () => {
-  test('finds its package through links, from any directory', async () => {
+  test('finds its package through links from any directory', async () => {
     mkdirSync(join(directory, 'node_modules/.bin'), { recursive: true })
     symlinkSync(COMMAND, join(directory, 'node_modules/real'))
     symlinkSync('../real', join(directory, 'node_modules/.bin/gatehouse'))
@@ -597,7 +597,7 @@ describe('bin/gatehouse', () => {
     expect(out).toStartWith(`gatehouse ${package_.version}`)
   })
 
-  test('is untouched by a .env file where it is typed', async () => {
+  test('ignores a .env file of the working directory', async () => {
     writeFileSync(join(directory, '.env'), 'GATEHOUSE_LOG=nonsense\n')
     expect((await gatehouse(['check'])).code).toBe(0)
   })
@@ -620,7 +620,7 @@ describe('bin/gatehouse', () => {
   }
   const TOOLS = '/usr/bin:/bin'
 
-  test('says what to do where the runtime is missing, and where another version is on the PATH', async () => {
+  test('explains what to do when the runtime is missing or has another version', async () => {
     const root = bare()
     const wanted = package_.dependencies.bun
     const command = join(root, 'bin/gatehouse')
@@ -642,7 +642,7 @@ describe('bin/gatehouse', () => {
     expect(right.out).toEndWith('src/main.ts version\n')
   })
 
-  test('works where install scripts were off: it takes the platform package, not the stub', async () => {
+  test('uses the platform package when install scripts were off', async () => {
     const root = bare()
     mkdirSync(join(root, 'node_modules/bun/bin'), { recursive: true })
     writeFileSync(join(root, 'node_modules/bun/bin/bun.exe'), '#!/bin/sh\necho stub\nexit 1\n', { mode: 0o755 })
@@ -672,7 +672,7 @@ describe('bin/gatehouse', () => {
       return { out, err, code, calls: calls.split('\n').filter(Boolean) }
     }
 
-    test('installs once, says so, and is silent after that', async () => {
+    test('installs once with a message, then is silent', async () => {
       const root = bare()
       const first = await ensure(root)
       expect(first).toMatchObject({ out: '', code: 0, calls: [expect.stringMatching(/^ci --omit=dev /)] })
@@ -682,7 +682,7 @@ describe('bin/gatehouse', () => {
       expect(await ensure(root)).toMatchObject({ out: '', err: '', code: 0, calls: first.calls })
     })
 
-    test('adds what only the tests need, and does not take it away again', async () => {
+    test('adds the dependencies of the tests, and does not remove them again', async () => {
       const root = bare()
       await ensure(root)
       const { calls } = await ensure(root, '--with-dev')
@@ -698,7 +698,7 @@ describe('bin/gatehouse', () => {
       expect((await ensure(root)).calls).toHaveLength(2)
     })
 
-    test('believes an install by hand only as far as it went', async () => {
+    test('completes a partial manual install', async () => {
       const root = bare()
       const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
         packages: Record<string, { dev?: boolean }>
@@ -712,7 +712,7 @@ describe('bin/gatehouse', () => {
       expect((await ensure(root, '--with-dev')).calls).toHaveLength(1)
     })
 
-    test('ends with an error when npm does', async () => {
+    test('fails when npm fails', async () => {
       const root = bare()
       writeFileSync(join(root, 'broken'), '')
       const { code, err } = await ensure(root)

@@ -99,7 +99,7 @@ function losingFirst(): typeof fetch {
 }
 
 describe('a video', () => {
-  test('is ordered, waited for, and comes as an MP4', async () => {
+  test('is ordered, awaited and returned as an MP4', async () => {
     const { video, responses, providerMetadata } = await generateVideo({
       model: provider().video(VIDEO),
       prompt: KITE,
@@ -118,7 +118,7 @@ describe('a video', () => {
     expect(order?.headers.get('user-agent')).toMatch(/^ai\/\S+ .*gatehouse-ai-sdk\//)
   })
 
-  test('is waited for by the AI SDK itself where it is told how often to ask', async () => {
+  test('is polled by the AI SDK itself with a polling interval', async () => {
     const poll = { intervalMs: 20 }
     const { videos } = await generateVideo({ model: provider().video(VIDEO), prompt: KITE, n: 2, seed: 1, poll })
     expect(videos.map(({ uint8Array }) => isMp4(uint8Array))).toEqual([true, true])
@@ -128,7 +128,7 @@ describe('a video', () => {
     expect(new Set(keys).size).toBe(2)
   })
 
-  test('is started here and fetched elsewhere', async () => {
+  test('is started in one process and fetched in another', async () => {
     const started = await startVideo({ model: provider().video(VIDEO), prompt: KITE })
     const operation = JSON.parse(JSON.stringify(started.operation))
     expect(started.providerMetadata?.gatehouse).toEqual({ taskId: operation.task_id })
@@ -142,7 +142,7 @@ describe('a video', () => {
     expect(isMp4(await (await fetch(video.url)).bytes())).toBe(true)
   })
 
-  test('is announced by a webhook, and not asked for before', async () => {
+  test('is not polled before its webhook arrives', async () => {
     const webhook = async () => ({ url: `${receiver.url.origin}/hook`, received: heard.promise })
     const { video } = await generateVideo({ model: provider().video(VIDEO), prompt: KITE, webhook })
     expect(isMp4(video.uint8Array)).toBe(true)
@@ -151,7 +151,7 @@ describe('a video', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('that fails is an error with its fail_code and its fail_reason', async () => {
+  test('fails with its fail_code and fail_reason', async () => {
     const prompt = 'A kite.\n@sandbox fail=content_policy_violation'
     const error = await thrownBy(generateVideo({ model: provider().video(VIDEO), prompt }))
     if (!TaskFailedError.isInstance(error)) throw error
@@ -166,7 +166,7 @@ describe('a video', () => {
     expect(status).toMatchObject({ status: 'error', error: error.message })
   })
 
-  test('whose order was answered into the void is one task', async () => {
+  test('is one task when the response to its order is lost', async () => {
     const before = (await tasks()).length
     const model = provider({ fetch: losingFirst() }).video(VIDEO)
     const { video } = await generateVideo({ model, prompt: KITE })
@@ -175,7 +175,7 @@ describe('a video', () => {
     expect(port.requests.filter(({ method }) => method === 'POST')).toHaveLength(2)
   })
 
-  describe('that is no longer wanted', () => {
+  describe('an aborted video', () => {
     async function abortOnce(settings: GatehouseSettings) {
       const controller = new AbortController()
       const watching = async (...[input, init]: Parameters<typeof fetch>) => {
@@ -191,7 +191,7 @@ describe('a video', () => {
     }
     const hanging = async () => (await tasks()).filter(({ status }) => status !== 'SUCCESS' && status !== 'FAILURE')
 
-    test('ends for its caller, and goes on at the gateway', async () => {
+    test('ends for its caller and continues at the gateway', async () => {
       expect(await abortOnce({})).toBe(0)
       const [left, ...others] = await hanging()
       expect([left?.fail_code, others]).toEqual(['', []])
@@ -199,7 +199,7 @@ describe('a video', () => {
       await ended(left?.task_id)
     })
 
-    test('is canceled at the gateway too, where that was asked for', async () => {
+    test('is canceled at the gateway when requested', async () => {
       expect(await abortOnce({ tasks: { cancelOnAbort: true } })).toBe(1)
       const { path } = port.requests.find((one) => one.path.endsWith('/cancel')) ?? { path: '' }
       expect(await ended(path.split('/').at(-2))).toMatchObject({ status: 'FAILURE', fail_code: 'canceled' })
@@ -207,8 +207,8 @@ describe('a video', () => {
   })
 })
 
-describe('a refusal', () => {
-  test('is told with status, message and code', async () => {
+describe('an error', () => {
+  test('has status, message and code', async () => {
     const error = await thrownBy(generateVideo({ model: provider().video('nobody/none'), prompt: KITE }))
     if (!APICallError.isInstance(error)) throw error
     expect([error.statusCode, errorCodeOf(error), error.isRetryable]).toEqual([404, 'model_not_found', false])
@@ -230,13 +230,13 @@ describe('a refusal', () => {
     expect(errorCodeOf(await thrownBy(call(provider({ apiKey: 'wrong' }))))).toBe('invalid_api_key')
   })
 
-  test('names the field, and what it may be', async () => {
+  test('names the field and its allowed values', async () => {
     const error = await thrownBy(generateVideo({ model: provider().video(VIDEO), prompt: KITE, duration: 5 }))
     expect(error).toMatchObject({ statusCode: 400, message: expect.stringContaining('one of 4, 8') })
     expect(errorCodeOf(error)).toBe('invalid_value')
   })
 
-  test('that may pass is asked for again, and the code of the last try is told', async () => {
+  test('that is transient is retried, and has the code of the last attempt', async () => {
     const prompt = 'Hello\n@sandbox status=429 retry_after=0'
     const error = await thrownBy(generateText({ model: provider()('sandbox/general'), prompt, maxRetries: 1 }))
     expect(RetryError.isInstance(error)).toBe(true)
@@ -248,7 +248,7 @@ describe('a refusal', () => {
 describe('chat', () => {
   const model = () => provider().chat('sandbox/general')
 
-  test('answers whole and streamed, with the numbers of tokens', async () => {
+  test('returns whole and streamed responses with token counts', async () => {
     const whole = await generateText({ model: model(), prompt: 'What is Gatehouse?', topK: 5 })
     expect(whole.text).toContain('Gatehouse')
     expect(whole.usage.outputTokens).toBeGreaterThan(0)
@@ -258,7 +258,7 @@ describe('chat', () => {
     expect((await stream.usage).outputTokens).toBe(whole.usage.outputTokens)
   })
 
-  test('thinks aloud where it is asked to', async () => {
+  test('returns reasoning when requested', async () => {
     const thinking = provider().languageModel('sandbox/vision')
     const { reasoningText, text } = await generateText({
       model: thinking,
@@ -268,7 +268,7 @@ describe('chat', () => {
     expect([reasoningText !== undefined && reasoningText !== '', text !== '']).toEqual([true, true])
   })
 
-  test('keeps to a schema, and calls tools', async () => {
+  test('follows a schema and calls tools', async () => {
     const city = jsonSchema<{ city: string }>({
       type: 'object',
       properties: { city: { type: 'string' } },
@@ -296,7 +296,7 @@ describe('chat', () => {
   })
 })
 
-test('embeddings come in the length that was asked for', async () => {
+test('embeddings have the requested dimensions', async () => {
   const { embeddings, usage } = await embedMany({
     model: provider().embeddingModel('sandbox/embedding'),
     values: ['Snow melts', 'Ships sail'],
@@ -310,7 +310,7 @@ describe('rerank', () => {
   const model = () => provider().rerankingModel('sandbox/rerank')
   const query = 'When does the snow melt?'
 
-  test('puts texts in order', async () => {
+  test('orders texts', async () => {
     const documents = ['Boats leave at noon.', 'The snow melts in April.', 'Snow fell.']
     const { ranking, response } = await rerank({ model: model(), query, documents, topN: 2 })
     expect(ranking.map(({ originalIndex }) => originalIndex)).toEqual([1, 2])
@@ -318,7 +318,7 @@ describe('rerank', () => {
     expect(response).toMatchObject({ modelId: 'sandbox/rerank', id: expect.any(String) })
   })
 
-  test('reads the whole of objects, or the fields that are named', async () => {
+  test('reads whole objects or the named fields', async () => {
     const documents = [
       { title: 'Boats', note: 'snow melts' },
       { title: 'The snow melts', note: 'boats' },
@@ -332,7 +332,7 @@ describe('rerank', () => {
   })
 })
 
-test('an image follows its seed without a warning', async () => {
+test('an image uses its seed without a warning', async () => {
   const imageOf = (seed: number) =>
     generateImage({ model: provider().image('sandbox/image'), prompt: 'A kite', size: '256x256', seed })
   const [one, same, other] = [await imageOf(1), await imageOf(1), await imageOf(2)]
@@ -341,7 +341,7 @@ test('an image follows its seed without a warning', async () => {
   expect(other.image.base64).not.toBe(one.image.base64)
 })
 
-test('a 3D model comes as a GLB, with a picture of it', async () => {
+test('a 3D model is a GLB with a preview image', async () => {
   const { file, files, taskId } = await generateThreeD({
     model: provider().threeD('sandbox/text-to-3d'),
     prompt: 'A teapot\n@sandbox quick=1',

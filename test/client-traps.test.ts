@@ -89,10 +89,10 @@ const ask = (name: string, more: object = {}) => {
 const blocksOf = (text: string): string[] => text.split('\n\n').filter(Boolean)
 const dataOf = (block: string): string => /^data: (.*)$/m.exec(block)?.[1] ?? ''
 
-describe.each(NAMES)('a stream of the dialect %s', (name) => {
+describe.each(NAMES)('a stream of %s', (name) => {
   const { isNamed, end, failure, keepAlive } = formatOf(name)
 
-  test('is of whole events: at most a name, and one line of JSON; no id and no retry', async () => {
+  test('has complete events: an optional name and one line of JSON, without id and retry', async () => {
     vendor.answer(stream([': comment\n\nid: 7\nretry: 5\n', ...chunks('Hel', 'lo\n\nyou', '')]))
     const response = await ask(name)
     expect(response.headers.get('content-type')).toStartWith('text/event-stream')
@@ -107,20 +107,20 @@ describe.each(NAMES)('a stream of the dialect %s', (name) => {
     }
   })
 
-  test(`says [DONE] ${name === 'chatcompat' ? 'at its end' : 'nowhere: its clients read it as JSON'}`, async () => {
+  test(`has [DONE] ${name === 'chatcompat' ? 'at its end' : 'nowhere, because its clients parse it as JSON'}`, async () => {
     const text = await (await ask(name)).text()
     expect(text).toMatch(end)
     expect(text.split('[DONE]').length - 1).toBe(name === 'chatcompat' ? 1 : 0)
   })
 
-  test('that fails in its middle says so in the form that its clients know, and has no good end', async () => {
+  test('that fails midway has an error event of its API and no regular end', async () => {
     vendor.answer(stream([chunk({ role: 'assistant', content: 'Hel' }), { error: { message: 'broken' } }]))
     const blocks = blocksOf(await (await ask(name)).text())
     expect(blocks.at(-1)).toMatch(failure)
     expect(blocks.join('\n\n')).not.toMatch(/\[DONE\]|message_stop|response\.completed|finishReason/)
   })
 
-  test('is opened and kept open by keep-alives that are blocks of their own, before its first event and after it', async () => {
+  test('gets keep-alives as separate blocks before and after its first event', async () => {
     const opened = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<void>()
     const [role, word, ...rest] = chunks('Hello')
@@ -159,7 +159,7 @@ describe.each(NAMES)('a stream of the dialect %s', (name) => {
   })
 })
 
-test('a client of chat completions that asked for no usage gets no chunk of it, whatever the vendor sends', async () => {
+test('a chat completions client without include_usage gets no usage chunk', async () => {
   vendor.answer(stream([chunk({ role: 'assistant', content: 'Hi' }), chunk({}, 'stop'), usageChunk()]))
   expect(await (await ask('chatcompat')).text()).not.toContain('"usage":{')
   vendor.answer(stream([chunk({ role: 'assistant', content: 'Hi' }), chunk({}, 'stop'), usageChunk()]))
@@ -199,7 +199,7 @@ test.each(FAMILIES)(
   },
 )
 
-describe('the packages of the messages dialect', () => {
+describe('the client packages of the Messages API', () => {
   const MAJORS = [
     ['1', Anthropic, { authorization: 'Bearer', 'anthropic-version': '2026-10-21' }],
     ['0', Anthropic0 as unknown as typeof Anthropic, { 'x-api-key': 'sk-', 'anthropic-version': '2023-06-01' }],
@@ -221,7 +221,7 @@ describe('the packages of the messages dialect', () => {
     },
   )
 
-  test('of which @ai-sdk/anthropic asks a model that it does not know for 4096 tokens: the vendor gets that limit', async () => {
+  test('@ai-sdk/anthropic requests 4096 tokens from an unknown model, and the provider gets that limit', async () => {
     const provider = createAnthropic({ baseURL: port.url, apiKey: port.token })
     const count = vendor.requests.length
     await generateText({ model: provider('v/m'), prompt: 'Hello', maxRetries: 0 })
@@ -229,7 +229,7 @@ describe('the packages of the messages dialect', () => {
   })
 })
 
-describe('the packages of the contentgen dialect', () => {
+describe('the client packages of contentgen', () => {
   const asked = { model: 'v/m', contents: 'Hello' }
   const http = () => ({ apiKey: port.token, httpOptions: { baseUrl: origin() } })
   const google = () => createGoogleGenerativeAI({ baseURL: `${origin()}/v1beta`, apiKey: port.token })
@@ -247,7 +247,7 @@ describe('the packages of the contentgen dialect', () => {
     ],
   ]
 
-  test.each(CALLS)('%s asks at a path of its own, and is answered', async (_, call, path) => {
+  test.each(CALLS)('%s gets a response at its own path', async (_, call, path) => {
     port.requests.length = 0
     expect(await call()).toMatchObject({ text: 'Hello' })
     expect(port.requests.map((came) => came.path)).toEqual([path])
@@ -258,18 +258,18 @@ describe('the packages of the contentgen dialect', () => {
     '/v1beta/models/v%2Fm:generateContent',
     '/v1alpha/models/v/m:generateContent',
     '/v1beta/v%2Fm:generateContent',
-  ])('%s is the same: a slash may be raw or encoded', async (path) => {
+  ])('%s is equal with a raw or encoded slash', async (path) => {
     const response = await port.gateway.call(path, { json: { contents: QUESTION } })
     expect([response.status, JSON.stringify(await response.json()).includes('"Hello"')]).toEqual([200, true])
   })
 
-  test('know a failure by a code that is a number, and a status that is a word', async () => {
+  test('receive an error with a numeric code and a status name', async () => {
     const none = await port.gateway.call('/v1beta/models/none:generateContent', { json: { contents: QUESTION } })
     expect(await none.json()).toMatchObject({ error: { code: 404, status: 'NOT_FOUND', message: expect.any(String) } })
   })
 })
 
-test('@langchain/openai goes to responses by itself for a tool of free text, and is answered there', async () => {
+test('@langchain/openai switches to the Responses API for a custom tool', async () => {
   port.requests.length = 0
   const model = new ChatOpenAI({
     model: 'sandbox/general',
@@ -283,7 +283,7 @@ test('@langchain/openai goes to responses by itself for a tool of free text, and
   expect(tool_calls?.map(({ name }) => name)).toEqual(['note'])
 })
 
-describe('embeddings, which the packages ask for in base64 unless they are told otherwise', () => {
+describe('embeddings, which the packages request as base64 by default', () => {
   const TEXTS = ['a gate', 'a house of five floors']
   const MAJORS = [
     ['7', OpenAI],
@@ -297,14 +297,14 @@ describe('embeddings, which the packages ask for in base64 unless they are told 
     return data.map(({ embedding }) => [...new Float32Array(embedding)])
   }
 
-  test.each(MAJORS)('openai %s reads the numbers that were meant', async (_, Sdk) => {
+  test.each(MAJORS)('openai %s decodes the right numbers', async (_, Sdk) => {
     const client = new Sdk({ baseURL: port.url, apiKey: port.token, maxRetries: 0 })
     const { data } = await client.embeddings.create({ model: 'sandbox/embedding', input: TEXTS })
     expect(data[0]?.embedding.length).toBeGreaterThan(10)
     expect(data.map(({ embedding }) => [...embedding])).toEqual(await wanted())
   })
 
-  test('@langchain/openai does so too', async () => {
+  test('@langchain/openai decodes the right numbers', async () => {
     const embeddings = new OpenAIEmbeddings({
       model: 'sandbox/embedding',
       apiKey: port.token,
@@ -314,7 +314,7 @@ describe('embeddings, which the packages ask for in base64 unless they are told 
     expect(await embeddings.embedDocuments(TEXTS)).toEqual(await wanted())
   })
 
-  test('the bytes are those of little-endian numbers of 32 bits', async () => {
+  test('the bytes are little-endian 32-bit floats', async () => {
     const response = await port.gateway.call('/v1/embeddings', {
       json: { model: 'sandbox/embedding', input: TEXTS[0], encoding_format: 'base64' },
     })
@@ -325,7 +325,7 @@ describe('embeddings, which the packages ask for in base64 unless they are told 
   })
 })
 
-test('a task that fails for want of quota is a FAILURE told with 200, never a 402 or 429 to who asks about it', async () => {
+test('a task that fails for lack of quota is a FAILURE with status 200, never 402 or 429', async () => {
   const order = {
     model: 'sandbox/text-to-video',
     prompt: 'A boat.\n@sandbox fail=insufficient_quota queue_ms=0 render_ms=1',
@@ -342,7 +342,7 @@ test('a task that fails for want of quota is a FAILURE told with 200, never a 40
   expect([task.status, task.fail_code, [...statuses]]).toEqual(['FAILURE', 'insufficient_quota', [200]])
 })
 
-test('a short wait for a vendor that limits requests is told in whole seconds, which every client waits', async () => {
+test('a short retry-after is rounded up to whole seconds, which every client honours', async () => {
   const answers = await Promise.all(
     ['7', '1.2', '0'].map(async (seconds) => {
       const limited = startVendor()

@@ -115,7 +115,7 @@ describe.each([
   )
 })
 
-test('a file that is emptied and left so, and one that is cut at a line, change nothing for clients', async () => {
+test('an emptied and a truncated file change nothing for clients', async () => {
   writeFileSync(path, '')
   touched()
   expect(new Set(await pass(20_000, ENDS))).toEqual(new Set([200]))
@@ -144,7 +144,7 @@ describe('whether a file is open for writing', () => {
     ['0100001', true],
     ['0102002', true],
     ['nonsense', false],
-  ])('is told by the flags of its descriptor: %s is %p', async (flags, is_open) => {
+  ])('follows from the flags of its descriptor: %s is %p', async (flags, is_open) => {
     const proc = join(directory, 'proc')
     for (const pid of ['7', '8']) mkdirSync(join(proc, pid, 'fd'), { recursive: true })
     mkdirSync(join(proc, '8', 'fdinfo'))
@@ -154,7 +154,7 @@ describe('whether a file is open for writing', () => {
     expect(await isOpenForWriting(path, proc)).toBe(is_open)
   })
 
-  test('is not known where there is no such directory', async () => {
+  test('is unknown without the directory of descriptors', async () => {
     expect(await isOpenForWriting(path, join(directory, 'none'))).toBe(false)
   })
 })

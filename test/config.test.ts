@@ -42,7 +42,7 @@ function problems(settings: Settings): string[] {
 const wrong = (yaml: string, environment: Record<string, string> = {}) => problems({ yaml, environment })
 
 describe('without a file', () => {
-  test('everything is at its default', () => {
+  test('all settings have their defaults', () => {
     expect(load()).toEqual({
       file: undefined,
       data_dir: '/etc/gate/data',
@@ -63,20 +63,20 @@ describe('without a file', () => {
     })
   })
 
-  test('a file that was named must be there', () => {
+  test('a named file must exist', () => {
     expect(problems({ environment: { GATEHOUSE_CONFIG: 'other.yaml' } })).toEqual([
       'other.yaml  cannot be read: there is no such file',
     ])
   })
 
-  test('a file that may not be read is told so', () => {
+  test('an unreadable file is reported', () => {
     const readFile = () => {
       throw Object.assign(new Error('secret words'), { code: 'EACCES' })
     }
     expect(problems({ readFile })).toEqual(['gatehouse.yaml  cannot be read: permission denied'])
   })
 
-  test('a directory in its place is told so', () => {
+  test('a directory is reported', () => {
     expect(() => loadConfig({ environment: { GATEHOUSE_CONFIG: '/' }, cwd: '/' })).toThrow('it is a directory')
   })
 })
@@ -113,7 +113,7 @@ describe('the environment', () => {
     expect(config.data_dir).toBe('/d')
   })
 
-  test('with empty variables is as if they were not set', () => {
+  test('ignores empty variables', () => {
     const environment = Object.fromEntries(
       ['CONFIG', 'HOST', 'PORT', 'DATA_DIR', 'BOOTSTRAP_TOKEN', 'LOG', 'DISCOVER'].map((name) => [
         `GATEHOUSE_${name}`,
@@ -145,11 +145,11 @@ describe('the environment', () => {
       { GATEHOUSE_BOOTSTRAP_TOKEN: 'with a space in the middle' },
       'GATEHOUSE_BOOTSTRAP_TOKEN: found 26 characters, must be 20 to 512 visible ASCII characters without spaces',
     ],
-  ])('%p is refused', (environment, message) => {
+  ])('rejects %p', (environment, message) => {
     expect(problems({ environment })).toEqual([message])
   })
 
-  test('at its limits is taken', () => {
+  test('is accepted at its limits', () => {
     expect(load({ environment: { GATEHOUSE_PORT: '65535' } }).server.port).toBe(65_535)
     for (const length of [20, 512]) {
       const token = 'a'.repeat(length)
@@ -158,7 +158,7 @@ describe('the environment', () => {
     expect(problems({ environment: { GATEHOUSE_BOOTSTRAP_TOKEN: 'a'.repeat(513) } })).toHaveLength(1)
   })
 
-  test('and flags are told by their own names, together with what is wrong in the file', () => {
+  test('and flags are reported by name, together with the problems of the file', () => {
     const settings = { yaml: 'sandbox: 1', environment: { GATEHOUSE_LOG: 'x' }, flags: { port: 'many', data_dir: '' } }
     expect(problems(settings)).toEqual([
       '--port: found "many", must be an integer from 0 to 65535',
@@ -177,14 +177,14 @@ describe('the environment', () => {
     ['discover: true', 'off', false],
     ['discover: false', 'on', true],
     ['{}', 'on', true],
-  ])('with the file %p and GATEHOUSE_DISCOVER=%p, the search for providers is %p', (yaml, word, expected) => {
+  ])('with the file %p and GATEHOUSE_DISCOVER=%p, discovery is %p', (yaml, word, expected) => {
     const environment = word === undefined ? {} : { GATEHOUSE_DISCOVER: word }
     expect(load({ environment, ...(yaml === undefined ? {} : { yaml }) }).discover).toBe(expected)
   })
 })
 
 describe('a file', () => {
-  test('fills in what it says and leaves the rest at its default', () => {
+  test('sets its values and leaves the rest at the defaults', () => {
     const config = load({
       yaml: 'server: { keep_alive_seconds: 5 }\ntimeouts: { idle_seconds: 7 }\ntokens: { expires_after_days: 3 }',
     })
@@ -194,7 +194,7 @@ describe('a file', () => {
     expect(config.tokens).toEqual({ models: ['*'], expires_after_days: 3 })
   })
 
-  test('takes the longest and the shortest deadlines of copying', () => {
+  test('accepts the longest and the shortest copying deadline', () => {
     const minutes = (value: number) => load({ yaml: `tasks: { copy_deadline_minutes: ${value} }` }).tasks
     expect(minutes(43_200)).toEqual({ ...DEFAULT_TASKS, copy_deadline_minutes: 43_200 })
     expect(minutes(0.1).copy_deadline_minutes).toBe(0.1)
@@ -213,7 +213,7 @@ describe('a file', () => {
     expect(config.models).toEqual({ 'mine/general': {} })
   })
 
-  test('is frozen through and through', () => {
+  test('is deeply frozen', () => {
     const config = load({ yaml: 'models: { sandbox/x: { limits: { top_p: { default: 1 } }, fields: [web_search] } }' })
     const model = config.models['sandbox/x']
     for (const part of [config, config.server, config.models, model, model?.limits?.top_p, model?.fields]) {
@@ -237,7 +237,7 @@ models:
     expect(models['sandbox/c']).toEqual({ limits: { temperature: { maximum: 1 } }, fields: [] })
   })
 
-  test('may start with a byte order mark and end its lines with CR LF', () => {
+  test('may have a byte order mark and CR LF line ends', () => {
     expect(load({ yaml: '\uFEFFsandbox: false\r\nwhen_retired: serve\r\n' })).toMatchObject({
       sandbox: false,
       when_retired: 'serve',
@@ -262,7 +262,7 @@ describe('references to the environment', () => {
     expect(wrong('${KEY}: 1', { KEY: 'sandbox' })[0]).toStartWith('gatehouse.yaml:1:1  ${KEY}: unknown key "${KEY}"')
   })
 
-  test('become numbers and booleans where those are wanted, and stay text where text is', () => {
+  test('become numbers and booleans where the schema requires them', () => {
     const yaml = `server: { port: "\${PORT}" }\nsandbox: \${ON}\n${provider('key: ${PORT}')}`
     const config = load({ yaml, environment: { PORT: '9000', ON: 'false' } })
     expect(config.server.port).toBe(9000)
@@ -270,7 +270,7 @@ describe('references to the environment', () => {
     expect(config.providers.acme?.key).toBe('9000')
   })
 
-  test('that lead nowhere are told with their place, all of them', () => {
+  test('are all reported with their positions when the variable is not set', () => {
     expect(wrong(provider('key: ${NOPE}\n    headers: { a: "${ALSO_NOT}", b: "${" }'))).toEqual([
       'gatehouse.yaml:4:10  providers.acme.key: the environment variable NOPE is not set',
       'gatehouse.yaml:5:19  providers.acme.headers.a: the environment variable ALSO_NOT is not set',
@@ -278,7 +278,7 @@ describe('references to the environment', () => {
     ])
   })
 
-  test('never show their value in a message, wherever they stand and whatever is wrong with it', () => {
+  test('never show their value in a message', () => {
     const SECRET = 'sesame "open\\wide" 1234567'
     const anywhere = [
       'server: { host: "${SECRET}" }',
@@ -298,7 +298,7 @@ describe('references to the environment', () => {
     }
   })
 
-  test('nor does a key that was written out', () => {
+  test('a literal key does not appear in a message either', () => {
     expect(wrong(provider('key: 12345'))).toEqual([
       'gatehouse.yaml:4:10  providers.acme.key: found a number (not shown), must be a string',
     ])
@@ -518,7 +518,7 @@ const MISTAKES: [string, string][] = [
   ],
 ]
 
-describe('a file with one mistake is refused with one line that says where and what', () => {
+describe('a file with one mistake is rejected with one line', () => {
   test.each(MISTAKES)('%s', (yaml, told) => {
     const lines = wrong(yaml)
     expect(lines).toHaveLength(1)
@@ -540,13 +540,13 @@ describe('a file with one mistake is refused with one line that says where and w
     'providers: { a: { preset: openai, discover: true } }\nmodels: { a/x: { replaced_by: a/found-later } }',
     'providers: { a: { base_url: "https://a.example:8443/v1/" } }\nmodels: { "a/b/c:d@e": {} }',
     '$schema: ./gatehouse.schema.json',
-  ])('%s is taken', (yaml) => {
+  ])('accepts %s', (yaml) => {
     expect(wrong(yaml)).toEqual([])
   })
 })
 
 describe('a file with many mistakes', () => {
-  test('is refused with all of them, in the order of the file', () => {
+  test('is rejected with all of them, in the order of the file', () => {
     const yaml = `server:
   port: 70000
   prot: 1
@@ -573,7 +573,7 @@ models:
     ])
   })
 
-  test('tells each as data too: file, line, column, path, message', () => {
+  test('has each as data: file, line, column, path, message', () => {
     const error = (() => {
       try {
         return load({ yaml: '\n  sandbox: 3\n' })
@@ -592,7 +592,7 @@ models:
     ])
   })
 
-  test('is not judged by what was faulty already: a wrong member makes no second problem elsewhere', () => {
+  test('reports an invalid member once, without further problems elsewhere', () => {
     const yaml = `
 providers: { acme: { base_url: 7 } }
 models:
@@ -609,7 +609,7 @@ models:
     ])
   })
 
-  test('that grows without bounds by its aliases is refused quickly', () => {
+  test('is rejected quickly when aliases make it grow without bound', () => {
     const levels = Array.from(
       { length: 30 },
       (_, i) => `l${i + 1}: &l${i + 1} [${Array(10).fill(`*l${i}`).join(', ')}]`,
@@ -618,7 +618,7 @@ models:
     expect(lines.some((line) => line.includes('is nested too deeply or has too many values'))).toBe(true)
   })
 
-  test('of any kind whatever is answered with a configuration or with problems that have a place', () => {
+  test('any text yields a configuration or problems with positions', () => {
     const value = fc.jsonValue({ maxDepth: 4 })
     const section = fc.constantFrom('server', 'tokens', 'timeouts', 'providers', 'models', 'sandbox', '__proto__', 'x')
     const document = fc.dictionary(section, fc.oneof(value, fc.dictionary(fc.string(), value)))
@@ -635,7 +635,7 @@ models:
 
 describe('providers that are found by their keys', () => {
   const yaml = 'discover: true\nmodels: { openai/x: {} }'
-  test('may be named by models where the search is on', () => {
+  test('may be named by models when discovery is on', () => {
     const environment = { OPENAI_API_KEY: 'k' }
     expect(problems({ yaml, environment, vendors: knownVendors(environment) })).toEqual([])
     expect(problems({ yaml, vendors: knownVendors({}) })).toHaveLength(1)
@@ -649,17 +649,17 @@ describe('the schema for editors', () => {
   const accepts = new Ajv({ strict: false }).compile(schema)
   const example = readFileSync(join(ROOT, 'gatehouse.example.yaml'), 'utf8')
 
-  test('that is kept beside the example is up to date (else: gatehouse check --schema > gatehouse.schema.json)', () => {
+  test('is up to date in the repository (else: gatehouse check --schema > gatehouse.schema.json)', () => {
     expect(readFileSync(join(ROOT, 'gatehouse.schema.json'), 'utf8')).toBe(configJsonSchemaText())
     expect(JSON.parse(configJsonSchemaText())).toEqual(schema)
   })
 
-  test('says what every setting is for, or what it holds', () => {
+  test('describes every setting', () => {
     expect(schema).toMatchObject({ $schema: 'http://json-schema.org/draft-07/schema#', title: 'gatehouse.yaml' })
     expect(JSON.stringify(schema)).toContain('Address to listen on. Default 127.0.0.1.')
   })
 
-  test('takes the example, references to the environment included, and refuses what the gateway refuses', () => {
+  test('accepts the example with its references, and rejects what the gateway rejects', () => {
     expect(accepts(parse(example))).toBe(true)
     expect(accepts({ server: { port: 70_000 } })).toBe(false)
     expect(accepts({ server: { prot: 1 } })).toBe(false)
@@ -681,17 +681,17 @@ describe('the schema for editors', () => {
 })
 
 describe('the manual', () => {
-  test('is read page by page', async () => {
+  test('is loaded page by page', async () => {
     const pages = await loadManual()
     expect(pages.map(({ name }) => name)).toContain('configuration')
     expect(pages.find(({ name }) => name === 'configuration')?.text).toStartWith('# Configuration')
   })
 
-  test('is empty where it is not installed', async () => {
+  test('is empty when it is not installed', async () => {
     expect(await loadManual(new URL('file:///nowhere/at/all/'))).toEqual([])
   })
 
-  test('shows configurations that are valid', async () => {
+  test('contains only valid configurations', async () => {
     const shown = (await loadManual()).flatMap(({ name, text }) =>
       [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => ({ name, yaml: match[1] ?? '' })),
     )

@@ -14,7 +14,7 @@ test.each([
   ['2026-12-31T18:00Z', Date.UTC(2026, 11, 31, 18) / 1000],
   ['2026-12-31T18:00:30+02:00', Date.UTC(2026, 11, 31, 16, 0, 30) / 1000],
   ['never', null],
-])('%s is %p', (text, seconds) => {
+])('parses %s as %p', (text, seconds) => {
   expect(readExpiry(text, NOW)).toBe(seconds)
 })
 
@@ -30,13 +30,13 @@ test.each([
   '2026-02-30',
   '2026-12-31T18:00',
   'tomorrow',
-])('%p is refused with what would be right', (text) => {
+])('rejects %p and says what is valid', (text) => {
   expect(readExpiry(text, NOW)).toBe(
     `found ${JSON.stringify(text)}, must be like 30d, 12h, 2026-12-31, 2026-12-31T18:00Z, or never`,
   )
 })
 
-test('what has passed is refused, a second later is not', () => {
+test('rejects a time that has passed, and accepts one a second later', () => {
   expect(readExpiry('0d', NOW)).toBe('found "0d", which has already passed')
   expect(readExpiry('2026-11-20', NOW)).toBe('found "2026-11-20", which has already passed')
   expect(readExpiry('2026-11-20', NOW - 1)).toBe(NOW)

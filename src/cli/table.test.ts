@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { table, timeText } from './table.ts'
 
-test('columns are as wide as their longest cell, and lines end without blanks', () => {
+test('pads columns to their longest cell, without trailing spaces', () => {
   expect(
     table([
       ['A', 'LONG', ''],
@@ -12,7 +12,7 @@ test('columns are as wide as their longest cell, and lines end without blanks', 
   expect(table([])).toBe('')
 })
 
-test('a time is told to the minute, and none as a dash', () => {
+test('formats a time to the minute, and a missing one as a dash', () => {
   expect(timeText(Date.UTC(2026, 10, 21, 4, 5, 59) / 1000)).toBe('2026-11-21 04:05')
   expect([timeText(null), timeText(undefined)]).toEqual(['-', '-'])
 })

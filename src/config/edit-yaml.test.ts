@@ -25,8 +25,8 @@ models: # the models
 tail:   'quoted'
 `
 
-describe('a change', () => {
-  test('touches its own lines only: comments, blanks and quotes elsewhere stay', () => {
+describe('editYaml', () => {
+  test('changes only its own lines and preserves comments, blanks and quotes elsewhere', () => {
     const { text } = editYaml(WRITTEN, [
       model('acme/large', {
         limits: { max_tokens: { maximum: 8192 } },
@@ -94,7 +94,7 @@ tail:   'quoted'
       'models:\n  a/b:\n    replaced_by: >-\n      x/y\n\nsandbox: true\n',
       'models:\n  a/b:\n    replaced_by: >-\n      x/y\n    created: 1\n\nsandbox: true\n',
     ],
-  ])('is made in %s', (_, before, after) => {
+  ])('edits %s', (_, before, after) => {
     const { text, refused } = editYaml(before, [model('a/b', { created: 1 })])
     expect({ text, refused }).toEqual({ text: after, refused: [] })
   })
@@ -108,7 +108,7 @@ tail:   'quoted'
       'models:\n  x/y: &base { limits: { top_p: { maximum: 1 } } }\n  a/b: { <<: *base, created: 2 }\n',
       'its limits come from "<<"',
     ],
-  ])('that would reach further is refused, and the others are made: %#', (before, why) => {
+  ])('rejects a change that would affect another place, and applies the others: %#', (before, why) => {
     const change = model('a/b', { created: 1, limits: { max_tokens: { maximum: 9 } } })
     const { text, refused } = editYaml(before, [change, model('c/d', { created: 3 })])
     expect(refused).toEqual([{ change, why }])
@@ -116,16 +116,16 @@ tail:   'quoted'
     expect(text).not.toContain('max_tokens')
   })
 
-  test('that cannot be made without changing something else is an error', () => {
+  test('throws when a change is not possible without changing something else', () => {
     expect(() => editYaml('sandbox: true\n...\n', [model('a/b', { created: 1 })])).toThrow('cannot be edited')
   })
 
-  test('that changes nothing leaves every byte', () => {
+  test('preserves every byte when nothing changes', () => {
     expect(editYaml(WRITTEN, []).text).toBe(WRITTEN)
     expect(editYaml(WRITTEN, [model('x/y', { status: undefined })]).text).toBe(WRITTEN)
   })
 
-  test('takes a member away within braces, wherever it stands', () => {
+  test('removes a member inside braces at any position', () => {
     const without = (prices: string) =>
       editYaml(`models: { a/b: { prices: ${prices} } }`, [model('a/b', { prices: { cached_input: undefined } })]).text
     expect(without('{ cached_input: 1, input: 2 }')).toBe('models: { a/b: { prices: { input: 2 } } }')
@@ -135,7 +135,7 @@ tail:   'quoted'
     )
   })
 
-  test('of many models is made in one go', () => {
+  test('changes many models at once', () => {
     const many = Array.from({ length: 600 }, (_, index) => model(`acme/m${index}`, PRICES))
     const { text } = editYaml(WRITTEN, many)
     expect(text.match(/as_of/g)?.length).toBe(600)

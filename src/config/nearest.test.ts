@@ -14,11 +14,11 @@ test.each([
   ['zzz', undefined],
   ['', undefined],
   ['cost', 'host'],
-])('%p is taken for %p', (typed, meant) => {
+])('corrects %p to %p', (typed, meant) => {
   expect(nearest(typed, words)).toBe(meant as string)
 })
 
-test('of two, the closer one is meant', () => {
+test('chooses the closer of two words', () => {
   expect(nearest('toke', ['coke', 'token', 'to'])).toBe('coke')
   expect(nearest('tokenn', ['tokens_', 'token'])).toBe('token')
 })

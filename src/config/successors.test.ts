@@ -8,14 +8,14 @@ const check = (models: Record<string, SuccessorNode>, mayExist?: (id: string) =>
 const kinds = (models: Record<string, SuccessorNode>) => check(models).map(({ id, kind }) => `${id} ${kind}`)
 
 describe('a successor', () => {
-  test('that exists, lives and shares a family is right', () => {
+  test('is valid when it exists, is active and shares a family', () => {
     expect(check({ a: { status: 'retired', replaced_by: 'b' }, b: {} })).toEqual([])
     expect(
       check({ a: { families: ['rerank', 'chatcompat'], replaced_by: 'b' }, b: { families: ['chatcompat'] } }),
     ).toEqual([])
   })
 
-  test('may be of a family by its name alone, or by that of its target', () => {
+  test('may have its family from its name or from its target', () => {
     const a = { families: ['embeddings'], replaced_by: 'b/text-embedding-x' }
     expect(check({ a, 'b/text-embedding-x': {} })).toEqual([])
     const c = { families: ['rerank'], replaced_by: 'd' }
@@ -23,11 +23,11 @@ describe('a successor', () => {
     expect(kinds({ c, d: { targets: [{ model: 'chatty' }] } })).toEqual(['c family'])
   })
 
-  test('may be deprecated, and may name its own successor', () => {
+  test('may be deprecated, and may have its own successor', () => {
     expect(check({ a: { replaced_by: 'b' }, b: { status: 'deprecated', replaced_by: 'c' }, c: {} })).toEqual([])
   })
 
-  test('that nobody knows is refused, with the name that was probably meant', () => {
+  test('is rejected with a suggestion when it does not exist', () => {
     expect(check({ 'acme/large': { replaced_by: 'acme/larger-2' }, 'acme/larger': {} })).toEqual([
       {
         id: 'acme/large',
@@ -37,22 +37,22 @@ describe('a successor', () => {
     ])
   })
 
-  test('that may still be found elsewhere is let pass', () => {
+  test('is accepted when discovery may still find it', () => {
     expect(check({ a: { replaced_by: 'sandbox/x' } }, (id) => id.startsWith('sandbox/'))).toEqual([])
     expect(check({ a: { replaced_by: 'other/x' } }, (id) => id.startsWith('sandbox/'))).toHaveLength(1)
   })
 
-  test('that is retired by status or by date is refused, a second before it is not', () => {
+  test('is rejected when it is retired by status or by date, and accepted a second before', () => {
     expect(kinds({ a: { replaced_by: 'b' }, b: { status: 'retired' } })).toEqual(['a retired'])
     expect(kinds({ a: { replaced_by: 'b' }, b: { retired_at: NOW } })).toEqual(['a retired'])
     expect(kinds({ a: { replaced_by: 'b' }, b: { retired_at: NOW + 1 } })).toEqual([])
   })
 
-  test('that is retired but leads to a model that lives is right', () => {
+  test('is valid when it is retired but leads to an active model', () => {
     expect(kinds({ a: { replaced_by: 'b' }, b: { status: 'retired', replaced_by: 'c' }, c: {} })).toEqual([])
   })
 
-  test('chain that ends at a retired model is refused at each of its links', () => {
+  test('is rejected at each link of a chain that ends at a retired model', () => {
     const retired = { status: 'retired' } as const
     expect(check({ a: { replaced_by: 'b' }, b: { ...retired, replaced_by: 'c' }, c: retired })).toEqual([
       {
@@ -64,7 +64,7 @@ describe('a successor', () => {
     ])
   })
 
-  test('of another family is refused, also when a retired one stands between', () => {
+  test('is rejected when it has another family, also behind a retired one', () => {
     expect(check({ a: { replaced_by: 'b' }, b: { families: ['rerank'] } })[0]?.message).toBe(
       'found "b", which answers rerank; must answer one of: chatcompat',
     )
@@ -73,14 +73,14 @@ describe('a successor', () => {
     expect(kinds({ a: { replaced_by: 'b' }, b: { families: [] } })).toEqual([])
   })
 
-  test('that leads back is refused at every model of the circle, and only there', () => {
+  test('is rejected at every model of a cycle, and only there', () => {
     expect(check({ a: { replaced_by: 'a' } })[0]?.message).toBe('leads back to itself: a -> a')
     const circle = { b: { replaced_by: 'c' }, c: { replaced_by: 'd' }, d: { replaced_by: 'b' } }
     expect(kinds({ a: { replaced_by: 'b' }, ...circle })).toEqual(['b cycle', 'c cycle', 'd cycle'])
     expect(check(circle)[0]?.message).toBe('leads back to itself: b -> c -> d -> b')
   })
 
-  test('circle of retired models is a circle', () => {
+  test('is rejected in a cycle of retired models', () => {
     expect(kinds({ a: { status: 'retired', replaced_by: 'b' }, b: { status: 'retired', replaced_by: 'a' } })).toEqual([
       'a cycle',
       'b cycle',
@@ -88,7 +88,7 @@ describe('a successor', () => {
   })
 })
 
-test('a graph without problems leads from every model to a living one, whatever the graph', () => {
+test('leads from every model to an active one in any graph without problems', () => {
   const ids = ['a', 'b', 'c', 'd', 'e']
   const node = fc.record({
     status: fc.constantFrom<NonNullable<SuccessorNode['status']>>('active', 'deprecated', 'retired'),

@@ -99,7 +99,7 @@ afterEach(() => {
 })
 
 describe('a changed file', () => {
-  test('is applied once it is quiet, and the log says in one line what changed', async () => {
+  test('is applied when it is quiet, and one log line describes the change', async () => {
     start()
     write('when_retired: serve\nproviders: { acme: { base_url: "http://a.example" } }\n')
     touched()
@@ -112,7 +112,7 @@ describe('a changed file', () => {
     ])
   })
 
-  test('is applied however much else happens in its directory', async () => {
+  test('is applied despite constant events in its directory', async () => {
     start()
     write('when_retired: serve\nsandbox: true\n')
     for (let event = 0; event < 30; event++) {
@@ -122,7 +122,7 @@ describe('a changed file', () => {
     expect(applied).toHaveLength(1)
   })
 
-  test('is seen by polling where no event tells of it', async () => {
+  test('is found by polling when there are no events', async () => {
     start()
     await settle(POLL)
     write('when_retired: serve\n\n')
@@ -152,7 +152,7 @@ describe('a changed file', () => {
     expect(applied.map(({ sandbox }) => sandbox)).toEqual([false])
   })
 
-  test('is not taken at once when a new file is written at its place', async () => {
+  test('is not applied at once when a new file is being written in its place', async () => {
     start()
     rmSync(path)
     write('sandbox: false\n')
@@ -163,7 +163,7 @@ describe('a changed file', () => {
     expect(applied).toHaveLength(1)
   })
 
-  test('is seen when a link on the way to it is swapped, as mounted volumes do', async () => {
+  test('is found when a link in its path is swapped, as mounted volumes do', async () => {
     rmSync(path)
     for (const [name, text] of [
       ['one', 'when_retired: refuse\n'],
@@ -182,7 +182,7 @@ describe('a changed file', () => {
     expect(applied.map((config) => config.when_retired)).toEqual(['redirect'])
   })
 
-  test('with the same meaning is not applied again', async () => {
+  test('is not applied again when its settings are the same', async () => {
     start()
     write('# a remark\nwhen_retired: refuse\n')
     await settle(TAKEN)
@@ -190,7 +190,7 @@ describe('a changed file', () => {
     expect(logged().map(({ event }) => event)).toEqual(['configuration unchanged'])
   })
 
-  test('that did not exist at the start is taken up', async () => {
+  test('is applied when it did not exist at start', async () => {
     rmSync(path)
     start(loadConfig({ environment: { GATEHOUSE_DISCOVER: 'off' }, cwd: join(directory, 'elsewhere') }))
     await settle(POLL)
@@ -209,7 +209,7 @@ describe('a file that is written in place', () => {
   }
   const events = () => logged().map(({ event, why }) => [event, why].filter(Boolean).join(': '))
 
-  test('is taken a second after its last change, and not before, when it lacks nothing', async () => {
+  test('is applied a second after its last change when nothing is missing', async () => {
     both()
     for (let piece = 0; piece < 6; piece++) {
       appendFileSync(path, `  acme/c${piece}: {}\n`)
@@ -221,7 +221,7 @@ describe('a file that is written in place', () => {
     expect(applied.map(({ models }) => Object.keys(models).length)).toEqual([8])
   })
 
-  test('is taken five seconds after its last change when a model of it is gone, and the log says that it waits', async () => {
+  test('is applied five seconds after its last change when a model is missing, and the wait is logged', async () => {
     both()
     write(`${PROVIDERS}models:\n  acme/a: {}\n# ${'-'.repeat(80)}\n`)
     touched()
@@ -232,7 +232,7 @@ describe('a file that is written in place', () => {
     expect(applied.map(({ models }) => Object.keys(models))).toEqual([['acme/a']])
   })
 
-  test('is taken five seconds after its last change when it is shorter, whatever it says', async () => {
+  test('is applied five seconds after its last change when it is shorter', async () => {
     write('when_retired: serve\nserver: { port: 9000 }\n')
     start()
     write('when_retired: refuse\n')
@@ -243,7 +243,7 @@ describe('a file that is written in place', () => {
     expect(applied).toHaveLength(1)
   })
 
-  test('is waited for while a process has it open for writing, for a minute at most', async () => {
+  test('waits while a process has it open for writing, at most a minute', async () => {
     both()
     is_open = true
     appendFileSync(path, '  acme/c: {}\n')
@@ -270,7 +270,7 @@ describe('a file that is written in place', () => {
     ['cut after its first section', PROVIDERS],
     ['an empty table', '{}\n'],
     ['without its providers', 'models:\n  sandbox/a: {}\n'],
-  ])('that is %s is never taken by itself; SIGHUP takes it as it is', async (_, text) => {
+  ])('is not applied automatically when it is %s; SIGHUP applies it', async (_, text) => {
     both()
     write(text)
     touched()
@@ -284,7 +284,7 @@ describe('a file that is written in place', () => {
     expect(applied).toHaveLength(1)
   })
 
-  test('that is emptied and then written again is taken when it is whole', async () => {
+  test('is applied when it is complete after it was emptied and rewritten', async () => {
     both()
     write('')
     touched()
@@ -295,7 +295,7 @@ describe('a file that is written in place', () => {
     expect(applied.map(({ models }) => Object.keys(models).length)).toEqual([3])
   })
 
-  test('that is empty does not end the search for providers of a gateway without a file', async () => {
+  test('does not turn off discovery when it appears empty', async () => {
     rmSync(path)
     start(loadConfig({ environment: {}, cwd: join(directory, 'elsewhere') }))
     write('# nothing yet\n')
@@ -308,7 +308,7 @@ describe('a file that is written in place', () => {
     expect(applied.map(({ discover }) => discover)).toEqual([false])
   })
 
-  test('is loaded as it was looked at, not as it has become since', async () => {
+  test('is loaded as inspected, not as changed since', async () => {
     both()
     const seen: string[] = []
     watched?.close()
@@ -334,8 +334,8 @@ describe('a file that is written in place', () => {
   })
 })
 
-describe('the last good configuration stays', () => {
-  test('when the file is wrong: every problem is logged, and a mended file is applied', async () => {
+describe('the last good configuration', () => {
+  test('stays when the file is invalid; every problem is logged, and a corrected file is applied', async () => {
     start()
     write('when_retired: never\nserver:\n  port: many\n')
     await settle(TAKEN)
@@ -353,7 +353,7 @@ describe('the last good configuration stays', () => {
     expect(applied.map((config) => config.when_retired)).toEqual(['serve'])
   })
 
-  test('when its parts cannot be put in place; the next change is compared with what is in force', async () => {
+  test('stays when applying fails; the next change is compared with what is in force', async () => {
     start()
     refusal = new Error('models.a/b: there is not a provider "a"')
     write('sandbox: false\n')
@@ -367,7 +367,7 @@ describe('the last good configuration stays', () => {
     expect(logged().at(-1)).toMatchObject({ event: 'configuration applied', changed: '~sandbox' })
   })
 
-  test('when the file is gone, which is said once, and a reload by hand says it again', async () => {
+  test('stays when the file is missing, which is logged once and again on a manual reload', async () => {
     const { reload } = start()
     await settle(POLL)
     rmSync(path)
@@ -380,7 +380,7 @@ describe('the last good configuration stays', () => {
   })
 })
 
-test('a reload by hand applies a change at once, and says so when there is none', async () => {
+test('a manual reload applies a change at once, and logs when there is none', async () => {
   const { reload } = start()
   expect(await reload()).toBe(true)
   expect(applied).toEqual([])
@@ -397,7 +397,7 @@ test('a reload by hand applies a change at once, and says so when there is none'
   ])
 })
 
-test('what takes effect only at the next start is named; values are not logged', async () => {
+test('logs the names of settings that need a restart, without values', async () => {
   start()
   write(
     'server: { port: 9001, host: 10.1.2.3, keep_alive_seconds: 5 }\nproviders: { a: { base_url: "http://a.example", key: sesame-open } }\n',
@@ -411,7 +411,7 @@ test('what takes effect only at the next start is named; values are not logged',
   expect(lines).not.toContain('9001')
 })
 
-test('after close nothing is read any more', async () => {
+test('reads nothing after close', async () => {
   start().close()
   write('sandbox: false\n')
   touched()
@@ -419,7 +419,7 @@ test('after close nothing is read any more', async () => {
   expect(applied).toEqual([])
 })
 
-test('the directory is really watched: a rename is seen without polling', async () => {
+test('detects a rename by file events, without polling', async () => {
   const done = Promise.withResolvers<Config>()
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
   // Events come from the system; of time, only the settling passes, so polling can have no part in it.

@@ -48,7 +48,7 @@ const step = (v6: string, by: 1 | -1) => {
 
 describe('IPv4', () => {
   for (const [first, last] of CLOSED_V4) {
-    test(`${first} to ${last} is not public, and what lies beside it is`, () => {
+    test(`${first} to ${last} is not public, and its neighbours are`, () => {
       expect(isPublicAddress(first)).toBe(false)
       expect(isPublicAddress(last)).toBe(false)
       for (const beside of [v4Of(numberOf(first) - 1), v4Of(numberOf(last) + 1)]) {
@@ -57,7 +57,7 @@ describe('IPv4', () => {
     })
   }
 
-  test('any address is public exactly if no second statement of the ranges holds it', () => {
+  test('an address is public exactly if an independent list of ranges does not contain it', () => {
     // Half of them near an edge, where mistakes are.
     const edges = CLOSED_V4.flatMap((pair) => pair.map(numberOf))
     const near = fc
@@ -112,7 +112,7 @@ describe('IPv6', () => {
     }
   })
 
-  test('the edges of every range are where they should be', () => {
+  test('every range has the right first and last address', () => {
     for (const [first, last] of CLOSED_V6) {
       expect([first, isPublicAddress(first)]).toEqual([first, false])
       expect([last, isPublicAddress(last)]).toEqual([last, false])
@@ -121,7 +121,7 @@ describe('IPv6', () => {
     }
   })
 
-  test('any address is public exactly if no second statement of the ranges holds it', () => {
+  test('an address is public exactly if an independent list of ranges does not contain it', () => {
     const firstGroup = fc.oneof(
       fc.constantFrom(0x2001, 0x2002, 0x2003, 0x3fff, 0x2000, 0x1fff, 0x4000, 0xfe80, 0xfc00, 0xff02),
       fc.integer({ min: 0, max: 0xffff }),
@@ -141,7 +141,7 @@ describe('IPv6', () => {
     )
   })
 
-  test('an IPv4 address behind NAT64 is as public as it would be by itself', () => {
+  test('an IPv4 address in a NAT64 address is public exactly if it is public itself', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 2 ** 32 - 1 }), (value) => {
         expect(isPublicAddress(`64:ff9b::${v4Of(value)}`)).toBe(!closedV4(v4Of(value)))
@@ -153,8 +153,8 @@ describe('IPv6', () => {
   })
 })
 
-describe('reading', () => {
-  test('what is no address in the customary writing is not read, and so not public', () => {
+describe('parsing', () => {
+  test('rejects unusual spellings, which are therefore not public', () => {
     const strange = [
       '',
       'localhost',
@@ -184,7 +184,7 @@ describe('reading', () => {
       expect([text, readAddress(text), isPublicAddress(text)]).toEqual([text, undefined, false])
   })
 
-  test('all writings of one IPv6 address are the same bytes', () => {
+  test('all spellings of an IPv6 address have the same bytes', () => {
     const bytes = [0x26, 6, 0x47, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 4, 4]
     for (const text of [
       '2606:4700::808:404',

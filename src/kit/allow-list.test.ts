@@ -34,7 +34,7 @@ test.each<[string, unknown]>([
   ['members of what has no type', { tools: [{ n: 1 }] }],
   ['a text that is accepted', { url: 'https://x' }],
   ['any name in a map', { map: { x: 1, __proto__: 2 } }],
-])('%s are allowed', (_, value) => {
+])('allows %s', (_, value) => {
   expect(outside(value)).toBeUndefined()
 })
 
@@ -56,29 +56,29 @@ test.each<[object, string]>([
   [{ map: { x: {} } }, 'map.x'],
   [{ constructor: 1 }, 'constructor'],
   [JSON.parse('{"__proto__":{"a":1}}'), '__proto__'],
-])('%j is outside at %s', (value, path) => {
+])('rejects %j at %s', (value, path) => {
   expect(outside(value)?.path).toBe(path)
 })
 
-test('an entry of the operator allows a member, or a type, with all within', () => {
+test('an entry of the operator allows a member or a type with all of its content', () => {
   const value = { inner: [{ c: { d: 1 } }], tools: [{ type: 'other', x: {} }] }
   expect(outside(value)).toMatchObject({ entry: 'inner.c', allowed: ['b'] })
   expect(outside(value, { besides: ['inner.c'] })).toMatchObject({ entry: 'tools.other', type: 'other' })
   expect(outside(value, { besides: ['inner.c', 'tools.other'] })).toBeUndefined()
 })
 
-test('a type is repeated up to its hundredth character', () => {
+test('repeats at most 100 characters of a type', () => {
   expect(outside({ tools: { type: 'x'.repeat(100) } })?.type).toHaveLength(100)
   expect(outside({ tools: { type: 'x'.repeat(101) } })?.type).toHaveLength(100)
 })
 
-test('names are compared in one spelling where readers take several', () => {
+test('compares names in their canonical spelling', () => {
   const camel = { shape: plain('oneName'), spelling: camelCase }
   expect(outsideOf({ one_name: 1, oneName: 2 }, camel)).toBeUndefined()
   expect(outsideOf({ One_name: 1 }, camel)?.path).toBe('One_name')
 })
 
-test('what is nested deeper than any request is outside', () => {
+test('rejects values nested deeper than any request', () => {
   const nested = (levels: number) => {
     let value: object = { name: 'x' }
     for (let level = 0; level < levels; level++) value = { below: value }

@@ -47,7 +47,7 @@ const codeOf = (work: Promise<unknown>): Promise<string> =>
   )
 
 describe('the first address', () => {
-  test('in whatever spelling, one that is not public is refused before anything is sent', async () => {
+  test('is rejected before anything is sent when it is not public, in any spelling', async () => {
     const vendor = vendorOf()
     const spellings = [
       '127.0.0.1',
@@ -77,7 +77,7 @@ describe('the first address', () => {
     expect(vendor.accepted()).toBe(0)
   })
 
-  test('private and metadata addresses are refused without a connection', async () => {
+  test('is rejected without a connection when it is private or a metadata service', async () => {
     const connected: string[] = []
     const fetchIt = guarded({
       connect: async (to) => {
@@ -100,32 +100,32 @@ describe('the first address', () => {
     expect(connected).toEqual(['93.184.216.34', '2606:4700::1111'])
   })
 
-  test('what is no http(s) URL, or holds a user name, is refused', async () => {
+  test('is rejected when it is not an http(s) URL or contains a user name', async () => {
     for (const url of ['file:///etc/passwd', 'ftp://a.example/', 's3://bucket/key', 'data:,x', 'nothing', ''])
       await refusal(guarded()(get(url)))
     expect(await refusal(guarded()(get('http://user@a.example/')))).toContain('user name')
     expect(await refusal(guarded()(get('http://:secret@a.example/')))).not.toContain('secret')
   })
 
-  test('the message names the host as it was given, not what it resolved to', async () => {
+  test('appears in the message as given, not as resolved', async () => {
     const message = await refusal(guarded({ resolve: async () => ['10.1.2.3'] })(get('http://a.example/?key=secret')))
     expect(message).toBe('The host "a.example" does not resolve to a public address.')
   })
 
-  test('a name with a public and a private address is refused', async () => {
+  test('is rejected when its name has a public and a private address', async () => {
     const connect = async () => new Response('let through')
     const resolve = async () => ['93.184.216.34', '127.0.0.1']
     await refusal(guarded({ resolve, connect })(get('http://a.example/')))
   })
 
-  test('what the resolver says is checked even if it is no address', async () => {
+  test('is rejected when the resolver returns something that is not an address', async () => {
     const resolve = async () => ['localhost']
     await refusal(guarded({ resolve })(get('http://a.example/')))
   })
 })
 
 describe('connecting', () => {
-  test('goes to the address that was checked, and the name is resolved once: rebinding comes too late', async () => {
+  test('uses the checked address and resolves the name once, so that rebinding is too late', async () => {
     const vendor = vendorOf()
     const asked: string[] = []
     // Public at first; whoever asked again would be sent elsewhere.
@@ -141,7 +141,7 @@ describe('connecting', () => {
     expect(answer.url).toBe(`http://a.example:${vendor.port}/x?y=1`)
   })
 
-  test('a name that turns private between two requests is refused at the second, though a connection was open', async () => {
+  test('rejects a name that becomes private between two requests, even with an open connection', async () => {
     const vendor = vendorOf()
     const answers = [['127.0.0.1'], ['10.0.0.1']]
     const resolve = async () => answers.shift() ?? []
@@ -151,7 +151,7 @@ describe('connecting', () => {
     expect(vendor.requests.length).toBe(1)
   })
 
-  test('no connection is used twice', async () => {
+  test('uses no connection twice', async () => {
     const vendor = vendorOf()
     const fetchIt = guarded({ ...toLoopback, ...asPublic('127.0.0.1') })
     for (let turn = 0; turn < 3; turn++)
@@ -159,7 +159,7 @@ describe('connecting', () => {
     expect(vendor.accepted()).toBe(3)
   })
 
-  test('the next address is tried when nobody listens at the first', async () => {
+  test('tries the next address when the first refuses connections', async () => {
     const vendor = vendorOf()
     const fetchIt = guarded({ resolve: async () => ['127.0.0.9', '127.0.0.1'], ...asPublic('127.0.0.9', '127.0.0.1') })
     expect((await fetchIt(get(`http://a.example:${vendor.port}/`))).status).toBe(200)
@@ -167,7 +167,7 @@ describe('connecting', () => {
     expect(await codeOf(nobody(get(`http://a.example:${vendor.port}/`)))).toMatch(/ConnectionRefused|ECONNREFUSED/)
   })
 
-  test('a connection that was lost is not tried elsewhere: the first may have been answered', async () => {
+  test('does not retry a lost connection, because the request may have been received', async () => {
     const vendor = vendorOf(reset())
     const fetchIt = guarded({ resolve: async () => ['127.0.0.1', '127.0.0.1'], ...asPublic('127.0.0.1') })
     const failed = fetchIt(get(`http://a.example:${vendor.port}/?signature=secret`, { method: 'POST', body: '{}' }))
@@ -177,7 +177,7 @@ describe('connecting', () => {
     expect(vendor.requests.length).toBe(1)
   })
 
-  test('a name that does not resolve is a failure, not a refusal', async () => {
+  test('fails with an error, not a rejection, when a name does not resolve', async () => {
     const resolve = async () => {
       throw Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' })
     }
@@ -206,13 +206,13 @@ describe('certificates', () => {
   }
   const open = { ...toLoopback, ...asPublic('127.0.0.1') }
 
-  test('one that nobody vouches for is refused', async () => {
+  test('untrusted ones are rejected', async () => {
     const { port, names } = await secureServer()
     expect(await codeOf(guarded(open)(get(`https://files.example.com:${port}/`)))).toBe('DEPTH_ZERO_SELF_SIGNED_CERT')
     expect(names).toEqual([])
   })
 
-  test('is checked against the name, not the address that is connected to', async () => {
+  test('are checked against the name, not the address', async () => {
     const { port, names } = await secureServer()
     const trusting = guarded({ ...open, ca: await certificate() })
     const answer = await trusting(get(`https://files.example.com:${port}/`))
@@ -223,7 +223,7 @@ describe('certificates', () => {
     expect(names.length).toBe(1)
   })
 
-  test('a redirect from https to http is refused', async () => {
+  test('a redirect from https to http is rejected', async () => {
     const connect = async () => Response.redirect('http://files.example.com/', 302)
     const message = await refusal(guarded({ ...open, connect })(get('https://files.example.com/')))
     expect(message).toContain('from https to http')
@@ -240,7 +240,7 @@ describe('redirects', () => {
     'http://[::1]',
     'http://2130706434',
   ]) {
-    test(`to ${target} is refused`, async () => {
+    test(`to ${target} are rejected`, async () => {
       const vendor = vendorOf()
       vendor.otherwise(redirect(`${target}:${vendor.port}/latest`))
       await refusal(guarded(open)(get(`http://a.example:${vendor.port}/`)))
@@ -248,13 +248,13 @@ describe('redirects', () => {
     })
   }
 
-  test('to another scheme or with a user name is refused', async () => {
+  test('to another scheme or with a user name are rejected', async () => {
     const vendor = vendorOf(redirect('file:///etc/passwd'), redirect('http://user:secret@b.example/'))
     await refusal(guarded(open)(get(`http://a.example:${vendor.port}/`)))
     await refusal(guarded(open)(get(`http://a.example:${vendor.port}/`)))
   })
 
-  test('to a name that leads to a private address is refused', async () => {
+  test('to a name with a private address are rejected', async () => {
     const vendor = vendorOf()
     vendor.otherwise(redirect(`http://b.example:${vendor.port}/`))
     const resolve = async (host: string) => [host === 'a.example' ? '127.0.0.1' : '10.0.0.1']
@@ -262,7 +262,7 @@ describe('redirects', () => {
     expect(vendor.requests.length).toBe(1)
   })
 
-  test('are followed as often as was said, relative ones too, and not once more', async () => {
+  test('are followed up to the limit, relative ones too', async () => {
     const vendor = vendorOf(redirect('/b?c=1', 301), redirect('d', 307))
     const answer = await guarded(open)(get(`http://a.example:${vendor.port}/a`, { redirects: 2 }))
     expect(await new Response(answer.body).text()).toBe('hello')
@@ -274,7 +274,7 @@ describe('redirects', () => {
     expect(vendor.requests.length).toBe(6)
   })
 
-  test('of a POST, or with none allowed, are handed back as they are', async () => {
+  test('of a POST, or with a limit of 0, are returned unchanged', async () => {
     const vendor = vendorOf()
     vendor.otherwise(redirect('http://127.0.0.2/'))
     expect((await guarded(open)(get(`http://a.example:${vendor.port}/`, { redirects: 0 }))).status).toBe(302)
@@ -283,7 +283,7 @@ describe('redirects', () => {
     expect(vendor.requests.map(({ body }) => body)).toEqual(['', 'x'])
   })
 
-  test('to another origin lose all headers but plain ones, for good', async () => {
+  test('to another origin drop all but plain headers permanently', async () => {
     const vendor = vendorOf()
     vendor.answer(
       redirect('/same'),
@@ -305,7 +305,7 @@ describe('redirects', () => {
 })
 
 describe('private origins', () => {
-  test('those that are named are let through, and no other', async () => {
+  test('are allowed when they are listed, and only these', async () => {
     const vendor = vendorOf()
     const named = { private_origins: [vendor.origin] }
     expect((await guarded()(get(`${vendor.origin}/`, named))).status).toBe(200)
@@ -314,7 +314,7 @@ describe('private origins', () => {
     expect((await guarded()(get(`http://localhost:${vendor.port}/`, { private_origins: 'any' }))).status).toBe(200)
   })
 
-  test('one may not redirect to another private address', async () => {
+  test('must not redirect to another private address', async () => {
     const vendor = vendorOf()
     vendor.otherwise(redirect(`http://127.0.0.2:${vendor.port}/`))
     await refusal(guarded()(get(`${vendor.origin}/`, { private_origins: [vendor.origin] })))
@@ -325,7 +325,7 @@ describe('private origins', () => {
 describe('the end of a request', () => {
   const loopback = { private_origins: 'any' as const }
 
-  test('a host that does not answer in time is left', async () => {
+  test('comes when a host does not respond in time', async () => {
     const clock = manualClock()
     const vendor = vendorOf(hang())
     const failed = codeOf(guarded({ clock, answer_ms: 5000 })(get(vendor.origin, loopback)))
@@ -337,7 +337,7 @@ describe('the end of a request', () => {
     await vendor.idle()
   })
 
-  test('a name that does not resolve in time is left', async () => {
+  test('comes when a name does not resolve in time', async () => {
     const clock = manualClock()
     const failed = codeOf(
       guarded({ clock, answer_ms: 5000, resolve: () => new Promise(() => {}) })(get('http://a.example/')),
@@ -346,7 +346,7 @@ describe('the end of a request', () => {
     expect(await failed).toBe('ETIMEDOUT')
   })
 
-  test('an abort before, during and after the answer closes the connection, with its own reason', async () => {
+  test('comes with the abort reason before, during and after the response, and closes the connection', async () => {
     const reason = new Error('enough')
     const aborted = AbortSignal.abort(reason)
     expect(await guarded()(get('http://a.example/', { signal: aborted })).catch((error) => error)).toBe(reason)
@@ -370,14 +370,14 @@ describe('the end of a request', () => {
     await vendor.idle()
   })
 
-  test('leaving the body closes the connection', async () => {
+  test('closes the connection when the body is abandoned', async () => {
     const vendor = vendorOf(endless)
     const answer = await guarded()(get(vendor.origin, loopback))
     await answer.body.cancel()
     await vendor.idle()
   })
 
-  test('a body that keeps silent for too long breaks off', async () => {
+  test('is an error when a body is silent for too long', async () => {
     const clock = manualClock()
     const vendor = vendorOf(async (wire) => {
       await wire.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf')
@@ -395,7 +395,7 @@ describe('the end of a request', () => {
     await vendor.idle()
   })
 
-  test('a body that is cut short is an error, not an end', async () => {
+  test('is an error when a body is truncated', async () => {
     const vendor = vendorOf(async (wire) => {
       await wire.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf')
       wire.close()
@@ -404,7 +404,7 @@ describe('the end of a request', () => {
     expect(await new Response(answer.body).text().catch(() => 'broke off')).toBe('broke off')
   })
 
-  test('a body that nobody reads is not fetched into memory', async () => {
+  test('does not buffer a body that nobody reads', async () => {
     let sent = 0
     const vendor = vendorOf(async (wire) => {
       await wire.write('HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n')

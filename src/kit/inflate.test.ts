@@ -43,7 +43,7 @@ function noise(bytes: number): Buffer {
 
 for (const [coding, compress] of CODINGS) {
   describe(`inflate of ${coding}`, () => {
-    test('gives what was compressed, cut at every byte', async () => {
+    test('returns the original data when the input is cut at any byte', async () => {
       const text = Buffer.from('{"a":"Grüße 😀"}'.repeat(20))
       const compressed = compress(text)
       for (const size of [1, 7, compressed.length]) {
@@ -51,11 +51,11 @@ for (const [coding, compress] of CODINGS) {
       }
     })
 
-    test('gives nothing for a body that is empty', async () => {
+    test('returns nothing for an empty body', async () => {
       expect(await readAll(inflate(sourceOf([compress(new Uint8Array())]), coding))).toHaveLength(0)
     })
 
-    test(`takes ${FREE_BYTES} bytes of any number, and beyond it a hundred times what came`, async () => {
+    test(`allows ${FREE_BYTES} bytes at any ratio, and a ratio of 100 beyond`, async () => {
       expect(await readAll(inflate(sourceOf([compress(Buffer.alloc(FREE_BYTES))]), coding))).toHaveLength(FREE_BYTES)
       const within = Buffer.concat([noise(64 * 1024), Buffer.alloc(64 * 1024 * MAX_RATIO * 0.9)])
       expect((await readAll(inflate(sourceOf([compress(within)]), coding))).length).toBe(within.length)
@@ -63,7 +63,7 @@ for (const [coding, compress] of CODINGS) {
       await expect(readAll(inflate(sourceOf([compress(over)]), coding))).rejects.toThrow(InflateError)
     })
 
-    test('inflates no further than is read', async () => {
+    test('decompresses only as far as it is read', async () => {
       const bomb = compress(Buffer.alloc(64 * 1024 * 1024))
       const reader = inflate(sourceOf([bomb]), coding)
       let size = 0
@@ -74,7 +74,7 @@ for (const [coding, compress] of CODINGS) {
       expect(size).toBeLessThanOrEqual(Math.max(FREE_BYTES, MAX_RATIO * bomb.length))
     })
 
-    test('refuses what is no such body, and one that breaks off', async () => {
+    test('rejects an invalid and a truncated body', async () => {
       await expect(readAll(inflate(sourceOf([Buffer.from('{"a":1}')]), coding))).rejects.toThrow(InflateError)
       const half = compress(noise(5_000)).subarray(0, 2_500)
       // The runtime takes the beginning of a zstd frame for the whole: what it holds then breaks off.
@@ -83,7 +83,7 @@ for (const [coding, compress] of CODINGS) {
       await expect(readAll(inflate(sourceOf([half]), coding))).rejects.toThrow(InflateError)
     })
 
-    test('throws a failure of its source as it is', async () => {
+    test('rethrows an error of its source', async () => {
       const failure = new Error('The connection is lost.')
       const [first] = cut(compress(noise(5_000)), 2_500)
       let reads = 0
@@ -99,7 +99,7 @@ for (const [coding, compress] of CODINGS) {
   })
 }
 
-test('a reader that is left leaves its source', async () => {
+test('cancels its source when it is canceled', async () => {
   const source = sourceOf(cut(gzipSync(noise(100_000)), 100))
   const reader = inflate(source, 'gzip')
   await reader.read()
@@ -108,7 +108,7 @@ test('a reader that is left leaves its source', async () => {
   expect(source.taken()).toBeLessThan(1_000)
 })
 
-test('names of codings are those of HTTP, and no members of all objects', () => {
+test('accepts only the codings of HTTP, no members of Object.prototype', () => {
   expect(['gzip', 'x-gzip', 'deflate', 'br', 'zstd'].every(isCoding)).toBe(true)
   expect(['identity', 'compress', '', 'toString', '__proto__', 'gzip, br'].some(isCoding)).toBe(false)
 })

@@ -9,7 +9,7 @@ const object = (count: number, first = 0) =>
 const tower = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
 
 describe('excessOf', () => {
-  test('takes a depth of 256 and no more, of arrays, of objects and of both', () => {
+  test('allows a depth of 256 and no more, for arrays, objects and both', () => {
     expect([excess(tower(MAX_DEPTH)), excess(tower(MAX_DEPTH + 1))]).toEqual([undefined, 'depth'])
     const objects = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`
     expect([excess(objects(MAX_DEPTH)), excess(objects(MAX_DEPTH + 1))]).toEqual([undefined, 'depth'])
@@ -17,26 +17,26 @@ describe('excessOf', () => {
     expect([excess(both(MAX_DEPTH)), excess(both(MAX_DEPTH + 2))]).toEqual([undefined, 'depth'])
   })
 
-  test('counts depth where it stands, not brackets', () => {
+  test('counts depth, not brackets', () => {
     expect(excess(list(tower(MAX_DEPTH - 1), 50))).toBeUndefined()
     expect(excess(list(tower(MAX_DEPTH), 2))).toBe('depth')
   })
 
   for (const piece of ['[]', '{}']) {
-    test(`takes ${MAX_CONTAINERS} objects and arrays and no more: ${piece}`, () => {
+    test(`allows ${MAX_CONTAINERS} objects and arrays and no more: ${piece}`, () => {
       expect(excess(list(piece, MAX_CONTAINERS - 1))).toBeUndefined()
       expect(excess(list(piece, MAX_CONTAINERS))).toBe('containers')
     })
   }
 
   for (const piece of ['1', '""', '-1.5e9', 'null', '"a,b:c{["']) {
-    test(`takes ${MAX_VALUES} values and no more: ${piece}`, () => {
+    test(`allows ${MAX_VALUES} values and no more: ${piece}`, () => {
       expect(excess(list(piece, MAX_VALUES))).toBeUndefined()
       expect(excess(list(piece, MAX_VALUES + 1))).toBe('values')
     })
   }
 
-  test(`takes ${MAX_MEMBERS} members of one object and no more`, () => {
+  test(`allows ${MAX_MEMBERS} members of one object and no more`, () => {
     expect(excess(object(MAX_MEMBERS))).toBeUndefined()
     expect(excess(object(MAX_MEMBERS + 1))).toBe('members')
     expect(excess(`[${object(MAX_MEMBERS)},${object(MAX_MEMBERS)}]`)).toBeUndefined()
@@ -45,13 +45,13 @@ describe('excessOf', () => {
     expect(excess(object(MAX_MEMBERS + 1).replace(':0', ':{"a":{"b":1}}'))).toBe('members')
   })
 
-  test(`takes ${MAX_NAMES} names in all and no more`, () => {
+  test(`allows ${MAX_NAMES} names in total and no more`, () => {
     const objects = MAX_NAMES / MAX_MEMBERS
     expect(excess(list(object(MAX_MEMBERS), objects))).toBeUndefined()
     expect(excess(`[${list(object(MAX_MEMBERS), objects)},{"a":0}]`)).toBe('names')
   })
 
-  test('counts nothing that stands within a string, however long, escaped or encoded', () => {
+  test('ignores the content of strings, however long, escaped or encoded', () => {
     const hostile = '[{,:'.repeat(MAX_VALUES / 4)
     for (const before of ['', 'é', '😀', '\\\\', '\\"', '\\u0022', 'x'.repeat(63), 'x'.repeat(64), 'x'.repeat(65)]) {
       expect(excess(`["${before}${hostile}${before}"]`)).toBeUndefined()
@@ -59,7 +59,7 @@ describe('excessOf', () => {
     }
   })
 
-  test('finds the end of a string behind any number of backslashes, at any place', () => {
+  test('finds the end of a string after any number of backslashes', () => {
     for (let length = 0; length < 140; length++) {
       for (const slashes of [0, 2, 4, 64, 66]) {
         const text = `["${'x'.repeat(length)}${'\\'.repeat(slashes)}",${tower(MAX_DEPTH)}]`
@@ -70,7 +70,7 @@ describe('excessOf', () => {
     }
   })
 
-  test('reads what is no JSON to its end, or to the first bound', () => {
+  test('scans text that is not JSON to its end or to the first limit', () => {
     expect(excess('"'.repeat(1001))).toBeUndefined()
     expect(excess(`"${'\\'.repeat(1001)}`)).toBeUndefined()
     expect(excess(`${']'.repeat(600)}${':'.repeat(600)}`)).toBeUndefined()
@@ -117,7 +117,7 @@ function countsOf(root: unknown) {
 }
 
 describe('isTooDeep', () => {
-  test('is true above 256 levels, whatever the text holds besides', () => {
+  test('is true above 256 levels, whatever else the text contains', () => {
     expect(isTooDeep(tower(MAX_DEPTH))).toBe(false)
     expect(isTooDeep(tower(MAX_DEPTH + 1))).toBe(true)
     expect(isTooDeep(`["ü😀[[",${tower(MAX_DEPTH)}]`)).toBe(true)

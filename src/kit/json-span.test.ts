@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { closingQuote, spanOf, withMember, withoutMember, withValueAt } from './json-span.ts'
 
 describe('a member of a JSON text', () => {
-  test('is replaced wherever it stands, and nothing else changes', () => {
+  test('is replaced at any position, and nothing else changes', () => {
     const text = '{ "a" : [1.0, {"model": "in"}], "b\\"":"}", "model" : "x\\"y" , "c": 1e5 }'
     expect(withValueAt(text, ['model'], '"new"')).toBe(text.replace('"x\\"y"', '"new"'))
     expect(withValueAt('{"m":{"model":null,"n":[]},"model":1}', ['m', 'model'], '2')).toBe(
@@ -11,12 +11,12 @@ describe('a member of a JSON text', () => {
     )
   })
 
-  test('is the last of its name, as it is when the text is parsed', () => {
+  test('is the last one of its name, as in JSON.parse', () => {
     expect(withValueAt('{"a":1,"a":2}', ['a'], '3')).toBe('{"a":1,"a":3}')
     expect(withValueAt('{"\\u0061":1}', ['a'], '3')).toBe('{"\\u0061":3}')
   })
 
-  test('that is not there leaves the text as it is', () => {
+  test('leaves the text unchanged when it is missing', () => {
     for (const text of ['{}', '[]', '1', '""', '{"b":{"a":1}}', '']) {
       expect(withValueAt(text, ['a'], '3')).toBe(text)
       expect(withoutMember(text, 'a')).toBe(text)
@@ -24,7 +24,7 @@ describe('a member of a JSON text', () => {
     }
   })
 
-  test('of any value in any object is found, and can be taken away', () => {
+  test('is found in any object and can be removed', () => {
     const value = fc.jsonValue()
     fc.assert(
       fc.property(
@@ -53,7 +53,7 @@ describe('a member of a JSON text', () => {
   })
 })
 
-test('the quote that closes a string is the one that is not escaped', () => {
+test('ignores escaped quotes when it searches the end of a string', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       const json = JSON.stringify(text)

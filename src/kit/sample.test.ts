@@ -17,14 +17,14 @@ function sampleOf(...texts: string[]) {
   return sample
 }
 
-test('all that was added is counted as one text', async () => {
+test('counts all added text as one text', async () => {
   const all = letters()
   expect(await sampleOf('Hel', 'lo ', 'world').tokens(all)).toBe(11)
   expect(all.asked).toEqual([['Hello world']])
   expect(await sampleOf().tokens(letters())).toBe(0)
 })
 
-test('of a text that is too long the beginning stands for the rest, on both sides of the limit', async () => {
+test('extrapolates a text above the limit from its beginning', async () => {
   for (const [length, counted] of [
     [MAX_SAMPLE_CHARACTERS - 1, MAX_SAMPLE_CHARACTERS - 1],
     [MAX_SAMPLE_CHARACTERS, MAX_SAMPLE_CHARACTERS],
@@ -40,7 +40,7 @@ test('of a text that is too long the beginning stands for the rest, on both side
   expect(await sample.tokens(letters())).toBe(10 * MAX_SAMPLE_CHARACTERS)
 })
 
-test('text as it stands in JSON is counted as what it says, in its place among the rest', async () => {
+test('counts the decoded content of JSON strings, in order with the rest', async () => {
   const all = letters()
   const sample = createSample()
   const words = ['Grüße ', '"', '\\', '\n', '世', '\ud83d\ude80']

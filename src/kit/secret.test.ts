@@ -3,13 +3,13 @@ import fc from 'fast-check'
 import { isSameText, randomAlphanumerics, sha256 } from './secret.ts'
 
 describe('random alphanumerics', () => {
-  test('are as many as asked for, and nothing but letters and digits', () => {
+  test('have the requested length and only letters and digits', () => {
     for (const length of [0, 1, 16, 48, 1000]) {
       expect(randomAlphanumerics(length)).toMatch(new RegExp(`^[A-Za-z0-9]{${length}}$`))
     }
   })
 
-  test('never come twice', () => {
+  test('never repeat', () => {
     const many = new Set(Array.from({ length: 5_000 }, () => randomAlphanumerics(16)))
     expect(many.size).toBe(5_000)
   })
@@ -33,7 +33,7 @@ describe('hashes', () => {
 })
 
 describe('comparison', () => {
-  test('says of any two texts whether they are the same', () => {
+  test('returns whether two texts are equal', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (left, right) => {
         expect(isSameText(left, left)).toBe(true)
@@ -42,7 +42,7 @@ describe('comparison', () => {
     )
   })
 
-  test('sees a difference in the last character, and in the length', () => {
+  test('detects a difference in the last character and in the length', () => {
     expect(isSameText('a'.repeat(64), `${'a'.repeat(63)}b`)).toBe(false)
     expect(isSameText('a'.repeat(64), 'a'.repeat(63))).toBe(false)
     expect(isSameText('', 'a')).toBe(false)

@@ -8,7 +8,7 @@ test.each([
   [`a ${'x'.repeat(499)} b`, [503]],
   [`a ${'x'.repeat(500)} b`, [502, 2]],
   [' '.repeat(1000), [500, 500]],
-])('a long run is cut in pieces, and nothing is lost', (text, lengths) => {
+])('splits a long run and loses nothing', (text, lengths) => {
   const parts = inShortRuns(text)
   expect(parts.map((part) => part.length)).toEqual(lengths)
   expect(parts.join('')).toBe(text)

@@ -36,20 +36,20 @@ const KINDS: [head: string, contentType: string | undefined][] = [
   ['', undefined],
 ]
 
-describe('the kind of a file', () => {
+describe('the type of a file', () => {
   for (const [head, contentType] of KINDS) {
-    test(`that begins with ${JSON.stringify(head.slice(0, 20))} is ${contentType ?? 'not known'}`, () => {
+    test(`that starts with ${JSON.stringify(head.slice(0, 20))} is ${contentType ?? 'unknown'}`, () => {
       expect(sniff(bytes(head))).toBe(contentType)
       expect(sniff(bytes(head.padEnd(5000, '\0')).subarray(0, SNIFF_BYTES))).toBe(contentType)
     })
   }
 
-  test('is told from a view into a larger buffer, too', () => {
+  test('is detected in a view of a larger buffer', () => {
     const whole = bytes(`xxxxx${box('mif1', 'mif1', 'avif')}`)
     expect(sniff(whole.subarray(5))).toBe('image/avif')
   })
 
-  test('is not told from fewer bytes than it takes, and nothing breaks', () => {
+  test('is unknown with too few bytes', () => {
     const head = bytes(box('mif1', 'mif1', 'avif'))
     for (let length = 0; length < 12; length++) expect(sniff(head.subarray(0, length))).toBeUndefined()
   })

@@ -5,13 +5,13 @@ import { createTokenizer } from './tokenizer.ts'
 const tokenizer = createTokenizer({ clock: systemClock })
 afterAll(() => tokenizer.close())
 
-test('counts the tokens of each text, also of what looks like a special token', async () => {
+test('counts the tokens of each text, including text that looks like a special token', async () => {
   const [hello, none, special] = await tokenizer.count(['hello world', '', '<|endoftext|>'])
   expect([hello, none]).toEqual([2, 0])
   expect(special).toBeGreaterThan(1)
 })
 
-test('no text takes long to count, and the count is near the true one', async () => {
+test('counts any text quickly and almost exactly', async () => {
   const long = 200_000
   const counts = await tokenizer.count(['x'.repeat(long), '漢字'.repeat(long / 2), ' '.repeat(long)])
   expect(counts.every((count) => count > 0)).toBe(true)
@@ -20,7 +20,7 @@ test('no text takes long to count, and the count is near the true one', async ()
   expect(Math.abs(cut - 4 * exact)).toBeLessThanOrEqual(4)
 }, 5_000)
 
-test('a question that is open when the worker is stopped is answered roughly, not left waiting', async () => {
+test('answers a pending count with an estimate when the worker stops', async () => {
   const other = createTokenizer({ clock: systemClock })
   const counts = other.count(['12345678'])
   other.close()
