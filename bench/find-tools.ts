@@ -15,11 +15,11 @@ export type Tools = {
 const BENCH = import.meta.dir
 const PORTKEY = join(BENCH, 'node_modules/@portkey-ai/gateway/build/start-server.js')
 
-export async function findTools(say: (text: string) => void): Promise<Tools> {
+export async function findTools(progress: (text: string) => void): Promise<Tools> {
   const find = (name: string) => Bun.which(name, { PATH: plainEnvironment().PATH ?? '' }) ?? undefined
   const absent = ['nginx', 'wrk'].filter((name) => !find(name))
-  if (absent.length > 0) await installFromDebian(absent, say)
-  if (!existsSync(PORTKEY)) await installPeers(say)
+  if (absent.length > 0) await installFromDebian(absent, progress)
+  if (!existsSync(PORTKEY)) await installPeers(progress)
   const tools = { nginx: find('nginx'), wrk: find('wrk'), node: find('node') }
   const portkey = existsSync(PORTKEY) && tools.node ? PORTKEY : undefined
   const missing: string[] = []
@@ -29,12 +29,12 @@ export async function findTools(say: (text: string) => void): Promise<Tools> {
   return { ...tools, portkey, missing }
 }
 
-async function installFromDebian(names: string[], say: (text: string) => void): Promise<void> {
-  if (!Bun.which('apt-get')) return say(`${names.join(' and ')} not found, and no apt-get to install from.`)
+async function installFromDebian(names: string[], progress: (text: string) => void): Promise<void> {
+  if (!Bun.which('apt-get')) return progress(`${names.join(' and ')} not found, and no apt-get to install from.`)
   if (process.getuid?.() !== 0) {
-    return say(`${names.join(' and ')} not found; as root this would run: apt-get install ${names.join(' ')}`)
+    return progress(`${names.join(' and ')} not found; as root this would run: apt-get install ${names.join(' ')}`)
   }
-  say(`installing ${names.join(' and ')} with apt-get`)
+  progress(`installing ${names.join(' and ')} with apt-get`)
   await run(['apt-get', 'update', '-qq'])
   // Run level 1 keeps Debian from starting nginx as a service: the benchmark runs one of its own.
   await run(['apt-get', 'install', '-y', '-qq', '--no-install-recommends', ...names], {
@@ -43,8 +43,8 @@ async function installFromDebian(names: string[], say: (text: string) => void): 
   })
 }
 
-async function installPeers(say: (text: string) => void): Promise<void> {
-  say("installing Portkey's gateway into bench/node_modules (npm ci)")
+async function installPeers(progress: (text: string) => void): Promise<void> {
+  progress("installing Portkey's gateway into bench/node_modules (npm ci)")
   await run(['npm', 'ci', '--no-audit', '--no-fund'])
 }
 

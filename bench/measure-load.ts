@@ -34,7 +34,7 @@ async function inTurns<T>(bench: Bench, running: Running[], repeats: number, run
   const runs = new Map<SubjectName, Run<T>[]>(running.map(({ subject }) => [subject.name, []]))
   for (let turn = 1; turn <= repeats; turn++) {
     for (const one of running) {
-      bench.say(`  ${one.subject.name}, ${turn} of ${repeats}`)
+      bench.progress(`  ${one.subject.name}, ${turn} of ${repeats}`)
       const { result, cpu, others } = await quietest(() => watched(one.group, () => run(one)))
       bench.others.push(others)
       runs.get(one.subject.name)?.push({ ...result, cpu })
@@ -49,7 +49,7 @@ function medians<T>(runs: Map<SubjectName, T[]>, pick: (run: T) => number): Figu
 
 async function wrkInTurns(bench: Bench, running: Running[], answer: Answer, wrk: string) {
   for (const { subject } of running) {
-    bench.say(`  ${subject.name}, warming up`)
+    bench.progress(`  ${subject.name}, warming up`)
     await runWrk(wrk, subject.target(answer), bench.plan.warmSeconds)
   }
   return inTurns(bench, running, bench.plan.repeats, ({ subject }) =>
@@ -93,9 +93,9 @@ export async function measureStreams(bench: Bench): Promise<Row[]> {
   if (!wrk) return []
   const rows: Row[] = []
   await withAll(bench, async (running) => {
-    bench.say(' answers that arrive at once')
+    bench.progress(' answers that arrive at once')
     const atOnce = await wrkInTurns(bench, running, 'stream', wrk)
-    bench.say(' answers that arrive event by event')
+    bench.progress(' answers that arrive event by event')
     const single = await wrkInTurns(bench, running, 'single', wrk)
     const events = (run: WrkResult) => run.perSecond * EVENTS_A_STREAM
     rows.push(

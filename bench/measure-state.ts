@@ -45,7 +45,7 @@ async function readSlow(bench: Bench, subject: Subject, group: Group | undefined
     }
     return highest
   })
-  bench.say(`  ${subject.name}, reading the streams to their ends`)
+  bench.progress(`  ${subject.name}, reading the streams to their ends`)
   const last = (await load).trim().split('\n').at(-1) ?? '{}'
   const { result: highest, cpu, others } = plateau
   return { ...(JSON.parse(last) as SlowResult), bytesAStream: (highest - before) / SLOW_STREAMS, cpu, others }
@@ -58,7 +58,7 @@ export async function measureSlow(bench: Bench): Promise<Row[]> {
   const delay99: Figures = {}
   const remarks: Row['remarks'] = {}
   for (const subject of bench.subjects) {
-    bench.say(`  ${subject.name}, opening ${SLOW_STREAMS} streams`)
+    bench.progress(`  ${subject.name}, opening ${SLOW_STREAMS} streams`)
     const result = await quietest(() => withFresh(subject, (group) => readSlow(bench, subject, group)))
     bench.others.push(result.others)
     if (result.events < result.expected) {
@@ -88,10 +88,10 @@ export async function measureStart(bench: Bench): Promise<Row[]> {
   const others: Row[] = []
   for (const subject of bench.subjects) {
     if (!subject.start) continue
-    bench.say(`  ${subject.name}`)
+    bench.progress(`  ${subject.name}`)
     own[subject.name] = await startMilliseconds(bench, subject, subject.start)
     for (const { name, start } of subject.alsoStarts) {
-      bench.say(`  ${subject.name}, by ${name}`)
+      bench.progress(`  ${subject.name}, by ${name}`)
       const figures = { [subject.name]: await startMilliseconds(bench, subject, start) }
       others.push({ name: `– by \`${name}\`, ms`, figures, goals: [{ below: 300 }] })
     }
@@ -120,12 +120,12 @@ export async function measureRest(bench: Bench): Promise<Row[]> {
   const { wrk } = bench.tools
   for (const subject of bench.subjects) {
     if (!subject.start) continue
-    bench.say(`  ${subject.name}, at rest`)
+    bench.progress(`  ${subject.name}, at rest`)
     await withFresh(subject, async (group) => {
       if (!group) return
       fresh[subject.name] = await restingMegabytes(group, bench.plan.settleSeconds)
       if (!wrk) return
-      bench.say(`  ${subject.name}, a burst and its end`)
+      bench.progress(`  ${subject.name}, a burst and its end`)
       await runWrk(wrk, subject.target('whole'), bench.plan.seconds)
       await runWrk(wrk, subject.target('stream'), bench.plan.seconds)
       later[subject.name] = await restingMegabytes(group, bench.plan.idleSeconds)

@@ -1,17 +1,17 @@
-/** Measures the two lanes through Gatehouse in one run: events a second, and the processor time that an event takes. */
+/** Measures passthrough and translation through Gatehouse in one run: events a second, and the processor time that an event takes. */
 import { median } from './figures.ts'
 import { type Bench, quietest, type Row, watched } from './plan.ts'
 import { endGroup } from './processes.ts'
-import { LANES, type Lane, type Subject, untilAccepted, type Way } from './subjects.ts'
+import { ROUTES, type StreamRoute, type Subject, untilAccepted, type Way } from './subjects.ts'
 import { EVENTS_A_STREAM } from './vendor-answers.ts'
 import { CONNECTIONS, runWrk } from './wrk.ts'
 
 /** The goals for streams of chat completions that arrive at once. */
-const GOALS: Record<Lane, number> = { relayed: 300_000, translated: 150_000 }
+const GOALS: Record<StreamRoute, number> = { relayed: 300_000, translated: 150_000 }
 
 type Measured = { events: number; microseconds: number }
 
-export async function measureLanes(bench: Bench): Promise<Row[]> {
+export async function measureRoutes(bench: Bench): Promise<Row[]> {
   const subject = bench.subjects.find(({ name }) => name === 'gatehouse')
   const { wrk } = bench.tools
   if (!wrk || !subject?.way || !subject.start) return []
@@ -21,20 +21,21 @@ export async function measureLanes(bench: Bench): Promise<Row[]> {
     const rows: Row[] = []
     for (const dialect of ['chat completions', 'messages'] as const) {
       for (const answer of ['stream', 'single'] as const) {
-        const runs: Record<Lane, Measured[]> = { relayed: [], translated: [] }
-        const run = async (lane: Lane): Promise<Measured> => {
-          const target = wayOf(subject, { lane, dialect, answer })
+        const runs: Record<StreamRoute, Measured[]> = { relayed: [], translated: [] }
+        const run = async (route: StreamRoute): Promise<Measured> => {
+          const target = wayOf(subject, { route, dialect, answer })
           const measured = await quietest(() => watched(group, () => runWrk(wrk, target, bench.plan.seconds)))
           bench.others.push(measured.others)
           const { perSecond, failed } = measured.result
-          if (failed > 0) throw new Error(`${failed} answers failed: ${dialect}, ${lane}`)
+          if (failed > 0) throw new Error(`${failed} answers failed: ${dialect}, ${route}`)
           const events = perSecond * EVENTS_A_STREAM
           return { events, microseconds: (measured.cpu * 1e6) / events }
         }
-        for (const lane of LANES) await runWrk(wrk, wayOf(subject, { lane, dialect, answer }), bench.plan.warmSeconds)
+        for (const route of ROUTES)
+          await runWrk(wrk, wayOf(subject, { route, dialect, answer }), bench.plan.warmSeconds)
         for (let turn = 1; turn <= bench.plan.repeats; turn++) {
-          bench.say(`  ${dialect}, ${answer}, ${turn} of ${bench.plan.repeats}`)
-          for (const lane of LANES) runs[lane].push(await run(lane))
+          bench.progress(`  ${dialect}, ${answer}, ${turn} of ${bench.plan.repeats}`)
+          for (const route of ROUTES) runs[route].push(await run(route))
         }
         rows.push(
           ...rowsOf(
@@ -52,24 +53,24 @@ export async function measureLanes(bench: Bench): Promise<Row[]> {
 }
 
 function wayOf({ way }: Subject, asked: Way) {
-  if (!way) throw new Error('There are no lanes to choose from.')
+  if (!way) throw new Error('There are no routes to choose from.')
   return way(asked)
 }
 
-function rowsOf(name: string, runs: Record<Lane, Measured[]>, withoutGoals: boolean): Row[] {
-  const costs = LANES.map((lane) => median(runs[lane].map(({ microseconds }) => microseconds)))
+function rowsOf(name: string, runs: Record<StreamRoute, Measured[]>, withoutGoals: boolean): Row[] {
+  const costs = ROUTES.map((route) => median(runs[route].map(({ microseconds }) => microseconds)))
   const [relayed = Number.NaN, translated = Number.NaN] = costs
   return [
-    ...LANES.map(
-      (lane): Row => ({
-        name: `${lane}: ${name}, events/s (${CONNECTIONS} connections)`,
-        figures: { gatehouse: median(runs[lane].map(({ events }) => events)) },
-        ...(withoutGoals ? {} : { goals: [{ atLeast: GOALS[lane] }] }),
+    ...ROUTES.map(
+      (route): Row => ({
+        name: `${route}: ${name}, events/s (${CONNECTIONS} connections)`,
+        figures: { gatehouse: median(runs[route].map(({ events }) => events)) },
+        ...(withoutGoals ? {} : { goals: [{ atLeast: GOALS[route] }] }),
       }),
     ),
-    ...LANES.map(
-      (lane, at): Row => ({
-        name: `– ${lane}: processor time an event, µs`,
+    ...ROUTES.map(
+      (route, at): Row => ({
+        name: `– ${route}: processor time an event, µs`,
         figures: { gatehouse: costs[at] ?? Number.NaN },
       }),
     ),

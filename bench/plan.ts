@@ -3,7 +3,7 @@ import type { Tools } from './find-tools.ts'
 import { coreBusySeconds, cpuSeconds, GATEWAY_CORE, type Group } from './processes.ts'
 import type { Subject, SubjectName } from './subjects.ts'
 
-export const PARTS = ['unary', 'latency', 'streams', 'lanes', 'slow', 'start', 'rest'] as const
+export const PARTS = ['unary', 'latency', 'streams', 'routes', 'slow', 'start', 'rest'] as const
 export type Part = (typeof PARTS)[number]
 
 export type Plan = {
@@ -45,7 +45,7 @@ export type Bench = {
   tools: Tools
   subjects: Subject[]
   /** Tells the person who waits what is being done. */
-  say: (text: string) => void
+  progress: (text: string) => void
   /** The share of the gateway's core that was busy with something else, one number a run. */
   others: number[]
 }

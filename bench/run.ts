@@ -7,7 +7,7 @@ import { median, show } from './figures.ts'
 import { findTools, type Tools, versionOf } from './find-tools.ts'
 import { measureLatency, measureStreams, measureUnary } from './measure-load.ts'
 import { measureRest, measureSlow, measureStart } from './measure-state.ts'
-import { measureLanes } from './measure-streams.ts'
+import { measureRoutes } from './measure-streams.ts'
 import { type Bench, FULL, PARTS, type Part, QUICK, type Row } from './plan.ts'
 import { endEverything, endGroup, GATEWAY_CORE, LOAD_CORE, whyNot } from './processes.ts'
 import { checkAnswers, createSubjects, type Subject, startVendor, untilAccepted } from './subjects.ts'
@@ -25,7 +25,7 @@ const MEASURES: Record<Part, { title: string; measure: (bench: Bench) => Promise
   unary: { title: 'whole answers', measure: measureUnary },
   latency: { title: 'added latency at a fixed rate', measure: measureLatency },
   streams: { title: 'streams', measure: measureStreams },
-  lanes: { title: 'streams relayed and translated', measure: measureLanes },
+  routes: { title: 'streams relayed and translated', measure: measureRoutes },
   slow: { title: 'many slow streams', measure: measureSlow },
   start: { title: 'start-up', measure: measureStart },
   rest: { title: 'memory at rest', measure: measureRest },
@@ -64,12 +64,12 @@ function readOptions(args: string[]): Options | { refusal: string } {
   }
 }
 
-const say = (text: string) => process.stderr.write(`${text}\n`)
+const progress = (text: string) => process.stderr.write(`${text}\n`)
 
 async function measureAll(bench: Bench, parts: Part[]): Promise<Row[]> {
   const rows: Row[] = []
   for (const part of parts) {
-    say(`${MEASURES[part].title} (${parts.indexOf(part) + 1} of ${parts.length})`)
+    progress(`${MEASURES[part].title} (${parts.indexOf(part) + 1} of ${parts.length})`)
     rows.push(...(await MEASURES[part].measure(bench)))
   }
   return rows
@@ -125,12 +125,12 @@ function describe(tools: Tools, gatehouse: string, others: number[]): string {
 async function main(): Promise<number> {
   const options = readOptions(process.argv.slice(2))
   if ('refusal' in options) {
-    say(options.refusal)
+    progress(options.refusal)
     return options.refusal === HELP ? 0 : 2
   }
   const obstacle = whyNot()
   if (obstacle) {
-    say(`The benchmark cannot run here: ${obstacle}.`)
+    progress(`The benchmark cannot run here: ${obstacle}.`)
     return 1
   }
   // This process only waits and polls; it belongs on the load's core with all its threads.
@@ -141,21 +141,21 @@ async function main(): Promise<number> {
     if (!options.keep) rmSync(dir, { recursive: true, force: true })
   })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130))
-  const tools = await findTools(say)
+  const tools = await findTools(progress)
   const vendor = await startVendor(dir)
   const all = createSubjects({ dir, tools, vendorPort: vendor.port, gatehouse: options.gatehouse })
   const subjects = await thatWork(all, tools)
-  for (const text of tools.missing) say(text)
-  const bench: Bench = { plan: options.quick ? QUICK : FULL, tools, subjects, say, others: [] }
+  for (const text of tools.missing) progress(text)
+  const bench: Bench = { plan: options.quick ? QUICK : FULL, tools, subjects, progress, others: [] }
   const rows = await measureAll(bench, options.parts)
   process.stdout.write(`\n${renderTable(rows)}\n\n${describe(tools, options.gatehouse.binary, bench.others)}\n`)
-  if (options.keep) say(`Logs: ${dir}`)
+  if (options.keep) progress(`Logs: ${dir}`)
   return 0
 }
 
 process.exit(
   await main().catch((error) => {
-    say(`The benchmark broke off: ${error instanceof Error ? error.message : error}`)
+    progress(`The benchmark broke off: ${error instanceof Error ? error.message : error}`)
     return 1
   }),
 )

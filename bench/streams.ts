@@ -1,5 +1,5 @@
 /**
- * `npm run bench:streams`: one streamed answer through either lane, without HTTP around it: processor time an event; and what
+ * `npm run bench:streams`: one streamed answer through passthrough or translation, without HTTP around it: processor time an event; and what
  * of it goes into looking for the provider's secrets.
  */
 
@@ -88,7 +88,7 @@ async function sendOver(way: Way, reads: Uint8Array[]): Promise<UpstreamResponse
 
 const meterFor = (way: Way, meter: ChatMeter) => (way === 'bare' ? meter : watchSecrets(meter, watching))
 
-const LANES = {
+const ROUTES = {
   relayed({ dialect }: Case, reads: Uint8Array[], way: Way, meter: ChatMeter): Promise<ResponseStream<Usage>> {
     const send = async () => ({ ...(await sendOver(way, reads)), faults })
     const passthrough: PassthroughProvider = { dialect: 'chatcompat', send }
@@ -99,7 +99,7 @@ const LANES = {
       request: asking,
       refusal: undefined,
     })
-    if (!passthroughRequest) throw new Error('The dialect has no relay lane.')
+    if (!passthroughRequest) throw new Error('The API has no passthrough.')
     const chatCall = { model: 'bench-model', request, request_id: 'req' }
     const responseContext = { head, writer: dialect.writer(head, request, 'req') }
     const target = { provider: { id: 'bench', kind: 'chatcompat' }, model: chatCall.model }
@@ -125,13 +125,13 @@ const LANES = {
   },
 }
 
-type Measured = { lane: keyof typeof LANES; way: Way; of: Case; reads: Uint8Array[] }
+type Measured = { route: keyof typeof ROUTES; way: Way; of: Case; reads: Uint8Array[] }
 
 /** One answer from its first byte to its last, encoded for the wire. Resolves with its size. */
-async function answer({ lane, way, of, reads }: Measured): Promise<number> {
+async function answer({ route, way, of, reads }: Measured): Promise<number> {
   const encoder = new TextEncoder()
   const meter = newMeter()
-  const stream = await LANES[lane](of, reads, way, meter)
+  const stream = await ROUTES[route](of, reads, way, meter)
   let size = 0
   for await (const piece of stream.parts) {
     size += (typeof piece === 'string' ? encoder.encode(piece) : piece).length
@@ -164,18 +164,18 @@ for (const [name, of] of Object.entries(CASES)) {
     const reads = readsOf(of.events, size)
     const figures: Record<string, number[]> = {}
     for (let run = 0; run <= RUNS; run++) {
-      for (const lane of ['relayed', 'translated'] as const) {
+      for (const route of ['relayed', 'translated'] as const) {
         for (const way of ['bare', 'scrubbed'] as const) {
-          const figure = await measure({ lane, way, of, reads })
-          const name = `${lane} ${way}`
+          const figure = await measure({ route, way, of, reads })
+          const name = `${route} ${way}`
           if (run > 0) figures[name] = [...(figures[name] ?? []), figure]
         }
       }
     }
     const medianOf = (key: string) => median(figures[key] ?? [])
     const [relayed, other] = [medianOf('relayed scrubbed'), medianOf('translated scrubbed')]
-    const share = (lane: string) =>
-      `${Math.round((1 - medianOf(`${lane} bare`) / medianOf(`${lane} scrubbed`)) * 100)} %`
+    const share = (route: string) =>
+      `${Math.round((1 - medianOf(`${route} bare`) / medianOf(`${route} scrubbed`)) * 100)} %`
     const cells = [show(relayed), show(other), `${show(other / relayed)} ×`, share('relayed'), share('translated')]
     write(`| ${name}, ${how} | ${cells.join(' | ')} |`)
   }

@@ -13,14 +13,14 @@ const ANSWERS: Answer[] = ['whole', 'stream', 'single', 'slow']
 const MESSAGES = ['messages', 'messages-single']
 
 /** The ways through Gatehouse: the client's dialect is the vendor's, and its events pass or are translated all the same. */
-export const LANES = ['relayed', 'translated'] as const
-export type Lane = (typeof LANES)[number]
-export type Way = { lane: Lane; dialect: 'chat completions' | 'messages'; answer: 'stream' | 'single' }
+export const ROUTES = ['relayed', 'translated'] as const
+export type StreamRoute = (typeof ROUTES)[number]
+export type Way = { route: StreamRoute; dialect: 'chat completions' | 'messages'; answer: 'stream' | 'single' }
 
 export type Subject = {
   name: SubjectName
   target: (answer: Answer) => Target
-  /** Where there are lanes: the target of a way. */
+  /** The target of a route. */
   way?: (way: Way) => Target
   /** Starts a fresh process; undefined where there is none of its own (direct). */
   start: (() => Group) | undefined
@@ -203,13 +203,13 @@ ${models.join('\n')}
   return {
     name: 'gatehouse',
     target: targets(port, 'bench/', { authorization: `Bearer ${TOKEN}` }),
-    way({ lane, dialect, answer }) {
+    way({ route, dialect, answer }) {
       const headers = { 'content-type': 'application/json', authorization: `Bearer ${TOKEN}` }
       if (dialect === 'chat completions') {
-        const model = `${lane === 'relayed' ? 'bench' : 'translated'}/${answer}`
+        const model = `${route === 'relayed' ? 'bench' : 'translated'}/${answer}`
         return { url: `http://127.0.0.1:${port}/v1/chat/completions`, headers, body: bodyFor(model, true) }
       }
-      const model = `${lane === 'relayed' ? 'messages' : 'translated'}/${answer === 'single' ? 'messages-single' : 'messages'}`
+      const model = `${route === 'relayed' ? 'messages' : 'translated'}/${answer === 'single' ? 'messages-single' : 'messages'}`
       const { messages, ...body } = JSON.parse(bodyFor(model, true))
       const [{ content: system }, ...others] = messages
       return {

@@ -15,7 +15,7 @@ const CONCURRENCY = 256
 const LOOK_MILLISECONDS = 100
 const TASK_ID_LENGTH = 'task_'.length + 32
 
-export async function measureInFlight({ dir, plan, say }: TaskBench): Promise<Figure[]> {
+export async function measureInFlight({ dir, plan, progress }: TaskBench): Promise<Figure[]> {
   const vendor = await startVendor(dir, FILM_SECONDS, LATENCY_MILLISECONDS)
   const gateway = await startTestGateway(dir, 'in-flight', { vendor: vendor.url, concurrency: CONCURRENCY })
   try {
@@ -37,7 +37,7 @@ export async function measureInFlight({ dir, plan, say }: TaskBench): Promise<Fi
     const seconds = (performance.now() - from) / 1000
     const share = (cpuSeconds(gateway.group) - used) / seconds
     const polls = ((await orders()).polls - asked) / seconds
-    say(`  ${plan.in_flight} in flight; waiting for their ends`)
+    progress(`  ${plan.in_flight} in flight; waiting for their ends`)
     const late = await latenesses(gateway.database, orders, plan.in_flight)
     const name = `${plan.in_flight.toLocaleString('en-US')} tasks in flight`
     return [

@@ -8,12 +8,12 @@ import type { Figure, TaskBench } from './run.ts'
 const FEW = 1_000
 const CONNECTIONS = 8
 
-export async function measureReads({ dir, plan, say }: TaskBench): Promise<Figure[]> {
+export async function measureReads({ dir, plan, progress }: TaskBench): Promise<Figure[]> {
   const vendor = await startVendor(dir, [600, 600], 30)
   const options = { vendor: vendor.url, concurrency: 1 }
   try {
-    const few = await measureWith({ dir, options, name: 'few', stored: FEW, plan, say })
-    const many = await measureWith({ dir, options, name: 'many', stored: plan.stored, plan, say })
+    const few = await measureWith({ dir, options, name: 'few', stored: FEW, plan, progress })
+    const many = await measureWith({ dir, options, name: 'many', stored: plan.stored, plan, progress })
     const both = (what: keyof Measured, name: string, unit: string): Figure[] => [
       { name: `${name}, ${FEW.toLocaleString('en-US')} stored`, value: few[what], unit },
       { name: `${name}, ${plan.stored.toLocaleString('en-US')} stored`, value: many[what], unit },
@@ -31,18 +31,18 @@ export async function measureReads({ dir, plan, say }: TaskBench): Promise<Figur
 }
 
 type Measured = { reads: number; p99: number; processor: number; list_p99: number }
-type Setting = Pick<TaskBench, 'dir' | 'plan' | 'say'> & {
+type Setting = Pick<TaskBench, 'dir' | 'plan' | 'progress'> & {
   options: { vendor: string; concurrency: number }
   name: string
   stored: number
 }
 
-async function measureWith({ dir, options, name, stored, plan, say }: Setting): Promise<Measured> {
+async function measureWith({ dir, options, name, stored, plan, progress }: Setting): Promise<Measured> {
   // The first start makes the tables, and one task to be like.
   const first = await startTestGateway(dir, name, options)
   await submit(first, 0)
   await endGroup(first.group)
-  say(`  storing ${stored.toLocaleString('en-US')} tasks`)
+  progress(`  storing ${stored.toLocaleString('en-US')} tasks`)
   const task_ids = fill(first.database, stored)
   const gateway = await startTestGateway(dir, name, options)
   try {

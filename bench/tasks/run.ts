@@ -17,7 +17,7 @@ const HELP = `usage: npm run bench:tasks -- [--quick] [--only PART,PART]
 
 export type Figure = { name: string; value: number; unit: string; goal?: string }
 type Plan = { in_flight: number; stored: number; seconds: number }
-export type TaskBench = { dir: string; plan: Plan; say: (text: string) => void }
+export type TaskBench = { dir: string; plan: Plan; progress: (text: string) => void }
 
 const FULL: Plan = { in_flight: 10_000, stored: 1_000_000, seconds: 8 }
 const QUICK: Plan = { in_flight: 1_000, stored: 100_000, seconds: 3 }
@@ -28,7 +28,7 @@ const PARTS: Record<string, (bench: TaskBench) => Promise<Figure[]>> = {
   'in-flight': measureInFlight,
 }
 
-const say = (text: string) => void process.stderr.write(`${text}\n`)
+const progress = (text: string) => void process.stderr.write(`${text}\n`)
 
 function render(figures: Figure[]): string {
   const rows = figures.map(({ name, value, unit, goal = '' }) => `| ${name} | ${show(value)} ${unit} | ${goal} |`)
@@ -44,18 +44,18 @@ async function main(): Promise<number> {
     },
   })
   if (values.help) {
-    say(HELP)
+    progress(HELP)
     return 0
   }
   const names = values.only.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !Object.hasOwn(PARTS, name))
   if (unknown !== undefined) {
-    say(`--only ${unknown}: there is no such part.\n\n${HELP}`)
+    progress(`--only ${unknown}: there is no such part.\n\n${HELP}`)
     return 2
   }
   const obstacle = whyNot()
   if (obstacle) {
-    say(`The benchmark cannot run here: ${obstacle}.`)
+    progress(`The benchmark cannot run here: ${obstacle}.`)
     return 1
   }
   Bun.spawnSync(['taskset', '-a', '-c', '-p', String(LOAD_CORE), String(process.pid)])
@@ -67,8 +67,8 @@ async function main(): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130))
   const figures: Figure[] = []
   for (const name of names) {
-    say(name)
-    figures.push(...((await PARTS[name]?.({ dir, plan: values.quick ? QUICK : FULL, say })) ?? []))
+    progress(name)
+    figures.push(...((await PARTS[name]?.({ dir, plan: values.quick ? QUICK : FULL, progress })) ?? []))
   }
   const [cpu] = cpus()
   const machine = `${cpus().length} cores (${cpu?.model ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GB, Linux ${release()}`
@@ -81,7 +81,7 @@ async function main(): Promise<number> {
 
 process.exit(
   await main().catch((error: unknown) => {
-    say(`The benchmark broke off: ${error instanceof Error ? error.message : error}`)
+    progress(`The benchmark broke off: ${error instanceof Error ? error.message : error}`)
     return 1
   }),
 )
