@@ -10,6 +10,7 @@ import {
 import { systemClock } from '../../src/kit/clock.ts'
 import { createGuardedFetch } from '../../src/kit/guarded-fetch.ts'
 import { createLog } from '../../src/kit/log.ts'
+import { AI_SDK_VENDORS } from '../../src/providers/ai-sdk/vendors.ts'
 import { createMedia } from '../../src/providers/media.ts'
 import { PRESETS } from '../../src/providers/presets.ts'
 import type { Provider } from '../../src/providers/provider.ts'
@@ -33,12 +34,17 @@ const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} }
 const media = createMedia({ guardedFetch: createGuardedFetch({ clock }) })
 const transport = createTransport({ clock, log })
 
+const parts = { id: 'id', timeouts: DEFAULT_TIMEOUTS, transport, clock, log, media, manual: async () => [] }
+
 type Made = { kind?: ProviderKind; preset?: string; base_url?: string }
 
 export function providerOf(config: Made & { options?: Record<string, unknown> }): Provider {
-  const parts = { timeouts: DEFAULT_TIMEOUTS, transport, clock, log, media, environment: ENVIRONMENT }
-  return createProvider({ id: 'id', config: { key: 'a-key', ...config }, manual: async () => [], ...parts })
+  return createProvider({ ...parts, environment: ENVIRONMENT, config: { key: 'a-key', ...config } })
 }
+
+/** A provider of this kind with only its environment variables. */
+export const providerFromEnvironment = (kind: ProviderKind, environment: Record<string, string>): Provider =>
+  createProvider({ ...parts, environment, config: { kind } })
 
 const familiesOf = (config: Made): string => {
   const provider = providerOf(config)
@@ -47,12 +53,23 @@ const familiesOf = (config: Made): string => {
     .join(', ')
 }
 
+/** Of the package's row: its base URL, and those of families that differ. */
+function addressesOf(kind: ProviderKind): string {
+  const row = Object.hasOwn(AI_SDK_VENDORS, kind) && AI_SDK_VENDORS[kind as keyof typeof AI_SDK_VENDORS]
+  if (!row || typeof row === 'function') return ''
+  const others = (['chat', 'images'] as const).flatMap((family) => {
+    const baseUrl = row[family]?.baseUrl
+    return baseUrl === undefined ? [] : [`of ${family} ${code(baseUrl)}`]
+  })
+  return [code(row.baseUrl), ...others].join(', ')
+}
+
 export const kindRows = (): string[][] =>
   PROVIDER_KINDS.map((kind) => [
     code(kind),
     KINDS[kind].calls,
     familiesOf({ kind, base_url: 'https://api.example.com/v1' }),
-    DEFAULT_ADDRESSES[kind] ?? '',
+    DEFAULT_ADDRESSES[kind] ?? addressesOf(kind),
     ((KINDS[kind] as KindRow).environment ?? []).filter(isCredential).map(code).join(', '),
   ])
 

@@ -135,34 +135,14 @@ export const KINDS = {
 export type ProviderKind = keyof typeof KINDS
 export const PROVIDER_KINDS = Object.keys(KINDS) as ProviderKind[]
 
-/** Where a kind is called without a `base_url`; the kinds that are not here need one, or a preset. */
+/** Where a kind is called without a `base_url`. The rows of `providers/ai-sdk/vendors.ts` have their own; others need one. */
 export const DEFAULT_ADDRESSES: Partial<Record<ProviderKind, string>> = {
-  alibaba:
-    '`https://dashscope-intl.aliyuncs.com/compatible-mode/v1`, of videos `https://dashscope-intl.aliyuncs.com/api/v1`',
   'amazon-bedrock': 'by region',
   ark: '`https://ark.ap-southeast.bytepluses.com/api/v3`',
   azure: 'by the name of the resource',
-  'black-forest-labs': '`https://api.bfl.ai/v1`',
-  cohere: '`https://api.cohere.com/v2`',
-  deepinfra: '`https://api.deepinfra.com/v1`',
-  deepseek: '`https://api.deepseek.com`',
-  fal: '`https://queue.fal.run`',
-  fireworks: '`https://api.fireworks.ai/inference/v1`',
-  google: '`https://generativelanguage.googleapis.com/v1beta`',
   'google-vertex': 'by project and location',
-  groq: '`https://api.groq.com/openai/v1`',
-  huggingface: '`https://router.huggingface.co/v1`',
   kling: '`https://api-singapore.klingai.com/v1`',
-  luma: '`https://api.lumalabs.ai/dream-machine/v1`',
   meshy: '`https://api.meshy.ai/openapi`',
-  minimax: '`https://api.minimax.io/v2`',
-  mistral: '`https://api.mistral.ai/v1`',
-  moonshotai: '`https://api.moonshot.ai/v1`',
-  perplexity: '`https://api.perplexity.ai`',
-  replicate: '`https://api.replicate.com/v1`',
   runway: '`https://api.dev.runwayml.com/v1`',
-  togetherai: '`https://api.together.xyz/v1`',
   tripo: '`https://api.tripo3d.ai/v2/openapi`',
-  voyage: '`https://api.voyageai.com/v1`',
-  xai: '`https://api.x.ai/v1`',
 }

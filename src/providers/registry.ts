@@ -1,7 +1,7 @@
 /** Kind -> adapter, one line each. */
 import { createRequire } from 'node:module'
 import type { ProviderKind } from '../config/provider-kinds.ts'
-import type { AiSdkKind } from './ai-sdk/kinds.ts'
+import type { AiSdkKind } from './ai-sdk/vendors.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
 import { createCompatImages } from './chatcompat/images.ts'
 import { createRerankCompat, textMembers } from './chatcompat/text-apis.ts'
@@ -45,10 +45,6 @@ const OWN_KINDS: { [kind in Exclude<ProviderKind, AiSdkKind>]: Create } = {
     return { ...createContentgenCompat({ ...parts, settings }), embeddings }
   },
   kling: (parts) => (require('./video/kling.ts') as typeof import('./video/kling.ts')).createKling(parts),
-  luma: (parts) => ({
-    ...(require('./video/luma.ts') as typeof import('./video/luma.ts')).createLuma(parts),
-    ...(require('./ai-sdk/kinds.ts') as typeof import('./ai-sdk/kinds.ts')).lumaImages(parts),
-  }),
   meshy: (parts) => (require('./three-d/meshy.ts') as typeof import('./three-d/meshy.ts')).createMeshy(parts),
   'messages-compat': (parts) => createMessagesCompat({ ...parts, settings: messagesSettings(parts) }),
   'rerank-compat': (parts) => createRerankCompat({ ...parts, settings: settingsOf(parts) }),
@@ -62,7 +58,7 @@ const isOwn = (kind: ProviderKind): kind is keyof typeof OWN_KINDS => Object.has
 
 function create(kind: ProviderKind, parts: ProviderParts): Provider {
   if (isOwn(kind)) return OWN_KINDS[kind](parts)
-  return (require('./ai-sdk/kinds.ts') as typeof import('./ai-sdk/kinds.ts')).AI_SDK_KINDS[kind](parts)
+  return (require('./ai-sdk/ai-sdk.ts') as typeof import('./ai-sdk/ai-sdk.ts')).createAiSdkProvider(kind, parts)
 }
 
 /** The provider that a configuration describes. Throws an Error that names it and says what would be right. */

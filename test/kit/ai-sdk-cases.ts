@@ -619,7 +619,7 @@ export const XAI: Case = {
     running: { status: 'IN_PROGRESS', progress: 42 },
     done: success({ url: 'https://vidgen.x.ai/xai-vidgen-bucket/xai-video-aa87081b.mp4', content_type: 'video/mp4' }),
     'done-without': NOTHING_MADE,
-    'done-filtered': failure('content_policy_violation', 'What was made was taken away by a filter.'),
+    'done-filtered': failure('content_policy_violation', 'The result was removed by a filter.'),
     failed: failure('generation_failed', 'The video could not be generated.'),
     'failed-policy': failure('content_policy_violation', ANY),
     'failed-text': failure('content_policy_violation', ANY),

@@ -1,11 +1,12 @@
 /** 3D models at fal: the queue before the models of many makers, spoken to as it is, for want of a package. */
 
+import { KINDS } from '../../config/provider-kinds.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
 import { THREE_D_FORMATS, THREE_D_TYPES, type ThreeDFormat } from '../../spec/three-d-request.ts'
-import { FAL, readFault } from '../ai-sdk/fal.ts'
-import { wordsOf } from '../ai-sdk/words.ts'
+import { classifyFalError, failureOf, QUEUE_URL } from '../ai-sdk/vendors/fal-queue.ts'
+import { messageIn } from '../ai-sdk/vendors/response-values.ts'
 import { createOrderClient, isHttpUrl, type OrderClient } from '../orders/order-client.ts'
 import { withExtras } from '../orders/order-fields.ts'
 import type { TaskProgress, ThreeDCall, ThreeDProvider } from '../provider.ts'
@@ -22,14 +23,14 @@ const PREVIEW = /thumbnail|preview|rendered_image/
 export function createFalThreeD(parts: AdapterParts): ThreeDProvider {
   const { id, config, environment = {} } = parts
   const { key: own, preset: _, ...rest } = config
-  const key = own ?? FAL.key_env.map((name) => environment[name]).find((value) => value)
+  const key = own ?? KINDS.fal.environment.map((name) => environment[name]).find((value) => value)
   const vendor = createOrderClient(
     { ...parts, config: rest, environment: {} },
     {
       kind: 'fal',
-      base_url: FAL.home,
+      base_url: QUEUE_URL,
       ...(key ? { headers: () => ({ authorization: `Key ${key}` }) } : {}),
-      ...(FAL.judge ? { classifyError: FAL.judge } : {}),
+      classifyError: classifyFalError,
     },
   )
   return {
@@ -102,7 +103,7 @@ type Result = { status: number; payload: unknown; complaint: unknown }
 /** A result that is an error of the model's own ends the task; one of the queue's says nothing of it. */
 function resultOf({ status, payload, complaint }: Result, format: ThreeDFormat, vendor: OrderClient): TaskProgress {
   if (status >= 200 && status < 300) return filesIn(vendor.readObject({ status, payload }), format, vendor)
-  const fault = readFault(payload, status, wordsOf(payload))
+  const fault = failureOf(payload, status, messageIn(payload))
   if (fault && 'failure' in fault) {
     return vendor.failure(fault.failure.fail_code ?? 'generation_failed', fault.failure.reason)
   }

@@ -1,73 +1,47 @@
 /** One adapter for every vendor of chat models that has an AI SDK package with `doGenerate` and `doStream`. */
 import { unixSeconds } from '../../../kit/clock.ts'
-import { createGuardedFetch } from '../../../kit/guarded-fetch.ts'
 import { parseJson } from '../../../kit/json.ts'
-import type { ChatChunk, ChatCompletion } from '../../../protocols/canonical.ts'
 import { errorFromResponse } from '../../../protocols/provider-error.ts'
+import type { ChatChunk, ChatCompletion } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { createMedia } from '../../media.ts'
 import { readModelList } from '../../model-list.ts'
 import type { ChatCall, DiscoveredModel, Provider } from '../../provider.ts'
-import { asFetch, createTransportFetch } from '../../upstream/transport-fetch.ts'
-import { accountOf, isOwn, moved } from '../account.ts'
-import type { AiSdkParts } from '../vendor.ts'
-import { answerOf, type Named } from './answer.ts'
-import { eagerly } from './eagerly.ts'
-import { createChatFaults, isUnknownEvent } from './fault.ts'
-import { isWorthDryRun, refuseWarned } from './meaning.ts'
-import { createPartReader } from './parts.ts'
-import { optionsOf } from './request.ts'
-import type { CallOptions, ChatVendor, PackageWarning } from './vendor.ts'
+import { asFetch } from '../../upstream/transport-fetch.ts'
+import type { Connection } from '../connection.ts'
+import { optionsOf } from './call-options.ts'
+import { createChatErrors, isUnknownEvent } from './chat-errors.ts'
+import type { CallOptions, ChatFamily, ChatModel, PackageWarning } from './chat-family.ts'
+import { completionOf, type ResponseIdentity } from './completion.ts'
+import { readAhead } from './read-ahead.ts'
+import { createPartReader } from './stream-parts.ts'
+import { assertNotIgnored, needsDryRun } from './unsupported.ts'
 
-/** Packages look into the process's environment for a key when they are given none. */
-const UNUSED_KEY = 'gatehouse-has-no-key'
-/** Model names, anywhere, that are of another trade than chat. */
+/** Patterns in the names of models that are not for chat. */
 const CHAT_MODELS = {
   include: ['*'],
   exclude: ['*embed*', '*whisper*', '*tts*', '*rerank*', '*moderation*', '*transcribe*', '*image*', '*video*', '*ocr*'],
-  // Where the same provider makes them: elsewhere they are left out again.
+  // Listed where the same provider serves them; elsewhere they are filtered out later.
   others: ['image-generation' as const, 'moderations' as const],
 }
 
-/** Throws an Error that names the provider when its configuration cannot work. */
-export function createAiSdkChat(parts: AiSdkParts, vendor: ChatVendor): Provider {
-  const { id, config, transport, clock, log } = parts
-  const media = parts.media ?? createMedia({ guardedFetch: createGuardedFetch({ clock }) })
-  const given = config.base_url === undefined ? {} : { base_url: vendor.chatUrl?.(config.base_url) ?? config.base_url }
-  const account = accountOf({ ...parts, config: { ...config, ...given } }, vendor)
-  const { base_url } = account
-  const key = account.key || UNUSED_KEY
-  const faults = createChatFaults({ provider: id, vendor, clock })
+export function createAiSdkChat(connection: Connection<ChatFamily, ChatModel>): Pick<Provider, 'chat' | 'listModels'> {
+  const { id, config, transport, clock, log, media, vendor, targetUrl, key } = connection
+  const errors = createChatErrors({ id, clock, log, vendor })
 
-  /** The model of one call, and what it does on the wire. */
-  async function open(name: string, signal: AbortSignal, stream: boolean) {
-    const authorization = await vendor.authorize?.(signal)
-    const { fetch, wire } = createTransportFetch({
-      provider: id,
-      transport,
-      timeouts: account.timeouts,
-      signal,
-      isOrder: false,
-      stream,
-      route(asked) {
-        const { url, headers } = vendor.send?.(asked, name) ?? asked
-        const target = moved(url, vendor.home, base_url)
-        if (!isOwn(target, account, vendor)) return undefined
-        return { url: target, headers: { ...presented(headers), ...account.headers, ...authorization } }
-      },
-    })
-    const make = await vendor.load({ key, fetch })
-    return { model: make(name), wire }
+  async function open({ model, request_id }: ChatCall, signal: AbortSignal, stream: boolean) {
+    const { fetch, wire } = await connection.fetchFor({ model, signal, request_id, stream })
+    return { model: await connection.model(model, fetch), wire }
   }
 
-  /** Asks the package, with nobody to hear it, what of the request it would leave out; throws for what matters. */
+  /** Runs the package without sending anything, to learn what it would leave out; throws for what matters. */
   async function dryRun({ model, request }: ChatCall, options: CallOptions): Promise<void> {
-    const make = await vendor.load({ key, fetch: asFetch(async () => new Response('', { headers: SILENT_STREAM })) })
-    const started = await Promise.resolve(make(model).doStream(options)).catch(() => undefined)
+    const silent = asFetch(async () => new Response('', { headers: { 'content-type': 'text/event-stream' } }))
+    const sdk = await connection.model(model, silent)
+    const started = await Promise.resolve(sdk.doStream(options)).catch(() => undefined)
     const reader = started?.stream.getReader()
     for (let next = await reader?.read(); next && !next.done; next = await reader?.read()) {
       if (next.value.type !== 'stream-start') continue
-      for (const warning of next.value.warnings) refuseWarned(warning, request)
+      for (const warning of next.value.warnings) assertNotIgnored(warning, request)
       break
     }
     await reader?.cancel()
@@ -75,108 +49,95 @@ export function createAiSdkChat(parts: AiSdkParts, vendor: ChatVendor): Provider
 
   async function prepare(call: ChatCall, signal: AbortSignal): Promise<CallOptions> {
     const options = await optionsOf(call, { vendor, config, media, signal })
-    if (isWorthDryRun(call.request)) await dryRun(call, options)
+    if (needsDryRun(call.request)) await dryRun(call, options)
     return options
   }
 
-  const namedOf = (call: ChatCall): Named => ({
+  const identityOf = (call: ChatCall): ResponseIdentity => ({
     vendor,
     id: `chatcmpl-${call.request_id}`,
     model: call.model,
     created: unixSeconds(clock),
   })
 
-  /** What only tunes may be left out; the operator can see it. */
-  function note(warnings: PackageWarning[], model: string): void {
+  /** Tuning parameters may be left out; the operator can see which. */
+  function logWarnings(warnings: PackageWarning[], model: string): void {
     for (const warning of warnings) {
       const feature = 'feature' in warning ? warning.feature : warning.type
       log.debug('upstream request changed by its package', { provider: id, model, feature })
     }
   }
 
-  function failed(error: GatewayError, model: string): GatewayError {
-    if (error.status >= 500 && error.code !== 'internal_error') {
-      const { upstream_status } = error.detail
-      log.warn('upstream failed', { provider: id, model, error: error.code, upstream_status })
-    }
-    return error
-  }
-
-  async function whole(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion> {
+  async function complete(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion> {
     const options = await prepare(call, signal)
-    const { model, wire } = await open(call.model, signal, false)
+    const { model, wire } = await open(call, signal, false)
     try {
       const generated = await model.doGenerate(options)
-      note(generated.warnings, call.model)
-      const answer = answerOf(generated, namedOf(call))
-      if (answer) return answer
-      throw faults.cut(wire, call.model, generated.finishReason.raw ?? '')
+      logWarnings(generated.warnings, call.model)
+      const completion = completionOf(generated, identityOf(call))
+      if (completion) return completion
+      throw errors.cut(wire, call.model, generated.finishReason.raw ?? '')
     } catch (thrown) {
-      throw failed(faults.thrown(thrown, wire, call.model), call.model)
+      throw errors.logged(errors.thrown(thrown, wire, call.model), call.model)
     }
   }
 
   async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
     const options = await prepare(call, signal)
-    const { model, wire } = await open(call.model, signal, true)
-    const reader = createPartReader(namedOf(call))
+    const { model, wire } = await open(call, signal, true)
+    const reader = createPartReader(identityOf(call))
     try {
       const { stream } = await model.doStream(options)
-      for await (const batch of eagerly(stream)) {
-        const told: ChatChunk[] = []
+      for await (const batch of readAhead(stream)) {
+        const decoded: ChatChunk[] = []
         let failure: GatewayError | undefined
         for (const part of batch) {
-          if (part.type === 'stream-start') note(part.warnings, call.model)
+          if (part.type === 'stream-start') logWarnings(part.warnings, call.model)
           if (part.type === 'error' && !reader.isFinished() && !isUnknownEvent(part.error))
-            failure ??= faults.inStream(part.error, wire, call.model)
-          const chunk = failure ? undefined : reader.take(part)
-          if (chunk) told.push(chunk)
+            failure ??= errors.inStream(part.error, wire, call.model)
+          const chunk = failure ? undefined : reader.decode(part)
+          if (chunk) decoded.push(chunk)
           if (!failure && part.type === 'finish' && !reader.isFinished()) {
-            failure = faults.cut(wire, call.model, part.finishReason.raw)
+            failure = errors.cut(wire, call.model, part.finishReason.raw)
           }
         }
-        if (told.length > 0) yield told
+        if (decoded.length > 0) yield decoded
         if (failure) throw failure
       }
-      if (!reader.isFinished()) throw faults.cut(wire, call.model)
+      if (!reader.isFinished()) throw errors.cut(wire, call.model)
     } catch (thrown) {
-      // Once the vendor has said why it ended, a connection that breaks is an end like another.
+      // After the finish reason, a broken connection is a normal end.
       if (reader.isFinished() && !signal.aborted) return
-      throw failed(faults.thrown(thrown, wire, call.model), call.model)
+      throw errors.logged(errors.thrown(thrown, wire, call.model), call.model)
     }
   }
 
   async function listModels(signal: AbortSignal): Promise<DiscoveredModel[]> {
     const authorization = await vendor.authorize?.(signal)
-    const answer = await transport.send({
+    const response = await transport.send({
       provider: id,
-      url: `${base_url}${vendor.models}`,
+      url: `${targetUrl}${vendor.modelsPath}`,
       method: 'GET',
       headers: {
         accept: 'application/json',
         'user-agent': 'gatehouse',
-        ...(account.key ? { authorization: `Bearer ${account.key}` } : {}),
-        ...account.headers,
+        ...(key ? { authorization: `Bearer ${key}` } : {}),
+        ...connection.headers,
         ...authorization,
       },
       signal,
-      timeouts: account.timeouts,
+      timeouts: connection.timeouts,
       stream: false,
     })
-    const { status, headers } = answer
+    const { status, headers } = response
     if (status >= 300) {
-      const payload = parseJson(await answer.excerpt())
+      const payload = parseJson(await response.excerpt())
       throw errorFromResponse({ provider: id, model: undefined, status, headers, payload, clock })
     }
-    const models = readModelList(parseJson(await answer.text()), CHAT_MODELS)
+    const models = readModelList(parseJson(await response.text()), CHAT_MODELS)
     if (models) return models
-    throw new GatewayError('bad_upstream_response', `The upstream "${id}" answered with no list of models.`)
+    throw new GatewayError('bad_upstream_response', `The upstream "${id}" returned no list of models.`)
   }
 
-  return { id, kind: vendor.kind, chat: { complete: whole, chunks }, ...(vendor.models ? { listModels } : {}) }
+  return { chat: { complete, chunks }, ...(vendor.modelsPath ? { listModels } : {}) }
 }
-
-const SILENT_STREAM = { 'content-type': 'text/event-stream' }
-
-const presented = (headers: Record<string, string>) =>
-  Object.fromEntries(Object.entries(headers).filter(([, value]) => !value.includes(UNUSED_KEY)))

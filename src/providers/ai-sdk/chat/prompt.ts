@@ -1,19 +1,19 @@
-/** A conversation in the words of AI SDK packages, with what they cannot carry refused by name. */
+/** Encodes the messages of a request as the prompt of AI SDK packages; refuses by name what the packages do not support. */
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import type { Message, Opaque, Reasoning } from '../../../protocols/canonical.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Media } from '../../media.ts'
-import { fileOf, type PromptFile } from './file.ts'
-import type { ChatVendor } from './vendor.ts'
+import type { ChatVendor } from './chat-family.ts'
+import { fileOf, type PromptFile } from './prompt-file.ts'
 
 type PromptParts = { vendor: ChatVendor; model: string; media: Pick<Media, 'read'>; signal: AbortSignal }
 type Of<Role> = Extract<LanguageModelV4Message, { role: Role }>
 type AssistantPart = Of<'assistant'>['content'][number]
 type ToolPart = Of<'tool'>['content'][number]
 
-export const refused = (param: string, what: string) =>
-  new GatewayError('unsupported_parameter', `"${param}" ${what}.`, { param })
+export const unsupported = (param: string, advice: string) =>
+  new GatewayError('unsupported_parameter', `"${param}" ${advice}.`, { param })
 
 export async function promptOf(messages: Message[], parts: PromptParts): Promise<LanguageModelV4Prompt> {
   const system: LanguageModelV4Prompt = []
@@ -24,54 +24,54 @@ export async function promptOf(messages: Message[], parts: PromptParts): Promise
     switch (message.role) {
       case 'system':
       case 'developer': {
-        const place = parts.vendor.systemInFront ? system : prompt
-        place.push({ role: 'system', content: wordsOf(message, at) })
+        const place = parts.vendor.systemFirst ? system : prompt
+        place.push({ role: 'system', content: textOf(message, at) })
         break
       }
       case 'user':
         prompt.push({ role: 'user', content: await userParts(message, at, parts) })
         break
       case 'assistant':
-        prompt.push({ role: 'assistant', content: answerParts(message, at, parts) })
+        prompt.push({ role: 'assistant', content: assistantParts(message, at, parts) })
         break
       case 'tool': {
         const result = await resultOf(message, at, { ...parts, names })
         const last = prompt.at(-1)
-        // Results of calls that were made at once belong together.
+        // The results of parallel calls belong together.
         if (last?.role === 'tool') last.content.push(result)
         else prompt.push({ role: 'tool', content: [result] })
         break
       }
       default:
-        throw refused(`${at}.role`, 'must not be "function"; use the role "tool"')
+        throw unsupported(`${at}.role`, 'must not be "function"; use the role "tool"')
     }
   }
   return [...system, ...prompt]
 }
 
-/** A call's id -> the name of its tool, which a result does not say. */
+/** The id of a call -> the name of its tool, which a result does not have. */
 function toolNames(messages: Message[]): Map<string, string> {
   const calls = messages.flatMap(({ tool_calls }) => tool_calls ?? [])
   return new Map(calls.map((call) => [call.id, call.function.name]))
 }
 
-function wordsOf({ content }: Message, at: string): string {
+function textOf({ content }: Message, at: string): string {
   if (typeof content === 'string') return content
   return (content ?? [])
     .map((part, index) => {
       if (part.type === 'text') return part.text
-      throw refused(`${at}.content[${index}].type`, 'must be "text" here')
+      throw unsupported(`${at}.content[${index}].type`, 'must be "text" here')
     })
     .join('')
 }
 
-type Said = { type: 'text'; text: string } | PromptFile
+type UserPart = { type: 'text'; text: string } | PromptFile
 
-async function userParts({ content }: Message, at: string, parts: PromptParts): Promise<Said[]> {
+async function userParts({ content }: Message, at: string, parts: PromptParts): Promise<UserPart[]> {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   const { media, vendor, signal } = parts
   return Promise.all(
-    (content ?? []).map((part, index): Said | Promise<Said> => {
+    (content ?? []).map((part, index): UserPart | Promise<UserPart> => {
       if (part.type === 'text') return { type: 'text', text: part.text }
       if (part.type === 'refusal') return { type: 'text', text: part.refusal }
       return fileOf(part, `${at}.content[${index}]`, { media, signal, asBytes: vendor.media === 'bytes' })
@@ -79,8 +79,9 @@ async function userParts({ content }: Message, at: string, parts: PromptParts): 
   )
 }
 
-function answerParts(message: Message, at: string, { vendor, model }: PromptParts): AssistantPart[] {
-  if (message.function_call) throw refused(`${at}.function_call`, 'is not known to the vendor; use "tool_calls"')
+function assistantParts(message: Message, at: string, { vendor, model }: PromptParts): AssistantPart[] {
+  if (message.function_call)
+    throw unsupported(`${at}.function_call`, 'is not supported by the provider; use "tool_calls"')
   const { content } = message
   const texts =
     typeof content === 'string'
@@ -88,7 +89,7 @@ function answerParts(message: Message, at: string, { vendor, model }: PromptPart
       : (content ?? []).map((part, index) => {
           if (part.type === 'text') return part.text
           if (part.type === 'refusal') return part.refusal
-          throw refused(`${at}.content[${index}].type`, 'must be "text" or "refusal" in what the assistant said')
+          throw unsupported(`${at}.content[${index}].type`, 'must be "text" or "refusal" in an assistant message')
         })
   if (message.refusal) texts.push(message.refusal)
   const calls = (message.tool_calls ?? []).map(
@@ -97,33 +98,35 @@ function answerParts(message: Message, at: string, { vendor, model }: PromptPart
       toolCallId: call.id,
       toolName: call.function.name,
       input: inputOf(call.function.arguments, `${at}.tool_calls[${index}].function.arguments`),
-      ...signature(call.opaque, false, vendor, model),
+      ...signatureOf(call.opaque, false, vendor, model),
     }),
   )
   return [
-    ...thoughtsOf(message, vendor, model),
+    ...reasoningOf(message, vendor, model),
     ...texts.filter((text) => text !== '').map((text): AssistantPart => ({ type: 'text', text })),
     ...calls,
   ]
 }
 
-/** Reasoning that the vendor takes back: signed by its family, or as plain text where it likes that. */
-function thoughtsOf(message: Message, vendor: ChatVendor, model: string): AssistantPart[] {
+/** Earlier reasoning that the vendor accepts: signed by its family of models, or as plain text. */
+function reasoningOf(message: Message, vendor: ChatVendor, model: string): AssistantPart[] {
   const pieces: Reasoning[] =
     message.reasoning_details ?? (message.reasoning_content ? [{ text: message.reasoning_content }] : [])
-  if (vendor.thoughts === 'text') {
+  if (vendor.reasoningHistory === 'text') {
     return pieces.flatMap(({ text }) => (text ? [{ type: 'reasoning', text }] : []))
   }
-  if (vendor.thoughts !== 'signed') return []
+  if (vendor.reasoningHistory !== 'signed') return []
   return pieces.flatMap(({ text = '', opaque }): AssistantPart[] => {
-    const signed = signature(opaque, text === '', vendor, model)
+    const signed = signatureOf(opaque, text === '', vendor, model)
     return signed.providerOptions ? [{ type: 'reasoning', text, ...signed }] : []
   })
 }
 
-function signature(opaque: Opaque | undefined, isHidden: boolean, { signs, namespace }: ChatVendor, model: string) {
-  if (!opaque || !signs || opaque.origin !== signs.origin || (signs.models && !signs.models.test(model))) return {}
-  const member = isHidden ? (signs.hidden?.[0] ?? signs.shown) : signs.shown
+function signatureOf(opaque: Opaque | undefined, isHidden: boolean, vendor: ChatVendor, model: string) {
+  const { signature, namespace } = vendor
+  if (!opaque || !signature || opaque.origin !== signature.origin) return {}
+  if (signature.models && !signature.models.test(model)) return {}
+  const member = isHidden ? (signature.hidden?.[0] ?? signature.shown) : signature.shown
   return { providerOptions: { [namespace]: { [member]: opaque.value } } }
 }
 
@@ -135,15 +138,15 @@ async function resultOf(message: Message, at: string, parts: ResultParts): Promi
     const param = `${at}.tool_call_id`
     throw new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
   }
-  const said = await userParts(message, at, parts)
-  const hasFiles = said.some(({ type }) => type !== 'text')
-  const words =
-    typeof content === 'string' ? content : said.map((part) => (part.type === 'text' ? part.text : '')).join('')
+  const result = await userParts(message, at, parts)
+  const hasFiles = result.some(({ type }) => type !== 'text')
+  const text =
+    typeof content === 'string' ? content : result.map((part) => (part.type === 'text' ? part.text : '')).join('')
   return {
     type: 'tool-result',
     toolCallId: tool_call_id,
     toolName: parts.names.get(tool_call_id) ?? name ?? 'unknown',
-    output: hasFiles ? { type: 'content', value: said } : { type: is_error ? 'error-text' : 'text', value: words },
+    output: hasFiles ? { type: 'content', value: result } : { type: is_error ? 'error-text' : 'text', value: text },
   }
 }
 

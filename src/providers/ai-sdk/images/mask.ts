@@ -1,14 +1,14 @@
-/** A mask as vendors other than OpenAI have it: in black and white instead of by what is transparent. */
+/** Converts a mask from transparency, as OpenAI has it, to the black and white of other vendors. */
 import { GatewayError } from '../../../spec/error.ts'
 import type { Medium } from '../../media.ts'
 
 const OPAQUE = 255
-/** Some vendors take two colours only: what is more transparent than not is to be changed. */
+/** Some vendors accept two colours only: pixels that are more than half transparent are to be changed. */
 const HALF = 128
 
 /**
- * What is transparent becomes `colour`, all else the other one. A mask without anything transparent is taken to be
- * drawn in the vendor's own way, and stays as it is.
+ * Transparent pixels become `colour`, all others the other one. A mask without transparent pixels is assumed to be in
+ * the vendor's own format, and stays as it is.
  */
 export async function maskIn(colour: 'white' | 'black', bytes: Uint8Array): Promise<Medium> {
   const { createCanvas, loadImage } = await import('@napi-rs/canvas')
@@ -23,14 +23,14 @@ export async function maskIn(colour: 'white' | 'black', bytes: Uint8Array): Prom
   context.drawImage(image, 0, 0)
   const pixels = context.getImageData(0, 0, image.width, image.height)
   const { data } = pixels
-  let isSeen = false
+  let hasTransparency = false
   for (let at = 0; at < data.length; at += 4) {
     const isChanged = (data[at + 3] ?? OPAQUE) < HALF
-    isSeen ||= isChanged
+    hasTransparency ||= isChanged
     const level = isChanged === (colour === 'white') ? 255 : 0
     data.fill(level, at, at + 3)
     data[at + 3] = OPAQUE
   }
-  if (isSeen) context.putImageData(pixels, 0, 0)
+  if (hasTransparency) context.putImageData(pixels, 0, 0)
   return { bytes: new Uint8Array(await canvas.encode('png')), content_type: 'image/png' }
 }

@@ -1,0 +1,79 @@
+/** Images, audio and files of a message, in the form of AI SDK packages. */
+import { GatewayError } from '../../../spec/error.ts'
+import type { ContentPart } from '../../../spec/message.ts'
+import type { Media } from '../../media.ts'
+
+export type PromptFile = {
+  type: 'file'
+  mediaType: string
+  filename?: string
+  data: { type: 'data'; data: string } | { type: 'url'; url: URL }
+}
+
+type FileParts = {
+  media: Pick<Media, 'read'>
+  signal: AbortSignal
+  /** Files given by URL are fetched. */
+  asBytes: boolean
+}
+type Medium = Exclude<ContentPart, { type: 'text' | 'refusal' }>
+
+/** data:image/png;base64,AAAA */
+const DATA_URI = /^data:([^,;]*)[^,]*,/i
+
+/** `at`: the path of the part in the request, for errors. */
+export async function fileOf(part: Medium, at: string, parts: FileParts): Promise<PromptFile> {
+  if (part.type === 'image_url') return fileAt(part.image_url.url, 'image/*', `${at}.image_url.url`, parts)
+  if (part.type === 'input_audio') {
+    const { data, format } = part.input_audio
+    return { type: 'file', mediaType: `audio/${format === 'mp3' ? 'mpeg' : format}`, data: { type: 'data', data } }
+  }
+  const { file_data, file_url, filename } = part.file
+  const named = filename === undefined ? {} : { filename }
+  const mediaType = typeOf(filename)
+  if (file_data !== undefined) {
+    const found = DATA_URI.exec(file_data.slice(0, 300))
+    return {
+      type: 'file',
+      mediaType: found?.[1] || mediaType,
+      ...named,
+      data: { type: 'data', data: found ? file_data.slice(found[0].length) : file_data },
+    }
+  }
+  if (file_url !== undefined) return { ...(await fileAt(file_url, mediaType, `${at}.file.file_url`, parts)), ...named }
+  const param = `${at}.file.file_id`
+  throw new GatewayError(
+    'unsupported_parameter',
+    `"${param}" is not supported by the provider; send the file itself as "file_data".`,
+    { param },
+  )
+}
+
+async function fileAt(value: string, mediaType: string, param: string, parts: FileParts): Promise<PromptFile> {
+  const found = DATA_URI.exec(value.slice(0, 300))
+  if (found) {
+    const data = value.slice(found[0].length)
+    return { type: 'file', mediaType: found[1] || mediaType, data: { type: 'data', data } }
+  }
+  const url = URL.parse(value)
+  if (!url) throw new GatewayError('invalid_value', `"${param}" must be a URL or a data URI.`, { param })
+  if (!parts.asBytes || !/^https?:$/.test(url.protocol)) return { type: 'file', mediaType, data: { type: 'url', url } }
+  const { bytes, content_type } = await parts.media.read(value, parts.signal, param)
+  return {
+    type: 'file',
+    mediaType: content_type,
+    data: { type: 'data', data: Buffer.from(bytes).toString('base64') },
+  }
+}
+
+const TYPES: Record<string, string> = {
+  csv: 'text/csv',
+  docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+  html: 'text/html',
+  md: 'text/markdown',
+  txt: 'text/plain',
+  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+}
+
+/** By the extension of the name; most files are PDFs. */
+const typeOf = (filename = ''): string => TYPES[filename.split('.').at(-1)?.toLowerCase() ?? ''] ?? 'application/pdf'

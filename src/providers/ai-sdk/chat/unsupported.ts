@@ -1,0 +1,119 @@
+/** Fields that change the meaning of a response: refused where the vendor or its package would drop them. */
+import type { ChatRequest, Message } from '../../../protocols/canonical.ts'
+import type { ChatVendor, Droppable, PackageWarning } from './chat-family.ts'
+import { unsupported } from './prompt.ts'
+
+type Rule = { param: string; isRequested(request: ChatRequest): boolean; advice: string }
+
+const hasMedia = ({ content }: Message) =>
+  Array.isArray(content) && content.some(({ type }) => type !== 'text' && type !== 'refusal')
+
+const hasToolHistory = ({ messages }: ChatRequest) =>
+  messages.some(({ role, tool_calls }) => role === 'tool' || (tool_calls?.length ?? 0) > 0)
+
+const hasTools = ({ tools }: ChatRequest) => (tools?.length ?? 0) > 0
+
+const DROPPABLE: Record<Droppable, Rule> = {
+  tools: { param: 'tools', isRequested: hasTools, advice: 'cannot be used with the provider' },
+  tool_choice: {
+    param: 'tool_choice',
+    isRequested: (request) => hasTools(request) && request.tool_choice !== undefined && request.tool_choice !== 'auto',
+    advice: 'must be "auto"',
+  },
+  tool_history: {
+    param: 'messages',
+    isRequested: hasToolHistory,
+    advice: 'must contain no tool calls and no tool results',
+  },
+  stop: { param: 'stop', isRequested: ({ stop }) => (stop?.length ?? 0) > 0, advice: 'must be left out' },
+  json_object: {
+    param: 'response_format',
+    isRequested: (request) => request.response_format?.type === 'json_object',
+    advice: 'must not be "json_object"; "json_schema" may work',
+  },
+  json_schema: {
+    param: 'response_format',
+    isRequested: (request) => request.response_format?.type === 'json_schema',
+    advice: 'must not be "json_schema"; "json_object" may work',
+  },
+  media: {
+    param: 'messages',
+    isRequested: ({ messages }) => messages.some(hasMedia),
+    advice: 'must contain text only',
+  },
+}
+
+/** Fields that no package supports. */
+const NEVER_SUPPORTED: { [field in keyof ChatRequest]?: Omit<Rule, 'param'> } = {
+  n: { isRequested: ({ n = 1 }) => n > 1, advice: 'must be 1' },
+  logprobs: { isRequested: ({ logprobs }) => logprobs === true, advice: 'must be false' },
+  audio: { isRequested: ({ audio }) => audio !== undefined, advice: 'must be left out' },
+  modalities: {
+    isRequested: ({ modalities }) => modalities?.some((one) => one !== 'text') ?? false,
+    advice: 'must be ["text"]',
+  },
+  functions: { isRequested: ({ functions }) => (functions?.length ?? 0) > 0, advice: 'is not supported; use "tools"' },
+  function_call: {
+    isRequested: (request) => typeof request.function_call === 'object',
+    advice: 'is not supported; use "tool_choice"',
+  },
+}
+
+/** Throws `unsupported_parameter` for what would be dropped, as far as the vendor's row tells. */
+export function assertSupported(request: ChatRequest, vendor: ChatVendor, dropped: string[]): void {
+  const refuse = (param: string, advice: string) => unsupported(param, `${advice} for the model "${request.model}"`)
+  for (const [field, { isRequested, advice }] of Object.entries(NEVER_SUPPORTED)) {
+    if (isRequested(request)) throw refuse(field, advice)
+  }
+  for (const [name, { param, isRequested, advice }] of Object.entries(DROPPABLE)) {
+    const isDropped = vendor.drops?.some((one) => one === name) || (param !== 'messages' && dropped.includes(param))
+    if (isDropped && isRequested(request)) throw refuse(param, advice)
+  }
+  const isWithoutTools = !hasTools(request) || request.tool_choice === 'none'
+  if (vendor.needsTools && isWithoutTools && hasToolHistory(request)) {
+    throw hasTools(request)
+      ? refuse('tool_choice', 'must not be "none" after tool calls')
+      : refuse('tools', 'must define the tools that are called in the messages,')
+  }
+  if (searchOf(request) && !vendor.search) {
+    throw refuse(request.web_search_options ? 'web_search_options' : 'web_search', 'must be left out')
+  }
+}
+
+/** The web search that is requested. */
+export function searchOf({ web_search, web_search_options }: ChatRequest): Record<string, unknown> | undefined {
+  return web_search_options ?? (web_search?.enable ? web_search : undefined)
+}
+
+/** Whether the package may leave out something that matters, so that it runs once without sending. */
+export const needsDryRun = (request: ChatRequest): boolean =>
+  (['stop', 'json_object', 'json_schema', 'tool_choice', 'media'] as const).some((name) =>
+    DROPPABLE[name].isRequested(request),
+  ) || searchOf(request) !== undefined
+
+/** A package's name of a feature -> the field that requests it. All others only tune. */
+const FIELD_OF_FEATURE: [feature: RegExp, field: Droppable][] = [
+  [/^stopSequences/, 'stop'],
+  [/^responseFormat/, 'json_schema'],
+  [/^tool ?[cC]hoice/, 'tool_choice'],
+  [/^(toolContent|tool messages)/, 'tool_history'],
+  [/^(user message part|tool result content|file|image)/i, 'media'],
+  [/^(tools|function tool|combination of function)/, 'tools'],
+]
+
+/** Throws for a warning that the package leaves out something that changes the meaning. */
+export function assertNotIgnored(warning: PackageWarning, request: ChatRequest): void {
+  if (warning.type !== 'unsupported') return
+  const { feature } = warning
+  if (/^provider-defined tool/.test(feature) && searchOf(request)) {
+    throw unsupported(
+      request.web_search_options ? 'web_search_options' : 'web_search',
+      `must be left out for the model "${request.model}"`,
+    )
+  }
+  const found = FIELD_OF_FEATURE.find(([pattern]) => pattern.test(feature))?.[1]
+  if (!found) return
+  const isObject = found === 'json_schema' && request.response_format?.type === 'json_object'
+  const { param, isRequested, advice } = DROPPABLE[isObject ? 'json_object' : found]
+  if (isRequested(request)) throw unsupported(param, `${advice} for the model "${request.model}"`)
+}

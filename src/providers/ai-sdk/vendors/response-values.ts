@@ -1,0 +1,39 @@
+/** What the rows of several vendors have in common: messages of errors, refused content, images in responses. */
+import { matchesGlob } from '../../../kit/glob.ts'
+import { isRecord } from '../../../kit/json.ts'
+import { imageIn } from '../../chatcompat/image-response.ts'
+import type { GeneratedImage } from '../../provider.ts'
+
+/** The message of an error or of a failed task, wherever the vendor puts it. */
+export function messageIn(payload: unknown): string {
+  if (typeof payload === 'string') return payload
+  if (Array.isArray(payload)) return payload.map(messageIn).filter(Boolean).join('; ')
+  if (!isRecord(payload)) return ''
+  for (const name of ['error', 'detail', 'message', 'msg', 'details']) {
+    const message = messageIn(payload[name])
+    if (message) return message
+  }
+  return ''
+}
+
+/** Wordings for refused content, in error responses and in the reasons of failed tasks. */
+export const POLICY_WORDING =
+  /moderat|content[ _-]?(polic|filter)|safety|sensitive|inappropriate|nsfw|prohibited|responsible ai|usage guidelines|copyright|public figure|data_?inspection/i
+
+/** An invalid request whose message reports refused content. */
+export const classifyByWording = (payload: unknown, status: number) =>
+  (status === 400 || status === 422) && POLICY_WORDING.test(messageIn(payload)) ? ('policy' as const) : undefined
+
+/** A vendor's filter removed the result. */
+export const filtered = (reason = 'The result was removed by a filter.') => ({
+  failure: { fail_code: 'content_policy_violation' as const, reason },
+})
+
+export const imagesIn = (values: readonly unknown[]): GeneratedImage[] =>
+  values.flatMap((value) => imageIn(value) ?? [])
+
+export const matchesAny = (model: string, globs: readonly string[]) =>
+  globs.some((glob) => matchesGlob(glob, model.toLowerCase()))
+
+/** Twice a second, for as long as an order of images may take. */
+export const POLL_ATTEMPTS = 560
