@@ -46,9 +46,9 @@ import { modelRoutes } from './routes/models.ts'
 import { responseRoutes } from './routes/responses.ts'
 import { routeTable } from './routes/table.ts'
 import { imageOrders } from './routes/tasks/images.ts'
-import { baseUrlOf } from './routes/tasks/request-parameters.ts'
+import { requestBaseUrl } from './routes/tasks/request-parameters.ts'
 import { taskRoutes } from './routes/tasks/table.ts'
-import { FAMILY as TASK_ERRORS } from './routes/tasks/task-api.ts'
+import { TASK_ERROR_FORMAT } from './routes/tasks/task-api.ts'
 import type { Model } from './spec/model.ts'
 import type { Caller, Token } from './spec/token.ts'
 import { openStore } from './store/open-store.ts'
@@ -75,7 +75,7 @@ export type GatewayParts = {
   /** Starts no background work: for commands that only read. */
   is_idle?: true
   /** Crash-injection hook, used by tests only. */
-  at?: CrashHook
+  crashHook?: CrashHook
 }
 
 export type Gateway = {
@@ -164,7 +164,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     settings: taskSettings,
     clock,
     log,
-    ...(parts.at === undefined ? {} : { at: parts.at }),
+    ...(parts.crashHook === undefined ? {} : { crashHook: parts.crashHook }),
   })
   const images = createImages({
     fetchImage: createImageFetch({ guardedFetch, providerSettings: (id) => supply.find(id)?.config }),
@@ -205,12 +205,12 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
         keep: ({ model: { id, keep_days }, order, operation, generated }, context) => {
           const { prompt, n, size } = order
           const request = { model: id, prompt, operation, n, ...(size === undefined ? {} : { size }) }
-          const base_url = baseUrlOf(context.request, settings)
+          const base_url = requestBaseUrl(context.request, settings)
           const files = { family: 'image-generation', model: id, keep_days, request, base_url, ...generated } as const
           return storeGenerated(files, context)
         },
         order: imageOrders({ tasks, pipeline, outputs, settings, clock }),
-        errors: TASK_ERRORS,
+        errors: TASK_ERROR_FORMAT,
         settings,
         clock,
       }),

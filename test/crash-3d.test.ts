@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import type { TaskAnswer, TaskData } from '../src/spec/task.ts'
 import { CRASH_POINTS, type CrashPoint } from '../src/tasks/crash-points.ts'
 import { type CrashPlan, SOLID } from './kit/crash-gateway.ts'
-import { GatewayProcess, stateOf, TOKEN } from './kit/gateway-process.ts'
+import { GatewayProcess, TOKEN, waitForEnd } from './kit/gateway-process.ts'
 import { type MeshyOrder, startMeshyVendor } from './kit/meshy-vendor.ts'
 
 /** Each point twice: at the first order's passing, and at a later one's. */
@@ -20,8 +20,8 @@ const PATH = '/v1/3d/generations'
 /** This vendor cannot be told to stop, knows no keys, and its files are small. */
 const ELSEWHERE: CrashPoint[] = [
   'doubt: before the order',
-  'cancel: before the vendor',
-  'cancel: after the vendor',
+  'cancel: before the provider',
+  'cancel: after the provider',
   'copy: in the middle',
 ]
 const KINDS = ['plain', 'busy', 'busy-later', 'fails', 'fails-later', 'cancel']
@@ -104,12 +104,12 @@ test(
           await cancelWhereWanted(gateway, submissions.slice(-KINDS.length))
         }
         await clients().catch(() => {})
-        if ((await gateway.died()) === 'at the point') died.add(point)
+        if ((await gateway.exited()) === 'at the point') died.add(point)
       }
       const gateway = new GatewayProcess(base)
       await submitAll(gateway, submissions)
       const ended = new Map<string, TaskData>()
-      for (const { task_id = '' } of submissions) ended.set(task_id, await stateOf(gateway, task_id, PATH))
+      for (const { task_id = '' } of submissions) ended.set(task_id, await waitForEnd(gateway, task_id, PATH))
       gateway.process.kill('SIGKILL')
       await gateway.process.exited
 

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import type { TaskAnswer } from '../src/spec/task.ts'
 import type { CrashPoint } from '../src/tasks/crash-points.ts'
 import { type CrashPlan, FILM } from './kit/crash-gateway.ts'
-import { GatewayProcess, stateOf, TOKEN } from './kit/gateway-process.ts'
+import { GatewayProcess, TOKEN, waitForEnd } from './kit/gateway-process.ts'
 import { startPostgres } from './kit/postgres.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 
@@ -98,12 +98,12 @@ describe.each([
       for (const point of WHILE_GONE) {
         expect([
           point,
-          await new GatewayProcess({ ...plan, kill: { point, nth: 1 } }).died(PATIENCE_MILLISECONDS),
+          await new GatewayProcess({ ...plan, kill: { point, nth: 1 } }).exited(PATIENCE_MILLISECONDS),
         ]).toEqual([point, 'at the point'])
       }
       const gateway = new GatewayProcess(plan)
       for (const id of ids) {
-        expect(await stateOf(gateway, id)).toMatchObject({ status: 'FAILURE', fail_code: 'output_expired' })
+        expect(await waitForEnd(gateway, id)).toMatchObject({ status: 'FAILURE', fail_code: 'output_expired' })
       }
       for (const id of ids) expect(await resume(id, env)).toBe(0)
       const again = (await (await gateway.call(`/v1/video/generations/${ids[0]}`)).json()) as TaskAnswer
@@ -113,11 +113,11 @@ describe.each([
       for (const point of WHEN_BACK) {
         expect([
           point,
-          await new GatewayProcess({ ...plan, kill: { point, nth: 1 } }).died(PATIENCE_MILLISECONDS),
+          await new GatewayProcess({ ...plan, kill: { point, nth: 1 } }).exited(PATIENCE_MILLISECONDS),
         ]).toEqual([point, 'at the point'])
       }
       const last = new GatewayProcess(plan)
-      for (const id of ids) expect(await stateOf(last, id)).toMatchObject({ status: 'SUCCESS', fail_code: '' })
+      for (const id of ids) expect(await waitForEnd(last, id)).toMatchObject({ status: 'SUCCESS', fail_code: '' })
       await kill(last)
       expect(vendor.orders).toHaveLength(ORDERS)
     } finally {

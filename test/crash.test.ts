@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import type { TaskAnswer, TaskData } from '../src/spec/task.ts'
 import { CRASH_POINTS, type CrashPoint } from '../src/tasks/crash-points.ts'
 import { type CrashPlan, FILM } from './kit/crash-gateway.ts'
-import { GatewayProcess, stateOf, TOKEN } from './kit/gateway-process.ts'
+import { GatewayProcess, TOKEN, waitForEnd } from './kit/gateway-process.ts'
 import { startPostgres } from './kit/postgres.ts'
 import { startVideoVendor, type VideoVendor } from './kit/video-vendor.ts'
 
@@ -19,7 +19,7 @@ const KILLS = Number(process.env.GATEHOUSE_KILLS ?? 250)
 /** Leases of 90 s are over after 3 s, and a task is asked about every 130 ms. */
 const SPEED = 30
 /** Points that only some tasks come by: where the vendor knows orders by their keys, and where it does not. */
-const ONLY_SAFE: CrashPoint[] = ['doubt: before the order', 'cancel: before the vendor', 'cancel: after the vendor']
+const ONLY_SAFE: CrashPoint[] = ['doubt: before the order', 'cancel: before the provider', 'cancel: after the provider']
 const ONLY_UNSAFE: CrashPoint[] = ['late: before the write', 'late: after the write']
 /** Of files larger than one step can copy, and of several files of one task: not with this vendor. */
 const ELSEWHERE: CrashPoint[] = [
@@ -102,12 +102,12 @@ async function run(chain: Chain, vendor: VideoVendor) {
     }
     await submitAll(gateway, submissions.slice(-3 * KINDS.length)).catch(() => {})
     await cancelWhereWanted(gateway, submissions.slice(-KINDS.length))
-    if ((await gateway.died()) === 'at the point') died.add(point)
+    if ((await gateway.exited()) === 'at the point') died.add(point)
   }
   const gateway = new GatewayProcess(base)
   await submitAll(gateway, submissions)
   const ended = new Map<string, TaskData>()
-  for (const { task_id = '' } of submissions) ended.set(task_id, await stateOf(gateway, task_id))
+  for (const { task_id = '' } of submissions) ended.set(task_id, await waitForEnd(gateway, task_id))
   gateway.process.kill('SIGKILL')
   await gateway.process.exited
   return { submissions, ended, missed: points.slice(0, chain.kills).filter((point) => !died.has(point)) }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { floatsOfBase64 } from '../src/kit/float32.ts'
 import type { EmbeddingList } from '../src/spec/embedding-request.ts'
 import type { TestGateway } from './kit/gateway.ts'
-import { perTest, told } from './kit/per-test.ts'
+import { perTest, postJson } from './kit/per-test.ts'
 import { type Answer, failure, hang, whole } from './kit/vendor.ts'
 
 type Json = Record<string, unknown>
@@ -11,7 +11,7 @@ type Json = Record<string, unknown>
 const { open, vendorWith } = perTest()
 
 const embed = (gateway: TestGateway, json: unknown, path = '/v1/embeddings') =>
-  told<EmbeddingList & { error: Json }>(gateway, path, json)
+  postJson<EmbeddingList & { error: Json }>(gateway, path, json)
 
 const vectors = ({ data }: EmbeddingList) => data.map(({ embedding }) => embedding as number[])
 
@@ -395,7 +395,7 @@ describe('the contentgen face', () => {
   const content = (text: string) => ({ content: { parts: [{ text }] } })
   type Embedded = { embedding: { values: number[] }; embeddings: { values: number[] }[]; usageMetadata: Json }
   const ask = (gateway: TestGateway, path: string, json: unknown) =>
-    told<Embedded & { error: Json }>(gateway, path, json)
+    postJson<Embedded & { error: Json }>(gateway, path, json)
 
   test.each([
     '/v1beta/models/sandbox/embedding',

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { createImageFetch } from '../src/images/fetch-image.ts'
 import type { Target } from '../src/providers/provider.ts'
 import type { RerankAnswer } from '../src/spec/rerank-request.ts'
-import { perTest, told } from './kit/per-test.ts'
+import { perTest, postJson } from './kit/per-test.ts'
 import { failure, whole } from './kit/vendor.ts'
 
 type Json = Record<string, unknown>
@@ -13,7 +13,7 @@ const { open, vendorWith } = perTest()
 
 describe('embeddings', () => {
   const embed = async (json: Json) =>
-    told<Refused>(await open(), '/v1/embeddings', { model: 'sandbox/embedding', ...json })
+    postJson<Refused>(await open(), '/v1/embeddings', { model: 'sandbox/embedding', ...json })
 
   test('a list has 100,000 inputs at most', async () => {
     const input = Array<string>(100_000).fill('x')
@@ -29,7 +29,7 @@ describe('embeddings', () => {
       models: { 'v/m': { families: ['embeddings'] } },
     })
     const ask = (count: number, dimensions: number) =>
-      told<Refused>(gateway, '/v1/embeddings', { model: 'v/m', input: Array(count).fill('x'), dimensions })
+      postJson<Refused>(gateway, '/v1/embeddings', { model: 'v/m', input: Array(count).fill('x'), dimensions })
     expect((await ask(1_001, 9_999)).body.error.message).toContain('may have at most 1000 items')
     expect(vendor.requests).toHaveLength(0)
     await ask(1_000, 10_000)
@@ -39,7 +39,7 @@ describe('embeddings', () => {
   test('a length of 65,536 is the most that may be asked for in the contentgen shape', async () => {
     const ask = async (outputDimensionality: number) => {
       const json = { content: { parts: [{ text: 'x' }] }, outputDimensionality }
-      return (await told<Refused>(await open(), '/v1beta/models/embedding:embedContent', json)).body.error.message
+      return (await postJson<Refused>(await open(), '/v1beta/models/embedding:embedContent', json)).body.error.message
     }
     expect(await ask(65_536)).toContain('from 1 to 4096')
     expect(await ask(65_537)).toContain('from 1 to 65536')
@@ -53,7 +53,7 @@ describe('rerank by a vendor that counts nothing', () => {
       models: { 'v/rerank': {} },
     })
     const json = { model: 'v/rerank', query: 'q', documents: Array(count).fill('x'), top_n: results.length }
-    return (await told<RerankAnswer>(gateway, '/v1/rerank', json)).body
+    return (await postJson<RerankAnswer>(gateway, '/v1/rerank', json)).body
   }
 
   test('a hundred documents are one search unit, one more are two', async () => {
@@ -89,7 +89,7 @@ describe('images', () => {
       models: { 'v/m': { families: ['image-generation'], images: { n: 16 } } },
     })
     const ask = (json: Json) =>
-      told<Refused>(gateway, `/v1/images/${json.image ? 'edits' : 'generations'}`, {
+      postJson<Refused>(gateway, `/v1/images/${json.image ? 'edits' : 'generations'}`, {
         model: 'v/m',
         prompt: 'x',
         ...json,

@@ -5,7 +5,7 @@ import OldOpenAI from 'openai-6'
 import type { ProviderConfig } from '../src/config/schema.ts'
 import { MAX_MODERATION_PARTS, MAX_MODERATION_TEXTS, type ModerationAnswer } from '../src/spec/moderation-request.ts'
 import type { TestGateway } from './kit/gateway.ts'
-import { perTest, told } from './kit/per-test.ts'
+import { perTest, postJson } from './kit/per-test.ts'
 import { openPort } from './kit/served.ts'
 import { type Answer, failure, whole } from './kit/vendor.ts'
 
@@ -21,7 +21,7 @@ const image = (url: unknown) => ({ type: 'image_url', image_url: { url } })
 const text = (words: unknown) => ({ type: 'text', text: words })
 
 const moderate = (gateway: TestGateway, json: Json) =>
-  told<ModerationAnswer & { error: Json }>(gateway, '/v1/moderations', json)
+  postJson<ModerationAnswer & { error: Json }>(gateway, '/v1/moderations', json)
 
 describe('the openai client', () => {
   it.each([

@@ -4,7 +4,14 @@ import type { VideoProvider } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Store } from '../src/store/store.ts'
 import type { ProviderSettings } from '../src/tasks/tasks.ts'
-import { CALLER, type ScriptedVendor, saying, scriptedVendor, type TaskEngine, taskEngine } from './kit/task-engine.ts'
+import {
+  CALLER,
+  respondInTurn,
+  type ScriptedVendor,
+  scriptedVendor,
+  type TaskEngine,
+  taskEngine,
+} from './kit/task-engine.ts'
 
 const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
 const refusal = () => new GatewayError('rate_limit_exceeded', 'Later.', { accepted: 'no' })
@@ -48,7 +55,7 @@ describe('the answer to an order', () => {
       })
       await using gateway = await taskEngine({ vendors: { acme }, providers: { acme: { first_byte_seconds } } })
       const id = await gateway.submit()
-      await gateway.drift(after + 5)
+      await gateway.advance(after + 5)
       expect((await gateway.read(id)).status).toBe(status as 'QUEUED')
       expect(acme.calls).toHaveLength(1)
     },
@@ -60,17 +67,17 @@ describe('the answer to an order', () => {
   ])('is waited for by nobody else: %d s after a process died, its order was taken over %d times', async (...row) => {
     const [after, times] = row
     let is_dead = false
-    const around = (store: Store): Store => ({ ...store, tasks: unless(() => is_dead, store.tasks) })
+    const wrapStore = (store: Store): Store => ({ ...store, tasks: unless(() => is_dead, store.tasks) })
     const dead = scriptedVendor({ resubmit: 'safe', start: hang })
-    await using gateway = await taskEngine({ vendors: { acme: dead }, providers: FIRST_BYTE, around })
+    await using gateway = await taskEngine({ vendors: { acme: dead }, providers: FIRST_BYTE, wrapStore: wrapStore })
     await gateway.submit()
-    await gateway.drift(1)
+    await gateway.advance(1)
     expect(dead.calls).toHaveLength(1)
     is_dead = true
     const alive = scriptedVendor({ resubmit: 'safe' })
     const { store, clock } = gateway
     await using other = await taskEngine({ store, clock, vendors: { acme: alive }, providers: FIRST_BYTE })
-    await other.drift(after)
+    await other.advance(after)
     expect(alive.calls).toHaveLength(times)
   })
 
@@ -80,7 +87,7 @@ describe('the answer to an order', () => {
       await new Promise<void>((resolve) => void gateway.clock.after(320_000, resolve))
       return { operation: 'op' }
     }
-    const progress = saying<{ status: 'PROCEED' } | { status: 'SUCCESS'; outputs: { url: string }[] }>(
+    const progress = respondInTurn<{ status: 'PROCEED' } | { status: 'SUCCESS'; outputs: { url: string }[] }>(
       { status: 'PROCEED' },
       { status: 'SUCCESS', outputs: [{ url: 'https://files.acme.test/a.mp4' }] },
     )
@@ -92,9 +99,9 @@ describe('the answer to an order', () => {
     })
     await using gateway = await taskEngine({ vendors: { acme }, providers: FIRST_BYTE })
     const id = await gateway.submit()
-    await gateway.drift(700)
+    await gateway.advance(700)
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'op' })
-    expect([acme.calls.length, acme.next.length]).toEqual([2, 1])
+    expect([acme.calls.length, acme.proceeded.length]).toEqual([2, 1])
   })
 })
 
@@ -104,13 +111,13 @@ describe('an order in doubt that can be looked up', () => {
     findOrder: NonNullable<VideoProvider['findOrder']>,
     more: Partial<VideoProvider> = {},
   ): ScriptedVendor {
-    const vendor = scriptedVendor({ start: saying<never>(broken()), ...more })
+    const vendor = scriptedVendor({ start: respondInTurn<never>(broken()), ...more })
     return Object.assign(vendor, { findOrder })
   }
 
   test('is found, and followed like any other', async () => {
     const keys: string[] = []
-    const find = saying<Found>(broken(), undefined, { operation: 'found' })
+    const find = respondInTurn<Found>(broken(), undefined, { operation: 'found' })
     const acme = vendorWith(async (call) => {
       keys.push(call.idempotency_key)
       return find()
@@ -125,7 +132,7 @@ describe('an order in doubt that can be looked up', () => {
   })
 
   test('is found before it is sent again, where it could be', async () => {
-    const acme = vendorWith(saying<Found>({ operation: 'found' }), { resubmit: 'safe' })
+    const acme = vendorWith(respondInTurn<Found>({ operation: 'found' }), { resubmit: 'safe' })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
     await gateway.run(30)
@@ -134,9 +141,9 @@ describe('an order in doubt that can be looked up', () => {
   })
 
   test('is sent again with its key where it is not found, if the provider honours keys', async () => {
-    const acme = vendorWith(saying<Found>(undefined), {
+    const acme = vendorWith(respondInTurn<Found>(undefined), {
       resubmit: 'safe',
-      start: saying<{ operation: string }>(broken(), { operation: 'op' }),
+      start: respondInTurn<{ operation: string }>(broken(), { operation: 'op' }),
     })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
@@ -177,7 +184,7 @@ describe('an order in doubt that can be looked up', () => {
 
 test('an order in doubt whose repetition every target would refuse ends by that, and says that it may have been charged', async () => {
   const refusal = new GatewayError('upstream_invalid_request', 'x'.repeat(600), { accepted: 'no' })
-  const acme = scriptedVendor({ resubmit: 'safe', start: saying<never>(broken(), refusal) })
+  const acme = scriptedVendor({ resubmit: 'safe', start: respondInTurn<never>(broken(), refusal) })
   await using gateway = await taskEngine({ vendors: { acme } })
   const id = await gateway.submit()
   await gateway.run(60)
@@ -196,7 +203,7 @@ describe('the key of an order', () => {
     const acme = scriptedVendor({
       resubmit: 'safe',
       key_seconds,
-      start: saying<{ operation: string }>(new GatewayError('upstream_cut', 'Broken.', { retry_after: 10 }), {
+      start: respondInTurn<{ operation: string }>(new GatewayError('upstream_cut', 'Broken.', { retry_after: 10 }), {
         operation: 'op',
       }),
     })
@@ -223,7 +230,7 @@ describe('an order in doubt whose provider has changed meanwhile', () => {
   ] as const)('in %s is sent again only where its key is known', async (_, change, times, status, fail_code) => {
     const acme = scriptedVendor({
       resubmit: 'safe',
-      start: saying<{ operation: string }>(new GatewayError('upstream_cut', 'Broken.', { retry_after: 10 }), {
+      start: respondInTurn<{ operation: string }>(new GatewayError('upstream_cut', 'Broken.', { retry_after: 10 }), {
         operation: 'op',
       }),
     })
@@ -251,19 +258,19 @@ describe('at the deadline', () => {
   }
 
   test('an order in doubt says that it may have been charged', async () => {
-    const end = await atDeadline({ resubmit: 'safe', start: saying<never>(broken()) })
+    const end = await atDeadline({ resubmit: 'safe', start: respondInTurn<never>(broken()) })
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'submit_outcome_unknown' })
     expect(end.fail_reason).toContain('may have been charged')
   })
 
   test('an order that was certainly refused says that nobody accepted it', async () => {
-    const end = await atDeadline({ start: saying<never>(refusal()) })
+    const end = await atDeadline({ start: respondInTurn<never>(refusal()) })
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'timeout' })
     expect(end.fail_reason).toBe('No upstream accepted the order before the deadline.')
   })
 
   test('one that was refused at first and then left in doubt is not said to be unsent', async () => {
-    const end = await atDeadline({ resubmit: 'safe', start: saying<never>(refusal(), refusal(), broken()) })
+    const end = await atDeadline({ resubmit: 'safe', start: respondInTurn<never>(refusal(), refusal(), broken()) })
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'submit_outcome_unknown' })
     expect(end.fail_reason).toContain('may have been charged')
   })

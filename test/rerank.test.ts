@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { RerankAnswer } from '../src/spec/rerank-request.ts'
 import type { TestGateway } from './kit/gateway.ts'
-import { perTest, told } from './kit/per-test.ts'
+import { perTest, postJson } from './kit/per-test.ts'
 import { failure, whole } from './kit/vendor.ts'
 
 type Json = Record<string, unknown>
@@ -17,7 +17,7 @@ const DOCUMENTS = [
 ]
 
 const rank = (gateway: TestGateway, more: Json = {}, path = '/v1/rerank') =>
-  told<RerankAnswer & { error: Json }>(gateway, path, {
+  postJson<RerankAnswer & { error: Json }>(gateway, path, {
     model: 'sandbox/rerank',
     query: QUERY,
     documents: DOCUMENTS,

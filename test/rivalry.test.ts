@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRandom } from '../packages/sandbox/src/random.ts'
 import { type CrashPlan, FILM } from './kit/crash-gateway.ts'
-import { GatewayProcess, stateOf, TOKEN } from './kit/gateway-process.ts'
+import { GatewayProcess, TOKEN, waitForEnd } from './kit/gateway-process.ts'
 import { startPostgres } from './kit/postgres.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 
@@ -65,7 +65,7 @@ async function submit(rivals: Rivals, index: number): Promise<string> {
 async function endOf(rivals: Rivals, task_id: string): Promise<string> {
   for (let attempt = 0; ; attempt++) {
     try {
-      return (await stateOf(rivals.gateways[attempt % GATEWAYS] as GatewayProcess, task_id)).status
+      return (await waitForEnd(rivals.gateways[attempt % GATEWAYS] as GatewayProcess, task_id)).status
     } catch (error) {
       if (attempt > 1_000) throw error
     }

@@ -10,7 +10,7 @@ import {
   type EngineOptions,
   MODEL,
   memoryFiles,
-  saying,
+  respondInTurn,
   scriptedVendor,
   success,
   type TaskEngine,
@@ -100,7 +100,7 @@ describe('a submission', () => {
 
 describe('the way of a task', () => {
   test('goes from NOT_START to SUCCESS, each state once, and ends with the file in our own keeping', async () => {
-    const status = saying<TaskProgress>({ status: 'QUEUED' }, working(), working(50), working(40), success())
+    const status = respondInTurn<TaskProgress>({ status: 'QUEUED' }, working(), working(50), working(40), success())
     await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     const id = await gateway.submit({ image: 'data:image/png;base64,AAAA' })
     const seen: [TaskStatus, number][] = [['NOT_START', 0]]
@@ -215,13 +215,13 @@ describe('the inputs', () => {
     const acme = scriptedVendor({ start: hang })
     await using gateway = await taskEngine({ checkInputs, vendors: { acme } })
     const id = await gateway.submit({ image: 'https://example.test/a.png' })
-    await gateway.drift(15)
+    await gateway.advance(15)
     expect(acme.calls).toHaveLength(1)
     expect(await gateway.read(id)).toMatchObject({ status: 'SUBMITTED', failures: 0 })
   })
 
   test('are kept no longer than until the order is taken', async () => {
-    const acme = scriptedVendor({ status: saying<TaskProgress>(working()) })
+    const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working()) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit({ image: 'https://example.test/a.png' })
     expect(await gateway.store.tasks.inputs(id)).toBeDefined()
@@ -248,7 +248,7 @@ describe('an order that was certainly not taken', () => {
     'model_not_found',
     'insufficient_quota',
   ] as const)('(%s) goes to the next target', async (code) => {
-    const acme = scriptedVendor({ start: saying<never>(refusal(code)) })
+    const acme = scriptedVendor({ start: respondInTurn<never>(refusal(code)) })
     const zenith = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme, zenith } })
     const id = await gateway.submit()
@@ -263,7 +263,7 @@ describe('an order that was certainly not taken', () => {
     ['upstream_invalid_request', 'invalid_input'],
     ['unsupported_value', 'invalid_input'],
   ] as const)('(%s) ends where every target would refuse it', async (code, fail_code) => {
-    const acme = scriptedVendor({ start: saying<never>(refusal(code)) })
+    const acme = scriptedVendor({ start: respondInTurn<never>(refusal(code)) })
     const zenith = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme, zenith } })
     const id = await gateway.submit()
@@ -279,7 +279,7 @@ describe('an order that was certainly not taken', () => {
 
   test('is tried again after a while where the refusal passes and no other target is left', async () => {
     const acme = scriptedVendor({
-      start: saying<{ operation: string }>(refusal('rate_limit_exceeded'), refusal('upstream_unreachable'), {
+      start: respondInTurn<{ operation: string }>(refusal('rate_limit_exceeded'), refusal('upstream_unreachable'), {
         operation: 'op',
       }),
     })
@@ -295,7 +295,7 @@ describe('an order that was certainly not taken', () => {
 
   test('is tried again when the vendor said so', async () => {
     const acme = scriptedVendor({
-      start: saying<{ operation: string }>(refusal('rate_limit_exceeded', 120), { operation: 'op' }),
+      start: respondInTurn<{ operation: string }>(refusal('rate_limit_exceeded', 120), { operation: 'op' }),
     })
     await using gateway = await taskEngine({ vendors: { acme } })
     await gateway.submit()
@@ -306,8 +306,8 @@ describe('an order that was certainly not taken', () => {
   })
 
   test('is tried in eight rounds, and then ends with the code of the refusal', async () => {
-    const acme = scriptedVendor({ start: saying<never>(refusal('rate_limit_exceeded')) })
-    const zenith = scriptedVendor({ start: saying<never>(refusal('upstream_auth')) })
+    const acme = scriptedVendor({ start: respondInTurn<never>(refusal('rate_limit_exceeded')) })
+    const zenith = scriptedVendor({ start: respondInTurn<never>(refusal('upstream_auth')) })
     await using gateway = await taskEngine({ vendors: { acme, zenith } })
     const id = await gateway.submit()
     await gateway.run(900)
@@ -315,7 +315,7 @@ describe('an order that was certainly not taken', () => {
     expect(acme.calls.length).toBeGreaterThan(7)
     expect(acme.calls.length).toBeLessThan(20)
 
-    const lone = scriptedVendor({ start: saying<never>(refusal('rate_limit_exceeded')) })
+    const lone = scriptedVendor({ start: respondInTurn<never>(refusal('rate_limit_exceeded')) })
     await using other = await taskEngine({ vendors: { lone } })
     const second = await other.submit()
     await other.run(300)
@@ -324,7 +324,7 @@ describe('an order that was certainly not taken', () => {
   })
 
   test('is not tried again where the refusal would stay', async () => {
-    const acme = scriptedVendor({ start: saying<never>(refusal('upstream_auth')) })
+    const acme = scriptedVendor({ start: respondInTurn<never>(refusal('upstream_auth')) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
     await gateway.run(60)
@@ -349,7 +349,7 @@ describe('an order in doubt', () => {
     const zenith = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme, zenith } })
     const id = await gateway.submit()
-    await gateway.drift(200)
+    await gateway.advance(200)
     expect(await gateway.read(id)).toMatchObject({
       status: 'FAILURE',
       fail_code: 'submit_outcome_unknown',
@@ -367,7 +367,7 @@ describe('an order in doubt', () => {
     const zenith = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme, zenith } })
     const id = await gateway.submit()
-    await gateway.drift(200)
+    await gateway.advance(200)
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'acme' })
     expect(acme.calls).toHaveLength(3)
     expect(new Set(acme.calls.map(({ idempotency_key }) => idempotency_key)).size).toBe(1)
@@ -377,7 +377,7 @@ describe('an order in doubt', () => {
   test('stays in doubt when its repetition is refused for the time being, and ends so at the deadline', async () => {
     const acme = scriptedVendor({
       resubmit: 'safe',
-      start: saying<never>(broken(), refusal('rate_limit_exceeded')),
+      start: respondInTurn<never>(broken(), refusal('rate_limit_exceeded')),
     })
     const zenith = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme, zenith }, settings: { deadline_minutes: 5 } })
@@ -392,7 +392,7 @@ describe('an order in doubt', () => {
   test('ends when its repetition is refused for what it says', async () => {
     const acme = scriptedVendor({
       resubmit: 'safe',
-      start: saying<never>(broken(), refusal('content_policy_violation')),
+      start: respondInTurn<never>(broken(), refusal('content_policy_violation')),
     })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
@@ -417,7 +417,7 @@ describe('an order in doubt', () => {
     })
     await using gateway = await taskEngine({
       vendors: { acme },
-      around: (store) => ({
+      wrapStore: (store) => ({
         ...store,
         tasks: {
           ...store.tasks,
@@ -427,7 +427,7 @@ describe('an order in doubt', () => {
       }),
     })
     const id = await gateway.submit()
-    await gateway.drift(20)
+    await gateway.advance(20)
     expect(await gateway.read(id)).toMatchObject({ operation: 'paid', status: 'SUCCESS' })
     expect(acme.calls).toHaveLength(1)
   })
@@ -437,7 +437,7 @@ test('every numbered point is come by on the ways of a task, so that a process c
   const met = new Set<string>()
   const at = (point: string) => void met.add(point)
   const way = async (acme: ReturnType<typeof scriptedVendor>, options: EngineOptions = {}, cancels = false) => {
-    await using gateway = await taskEngine({ ...options, vendors: { acme }, at })
+    await using gateway = await taskEngine({ ...options, vendors: { acme }, crashHook: at })
     const id = await gateway.submit()
     await gateway.run(6)
     if (cancels) await gateway.tasks.cancel(id, CALLER)
@@ -446,16 +446,18 @@ test('every numbered point is come by on the ways of a task, so that a process c
   let copies = 0
   const files = memoryFiles({ copy: async () => (copies++ === 0 ? { done: false, bytes: 1 } : undefined) })
   await way(
-    scriptedVendor({ status: saying<TaskProgress>(working(), success('https://a.test/1', 'https://a.test/2')) }),
+    scriptedVendor({ status: respondInTurn<TaskProgress>(working(), success('https://a.test/1', 'https://a.test/2')) }),
     { files },
   )
-  await way(scriptedVendor({ start: saying<never>(refusal('upstream_unreachable')) }))
-  await way(scriptedVendor({ resubmit: 'safe', start: saying<{ operation: string }>(broken(), { operation: 'op' }) }))
-  await way(scriptedVendor({ status: saying<TaskProgress>(working()), cancel: async () => {} }), {}, true)
-  await way(scriptedVendor({ status: saying<TaskProgress>(working()) }), { settings: { deadline_minutes: 1 } })
+  await way(scriptedVendor({ start: respondInTurn<never>(refusal('upstream_unreachable')) }))
+  await way(
+    scriptedVendor({ resubmit: 'safe', start: respondInTurn<{ operation: string }>(broken(), { operation: 'op' }) }),
+  )
+  await way(scriptedVendor({ status: respondInTurn<TaskProgress>(working()), cancel: async () => {} }), {}, true)
+  await way(scriptedVendor({ status: respondInTurn<TaskProgress>(working()) }), { settings: { deadline_minutes: 1 } })
   await way(
     scriptedVendor({
-      status: saying<TaskProgress>({ status: 'PROCEED' }, success()),
+      status: respondInTurn<TaskProgress>({ status: 'PROCEED' }, success()),
       proceed: async () => ({ operation: 'second' }),
     }),
   )

@@ -11,8 +11,8 @@ import {
   type EngineOptions,
   MODEL,
   memoryFiles,
+  respondInTurn,
   type ScriptedVendor,
-  saying,
   scriptedVendor,
   success,
   type TaskEngine,
@@ -43,13 +43,13 @@ async function diesAt(
   let is_dead = false
   const gateway = await taskEngine({
     ...options,
-    at(passing) {
+    crashHook(passing) {
       if (is_dead || (passing === point && ++passed === nth)) {
         is_dead = true
         throw new Error('the process has ended')
       }
     },
-    around: (store): Store => ({
+    wrapStore: (store): Store => ({
       ...store,
       tasks: {
         ...store.tasks,
@@ -59,7 +59,7 @@ async function diesAt(
     }),
   })
   const id = await gateway.submit()
-  await gateway.drift(20)
+  await gateway.advance(20)
   if (!is_dead) throw new Error(`"${point}" was not come by ${nth} times`)
   const { vendors, files } = options
   const next = await taskEngine({
@@ -84,7 +84,7 @@ describe('a vendor that answers at once', () => {
     await gateway.run(2)
     const task = await gateway.read(id)
     expect(endOf(task)).toBe('SUCCESS')
-    expect(acme.questions).toBe(0)
+    expect(acme.polls).toBe(0)
     expect(task.outputs.map(({ key }) => key)).toEqual([`${id}/0.png`, `${id}/1.png`, `${id}/2.webp`])
     expect(task.outputs.map(({ content_type }) => content_type)).toEqual(['image/png', 'video/mp4', 'image/webp'])
     expect(files.copied.map(({ source }) => source.url)).toEqual(['https://files.acme.test/two.png'])
@@ -165,7 +165,7 @@ describe('a vendor that answers at once', () => {
     }
     await using gateway = await taskEngine({ vendors: { acme: atOnce([bytes('one')]) }, files })
     const id = await gateway.submit()
-    await gateway.drift(20)
+    await gateway.advance(20)
     expect(endOf(await gateway.read(id))).toBe('SUCCESS')
     expect(tries).toBe(3)
   })
@@ -176,7 +176,7 @@ describe('a vendor that answers at once', () => {
     const acme = atOnce([bytes('one')], { resubmit: 'safe' })
     await using gateway = await taskEngine({ vendors: { acme }, files, settings: { deadline_minutes: 5 } })
     const id = await gateway.submit()
-    await gateway.drift(400)
+    await gateway.advance(400)
     expect(await gateway.read(id)).toMatchObject({ status: 'FAILURE', fail_code: 'timeout' })
     expect(acme.calls.length).toBeWithin(4, 10)
   })
@@ -189,10 +189,10 @@ describe('a vendor that answers at once', () => {
     const acme = atOnce([bytes('one')])
     await using gateway = await taskEngine({ vendors: { acme }, files })
     const id = await gateway.submit()
-    await gateway.drift(5_400)
+    await gateway.advance(5_400)
     expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
     is_away = false
-    await gateway.drift(20)
+    await gateway.advance(20)
     expect(endOf(await gateway.read(id))).toBe('SUCCESS')
     expect(acme.calls).toHaveLength(1)
   })
@@ -203,9 +203,9 @@ describe('a vendor that answers at once', () => {
     const acme = atOnce([bytes('one')])
     await using gateway = await taskEngine({ vendors: { acme }, files, settings: { copy_deadline_minutes: 30 } })
     const id = await gateway.submit()
-    await gateway.drift(1_790)
+    await gateway.advance(1_790)
     expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
-    await gateway.drift(40)
+    await gateway.advance(40)
     expect(endOf(await gateway.read(id))).toBe('FAILURE internal_error')
     expect(acme.calls).toHaveLength(1)
   })
@@ -247,55 +247,55 @@ describe('an order in two parts', () => {
     const id = await gateway.submit()
     await gateway.run(15)
     expect(endOf(await gateway.read(id))).toBe('SUCCESS')
-    expect(acme.next).toEqual([{ part: 1 }])
+    expect(acme.proceeded).toEqual([{ part: 1 }])
     expect(keys[0]).toStartWith(id)
     expect(keys[0]).not.toBe(acme.calls[0]?.idempotency_key)
   })
 
   test('that is refused for the time being is sent again, from the same place', async () => {
     const acme = inTwo({
-      proceed: saying<{ operation: Json }>(refusal('rate_limit_exceeded'), { operation: { part: 2 } }),
+      proceed: respondInTurn<{ operation: Json }>(refusal('rate_limit_exceeded'), { operation: { part: 2 } }),
     })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
     await gateway.run(25)
     expect(endOf(await gateway.read(id))).toBe('SUCCESS')
-    expect(acme.next).toEqual([{ part: 1 }, { part: 1 }])
+    expect(acme.proceeded).toEqual([{ part: 1 }, { part: 1 }])
     expect(acme.calls).toHaveLength(1)
   })
 
   test('that is always refused for the time being ends, and no other target is asked', async () => {
-    const acme = inTwo({ proceed: saying<never>(refusal('rate_limit_exceeded')) })
+    const acme = inTwo({ proceed: respondInTurn<never>(refusal('rate_limit_exceeded')) })
     const zenith = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme, zenith } })
     const id = await gateway.submit()
     await gateway.run(600)
     expect(endOf(await gateway.read(id))).toBe('FAILURE upstream_rate_limited')
-    expect([acme.next.length, zenith.calls.length]).toEqual([8, 0])
+    expect([acme.proceeded.length, zenith.calls.length]).toEqual([8, 0])
   })
 
   test.each([
     ['upstream_invalid_request', 'invalid_input'],
     ['insufficient_quota', 'insufficient_quota'],
   ] as const)('that is refused for good with %s ends as %s', async (code, fail_code) => {
-    const acme = inTwo({ proceed: saying<never>(refusal(code)) })
+    const acme = inTwo({ proceed: respondInTurn<never>(refusal(code)) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
     await gateway.run(10)
     expect(await gateway.read(id)).toMatchObject({ status: 'FAILURE', fail_code })
-    expect(acme.next).toHaveLength(1)
+    expect(acme.proceeded).toHaveLength(1)
   })
 
   test.each([
     ['unsafe', 'FAILURE submit_outcome_unknown', 1],
     ['safe', 'SUCCESS', 2],
   ] as const)('whose connection breaks (%s): %s, sent %d times', async (resubmit, end, times) => {
-    const acme = inTwo({ resubmit, proceed: saying<{ operation: Json }>(broken(), { operation: { part: 2 } }) })
+    const acme = inTwo({ resubmit, proceed: respondInTurn<{ operation: Json }>(broken(), { operation: { part: 2 } }) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
     await gateway.run(25)
     expect(endOf(await gateway.read(id))).toBe(end)
-    expect(acme.next).toHaveLength(times)
+    expect(acme.proceeded).toHaveLength(times)
   })
 
   test.each([
@@ -312,7 +312,7 @@ describe('an order in two parts', () => {
       const { next, id } = await diesAt(point, nth, { vendors: { acme } })
       await using gateway = next
       expect(endOf(await gateway.read(id))).toBe(end)
-      expect(acme.next).toHaveLength(times)
+      expect(acme.proceeded).toHaveLength(times)
       expect(acme.calls).toHaveLength(1)
     },
   )
@@ -326,9 +326,9 @@ describe('an order in two parts', () => {
     })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
-    await gateway.drift(150)
+    await gateway.advance(150)
     expect(endOf(await gateway.read(id))).toBe('SUCCESS')
-    expect(acme.next).toHaveLength(1)
+    expect(acme.proceeded).toHaveLength(1)
   })
 
   test('can be told to stop between its parts, and then the second is never sent', async () => {
@@ -343,7 +343,7 @@ describe('an order in two parts', () => {
     await gateway.tasks.cancel(id, CALLER)
     await gateway.run(6)
     expect(endOf(await gateway.read(id))).toBe('FAILURE canceled')
-    expect([told, acme.next]).toEqual([[{ part: 1 }], []])
+    expect([told, acme.proceeded]).toEqual([[{ part: 1 }], []])
   })
 })
 
@@ -409,7 +409,7 @@ describe('a task of another family', () => {
     // Another process, which would take it as soon as its lease is over.
     await using other = await taskEngine({ store: gateway.store, clock: gateway.clock })
     other.providers.set('acme', { id: 'acme', kind: 'scripted', images: { operations: ['generate'], generate: make } })
-    await gateway.drift(350)
+    await gateway.advance(350)
     expect(endOf(await gateway.read(id))).toBe(end)
     expect(made).toBe(1)
   })

@@ -221,14 +221,14 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
       reborn.push(gateway())
     }
     const guardedVendors = Object.fromEntries(Object.entries(vendors).map(([id, vendor]) => [id, life.guarded(vendor)]))
-    const around = (whole: Store): Store => ({ ...whole, tasks: life.guarded(whole.tasks) })
+    const wrapStore = (whole: Store): Store => ({ ...whole, tasks: life.guarded(whole.tasks) })
     const made = await taskEngine({
       store,
       clock,
       files: life.guarded(files),
       vendors: guardedVendors,
-      around,
-      at,
+      wrapStore: wrapStore,
+      crashHook: at,
       settings: { deadline_minutes: DEADLINE_MINUTES, copy_deadline_minutes: DEADLINE_MINUTES },
     })
     gateways.push(made)
@@ -259,7 +259,7 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
   for (let second = 0; second < 60; second++) {
     await drift(1, 1_000)
     if (second === given.cancel_after && cancelled) {
-      await store.tasks.askCancel(cancelled, { now: Math.floor(clock.now() / 1000), now_ms: clock.now() })
+      await store.tasks.requestCancel(cancelled, { now: Math.floor(clock.now() / 1000), now_ms: clock.now() })
     }
   }
   await drift(150, 10_000)

@@ -14,7 +14,7 @@ import { ENGINES } from './kit/engines.ts'
 import {
   type EngineOptions,
   memoryFiles,
-  saying,
+  respondInTurn,
   scriptedVendor,
   success,
   type TaskEngine,
@@ -30,7 +30,7 @@ const DAY = 86_400
 /** As the command does it. */
 async function resume(store: Store, clock: ManualClock, task: Task): Promise<boolean | string> {
   const resumption = resumptionOf(task, seconds(clock))
-  if (resumption.way !== 'reopen') return resumption.way === 'none' ? resumption.why : resumption.way
+  if (resumption.action !== 'reopen') return resumption.action === 'none' ? resumption.reason : resumption.action
   const change = { ...resumption.reopening, due_ms: clock.now(), deadline_at: seconds(clock) + DAY }
   return store.tasks.reopen(task, change)
 }
@@ -47,7 +47,7 @@ function fussyFiles(isGone: (key: string) => boolean) {
   return { files, heal }
 }
 
-const two = () => saying(success('https://a.test/1', 'https://a.test/2'))
+const two = () => respondInTurn(success('https://a.test/1', 'https://a.test/2'))
 
 async function failedGateway(
   options: EngineOptions,
@@ -140,7 +140,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))(
 
 function reopeningOf(task: Task) {
   const resumption = resumptionOf(task, 0)
-  if (resumption.way !== 'reopen') throw new Error('not resumable')
+  if (resumption.action !== 'reopen') throw new Error('not resumable')
   return resumption.reopening
 }
 
@@ -181,20 +181,20 @@ describe('a resumed task', () => {
     const cleaner = createCleaner({ tasks: gateway.store.tasks, outputs: files, clock: gateway.clock, log })
     gateway.clock.advance(7 * DAY * 1000 - 60_000)
     await cleaner.sweep()
-    expect(files.kept.size).toBe(1)
+    expect(files.stored.size).toBe(1)
     gateway.clock.advance(60_000)
     expect(await resume(gateway.store, gateway.clock, await gateway.read(id))).toContain('its files are being removed')
     await cleaner.sweep()
-    expect(files.kept.size).toBe(0)
+    expect(files.stored.size).toBe(0)
     heal()
     expect(await resume(gateway.store, gateway.clock, await gateway.read(id))).toBe(true)
     await gateway.run(3)
     const task = await gateway.read(id)
-    expect([endOf(task), task.outputs.length, files.kept.size]).toEqual(['SUCCESS', 2, 2])
+    expect([endOf(task), task.outputs.length, files.stored.size]).toEqual(['SUCCESS', 2, 2])
     expect(acme.calls).toHaveLength(1)
     // What it has now is not cleaned away by what was due before.
     await cleaner.sweep()
-    expect(files.kept.size).toBe(2)
+    expect(files.stored.size).toBe(2)
   })
 
   test('keeps what it has when a clean-up that began before it ends after it', async () => {
@@ -278,12 +278,12 @@ async function killableGateway(options: EngineOptions, point: CrashPoint, nth: n
   let is_dead = false
   return taskEngine({
     ...options,
-    at(passing) {
+    crashHook(passing) {
       if (!is_dead && (passing !== point || ++passed !== nth)) return
       is_dead = true
       throw new Error('the process has ended')
     },
-    around: (store): Store => ({
+    wrapStore: (store): Store => ({
       ...store,
       tasks: {
         ...store.tasks,
@@ -301,7 +301,7 @@ describe.each(CRASH_POINTS)('a process that ends at "%s"', (point) => {
     const options = { files, vendors: { acme }, settings }
     const first = await killableGateway(options, point, 1)
     const id = await first.submit()
-    await first.drift(330)
+    await first.advance(330)
     const next = { ...options, store: first.store, clock: first.clock }
     const second = await taskEngine(next)
     await second.run(320)
@@ -310,7 +310,7 @@ describe.each(CRASH_POINTS)('a process that ends at "%s"', (point) => {
     expect(await resume(first.store, first.clock, await second.read(id))).toBe(true)
     const third = await killableGateway(next, point, 1)
     heal()
-    await third.drift(20)
+    await third.advance(20)
     await using last = await taskEngine(next)
     await last.run(200)
     const task = await last.read(id)

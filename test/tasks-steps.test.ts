@@ -9,7 +9,7 @@ import {
   CALLER,
   callerOf,
   memoryFiles,
-  saying,
+  respondInTurn,
   scriptedVendor,
   settled,
   success,
@@ -72,9 +72,9 @@ describe('a poll', () => {
     const status = async () => (asked++ === 0 ? hang() : success())
     await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     const id = await gateway.submit()
-    await gateway.drift(60)
+    await gateway.advance(60)
     expect(asked).toBe(1)
-    await gateway.drift(15)
+    await gateway.advance(15)
     expect(asked).toBe(2)
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
@@ -82,37 +82,37 @@ describe('a poll', () => {
   test('is asked again when the vendor said so: after an error, and in good order', async () => {
     const limited = new GatewayError('rate_limit_exceeded', 'slow down', { retry_after: 40 })
     const acme = scriptedVendor({
-      status: saying<TaskProgress>(limited, { ...working, retry_after_seconds: 50 }, working),
+      status: respondInTurn<TaskProgress>(limited, { ...working, retry_after_seconds: 50 }, working),
     })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
-    expect(acme.questions).toBe(1)
+    expect(acme.polls).toBe(1)
     await gateway.run(37)
-    expect(acme.questions).toBe(1)
+    expect(acme.polls).toBe(1)
     await gateway.run(3)
-    expect(acme.questions).toBe(2)
+    expect(acme.polls).toBe(2)
     for (let ask = 0; ask < 46; ask++) {
       await gateway.tasks.find(id, CALLER) // however often a client asks
       await gateway.run(1)
     }
-    expect(acme.questions).toBe(2)
+    expect(acme.polls).toBe(2)
     await gateway.run(6)
-    expect(acme.questions).toBe(3)
+    expect(acme.polls).toBe(3)
   })
 
   test('with a word that nobody knows keeps the state', async () => {
     const acme = scriptedVendor({
-      status: saying<TaskProgress>(working, {}, { status: 'MYSTERY' } as never, { status: 'QUEUED' }),
+      status: respondInTurn<TaskProgress>(working, {}, { status: 'MYSTERY' } as never, { status: 'QUEUED' }),
     })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
     await gateway.run(30)
-    expect(acme.questions).toBeGreaterThan(4)
+    expect(acme.polls).toBeGreaterThan(4)
     expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 30, failures: 0 })
   })
 
   test('that tells of a failure ends the task, without addresses in the reason', async () => {
-    const status = saying<TaskProgress>({
+    const status = respondInTurn<TaskProgress>({
       status: 'FAILURE',
       fail_code: 'generation_failed',
       fail_reason: 'see https://api.acme.test/?key=sk-1',
@@ -130,7 +130,7 @@ describe('a poll', () => {
   })
 
   test('that tells of a failure in a word that is not on the list is a failed generation', async () => {
-    const status = saying<TaskProgress>({ status: 'FAILURE', fail_code: 'E1234' } as never)
+    const status = respondInTurn<TaskProgress>({ status: 'FAILURE', fail_code: 'E1234' } as never)
     await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     expect(await gateway.read(await taken(gateway))).toMatchObject({
       fail_code: 'generation_failed',
@@ -139,7 +139,7 @@ describe('a poll', () => {
   })
 
   test('that tells of a success with nothing in it is a failure', async () => {
-    const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [] })
+    const status = respondInTurn<TaskProgress>({ status: 'SUCCESS', outputs: [] })
     await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     expect(failure(await gateway.read(await taken(gateway)))).toBe('FAILURE no_output')
   })
@@ -156,7 +156,7 @@ describe('the files', () => {
         return undefined
       },
     })
-    const status = saying(success('https://a.test/1', 'https://a.test/2'))
+    const status = respondInTurn(success('https://a.test/1', 'https://a.test/2'))
     await using gateway = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
     const id = await taken(gateway)
     expect(rows[0]).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
@@ -186,11 +186,11 @@ describe('the files', () => {
         return undefined
       },
     })
-    const acme = scriptedVendor({ status: saying(success('https://a.test/old'), success('https://a.test/new')) })
+    const acme = scriptedVendor({ status: respondInTurn(success('https://a.test/old'), success('https://a.test/new')) })
     await using gateway = await taskEngine({ files, vendors: { acme } })
     expect(await gateway.read(await taken(gateway))).toMatchObject({ status: 'SUCCESS' })
     expect(files.copied.map(({ source }) => source.url)).toEqual(['https://a.test/old', 'https://a.test/new'])
-    expect(acme.questions).toBe(2)
+    expect(acme.polls).toBe(2)
   })
 
   test('of which the first is copied need a fresh link for the second only', async () => {
@@ -200,7 +200,7 @@ describe('the files', () => {
         return undefined
       },
     })
-    const status = saying(
+    const status = respondInTurn(
       success('https://a.test/1', 'https://a.test/2-old'),
       success('https://a.test/1-new', 'https://a.test/2-new'),
     )
@@ -312,7 +312,7 @@ describe('the files', () => {
   test('of which the vendor takes its success back are given up after five attempts, not after one', async () => {
     const files = memoryFiles({ copy: () => Promise.reject(gone()) })
     const taken_back: TaskProgress = { status: 'FAILURE', fail_code: 'generation_failed', fail_reason: 'Taken down.' }
-    const acme = scriptedVendor({ status: saying<TaskProgress>(success(), taken_back) })
+    const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(success(), taken_back) })
     await using gateway = await taskEngine({ files, vendors: { acme } })
     const id = await gateway.submit()
     await gateway.run(20)
@@ -332,7 +332,7 @@ describe('the files', () => {
         return undefined
       },
     })
-    const status = saying(success('https://a.test/old'), success('https://a.test/new'))
+    const status = respondInTurn(success('https://a.test/old'), success('https://a.test/new'))
     await using gateway = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
     const id = await gateway.submit()
     await gateway.run(12)
@@ -360,7 +360,7 @@ describe('the files', () => {
         return undefined
       },
     })
-    const status = saying(success('https://a.test/1', 'https://a.test/2'))
+    const status = respondInTurn(success('https://a.test/1', 'https://a.test/2'))
     await using gateway = await taskEngine({ files, vendors: { acme: scriptedVendor({ status }) } })
     const id = await taken(gateway)
     expect(await gateway.read(id)).toMatchObject({
@@ -391,7 +391,7 @@ describe('the files', () => {
 
   test('whose bytes came with the answer are kept at once, before those behind links', async () => {
     const bytes = { content_type: 'video/webm', open: async () => new Blob(['12345']).stream() }
-    const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [{ url: 'https://a.test/1' }, bytes] })
+    const status = respondInTurn<TaskProgress>({ status: 'SUCCESS', outputs: [{ url: 'https://a.test/1' }, bytes] })
     await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     const id = await taken(gateway)
     expect((await gateway.read(id)).outputs).toEqual([
@@ -406,7 +406,7 @@ describe('the files', () => {
       if (opened++ < 2) throw new Error('the renderer fell over')
       return new Blob(['12345']).stream()
     }
-    const status = saying<TaskProgress>({ status: 'SUCCESS', outputs: [{ content_type: 'video/mp4', open }] })
+    const status = respondInTurn<TaskProgress>({ status: 'SUCCESS', outputs: [{ content_type: 'video/mp4', open }] })
     await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     const id = await gateway.submit()
     await gateway.run(20)
@@ -456,39 +456,39 @@ describe('the deadline', () => {
   })
 
   test('is looked past no more once the outcome is known, also when an operator resumes the task', async () => {
-    const acme = scriptedVendor({ status: saying<TaskProgress>(...Array(60).fill(working), success()) })
+    const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(...Array(60).fill(working), success()) })
     await using gateway = await taskEngine({ vendors: { acme }, settings })
     const id = await gateway.submit()
     await gateway.run(125)
     expect((await gateway.read(id)).late_outcome).toBeNull()
     while ((await gateway.read(id)).late_outcome === null) await gateway.run(60)
-    const asked = acme.questions
+    const asked = acme.polls
     const now = Math.floor(gateway.clock.now() / 1000)
     await gateway.store.tasks.resume(id, { due_ms: gateway.clock.now(), deadline_at: now + 3_600 })
     await gateway.run(900)
-    expect(acme.questions).toBe(asked)
+    expect(acme.polls).toBe(asked)
     expect(await gateway.read(id)).toMatchObject({ due_ms: null, fail_code: 'timeout' })
   })
 
   test('is looked past for a day, seldom', async () => {
-    const acme = scriptedVendor({ status: saying(working) })
+    const acme = scriptedVendor({ status: respondInTurn(working) })
     await using gateway = await taskEngine({ vendors: { acme }, settings })
     const id = await gateway.submit()
     await gateway.run(125)
-    const before = acme.questions
+    const before = acme.polls
     for (let hour = 0; hour < 26; hour++) {
       for (let minute = 0; minute < 60; minute++) {
         gateway.clock.advance(60_000)
         await gateway.tasks.idle()
       }
     }
-    expect(acme.questions - before).toBeGreaterThan(100)
-    expect(acme.questions - before).toBeLessThan(200)
+    expect(acme.polls - before).toBeGreaterThan(100)
+    expect(acme.polls - before).toBeLessThan(200)
     expect(await gateway.read(id)).toMatchObject({ due_ms: null, late_outcome: null })
   })
 
   test('has a last look first: what is done is delivered, however late the gateway comes', async () => {
-    const acme = scriptedVendor({ status: saying<TaskProgress>(working, success()) })
+    const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working, success()) })
     await using gateway = await taskEngine({ vendors: { acme }, settings })
     const id = await taken(gateway)
     expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
@@ -505,7 +505,10 @@ describe('the deadline', () => {
       status: 'SUCCESS',
       outputs: [kept, { content_type: 'video/mp4', open }, { url: 'https://a.test/1' }],
     }
-    await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status: saying(made) }) }, settings })
+    await using gateway = await taskEngine({
+      vendors: { acme: scriptedVendor({ status: respondInTurn(made) }) },
+      settings,
+    })
     const id = await gateway.submit()
     await gateway.run(300)
     expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99 })
@@ -524,7 +527,7 @@ describe('the deadline', () => {
 
   test('of an order that was never sent leaves nothing to look for', async () => {
     const limited = new GatewayError('rate_limit_exceeded', 'busy', { accepted: 'no', retry_after: 9_999 })
-    const acme = scriptedVendor({ start: saying<never>(limited) })
+    const acme = scriptedVendor({ start: respondInTurn<never>(limited) })
     await using gateway = await taskEngine({ vendors: { acme }, settings })
     const id = await gateway.submit()
     await gateway.run(121)
@@ -535,7 +538,7 @@ describe('the deadline', () => {
 describe('a wish to cancel', () => {
   test('of a task that was not sent is granted at once', async () => {
     const acme = scriptedVendor({
-      start: saying<never>(new GatewayError('rate_limit_exceeded', 'busy', { accepted: 'no', retry_after: 60 })),
+      start: respondInTurn<never>(new GatewayError('rate_limit_exceeded', 'busy', { accepted: 'no', retry_after: 60 })),
     })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
@@ -548,7 +551,7 @@ describe('a wish to cancel', () => {
   })
 
   test('is passed on to a vendor that can be told', async () => {
-    const acme = scriptedVendor({ status: saying(working), cancel: async () => {} })
+    const acme = scriptedVendor({ status: respondInTurn(working), cancel: async () => {} })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
     await gateway.tasks.cancel(id, CALLER)
@@ -591,15 +594,19 @@ describe('a wish to cancel', () => {
 
   test('during the order waits for its answer: the order is not sent again', async () => {
     const answered = Promise.withResolvers<{ operation: string }>()
-    const acme = scriptedVendor({ start: () => answered.promise, status: saying(working), cancel: async () => {} })
+    const acme = scriptedVendor({
+      start: () => answered.promise,
+      status: respondInTurn(working),
+      cancel: async () => {},
+    })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
-    await gateway.drift(1)
+    await gateway.advance(1)
     await gateway.tasks.cancel(id, CALLER)
-    await gateway.drift(5)
+    await gateway.advance(5)
     expect(await gateway.read(id)).toMatchObject({ status: 'SUBMITTED' })
     answered.resolve({ operation: 'op' })
-    await gateway.drift(6)
+    await gateway.advance(6)
     expect(failure(await gateway.read(id))).toBe('FAILURE canceled')
     expect([acme.calls.length, acme.canceled]).toEqual([1, 1])
   })
@@ -615,7 +622,7 @@ describe('a wish to cancel', () => {
 
 describe('a provider that is gone from the configuration', () => {
   test('keeps its task waiting, is told of once, and goes on when it is back', async () => {
-    const acme = scriptedVendor({ status: saying(working) })
+    const acme = scriptedVendor({ status: respondInTurn(working) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
     const provider = gateway.providers.get('acme')
@@ -629,7 +636,7 @@ describe('a provider that is gone from the configuration', () => {
   })
 
   test('and that nobody replaces ends its task at the deadline', async () => {
-    const acme = scriptedVendor({ status: saying(working) })
+    const acme = scriptedVendor({ status: respondInTurn(working) })
     await using gateway = await taskEngine({ vendors: { acme }, settings: { deadline_minutes: 3 } })
     const id = await taken(gateway)
     gateway.providers.delete('acme')
@@ -639,7 +646,7 @@ describe('a provider that is gone from the configuration', () => {
 
   test('before it got the order is passed over for the next target', async () => {
     const acme = scriptedVendor({
-      start: saying<never>(new GatewayError('rate_limit_exceeded', 'busy', { accepted: 'no', retry_after: 20 })),
+      start: respondInTurn<never>(new GatewayError('rate_limit_exceeded', 'busy', { accepted: 'no', retry_after: 20 })),
     })
     const zenith = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme, zenith } })
@@ -667,7 +674,7 @@ describe('the worker', () => {
     const open: (() => void)[] = []
     const acme = scriptedVendor({
       start: ({ task_id }) => new Promise((resolve) => void open.push(() => resolve({ operation: task_id }))),
-      status: saying(working),
+      status: respondInTurn(working),
     })
     await using gateway = await taskEngine({
       vendors: { acme },
@@ -675,14 +682,14 @@ describe('the worker', () => {
       settings: { concurrency: 100 },
     })
     for (let one = 0; one < 8; one++) await gateway.submit()
-    await gateway.drift(5)
+    await gateway.advance(5)
     expect(acme.calls).toHaveLength(3)
     open.shift()?.()
-    await gateway.drift(1)
+    await gateway.advance(1)
     expect(acme.calls).toHaveLength(4)
     for (let round = 0; round < 8; round++) {
       for (const release of open.splice(0)) release()
-      await gateway.drift(1)
+      await gateway.advance(1)
     }
     expect(acme.calls).toHaveLength(8)
   })
@@ -693,23 +700,23 @@ describe('the worker', () => {
     await using gateway = await taskEngine({ vendors: { acme, zenith }, settings: { concurrency: 2 } })
     gateway.setTargets(['acme'])
     for (let one = 0; one < 5; one++) await gateway.submit()
-    await gateway.drift(1)
+    await gateway.advance(1)
     gateway.setTargets(['zenith'])
     const id = await gateway.submit()
-    await gateway.drift(10)
+    await gateway.advance(10)
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
   test('outlives a fault of its own: the task is logged and tried again', async () => {
     let faults = 3
-    const around = (store: Store): Store => ({
+    const wrapStore = (store: Store): Store => ({
       ...store,
       tasks: {
         ...store.tasks,
         inputs: (id) => (faults-- > 0 ? Promise.reject(new Error('a bug')) : store.tasks.inputs(id)),
       },
     })
-    await using gateway = await taskEngine({ around })
+    await using gateway = await taskEngine({ wrapStore: wrapStore })
     const id = await gateway.submit()
     await gateway.run(30)
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
@@ -717,11 +724,11 @@ describe('the worker', () => {
   })
 
   test('ends a task after eight faults in a row, if nothing can have been paid', async () => {
-    const around = (store: Store): Store => ({
+    const wrapStore = (store: Store): Store => ({
       ...store,
       tasks: { ...store.tasks, inputs: () => Promise.reject(new Error('a bug with a secret')) },
     })
-    await using gateway = await taskEngine({ around })
+    await using gateway = await taskEngine({ wrapStore: wrapStore })
     const id = await gateway.submit()
     await gateway.run(300)
     const task = await gateway.read(id)
@@ -731,8 +738,8 @@ describe('the worker', () => {
 
   test('does not end a task by its own faults once it may be paid for', async () => {
     let is_ill = true
-    const acme = scriptedVendor({ status: saying(success()) })
-    const around = (store: Store): Store => ({
+    const acme = scriptedVendor({ status: respondInTurn(success()) })
+    const wrapStore = (store: Store): Store => ({
       ...store,
       tasks: {
         ...store.tasks,
@@ -740,7 +747,7 @@ describe('the worker', () => {
           is_ill && change.made ? Promise.reject(new Error('a bug')) : store.tasks.save(task, change),
       },
     })
-    await using gateway = await taskEngine({ vendors: { acme }, around })
+    await using gateway = await taskEngine({ vendors: { acme }, wrapStore: wrapStore })
     const id = await gateway.submit()
     await gateway.run(600)
     expect((await gateway.read(id)).failures).toBeGreaterThan(9)
@@ -751,17 +758,17 @@ describe('the worker', () => {
 
   test('goes on when the store was away', async () => {
     let is_away = false
-    const around = (store: Store): Store => ({
+    const wrapStore = (store: Store): Store => ({
       ...store,
-      tasks: { ...store.tasks, lanes: () => (is_away ? Promise.reject(new Error('no disk')) : store.tasks.lanes()) },
+      tasks: { ...store.tasks, queues: () => (is_away ? Promise.reject(new Error('no disk')) : store.tasks.queues()) },
     })
-    await using gateway = await taskEngine({ around })
+    await using gateway = await taskEngine({ wrapStore: wrapStore })
     is_away = true
     const id = await gateway.submit()
-    await gateway.drift(10)
+    await gateway.advance(10)
     expect(await gateway.read(id)).toMatchObject({ status: 'NOT_START' })
     is_away = false
-    await gateway.drift(10)
+    await gateway.advance(10)
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
@@ -772,10 +779,10 @@ describe('the worker', () => {
     await using gateway = await taskEngine({ vendors: { acme, zenith } })
     gateway.setTargets(['acme'])
     const first = await gateway.submit()
-    await gateway.drift(1)
+    await gateway.advance(1)
     gateway.setTargets(['zenith'])
     const second = await gateway.submit()
-    await gateway.drift(1)
+    await gateway.advance(1)
     const stopping = gateway.tasks.stop({ deadline_ms: 5_000 })
     const third = await gateway.submit()
     answered.resolve({ operation: 'op' })
@@ -802,7 +809,7 @@ describe('the worker', () => {
     })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
-    await gateway.drift(1)
+    await gateway.advance(1)
     await gateway.tasks.stop({ deadline_ms: 0 })
     expect(acme.calls).toHaveLength(1)
     expect(await gateway.read(id)).toMatchObject({
@@ -818,8 +825,8 @@ describe('the worker', () => {
     const acme = scriptedVendor({ status: hang })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
-    await gateway.drift(6)
-    expect(acme.questions).toBe(1)
+    await gateway.advance(6)
+    expect(acme.polls).toBe(1)
     await gateway.tasks.stop({ deadline_ms: 0 })
     expect(await gateway.read(id)).toMatchObject({
       status: 'QUEUED',
@@ -830,7 +837,7 @@ describe('the worker', () => {
   })
 
   test('takes over what another process had in hand when it died, once the lease is over', async () => {
-    const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
+    const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
     const now_ms = gateway.clock.now() + 60_000
@@ -842,11 +849,11 @@ describe('the worker', () => {
       limit: 1,
     })
     expect(dead).toHaveLength(1)
-    const before = acme.questions
+    const before = acme.polls
     await gateway.run(89)
-    expect(acme.questions).toBe(before)
+    expect(acme.polls).toBe(before)
     await gateway.run(3)
-    expect(acme.questions).toBe(before + 1)
+    expect(acme.polls).toBe(before + 1)
     expect(await gateway.store.tasks.save({ task_id: id, fence: dead[0]?.fence ?? 0 }, { status: 'FAILURE' })).toBe(
       false,
     )
@@ -893,34 +900,34 @@ describe('the worker', () => {
       },
     })
     let looks = 0
-    const around = (store: Store): Store => ({
+    const wrapStore = (store: Store): Store => ({
       ...store,
       tasks: {
         ...store.tasks,
-        lanes: () => {
+        queues: () => {
           looks++
-          return store.tasks.lanes()
+          return store.tasks.queues()
         },
       },
     })
-    await using gateway = await taskEngine({ vendors: { acme }, around })
+    await using gateway = await taskEngine({ vendors: { acme }, wrapStore: wrapStore })
     const start = gateway.clock.now()
     const id = await gateway.submit()
     await settled()
-    await gateway.drift(0.5)
+    await gateway.advance(0.5)
     expect(acme.calls).toHaveLength(1)
-    await gateway.drift(25)
+    await gateway.advance(25)
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
     const pauses = times.map((time, index) => time - (times[index - 1] ?? start))
     for (const pause of pauses) expect(pause).toBeWithin(3_000, 5_601)
     looks = 0
-    await gateway.drift(20)
+    await gateway.advance(20)
     expect(looks).toBeWithin(19, 22)
   })
 
   test('brings the tasks that clients ask for forward in one batch a second', async () => {
     const batches: number[] = []
-    const around = (store: Store): Store => ({
+    const wrapStore = (store: Store): Store => ({
       ...store,
       tasks: {
         ...store.tasks,
@@ -930,8 +937,8 @@ describe('the worker', () => {
         },
       },
     })
-    const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
-    await using gateway = await taskEngine({ vendors: { acme }, around })
+    const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working) })
+    await using gateway = await taskEngine({ vendors: { acme }, wrapStore: wrapStore })
     const ids = await Promise.all(Array.from({ length: 20 }, () => gateway.submit()))
     await gateway.run(700)
     for (let pace = 0; pace < 40; pace++) {
@@ -953,30 +960,30 @@ describe('the worker', () => {
     answer = { ...working, retry_after_seconds: 60 }
     await gateway.run(20)
     const { due_ms } = await gateway.read(id)
-    const asked = acme.questions
+    const asked = acme.polls
     while (gateway.clock.now() < (due_ms ?? 0) - 2_000) {
       await gateway.tasks.find(id, CALLER)
       await gateway.run(1)
-      expect(acme.questions).toBe(asked)
+      expect(acme.polls).toBe(asked)
     }
     await gateway.run(4)
-    expect(acme.questions).toBe(asked + 1)
+    expect(acme.polls).toBe(asked + 1)
   })
 
   test('asks sooner when a client does, of an old task', async () => {
-    const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
+    const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
     await gateway.run(700)
-    const before = acme.questions
+    const before = acme.polls
     await gateway.run(60)
-    expect(acme.questions - before).toBeWithin(3, 6)
-    const quiet = acme.questions
+    expect(acme.polls - before).toBeWithin(3, 6)
+    const quiet = acme.polls
     for (let second = 0; second < 60; second++) {
       await gateway.tasks.find(id, CALLER)
       await gateway.run(1)
     }
-    expect(acme.questions - quiet).toBeWithin(10, 21)
+    expect(acme.polls - quiet).toBeWithin(10, 21)
   })
 })
 
@@ -1020,7 +1027,7 @@ describe('a client', () => {
   })
 
   test('is told when to ask again, and of an ended task nothing', async () => {
-    const acme = scriptedVendor({ status: saying<TaskProgress>(working, working, success()) })
+    const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working, working, success()) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
     expect(gateway.tasks.retryAfter(await gateway.read(id))).toBeWithin(1, 6)
@@ -1029,7 +1036,7 @@ describe('a client', () => {
   })
 
   test('who waits is answered at the change, and not before', async () => {
-    const acme = scriptedVendor({ status: saying<TaskProgress>(working, working, success()) })
+    const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working, working, success()) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
     const seen = await gateway.read(id)
@@ -1043,7 +1050,7 @@ describe('a client', () => {
   })
 
   test('who waits is answered when nothing but the progress has changed', async () => {
-    const acme = scriptedVendor({ status: saying<TaskProgress>(working, { ...working, progress: 50 }) })
+    const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working, { ...working, progress: 50 }) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const seen = await gateway.read(await taken(gateway))
     const answer = gateway.tasks.wait(seen, { seconds: 25, signal: new AbortController().signal, caller: CALLER })
@@ -1054,7 +1061,7 @@ describe('a client', () => {
   })
 
   test('who waits is answered when the time is up, after a minute at most, and at once of an ended task', async () => {
-    const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
+    const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
     const seen = await gateway.read(id)
@@ -1080,21 +1087,21 @@ describe('a client', () => {
   })
 
   test('who waits hears of a change that was made by another process', async () => {
-    const around = (store: Store): Store => ({ ...store, tasks: { ...store.tasks, watch: () => () => {} } })
-    await using gateway = await taskEngine({ around })
+    const wrapStore = (store: Store): Store => ({ ...store, tasks: { ...store.tasks, watch: () => () => {} } })
+    await using gateway = await taskEngine({ wrapStore: wrapStore })
     await gateway.tasks.stop({ deadline_ms: 0 }) // this one takes no steps
     const id = await gateway.submit()
     const seen = await gateway.read(id)
     const { signal } = new AbortController()
-    await using other = await taskEngine({ store: gateway.store, clock: gateway.clock, around })
+    await using other = await taskEngine({ store: gateway.store, clock: gateway.clock, wrapStore: wrapStore })
     let answer: Task | undefined
     other.tasks.wait(seen, { seconds: 25, signal, caller: CALLER }).then((task) => (answer = task))
-    await other.drift(2)
+    await other.advance(2)
     expect(answer?.status).toBe('SUBMITTED')
   })
 
   test('who leaves waits no more; a stop ends all waiting', async () => {
-    const acme = scriptedVendor({ status: saying<TaskProgress>(working) })
+    const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const seen = await gateway.read(await taken(gateway))
     const control = new AbortController()

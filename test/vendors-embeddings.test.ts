@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { ProviderKind } from '../src/config/provider-kinds.ts'
 import type { ProviderConfig } from '../src/config/schema.ts'
 import { base64OfFloats } from '../src/kit/float32.ts'
-import { perTest, told } from './kit/per-test.ts'
+import { perTest, postJson } from './kit/per-test.ts'
 import { type Answer, whole } from './kit/vendor.ts'
 
 const KEY = 'sk-secret-key-of-ours'
@@ -237,7 +237,7 @@ async function open(given: Case, ...answers: Answer[]) {
     providers: { v: { kind: given.kind, base_url: vendor.origin + given.base, key: KEY, ...given.config } },
     models: { 'v/m': { families: ['embeddings'], targets: [{ provider: 'v', model: given.model }] } },
   })
-  const embed = (more: Json = {}) => told(gateway, '/v1/embeddings', { model: 'v/m', input: TEXTS, ...more })
+  const embed = (more: Json = {}) => postJson(gateway, '/v1/embeddings', { model: 'v/m', input: TEXTS, ...more })
   return { vendor, gateway, embed }
 }
 

@@ -8,7 +8,7 @@ import { createProvider } from '../src/providers/registry.ts'
 import type { UpstreamRequest } from '../src/providers/upstream/transport-response.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import { manualClock } from './kit/clock.ts'
-import { perTest, told } from './kit/per-test.ts'
+import { perTest, postJson } from './kit/per-test.ts'
 import { type Answer, whole } from './kit/vendor.ts'
 
 const KEY = 'sk-secret-key-of-ours'
@@ -170,7 +170,7 @@ async function open(given: Case, ...answers: Answer[]) {
     models: { 'v/m': { families: ['rerank'], targets: [{ provider: 'v', model: given.model }] } },
   })
   const rank = (more: Json = {}) =>
-    told(gateway, '/v1/rerank', { model: 'v/m', query: QUERY, documents: DOCUMENTS, top_n: 2, ...more })
+    postJson(gateway, '/v1/rerank', { model: 'v/m', query: QUERY, documents: DOCUMENTS, top_n: 2, ...more })
   return { vendor, gateway, rank }
 }
 

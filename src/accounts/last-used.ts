@@ -19,7 +19,7 @@ export function createLastUsed({ store, clock, log }: Parts): {
     log,
     what: 'last use of tokens',
     every_ms: WRITE_EVERY_MILLISECONDS,
-    most: MAX_ROWS,
+    max_rows: MAX_ROWS,
     key: ({ token_id }) => token_id,
     merge: (into, { last_used_at }) => {
       into.last_used_at = Math.max(into.last_used_at, last_used_at)

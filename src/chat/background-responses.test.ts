@@ -31,7 +31,7 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
     add: async ({ response }) => void added.push(response.response_id),
     claim: async () => [],
     renew: async () => true,
-    tell: async () => true,
+    save: async () => true,
     end: async (_, { response }) => ended.push(response) > 0,
     release: async ({ response_id }) => void released.push(response_id),
     cancel: async () => false,
@@ -44,10 +44,10 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
     store: {
       add: async () => {},
       find: async () => [],
-      length: async () => 0,
+      textLength: async () => 0,
       conversation: async () => [],
       remove: async () => false,
-      forget: async () => 0,
+      deleteExpired: async () => 0,
     },
     settings: () => ({ keep_days: 30 }),
     clock,
@@ -107,7 +107,7 @@ const run: ResponseRun = {
   request: { model: 'v/m', background: true },
   attempts: 1,
   fence: 1,
-  told: -1,
+  last_number: -1,
 }
 
 const runContext = () => ({ signal: new AbortController().signal, abort: () => {} })

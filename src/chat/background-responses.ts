@@ -103,7 +103,10 @@ export function createBackground({ settings, ...given }: BackgroundParts): Backg
         response,
       )
       const told = request.stream ? toldEvents(events) : undefined
-      await runs.add({ response: row, request: rest as unknown as JsonObject, told, due_ms: clock.now() }, before.ids)
+      await runs.add(
+        { response: row, request: rest as unknown as JsonObject, events: told, due_ms: clock.now() },
+        before.ids,
+      )
       loop.wake()
       return { response }
     },

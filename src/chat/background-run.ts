@@ -46,14 +46,14 @@ export async function generateResponse(
   { signal, abort }: Pick<JobContext, 'signal' | 'abort'>,
 ): Promise<void> {
   const { runs, notifications, clock, log } = parts
-  const { response: stored, told } = run
+  const { response: stored, last_number } = run
   const { response_id, token_id } = stored
   const key = { response_id, fence: run.fence }
-  const isStream = told >= 0
+  const isStream = last_number >= 0
   const events = createEventLog({
     clock,
-    async write(told) {
-      if (await runs.tell(key, { told })) notifications.tell(response_id)
+    async write(batch) {
+      if (await runs.save(key, { events: batch })) notifications.tell(response_id)
       else abort(LEASE_LOST)
     },
     fault(error) {
@@ -78,7 +78,7 @@ export async function generateResponse(
     add(generator.writer().fail(error))
   }
   const response = generator.writer().final()
-  if (response && (await runs.end(key, { response: jsonOf(response), told: await events.rest() }))) {
+  if (response && (await runs.end(key, { response: jsonOf(response), events: await events.rest() }))) {
     const { model = '', units, error = failure } = generator.record() ?? {}
     log.info('response ended', {
       response_id,
@@ -93,13 +93,13 @@ export async function generateResponse(
   notifications.tell(response_id)
 
   async function begin(response: unknown): Promise<void> {
-    if (!(await runs.tell(key, { response: jsonOf(response) }))) abort(LEASE_LOST)
+    if (!(await runs.save(key, { response: jsonOf(response) }))) abort(LEASE_LOST)
   }
 }
 
 /** A client that saw output cannot get another one, and a run that ended two processes may end a third. */
-function refuseInterrupted({ told, attempts }: ResponseRun): void {
-  if (told > LAST_BEFORE_CONTENT || attempts > MOST_ATTEMPTS) {
+function refuseInterrupted({ last_number, attempts }: ResponseRun): void {
+  if (last_number > LAST_BEFORE_CONTENT || attempts > MOST_ATTEMPTS) {
     throw new GatewayError('internal_error', 'The gateway was interrupted while it generated this response.')
   }
 }
@@ -113,13 +113,16 @@ type Generation = {
 /** Calls the model, and passes on the encoded answer. */
 function generatorOf(
   { storedResponses, pipeline, chat, clock }: RunParts,
-  { response: stored, request: body, told }: ResponseRun,
+  { response: stored, request: body, last_number }: ResponseRun,
 ) {
   const { response_id: id, token_id, created_at: created, previous_id, response } = stored
   const clientRequest = body as unknown as ResponsesRequest
   const head = { id, created, model: String(response.model) }
   const places: Places = new WeakMap()
-  const resumed = { number: Math.max(LAST_QUEUED_EVENT, told) + 1, hasStarted: told >= LAST_BEFORE_CONTENT }
+  const resumed = {
+    number: Math.max(LAST_QUEUED_EVENT, last_number) + 1,
+    hasStarted: last_number >= LAST_BEFORE_CONTENT,
+  }
   let wanted: ChatRequest = { model: clientRequest.model, messages: [] }
   let { names } = clientTools({})
   let writer = writerFor(wanted)

@@ -2,7 +2,7 @@
 import type { Context } from '../http/context.ts'
 import { eventStream } from '../http/event-stream.ts'
 import { type Clock, pause } from '../kit/clock.ts'
-import type { ResponseRunStore, ToldEvents } from '../store/store.ts'
+import type { ResponseRunStore, StoredEvents } from '../store/store.ts'
 
 /** The numbers of events in a text; a data line is one line, so what a model says cannot look like it. */
 const NUMBER = /^data: \{"type":"[\w.]+","sequence_number":(\d+)/gm
@@ -13,13 +13,13 @@ const GATHER_MILLISECONDS = 200
 const LOOK_MILLISECONDS = 1_000
 
 /** Some events, and the number of the last of them; undefined where there is none. */
-export function toldEvents(events: string): ToldEvents | undefined {
+export function toldEvents(events: string): StoredEvents | undefined {
   const last = [...events.matchAll(NUMBER)].at(-1)?.[1]
   return last === undefined ? undefined : { last_number: Number(last), events }
 }
 
 /** The events of a text that come after this number. */
-export function eventsAfter({ events, last_number }: ToldEvents, after: number): string {
+export function eventsAfter({ events, last_number }: StoredEvents, after: number): string {
   const [first = last_number + 1] = [...events.matchAll(NUMBER)].map(([, number]) => Number(number))
   if (first > after) return events
   return events
@@ -31,10 +31,10 @@ export function eventsAfter({ events, last_number }: ToldEvents, after: number):
 type EventLog = {
   add(events: string): void
   /** The events that are not stored yet, once all before them are. */
-  rest(): Promise<ToldEvents | undefined>
+  rest(): Promise<StoredEvents | undefined>
 }
 
-type EventLogParts = { clock: Clock; write(told: ToldEvents): Promise<void>; fault(error: unknown): void }
+type EventLogParts = { clock: Clock; write(told: StoredEvents): Promise<void>; fault(error: unknown): void }
 
 /** Gathers events and passes them to `write` in batches. */
 export function createEventLog({ clock, write, fault }: EventLogParts): EventLog {
@@ -52,7 +52,7 @@ export function createEventLog({ clock, write, fault }: EventLogParts): EventLog
       })
       .catch(fault)
   }
-  function take(): ToldEvents | undefined {
+  function take(): StoredEvents | undefined {
     const told = toldEvents(pending)
     pending = ''
     return told

@@ -11,10 +11,10 @@ function storeOf(over: number) {
   const store: ResponseStore = {
     add: async (response) => void added.push(response),
     find: async () => [],
-    length: async () => 0,
+    textLength: async () => 0,
     conversation: async () => [],
     remove: async () => false,
-    async forget(_now, limit) {
+    async deleteExpired(_now, limit) {
       const removed = Math.min(limit, over)
       over -= removed
       writes.push(removed)
@@ -80,7 +80,7 @@ describe('items that are referred to', () => {
     const output = [{ type: 'message', id: 'msg_a_0', role: 'assistant', content: text }]
     const row = { response_id: 'resp_a', token_id: 'tok_a', previous_id: null, created_at: 1, expires_at: 2, input: [] }
     const found = { ...row, response: { output } }
-    const store: ResponseStore = { ...storeOf(0).store, find: async () => [found], length: async () => length }
+    const store: ResponseStore = { ...storeOf(0).store, find: async () => [found], textLength: async () => length }
     return createStoredResponses({ store, settings: () => ({ keep_days: 30 }), clock: manualClock() })
   }
   const references = (count: number) =>

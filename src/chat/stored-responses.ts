@@ -98,7 +98,7 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
       }
       if (wanted.size === 0 && !items.some(isReference)) return items
       const ids = [...wanted.values()]
-      if ((await store.length(ids, token_id, now())) > MOST_SIGNS) throw tooLong('input')
+      if ((await store.textLength(ids, token_id, now())) > MOST_SIGNS) throw tooLong('input')
       const found = await store.find(ids, token_id, now())
       const byId = new Map(found.flatMap(outputOf).map((item) => [item.id, item]))
       // The same item may be referred to again and again: what is short as it comes could be longer than all memory.
@@ -129,7 +129,7 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
       if (now() - lookedAt < FORGET_SECONDS) return
       lookedAt = now()
       for (let round = 0; round < FORGET_ROUNDS; round++) {
-        if ((await store.forget(now(), FORGET_AT_ONCE)) < FORGET_AT_ONCE) return
+        if ((await store.deleteExpired(now(), FORGET_AT_ONCE)) < FORGET_AT_ONCE) return
       }
     },
 

@@ -126,7 +126,7 @@ async function show({ given, store, terminal }: Work): Promise<number> {
 async function cancel({ given, store, terminal }: Work): Promise<number> {
   const now = { now: unixSeconds(systemClock), now_ms: systemClock.now() }
   const { task_id } = await find(store, given.positionals[0])
-  const task = await store.tasks.askCancel(task_id, now)
+  const task = await store.tasks.requestCancel(task_id, now)
   if (!task) throw new Error(`${endOf(await find(store, task_id))}: there is nothing to cancel.`)
   if (given.has('json')) terminal.out(json({ task }))
   else terminal.out(`Task ${task_id} will be canceled at the next step of a running gateway.\n`)
@@ -148,20 +148,20 @@ async function resumeAs(store: Store, task: Task, deadline: Deadline): Promise<s
   const { task_id, provider, status, fail_code } = task
   const due_ms = systemClock.now()
   const resumption = resumptionOf(task, deadline.now)
-  if (resumption.way === 'none') throw new Error(`${endOf(task)}${resumption.why}`)
-  if (resumption.way === 'reopen') {
+  if (resumption.action === 'none') throw new Error(`${endOf(task)}${resumption.reason}`)
+  if (resumption.action === 'reopen') {
     const deadline_at = deadline.requested ?? deadline.now + MAX_DEADLINE_SECONDS
     if (!(await store.tasks.reopen(task, { ...resumption.reopening, due_ms, deadline_at }))) {
       throw new Error(`Task ${task_id} has just changed. Check it with gatehouse task show, and try again.`)
     }
     return `Task ${task_id} is IN_PROGRESS again: its files are copied from ${provider} until ${timeOf(deadline_at)}.\n`
   }
-  if (resumption.way === 'watch' && deadline.requested !== undefined) {
+  if (resumption.action === 'watch' && deadline.requested !== undefined) {
     throw new Error(`${endOf(task)}: it takes no deadline. Omit --deadline.`)
   }
-  const deadline_at = resumption.way === 'watch' ? deadline.now : nextDeadline(task, deadline)
+  const deadline_at = resumption.action === 'watch' ? deadline.now : nextDeadline(task, deadline)
   if (!(await store.tasks.resume(task_id, { due_ms, deadline_at }))) throw unknown(task_id)
-  return resumption.way === 'watch'
+  return resumption.action === 'watch'
     ? `Task ${task_id} stays ${status} (${fail_code}); its state at ${provider} is polled again.${fail_code === 'timeout' ? ' Resume the task once more when the provider has finished it.' : ''}\n`
     : `The next step of task ${task_id} is due now; its deadline is ${timeOf(deadline_at)}.\n`
 }

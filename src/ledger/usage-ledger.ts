@@ -45,7 +45,7 @@ export function createLedger({ usage, clock, log, onUsed = () => {} }: LedgerPar
     log,
     what: 'usage',
     every_ms: WRITE_EVERY_MILLISECONDS,
-    most: MAX_ROWS,
+    max_rows: MAX_ROWS,
     key: ({ token_id, model, hour }) => `${token_id} ${hour} ${model}`,
     merge: addUp,
     write: (rows) => usage.add(rows),

@@ -32,7 +32,7 @@ function world(rows: Row[], { keys = 0, broken = [] as string[] } = {}) {
           row.outputs = []
         }
       },
-      async forgetKeys(_now, limit) {
+      async deleteExpiredKeys(_now, limit) {
         const forgotten = Math.min(keys, limit)
         keys -= forgotten
         return forgotten

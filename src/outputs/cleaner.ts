@@ -8,7 +8,7 @@ import type { Outputs } from './outputs.ts'
 type CleanedTasks = {
   outputsToRemove(now: number, limit: number): Promise<{ task_id: string; outputs: TaskOutput[] }[]>
   outputsRemoved(task_ids: string[]): Promise<void>
-  forgetKeys(now: number, limit: number): Promise<number>
+  deleteExpiredKeys(now: number, limit: number): Promise<number>
 }
 
 type Cleaner = {
@@ -72,7 +72,7 @@ export function createCleaner({ tasks, outputs, clock, log }: CleanerParts): Cle
 
   async function forgetKeys(): Promise<void> {
     for (let batch = 0; batch < BATCHES_A_SWEEP && !isStopped; batch++) {
-      if ((await tasks.forgetKeys(unixSeconds(clock), KEYS_AT_A_TIME)) < KEYS_AT_A_TIME) return
+      if ((await tasks.deleteExpiredKeys(unixSeconds(clock), KEYS_AT_A_TIME)) < KEYS_AT_A_TIME) return
     }
   }
 

@@ -10,7 +10,7 @@ import type { TaskOutput } from '../spec/task.ts'
 import { contentTypeOf, download } from './download.ts'
 import { createLinks } from './links.ts'
 import type { FileStore, Outputs } from './outputs.ts'
-import { createPartials, type Partial } from './partial-files.ts'
+import { createPartialFiles, type PartialFile } from './partial-files.ts'
 
 type OutputsParts = {
   files: FileStore
@@ -36,10 +36,14 @@ const STALE_MILLISECONDS = 24 * 3600 * 1000
 export function createOutputs(parts: OutputsParts): Outputs & { tidy(): Promise<number> } {
   const { files, guardedFetch, secret, settings, clock, log } = parts
   const { partial_directory: directory, checkpoint_bytes } = parts
-  const partials = createPartials({ directory, clock, ...(checkpoint_bytes === undefined ? {} : { checkpoint_bytes }) })
+  const partials = createPartialFiles({
+    directory,
+    clock,
+    ...(checkpoint_bytes === undefined ? {} : { checkpoint_bytes }),
+  })
 
   /** From this machine to where files are kept. A second holder may do the same: the last complete one stays. */
-  async function store(key: string, partial: Partial, file: { content_type: string; signal: AbortSignal }) {
+  async function store(key: string, partial: PartialFile, file: { content_type: string; signal: AbortSignal }) {
     const { content_type, signal } = file
     const path = await partial.finish()
     if (files.adopt) return files.adopt(key, { content_type, path })

@@ -6,7 +6,7 @@ import { AddressRefused, type GuardedAnswer, type GuardedFetch } from '../kit/gu
 import { SNIFF_BYTES } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { CopySource } from './outputs.ts'
-import type { Partial, PartialSource } from './partial-files.ts'
+import type { PartialFile, PartialSource } from './partial-files.ts'
 
 type Download = {
   source: CopySource
@@ -24,7 +24,7 @@ const REQUESTS_AT_MOST = 2
  * Whether the file is here whole; false: the time was up. Throws GatewayError; what has come stays in the partial,
  * unless it is of no use.
  */
-export async function download(partial: Partial, asked: Download, parts: DownloadParts): Promise<boolean> {
+export async function download(partial: PartialFile, asked: Download, parts: DownloadParts): Promise<boolean> {
   const { clock } = parts
   const ending = new AbortController()
   const follow = () => ending.abort(asked.signal.reason)
@@ -53,7 +53,7 @@ export async function download(partial: Partial, asked: Download, parts: Downloa
 }
 
 /** The type that the bytes show; what the vendor says counts for a few that they do not. */
-export async function contentTypeOf(partial: Partial, source: CopySource): Promise<string> {
+export async function contentTypeOf(partial: PartialFile, source: CopySource): Promise<string> {
   const first = await partial.first(SNIFF_BYTES)
   // Of a model its vendor says the format; servers of files seldom know it, and call it text or an archive.
   const type = typeOfFile(first, source.content_type)
@@ -63,11 +63,15 @@ export async function contentTypeOf(partial: Partial, source: CopySource): Promi
 /** What servers answer instead of a file when something is wrong, with a 200 all the same. */
 const NOT_A_FILE = /^(text\/html|application\/(problem\+)?json|application\/xhtml)\b/i
 
-const isOfSource = ({ source: known }: Partial, { url }: CopySource) => known?.address === addressOf(url)
-const isWhole = (partial: Partial, source: CopySource) =>
+const isOfSource = ({ source: known }: PartialFile, { url }: CopySource) => known?.address === addressOf(url)
+const isWhole = (partial: PartialFile, source: CopySource) =>
   partial.bytes > 0 && partial.bytes === partial.source?.total && isOfSource(partial, source)
 
-function ask(partial: Partial, { source, signal }: Download, { guardedFetch }: DownloadParts): Promise<GuardedAnswer> {
+function ask(
+  partial: PartialFile,
+  { source, signal }: Download,
+  { guardedFetch }: DownloadParts,
+): Promise<GuardedAnswer> {
   const headers: Record<string, string> = { accept: '*/*', ...source.headers }
   const known = partial.source
   if (partial.bytes > 0 && known && isOfSource(partial, source)) {
@@ -85,7 +89,7 @@ function ask(partial: Partial, { source, signal }: Download, { guardedFetch }: D
 }
 
 /** Whether the file is whole after it; false: it has to be asked for again, from the start. */
-async function receive(partial: Partial, answer: GuardedAnswer, asked: Download): Promise<boolean> {
+async function receive(partial: PartialFile, answer: GuardedAnswer, asked: Download): Promise<boolean> {
   const range = readContentRange(answer.headers.get('content-range'))
   if (answer.status === 416) {
     await answer.body.cancel()
@@ -138,7 +142,7 @@ function describe(answer: GuardedAnswer, source: CopySource): PartialSource {
 }
 
 /** Whether the part is of the same file, and begins where the last one ended. */
-function continues(partial: Partial, found: PartialSource, range: ContentRange | undefined): boolean {
+function continues(partial: PartialFile, found: PartialSource, range: ContentRange | undefined): boolean {
   const known = partial.source
   if (!known || range?.first !== partial.bytes) return false
   if (known.total !== null && range.total !== null && range.total !== known.total) return false
@@ -147,7 +151,7 @@ function continues(partial: Partial, found: PartialSource, range: ContentRange |
   return true
 }
 
-async function take(partial: Partial, answer: GuardedAnswer, max_bytes: number): Promise<void> {
+async function take(partial: PartialFile, answer: GuardedAnswer, max_bytes: number): Promise<void> {
   const total = partial.source?.total ?? null
   if (total !== null && total > max_bytes) throw await tooLarge(partial, max_bytes)
   const reader = answer.body.getReader()
@@ -164,12 +168,12 @@ async function take(partial: Partial, answer: GuardedAnswer, max_bytes: number):
   }
 }
 
-async function tooLarge(partial: Partial, max_bytes: number): Promise<GatewayError> {
+async function tooLarge(partial: PartialFile, max_bytes: number): Promise<GatewayError> {
   await startAgain(partial)
   return new GatewayError('output_refused', `The upstream's file is larger than the ${max_bytes} bytes allowed.`)
 }
 
-const startAgain = (partial: Partial) =>
+const startAgain = (partial: PartialFile) =>
   partial.begin({ address: '', etag: null, last_modified: null, total: null, content_type: null })
 
 type ContentRange = { first: number | null; total: number | null }

@@ -28,7 +28,7 @@ export type PartialSource = {
   content_type: string | null
 }
 
-export type Partial = {
+export type PartialFile = {
   /** Undefined: nothing has come. */
   source: PartialSource | undefined
   bytes: number
@@ -44,9 +44,9 @@ export type Partial = {
   drop(): Promise<void>
 }
 
-type Partials = {
+type PartialFiles = {
   /** Takes what there is of this key, or begins. Two holders never write into the same file. */
-  take(key: string): Promise<Partial>
+  take(key: string): Promise<PartialFile>
   /** Removes what nobody has touched since that time; how many there were. */
   tidy(before_ms: number): Promise<number>
 }
@@ -62,7 +62,11 @@ const CHECKPOINT_BYTES = 8 * 1024 * 1024
 /** Whoever copies writes, or gives up after a minute of silence; twice that, and it is not copying any more. */
 const DEAD_MILLISECONDS = 120_000
 
-export function createPartials({ directory, clock, checkpoint_bytes = CHECKPOINT_BYTES }: PartialsParts): Partials {
+export function createPartialFiles({
+  directory,
+  clock,
+  checkpoint_bytes = CHECKPOINT_BYTES,
+}: PartialsParts): PartialFiles {
   const nameOf = (key: string) => createHash('sha256').update(key).digest('hex').slice(0, 40)
   const at = (name: string, file = '') => join(directory, name, file)
 
@@ -126,7 +130,7 @@ export function createPartials({ directory, clock, checkpoint_bytes = CHECKPOINT
 
 type OpenParts = { path: string; ready: string; checkpoint_bytes: number }
 
-async function openPartial({ path, ready, checkpoint_bytes }: OpenParts): Promise<Partial> {
+async function openPartial({ path, ready, checkpoint_bytes }: OpenParts): Promise<PartialFile> {
   const data = join(path, 'data')
   const about = join(path, 'source.json')
   const source = await readSource(about)
@@ -140,7 +144,7 @@ async function openPartial({ path, ready, checkpoint_bytes }: OpenParts): Promis
     handle = undefined
     await closing?.close()
   }
-  const partial: Partial = {
+  const partial: PartialFile = {
     source,
     bytes: (await handle.stat()).size,
     async begin(next) {

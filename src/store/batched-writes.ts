@@ -1,4 +1,4 @@
-/** Buffers rows in memory and writes them in batches some seconds later: no request waits for the disk. */
+/** Buffers rows in memory and writes them in batches some seconds later, so that no request waits for the disk. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 
@@ -16,7 +16,7 @@ type BatchParts<Row> = {
   what: string
   every_ms: number
   /** Maximum of buffered rows; rows with further keys are dropped, and counted. */
-  most: number
+  max_rows: number
   key(row: Row): string
   merge(into: Row, row: Row): void
   /** Writes all rows, or rejects and has written none. */
@@ -24,37 +24,37 @@ type BatchParts<Row> = {
 }
 
 /** Rows per transaction: it blocks the event loop for a few milliseconds. */
-const ROWS_A_WRITE = 500
+const ROWS_PER_WRITE = 500
 /** Pause between full batches, so that requests can be served. */
-const SOON_MILLISECONDS = 20
+const PAUSE_MILLISECONDS = 20
 /** The longest pause of the backoff after failed writes. */
-const LONGEST_RETRY_MILLISECONDS = 30_000
+const MAX_RETRY_MILLISECONDS = 30_000
 /** Attempts at shutdown. */
-const LAST_TRIES = 3
+const SHUTDOWN_ATTEMPTS = 3
 
 export function createBatch<Row>(parts: BatchParts<Row>): Batch<Row> {
-  const { clock, log, what, every_ms, most, key, merge, write } = parts
-  const held = new Map<string, Row>()
+  const { clock, log, what, every_ms, max_rows, key, merge, write } = parts
+  const buffer = new Map<string, Row>()
   let dropped = 0
   let failures = 0
   let closed = false
   let cancel: (() => void) | undefined
   let writing: Promise<void> | undefined
 
-  function put(row: Row, limit: number): void {
+  function addOrMerge(row: Row, limit: number): void {
     const name = key(row)
-    const same = held.get(name)
+    const same = buffer.get(name)
     if (same) merge(same, row)
-    else if (held.size < limit) held.set(name, row)
+    else if (buffer.size < limit) buffer.set(name, row)
     else dropped++
   }
 
   function take(): Row[] {
     const rows: Row[] = []
-    for (const [name, row] of held) {
-      if (rows.length === ROWS_A_WRITE) break
+    for (const [name, row] of buffer) {
+      if (rows.length === ROWS_PER_WRITE) break
       rows.push(row)
-      held.delete(name)
+      buffer.delete(name)
     }
     return rows
   }
@@ -66,15 +66,15 @@ export function createBatch<Row>(parts: BatchParts<Row>): Batch<Row> {
       await write(rows)
     } catch (cause) {
       if (failures++ === 0) log.error(`${what} could not be written; will retry`, { rows: rows.length }, cause)
-      for (const row of rows) put(row, Number.POSITIVE_INFINITY)
-      return Math.min(LONGEST_RETRY_MILLISECONDS, every_ms * 2 ** Math.min(failures, 10))
+      for (const row of rows) addOrMerge(row, Number.POSITIVE_INFINITY)
+      return Math.min(MAX_RETRY_MILLISECONDS, every_ms * 2 ** Math.min(failures, 10))
     } finally {
-      if (dropped > 0) log.warn(`${what} dropped: too many rows at once`, { dropped, most })
+      if (dropped > 0) log.warn(`${what} dropped: too many rows at once`, { dropped, max_rows })
       dropped = 0
     }
     if (failures > 0) log.info(`${what} written after failures`, { failures })
     failures = 0
-    return rows.length === ROWS_A_WRITE ? SOON_MILLISECONDS : every_ms
+    return rows.length === ROWS_PER_WRITE ? PAUSE_MILLISECONDS : every_ms
   }
 
   function schedule(ms: number): void {
@@ -83,7 +83,7 @@ export function createBatch<Row>(parts: BatchParts<Row>): Batch<Row> {
       cancel = undefined
       writing = writeSome().then((next) => {
         writing = undefined
-        if (held.size > 0) schedule(next)
+        if (buffer.size > 0) schedule(next)
       })
     })
   }
@@ -91,7 +91,7 @@ export function createBatch<Row>(parts: BatchParts<Row>): Batch<Row> {
   return {
     add(row) {
       if (closed) return log.warn(`${what} dropped: recorded after shutdown`)
-      put(row, most)
+      addOrMerge(row, max_rows)
       schedule(every_ms)
     },
     async close() {
@@ -99,9 +99,9 @@ export function createBatch<Row>(parts: BatchParts<Row>): Batch<Row> {
       cancel?.()
       await writing
       failures = 0
-      while (held.size > 0 && failures < LAST_TRIES) await writeSome()
-      if (held.size > 0) log.error(`${what} lost: the store failed at shutdown`, { rows: held.size })
-      held.clear()
+      while (buffer.size > 0 && failures < SHUTDOWN_ATTEMPTS) await writeSome()
+      if (buffer.size > 0) log.error(`${what} lost: the store failed at shutdown`, { rows: buffer.size })
+      buffer.clear()
     },
   }
 }

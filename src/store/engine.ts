@@ -1,35 +1,35 @@
-/** What an engine gives the stores, beyond the one language of statements. */
+/** What a database engine provides to the stores, and the notifications of changed tasks within this process. */
 import type { TaskStatus } from '../spec/task.ts'
 import type { Database, Write } from './tables.ts'
 
-export type TaskChangeFeed = { task_id: string; status: TaskStatus }
+export type TaskNotification = { task_id: string; status: TaskStatus }
 
 export type Engine = {
   name: string
   db: Database
-  /** Runs `work` in a transaction, perhaps one that it shares; resolves once that is on the disk. */
+  /** Runs `work` in a transaction, possibly a shared one. Resolves once the transaction is on the disk. */
   write<T>(work: (write: Write) => Promise<T>): Promise<T>
-  /** Several writers at once: a claim skips the rows that another one has locked. */
+  /** Whether several writers run at once: a claim then skips the rows that another claim has locked. */
   many_writers: boolean
-  /** Tells of a change that is committed; haste only. */
-  tell(notifications: TaskChangeFeed): void
-  watch(listener: (notifications: TaskChangeFeed) => void): () => void
+  /** Announces a committed change. Only for speed: polling finds it too. */
+  notify(notification: TaskNotification): void
+  watch(listener: (notification: TaskNotification) => void): () => void
   close(): Promise<void>
 }
 
 export type Notifications = {
-  tell(notifications: TaskChangeFeed): void
-  watch(listener: (notifications: TaskChangeFeed) => void): () => void
+  notify(notification: TaskNotification): void
+  watch(listener: (notification: TaskNotification) => void): () => void
 }
 
 export function createNotifications(): Notifications {
-  const listeners = new Set<{ hear: (notifications: TaskChangeFeed) => void }>()
+  const listeners = new Set<{ onChange: (notification: TaskNotification) => void }>()
   return {
-    tell(notifications) {
-      for (const listener of [...listeners]) listener.hear(notifications)
+    notify(notification) {
+      for (const listener of [...listeners]) listener.onChange(notification)
     },
-    watch(hear) {
-      const listener = { hear } // an object of its own: the same function may listen twice
+    watch(onChange) {
+      const listener = { onChange } // a separate object, since the same function may be registered twice
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },

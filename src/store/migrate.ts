@@ -1,4 +1,4 @@
-/** Brings a database to the shape this version needs, or refuses one that a newer version has written. */
+/** Migrates a database to the schema of this version, and rejects one that a newer version has written. */
 import { type Migration, Migrator } from 'kysely/migration'
 import { firstTables } from './migrations/0001-first-tables.ts'
 import { tasks } from './migrations/0002-tasks.ts'
@@ -9,7 +9,7 @@ import { orderDestination } from './migrations/0006-order-destination.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
-/** In code, not read from a folder, so that a single-file build holds them. Never edit or rename one that was released. */
+/** Imported, not read from a folder, so that a single-file build contains them. Never edit or rename a released one. */
 export const MIGRATIONS: Record<string, Migration> = {
   '0001-first-tables': firstTables,
   '0002-tasks': tasks,
@@ -20,7 +20,7 @@ export const MIGRATIONS: Record<string, Migration> = {
 }
 
 /**
- * Runs what is missing, in one transaction that other processes wait for. `where` names the database in errors.
+ * Runs the missing migrations in one transaction that other processes wait for. `where` names the database in errors.
  * Throws StoreError.
  */
 export async function migrate(db: Database, where: string): Promise<void> {
@@ -29,7 +29,7 @@ export async function migrate(db: Database, where: string): Promise<void> {
   const { error } = await migrator.migrateToLatest()
   if (error === undefined) return
   await refuseNewer(db, where) // another process may have upgraded it between the two lines above
-  throw new StoreError(`The database ${where} could not be brought up to date; it was left as it was.`, error)
+  throw new StoreError(`The database ${where} could not be migrated; it was not changed.`, error)
 }
 
 async function refuseNewer(db: Database, where: string): Promise<void> {
@@ -43,7 +43,7 @@ async function refuseNewer(db: Database, where: string): Promise<void> {
   const unknown = done.map(({ name }) => name).find((name) => !Object.hasOwn(MIGRATIONS, name))
   if (unknown === undefined) return
   throw new StoreError(
-    `The database ${where} was written by a newer version of Gatehouse: it holds the change "${unknown}", and this ` +
-      `version knows only up to "${Object.keys(MIGRATIONS).sort().at(-1)}". Run that version or a later one, or choose another data directory.`,
+    `The database ${where} was written by a newer version of Gatehouse: it contains the migration "${unknown}", and this ` +
+      `version knows migrations only up to "${Object.keys(MIGRATIONS).sort().at(-1)}". Run that version or a later one, or choose another data directory.`,
   )
 }

@@ -1,4 +1,4 @@
-/** Opens the store that an address names, up to date and ready. */
+/** Opens the store at an address and migrates it. */
 
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
@@ -13,13 +13,13 @@ import { modelStore, secretStore } from './write-once.ts'
 
 const ADDRESSES = '"sqlite:<path>", "sqlite::memory:" or "postgres://<user>:<password>@<host>:<port>/<database>"'
 
-/** `url` is one of ADDRESSES. Throws StoreError with words for the operator. */
+/** `url` is one of ADDRESSES. Throws StoreError with a message for the operator. */
 export async function openStore({ url }: { url: string }): Promise<Store> {
   const [scheme = ''] = url.split(':', 1)
   const rest = url.slice(scheme.length + 1)
   if (scheme === 'sqlite' && rest !== '') return storeOf(await openSqlite(rest))
   if ((scheme === 'postgres' || scheme === 'postgresql') && rest.startsWith('//')) {
-    // Only when it is wanted: a start on SQLite should not wait for the driver of another engine.
+    // Imported only here: a start on SQLite should not load the driver of another engine.
     const { openPostgres } = await import('./engines/postgres.ts')
     return storeOf(await openPostgres(url))
   }

@@ -67,12 +67,12 @@ const cases: Record<string, (store: Store) => Promise<unknown>> = {
     await tasks.save({ task_id: 'task_a', fence: 0 }, { status: 'FAILURE', finish_time: 5 })
   },
   advancePolling: ({ tasks }) => tasks.advancePolling(['task_a', 'task_b'], 5),
-  cancel: ({ tasks }) => tasks.askCancel('task_a', { now: 1, now_ms: 1 }),
+  cancel: ({ tasks }) => tasks.requestCancel('task_a', { now: 1, now_ms: 1 }),
   resume: ({ tasks }) => tasks.resume('task_a', { due_ms: 1, deadline_at: 1 }),
   remove: ({ tasks }) => tasks.remove('task_a', 'tok_a', 1),
-  lanes: ({ tasks }) => tasks.lanes(),
+  lanes: ({ tasks }) => tasks.queues(),
   'outputs to remove': ({ tasks }) => tasks.outputsToRemove(5, 10),
-  'keys to forget': ({ tasks }) => tasks.forgetKeys(5, 10),
+  'keys to forget': ({ tasks }) => tasks.deleteExpiredKeys(5, 10),
   webhooks: ({ webhooks }) => webhooks.claim({ now_ms: 5, until_ms: 9, limit: 3 }),
   'callback of a task': ({ webhooks }) => webhooks.ofTask('task_a'),
 }

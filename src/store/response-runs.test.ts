@@ -13,10 +13,10 @@ const response = (name: string): StoredResponse => ({
   response: { id: `resp_${name}`, status: 'queued' },
 })
 const CREATED = { last_number: 1, events: 'created queued' }
-const run = (name: string, due_ms = 1_000, told: typeof CREATED | undefined = undefined) => ({
+const run = (name: string, due_ms = 1_000, events: typeof CREATED | undefined = undefined) => ({
   response: response(name),
   request: { model: 'a/b', text: 'ü\u2028' },
-  told,
+  events,
   due_ms,
 })
 const ALL = { now_ms: 5_000, until_ms: 9_000, limit: 10 }
@@ -35,10 +35,16 @@ for (const engine of ENGINES) {
       expect([await runs.waiting('tok_a'), await runs.waiting('tok_b')]).toEqual([3, 0])
       expect(await runs.claim({ ...ALL, limit: 0 })).toEqual([])
       const [one] = await runs.claim({ ...ALL, limit: 1 })
-      expect(one).toEqual({ response: response('first'), request: run('').request, attempts: 1, fence: 1, told: -1 })
-      expect((await runs.claim(ALL)).map(({ response, told }) => [response.response_id, told])).toEqual([
-        ['resp_later', 1],
-      ])
+      expect(one).toEqual({
+        response: response('first'),
+        request: run('').request,
+        attempts: 1,
+        fence: 1,
+        last_number: -1,
+      })
+      expect(
+        (await runs.claim(ALL)).map(({ response, last_number: events }) => [response.response_id, events]),
+      ).toEqual([['resp_later', 1]])
       expect(await runs.claim({ ...ALL, now_ms: 5_000 })).toEqual([])
       const again = await runs.claim({ ...ALL, now_ms: 9_000, until_ms: 12_000 })
       expect(again.map(({ attempts, fence }) => [attempts, fence]).sort()).toEqual([
@@ -70,21 +76,21 @@ for (const engine of ENGINES) {
       await runs.add(run('a', 1_000, CREATED), [])
       await runs.claim(ALL)
       await runs.claim({ ...ALL, now_ms: 9_000, until_ms: 12_000 })
-      const [lost, held] = [1, 2].map((fence) => ({ response_id: 'resp_a', fence }))
-      if (!lost || !held) throw new Error('unreachable')
-      const told = { last_number: 3, events: 'said' }
+      const [lost, claimed] = [1, 2].map((fence) => ({ response_id: 'resp_a', fence }))
+      if (!lost || !claimed) throw new Error('unreachable')
+      const events = { last_number: 3, events: 'said' }
       expect(await runs.renew(lost, 20_000)).toBe(false)
-      expect(await runs.tell(lost, { response: { status: 'lost' }, told })).toBe(false)
-      expect(await runs.end(lost, { response: { status: 'lost' }, told })).toBe(false)
-      expect(await runs.renew(held, 20_000)).toBe(true)
+      expect(await runs.save(lost, { response: { status: 'lost' }, events: events })).toBe(false)
+      expect(await runs.end(lost, { response: { status: 'lost' }, events: events })).toBe(false)
+      expect(await runs.renew(claimed, 20_000)).toBe(true)
       expect(await runs.claim({ ...ALL, now_ms: 19_999 })).toEqual([])
-      expect(await runs.tell(held, { response: { status: 'in_progress' }, told })).toBe(true)
+      expect(await runs.save(claimed, { response: { status: 'in_progress' }, events: events })).toBe(true)
       expect(await runs.isRunning('resp_a')).toBe(true)
-      expect(await runs.end(held, { response: { status: 'completed' }, told: { last_number: 7, events: 'end' } })).toBe(
-        true,
-      )
+      expect(
+        await runs.end(claimed, { response: { status: 'completed' }, events: { last_number: 7, events: 'end' } }),
+      ).toBe(true)
       expect(await runs.isRunning('resp_a')).toBe(false)
-      expect(await runs.end(held, { response: { status: 'twice' } })).toBe(false)
+      expect(await runs.end(claimed, { response: { status: 'twice' } })).toBe(false)
       expect(await runs.earliest()).toBe(null)
       expect((await responses.find(['resp_a'], 'tok_a', NOW))[0]?.response).toEqual({ status: 'completed' })
       expect((await runs.events('resp_a', 1)).map(({ last_number }) => last_number)).toEqual([3, 7])
@@ -118,7 +124,7 @@ for (const engine of ENGINES) {
       await responses.remove('resp_removed', 'tok_b')
       expect(await runs.isRunning('resp_removed')).toBe(true)
       await responses.remove('resp_removed', 'tok_a')
-      expect(await responses.forget(1_700_001_000, 10)).toBe(1)
+      expect(await responses.deleteExpired(1_700_001_000, 10)).toBe(1)
       for (const id of ['resp_removed', 'resp_over']) {
         expect([await runs.isRunning(id), await runs.events(id, -1)]).toEqual([false, []])
       }

@@ -1,26 +1,26 @@
 /** Background responses in the database: their claims and their stored events. */
 import type { Engine } from './engine.ts'
 import { addResponse, storedOf } from './responses.ts'
-import type { ResponseRun, ResponseRunStore, ToldEvents } from './store.ts'
+import type { ResponseRun, ResponseRunStore, StoredEvents } from './store.ts'
 import type { Write } from './tables.ts'
-import { passOverLocked } from './task-sql.ts'
+import { skipLocked } from './task-sql.ts'
 
 export function responseRunStore(engine: Engine): ResponseRunStore {
   const { db, write } = engine
   return {
-    add: ({ response, request, told, due_ms }, lives) =>
+    add: ({ response, request, events, due_ms }, previous_ids) =>
       write(async (rows) => {
-        await addResponse(rows, response, lives)
+        await addResponse(rows, response, previous_ids)
         const { response_id, token_id } = response
         const run = { response_id, token_id, request: JSON.stringify(request), attempts: 0, due_ms, fence: 0 }
         await rows.insertInto('response_runs').values(run).execute()
-        await log(rows, response_id, told)
+        await log(rows, response_id, events)
       }),
 
     async claim(claim) {
       const due = db.selectFrom('response_runs').select('response_id').where('due_ms', '<=', claim.now_ms).limit(1)
       if (claim.limit < 1 || !(await due.executeTakeFirst())) return [] // most polls find nothing
-      return write((rows) => take(engine, rows, claim))
+      return write((rows) => claimRows(engine, rows, claim))
     },
 
     async renew({ response_id, fence }, due_ms) {
@@ -35,22 +35,22 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
       return (renewed?.numUpdatedRows ?? 0n) > 0n
     },
 
-    tell: (run, { response, told }) =>
+    save: (run, { response, events }) =>
       write(async (rows) => {
-        const held = await ownsLease(engine, rows, run)
-        if (!held) return false
+        const is_owner = await ownsLease(engine, rows, run)
+        if (!is_owner) return false
         if (response) await change(rows, run.response_id, response)
-        await log(rows, run.response_id, told)
+        await log(rows, run.response_id, events)
         return true
       }),
 
-    end: ({ response_id, fence }, { response, told }) =>
+    end: ({ response_id, fence }, { response, events }) =>
       write(async (rows) => {
         const ended = rows.deleteFrom('response_runs').where('response_id', '=', response_id).where('fence', '=', fence)
         const [removed] = await ended.execute()
         if (!removed?.numDeletedRows) return false
         await change(rows, response_id, response)
-        await log(rows, response_id, told)
+        await log(rows, response_id, events)
         return true
       }),
 
@@ -106,8 +106,8 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
 
 type Claim = Parameters<ResponseRunStore['claim']>[0]
 
-async function take(engine: Engine, rows: Write, { now_ms, until_ms, limit }: Claim): Promise<ResponseRun[]> {
-  // Each of several concurrent claims skips the rows that the others have locked: with more candidates some are left.
+async function claimRows(engine: Engine, rows: Write, { now_ms, until_ms, limit }: Claim): Promise<ResponseRun[]> {
+  // Concurrent claims skip the rows that others have locked: with more candidates some remain.
   const candidates = await roundRobin(rows, now_ms, engine.many_writers ? limit * 4 : limit)
   if (candidates.length === 0) return []
   const due = rows
@@ -117,9 +117,9 @@ async function take(engine: Engine, rows: Write, { now_ms, until_ms, limit }: Cl
     .where('due_ms', '<=', now_ms)
   const turn = new Map(candidates.map((response_id, index) => [response_id, index]))
   const turnOf = ({ response_id }: { response_id: string }) => turn.get(response_id) ?? 0
-  const found = await passOverLocked(engine, due).execute()
+  const found = await skipLocked(engine, due).execute()
   const runs = found.sort((one, other) => turnOf(one) - turnOf(other)).slice(0, limit)
-  const taken: ResponseRun[] = []
+  const claimed: ResponseRun[] = []
   for (const { response_id, request, attempts, fence } of runs) {
     await rows
       .updateTable('response_runs')
@@ -138,15 +138,15 @@ async function take(engine: Engine, rows: Write, { now_ms, until_ms, limit }: Cl
       .orderBy('last_number', 'desc')
       .limit(1)
       .executeTakeFirst()
-    taken.push({
+    claimed.push({
       response: storedOf(row),
       request: JSON.parse(request),
       attempts: attempts + 1,
       fence: fence + 1,
-      told: last?.last_number ?? -1,
+      last_number: last?.last_number ?? -1,
     })
   }
-  return taken
+  return claimed
 }
 
 async function roundRobin(rows: Write, now_ms: number, limit: number): Promise<string[]> {
@@ -172,12 +172,12 @@ async function roundRobin(rows: Write, now_ms: number, limit: number): Promise<s
 
 /** Whether this claim still owns the run; it does until the end of the transaction. */
 async function ownsLease({ many_writers }: Engine, rows: Write, run: { response_id: string; fence: number }) {
-  const held = rows
+  const is_owner = rows
     .selectFrom('response_runs')
     .select('fence')
     .where('response_id', '=', run.response_id)
     .where('fence', '=', run.fence)
-  return (many_writers ? held.forUpdate() : held).executeTakeFirst()
+  return (many_writers ? is_owner.forUpdate() : is_owner).executeTakeFirst()
 }
 
 async function change(rows: Write, response_id: string, response: object): Promise<void> {
@@ -188,10 +188,10 @@ async function change(rows: Write, response_id: string, response: object): Promi
     .execute()
 }
 
-async function log(rows: Write, response_id: string, told: ToldEvents | undefined): Promise<void> {
-  if (told)
+async function log(rows: Write, response_id: string, events: StoredEvents | undefined): Promise<void> {
+  if (events)
     await rows
       .insertInto('response_events')
-      .values({ response_id, ...told })
+      .values({ response_id, ...events })
       .execute()
 }

@@ -1,25 +1,25 @@
-/** Answers that are kept for their clients, in the database: each with its own input, and the one it goes on from. */
+/** Stored responses in the database: each with its own input and a link to the previous response. */
 import { sql } from 'kysely'
 import type { Engine } from './engine.ts'
 import type { ResponseStore, StoredResponse } from './store.ts'
 import type { ResponsesTable, Write } from './tables.ts'
 
 /** Values in one statement are bounded on every engine (SQLite 32,766). */
-const IDS_A_STATEMENT = 500
-/** What an answer goes on from is given a day more than it has, so that not every turn writes all turns before it anew. */
+const IDS_PER_STATEMENT = 500
+/** Previous responses are extended by a day more than needed, so that not every turn rewrites all turns before it. */
 const DAY_SECONDS = 86_400
 
 export function responseStore({ db, write }: Engine): ResponseStore {
   return {
-    add: (response, lives) => write((rows) => addResponse(rows, response, lives)),
+    add: (response, previous_ids) => write((rows) => addResponse(rows, response, previous_ids)),
 
     async find(response_ids, token_id, now) {
       const found: StoredResponse[] = []
-      for (let at = 0; at < response_ids.length; at += IDS_A_STATEMENT) {
+      for (let at = 0; at < response_ids.length; at += IDS_PER_STATEMENT) {
         const rows = await db
           .selectFrom('responses')
           .selectAll()
-          .where('response_id', 'in', response_ids.slice(at, at + IDS_A_STATEMENT))
+          .where('response_id', 'in', response_ids.slice(at, at + IDS_PER_STATEMENT))
           .where('token_id', '=', token_id)
           .where('expires_at', '>', now)
           .execute()
@@ -28,13 +28,13 @@ export function responseStore({ db, write }: Engine): ResponseStore {
       return found
     },
 
-    async length(response_ids, token_id, now) {
+    async textLength(response_ids, token_id, now) {
       let length = 0
-      for (let at = 0; at < response_ids.length; at += IDS_A_STATEMENT) {
+      for (let at = 0; at < response_ids.length; at += IDS_PER_STATEMENT) {
         const { signs } = await db
           .selectFrom('responses')
           .select(sql<number | string | null>`sum(length(input) + length(response))`.as('signs'))
-          .where('response_id', 'in', response_ids.slice(at, at + IDS_A_STATEMENT))
+          .where('response_id', 'in', response_ids.slice(at, at + IDS_PER_STATEMENT))
           .where('token_id', '=', token_id)
           .where('expires_at', '>', now)
           .executeTakeFirstOrThrow()
@@ -81,19 +81,19 @@ export function responseStore({ db, write }: Engine): ResponseStore {
           .where('response_id', '=', response_id)
           .where('token_id', '=', token_id)
           .execute()
-        const isThere = (removed?.numDeletedRows ?? 0n) > 0n
-        if (isThere) await removeRuns(rows, [response_id])
-        return isThere
+        const is_removed = (removed?.numDeletedRows ?? 0n) > 0n
+        if (is_removed) await removeRuns(rows, [response_id])
+        return is_removed
       }),
 
-    async forget(now, limit) {
-      const over = db
+    async deleteExpired(now, limit) {
+      const expired = db
         .selectFrom('responses')
         .select('response_id')
         .where('expires_at', '<=', now)
         .orderBy('expires_at')
         .limit(limit)
-      const due = await over.execute() // most looks find nothing; they should not stand in line for the write lock
+      const due = await expired.execute() // most sweeps find nothing; they should not wait for the write lock
       if (due.length === 0) return 0
       const ids = due.map(({ response_id }) => response_id)
       return write(async (rows) => {
@@ -113,18 +113,18 @@ export function responseStore({ db, write }: Engine): ResponseStore {
   }
 }
 
-/** Those that it goes on from (`lives`) live at least as long. */
-export async function addResponse(rows: Write, added: StoredResponse, lives: string[]): Promise<void> {
+/** The previous responses (`previous_ids`) expire no earlier than this one. */
+export async function addResponse(rows: Write, added: StoredResponse, previous_ids: string[]): Promise<void> {
   const { input, response, ...row } = added
   await rows
     .insertInto('responses')
     .values({ ...row, input: JSON.stringify(input), response: JSON.stringify(response) })
     .execute()
-  for (let at = 0; at < lives.length; at += IDS_A_STATEMENT) {
+  for (let at = 0; at < previous_ids.length; at += IDS_PER_STATEMENT) {
     await rows
       .updateTable('responses')
       .set({ expires_at: row.expires_at + DAY_SECONDS })
-      .where('response_id', 'in', lives.slice(at, at + IDS_A_STATEMENT))
+      .where('response_id', 'in', previous_ids.slice(at, at + IDS_PER_STATEMENT))
       .where('expires_at', '<', row.expires_at)
       .execute()
   }

@@ -1,16 +1,16 @@
-/** One commit for the writes of one turn of the event loop: each commit waits for the disk, once for all of them. */
+/** One commit for all writes of one turn of the event loop, since each commit waits for the disk. */
 import { sql } from 'kysely'
 import type { Database, Write } from './tables.ts'
 
-/** One write takes some 0.1 ms; other processes wait for the lock, and reads of this one for the connection. */
-const MOST_IN_ONE = 256
+/** One write takes some 0.1 ms. Meanwhile other processes wait for the lock, and this one's reads for the connection. */
+const MAX_PER_COMMIT = 256
 
 type Job = { work: (write: Write) => Promise<unknown>; done: (value: never) => void; failed: (reason: unknown) => void }
 
 type SharedCommit = {
   /** Resolves or rejects as `work` does, and not before the commit. */
   write<T>(work: (write: Write) => Promise<T>): Promise<T>
-  /** Resolves once nothing waits. */
+  /** Resolves once no write is waiting. */
   settled(): Promise<void>
 }
 
@@ -21,8 +21,8 @@ export function createSharedCommit(db: Database): SharedCommit {
 
   async function run(): Promise<void> {
     while (waiting.length > 0) {
-      await nextTurn() // the other requests that arrived with this one get their word in
-      const jobs = waiting.splice(0, MOST_IN_ONE)
+      await nextTurn() // so that the requests that arrived with this one share the commit
+      const jobs = waiting.splice(0, MAX_PER_COMMIT)
       await commit(db, jobs)
     }
     running = undefined
@@ -41,15 +41,15 @@ export function createSharedCommit(db: Database): SharedCommit {
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** All jobs in one transaction; what fails at its begin or its commit fails them all. Never rejects. */
+/** All jobs in one transaction. A failure of its begin or its commit fails all of them. Never rejects. */
 async function commit(db: Database, jobs: Job[]): Promise<void> {
   try {
-    const settle = await db.transaction().execute(async (write) => {
-      const outcomes: (() => void)[] = []
-      for (const job of jobs) outcomes.push(jobs.length === 1 ? await plain(write, job) : await guarded(write, job))
-      return outcomes
+    const settlers = await db.transaction().execute(async (write) => {
+      const all: (() => void)[] = []
+      for (const job of jobs) all.push(jobs.length === 1 ? await plain(write, job) : await guarded(write, job))
+      return all
     })
-    for (const tell of settle) tell()
+    for (const settle of settlers) settle()
   } catch (reason) {
     for (const job of jobs) job.failed(reason)
   }
@@ -60,13 +60,13 @@ async function plain(write: Write, job: Job): Promise<() => void> {
   return () => job.done(value as never)
 }
 
-/** A job that fails is undone alone. If SQLite has undone all (a full disk), the savepoint is gone: then all fail. */
+/** Only the failed job is rolled back. If SQLite has rolled back everything (a full disk), the savepoint is gone and all fail. */
 async function guarded(write: Write, job: Job): Promise<() => void> {
   await sql`savepoint job`.execute(write)
   try {
-    const tell = await plain(write, job)
+    const settle = await plain(write, job)
     await sql`release job`.execute(write)
-    return tell
+    return settle
   } catch (reason) {
     await sql`rollback to job`.execute(write).catch(() => Promise.reject(reason))
     await sql`release job`.execute(write)

@@ -1,4 +1,4 @@
-/** The tables as the query builder sees them; nothing here leaves the room. */
+/** The tables as the query builder sees them. Used only inside `store/`. */
 import type { Kysely, Transaction } from 'kysely'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { FailCode, TaskStatus } from '../spec/task.ts'
@@ -18,13 +18,13 @@ type TokensTable = {
   disabled: number
   created_at: number
   last_used_at: number | null
-  /** The revision with which it came: the order among tokens of one second. */
+  /** The revision at which it was added: orders tokens of the same second. */
   added_revision: number
 }
 
 type ModelsTable = { id: string; first_seen: number }
 
-/** How often each noun was changed. */
+/** How often each kind of record was changed. */
 type RevisionsTable = { noun: string; revision: number }
 
 type TasksTable = {
@@ -58,7 +58,7 @@ type TasksTable = {
   due_ms: number | null
   leased_by: string
   fence: number
-  /** Since when it is hidden; null: it is not. */
+  /** When it was deleted; null: it is visible. */
   deleted_at: number | null
 }
 
@@ -76,7 +76,7 @@ type CallbacksTable = {
   token_id: string
   url: string
   attempts: number
-  /** null: the task has not ended yet, or there is nothing more to do. */
+  /** null: the task has not ended yet, or no attempt is left. */
   due_ms: number | null
   delivered_at: number | null
   last_status: number | null
@@ -85,7 +85,7 @@ type CallbacksTable = {
 export type ResponsesTable = {
   response_id: string
   token_id: string
-  /** The one it goes on from. */
+  /** The previous response. */
   previous_id: string | null
   created_at: number
   expires_at: number

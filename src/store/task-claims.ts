@@ -5,18 +5,18 @@ import type { Engine } from './engine.ts'
 import type { Claim } from './store.ts'
 import type { Database, Write } from './tables.ts'
 import { taskOfRow } from './task-row.ts'
-import { passOverLocked, portions } from './task-sql.ts'
+import { chunks, skipLocked } from './task-sql.ts'
 
-/** SQLite joins at most 500 queries by `union all`; here one for each token. The next claim gets the rest. */
-const MOST_AT_ONCE = 400
+/** SQLite allows at most 500 queries in a `union all`; here there is one for each token. The next claim gets the rest. */
+const MAX_PER_CLAIM = 400
 
-/** Each of several concurrent claims skips the rows that the others have locked: with that many candidates some are left. */
-const CANDIDATES_A_WANTED = 4
+/** Concurrent claims skip the rows that others have locked: with this many candidates some remain. */
+const CANDIDATES_PER_CLAIM = 4
 
 export async function claimTasks(engine: Engine, claim: Claim): Promise<Task[]> {
   // Most polls find nothing; they should not wait for the write lock.
   if (claim.limit < 1 || !(await anyDue(engine.db, claim))) return []
-  return engine.write((write) => take(engine, write, claim))
+  return engine.write((write) => claimRows(engine, write, claim))
 }
 
 async function anyDue(db: Database, { provider, now_ms }: Claim): Promise<boolean> {
@@ -30,15 +30,15 @@ async function anyDue(db: Database, { provider, now_ms }: Claim): Promise<boolea
   return row !== undefined
 }
 
-async function take(engine: Engine, write: Write, claim: Claim): Promise<Task[]> {
+async function claimRows(engine: Engine, write: Write, claim: Claim): Promise<Task[]> {
   const { provider, now_ms, until_ms: due_ms, by: leased_by } = claim
   const turns = await roundRobin(
     write,
     claim,
-    Math.min(MOST_AT_ONCE, claim.limit * (engine.many_writers ? CANDIDATES_A_WANTED : 1)),
+    Math.min(MAX_PER_CLAIM, claim.limit * (engine.many_writers ? CANDIDATES_PER_CLAIM : 1)),
   )
-  if (turns.length === 0) return [] // another claim was faster
-  const rows = await passOverLocked(
+  if (turns.length === 0) return [] // another claim was first
+  const rows = await skipLocked(
     engine,
     write
       .selectFrom('tasks')
@@ -61,13 +61,13 @@ async function take(engine: Engine, write: Write, claim: Claim): Promise<Task[]>
 }
 
 /**
- * The oldest due task of each token, then the second oldest of each, and so on: the first `most` of them. What it costs
- * grows with the number of tokens that have work waiting and with `most`, not with the length of their queues.
+ * The oldest due task of each token, then the second oldest of each, and so on: the first `most` of them. Its cost
+ * grows with the number of tokens that have waiting tasks and with `most`, not with the length of their queues.
  */
 async function roundRobin(write: Write, claim: Claim, most: number): Promise<string[]> {
   const firsts = await firstOfEachToken(write, claim, most)
   if (firsts.length === most) return firsts.map(({ task_id }) => task_id)
-  const deepest = most - firsts.length + 1 // the first turn of the other tokens comes before any second one
+  const deepest = most - firsts.length + 1 // every token's first task comes before any second one
   const queues = firsts.map(({ token_id }) => {
     const queue = write
       .selectFrom('tasks')
@@ -90,7 +90,7 @@ async function roundRobin(write: Write, claim: Claim, most: number): Promise<str
   return rows.map(({ task_id }) => task_id)
 }
 
-/** One index lookup for each token that has work at this provider, due or not. Oldest first. */
+/** One index lookup for each token that has tasks at this provider, due or not. Oldest first. */
 async function firstOfEachToken(write: Write, { provider, now_ms }: Claim, most: number) {
   const { rows } = await sql<{ token_id: string; task_id: string }>`
     with recursive holder(token_id) as (
@@ -120,9 +120,9 @@ async function firstOfEachToken(write: Write, { provider, now_ms }: Claim, most:
 }
 
 export async function advanceTaskPolling(engine: Engine, task_ids: string[], now_ms: number): Promise<void> {
-  for (const some of portions(task_ids)) {
+  for (const some of chunks(task_ids)) {
     await engine.write((write) => {
-      const waiting = passOverLocked(
+      const waiting = skipLocked(
         engine,
         write
           .selectFrom('tasks')
@@ -140,7 +140,7 @@ export async function advanceTaskPolling(engine: Engine, task_ids: string[], now
  * Each provider with its earliest due time: one index lookup for each, however many tasks wait (a `group by` would
  * read all of them).
  */
-export async function lanesOf(db: Database): Promise<{ provider: string; due_ms: number }[]> {
+export async function queuesOf(db: Database): Promise<{ provider: string; due_ms: number }[]> {
   const { rows } = await sql<{ provider: string; due_ms: number }>`
     with recursive lane(provider) as (
       select (select provider from tasks where due_ms is not null order by provider limit 1)

@@ -1,4 +1,4 @@
-/** Tasks one page after another, by the time they were submitted. */
+/** Pages of tasks, ordered by submission time. */
 import { sql } from 'kysely'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { TASK_STATUSES, type Task } from '../spec/task.ts'
@@ -18,7 +18,7 @@ export async function listTasks(db: Database, filter: TaskFilter): Promise<Task[
     return ofFamily.orderBy('submit_time', order).orderBy('task_id', order).limit(limit)
   }
   const [first, ...others] = families ?? []
-  // Each family's page comes in order from its index; only those few rows are then put in one order.
+  // Each family's page comes sorted from its index; only these few rows are then merged.
   const pages = others.reduce(
     (all, family) => all.unionAll(db.selectFrom(page(family).as('of_family')).selectAll()),
     db.selectFrom(page(first).as('of_family')).selectAll(),
@@ -43,7 +43,7 @@ function pageOf(db: Database, { token_id, statuses, order = 'desc' }: TaskFilter
   if (token_id !== undefined) query = query.where('token_id', '=', token_id)
   if (statuses !== undefined) {
     if (TASK_STATUSES.some((status) => !statuses.includes(status))) query = query.where('status', 'in', statuses)
-    // Said again in the index's words: few tasks are unfinished, however many have ended.
+    // Repeated as the condition of the index: few tasks are unfinished, however many have ended.
     if (!statuses.some(isFinal)) query = query.where(UNFINISHED)
   }
   if (!last) return query
@@ -51,7 +51,7 @@ function pageOf(db: Database, { token_id, statuses, order = 'desc' }: TaskFilter
   return query.where(sql<boolean>`(submit_time, task_id) ${beyond} (${last.submit_time}, ${last.task_id})`)
 }
 
-/** A deleted task still marks its place: a client may delete what it has just listed. */
+/** A deleted task still works as a cursor: a client may delete what it has just listed. */
 function place(db: Database, task_id: string, token_id: string | undefined): Promise<Place | undefined> {
   let query = db.selectFrom('tasks').select(['submit_time', 'task_id']).where('task_id', '=', task_id)
   if (token_id !== undefined) query = query.where('token_id', '=', token_id)

@@ -1,9 +1,9 @@
-/** What is over its time: outputs to delete, and idempotency keys to forget. In small batches. */
+/** Removal of expired outputs and idempotency keys, in small batches. */
 import { sql } from 'kysely'
 import type { TaskOutput } from '../spec/task.ts'
 import type { Engine } from './engine.ts'
 import type { Database } from './tables.ts'
-import { portions } from './task-sql.ts'
+import { chunks } from './task-sql.ts'
 
 export async function outputsToRemove(
   db: Database,
@@ -22,22 +22,22 @@ export async function outputsToRemove(
 }
 
 export async function removeOutputs(engine: Engine, task_ids: string[]): Promise<void> {
-  // In one order, so that no two processes wait for each other's rows.
-  for (const some of portions(task_ids.toSorted())) {
+  // Sorted, so that no two processes deadlock on each other's rows.
+  for (const some of chunks(task_ids.toSorted())) {
     await engine.write((write) =>
       write
         .updateTable('tasks')
         .set({ outputs: '[]', outputs_expire_at: null, made: null })
         .where('task_id', 'in', some)
-        .where('outputs_expire_at', 'is not', null) // a task that was resumed in between keeps what it has
+        .where('outputs_expire_at', 'is not', null) // a task that was resumed in between keeps its outputs
         .execute(),
     )
   }
 }
 
-export function forgetTaskKeys(engine: Engine, now: number, limit: number): Promise<number> {
+export function deleteExpiredTaskKeys(engine: Engine, now: number, limit: number): Promise<number> {
   return engine.write(async (write) => {
-    const over = write
+    const expired = write
       .selectFrom('task_keys')
       .select(['token_id', 'key'])
       .where('expires_at', '<=', now)
@@ -45,8 +45,8 @@ export function forgetTaskKeys(engine: Engine, now: number, limit: number): Prom
       .limit(limit)
     const rows = await write
       .deleteFrom('task_keys')
-      .where(sql<boolean>`(token_id, key) in ${over}`)
-      .where('expires_at', '<=', now) // a client may have taken it again in between
+      .where(sql<boolean>`(token_id, key) in ${expired}`)
+      .where('expires_at', '<=', now) // a client may have reused it in between
       .returning('task_id')
       .execute()
     return rows.length

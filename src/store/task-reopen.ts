@@ -1,4 +1,4 @@
-/** A failed task back to work, by the operator's wish: the only way out of an end. */
+/** Reopens a failed task for the operator: the only transition out of a final state. */
 import type { Task } from '../spec/task.ts'
 import type { Reopening } from './store.ts'
 import type { Write } from './tables.ts'
@@ -6,7 +6,7 @@ import { columnsOfChange } from './task-row.ts'
 import { addUsage } from './usage.ts'
 import { renewWebhook } from './webhooks.ts'
 
-/** Before the end: 100 % is for what has ended. */
+/** 100 % is reserved for ended tasks. */
 const PROGRESS = 99
 
 export async function reopenTask(

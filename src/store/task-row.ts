@@ -1,4 +1,4 @@
-/** A task as a row of its table, and back. */
+/** Converts a task to a row of its table, and back. */
 import type { Selectable } from 'kysely'
 import type { ComingOutput, JsonObject, Task, TaskOutput } from '../spec/task.ts'
 import type { TaskChange } from './store.ts'
@@ -35,7 +35,7 @@ export function taskOfRow({ deleted_at: _, ...row }: TaskRow): Task {
   }
 }
 
-/** Only the fields that are given: an absent one must not become null. */
+/** Only the given fields: an absent field must not become null. */
 export function columnsOfChange({
   tried,
   operation,
@@ -58,5 +58,5 @@ export function columnsOfChange({
 const jsonOrNull = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
 const parsed = <T>(text: string | null): T | null => (text === null ? null : (JSON.parse(text) as T))
 
-/** PostgreSQL's text holds every character but NUL; what a vendor says may hold that too. (JSON escapes it.) */
+/** PostgreSQL's text type cannot hold NUL, which a provider's message may contain. (JSON escapes it.) */
 const storable = (text: string): string => text.replaceAll('\0', '')

@@ -211,10 +211,10 @@ for (const engine of ENGINES) {
         const { tasks } = await engine.open()
         for (const [name, expires_at] of Object.entries({ a: 2_000, b: 2_001, c: 2_002, d: 2_003 }))
           await tasks.add({ task: task(name), idempotency: keyOf(name, { expires_at }) })
-        expect(await tasks.forgetKeys(1_999, 10)).toBe(0)
-        expect(await tasks.forgetKeys(2_002, 2)).toBe(2)
-        expect(await tasks.forgetKeys(2_002, 2)).toBe(1)
-        expect(await tasks.forgetKeys(2_002, 2)).toBe(0)
+        expect(await tasks.deleteExpiredKeys(1_999, 10)).toBe(0)
+        expect(await tasks.deleteExpiredKeys(2_002, 2)).toBe(2)
+        expect(await tasks.deleteExpiredKeys(2_002, 2)).toBe(1)
+        expect(await tasks.deleteExpiredKeys(2_002, 2)).toBe(0)
         const kept = await tasks.add({ task: task('e'), idempotency: keyOf('d') })
         expect(kept.outcome).toBe('replayed')
       })
@@ -309,7 +309,7 @@ for (const engine of ENGINES) {
 
       test('each provider that has work waiting is a lane with its earliest time', async () => {
         const store = await engine.open()
-        expect(await store.tasks.lanes()).toEqual([])
+        expect(await store.tasks.queues()).toEqual([])
         await addAll(
           store,
           task('a', { due_ms: 300 }),
@@ -323,9 +323,9 @@ for (const engine of ENGINES) {
           { provider: 'p', due_ms: 100 },
           { provider: '', due_ms: 300 },
         ]
-        expect(await store.tasks.lanes()).toEqual(lanes)
+        expect(await store.tasks.queues()).toEqual(lanes)
         await claim(store, { provider: 'p', now_ms: 250, until_ms: 900 })
-        expect(await store.tasks.lanes()).toEqual([
+        expect(await store.tasks.queues()).toEqual([
           { provider: 'r', due_ms: 5 },
           { provider: '', due_ms: 300 },
           { provider: 'p', due_ms: 900 },
@@ -591,16 +591,16 @@ for (const engine of ENGINES) {
         const store = await engine.open()
         await addAll(store, task('a', { due_ms: 90_000 }), task('parked', { due_ms: null }))
         const asked = task('a', { cancel_asked_at: 40, due_ms: 40_500 })
-        expect(await store.tasks.askCancel('task_a', { now: 40, now_ms: 40_500 })).toEqual(asked)
-        expect(await store.tasks.askCancel('task_a', { now: 41, now_ms: 41_500 })).toEqual(asked)
+        expect(await store.tasks.requestCancel('task_a', { now: 40, now_ms: 40_500 })).toEqual(asked)
+        expect(await store.tasks.requestCancel('task_a', { now: 41, now_ms: 41_500 })).toEqual(asked)
         expect(await store.tasks.find('task_a')).toEqual(asked)
-        expect((await store.tasks.askCancel('task_parked', { now: 40, now_ms: 40_500 }))?.due_ms).toBe(40_500)
+        expect((await store.tasks.requestCancel('task_parked', { now: 40, now_ms: 40_500 }))?.due_ms).toBe(40_500)
       })
 
       test('a wish to cancel a task in hand is noted, and its holder keeps it', async () => {
         const store = await engine.open()
         const taken = await inHand(store, { task: task('a') })
-        const asked = await store.tasks.askCancel('task_a', { now: 21, now_ms: 21_000 })
+        const asked = await store.tasks.requestCancel('task_a', { now: 21, now_ms: 21_000 })
         expect(asked).toEqual({ ...taken, cancel_asked_at: 21 })
         expect(await store.tasks.save(taken, { due_ms: 60_000 })).toBe(true)
         expect((await store.tasks.find('task_a'))?.cancel_asked_at).toBe(21)
@@ -609,8 +609,8 @@ for (const engine of ENGINES) {
       test('an ended task, or none, cannot be canceled', async () => {
         const store = await engine.open()
         await store.tasks.save(await inHand(store, { task: task('a') }), SUCCESS)
-        expect(await store.tasks.askCancel('task_a', { now: 1, now_ms: 1 })).toBeUndefined()
-        expect(await store.tasks.askCancel('task_none', { now: 1, now_ms: 1 })).toBeUndefined()
+        expect(await store.tasks.requestCancel('task_a', { now: 1, now_ms: 1 })).toBeUndefined()
+        expect(await store.tasks.requestCancel('task_none', { now: 1, now_ms: 1 })).toBeUndefined()
         expect((await store.tasks.find('task_a'))?.cancel_asked_at).toBeNull()
       })
 
@@ -646,7 +646,7 @@ for (const engine of ENGINES) {
         expect(await store.tasks.list({ limit: 9 })).toEqual([])
         expect(await store.tasks.resume('task_a', { due_ms: 1, deadline_at: 1 })).toBe(false)
         expect(await store.tasks.save(taken, { due_ms: 1 })).toBe(false)
-        expect(await store.tasks.lanes()).toEqual([])
+        expect(await store.tasks.queues()).toEqual([])
         expect(await store.tasks.outputsToRemove(1_499, 9)).toEqual([])
         expect(await store.tasks.outputsToRemove(1_500, 9)).toEqual([{ task_id: 'task_a', outputs }])
       })

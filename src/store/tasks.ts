@@ -1,15 +1,15 @@
-/** Tasks in the database: added, read, changed by the worker that has claimed them, and removed. */
+/** Tasks in the database: adding, reading, saving by the worker that has claimed them, and removing. */
 import { sql } from 'kysely'
 import type { JsonObject, Task } from '../spec/task.ts'
 import type { Engine } from './engine.ts'
 import type { Added, NewTask, TaskChange, TaskStore } from './store.ts'
 import type { Database, Write } from './tables.ts'
-import { advanceTaskPolling, claimTasks, lanesOf } from './task-claims.ts'
+import { advanceTaskPolling, claimTasks, queuesOf } from './task-claims.ts'
 import { listTasks } from './task-list.ts'
-import { forgetTaskKeys, outputsToRemove, removeOutputs } from './task-removal.ts'
+import { deleteExpiredTaskKeys, outputsToRemove, removeOutputs } from './task-removal.ts'
 import { reopenTask } from './task-reopen.ts'
 import { columnsOfChange, rowOfTask, taskOfRow } from './task-row.ts'
-import { atLeast, ENDED, forwardTo, isFinal, UNFINISHED } from './task-sql.ts'
+import { ENDED, higherProgress, isFinal, laterStatus, UNFINISHED } from './task-sql.ts'
 import { addUsage } from './usage.ts'
 import { makeWebhookDue } from './webhooks.ts'
 
@@ -18,7 +18,7 @@ export function taskStore(engine: Engine): TaskStore {
   return {
     async add(order) {
       const added = await engine.write((write) => add(write, order))
-      if (added.outcome === 'added') engine.tell({ task_id: added.task.task_id, status: added.task.status })
+      if (added.outcome === 'added') engine.notify({ task_id: added.task.task_id, status: added.task.status })
       return added
     },
 
@@ -30,7 +30,7 @@ export function taskStore(engine: Engine): TaskStore {
     },
 
     async findByKey(token_id, key, now) {
-      const row = await ofKey(db, token_id, key).where('task_keys.expires_at', '>', now).executeTakeFirst()
+      const row = await taskOfKey(db, token_id, key).where('task_keys.expires_at', '>', now).executeTakeFirst()
       if (!row) return undefined
       const { body_hash, ...task } = row
       return { task: taskOfRow(task), body_hash }
@@ -47,16 +47,16 @@ export function taskStore(engine: Engine): TaskStore {
     async save(task, change) {
       const status = await engine.write((write) => save(write, task, change))
       if (status === undefined) return false
-      engine.tell({ task_id: task.task_id, status })
+      engine.notify({ task_id: task.task_id, status })
       return true
     },
 
     advancePolling: (task_ids, now_ms) => advanceTaskPolling(engine, task_ids, now_ms),
 
-    async askCancel(task_id, now) {
-      const row = await engine.write((write) => askCancel(write, task_id, now))
+    async requestCancel(task_id, now) {
+      const row = await engine.write((write) => requestCancel(write, task_id, now))
       if (!row) return undefined
-      engine.tell({ task_id, status: row.status })
+      engine.notify({ task_id, status: row.status })
       return taskOfRow(row)
     },
 
@@ -64,21 +64,21 @@ export function taskStore(engine: Engine): TaskStore {
       const row = await engine.write((write) =>
         write
           .updateTable('tasks')
-          // A claimed task keeps its worker: two workers could order twice. The end of its lease makes it due.
+          // A claimed task keeps its worker, since two workers could order twice. The end of its lease makes it due.
           .set({ deadline_at, due_ms: sql<number>`case when leased_by = '' then ${due_ms} else due_ms end` })
           .where('task_id', '=', task_id)
           .where('deleted_at', 'is', null)
-          .where('status', '!=', 'SUCCESS') // nothing is left to be learnt of it
+          .where('status', '!=', 'SUCCESS') // there is nothing left to do
           .returning('status')
           .executeTakeFirst(),
       )
-      if (row) engine.tell({ task_id, status: row.status })
+      if (row) engine.notify({ task_id, status: row.status })
       return row !== undefined
     },
 
     async reopen(task, change) {
       const row = await engine.write((write) => reopenTask(write, task, change))
-      if (row) engine.tell({ task_id: task.task_id, status: row.status })
+      if (row) engine.notify({ task_id: task.task_id, status: row.status })
       return row !== undefined
     },
 
@@ -87,13 +87,13 @@ export function taskStore(engine: Engine): TaskStore {
       return row !== undefined
     },
 
-    lanes: () => lanesOf(db),
+    queues: () => queuesOf(db),
     outputsToRemove: (now, limit) => outputsToRemove(db, now, limit),
     outputsRemoved: (task_ids) => removeOutputs(engine, task_ids),
-    forgetKeys: (now, limit) => forgetTaskKeys(engine, now, limit),
+    deleteExpiredKeys: (now, limit) => deleteExpiredTaskKeys(engine, now, limit),
 
     async health() {
-      const [row, lanes] = await Promise.all([
+      const [row, queues] = await Promise.all([
         db
           .selectFrom('tasks')
           .select((of) => [
@@ -102,9 +102,9 @@ export function taskStore(engine: Engine): TaskStore {
           ])
           .where(UNFINISHED)
           .executeTakeFirstOrThrow(),
-        lanesOf(db),
+        queuesOf(db),
       ])
-      const earliest_due_ms = lanes.length === 0 ? null : Math.min(...lanes.map(({ due_ms }) => due_ms))
+      const earliest_due_ms = queues.length === 0 ? null : Math.min(...queues.map(({ due_ms }) => due_ms))
       return { ...row, earliest_due_ms }
     },
 
@@ -114,7 +114,7 @@ export function taskStore(engine: Engine): TaskStore {
 
 async function add(write: Write, { task, inputs, callback, idempotency }: NewTask): Promise<Added> {
   if (idempotency) {
-    const earlier = await takeKey(write, task, idempotency)
+    const earlier = await reserveKey(write, task, idempotency)
     if (earlier) return earlier
   }
   await write.insertInto('tasks').values(rowOfTask(task)).execute()
@@ -134,7 +134,7 @@ async function add(write: Write, { task, inputs, callback, idempotency }: NewTas
   return { outcome: 'added', task }
 }
 
-const ofKey = (db: Database | Write, token_id: string, key: string) =>
+const taskOfKey = (db: Database | Write, token_id: string, key: string) =>
   db
     .selectFrom('task_keys')
     .innerJoin('tasks', 'tasks.task_id', 'task_keys.task_id')
@@ -144,15 +144,15 @@ const ofKey = (db: Database | Write, token_id: string, key: string) =>
     .where('task_keys.key', '=', key)
 
 /**
- * The key is this task's from now on, or `undefined` is not the answer. On every engine a second transaction with the
- * same key waits in this insert for the first one's end, and then meets its row.
+ * Reserves the key for this task and returns undefined, or returns the outcome for a key that is in use. On every engine
+ * a second transaction with the same key waits in this insert for the end of the first one, and then finds its row.
  */
-async function takeKey(
+async function reserveKey(
   write: Write,
   { task_id, token_id, submit_time }: Task,
   { key, body_hash, expires_at }: NonNullable<NewTask['idempotency']>,
 ): Promise<Added | undefined> {
-  const taken = await write
+  const reserved = await write
     .insertInto('task_keys')
     .values({ token_id, key, body_hash, task_id, expires_at })
     .onConflict((conflict) =>
@@ -163,14 +163,14 @@ async function takeKey(
     )
     .returning('task_id')
     .executeTakeFirst()
-  if (taken) return undefined
-  const earlier = await ofKey(write, token_id, key).executeTakeFirstOrThrow()
+  if (reserved) return undefined
+  const earlier = await taskOfKey(write, token_id, key).executeTakeFirstOrThrow()
   const { body_hash: first, ...row } = earlier
-  // Also when the task was deleted since: the client who repeats itself must not pay for a second one.
+  // Also if the task was deleted since: a client that retries must not pay for a second one.
   return first === body_hash ? { outcome: 'replayed', task: taskOfRow(row) } : { outcome: 'conflict' }
 }
 
-/** The status that the row has now; `undefined` when nothing was written. */
+/** The new status of the row; `undefined` if nothing was written. */
 async function save(
   write: Write,
   { task_id, fence }: Pick<Task, 'task_id' | 'fence'>,
@@ -181,13 +181,13 @@ async function save(
     .updateTable('tasks')
     .set({
       ...columnsOfChange(fields),
-      ...(status === undefined ? {} : { status: forwardTo(status) }),
-      ...(progress === undefined ? {} : { progress: atLeast(progress) }),
-      ...(keep_lease ? { fence } : { leased_by: '' }), // the fence as it is: a statement has to set something
+      ...(status === undefined ? {} : { status: laterStatus(status) }),
+      ...(progress === undefined ? {} : { progress: higherProgress(progress) }),
+      ...(keep_lease ? { fence } : { leased_by: '' }), // unchanged: a statement has to set something
     })
     .where('task_id', '=', task_id)
     .where('fence', '=', fence)
-  if (status !== undefined) query = query.where(UNFINISHED) // an end is final, whatever a step believes
+  if (status !== undefined) query = query.where(UNFINISHED) // a final state never changes, whatever a step reports
   const row = await query.returning(['status', 'finish_time']).executeTakeFirst()
   if (!row) return undefined
   const ends = status !== undefined && isFinal(status)
@@ -197,7 +197,7 @@ async function save(
   return row.status
 }
 
-function askCancel(write: Write, task_id: string, { now, now_ms }: { now: number; now_ms: number }) {
+function requestCancel(write: Write, task_id: string, { now, now_ms }: { now: number; now_ms: number }) {
   return write
     .updateTable('tasks')
     .set({
@@ -212,7 +212,7 @@ function askCancel(write: Write, task_id: string, { now, now_ms }: { now: number
     .executeTakeFirst()
 }
 
-/** A worker that has claimed it (for a late outcome) loses its lease: the fence grows. */
+/** A worker that has claimed it (for a late outcome) loses its lease, since the fence increases. */
 function remove(write: Write, { task_id, token_id, now }: { task_id: string; token_id: string; now: number }) {
   return write
     .updateTable('tasks')

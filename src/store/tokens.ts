@@ -1,4 +1,4 @@
-/** Tokens in the database, and the revision that tells caches of a change. */
+/** Tokens in the database, and the revision that caches compare. */
 import type { Selectable } from 'kysely'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { StoredToken, TokenStore } from './store.ts'
@@ -14,8 +14,8 @@ export function tokenStore(db: Database): TokenStore {
     async addFirst(token) {
       if (await anyToken(db)) return false
       return db.transaction().execute(async (write) => {
-        // The row of revisions is written first: on every engine two callers stand in line there, and the second
-        // sees what the first has added.
+        // The row of revisions is written first: on every engine two callers wait for each other there, and the second
+        // sees the token that the first has added.
         const revision = await bump(write)
         if (await anyToken(write)) return false
         await write.insertInto('tokens').values(toRow(token, revision)).execute()
@@ -84,7 +84,7 @@ async function insert(write: Write, token: StoredToken): Promise<void> {
   await write.insertInto('tokens').values(toRow(token, revision)).execute()
 }
 
-/** In the same transaction as the change itself, so that nobody can see the one without the other. */
+/** In the same transaction as the change, so that no reader sees one without the other. */
 async function bump(write: Write): Promise<number> {
   const row = await write
     .updateTable('revisions')
@@ -131,7 +131,7 @@ function fromRow(row: Row): StoredToken {
   }
 }
 
-/** Only the fields that are given: an absent one must not become null. */
+/** Only the given fields: an absent field must not become null. */
 function toColumns({ models, families, disabled, ...same }: Change): Partial<Row> {
   const columns: Partial<Row> = { ...same }
   if (models !== undefined) columns.models = JSON.stringify(models)

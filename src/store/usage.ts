@@ -1,10 +1,10 @@
-/** What each token has used, by model and hour, in the database. */
+/** The usage of each token by model and hour, in the database. */
 import type { UsageRow } from '../spec/token.ts'
 import type { UsageStore } from './store.ts'
 import type { Database, Write } from './tables.ts'
 
 /** Values in one statement are bounded on every engine (SQLite 32,766, PostgreSQL 65,535); a row has eight. */
-const ROWS_A_STATEMENT = 100
+const ROWS_PER_STATEMENT = 100
 
 const COUNTS = ['requests', 'errors', 'input_tokens', 'output_tokens', 'estimated'] as const
 
@@ -24,10 +24,11 @@ export function usageStore(db: Database): UsageStore {
   }
 }
 
-/** For a transaction that counts with what else it writes. */
+/** For a transaction that records usage together with other writes. */
 export async function addUsage(write: Write, rows: UsageRow[]): Promise<void> {
   const sums = sumOf(rows)
-  for (let at = 0; at < sums.length; at += ROWS_A_STATEMENT) await upsert(write, sums.slice(at, at + ROWS_A_STATEMENT))
+  for (let at = 0; at < sums.length; at += ROWS_PER_STATEMENT)
+    await upsert(write, sums.slice(at, at + ROWS_PER_STATEMENT))
 }
 
 async function upsert(write: Write, rows: UsageRow[]): Promise<void> {
@@ -46,7 +47,7 @@ async function upsert(write: Write, rows: UsageRow[]): Promise<void> {
     .execute()
 }
 
-/** One row a key: PostgreSQL refuses a statement that meets the same row twice. In key order, so no two deadlock. */
+/** One row for each key: PostgreSQL rejects a statement that updates the same row twice. In key order, to avoid deadlocks. */
 function sumOf(rows: UsageRow[]): UsageRow[] {
   const sums = new Map<string, UsageRow>()
   for (const row of rows) {

@@ -1,8 +1,8 @@
-/** Webhooks in the database: waiting for the end of their task, due, and their outcome. */
+/** Webhooks in the database: waiting for the end of their task, due, or with their outcome. */
 import type { Engine } from './engine.ts'
 import type { WebhookStore } from './store.ts'
 import type { Write } from './tables.ts'
-import { passOverLocked } from './task-sql.ts'
+import { skipLocked } from './task-sql.ts'
 
 export function webhookStore(engine: Engine): WebhookStore {
   const { db } = engine
@@ -20,10 +20,10 @@ export function webhookStore(engine: Engine): WebhookStore {
     earliest,
 
     async claim({ now_ms, until_ms, limit }) {
-      const first = await earliest() // most polls find nothing; they should not wait for the write lock
+      const first = await earliest() // most polls find nothing and should not wait for the write lock
       if (first === null || first > now_ms || limit < 1) return []
       return engine.write(async (write) => {
-        const due = await passOverLocked(
+        const due = await skipLocked(
           engine,
           write
             .selectFrom('callbacks')
@@ -69,8 +69,8 @@ export function webhookStore(engine: Engine): WebhookStore {
 }
 
 /**
- * For the transaction in which an ended task is resumed: it waits for the next end, which is another event. Receivers
- * drop a second event with an id that they know.
+ * For the transaction that resumes an ended task: the webhook waits for the next end, which is a new event. Receivers
+ * ignore a second event with an id that they know.
  */
 export async function renewWebhook(write: Write, task_id: string, callback_id: string): Promise<void> {
   await write
@@ -80,7 +80,7 @@ export async function renewWebhook(write: Write, task_id: string, callback_id: s
     .execute()
 }
 
-/** For the transaction in which the task ends. */
+/** For the transaction that ends the task. */
 export async function makeWebhookDue(write: Write, task_id: string, due_ms: number): Promise<void> {
   await write.updateTable('callbacks').set({ due_ms }).where('task_id', '=', task_id).execute()
 }

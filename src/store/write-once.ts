@@ -4,19 +4,19 @@ import type { ModelStore, SecretStore } from './store.ts'
 import type { Database } from './tables.ts'
 
 /** Values in one statement are bounded on every engine (SQLite 32,766). */
-const IDS_A_STATEMENT = 500
+const IDS_PER_STATEMENT = 500
 
 export function modelStore(db: Database): ModelStore {
   return {
     async firstSeen(ids, now) {
-      const wanted = [...new Set(ids)]
-      const times = await known(db, wanted)
-      const missing = wanted.filter((id) => !times.has(id))
+      const unique_ids = [...new Set(ids)]
+      const times = await firstSeenOf(db, unique_ids)
+      const missing = unique_ids.filter((id) => !times.has(id))
       if (missing.length === 0) return times // the usual start: nothing is written
       await db.transaction().execute(async (write) => {
         for (const some of chunks(missing)) {
           const rows = some.map((id) => ({ id, first_seen: now }))
-          // Another process may have been first: its time stands, and the second look below finds it.
+          // Another process may have been first: its time is kept, and the second read below finds it.
           await write
             .insertInto('models')
             .values(rows)
@@ -24,12 +24,12 @@ export function modelStore(db: Database): ModelStore {
             .execute()
         }
       })
-      return known(db, wanted)
+      return firstSeenOf(db, unique_ids)
     },
   }
 }
 
-async function known(db: Database, ids: string[]): Promise<Map<string, number>> {
+async function firstSeenOf(db: Database, ids: string[]): Promise<Map<string, number>> {
   const times = new Map<string, number>()
   for (const some of chunks(ids)) {
     const rows = await db.selectFrom('models').selectAll().where('id', 'in', some).execute()
@@ -40,20 +40,20 @@ async function known(db: Database, ids: string[]): Promise<Map<string, number>> 
 
 function chunks(ids: string[]): string[][] {
   const parts: string[][] = []
-  for (let at = 0; at < ids.length; at += IDS_A_STATEMENT) parts.push(ids.slice(at, at + IDS_A_STATEMENT))
+  for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT) parts.push(ids.slice(at, at + IDS_PER_STATEMENT))
   return parts
 }
 
 export function secretStore({ db, write }: Engine): SecretStore {
-  const known = async (name: string) => {
+  const find = async (name: string) => {
     const row = await db.selectFrom('secrets').select('value').where('name', '=', name).executeTakeFirst()
     return row?.value
   }
   return {
     async get(name, make) {
-      const found = await known(name)
+      const found = await find(name)
       if (found !== undefined) return found
-      // Another process may be first: its value stands, and is what both read.
+      // Another process may be first: its value is kept, and both read it.
       await write((rows) =>
         rows
           .insertInto('secrets')
@@ -61,8 +61,8 @@ export function secretStore({ db, write }: Engine): SecretStore {
           .onConflict((conflict) => conflict.column('name').doNothing())
           .execute(),
       )
-      const stored = await known(name)
-      if (stored === undefined) throw new Error(`the secret "${name}" was stored and is not there`)
+      const stored = await find(name)
+      if (stored === undefined) throw new Error(`The secret "${name}" was stored but cannot be found.`)
       return stored
     },
   }

@@ -1,6 +1,6 @@
 /** The points at which a test kills the process; otherwise the hook does nothing. */
 
-/** In the order in which a task passes them. `write` is one durable write to the store. */
+/** In the order in which a task reaches them. A `write` is one durable write to the store. */
 export const CRASH_POINTS = [
   'submit: before the row',
   'submit: after the row',
@@ -24,8 +24,8 @@ export const CRASH_POINTS = [
   'copy: after the last byte',
   'copy: before the write',
   'copy: after the write',
-  'cancel: before the vendor',
-  'cancel: after the vendor',
+  'cancel: before the provider',
+  'cancel: after the provider',
   'end: before the write',
   'end: after the write',
   'late: before the write',
@@ -34,7 +34,7 @@ export const CRASH_POINTS = [
 export type CrashPoint = (typeof CRASH_POINTS)[number]
 
 /** The kinds of writes that a step makes. */
-export type Write = 'prepare' | 'refused' | 'poll' | 'made' | 'copy' | 'end' | 'late'
+export type WriteKind = 'prepare' | 'refused' | 'poll' | 'made' | 'copy' | 'end' | 'late'
 
 /** Called at each point. */
 export type CrashHook = (point: CrashPoint) => void

@@ -6,12 +6,12 @@ import { GatewayError } from '../spec/error.ts'
 import type { ImageOrder } from '../spec/image-request.ts'
 import type { FailCode } from '../spec/task.ts'
 
-export function imagesAtOnce({ generate: make, outputHeaders }: ImageProvider): OrderProvider<ImageOrder> {
+export function imageOrderProvider({ generate, outputHeaders }: ImageProvider): OrderProvider<ImageOrder> {
   return {
     // Nobody makes the same image for the same key: asked twice, it would be paid twice.
     resubmit: 'unsafe',
     async start({ model, request, task_id }, signal) {
-      return make({ model, request, request_id: task_id }, signal).then(
+      return generate({ model, request, request_id: task_id }, signal).then(
         ({ images }) => ({ operation: {}, made: images.map(outputOf) }),
         (thrown: unknown) => ({ operation: failureOf(thrown) }),
       )

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { TASK_STATUSES, type Task, type TaskStatus } from '../spec/task.ts'
-import { advance, blankTask, type Ending, ended, isEnded, mayMove } from './lifecycle.ts'
+import { advance, blankTask, type Ending, endChange, isEnded, mayMove } from './lifecycle.ts'
 
 const SUBMITTED_AT = 1_000
 const task = (fields: Partial<Task> = {}): Task =>
@@ -86,8 +86,11 @@ describe('under way', () => {
 
   test('start_time is set when generation is first seen, once', () => {
     expect(advance(task({ status: 'QUEUED' }), { status: 'IN_PROGRESS', now: 2_000 }).start_time).toBe(2_000)
-    const later = advance(task({ status: 'IN_PROGRESS', start_time: 1_500 }), { status: 'IN_PROGRESS', now: 2_000 })
-    expect(later).not.toHaveProperty('start_time')
+    const retryLater = advance(task({ status: 'IN_PROGRESS', start_time: 1_500 }), {
+      status: 'IN_PROGRESS',
+      now: 2_000,
+    })
+    expect(retryLater).not.toHaveProperty('start_time')
     expect(advance(task(), { status: 'QUEUED', now: 2_000 })).not.toHaveProperty('start_time')
   })
 
@@ -101,15 +104,15 @@ describe('the end', () => {
   const broken: Ending = { status: 'FAILURE', fail_code: 'generation_failed', fail_reason: 'because' }
 
   test('of a success that was never seen at work: it began when it was sent', () => {
-    expect(ended(task({ sent_at: 1_200 }), done, 2_000)).toMatchObject({ start_time: 1_200, finish_time: 2_000 })
+    expect(endChange(task({ sent_at: 1_200 }), done, 2_000)).toMatchObject({ start_time: 1_200, finish_time: 2_000 })
   })
 
   test('of a failure before the start: it never began', () => {
-    expect(ended(task({ sent_at: 1_200 }), broken, 2_000)).toMatchObject({ start_time: 0, finish_time: 2_000 })
+    expect(endChange(task({ sent_at: 1_200 }), broken, 2_000)).toMatchObject({ start_time: 0, finish_time: 2_000 })
   })
 
   test('keeps the start that is known', () => {
-    expect(ended(task({ start_time: 1_500 }), broken, 2_000)).toMatchObject({ start_time: 1_500 })
+    expect(endChange(task({ start_time: 1_500 }), broken, 2_000)).toMatchObject({ start_time: 1_500 })
   })
 
   test('is at 100 %, and the times are ordered whatever the clock says', () => {
@@ -117,7 +120,7 @@ describe('the end', () => {
     for (const status of statuses) {
       for (const ending of [done, broken]) {
         for (const now of [900, 1_500, 9_000]) {
-          const change = ended(task({ status, start_time: status === 'IN_PROGRESS' ? 1_400 : 0 }), ending, now)
+          const change = endChange(task({ status, start_time: status === 'IN_PROGRESS' ? 1_400 : 0 }), ending, now)
           expect(change.progress).toBe(100)
           expect(change.finish_time).toBeGreaterThanOrEqual(SUBMITTED_AT)
           expect(change.finish_time).toBeGreaterThanOrEqual(change.start_time ?? 0)
@@ -127,14 +130,14 @@ describe('the end', () => {
   })
 
   test('only a failure has a fail_code', () => {
-    expect(ended(task(), done, 2_000)).not.toHaveProperty('fail_code')
-    expect(ended(task(), broken, 2_000)).toMatchObject({ fail_code: 'generation_failed', fail_reason: 'because' })
+    expect(endChange(task(), done, 2_000)).not.toHaveProperty('fail_code')
+    expect(endChange(task(), broken, 2_000)).toMatchObject({ fail_code: 'generation_failed', fail_reason: 'because' })
   })
 
   test('counts one request in the hour of the end, and an error unless it was canceled', () => {
-    expect(ended(task(), broken, 7_300).usage).toMatchObject({ hour: 7_200, requests: 1, errors: 1 })
-    expect(ended(task(), done, 7_300).usage).toMatchObject({ hour: 7_200, requests: 1, errors: 0 })
+    expect(endChange(task(), broken, 7_300).usage).toMatchObject({ hour: 7_200, requests: 1, errors: 1 })
+    expect(endChange(task(), done, 7_300).usage).toMatchObject({ hour: 7_200, requests: 1, errors: 0 })
     const canceled: Ending = { ...broken, fail_code: 'canceled' }
-    expect(ended(task(), canceled, 7_199).usage).toMatchObject({ hour: 3_600, requests: 1, errors: 0 })
+    expect(endChange(task(), canceled, 7_199).usage).toMatchObject({ hour: 3_600, requests: 1, errors: 0 })
   })
 })

@@ -60,7 +60,7 @@ export const isEnded = ({ status }: Pick<Task, 'status'>): boolean => RANK[statu
 
 export const mayMove = (from: TaskStatus, to: TaskStatus): boolean => RANK[from] < RANK[to] && RANK[from] < RANK.SUCCESS
 
-type Seen = {
+type PollResult = {
   status: Exclude<TaskStatus, 'SUCCESS' | 'FAILURE'>
   /** The vendor's own percentage, if it has one. */
   percent?: number | undefined
@@ -69,7 +69,7 @@ type Seen = {
 }
 
 /** What is written of a task that is still under way; a step back is not taken. */
-export function advance(task: Task, { status: wanted, percent, now }: Seen): TaskChange {
+export function advance(task: Task, { status: wanted, percent, now }: PollResult): TaskChange {
   const status = mayMove(task.status, wanted) ? wanted : task.status
   const change: TaskChange = { status, progress: Math.max(task.progress, progressIn(status, percent)) }
   if (status === 'IN_PROGRESS' && task.start_time === 0) change.start_time = Math.max(now, task.submit_time)
@@ -98,7 +98,7 @@ export type Ending =
  * What is written at the end. A task that succeeded without ever having been seen at work began, as far as anybody
  * knows, when its order was sent; one that failed before it began keeps `start_time` 0.
  */
-export function ended(task: Task, given: Ending, now: number): TaskChange {
+export function endChange(task: Task, given: Ending, now: number): TaskChange {
   const { resumable, ...ending } = given.status === 'FAILURE' ? given : { ...given, resumable: undefined }
   const began = task.start_time || (ending.status === 'SUCCESS' ? Math.max(task.sent_at ?? now, task.submit_time) : 0)
   const finish_time = Math.max(now, task.submit_time, began)
@@ -117,7 +117,7 @@ export function ended(task: Task, given: Ending, now: number): TaskChange {
 }
 
 /** Takes back what the end of a failed task has counted: the task is resumed, and will be counted when it ends again. */
-export function usageTakenBack(task: Task): UsageRow {
+export function usageReversal(task: Task): UsageRow {
   const { fail_code, fail_reason, finish_time } = task
   const counted = usageOf(
     task,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { fieldsOfForm } from '../http/form-fields.ts'
 import type { FormPart } from '../http/multipart.ts'
 import { GatewayError } from '../spec/error.ts'
-import { ORDER_FIELDS, parsePosted } from './parse-order.ts'
+import { ORDER_FIELDS, parseVideo } from './parse-order.ts'
 
 const text = (...fields: [string, string][]): FormPart[] => fields.map(([name, value]) => ({ name, value }))
 const file = (name: string, bytes: number[], content_type = ''): FormPart => ({
@@ -16,7 +16,7 @@ const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
 
 function refusalOf(parts: FormPart[]) {
   try {
-    parsePosted({ kind: 'form', parts })
+    parseVideo({ kind: 'form', parts })
   } catch (error) {
     if (error instanceof GatewayError) return { code: error.code, param: error.detail.param }
     throw error
@@ -60,7 +60,7 @@ test('objects come as JSON, or field by field', () => {
   expect(fieldsOf(text(['metadata', '{"fal":{"loop":true}}']))).toEqual({ metadata: { fal: { loop: true } } })
   const parts = text(['metadata[fal][loop]', 'true'], ['metadata[fal][mode]', 'pro'], ['metadata[x]', '1'])
   expect(fieldsOf(parts)).toEqual({ metadata: { fal: { loop: 'true', mode: 'pro' }, x: '1' } })
-  expect(parsePosted({ kind: 'form', parts: [...text(['model', 'm']), ...parts] }).metadata).toHaveProperty('fal.mode')
+  expect(parseVideo({ kind: 'form', parts: [...text(['model', 'm']), ...parts] }).metadata).toHaveProperty('fal.mode')
   expect(fieldsOf(text(['input_reference[image_url]', 'https://x.test/']))).toEqual({
     input_reference: { image_url: 'https://x.test/' },
   })
@@ -101,7 +101,7 @@ describe('files', () => {
 
   test('as a reference are the first frame, or the video to start from', () => {
     const of = (bytes: number[]) =>
-      parsePosted({ kind: 'form', parts: [...text(['model', 'm']), file('input_reference', bytes)] })
+      parseVideo({ kind: 'form', parts: [...text(['model', 'm']), file('input_reference', bytes)] })
     expect(of(PNG)).toEqual({ model: 'm', image: 'data:image/png;base64,iVBORw0KGgo=' })
     const mp4 = [0, 0, 0, 12, ...Buffer.from('ftypisom')]
     expect(of(mp4).video).toStartWith('data:video/mp4;base64,')

@@ -8,7 +8,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ImageOperation, ImageRequest } from '../spec/image-request.ts'
 import { THREE_D_MEDIA_FIELDS, type ThreeDRequest } from '../spec/three-d-request.ts'
 import { MEDIA_FIELDS, type VideoRequest } from '../spec/video-request.ts'
-import { imagesAtOnce } from './image-order-provider.ts'
+import { imageOrderProvider } from './image-order-provider.ts'
 
 /** The request of each family that becomes a task. */
 type Requests = {
@@ -25,11 +25,11 @@ type TaskRequest = Requests[TaskFamily]
 export type FamilyRequest = { [family in TaskFamily]: { family: family; request: Requests[family] } }[TaskFamily]
 
 /** A vendor of any of them: it is handed what `applyLimits` of its own row has made. */
-export type TaskVendor = OrderProvider<object>
+export type TaskProvider = OrderProvider<object>
 
 type OrderKind<Request> = {
   /** The part of a provider that makes it. */
-  vendorOf(provider: Provider): TaskVendor | undefined
+  providerFor(provider: Provider): TaskProvider | undefined
   /** The request as this model takes it; throws GatewayError naming the field and what it may be. */
   applyLimits(model: CatalogueModel, request: Request): object
   /** Fields that may be megabytes: they are kept apart from what every read of a task brings along. */
@@ -43,7 +43,7 @@ type OrderKind<Request> = {
 }
 
 const VIDEO: OrderKind<VideoRequest> = {
-  vendorOf: ({ video }) => video,
+  providerFor: ({ video }) => video,
   applyLimits: applyVideoLimits,
   media: MEDIA_FIELDS,
   content_type: 'video/mp4',
@@ -54,14 +54,14 @@ const KINDS: { [family in TaskFamily]: OrderKind<Requests[family]> } = {
   'video-generation': VIDEO,
   'chatcompat-video': VIDEO,
   '3d-generation': {
-    vendorOf: ({ threeD }) => threeD,
+    providerFor: ({ threeD }) => threeD,
     applyLimits: applyThreeDLimits,
     media: THREE_D_MEDIA_FIELDS,
     content_type: 'model/gltf-binary',
     content_path: '/v1/3d/generations',
   },
   'image-generation': {
-    vendorOf: ({ images }) => images && imagesAtOnce(images),
+    providerFor: ({ images }) => images && imageOrderProvider(images),
     applyLimits: (model, { operation, ...request }) => applyImageLimits(model, request, operation),
     media: ['images', 'mask'],
     content_type: 'image/png',

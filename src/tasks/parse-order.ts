@@ -21,7 +21,7 @@ export const ORDER_FIELDS: FormWords = {
 const checkVideo = checker(VideoCreate)
 const KNOWN = new Set(Object.keys(VideoCreate.properties))
 
-export const parsePosted = (posted: Posted): VideoRequest =>
+export const parseVideo = (posted: Posted): VideoRequest =>
   parseVideoRequest(posted.kind === 'json' ? posted.value : fieldsOfForm(posted.parts, ORDER_FIELDS))
 
 /** `null` is absent; unknown fields are ignored. Throws GatewayError naming the field and what it may be. */

@@ -4,14 +4,14 @@ import type { Log } from '../kit/log.ts'
 import type { Task } from '../spec/task.ts'
 import type { TaskStore } from '../store/store.ts'
 import { isEnded } from './lifecycle.ts'
-import { type CadenceSettings, mayPollEarlier } from './poll-schedule.ts'
+import { mayPollEarlier, type PollSettings } from './poll-schedule.ts'
 
 const BATCH_MILLISECONDS = 1_000
-/** More tasks than this in one batch would not be stepped within the second anyway. */
-const MOST_TASKS = 10_000
+/** More tasks than this in one batch would not be polled within the second anyway. */
+const MAX_TASKS = 10_000
 
 type PollAccelerator = {
-  /** A client reads this task. */
+  /** Records that a client has read this task. */
   note(task: Task): void
   stop(): void
 }
@@ -20,8 +20,8 @@ type PollAcceleratorParts = {
   store: { tasks: TaskStore }
   clock: Clock
   log: Log
-  settings(): CadenceSettings
-  worker: { wake(): void; mayHurry(task_id: string): boolean }
+  settings(): PollSettings
+  worker: { wake(): void; mayPollNow(task_id: string): boolean }
 }
 
 export function createPollAccelerator({ store, clock, log, settings, worker }: PollAcceleratorParts): PollAccelerator {
@@ -38,15 +38,15 @@ export function createPollAccelerator({ store, clock, log, settings, worker }: P
       await store.tasks.advancePolling(task_ids, clock.now())
       worker.wake()
     } catch (error) {
-      log.warn('failed to advance polling', { tasks: task_ids.length, why: (error as Error).name }) // only for speed
+      log.warn('failed to advance polling', { tasks: task_ids.length, error: (error as Error).name }) // only for speed
     }
   }
 
   return {
     note(task) {
       const now_ms = clock.now()
-      if (isEnded(task) || waiting.size >= MOST_TASKS) return
-      if (!mayPollEarlier(task, settings(), now_ms) || !worker.mayHurry(task.task_id)) return
+      if (isEnded(task) || waiting.size >= MAX_TASKS) return
+      if (!mayPollEarlier(task, settings(), now_ms) || !worker.mayPollNow(task.task_id)) return
       waiting.add(task.task_id)
       cancel ??= clock.after(Math.max(0, last_ms + BATCH_MILLISECONDS - now_ms), () => void flush())
     },

@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import type { Task } from '../spec/task.ts'
-import { askAgainSeconds, mayPollEarlier, nextAttempt, nextPoll, nextSlowPollAt, pollPause } from './poll-schedule.ts'
+import {
+  mayPollEarlier,
+  nextAttemptAt,
+  nextPollAt,
+  nextSlowPollAt,
+  pollPause,
+  retryAfterSeconds,
+} from './poll-schedule.ts'
 
 const SETTINGS = { poll_seconds: 4, slow_poll_seconds: 15 }
 const SENT = 1_000_000
@@ -58,24 +65,24 @@ describe('the pause between two questions', () => {
 
 describe('the next question', () => {
   test('is not asked before the vendor wants it', () => {
-    expect(nextPoll(task(), SETTINGS, { now_ms: at(5), retry_after: 60 })).toBe(at(65))
-    expect(nextPoll(task(), SETTINGS, { now_ms: at(5), retry_after: 1 })).toBe(
-      nextPoll(task(), SETTINGS, { now_ms: at(5) }),
+    expect(nextPollAt(task(), SETTINGS, { now_ms: at(5), retry_after: 60 })).toBe(at(65))
+    expect(nextPollAt(task(), SETTINGS, { now_ms: at(5), retry_after: 1 })).toBe(
+      nextPollAt(task(), SETTINGS, { now_ms: at(5) }),
     )
   })
 
   test('a wish of the vendor that is no time is passed over', () => {
     for (const retry_after of [Number.NaN, -5, Number.POSITIVE_INFINITY]) {
-      expect(nextPoll(task(), SETTINGS, { now_ms: at(5), retry_after })).toBe(
-        nextPoll(task(), SETTINGS, { now_ms: at(5) }),
+      expect(nextPollAt(task(), SETTINGS, { now_ms: at(5), retry_after })).toBe(
+        nextPollAt(task(), SETTINGS, { now_ms: at(5) }),
       )
     }
   })
 
   test('does not sleep through the deadline', () => {
     const some = task({ deadline_at: SENT + 7 })
-    expect(nextPoll(some, SETTINGS, { now_ms: at(5), retry_after: 900 })).toBe(at(7))
-    expect(nextPoll(some, SETTINGS, { now_ms: at(8), retry_after: 10 })).toBe(at(18))
+    expect(nextPollAt(some, SETTINGS, { now_ms: at(5), retry_after: 900 })).toBe(at(7))
+    expect(nextPollAt(some, SETTINGS, { now_ms: at(8), retry_after: 10 })).toBe(at(18))
   })
 })
 
@@ -83,15 +90,15 @@ describe('the next attempt after failures', () => {
   test('comes after 2, 4, 8, 16, 32, 60, 60 seconds, give or take 15 %', () => {
     const seconds = [2, 4, 8, 16, 32, 60, 60]
     for (const [index, pause] of seconds.entries()) {
-      const due = nextAttempt(task(), index + 1, { now_ms: at(0) }) - at(0)
+      const due = nextAttemptAt(task(), index + 1, { now_ms: at(0) }) - at(0)
       expect(due).toBeWithin(pause * 850, pause * 1150 + 1)
     }
-    expect(nextAttempt(task(), 5_000, { now_ms: at(0) }) - at(0)).toBeWithin(51_000, 69_001)
+    expect(nextAttemptAt(task(), 5_000, { now_ms: at(0) }) - at(0)).toBeWithin(51_000, 69_001)
   })
 
   test('honours what the vendor asked for, up to the deadline', () => {
-    expect(nextAttempt(task(), 1, { now_ms: at(0), retry_after: 300 })).toBe(at(300))
-    expect(nextAttempt(task({ deadline_at: SENT + 100 }), 1, { now_ms: at(0), retry_after: 300 })).toBe(at(100))
+    expect(nextAttemptAt(task(), 1, { now_ms: at(0), retry_after: 300 })).toBe(at(300))
+    expect(nextAttemptAt(task({ deadline_at: SENT + 100 }), 1, { now_ms: at(0), retry_after: 300 })).toBe(at(100))
   })
 })
 
@@ -131,9 +138,9 @@ describe('a client who asks', () => {
   })
 
   test('is told when the next step is due, between one second and the slow pause', () => {
-    expect(askAgainSeconds(task({ due_ms: at(5.2) }), SETTINGS, at(0))).toBe(6)
-    expect(askAgainSeconds(task({ due_ms: at(0) }), SETTINGS, at(5))).toBe(1)
-    expect(askAgainSeconds(task({ due_ms: at(900) }), SETTINGS, at(0))).toBe(15)
-    expect(askAgainSeconds(task({ due_ms: at(90), leased_by: 'worker' }), SETTINGS, at(0))).toBe(2)
+    expect(retryAfterSeconds(task({ due_ms: at(5.2) }), SETTINGS, at(0))).toBe(6)
+    expect(retryAfterSeconds(task({ due_ms: at(0) }), SETTINGS, at(5))).toBe(1)
+    expect(retryAfterSeconds(task({ due_ms: at(900) }), SETTINGS, at(0))).toBe(15)
+    expect(retryAfterSeconds(task({ due_ms: at(90), leased_by: 'worker' }), SETTINGS, at(0))).toBe(2)
   })
 })

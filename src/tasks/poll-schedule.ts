@@ -1,7 +1,7 @@
 /** When a task's next step is due: often while it is young, seldom when it is old, never all at once. Pure. */
 import type { Task } from '../spec/task.ts'
 
-export type CadenceSettings = { poll_seconds: number; slow_poll_seconds: number }
+export type PollSettings = { poll_seconds: number; slow_poll_seconds: number }
 
 /** Until this age a task is young; most videos are done within some minutes. */
 const YOUNG_SECONDS = 60
@@ -23,7 +23,7 @@ const LATE_WATCH_SECONDS = 86_400
 const CLAIM_SECONDS = 2
 
 /** Milliseconds between two questions about this task. */
-export function pollPause(task: Task, settings: CadenceSettings, now_ms: number): number {
+export function pollPause(task: Task, settings: PollSettings, now_ms: number): number {
   const { poll_seconds, slow_poll_seconds } = settings
   const age = now_ms / 1000 - (task.sent_at ?? task.submit_time)
   const grown = Math.min(1, Math.max(0, (age - YOUNG_SECONDS) / (OLD_SECONDS - YOUNG_SECONDS)))
@@ -32,9 +32,9 @@ export function pollPause(task: Task, settings: CadenceSettings, now_ms: number)
 }
 
 /** The next question; not before the vendor wants it, and not after the deadline. Unix milliseconds. */
-export function nextPoll(
+export function nextPollAt(
   task: Task,
-  settings: CadenceSettings,
+  settings: PollSettings,
   { now_ms, retry_after = 0 }: { now_ms: number; retry_after?: number | undefined },
 ): number {
   return beforeDeadline(task, now_ms + Math.max(pollPause(task, settings, now_ms), milliseconds(retry_after)), now_ms)
@@ -43,11 +43,11 @@ export function nextPoll(
 type Retry = { now_ms: number; retry_after?: number | undefined }
 
 /** The next attempt after this many in a row that went wrong. Unix milliseconds. */
-export const nextAttempt = (task: Task, failures: number, retry: Retry): number =>
+export const nextAttemptAt = (task: Task, failures: number, retry: Retry): number =>
   backOff(task, failures, { ...retry, longest_seconds: LONGEST_BACK_OFF_SECONDS })
 
 /** The same of a download. */
-export const nextCopyAttempt = (task: Task, failures: number, retry: Retry): number =>
+export const nextCopyAttemptAt = (task: Task, failures: number, retry: Retry): number =>
   backOff(task, failures, { ...retry, longest_seconds: LONGEST_COPY_BACK_OFF_SECONDS })
 
 function backOff(
@@ -74,14 +74,14 @@ export function nextSlowPollAt(task: Task, now_ms: number): number | null {
  * Whether a client who asks may bring a task's next step forward: it waits in good order (not for its vendor's sake),
  * and its last step is some seconds ago. When that was is told by when the next is due.
  */
-export function mayPollEarlier(task: Task, settings: CadenceSettings, now_ms: number): boolean {
+export function mayPollEarlier(task: Task, settings: PollSettings, now_ms: number): boolean {
   if (task.leased_by !== '' || task.due_ms === null || task.failures > 0 || task.operation === null) return false
   if (task.due_ms <= now_ms) return false
   return now_ms - (task.due_ms - pollPause(task, settings, now_ms)) >= FRESH_MILLISECONDS
 }
 
 /** Seconds after which asking for a task that is under way makes sense. */
-export function askAgainSeconds(task: Task, settings: CadenceSettings, now_ms: number): number {
+export function retryAfterSeconds(task: Task, settings: PollSettings, now_ms: number): number {
   if (task.leased_by !== '' || task.due_ms === null) return CLAIM_SECONDS
   const seconds = Math.ceil((task.due_ms - now_ms) / 1000)
   return Math.min(Math.max(seconds, 1), Math.max(1, Math.ceil(settings.slow_poll_seconds)))

@@ -2,25 +2,25 @@
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { Json, Task } from '../spec/task.ts'
 import type { Reopening } from '../store/store.ts'
-import { isEnded, usageTakenBack } from './lifecycle.ts'
+import { isEnded, usageReversal } from './lifecycle.ts'
 import { isProceeding } from './steps/proceed.ts'
 
 type Resumption =
   /** It has not ended: its next step is due now. */
-  | { way: 'hasten' }
+  | { action: 'hasten' }
   /** It failed although the upstream has made it, or may have: it goes back to work. */
-  | { way: 'reopen'; reopening: Omit<Reopening, 'due_ms' | 'deadline_at'> }
+  | { action: 'reopen'; reopening: Omit<Reopening, 'due_ms' | 'deadline_at'> }
   /** It was given up, and the upstream may still finish: what became of it is asked. The client's answer stays. */
-  | { way: 'watch' }
+  | { action: 'watch' }
   /** Why not: follows on "Task ... has ended with ...". */
-  | { way: 'none'; why: string }
+  | { action: 'none'; reason: string }
 
-const none = (why: string): Resumption => ({ way: 'none', why })
+const none = (why: string): Resumption => ({ action: 'none', reason: why })
 
 /** No order is ever sent again: whatever is resumed has one that the upstream has taken. `now`: unix seconds. */
 export function resumptionOf(task: Task, now: number): Resumption {
   const { status, fail_code, operation, provider, sent_at, late_outcome, made } = task
-  if (!isEnded(task)) return { way: 'hasten' }
+  if (!isEnded(task)) return { action: 'hasten' }
   if (status === 'SUCCESS') return none(': there is nothing to resume.')
   if (fail_code === 'submit_outcome_unknown') {
     const when = new Date((sent_at ?? 0) * 1000).toISOString()
@@ -34,7 +34,7 @@ export function resumptionOf(task: Task, now: number): Resumption {
   const was_made = made !== null || fail_code === 'output_expired'
   if (was_made) return copyingOf(task, now)
   if (fail_code !== 'timeout' && fail_code !== 'canceled') return none(': there is nothing to resume.')
-  if (!late_outcome) return { way: 'watch' }
+  if (!late_outcome) return { action: 'watch' }
   const { status: late } = late_outcome
   if (fail_code === 'timeout' && late === 'SUCCESS' && !isProceeding(operation)) return reopen(task, null)
   return none(`, and its upstream then said ${late}: nothing more will come.`)
@@ -63,10 +63,10 @@ const isEmpty = (operation: Json): boolean =>
   typeof operation === 'object' && operation !== null && Object.keys(operation).length === 0
 
 const reopen = (task: Task, copying: Reopening['copying']): Resumption => ({
-  way: 'reopen',
+  action: 'reopen',
   reopening: {
     copying,
     callback_id: `callback_${randomAlphanumerics(24)}`,
-    usage: usageTakenBack(task),
+    usage: usageReversal(task),
   },
 })

@@ -31,7 +31,7 @@ type SubmitParts = {
   pipeline: Pipeline
   settings(): { deadline_minutes: number }
   clock: Clock
-  at: CrashHook
+  crashHook: CrashHook
 }
 
 /** How long a client may repeat itself with the same key. */
@@ -39,20 +39,20 @@ const KEY_SECONDS = 86_400
 const LONGEST_URL = 2_048
 
 export async function submit(parts: SubmitParts, order: Order): Promise<Submitted> {
-  const idempotency = idempotencyOf(order, unixSeconds(parts.clock))
-  const earlier = idempotency && (await earlierTask(parts, order, idempotency))
+  const idempotency = idempotencyFor(order, unixSeconds(parts.clock))
+  const earlier = idempotency && (await findReplayed(parts, order, idempotency))
   if (earlier) return { task: earlier, replayed: true }
-  const { answer, model, requested } = await parts.pipeline.run(acceptance(parts), order.call, {
+  const { answer, model, requested } = await parts.pipeline.run(acceptOrder(parts), order.call, {
     ...order,
     idempotency,
   })
   return { ...answer, chosen: { model, requested } }
 }
 
-type Accepting = Order & { idempotency: Idempotency | undefined }
+type AcceptedInput = Order & { idempotency: Idempotency | undefined }
 
 /** Accepts an order: what `execute` does is one durable write. The worker calls the provider. */
-const acceptance = (parts: SubmitParts): Family<Accepting, NewTask, Omit<Submitted, 'chosen'>, undefined> => ({
+const acceptOrder = (parts: SubmitParts): Family<AcceptedInput, NewTask, Omit<Submitted, 'chosen'>, undefined> => ({
   endpoint: ({ family }) => family,
   modelOf: ({ request }) => request.model,
   fit(model, order, { caller }) {
@@ -60,7 +60,7 @@ const acceptance = (parts: SubmitParts): Family<Accepting, NewTask, Omit<Submitt
     const kind = kindOf(order.family)
     const wanted = kind.applyLimits(model, order.request)
     const callback = callbackOf(order.request)
-    const { inputs, request } = apart(wanted, kind.media)
+    const { inputs, request } = splitMedia(wanted, kind.media)
     const { family, base_url, idempotency } = order
     const row: NewTask = { task: newTask(parts, { family, caller, base_url, model: model.id, request }) }
     if (inputs) row.inputs = inputs
@@ -71,9 +71,9 @@ const acceptance = (parts: SubmitParts): Family<Accepting, NewTask, Omit<Submitt
   meter: () => undefined,
   policy: 'until_accepted',
   async execute(row) {
-    parts.at('submit: before the row')
+    parts.crashHook('submit: before the row')
     const added = await parts.store.tasks.add(row)
-    parts.at('submit: after the row')
+    parts.crashHook('submit: after the row')
     if (added.outcome === 'conflict') {
       throw new GatewayError(
         'idempotency_key_reused',
@@ -87,7 +87,7 @@ const acceptance = (parts: SubmitParts): Family<Accepting, NewTask, Omit<Submitt
 type Idempotency = NonNullable<NewTask['idempotency']>
 
 /** A client that repeats itself is answered as at first, whatever has become of the model since. */
-async function earlierTask(
+async function findReplayed(
   { store, clock }: SubmitParts,
   { call: { caller } }: Order,
   { key, body_hash }: Idempotency,
@@ -115,7 +115,7 @@ export function newTask(
 }
 
 /** Media may be megabytes: they are kept apart from what every read of the task brings along. */
-function apart(order: object, media: readonly string[]): { inputs?: JsonObject; request: JsonObject } {
+function splitMedia(order: object, media: readonly string[]): { inputs?: JsonObject; request: JsonObject } {
   const fields = Object.entries(order).filter(([, value]) => value !== undefined) as [string, Json][]
   const inputs = Object.fromEntries(fields.filter(([name]) => media.includes(name)))
   const request = Object.fromEntries(fields.filter(([name]) => !media.includes(name)))
@@ -138,7 +138,7 @@ function callbackOf({ callback_url }: Order['request']): NewTask['callback'] {
 }
 
 /** Two bodies are the same when they say the same, in whatever order and with whatever spaces. */
-function idempotencyOf({ request, family, idempotency_key: key }: Order, now: number): Idempotency | undefined {
+function idempotencyFor({ request, family, idempotency_key: key }: Order, now: number): Idempotency | undefined {
   if (key === undefined) return undefined
   return { key, body_hash: sha256(`${family}\n${canonicalJson(request)}`), expires_at: now + KEY_SECONDS }
 }

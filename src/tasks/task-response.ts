@@ -37,20 +37,23 @@ function outputUrls({ task_id, family, base_url, outputs: files }: Task, outputs
   })
 }
 
-export const taskAnswer = (task: Task, outputs: Links, message = ''): TaskAnswer => ({
+export const encodeTask = (task: Task, outputs: Links, message = ''): TaskAnswer => ({
   code: 'success',
   message,
   data: taskData(task, outputs),
 })
 
-export const taskCreated = ({ task_id }: Task): TaskCreated => ({
+export const encodeTaskCreated = ({ task_id }: Task): TaskCreated => ({
   code: 'success',
   data: { task_id },
   message: '',
   fail_code: '',
 })
 
-export const taskList = ({ tasks, has_more }: { tasks: Task[]; has_more: boolean }, outputs: Links): TaskList => ({
+export const encodeTaskList = (
+  { tasks, has_more }: { tasks: Task[]; has_more: boolean },
+  outputs: Links,
+): TaskList => ({
   code: 'success',
   message: '',
   data: {
@@ -81,7 +84,7 @@ const FAIL_CODE_OF: Partial<Record<ErrorCode, FailCode>> = {
 }
 
 /** The flat form that this family's clients know, and the nested one that all others do, in one body. */
-export const writeTaskError = (error: GatewayError): TaskErrorBody => ({
+export const encodeTaskError = (error: GatewayError): TaskErrorBody => ({
   code: error.code,
   message: error.message,
   data: null,

@@ -8,7 +8,7 @@ import type { Caller } from '../spec/token.ts'
 import type { CrashHook } from './crash-points.ts'
 import { isEnded } from './lifecycle.ts'
 import { createPollAccelerator } from './poll-accelerator.ts'
-import { askAgainSeconds } from './poll-schedule.ts'
+import { retryAfterSeconds } from './poll-schedule.ts'
 import type { StepMemory, StepParts } from './steps/claimed-task.ts'
 import { type Order, type Submitted, submit } from './submit.ts'
 import { createWaiting } from './wait.ts'
@@ -60,14 +60,14 @@ export type Tasks = {
   idle(): Promise<void>
 }
 
-type TasksParts = Omit<StepParts, keyof StepMemory | 'at'> & {
+type TasksParts = Omit<StepParts, keyof StepMemory | 'crashHook'> & {
   pipeline: Pipeline
   /** Crash-injection hook, used by tests only. */
-  at?: CrashHook
+  crashHook?: CrashHook
 }
 
-export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
-  const parts = { ...given, at }
+export function createTasks({ crashHook = () => {}, ...given }: TasksParts): Tasks {
+  const parts = { ...given, crashHook }
   const { store, clock, settings } = parts
   const worker = createWorker(parts)
   const pollAccelerator = createPollAccelerator({ ...parts, worker })
@@ -104,7 +104,7 @@ export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
     async cancel(task_id, caller, families) {
       const task = await find(task_id, caller, families)
       if (isEnded(task)) return task
-      const noted = await store.tasks.askCancel(task_id, { now: unixSeconds(clock), now_ms: clock.now() })
+      const noted = await store.tasks.requestCancel(task_id, { now: unixSeconds(clock), now_ms: clock.now() })
       worker.wake()
       return noted ?? find(task_id, caller)
     },
@@ -117,7 +117,7 @@ export function createTasks({ at = () => {}, ...given }: TasksParts): Tasks {
       if (!(await store.tasks.remove(task_id, caller.token_id, unixSeconds(clock)))) throw noSuchTask()
     },
 
-    retryAfter: (task) => (isEnded(task) ? 0 : askAgainSeconds(task, settings(), clock.now())),
+    retryAfter: (task) => (isEnded(task) ? 0 : retryAfterSeconds(task, settings(), clock.now())),
 
     async health() {
       const { unfinished, oldest_submit_time, earliest_due_ms } = await store.tasks.health()

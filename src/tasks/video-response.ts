@@ -3,7 +3,7 @@ import { pixelsOf } from '../providers/orders/order-fields.ts'
 import type { Task, TaskStatus } from '../spec/task.ts'
 import type { Video, VideoList } from '../spec/video.ts'
 
-const STATUS: Record<TaskStatus, Video['status']> = {
+const VIDEO_STATUS: Record<TaskStatus, Video['status']> = {
   NOT_START: 'queued',
   SUBMITTED: 'queued',
   QUEUED: 'queued',
@@ -12,7 +12,7 @@ const STATUS: Record<TaskStatus, Video['status']> = {
   FAILURE: 'failed',
 }
 
-export function writeVideo(task: Task): Video {
+export function encodeVideo(task: Task): Video {
   const { prompt, duration, size, aspect_ratio } = task.request
   const pixels = pixelsOf(textOf(size), textOf(aspect_ratio))
   const has_failed = task.status === 'FAILURE'
@@ -20,7 +20,7 @@ export function writeVideo(task: Task): Video {
     id: task.task_id,
     object: 'video',
     model: task.model,
-    status: STATUS[task.status],
+    status: VIDEO_STATUS[task.status],
     progress: task.progress,
     created_at: task.submit_time,
     completed_at: task.status === 'SUCCESS' ? task.finish_time : null,
@@ -34,9 +34,9 @@ export function writeVideo(task: Task): Video {
   }
 }
 
-export const writeVideoList = ({ tasks, has_more }: { tasks: Task[]; has_more: boolean }): VideoList => ({
+export const encodeVideoList = ({ tasks, has_more }: { tasks: Task[]; has_more: boolean }): VideoList => ({
   object: 'list',
-  data: tasks.map(writeVideo),
+  data: tasks.map(encodeVideo),
   first_id: tasks[0]?.task_id ?? null,
   last_id: tasks.at(-1)?.task_id ?? null,
   has_more,

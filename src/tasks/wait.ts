@@ -5,7 +5,7 @@ import type { TaskStore } from '../store/store.ts'
 import { isEnded } from './lifecycle.ts'
 
 /** Proxies and clients give up on an answer that takes much longer. */
-export const LONGEST_WAIT_SECONDS = 60
+export const MAX_WAIT_SECONDS = 60
 /** Another process may have changed it, and its news got lost. */
 const LOOK_MILLISECONDS = 1_000
 
@@ -58,7 +58,7 @@ export function createWaiting({ store, clock }: { store: { tasks: TaskStore }; c
 
   return {
     async until(seen, { seconds, signal, read }) {
-      const end_ms = clock.now() + Math.min(LONGEST_WAIT_SECONDS, Math.max(0, seconds)) * 1000
+      const end_ms = clock.now() + Math.min(MAX_WAIT_SECONDS, Math.max(0, seconds)) * 1000
       for (;;) {
         signal.throwIfAborted()
         const left = end_ms - clock.now()

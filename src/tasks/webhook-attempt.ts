@@ -57,7 +57,7 @@ async function save({ store, log, delivery }: AttemptParts, tried: Tried): Promi
   const now_ms = delivery.clock.now()
   const delivered_at = status >= 200 && status < 300 ? Math.floor(now_ms / 1000) : null
   const is_over = !task || delivered_at !== null || status === 410 // Gone: the receiver wants no more of them
-  const due_ms = is_over ? null : nextAttempt(task, { attempts, answer, now_ms })
+  const due_ms = is_over ? null : nextAttemptAt(task, { attempts, answer, now_ms })
   await store.webhooks.save(callback_id, { due_ms, delivered_at, status })
   const fields = { ...fieldsOf(webhook), status, attempt: attempts + 1, total_ms: took_ms, error }
   if (delivered_at !== null) log.info('webhook delivered', fields)
@@ -70,7 +70,7 @@ async function save({ store, log, delivery }: AttemptParts, tried: Tried): Promi
 type Attempts = { attempts: number; answer: Answer; now_ms: number }
 
 /** Unix milliseconds; null: it was tried for long enough. */
-function nextAttempt({ finish_time }: Task, { attempts, answer, now_ms }: Attempts): number | null {
+function nextAttemptAt({ finish_time }: Task, { attempts, answer, now_ms }: Attempts): number | null {
   const last_ms = (finish_time + GIVE_UP_SECONDS) * 1000
   if (now_ms >= last_ms) return null
   const pause = BACKOFF_SECONDS[Math.min(attempts, BACKOFF_SECONDS.length - 1)] ?? 0

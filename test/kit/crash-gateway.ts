@@ -77,7 +77,7 @@ async function run(plan: CrashPlan): Promise<void> {
     log,
     clock,
     version: '0.0.0-test',
-    at(point) {
+    crashHook(point) {
       if (point === kill?.point && ++passed === kill.nth) process.kill(process.pid, 'SIGKILL')
     },
   })

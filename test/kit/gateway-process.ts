@@ -25,7 +25,7 @@ export class GatewayProcess {
     return fetch(`${await this.url}${path}`, { ...init, headers })
   }
   /** How it ended: by its own hand at the point, or by ours. */
-  async died(patience_ms = PATIENCE_MILLISECONDS): Promise<'at the point' | 'elsewhere'> {
+  async exited(patience_ms = PATIENCE_MILLISECONDS): Promise<'at the point' | 'elsewhere'> {
     let is_late = false
     const late = setTimeout(() => {
       is_late = true
@@ -50,7 +50,7 @@ async function firstLine(output: ReadableStream<Uint8Array>): Promise<string> {
 const isEnded = ({ status }: TaskData) => status === 'SUCCESS' || status === 'FAILURE'
 
 /** Waits for the end of a task, and says how it ended. */
-export async function stateOf(
+export async function waitForEnd(
   gateway: GatewayProcess,
   task_id: string,
   path = '/v1/video/generations',

@@ -25,7 +25,7 @@ export function perTest() {
 }
 
 /** What a house says to JSON. */
-export async function told<Body = Record<string, unknown>>(gateway: TestGateway, path: string, json: unknown) {
+export async function postJson<Body = Record<string, unknown>>(gateway: TestGateway, path: string, json: unknown) {
   const answer = await gateway.call(path, { json })
   return { status: answer.status, body: (await answer.json()) as Body, headers: answer.headers }
 }

@@ -19,15 +19,15 @@ export const FILE = { content_type: 'video/mp4', bytes: 24 }
 export const MODEL = 'acme/film'
 
 /** A vendor that takes every order and has one video at the first question, unless the test says otherwise. */
-export type ScriptedVendor = VideoProvider & { calls: VideoCall[]; questions: number; canceled: number; next: Json[] }
+export type ScriptedVendor = VideoProvider & { calls: VideoCall[]; polls: number; canceled: number; proceeded: Json[] }
 
 export function scriptedVendor(script: Partial<VideoProvider> = {}): ScriptedVendor {
   const { cancel, proceed } = script
   const vendor: ScriptedVendor = {
     calls: [],
-    questions: 0,
+    polls: 0,
     canceled: 0,
-    next: [],
+    proceeded: [],
     resubmit: 'unsafe',
     ...script,
     async start(call, signal) {
@@ -35,7 +35,7 @@ export function scriptedVendor(script: Partial<VideoProvider> = {}): ScriptedVen
       return script.start ? script.start(call, signal) : { operation: { id: call.task_id } }
     },
     async status(operation, signal) {
-      vendor.questions++
+      vendor.polls++
       return script.status ? script.status(operation, signal) : success()
     },
   }
@@ -47,7 +47,7 @@ export function scriptedVendor(script: Partial<VideoProvider> = {}): ScriptedVen
   }
   if (proceed) {
     vendor.proceed = (operation, call, signal) => {
-      vendor.next.push(operation)
+      vendor.proceeded.push(operation)
       return proceed(operation, call, signal)
     }
   }
@@ -60,7 +60,7 @@ export const success = (...urls: string[]): TaskProgress => ({
 })
 
 /** Says each of the answers in turn, and then the last one over and over; an error is thrown. */
-export function saying<T>(...answers: (T | Error)[]): () => Promise<Exclude<T, Error>> {
+export function respondInTurn<T>(...answers: (T | Error)[]): () => Promise<Exclude<T, Error>> {
   let next = 0
   return async () => {
     const answer = answers[Math.min(next++, answers.length - 1)]
@@ -71,7 +71,7 @@ export function saying<T>(...answers: (T | Error)[]): () => Promise<Exclude<T, E
 
 export type Files = Outputs & {
   copied: { key: string; source: CopySource }[]
-  kept: Map<string, number>
+  stored: Map<string, number>
 }
 
 type CopyScript = (key: string, source: CopySource) => Promise<Copied | undefined>
@@ -80,28 +80,28 @@ export function memoryFiles(script: { copy?: CopyScript } = {}): Files {
   const types = new Map<string, string>()
   const files: Files = {
     copied: [],
-    kept: new Map(),
+    stored: new Map(),
     async copy(key, source) {
       files.copied.push({ key, source })
       const said = await script.copy?.(key, source)
       if (said && !said.done) return said
-      files.kept.set(key, FILE.bytes)
+      files.stored.set(key, FILE.bytes)
       return said ?? { done: true, output: { key, ...FILE } }
     },
     async keep(key, { content_type, body }) {
       const bytes = (await new Response(body).arrayBuffer()).byteLength
-      files.kept.set(key, bytes)
+      files.stored.set(key, bytes)
       types.set(key, content_type)
       return { key, content_type, bytes }
     },
     async open(key) {
-      const bytes = files.kept.get(key)
+      const bytes = files.stored.get(key)
       if (bytes === undefined) return undefined
       const content_type = types.get(key) ?? FILE.content_type
       return { content_type, bytes, version: key, body: () => new Response(new Uint8Array(bytes)).body ?? never() }
     },
     async remove(key) {
-      files.kept.delete(key)
+      files.stored.delete(key)
     },
     link: ({ base_url, path, task_id, index }) => `${base_url}${path}/${task_id}/content?index=${index}`,
     verify: () => 'valid',
@@ -128,11 +128,11 @@ export type EngineOptions = {
   providers?: Record<string, ProviderSettings>
   checkInputs?: InputChecker['checkInputs']
   keep_days?: number
-  at?: CrashHook
+  crashHook?: CrashHook
   store?: Store
   clock?: ManualClock
   /** Stands between the engine and the store. */
-  around?: (store: Store) => Store
+  wrapStore?: (store: Store) => Store
 }
 
 export type TaskEngine = {
@@ -152,7 +152,7 @@ export type TaskEngine = {
   /** Moves time on in small paces, and lets every step that falls due be taken to its end. */
   run(seconds: number): Promise<void>
   /** The same, where steps hang: gives what can go on the time to do so. */
-  drift(seconds: number): Promise<void>
+  advance(seconds: number): Promise<void>
   logged(): string
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -186,7 +186,7 @@ export async function taskEngine(options: EngineOptions = {}): Promise<TaskEngin
   const setTargets = (ids: string[]) => catalogue.replace(ids.length === 0 ? [] : [modelRow(ids, providers, options)])
   setTargets(Object.keys(vendors))
   const tasks = createTasks({
-    store: options.around?.(store) ?? store,
+    store: options.wrapStore?.(store) ?? store,
     pipeline: testPipeline({ catalogue, clock }).pipeline,
     catalogue,
     outputs: files,
@@ -197,7 +197,7 @@ export async function taskEngine(options: EngineOptions = {}): Promise<TaskEngin
     settings: () => settings,
     clock,
     log,
-    ...(options.at && { at: options.at }),
+    ...(options.crashHook && { crashHook: options.crashHook }),
   })
   tasks.start()
 
@@ -233,7 +233,7 @@ export async function taskEngine(options: EngineOptions = {}): Promise<TaskEngin
         await new Promise((resolve) => setImmediate(resolve)) // what is not a step gets its turn
         await tasks.idle()
       }),
-    drift: (seconds) => pace(seconds, settled),
+    advance: (seconds) => pace(seconds, settled),
     logged() {
       log.flush()
       return lines

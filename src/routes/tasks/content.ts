@@ -12,7 +12,7 @@ import { headerValue } from '../../kit/header-value.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Task, TaskOutput } from '../../spec/task.ts'
 import { isEnded } from '../../tasks/lifecycle.ts'
-import { FAMILY, type TaskApi, type TaskApiParts } from './task-api.ts'
+import { TASK_ERROR_FORMAT, type TaskApi, type TaskApiParts } from './task-api.ts'
 
 type FileApi = TaskApi & {
   /** What of a task its files may be, beside the query of all. */
@@ -64,7 +64,7 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
   }
 
   return {
-    ...FAMILY,
+    ...TASK_ERROR_FORMAT,
     method: 'GET',
     path: `${api.path}/:${api.id}/content`,
     serves_files: true,

@@ -3,11 +3,18 @@ import type { Route } from '../../http/context.ts'
 import { TaskCreated } from '../../spec/task.ts'
 import { VideoRequest } from '../../spec/video-request.ts'
 import { VIDEO_FAMILIES } from '../../tasks/order-kinds.ts'
-import { parsePosted } from '../../tasks/parse-order.ts'
-import { taskCreated } from '../../tasks/task-response.ts'
-import { IDEMPOTENCY_KEY } from './request-parameters.ts'
+import { parseVideo } from '../../tasks/parse-order.ts'
+import { encodeTaskCreated } from '../../tasks/task-response.ts'
+import { IDEMPOTENCY_KEY_HEADER } from './request-parameters.ts'
 import { cancelRoute, listRoute, statusRoute } from './task.ts'
-import { FAMILY, ORDER_ERRORS, ORDER_TOLD, type TaskApi, type TaskApiParts, takeOrder } from './task-api.ts'
+import {
+  ORDER_ERRORS,
+  ORDER_HEADERS,
+  parseAndSubmit,
+  TASK_ERROR_FORMAT,
+  type TaskApi,
+  type TaskApiParts,
+} from './task-api.ts'
 
 const API: TaskApi = {
   path: '/v1/video/generations',
@@ -17,12 +24,12 @@ const API: TaskApi = {
   families: VIDEO_FAMILIES,
 }
 
-export function generationRoutes(parts: TaskApiParts): Route[] {
+export function videoGenerationRoutes(parts: TaskApiParts): Route[] {
   return [createRoute(parts), listRoute(parts, API), statusRoute(parts, API), cancelRoute(parts, API)]
 }
 
 const createRoute = (parts: TaskApiParts): Route => ({
-  ...FAMILY,
+  ...TASK_ERROR_FORMAT,
   method: 'POST',
   path: API.path,
   operation: {
@@ -32,9 +39,9 @@ const createRoute = (parts: TaskApiParts): Route => ({
     tag: API.tag,
     request: VideoRequest,
     files: ['image', 'last_image', 'images', 'video'],
-    headers: IDEMPOTENCY_KEY,
+    headers: IDEMPOTENCY_KEY_HEADER,
     response: TaskCreated,
-    tells: ORDER_TOLD,
+    tells: ORDER_HEADERS,
     errors: ORDER_ERRORS,
     example: {
       model: 'sandbox/text-to-video',
@@ -46,7 +53,7 @@ const createRoute = (parts: TaskApiParts): Route => ({
     },
   },
   async handle(context) {
-    const { task, headers } = await takeOrder(parts, context, { family: 'video-generation', parse: parsePosted })
-    return Response.json(taskCreated(task), { headers })
+    const { task, headers } = await parseAndSubmit(parts, context, { family: 'video-generation', parse: parseVideo })
+    return Response.json(encodeTaskCreated(task), { headers })
   },
 })

@@ -2,10 +2,10 @@
 import type { Context, Route } from '../../http/context.ts'
 import type { ImageOperation, ImageRequest } from '../../spec/image-request.ts'
 import { IMAGE_FAMILIES } from '../../tasks/order-kinds.ts'
-import { taskCreated } from '../../tasks/task-response.ts'
+import { encodeTaskCreated } from '../../tasks/task-response.ts'
 import { contentRoute } from './content.ts'
 import { cancelRoute, listRoute, statusRoute } from './task.ts'
-import { placeOrder, type TaskApi, type TaskApiParts } from './task-api.ts'
+import { submitOrder, type TaskApi, type TaskApiParts } from './task-api.ts'
 
 const API: TaskApi = {
   path: '/v1/images/generations',
@@ -29,6 +29,6 @@ export const imageOrders =
     // Each file has its own link: bytes in an answer that is asked for again and again would serve nobody.
     const { response_format: _, async: __, stream: ___, ...rest } = request
     const asked = { family: 'image-generation', request: { ...rest, operation } } as const
-    const { task, headers } = await placeOrder(parts, context, asked)
-    return Response.json(taskCreated(task), { headers })
+    const { task, headers } = await submitOrder(parts, context, asked)
+    return Response.json(encodeTaskCreated(task), { headers })
   }

@@ -4,42 +4,42 @@ import type { ServerSettings } from '../../config/config.ts'
 import type { Parameter } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { TASK_STATUSES, type TaskStatus } from '../../spec/task.ts'
-import { LONGEST_WAIT_SECONDS } from '../../tasks/wait.ts'
+import { MAX_WAIT_SECONDS } from '../../tasks/wait.ts'
 
 const DEFAULT_LIMIT = 20
-const MOST_LISTED = 100
+const MAX_LIMIT = 100
 
 const refusal = (param: string, message: string) => new GatewayError('invalid_value', message, { param })
 
 /** Seconds for which an answer may be held back until there is news: 0 to 60. */
-export function waitOf(query: URLSearchParams): number {
+export function parseWait(query: URLSearchParams): number {
   const text = query.get('wait')
   if (text === null) return 0
   // Plain decimals only: `Number` alone would take "" and "0x8" too.
   const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
-  if (seconds <= LONGEST_WAIT_SECONDS) return seconds
-  throw refusal('wait', `"wait" must be a number of seconds from 0 to ${LONGEST_WAIT_SECONDS}.`)
+  if (seconds <= MAX_WAIT_SECONDS) return seconds
+  throw refusal('wait', `"wait" must be a number of seconds from 0 to ${MAX_WAIT_SECONDS}.`)
 }
 
 type Page = { after?: string; limit: number; order?: 'asc' | 'desc' }
 
-export function pageOf(query: URLSearchParams): Page {
+export function parsePage(query: URLSearchParams): Page {
   const [after, limit, order] = [query.get('after'), query.get('limit'), query.get('order')]
-  const page: Page = { limit: limit === null ? DEFAULT_LIMIT : limitOf(limit) }
+  const page: Page = { limit: limit === null ? DEFAULT_LIMIT : parseLimit(limit) }
   if (after !== null && after !== '') page.after = after
   if (order === 'asc' || order === 'desc') page.order = order
   else if (order !== null) throw refusal('order', '"order" must be "asc" or "desc".')
   return page
 }
 
-function limitOf(text: string): number {
+function parseLimit(text: string): number {
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= MOST_LISTED) return limit
-  throw refusal('limit', `"limit" must be an integer from 1 to ${MOST_LISTED}.`)
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit
+  throw refusal('limit', `"limit" must be an integer from 1 to ${MAX_LIMIT}.`)
 }
 
 /** `status=QUEUED,IN_PROGRESS`; undefined: all. */
-export function statusesOf(query: URLSearchParams): TaskStatus[] | undefined {
+export function parseStatuses(query: URLSearchParams): TaskStatus[] | undefined {
   const given = query.getAll('status').flatMap((text) => text.split(','))
   if (given.length === 0) return undefined
   return given.map((text) => {
@@ -52,7 +52,7 @@ export function statusesOf(query: URLSearchParams): TaskStatus[] | undefined {
 /** Visible ASCII: what every client and proxy passes on unchanged. */
 const KEY = /^[\x21-\x7e]{1,255}$/
 
-export function idempotencyKeyOf({ headers }: Request): string | undefined {
+export function parseIdempotencyKey({ headers }: Request): string | undefined {
   const key = headers.get('idempotency-key')
   if (key === null || KEY.test(key)) return key ?? undefined
   throw refusal('Idempotency-Key', 'The header "Idempotency-Key" must be 1 to 255 visible ASCII characters.')
@@ -62,7 +62,7 @@ export function idempotencyKeyOf({ headers }: Request): string | undefined {
 const HOST = /^([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?$/
 
 /** `scheme://host` by which the client reached the gateway; behind a proxy that is trusted, the proxy knows. */
-export function baseUrlOf(request: Request, settings: ServerSettings): string {
+export function requestBaseUrl(request: Request, settings: ServerSettings): string {
   if (settings.base_url !== undefined) return settings.base_url.replace(/\/+$/, '')
   // Without a host header (HTTP/1.0) the request names none.
   const { host: own, port } = settings
@@ -74,30 +74,30 @@ export function baseUrlOf(request: Request, settings: ServerSettings): string {
   return `${scheme === 'http' || scheme === 'https' ? `${scheme}:` : here.protocol}//${HOST.test(host) ? host : here.host}`
 }
 
-export const WAIT: Record<string, Parameter> = {
+export const WAIT_PARAMETER: Record<string, Parameter> = {
   wait: {
     description: 'Holds the answer back until the task has changed, at most so many seconds. Default 0.',
-    schema: Type.Number({ minimum: 0, maximum: LONGEST_WAIT_SECONDS }),
+    schema: Type.Number({ minimum: 0, maximum: MAX_WAIT_SECONDS }),
   },
 }
 
-export const PAGE: Record<string, Parameter> = {
+export const PAGE_PARAMETERS: Record<string, Parameter> = {
   after: { description: 'The id after which to go on.', schema: Type.String() },
-  limit: { description: 'Default 20.', schema: Type.Integer({ minimum: 1, maximum: MOST_LISTED }) },
+  limit: { description: 'Default 20.', schema: Type.Integer({ minimum: 1, maximum: MAX_LIMIT }) },
   order: {
     description: 'By the time of submission. Default `desc`: newest first.',
     schema: Type.Enum(['asc', 'desc']),
   },
 }
 
-export const STATUS: Record<string, Parameter> = {
+export const STATUS_PARAMETER: Record<string, Parameter> = {
   status: {
     description: `Only tasks in these states, parted by commas: ${TASK_STATUSES.join(', ')}.`,
     schema: Type.String(),
   },
 }
 
-export const IDEMPOTENCY_KEY: Record<string, Parameter> = {
+export const IDEMPOTENCY_KEY_HEADER: Record<string, Parameter> = {
   'Idempotency-Key': {
     description:
       'The same key with the same body within 24 hours answers with the first task, and makes no second; with another body it is refused.',

@@ -1,14 +1,14 @@
 /** Tasks over HTTP: videos in the specification's words and in the chat-compatible style, images and 3D models. */
 import type { Route } from '../../http/context.ts'
 import { contentRoute } from './content.ts'
-import { generationRoutes } from './generations.ts'
+import { videoGenerationRoutes } from './generations.ts'
 import { imageTaskRoutes } from './images.ts'
 import type { TaskApiParts } from './task-api.ts'
 import { threeDRoutes } from './three-d.ts'
 import { VIDEOS, videosRoutes } from './videos.ts'
 
 export const taskRoutes = (parts: TaskApiParts): Route[] => [
-  ...generationRoutes(parts),
+  ...videoGenerationRoutes(parts),
   ...videosRoutes(parts),
   contentRoute(parts, { ...VIDEOS, variants: ['video'], media: ['video/mp4'] }),
   ...threeDRoutes(parts),

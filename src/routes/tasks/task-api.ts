@@ -15,9 +15,9 @@ import { TaskErrorBody } from '../../spec/task-error.ts'
 import { isEnded } from '../../tasks/lifecycle.ts'
 import type { FamilyRequest, TaskFamily } from '../../tasks/order-kinds.ts'
 import type { Order } from '../../tasks/submit.ts'
-import { writeTaskError } from '../../tasks/task-response.ts'
+import { encodeTaskError } from '../../tasks/task-response.ts'
 import type { Tasks } from '../../tasks/tasks.ts'
-import { baseUrlOf, idempotencyKeyOf, waitOf } from './request-parameters.ts'
+import { parseIdempotencyKey, parseWait, requestBaseUrl } from './request-parameters.ts'
 
 export type TaskApiParts = {
   tasks: Pick<Tasks, 'submit' | 'find' | 'findAny' | 'wait' | 'list' | 'cancel' | 'remove' | 'retryAfter'>
@@ -41,16 +41,16 @@ export type TaskApi = {
 }
 
 /** How these families tell their errors. */
-export const FAMILY: Pick<Route, 'writeError' | 'errorSchema'> = {
-  writeError: writeTaskError,
+export const TASK_ERROR_FORMAT: Pick<Route, 'writeError' | 'errorSchema'> = {
+  writeError: encodeTaskError,
   errorSchema: TaskErrorBody,
 }
 
 /** A task's words change, and are for one client only. */
-const UNSTORED = { 'cache-control': 'no-store' }
+const NO_STORE = { 'cache-control': 'no-store' }
 
 /** Parses the order and submits it. */
-export async function takeOrder<F extends TaskFamily>(
+export async function parseAndSubmit<F extends TaskFamily>(
   parts: TaskApiParts,
   context: Context,
   { family, parse }: { family: F; parse(posted: Posted): Extract<FamilyRequest, { family: F }>['request'] },
@@ -61,20 +61,20 @@ export async function takeOrder<F extends TaskFamily>(
   // An order that is repeated with its key gets its task, whatever has become of the model.
   if (!context.request.headers.has('idempotency-key'))
     pipeline.authorize(context, { family, model: fieldOf(posted, 'model') })
-  return placeOrder(parts, context, { family, request: parse(posted) } as FamilyRequest)
+  return submitOrder(parts, context, { family, request: parse(posted) } as FamilyRequest)
 }
 
 /** The headers tell of its model, and whether it is an old one. */
 type Taken = { task: Task; headers: Record<string, string> }
 
 /** Submits an order that was parsed before. */
-export async function placeOrder(
+export async function submitOrder(
   { tasks, settings, clock }: TaskApiParts,
   context: Context,
   asked: FamilyRequest,
 ): Promise<Taken> {
-  const idempotency_key = idempotencyKeyOf(context.request)
-  const base_url = baseUrlOf(context.request, settings)
+  const idempotency_key = parseIdempotencyKey(context.request)
+  const base_url = requestBaseUrl(context.request, settings)
   const order: Order = {
     ...asked,
     call: context,
@@ -84,7 +84,7 @@ export async function placeOrder(
   const { task, replayed, chosen } = await tasks.submit(order)
   context.note.model = task.model
   const headers: Record<string, string> = {
-    ...UNSTORED,
+    ...NO_STORE,
     ...(chosen ? modelHeaders(chosen, clock) : {}),
     ...(replayed ? { 'idempotent-replayed': 'true' } : {}),
     ...retryHeader(tasks, task),
@@ -95,14 +95,14 @@ export async function placeOrder(
 /** One task of the caller's, held back while nothing changes if the client asks for that. */
 export async function readTask({ tasks }: TaskApiParts, context: Context, { id, families }: TaskApi): Promise<Task> {
   const { request, params, caller, signal, note } = context
-  const seconds = waitOf(queryOf(request))
+  const seconds = parseWait(queryOf(request))
   const seen = await tasks.find(params[id] ?? '', caller, families)
   note.model = seen.model
   return seconds > 0 && !isEnded(seen) ? tasks.wait(seen, { seconds, signal, caller }) : seen
 }
 
 export const taskHeaders = ({ tasks }: TaskApiParts, task: Task): Record<string, string> => ({
-  ...UNSTORED,
+  ...NO_STORE,
   ...retryHeader(tasks, task),
 })
 
@@ -116,11 +116,11 @@ export const withBase = (task: Task, { base_url }: ServerSettings): Task =>
 
 export const ORDER_ERRORS: ErrorCode[] = [...MODEL_REQUEST_ERRORS, 'idempotency_key_reused']
 
-export const RETRY_TOLD = {
+export const RETRY_HEADERS = {
   'retry-after': 'Seconds after which asking again makes sense; absent once the task has ended.',
 }
 
-export const ORDER_TOLD = {
-  ...RETRY_TOLD,
+export const ORDER_HEADERS = {
+  ...RETRY_HEADERS,
   'idempotent-replayed': '`true` when the Idempotency-Key is known, and this is the task that was made for it.',
 }

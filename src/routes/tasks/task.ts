@@ -3,14 +3,22 @@
 import type { Route } from '../../http/context.ts'
 import { queryOf } from '../../http/query.ts'
 import { TaskAnswer, TaskList } from '../../spec/task.ts'
-import { taskAnswer, taskList } from '../../tasks/task-response.ts'
-import { PAGE, pageOf, STATUS, statusesOf, WAIT } from './request-parameters.ts'
-import { FAMILY, RETRY_TOLD, readTask, type TaskApi, type TaskApiParts, taskHeaders, withBase } from './task-api.ts'
+import { encodeTask, encodeTaskList } from '../../tasks/task-response.ts'
+import { PAGE_PARAMETERS, parsePage, parseStatuses, STATUS_PARAMETER, WAIT_PARAMETER } from './request-parameters.ts'
+import {
+  RETRY_HEADERS,
+  readTask,
+  TASK_ERROR_FORMAT,
+  type TaskApi,
+  type TaskApiParts,
+  taskHeaders,
+  withBase,
+} from './task-api.ts'
 
 const idOf = ({ id }: TaskApi) => ({ [id]: 'The identifier that was returned when the task was created.' })
 
 export const statusRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
-  ...FAMILY,
+  ...TASK_ERROR_FORMAT,
   method: 'GET',
   path: `${api.path}/:${api.id}`,
   operation: {
@@ -19,42 +27,42 @@ export const statusRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
       'Ask every 3 to 5 seconds until the status is SUCCESS or FAILURE, or when `retry-after` says; or let `wait` hold the answer until there is news. The links in `outputs` need no token, and expire; each answer has new ones.',
     tag: api.tag,
     params: idOf(api),
-    query: WAIT,
+    query: WAIT_PARAMETER,
     response: TaskAnswer,
-    tells: RETRY_TOLD,
+    tells: RETRY_HEADERS,
     errors: ['task_not_exist'],
   },
   async handle(context) {
     const task = await readTask(parts, context, api)
-    return Response.json(taskAnswer(withBase(task, parts.settings), parts.outputs), {
+    return Response.json(encodeTask(withBase(task, parts.settings), parts.outputs), {
       headers: taskHeaders(parts, task),
     })
   },
 })
 
 export const listRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
-  ...FAMILY,
+  ...TASK_ERROR_FORMAT,
   method: 'GET',
   path: api.path,
   operation: {
     summary: `List the token's tasks: ${api.thing}s`,
     tag: api.tag,
-    query: { ...STATUS, ...PAGE },
+    query: { ...STATUS_PARAMETER, ...PAGE_PARAMETERS },
     response: TaskList,
     errors: ['invalid_value'],
   },
   async handle({ request, caller }) {
     const query = queryOf(request)
-    const statuses = statusesOf(query)
-    const filter = { families: api.families, ...pageOf(query), ...(statuses ? { statuses } : {}) }
+    const statuses = parseStatuses(query)
+    const filter = { families: api.families, ...parsePage(query), ...(statuses ? { statuses } : {}) }
     const { tasks, has_more } = await parts.tasks.list(caller, filter)
     const listing = { tasks: tasks.map((task) => withBase(task, parts.settings)), has_more }
-    return Response.json(taskList(listing, parts.outputs), { headers: { 'cache-control': 'no-store' } })
+    return Response.json(encodeTaskList(listing, parts.outputs), { headers: { 'cache-control': 'no-store' } })
   },
 })
 
 export const cancelRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
-  ...FAMILY,
+  ...TASK_ERROR_FORMAT,
   method: 'POST',
   path: `${api.path}/:${api.id}/cancel`,
   operation: {
@@ -64,14 +72,14 @@ export const cancelRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
     tag: api.tag,
     params: idOf(api),
     response: TaskAnswer,
-    tells: RETRY_TOLD,
+    tells: RETRY_HEADERS,
     errors: ['task_not_exist'],
   },
   async handle(context) {
     const { params, caller, note } = context
     const task = await parts.tasks.cancel(params[api.id] ?? '', caller, api.families)
     note.model = task.model
-    const answer = taskAnswer(withBase(task, parts.settings), parts.outputs, messageOf(task.status))
+    const answer = encodeTask(withBase(task, parts.settings), parts.outputs, messageOf(task.status))
     return Response.json(answer, { headers: taskHeaders(parts, task) })
   },
 })

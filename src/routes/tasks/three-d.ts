@@ -4,11 +4,18 @@ import { TaskCreated } from '../../spec/task.ts'
 import { THREE_D_TYPES, ThreeDRequest } from '../../spec/three-d-request.ts'
 import { THREE_D_FAMILIES } from '../../tasks/order-kinds.ts'
 import { parseThreeD } from '../../tasks/parse-order.ts'
-import { taskCreated } from '../../tasks/task-response.ts'
+import { encodeTaskCreated } from '../../tasks/task-response.ts'
 import { contentRoute } from './content.ts'
-import { IDEMPOTENCY_KEY } from './request-parameters.ts'
+import { IDEMPOTENCY_KEY_HEADER } from './request-parameters.ts'
 import { cancelRoute, listRoute, statusRoute } from './task.ts'
-import { FAMILY, ORDER_ERRORS, ORDER_TOLD, type TaskApi, type TaskApiParts, takeOrder } from './task-api.ts'
+import {
+  ORDER_ERRORS,
+  ORDER_HEADERS,
+  parseAndSubmit,
+  TASK_ERROR_FORMAT,
+  type TaskApi,
+  type TaskApiParts,
+} from './task-api.ts'
 
 const API: TaskApi = {
   path: '/v1/3d/generations',
@@ -27,7 +34,7 @@ export const threeDRoutes = (parts: TaskApiParts): Route[] => [
 ]
 
 const createRoute = (parts: TaskApiParts): Route => ({
-  ...FAMILY,
+  ...TASK_ERROR_FORMAT,
   method: 'POST',
   path: API.path,
   operation: {
@@ -37,14 +44,14 @@ const createRoute = (parts: TaskApiParts): Route => ({
     tag: API.tag,
     request: ThreeDRequest,
     files: ['image', 'images'],
-    headers: IDEMPOTENCY_KEY,
+    headers: IDEMPOTENCY_KEY_HEADER,
     response: TaskCreated,
-    tells: ORDER_TOLD,
+    tells: ORDER_HEADERS,
     errors: ORDER_ERRORS,
     example: { model: 'sandbox/text-to-3d', prompt: 'A small clay teapot', format: 'glb', pbr: true },
   },
   async handle(context) {
-    const { task, headers } = await takeOrder(parts, context, { family: '3d-generation', parse: parseThreeD })
-    return Response.json(taskCreated(task), { headers })
+    const { task, headers } = await parseAndSubmit(parts, context, { family: '3d-generation', parse: parseThreeD })
+    return Response.json(encodeTaskCreated(task), { headers })
   },
 })

@@ -5,18 +5,18 @@ import { queryOf } from '../../http/query.ts'
 import { Video, VideoDeleted, VideoList } from '../../spec/video.ts'
 import { VideoCreate } from '../../spec/video-create.ts'
 import { VIDEO_FAMILIES } from '../../tasks/order-kinds.ts'
-import { parsePosted } from '../../tasks/parse-order.ts'
-import { writeVideo, writeVideoList } from '../../tasks/video-response.ts'
-import { IDEMPOTENCY_KEY, PAGE, pageOf, WAIT } from './request-parameters.ts'
+import { parseVideo } from '../../tasks/parse-order.ts'
+import { encodeVideo, encodeVideoList } from '../../tasks/video-response.ts'
+import { IDEMPOTENCY_KEY_HEADER, PAGE_PARAMETERS, parsePage, WAIT_PARAMETER } from './request-parameters.ts'
 import {
-  FAMILY,
   ORDER_ERRORS,
-  ORDER_TOLD,
-  RETRY_TOLD,
+  ORDER_HEADERS,
+  parseAndSubmit,
+  RETRY_HEADERS,
   readTask,
+  TASK_ERROR_FORMAT,
   type TaskApi,
   type TaskApiParts,
-  takeOrder,
   taskHeaders,
 } from './task-api.ts'
 
@@ -34,7 +34,7 @@ export function videosRoutes(parts: TaskApiParts): Route[] {
 }
 
 const createRoute = (parts: TaskApiParts): Route => ({
-  ...FAMILY,
+  ...TASK_ERROR_FORMAT,
   method: 'POST',
   path: VIDEOS.path,
   operation: {
@@ -43,9 +43,9 @@ const createRoute = (parts: TaskApiParts): Route => ({
     tag: VIDEOS.tag,
     request: VideoCreate,
     files: ['input_reference', 'image', 'last_image', 'images', 'video'],
-    headers: IDEMPOTENCY_KEY,
+    headers: IDEMPOTENCY_KEY_HEADER,
     response: Video,
-    tells: ORDER_TOLD,
+    tells: ORDER_HEADERS,
     errors: ORDER_ERRORS,
     example: {
       model: 'sandbox/text-to-video',
@@ -55,49 +55,49 @@ const createRoute = (parts: TaskApiParts): Route => ({
     },
   },
   async handle(context) {
-    const { task, headers } = await takeOrder(parts, context, { family: 'chatcompat-video', parse: parsePosted })
-    return Response.json(writeVideo(task), { headers })
+    const { task, headers } = await parseAndSubmit(parts, context, { family: 'chatcompat-video', parse: parseVideo })
+    return Response.json(encodeVideo(task), { headers })
   },
 })
 
 const retrieveRoute = (parts: TaskApiParts): Route => ({
-  ...FAMILY,
+  ...TASK_ERROR_FORMAT,
   method: 'GET',
   path: `${VIDEOS.path}/:video_id`,
   operation: {
     summary: 'Retrieve a video',
     tag: VIDEOS.tag,
     params: VIDEO_ID,
-    query: WAIT,
+    query: WAIT_PARAMETER,
     response: Video,
-    tells: RETRY_TOLD,
+    tells: RETRY_HEADERS,
     errors: ['task_not_exist'],
   },
   async handle(context) {
     const task = await readTask(parts, context, VIDEOS)
-    return Response.json(writeVideo(task), { headers: taskHeaders(parts, task) })
+    return Response.json(encodeVideo(task), { headers: taskHeaders(parts, task) })
   },
 })
 
 const listRoute = (parts: TaskApiParts): Route => ({
-  ...FAMILY,
+  ...TASK_ERROR_FORMAT,
   method: 'GET',
   path: VIDEOS.path,
   operation: {
     summary: "List the token's videos",
     tag: VIDEOS.tag,
-    query: PAGE,
+    query: PAGE_PARAMETERS,
     response: VideoList,
     errors: ['invalid_value'],
   },
   async handle({ request, caller }) {
-    const listing = await parts.tasks.list(caller, { families: VIDEO_FAMILIES, ...pageOf(queryOf(request)) })
-    return Response.json(writeVideoList(listing), { headers: { 'cache-control': 'no-store' } })
+    const listing = await parts.tasks.list(caller, { families: VIDEO_FAMILIES, ...parsePage(queryOf(request)) })
+    return Response.json(encodeVideoList(listing), { headers: { 'cache-control': 'no-store' } })
   },
 })
 
 const deleteRoute = (parts: TaskApiParts): Route => ({
-  ...FAMILY,
+  ...TASK_ERROR_FORMAT,
   method: 'DELETE',
   path: `${VIDEOS.path}/:video_id`,
   operation: {

@@ -1,49 +1,49 @@
-/** Changes of tasks, told to the other gateways on the same PostgreSQL (`notify`): haste only, never the truth. */
+/** Notifies the other gateways on the same PostgreSQL of changed tasks (`notify`). Only for speed: polling finds them too. */
 import { sql } from 'kysely'
 import type { Client } from 'pg'
 import { TASK_STATUSES, type TaskStatus } from '../../spec/task.ts'
 
-import { createNotifications, type Notifications, type TaskChangeFeed } from '../engine.ts'
+import { createNotifications, type Notifications, type TaskNotification } from '../engine.ts'
 import type { Database } from '../tables.ts'
 
 const CHANNEL = 'gatehouse_tasks'
-/** Between tries to reach a server that is gone: soon at first, then so that it is not stormed when it is back. */
+/** Pauses between attempts to reconnect: short at first, then longer, so that a server that returns is not flooded. */
 const FIRST_RETRY_MILLISECONDS = 100
-const LONGEST_RETRY_MILLISECONDS = 10_000
-/** More than this waits only while the server does not answer; then the oldest is of no use to anybody. */
-const MOST_WAITING = 1_000
+const MAX_RETRY_MILLISECONDS = 10_000
+/** More messages than this wait only while the server does not respond; then the oldest are dropped. */
+const MAX_WAITING = 1_000
 
 type ChangeFeed = Notifications & { close(): Promise<void> }
 
 export function createChangeFeed({ db, connect }: { db: Database; connect: () => Client }): ChangeFeed {
-  const here = createNotifications()
+  const local = createNotifications()
   const sender = crypto.randomUUID()
-  const ear = createEar(connect, (message) => {
-    const notifications = readMessage(message, sender)
-    if (notifications) here.tell(notifications)
+  const subscription = createListener(connect, (message) => {
+    const notification = readMessage(message, sender)
+    if (notification) local.notify(notification)
   })
   const send = createSender(db)
   return {
-    tell(notifications) {
-      here.tell(notifications)
-      send(`${sender} ${notifications.status} ${notifications.task_id}`)
+    notify(notification) {
+      local.notify(notification)
+      send(`${sender} ${notification.status} ${notification.task_id}`)
     },
     watch(listener) {
-      ear.open()
-      return here.watch(listener)
+      subscription.open()
+      return local.watch(listener)
     },
-    close: ear.close,
+    close: subscription.close,
   }
 }
 
-/** What this process has said itself, and what it cannot read, is nothing to it. */
-function readMessage(message: string, sender: string): TaskChangeFeed | undefined {
+/** Undefined for messages that this process has sent itself, and for those that it cannot read. */
+function readMessage(message: string, sender: string): TaskNotification | undefined {
   const [from, status, task_id] = message.split(' ')
   if (from === sender || !task_id || !TASK_STATUSES.includes(status as TaskStatus)) return undefined
   return { task_id, status: status as TaskStatus }
 }
 
-/** One statement at a time; what comes meanwhile goes with the next. What fails is dropped. */
+/** One statement at a time; messages that arrive meanwhile go with the next one. Failed messages are dropped. */
 function createSender(db: Database): (message: string) => void {
   let waiting: string[] = []
   let sending = false
@@ -53,8 +53,8 @@ function createSender(db: Database): (message: string) => void {
     while (waiting.length > 0) {
       const messages = waiting
       waiting = []
-      // After the commit that it tells of, in a transaction of its own: `notify` makes commits stand in line, and the
-      // writes of tasks should not. Nor need this one wait for the disk.
+      // After the commit that it reports, in a transaction of its own: `notify` serializes commits, and the writes of
+      // tasks should not wait for each other. Nor does this transaction need to wait for the disk.
       await sql`
         with quick as (select set_config('synchronous_commit', 'off', true))
         select pg_notify(${CHANNEL}, message) from quick, unnest(${messages}::text[]) as message`
@@ -66,49 +66,49 @@ function createSender(db: Database): (message: string) => void {
 
   return (message) => {
     waiting.push(message)
-    if (waiting.length > MOST_WAITING) waiting.shift()
+    if (waiting.length > MAX_WAITING) waiting.shift()
     if (!sending) void run()
   }
 }
 
-/** A connection that listens, and comes back when it was lost. */
-function createEar(connect: () => Client, hear: (message: string) => void) {
+/** A connection that listens, and reconnects when it is lost. */
+function createListener(connect: () => Client, onMessage: (message: string) => void) {
   let client: Client | undefined
   let retry: ReturnType<typeof setTimeout> | undefined
   let wait = FIRST_RETRY_MILLISECONDS
-  let wanted = false
+  let is_open = false
 
   async function listen(): Promise<void> {
-    const mine = connect()
-    client = mine
+    const current = connect()
+    client = current
     const lost = () => {
-      if (client !== mine) return
+      if (client !== current) return
       client = undefined
-      if (!wanted) return
+      if (!is_open) return
       retry = setTimeout(listen, wait)
       retry.unref()
-      wait = Math.min(wait * 2, LONGEST_RETRY_MILLISECONDS)
+      wait = Math.min(wait * 2, MAX_RETRY_MILLISECONDS)
     }
-    mine.on('error', lost).on('end', lost)
-    mine.on('notification', ({ payload }) => hear(payload ?? ''))
+    current.on('error', lost).on('end', lost)
+    current.on('notification', ({ payload }) => onMessage(payload ?? ''))
     try {
-      await mine.connect()
-      await mine.query(`listen ${CHANNEL}`)
+      await current.connect()
+      await current.query(`listen ${CHANNEL}`)
       wait = FIRST_RETRY_MILLISECONDS
     } catch {
       lost()
-      await mine.end().catch(() => undefined)
+      await current.end().catch(() => undefined)
     }
   }
 
   return {
     open() {
-      if (wanted) return
-      wanted = true
+      if (is_open) return
+      is_open = true
       void listen()
     },
     async close(): Promise<void> {
-      wanted = false
+      is_open = false
       clearTimeout(retry)
       await client?.end().catch(() => undefined)
     },

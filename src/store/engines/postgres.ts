@@ -1,4 +1,4 @@
-/** PostgreSQL by `pg`: a bounded pool, the same tables, and words for the operator when it cannot be used. */
+/** PostgreSQL with `pg`: a bounded pool, the same tables, and messages for the operator when it cannot be used. */
 import { Kysely, PostgresDialect } from 'kysely'
 import { Client, type ClientConfig, type CustomTypesConfig, Pool, types } from 'pg'
 import type { Engine } from '../engine.ts'
@@ -8,42 +8,42 @@ import type { Tables } from '../tables.ts'
 import { createChangeFeed } from './postgres-change-feed.ts'
 
 /** A server allows 100 by default; several gateways and the operator's tools share them. */
-const MOST_CONNECTIONS = 10
+const MAX_CONNECTIONS = 10
 const CONNECT_MILLISECONDS = 10_000
-/** No statement of ours takes long; after this the network is taken for dead and the call fails. */
+/** Every statement of the gateway is short. After this time the connection is treated as dead and the call fails. */
 const QUERY_MILLISECONDS = 30_000
-/** The server gives up a transaction whose gateway fell silent, so that its rows are not locked for ever. */
-const SILENT_MILLISECONDS = 60_000
-/** Any number that only Gatehouse uses: who holds this lock of the server changes the tables. */
+/** The server ends a transaction that its gateway has left idle, so that its rows do not stay locked. */
+const IDLE_TRANSACTION_MILLISECONDS = 60_000
+/** An arbitrary number that only Gatehouse uses: the holder of this advisory lock migrates the tables. */
 const MIGRATION_LOCK = 7_306_089_155
 
 const INT8 = 20
-/** Times and counts stay far below 2^53; as text, which is the default, they would not be numbers. */
+/** Times and counts stay far below 2^53. The default is to return them as text. */
 const NUMBERS: CustomTypesConfig = {
   getTypeParser: (type: number, format?: 'text' | 'binary') =>
     type === INT8 ? Number : format === 'binary' ? types.getTypeParser(type, 'binary') : types.getTypeParser(type),
 }
 
-type Place = { config: ClientConfig; database: string; where: string; user: string }
+type Address = { config: ClientConfig; database: string; where: string; user: string }
 
 /** `url` is `postgres://<user>:<password>@<host>:<port>/<database>`, with parameters such as `?sslmode=require`. */
 export async function openPostgres(url: string): Promise<Engine> {
-  const place = placeOf(url)
-  await upToDate(place)
+  const address = parseAddress(url)
+  await migrateUnderLock(address)
   const pool = poolOf({
-    ...place.config,
-    max: MOST_CONNECTIONS,
+    ...address.config,
+    max: MAX_CONNECTIONS,
     query_timeout: QUERY_MILLISECONDS,
-    idle_in_transaction_session_timeout: SILENT_MILLISECONDS,
+    idle_in_transaction_session_timeout: IDLE_TRANSACTION_MILLISECONDS,
   })
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
-  const notifications = createChangeFeed({ db, connect: () => new Client(place.config) })
+  const notifications = createChangeFeed({ db, connect: () => new Client(address.config) })
   return {
     name: 'postgres',
     db,
     write: (work) => db.transaction().execute(work),
     many_writers: true,
-    tell: notifications.tell,
+    notify: notifications.notify,
     watch: notifications.watch,
     async close() {
       await notifications.close()
@@ -52,7 +52,7 @@ export async function openPostgres(url: string): Promise<Engine> {
   }
 }
 
-function placeOf(url: string): Place {
+function parseAddress(url: string): Address {
   const config: ClientConfig = {
     connectionString: url,
     connectionTimeoutMillis: CONNECT_MILLISECONDS,
@@ -60,16 +60,16 @@ function placeOf(url: string): Place {
     application_name: 'gatehouse',
     types: NUMBERS,
   }
-  const client = parsed(config)
+  const client = createClient(config)
   const { host, port, database = '', user = '' } = client
   return { config, database, user, where: host.startsWith('/') ? host : `${host}:${port}` }
 }
 
-function parsed(config: ClientConfig): Client {
+function createClient(config: ClientConfig): Client {
   try {
     return new Client(config)
   } catch {
-    // Without its cause, which repeats the address and with it the password.
+    // Without the cause, which repeats the address and with it the password.
     throw new StoreError(
       `The store's address cannot be read. It must be "postgres://<user>:<password>@<host>:<port>/<database>"; ` +
         'characters such as @, / and # in the password are written as %40, %2F and %23.',
@@ -86,25 +86,25 @@ function poolOf(config: ConstructorParameters<typeof Pool>[0]): Pool {
 }
 
 /**
- * By connections of its own: building an index may take longer than any other statement. Processes that start together
- * stand in line.
+ * With connections of its own: building an index may take longer than any other statement. Processes that start
+ * together wait for each other.
  */
-async function upToDate(place: Place): Promise<void> {
-  const guard = new Client(place.config)
+async function migrateUnderLock(address: Address): Promise<void> {
+  const guard = new Client(address.config)
   guard.on('error', () => undefined)
   try {
     await guard.connect()
   } catch (cause) {
-    throw new StoreError(refusal(place, cause), cause)
+    throw new StoreError(cannotUse(address, cause), cause)
   }
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: poolOf({ ...place.config, max: 2 }) }) })
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: poolOf({ ...address.config, max: 2 }) }) })
   try {
     await guard.query('select pg_advisory_lock($1)', [MIGRATION_LOCK])
-    await migrate(db, `"${place.database}" at ${place.where}`)
+    await migrate(db, `"${address.database}" at ${address.where}`)
   } catch (cause) {
     const reason = cause instanceof StoreError ? cause.cause : cause
-    const is_told = cause instanceof StoreError && !Object.hasOwn(ADVICE, faultOf(reason).code)
-    throw is_told ? cause : new StoreError(refusal(place, reason), reason)
+    const has_own_message = cause instanceof StoreError && !Object.hasOwn(ADVICE, errorDetail(reason).code)
+    throw has_own_message ? cause : new StoreError(cannotUse(address, reason), reason)
   } finally {
     await db.destroy()
     await guard.end()
@@ -114,23 +114,23 @@ async function upToDate(place: Place): Promise<void> {
 /** What PostgreSQL's codes mean for the operator. */
 const ADVICE: Record<string, string> = {
   '28P01': 'Check the user and the password in the address.',
-  '28000': 'The server does not let this user in from here; see its pg_hba.conf.',
-  '3D000': 'Create the database first (createdb), or name another one.',
+  '28000': 'The server rejects this user from this host; see its pg_hba.conf.',
+  '3D000': 'Create the database first (createdb), or use another one.',
   '42501': 'The user must be allowed to create tables in it: grant create on schema public.',
-  '53300': 'The server has no connection left; each gateway uses up to 11.',
+  '53300': 'The server has no free connection; each gateway uses up to 11.',
   ECONNREFUSED: 'Is the server running, and does it listen there?',
-  ENOTFOUND: 'Check the name of the host.',
+  ENOTFOUND: 'Check the host name.',
 }
 
-function refusal({ database, where, user }: Place, cause: unknown): string {
-  const { code, message } = faultOf(cause)
+function cannotUse({ database, where, user }: Address, cause: unknown): string {
+  const { code, message } = errorDetail(cause)
   const advice = ADVICE[code]
   const as_user = user === '' ? '' : ` as the user "${user}"`
   return `Cannot use the PostgreSQL database "${database}" at ${where}${as_user}: ${message}.${advice ? ` ${advice}` : ''}`
 }
 
-/** A name with several addresses fails with several errors, and no message of its own. */
-function faultOf(cause: unknown): { code: string; message: string } {
+/** A host name with several addresses fails with several errors and no message of its own. */
+function errorDetail(cause: unknown): { code: string; message: string } {
   const [first] = cause instanceof AggregateError ? cause.errors : [cause]
   const code = first instanceof Error && 'code' in first ? String(first.code) : ''
   const message = first instanceof Error ? first.message : String(first)

@@ -1,4 +1,4 @@
-/** SQLite by `bun:sqlite`: one connection, made safe for several processes on one file. */
+/** SQLite with `bun:sqlite`: one connection, safe for several processes on one file. */
 import { type SQLQueryBindings, Database as SqliteFile, type Statement } from 'bun:sqlite'
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -21,18 +21,18 @@ import type { Tables } from '../tables.ts'
 
 const MEMORY = ':memory:'
 
-/** While opening nothing else runs in this process, so it may stand still until others have made the tables. */
+/** While the store opens, nothing else runs in this process, so it may block until others have created the tables. */
 const OPENING_BUSY_MILLISECONDS = 10_000
-/** Afterwards a wait inside SQLite would stop every request; longer waits are slept through between tries. */
+/** Afterwards a wait inside SQLite would block every request; longer waits sleep between attempts. */
 const RUNNING_BUSY_MILLISECONDS = 20
-/** How long a write waits for other processes' writes in all. Each of ours takes milliseconds. */
+/** How long a write waits in total for the writes of other processes. Each write takes milliseconds. */
 const WRITE_WAIT_MILLISECONDS = 10_000
 const RETRY_MILLISECONDS = 5
-/** Addresses, not memory: the system keeps what it has room for. */
+/** Address space, not memory: the operating system caches what fits. */
 const MAPPED_BYTES = 2 ** 30
 const CACHE_KIBIBYTES = 16_000
-/** The house has some twenty statements; a list of values makes a few more. */
-const MAX_KEPT_STATEMENTS = 100
+/** The gateway has some twenty statements; lists of values add a few more. */
+const MAX_CACHED_STATEMENTS = 100
 
 /** Opens the file, creating it (0600) and its directory (0700) where missing, and brings it up to date. */
 export async function openSqlite(path: string): Promise<Engine> {
@@ -40,9 +40,9 @@ export async function openSqlite(path: string): Promise<Engine> {
   try {
     file.run(`PRAGMA busy_timeout = ${OPENING_BUSY_MILLISECONDS}`)
     await useWriteAheadLog(file)
-    file.run('PRAGMA synchronous = FULL') // what was answered is on the disk, also when the power fails
+    file.run('PRAGMA synchronous = FULL') // what was confirmed is on the disk, even after a power failure
     file.run('PRAGMA foreign_keys = ON')
-    // What is read most, one row among a million, comes from the system's own memory without being copied.
+    // The most frequent read, one row among a million, comes from the page cache without a copy.
     file.run(`PRAGMA mmap_size = ${MAPPED_BYTES}`)
     file.run(`PRAGMA cache_size = -${CACHE_KIBIBYTES}`)
   } catch (cause) {
@@ -75,8 +75,8 @@ function openFile(path: string): SqliteFile {
   if (path === MEMORY) return new SqliteFile(MEMORY)
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    // Only a file that is not there yet is touched: closing a descriptor of a database file would drop the locks that
-    // another connection of this process holds on it. SQLite gives its side files (-wal, -shm) the same mode.
+    // Only a missing file is created here: closing a descriptor of a database file would release the locks that another
+    // connection of this process holds on it. SQLite gives its side files (-wal, -shm) the same mode.
     if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
     return new SqliteFile(path, { readwrite: true, create: false })
   } catch (cause) {
@@ -84,7 +84,7 @@ function openFile(path: string): SqliteFile {
   }
 }
 
-/** Several processes may switch a fresh file at once; SQLite answers some of them `busy` without waiting. */
+/** Several processes may switch a new file at once; SQLite returns `busy` to some of them without waiting. */
 async function useWriteAheadLog(file: SqliteFile): Promise<void> {
   const start = Date.now()
   for (;;) {
@@ -112,7 +112,7 @@ function dialect(file: SqliteFile): Dialect {
   }
 }
 
-/** SQLite does roll back changes of tables; saying so has the migrator work inside one (immediate) transaction. */
+/** SQLite can roll back schema changes. Declaring it makes the migrator use one (immediate) transaction. */
 class TransactionalDdlAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true
@@ -120,13 +120,13 @@ class TransactionalDdlAdapter extends SqliteAdapter {
 }
 
 /**
- * Every transaction takes the write lock at its start (`begin immediate`): one that read first and wrote later would
- * fail, not wait, when another process wrote in between.
+ * Every transaction takes the write lock when it begins (`begin immediate`): one that reads first and writes later would
+ * fail instead of wait if another process wrote in between.
  */
 class ImmediateDriver extends SqliteDriver {
   readonly #file: SqliteFile
   constructor(file: SqliteFile) {
-    super({ database: likeBetterSqlite(file) })
+    super({ database: betterSqliteInterface(file) })
     this.#file = file
   }
   override async beginTransaction(_connection: DatabaseConnection): Promise<void> {
@@ -142,20 +142,20 @@ class ImmediateDriver extends SqliteDriver {
     }
   }
   override async rollbackTransaction(_connection: DatabaseConnection): Promise<void> {
-    // After a full disk or a failed write SQLite has rolled back by itself; a second time would hide the true error.
+    // After a full disk or a failed write SQLite has rolled back by itself; a second rollback would hide the original error.
     if (this.#file.inTransaction) this.#file.run('rollback')
   }
 }
 
-/** The little of better-sqlite3's face that Kysely looks at. Statements are prepared once and kept. */
-function likeBetterSqlite(file: SqliteFile): SqliteDatabase {
-  const kept = new Map<string, Statement>()
+/** The part of better-sqlite3's interface that Kysely uses. Statements are prepared once and cached. */
+function betterSqliteInterface(file: SqliteFile): SqliteDatabase {
+  const statements = new Map<string, Statement>()
   const find = (sql: string): Statement => {
-    const statement = kept.get(sql) ?? file.prepare(sql)
-    kept.set(sql, statement)
-    const [oldest] = kept
-    if (oldest && kept.size > MAX_KEPT_STATEMENTS) {
-      kept.delete(oldest[0])
+    const statement = statements.get(sql) ?? file.prepare(sql)
+    statements.set(sql, statement)
+    const [oldest] = statements
+    if (oldest && statements.size > MAX_CACHED_STATEMENTS) {
+      statements.delete(oldest[0])
       oldest[1].finalize()
     }
     return statement
@@ -172,8 +172,8 @@ function likeBetterSqlite(file: SqliteFile): SqliteDatabase {
   }
   const close = () => {
     // An unfinished statement would keep the file open, and the write-ahead log beside it.
-    for (const statement of kept.values()) statement.finalize()
-    kept.clear()
+    for (const statement of statements.values()) statement.finalize()
+    statements.clear()
     file.close()
   }
   return { prepare, close }

@@ -6,7 +6,7 @@ export const tasks: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {
     await taskTable(db)
     await taskIndexes(db)
-    // Apart from the row that is read at every poll: media are megabytes.
+    // Separate from the row that every poll reads: media are megabytes.
     await db.schema
       .createTable('task_inputs')
       .addColumn('task_id', 'text', (column) => column.primaryKey().notNull())
@@ -66,7 +66,7 @@ async function taskTable(db: Kysely<unknown>): Promise<void> {
     .execute()
 }
 
-/** Partial where a task is there for a part of its life only: a million ended tasks cost the worker nothing. */
+/** Partial where only some states of a task matter: a million ended tasks cost the worker nothing. */
 async function taskIndexes(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createIndex('tasks_due')
@@ -85,7 +85,7 @@ async function taskIndexes(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createIndex('tasks_unfinished')
     .on('tasks')
-    .columns(['submit_time', 'task_id', 'status']) // the status: so that they are counted without a look at their rows
+    .columns(['submit_time', 'task_id', 'status']) // with the status, so that they are counted without reading their rows
     .where(sql<boolean>`status not in ('SUCCESS', 'FAILURE')`)
     .execute()
   await db.schema

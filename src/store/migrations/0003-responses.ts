@@ -1,4 +1,4 @@
-/** Answers that their clients may ask for again, and go on from. */
+/** Stored responses, which clients may retrieve and continue. */
 import type { Kysely } from 'kysely'
 import type { Migration } from 'kysely/migration'
 

@@ -1,4 +1,4 @@
-/** A face lists its own families' tasks only: in order, without a look at those of the others. */
+/** Each API lists the tasks of its own families only: the index returns them in order without reading other tasks. */
 import type { Kysely } from 'kysely'
 import type { Migration } from 'kysely/migration'
 

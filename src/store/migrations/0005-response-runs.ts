@@ -1,4 +1,4 @@
-/** Answers that are made in the background: what is still to be done, and what was told of them so far. */
+/** Background responses: the runs that have not ended, and the events that were streamed so far. */
 import type { Kysely } from 'kysely'
 import type { Migration } from 'kysely/migration'
 

@@ -1,46 +1,46 @@
-/** The step by which a task that its client no longer wants ends, where the vendor lets go of it. */
+/** The step that ends a task whose client has requested cancellation, where the provider can cancel it. */
 
-import type { TaskVendor } from '../order-kinds.ts'
+import type { TaskProvider } from '../order-kinds.ts'
 import { nextSlowPollAt } from '../poll-schedule.ts'
-import { asGatewayError, type ClaimedTask, fail, vendorOf, within } from './claimed-task.ts'
+import { asGatewayError, type ClaimedTask, fail, taskProvider, withSignal } from './claimed-task.ts'
 import { operationOf } from './proceed.ts'
 
-/** A vendor that refuses to stop is asked this often (by this process); then its task is followed to its end. */
-const TRIES = 3
+/** How often this process asks a provider that refuses to cancel. After that the task is polled until it ends. */
+const MAX_ATTEMPTS = 3
 
-/** True: the task has ended by it. False: it is too late, or the vendor would not stop; so the task goes on. */
+/** True: the task has ended. False: it is too late, or the provider refused to cancel, so the task continues. */
 export async function cancel(claimed: ClaimedTask): Promise<boolean> {
   const { task, clock } = claimed
   if (task.sent_at === null) {
-    await fail(claimed, 'canceled', 'Canceled before it was sent to an upstream.')
+    await fail(claimed, 'canceled', 'Canceled before it was sent to a provider.')
     return true
   }
-  if (task.made) return false // it is made and paid for, and here in a moment
-  const vendor = vendorOf(claimed)
-  if (task.operation !== null && vendor?.cancel) return tell(claimed, vendor)
+  if (task.made) return false // it is generated and paid for, and its files arrive soon
+  const provider = taskProvider(claimed)
+  if (task.operation !== null && provider?.cancel) return cancelUpstream(claimed, provider)
   const watch_ms = task.operation === null ? null : nextSlowPollAt(task, clock.now())
-  await fail(claimed, 'canceled', NOT_TOLD, watch_ms)
+  await fail(claimed, 'canceled', CANNOT_CANCEL, watch_ms)
   return true
 }
 
-async function tell(claimed: ClaimedTask, vendor: TaskVendor): Promise<boolean> {
-  const { task, signal, refusals, log } = claimed
-  const before = refusals.get(task.task_id) ?? 0
-  if (before >= TRIES) return false
-  claimed.at('cancel: before the vendor')
+async function cancelUpstream(claimed: ClaimedTask, provider: TaskProvider): Promise<boolean> {
+  const { task, signal, cancelRefusals, log } = claimed
+  const before = cancelRefusals.get(task.task_id) ?? 0
+  if (before >= MAX_ATTEMPTS) return false
+  claimed.crashHook('cancel: before the provider')
   try {
-    await within(signal, vendor.cancel?.(operationOf(task), signal) ?? Promise.resolve())
+    await withSignal(signal, provider.cancel?.(operationOf(task), signal) ?? Promise.resolve())
   } catch (error) {
     if (claimed.stopping()) throw error
-    refusals.set(task.task_id, before + 1)
+    cancelRefusals.set(task.task_id, before + 1)
     const { code } = asGatewayError(error)
-    log.warn('cancel refused', { task_id: task.task_id, provider: task.provider, code })
+    log.warn('provider refused to cancel', { task_id: task.task_id, provider: task.provider, code })
     return false
   }
-  claimed.at('cancel: after the vendor')
-  await fail(claimed, 'canceled', 'Canceled; the upstream has agreed to stop.')
+  claimed.crashHook('cancel: after the provider')
+  await fail(claimed, 'canceled', 'Canceled. The provider has stopped it.')
   return true
 }
 
-const NOT_TOLD =
-  'Canceled: the gateway follows it no longer. The upstream cannot be told to stop; it may still finish, and charge for it.'
+const CANNOT_CANCEL =
+  'Canceled. The provider has no way to cancel it, so it may still finish and be charged for. The gateway no longer follows it.'

@@ -1,13 +1,13 @@
-/** The steps that bring a vendor's files into the gateway's own storage, one file after the other, bit by bit. */
+/** The steps that copy a provider's files into the gateway's own storage: one file after the other, in parts. */
 import type { Copied, CopySource } from '../../outputs/outputs.ts'
 import type { TaskProgress } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ComingOutput, RemoteFile } from '../../spec/task.ts'
-import { nextCopyAttempt } from '../poll-schedule.ts'
-import { asGatewayError, type ClaimedTask, fail, vendorOf, within, write } from './claimed-task.ts'
-import { endCopying, keepOne, keyOf, NOTHING, passedThrough, storageError, succeed } from './finish.ts'
-import { linksOf, look } from './poll.ts'
-import { doubt } from './send.ts'
+import { nextCopyAttemptAt } from '../poll-schedule.ts'
+import { asGatewayError, type ClaimedTask, fail, saveChange, taskProvider, withSignal } from './claimed-task.ts'
+import { endCopying, keyOf, NO_OUTPUT, passthroughOutput, storageError, storeOutput, succeed } from './finish.ts'
+import { pollProvider, remoteLinks } from './poll.ts'
+import { resolveDoubt } from './send.ts'
 
 /** A file without a link: the key says where its bytes are stored. */
 type Bytes = Exclude<ComingOutput, RemoteFile>
@@ -17,75 +17,77 @@ type End = Extract<TaskProgress, { status: 'SUCCESS' | 'FAILURE' }>
 export async function copy(claimed: ClaimedTask, made: ComingOutput[]): Promise<void> {
   const { task } = claimed
   const [file, ...rest] = made
-  if (!file) return task.outputs.length > 0 ? succeed(claimed, task.outputs) : fail(claimed, 'no_output', NOTHING)
+  if (!file) return task.outputs.length > 0 ? succeed(claimed, task.outputs) : fail(claimed, 'no_output', NO_OUTPUT)
   if ('key' in file) return copyBytes(claimed, file, { made, rest })
   if (claimed.providerSettings(task.provider)?.outputs === 'passthrough') {
-    return copied(claimed, { done: true, output: passedThrough(claimed, file) }, { made, rest })
+    return saveCopied(claimed, { done: true, output: passthroughOutput(claimed, file) }, { made, rest })
   }
-  const answer = await fetchFile(claimed, file)
-  if ('copied' in answer) return copied(claimed, answer.copied, { made, rest })
-  const { error } = answer
-  return needsFreshLink(claimed, error) ? refresh(claimed, { made, dead: file, error }) : missed(claimed, error, made)
+  const result = await fetchFile(claimed, file)
+  if ('copied' in result) return saveCopied(claimed, result.copied, { made, rest })
+  const { error } = result
+  return needsFreshLink(claimed, error)
+    ? refreshLinks(claimed, { made, expired: file, error })
+    : retryCopy(claimed, error, made)
 }
 
-/** Bytes that came with the vendor's answer: they are where they were to be put, or another poll brings them. */
+/** Bytes that the provider returned inline: they are stored under their key, or another poll returns them again. */
 async function copyBytes(claimed: ClaimedTask, file: Bytes, files: Files): Promise<void> {
   const stored = await claimed.outputs
     .open(file.key)
     .catch((error: unknown) => ({ error: storageError(claimed, error) }))
-  if (stored && 'error' in stored) return missed(claimed, stored.error, files.made)
+  if (stored && 'error' in stored) return retryCopy(claimed, stored.error, files.made)
   if (stored) {
     const { content_type, bytes } = stored
-    return copied(claimed, { done: true, output: { key: file.key, content_type, bytes } }, files)
+    return saveCopied(claimed, { done: true, output: { key: file.key, content_type, bytes } }, files)
   }
-  return file.polled ? pollForBytes(claimed, file, files) : lost(claimed)
+  return file.polled ? pollForBytes(claimed, file, files) : recoverLostBytes(claimed)
 }
 
-/** The bytes came with the answer to the order, and were not stored before the process that had them ended. */
-async function lost(claimed: ClaimedTask): Promise<void> {
+/** The bytes came with the response to the order, and the process that held them ended before it stored them. */
+async function recoverLostBytes(claimed: ClaimedTask): Promise<void> {
   const { task, log, clock } = claimed
-  log.error('a paid file was lost before it was kept', { task_id: task.task_id, provider: task.provider })
-  if (clock.now() >= task.deadline_at * 1000) return fail(claimed, 'timeout', LATE)
-  if (vendorOf(claimed)?.resubmit !== 'safe') return fail(claimed, 'output_expired', LOST)
-  // The same order with the same key is the same order: it is asked for what it has made once more.
-  await doubt(claimed)
+  log.error('a paid file was lost before it was stored', { task_id: task.task_id, provider: task.provider })
+  if (clock.now() >= task.deadline_at * 1000) return fail(claimed, 'timeout', COPY_DEADLINE_PASSED)
+  if (taskProvider(claimed)?.resubmit !== 'safe') return fail(claimed, 'output_expired', BYTES_LOST)
+  // The same order with the same key counts once: it returns its result again.
+  await resolveDoubt(claimed)
 }
 
 async function pollForBytes(claimed: ClaimedTask, { key }: Bytes, files: Files): Promise<void> {
   const polled = await pollAgain(claimed)
-  if ('error' in polled) return missed(claimed, polled.error, files.made)
+  if ('error' in polled) return retryCopy(claimed, polled.error, files.made)
   const { end } = polled
-  if (end.status === 'FAILURE') return missed(claimed, verdictError(end), files.made, end)
-  // Files without a link stand before those with one, and those that are stored already before the rest.
+  if (end.status === 'FAILURE') return retryCopy(claimed, revokedError(end), files.made, end)
+  // Files without a link come before those with one, and the stored ones before the rest.
   const bytes = end.outputs.filter((one) => !('url' in one))[claimed.task.outputs.length]
-  if (!bytes || 'url' in bytes) return missed(claimed, fewerFiles(), files.made)
+  if (!bytes || 'url' in bytes) return retryCopy(claimed, fewerFiles(), files.made)
   try {
-    await copied(claimed, { done: true, output: await keepOne(claimed, bytes, key) }, files)
+    await saveCopied(claimed, { done: true, output: await storeOutput(claimed, bytes, key) }, files)
   } catch (error) {
     if (claimed.stopping()) throw error
-    await missed(claimed, asGatewayError(error), files.made)
+    await retryCopy(claimed, asGatewayError(error), files.made)
   }
 }
 
-type Answer = { copied: Copied } | { error: GatewayError }
+type CopyResult = { copied: Copied } | { error: GatewayError }
 
-async function fetchFile(claimed: ClaimedTask, file: RemoteFile): Promise<Answer> {
-  const { task, signal, outputs, at } = claimed
+async function fetchFile(claimed: ClaimedTask, file: RemoteFile): Promise<CopyResult> {
+  const { task, signal, outputs, crashHook } = claimed
   const key = keyOf(task, task.outputs.length, file)
-  at('copy: before the first byte')
+  crashHook('copy: before the first byte')
   try {
     const work = outputs.copy(key, sourceOf(claimed, file), { until_ms: claimed.copy_until_ms, signal })
-    return { copied: await within(signal, work) }
+    return { copied: await withSignal(signal, work) }
   } catch (error) {
     if (claimed.stopping()) throw error
     return { error: storageError(claimed, error) }
   }
 }
 
-/** A file at the provider's own address may need its key, and may lie where the operator said that the provider is. */
+/** A file at the provider's own origin may need its key, and that origin is allowed even if its address is private. */
 function sourceOf(claimed: ClaimedTask, { url, content_type }: RemoteFile): CopySource {
   const settings = claimed.providerSettings(claimed.task.provider)
-  const headers = vendorOf(claimed)?.outputHeaders?.(url)
+  const headers = taskProvider(claimed)?.outputHeaders?.(url)
   return {
     url,
     private_addresses: settings?.private_addresses ?? false,
@@ -95,24 +97,24 @@ function sourceOf(claimed: ClaimedTask, { url, content_type }: RemoteFile): Copy
   }
 }
 
-async function copied(claimed: ClaimedTask, answer: Copied, { made, rest }: Files): Promise<void> {
+async function saveCopied(claimed: ClaimedTask, progress: Copied, { made, rest }: Files): Promise<void> {
   const due_ms = claimed.clock.now()
-  if (!answer.done) {
-    claimed.at('copy: in the middle')
+  if (!progress.done) {
+    claimed.crashHook('copy: in the middle')
     if (due_ms >= (claimed.task.deadline_at + LAST_COPY_SECONDS) * 1000)
       return endCopying(claimed, { made, error: tooSlow() })
-    await write(claimed, 'copy', { made, failures: 0, due_ms })
+    await saveChange(claimed, 'copy', { made, failures: 0, due_ms })
     return
   }
-  claimed.at('copy: after the last byte')
-  const outputs = [...claimed.task.outputs, answer.output]
+  claimed.crashHook('copy: after the last byte')
+  const outputs = [...claimed.task.outputs, progress.output]
   if (rest.length === 0) return succeed(claimed, outputs)
-  await write(claimed, 'copy', { made: rest, outputs, failures: 0, due_ms })
+  await saveChange(claimed, 'copy', { made: rest, outputs, failures: 0, due_ms })
 }
 
 /**
- * Links expire sooner than what they lead to, and a 4xx says that this one may have. Any other error of the upstream may
- * pass; when it does not, a fresh link may lead elsewhere. An error of the gateway's own storage has nothing to do with it.
+ * Links expire sooner than their files, and a 4xx suggests that this one has. Any other error of the upstream may be
+ * temporary; when it persists, a fresh link may lead elsewhere. An error of the gateway's own storage is unrelated.
  */
 function needsFreshLink({ task }: ClaimedTask, { code, detail }: GatewayError): boolean {
   if (code === 'internal_error' || code === 'output_refused') return false
@@ -121,63 +123,69 @@ function needsFreshLink({ task }: ClaimedTask, { code, detail }: GatewayError): 
   return status >= 400 && status < 500 && status !== 408 && status !== 429
 }
 
-type Dead = { made: ComingOutput[]; dead: RemoteFile; error: GatewayError }
+type ExpiredLink = { made: ComingOutput[]; expired: RemoteFile; error: GatewayError }
 
-/** Asks the vendor for fresh links. Where they are the same or fewer, or there are none, the attempt has failed. */
-async function refresh(claimed: ClaimedTask, { made, dead, error }: Dead): Promise<void> {
+/** Polls the provider for fresh links. If they are the same or fewer, or there are none, the attempt has failed. */
+async function refreshLinks(claimed: ClaimedTask, { made, expired, error }: ExpiredLink): Promise<void> {
   const polled = await pollAgain(claimed)
-  if ('error' in polled) return missed(claimed, error, made)
+  if ('error' in polled) return retryCopy(claimed, error, made)
   const { end } = polled
-  if (end.status === 'FAILURE') return missed(claimed, verdictError(end), made, end)
-  // Those that are copied already stand first in the vendor's list.
-  const fresh = linksOf(end.outputs).slice(-made.length)
+  if (end.status === 'FAILURE') return retryCopy(claimed, revokedError(end), made, end)
+  // The files that are already copied come first in the provider's list.
+  const fresh = remoteLinks(end.outputs).slice(-made.length)
   const [file, ...rest] = fresh
-  if (!file || fresh.length < made.length || file.url === dead.url) return missed(claimed, error, made)
-  const answer = await fetchFile(claimed, file)
-  if ('copied' in answer) return copied(claimed, answer.copied, { made: fresh, rest })
-  await missed(claimed, answer.error, fresh)
+  if (!file || fresh.length < made.length || file.url === expired.url) return retryCopy(claimed, error, made)
+  const result = await fetchFile(claimed, file)
+  if ('copied' in result) return saveCopied(claimed, result.copied, { made: fresh, rest })
+  await retryCopy(claimed, result.error, fresh)
 }
 
-/** What the vendor says of a task that it said was done; an answer that is no end counts as an error. */
+/** Polls a task that the provider has reported as finished. A status that is not final counts as an error. */
 async function pollAgain(claimed: ClaimedTask): Promise<{ end: End } | { error: GatewayError }> {
-  const vendor = vendorOf(claimed)
-  if (!vendor) return { error: noProvider() }
-  const seen = await look(claimed, vendor)
-  if ('error' in seen) return seen
-  const { progress } = seen
+  const provider = taskProvider(claimed)
+  if (!provider) return { error: noProvider() }
+  const result = await pollProvider(claimed, provider)
+  if ('error' in result) return result
+  const { progress } = result
   return progress.status === 'SUCCESS' || progress.status === 'FAILURE' ? { end: progress } : { error: notDone() }
 }
 
-/** So many attempts have to fail before a vendor is believed that takes its success back. */
-const VERDICT_ATTEMPTS = 5
+/** How many attempts must fail before the gateway accepts that a provider takes its success back. */
+const REVOKED_ATTEMPTS = 5
 
-/** Tried again later, until the deadline; only what cannot get better by waiting ends it before. */
-async function missed(claimed: ClaimedTask, error: GatewayError, made: ComingOutput[], verdict?: End): Promise<void> {
+/** Retries later, until the deadline. Only an error that waiting cannot cure ends the task earlier. */
+async function retryCopy(
+  claimed: ClaimedTask,
+  error: GatewayError,
+  made: ComingOutput[],
+  revoked?: End,
+): Promise<void> {
   const { task, log, clock } = claimed
   const failures = task.failures + 1
   const fields = { task_id: task.task_id, provider: task.provider, code: error.code, failures }
   log.warn('file not copied yet', { ...fields, upstream_status: error.detail.upstream_status })
   const now_ms = clock.now()
-  const is_over = now_ms >= task.deadline_at * 1000
-  const is_final = error.code === 'output_refused' || (verdict !== undefined && failures >= VERDICT_ATTEMPTS)
-  if (is_over || is_final) return endCopying(claimed, { made, error })
-  const due_ms = nextCopyAttempt(task, failures, { now_ms, retry_after: error.detail.retry_after })
-  await write(claimed, 'copy', { made, failures, due_ms })
+  const is_expired = now_ms >= task.deadline_at * 1000
+  const is_final = error.code === 'output_refused' || (revoked !== undefined && failures >= REVOKED_ATTEMPTS)
+  if (is_expired || is_final) return endCopying(claimed, { made, error })
+  const due_ms = nextCopyAttemptAt(task, failures, { now_ms, retry_after: error.detail.retry_after })
+  await saveChange(claimed, 'copy', { made, failures, due_ms })
 }
 
-const verdictError = (end: End): GatewayError =>
+const revokedError = (end: End): GatewayError =>
   new GatewayError(
     'output_gone',
-    (end.status === 'FAILURE' && end.fail_reason) || 'The upstream took back that it had made it.',
+    (end.status === 'FAILURE' && end.fail_reason) || 'The provider reported a success and later took it back.',
   )
 
-/** After the deadline a copy that makes progress goes on for so long. */
+/** How long after the deadline a copy that makes progress continues. */
 const LAST_COPY_SECONDS = 600
 
-const tooSlow = () => new GatewayError('upstream_timeout', 'The upstream sent it too slowly.')
-const fewerFiles = () => new GatewayError('output_gone', 'The upstream no longer lists the file.')
-const notDone = () => new GatewayError('bad_upstream_response', 'The upstream no longer says that it is done.')
-const noProvider = () => new GatewayError('no_available_channel', 'The provider that made it is no longer configured.')
-const LATE = 'The upstream made it, but its file could not be stored before the deadline.'
-const LOST =
-  'What the upstream had made came with its answer, and was lost when the gateway stopped before it was kept. It may be charged for.'
+const tooSlow = () => new GatewayError('upstream_timeout', 'The provider sent it too slowly.')
+const fewerFiles = () => new GatewayError('output_gone', 'The provider no longer lists the file.')
+const notDone = () => new GatewayError('bad_upstream_response', 'The provider no longer reports the task as finished.')
+const noProvider = () =>
+  new GatewayError('no_available_channel', 'The provider that generated it is no longer configured.')
+const COPY_DEADLINE_PASSED = 'The provider generated it, but its file could not be stored before the deadline.'
+const BYTES_LOST =
+  'The provider returned the file with its response. The gateway stopped before it stored the file, so it was lost. It may be charged for.'

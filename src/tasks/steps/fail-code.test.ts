@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { ERRORS, type ErrorCode, GatewayError } from '../../spec/error.ts'
 import { FAIL_CODES } from '../../spec/task.ts'
-import { mayPass, reasonFrom, verdictOf } from './fail-code.ts'
+import { classifyError, mayPass, reasonFrom } from './fail-code.ts'
 
 const verdict = (code: ErrorCode) => {
-  const { fail_code, refusal } = verdictOf(new GatewayError(code, ''))
+  const { fail_code, refusal } = classifyError(new GatewayError(code, ''))
   return `${fail_code} ${refusal}`
 }
 
@@ -26,7 +26,7 @@ test('a refusal that every target would share is told from one of this target, a
 
 test('every error of the house has a fail_code of the closed list', () => {
   for (const code of Object.keys(ERRORS) as ErrorCode[]) {
-    expect(FAIL_CODES).toHaveProperty(verdictOf(new GatewayError(code, '')).fail_code)
+    expect(FAIL_CODES).toHaveProperty(classifyError(new GatewayError(code, '')).fail_code)
   }
 })
 

@@ -1,18 +1,18 @@
-/** From an error to the `fail_code` that it is for a task, and to what may still be tried. */
+/** Maps an error to the `fail_code` of a task, and decides what may be tried next. */
 import { ERRORS, type ErrorCode, type GatewayError } from '../../spec/error.ts'
 import type { FailCode } from '../../spec/task.ts'
 
-type Verdict = {
+type Classification = {
   fail_code: FailCode
-  /** `every`: each target would refuse it; `target`: another may take it; `passing`: so may this one, later. */
+  /** `every`: each target would refuse it; `target`: another target may accept it; `passing`: this one may too, later. */
   refusal: 'every' | 'target' | 'passing'
 }
 
-const invalid: Verdict = { fail_code: 'invalid_input', refusal: 'every' }
-const unavailable: Verdict = { fail_code: 'model_unavailable', refusal: 'target' }
-const broken: Verdict = { fail_code: 'upstream_error', refusal: 'passing' }
+const invalid: Classification = { fail_code: 'invalid_input', refusal: 'every' }
+const unavailable: Classification = { fail_code: 'model_unavailable', refusal: 'target' }
+const broken: Classification = { fail_code: 'upstream_error', refusal: 'passing' }
 
-const VERDICTS: Partial<Record<ErrorCode, Verdict>> = {
+const CLASSIFICATIONS: Partial<Record<ErrorCode, Classification>> = {
   content_policy_violation: { fail_code: 'content_policy_violation', refusal: 'every' },
   input_media_invalid: { fail_code: 'input_media_invalid', refusal: 'every' },
   upstream_invalid_request: invalid,
@@ -39,26 +39,26 @@ const VERDICTS: Partial<Record<ErrorCode, Verdict>> = {
   internal_error: { fail_code: 'internal_error', refusal: 'target' },
 }
 
-export const verdictOf = ({ code }: GatewayError): Verdict => VERDICTS[code] ?? broken
+export const classifyError = ({ code }: GatewayError): Classification => CLASSIFICATIONS[code] ?? broken
 
-/** Whether media that could not be had now may be had later: the error's kind says so, or it says when. */
+/** Whether media that could not be fetched now may be fetched later: the code implies it, or a retry time is given. */
 export const mayPass = ({ code, detail }: GatewayError): boolean =>
   detail.retry_after !== undefined ||
   (ERRORS[code].status >= 500 && code !== 'output_gone' && code !== 'output_refused')
 
-/** Longer reasons than this say nothing more. */
-const LONGEST_REASON = 500
+/** Longer reasons add nothing useful. */
+const MAX_REASON_LENGTH = 500
 
 /**
- * A vendor's words as a client may read them. Its addresses may hold keys, and are no help; so may what follows
- * `Bearer`. Line breaks and other control characters would break a log or a table.
+ * A provider's message as a client may read it. URLs are removed, since they may hold keys and do not help; so is what
+ * follows `Bearer`. Line breaks and other control characters would break a log or a table.
  */
 export function reasonFrom(text: string | undefined): string {
   const clean = String(text ?? '')
     .replace(/\b(https?|wss?|gs|s3):\/\/[^\s"'<>)\]}]+/gi, '(address)')
     .replace(/\bBearer\s+\S+/gi, 'Bearer (secret)')
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression matches them
     .replace(/[\u0000-\u001f\u007f]+/g, ' ')
     .trim()
-  return clean.length <= LONGEST_REASON ? clean : `${clean.slice(0, LONGEST_REASON - 3)}...`
+  return clean.length <= MAX_REASON_LENGTH ? clean : `${clean.slice(0, MAX_REASON_LENGTH - 3)}...`
 }

@@ -1,20 +1,29 @@
-/** The first step: the inputs are checked, and who makes it is chosen and written down. */
+/** The first step: checks the inputs, chooses a target and stores the choice. */
 import { unixSeconds } from '../../kit/clock.ts'
 import { advance } from '../lifecycle.ts'
-import { nextAttempt } from '../poll-schedule.ts'
-import { asGatewayError, type ClaimedTask, fail, nextTarget, targetsOf, within, write } from './claimed-task.ts'
+import { nextAttemptAt } from '../poll-schedule.ts'
+import {
+  asGatewayError,
+  type ClaimedTask,
+  fail,
+  nextTarget,
+  saveChange,
+  targetsOf,
+  withSignal,
+} from './claimed-task.ts'
 import { mayPass, reasonFrom } from './fail-code.ts'
 
-/** 2 + 4 + 8 + 16 seconds: longer than a server of files or the list of a provider's models is away at a restart. */
-const TRIES = 5
+/** 2 + 4 + 8 + 16 seconds: longer than a restart of a file server, or a reload of a provider's model list, takes. */
+const MAX_ATTEMPTS = 5
 
 export async function prepare(claimed: ClaimedTask): Promise<void> {
   const { task, clock } = claimed
   const fault = await inputFault(claimed)
   if (fault) return fault.isPassing ? retry(claimed, fault.fail) : fault.fail()
   const target = nextTarget(targetsOf(claimed), task.tried)
-  if (!target) return retry(claimed, () => fail(claimed, 'model_unavailable', `No target serves "${task.model}" now.`))
-  await write(claimed, 'prepare', {
+  if (!target)
+    return retry(claimed, () => fail(claimed, 'model_unavailable', `No provider is available for "${task.model}" now.`))
+  await saveChange(claimed, 'prepare', {
     ...advance(task, { status: 'SUBMITTED', now: unixSeconds(clock) }),
     provider: target.provider.id,
     upstream_model: target.model,
@@ -28,7 +37,7 @@ async function inputFault(claimed: ClaimedTask): Promise<{ isPassing: boolean; f
   const media = await store.tasks.inputs(task.task_id)
   if (!media) return undefined
   try {
-    await within(signal, inputs.checkInputs(media, signal))
+    await withSignal(signal, inputs.checkInputs(media, signal))
     return undefined
   } catch (error) {
     if (claimed.stopping()) throw error
@@ -40,12 +49,12 @@ async function inputFault(claimed: ClaimedTask): Promise<{ isPassing: boolean; f
   }
 }
 
-/** Nothing was sent yet, so there is time to see whether it passes. */
+/** Nothing was sent yet, so a retry is safe. */
 async function retry(claimed: ClaimedTask, giveUp: () => Promise<void>): Promise<void> {
   const failures = claimed.task.failures + 1
-  if (failures >= TRIES) return giveUp()
-  await write(claimed, 'prepare', {
+  if (failures >= MAX_ATTEMPTS) return giveUp()
+  await saveChange(claimed, 'prepare', {
     failures,
-    due_ms: nextAttempt(claimed.task, failures, { now_ms: claimed.clock.now() }),
+    due_ms: nextAttemptAt(claimed.task, failures, { now_ms: claimed.clock.now() }),
   })
 }
