@@ -266,7 +266,7 @@ describe('at the deadline', () => {
   test('an order that was certainly refused says that nobody accepted it', async () => {
     const end = await atDeadline({ start: respondInTurn<never>(refusal()) })
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'timeout' })
-    expect(end.fail_reason).toBe('No upstream accepted the order before the deadline.')
+    expect(end.fail_reason).toBe('No provider accepted the order before the deadline.')
   })
 
   test('one that was refused at first and then left in doubt is not said to be unsent', async () => {

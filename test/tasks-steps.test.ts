@@ -134,7 +134,7 @@ describe('a poll', () => {
     await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     expect(await gateway.read(await taken(gateway))).toMatchObject({
       fail_code: 'generation_failed',
-      fail_reason: 'The upstream gave no reason.',
+      fail_reason: 'The provider gave no reason.',
     })
   })
 
@@ -444,7 +444,7 @@ describe('the deadline', () => {
     answer = success()
     await gateway.run(300)
     const late = await gateway.read(id)
-    expect(late.late_outcome).toMatchObject({ status: 'SUCCESS', detail: 'The upstream finished, and made 1 file(s).' })
+    expect(late.late_outcome).toMatchObject({ status: 'SUCCESS', detail: 'The provider finished with 1 file(s).' })
     expect(late).toMatchObject({
       status: 'FAILURE',
       fail_code: 'timeout',
@@ -558,7 +558,7 @@ describe('a wish to cancel', () => {
     await gateway.tasks.idle()
     const task = await gateway.read(id)
     expect(task).toMatchObject({ status: 'FAILURE', fail_code: 'canceled', due_ms: null })
-    expect(task.fail_reason).toContain('agreed to stop')
+    expect(task.fail_reason).toContain('The provider has stopped it.')
     expect(acme.canceled).toBe(1)
   })
 
@@ -585,7 +585,7 @@ describe('a wish to cancel', () => {
     await gateway.tasks.idle()
     const task = await gateway.read(id)
     expect(failure(task)).toBe('FAILURE canceled')
-    expect(task.fail_reason).toContain('may still finish, and charge')
+    expect(task.fail_reason).toContain('may still finish and be charged for')
     answer = success()
     await gateway.run(90)
     expect((await gateway.read(id)).late_outcome).toMatchObject({ status: 'SUCCESS' })
