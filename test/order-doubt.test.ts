@@ -69,7 +69,7 @@ describe('the answer to an order', () => {
     let is_dead = false
     const wrapStore = (store: Store): Store => ({ ...store, tasks: unless(() => is_dead, store.tasks) })
     const dead = scriptedVendor({ resubmit: 'safe', start: hang })
-    await using gateway = await taskEngine({ vendors: { acme: dead }, providers: FIRST_BYTE, wrapStore: wrapStore })
+    await using gateway = await taskEngine({ vendors: { acme: dead }, providers: FIRST_BYTE, wrapStore })
     await gateway.submit()
     await gateway.advance(1)
     expect(dead.calls).toHaveLength(1)

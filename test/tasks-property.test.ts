@@ -227,7 +227,7 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
       clock,
       files: life.guarded(files),
       vendors: guardedVendors,
-      wrapStore: wrapStore,
+      wrapStore,
       crashHook: at,
       settings: { deadline_minutes: DEADLINE_MINUTES, copy_deadline_minutes: DEADLINE_MINUTES },
     })

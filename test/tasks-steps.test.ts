@@ -716,7 +716,7 @@ describe('the worker', () => {
         inputs: (id) => (faults-- > 0 ? Promise.reject(new Error('a bug')) : store.tasks.inputs(id)),
       },
     })
-    await using gateway = await taskEngine({ wrapStore: wrapStore })
+    await using gateway = await taskEngine({ wrapStore })
     const id = await gateway.submit()
     await gateway.run(30)
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
@@ -728,7 +728,7 @@ describe('the worker', () => {
       ...store,
       tasks: { ...store.tasks, inputs: () => Promise.reject(new Error('a bug with a secret')) },
     })
-    await using gateway = await taskEngine({ wrapStore: wrapStore })
+    await using gateway = await taskEngine({ wrapStore })
     const id = await gateway.submit()
     await gateway.run(300)
     const task = await gateway.read(id)
@@ -747,7 +747,7 @@ describe('the worker', () => {
           is_ill && change.made ? Promise.reject(new Error('a bug')) : store.tasks.save(task, change),
       },
     })
-    await using gateway = await taskEngine({ vendors: { acme }, wrapStore: wrapStore })
+    await using gateway = await taskEngine({ vendors: { acme }, wrapStore })
     const id = await gateway.submit()
     await gateway.run(600)
     expect((await gateway.read(id)).failures).toBeGreaterThan(9)
@@ -762,7 +762,7 @@ describe('the worker', () => {
       ...store,
       tasks: { ...store.tasks, queues: () => (is_away ? Promise.reject(new Error('no disk')) : store.tasks.queues()) },
     })
-    await using gateway = await taskEngine({ wrapStore: wrapStore })
+    await using gateway = await taskEngine({ wrapStore })
     is_away = true
     const id = await gateway.submit()
     await gateway.advance(10)
@@ -910,7 +910,7 @@ describe('the worker', () => {
         },
       },
     })
-    await using gateway = await taskEngine({ vendors: { acme }, wrapStore: wrapStore })
+    await using gateway = await taskEngine({ vendors: { acme }, wrapStore })
     const start = gateway.clock.now()
     const id = await gateway.submit()
     await settled()
@@ -938,7 +938,7 @@ describe('the worker', () => {
       },
     })
     const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working) })
-    await using gateway = await taskEngine({ vendors: { acme }, wrapStore: wrapStore })
+    await using gateway = await taskEngine({ vendors: { acme }, wrapStore })
     const ids = await Promise.all(Array.from({ length: 20 }, () => gateway.submit()))
     await gateway.run(700)
     for (let pace = 0; pace < 40; pace++) {
@@ -1088,12 +1088,12 @@ describe('a client', () => {
 
   test('who waits hears of a change that was made by another process', async () => {
     const wrapStore = (store: Store): Store => ({ ...store, tasks: { ...store.tasks, watch: () => () => {} } })
-    await using gateway = await taskEngine({ wrapStore: wrapStore })
+    await using gateway = await taskEngine({ wrapStore })
     await gateway.tasks.stop({ deadline_ms: 0 }) // this one takes no steps
     const id = await gateway.submit()
     const seen = await gateway.read(id)
     const { signal } = new AbortController()
-    await using other = await taskEngine({ store: gateway.store, clock: gateway.clock, wrapStore: wrapStore })
+    await using other = await taskEngine({ store: gateway.store, clock: gateway.clock, wrapStore })
     let answer: Task | undefined
     other.tasks.wait(seen, { seconds: 25, signal, caller: CALLER }).then((task) => (answer = task))
     await other.advance(2)

@@ -153,7 +153,7 @@ describe('the ledger', () => {
     ledger.record(use({ model: 'one too many' }))
     ledger.record(use({ model: 'm0' }))
     await advance(2_000)
-    expect(logged()).toContain('"dropped":1,"most":10000')
+    expect(logged()).toContain('"dropped":1,"max_rows":10000')
     state.failing = false
     for (let turn = 0; turn < 30; turn++) await advance(30_000)
     const rows = await stored()

@@ -131,7 +131,7 @@ describe('versions', () => {
     file.run('create table models (in_the_way text)') // made third by the first migration
     file.close()
     const error = await refusal(`sqlite:${path}`)
-    expect(error.message).toBe(`The database ${path} could not be brought up to date; it was left as it was.`)
+    expect(error.message).toBe(`The database ${path} could not be migrated; it was not changed.`)
     const look = new Database(path)
     const names = look.query<{ name: string }, []>("select name from sqlite_master where type = 'table'").all()
     expect(names.map(({ name }) => name)).not.toContain('tokens')

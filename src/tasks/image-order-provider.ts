@@ -10,9 +10,9 @@ export function imageOrderProvider({ generate, outputHeaders }: ImageProvider): 
   return {
     // Nobody makes the same image for the same key: asked twice, it would be paid twice.
     resubmit: 'unsafe',
-    async start({ model, request, task_id }, signal) {
+    async start({ model, request, task_id }, signal): ReturnType<OrderProvider<ImageOrder>['start']> {
       return generate({ model, request, request_id: task_id }, signal).then(
-        ({ images }) => ({ operation: {}, made: images.map(outputOf) }),
+        ({ images }) => ({ operation: {}, outputs: images.map(outputOf) }),
         (thrown: unknown) => ({ operation: failureOf(thrown) }),
       )
     },

@@ -2,16 +2,17 @@
 import { pause, unixSeconds } from '../../kit/clock.ts'
 import type { RemoteOutput } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { ComingOutput, Json } from '../../spec/task.ts'
+import type { ComingOutput } from '../../spec/task.ts'
 import type { TaskChange } from '../../store/store.ts'
 import { advance } from '../lifecycle.ts'
+import type { TaskProvider } from '../order-kinds.ts'
 import { nextAttemptAt } from '../poll-schedule.ts'
 import { asGatewayError, type ClaimedTask, fail, saveChange, taskProvider } from './claimed-task.ts'
 import { reasonFrom } from './fail-code.ts'
 import { copyDeadline, keyOf, type OutputBytes, storeOutput } from './finish.ts'
 
 /** A provider's response to an order that it has accepted. */
-export type AcceptedOrder = { operation: Json; made?: RemoteOutput[] }
+export type AcceptedOrder = Awaited<ReturnType<TaskProvider['start']>>
 
 /** The bytes exist in this process only. No other process claims the task for this long, and longer if it renews the lease. */
 const STORE_MILLISECONDS = 60_000
@@ -28,15 +29,15 @@ const MAX_PAUSE_MILLISECONDS = 16_000
  * worker can tell which were stored. If some were not, and the provider returns the same for the same order, the order
  * is repeated: that needs the inputs.
  */
-export function acceptedChange(claimed: ClaimedTask, made: RemoteOutput[]): TaskChange {
+export function acceptedChange(claimed: ClaimedTask, outputs: RemoteOutput[]): TaskChange {
   const { task, clock } = claimed
   const now = unixSeconds(clock)
-  const has_bytes = made.some((one) => !('url' in one))
+  const has_bytes = outputs.some((one) => !('url' in one))
   const mayRepeatOrder = has_bytes && isRepeatable(claimed)
   return {
     ...advance(task, { status: 'IN_PROGRESS', percent: 100, now }),
     ...(task.start_time === 0 && { start_time: Math.max(task.sent_at ?? now, task.submit_time) }),
-    made: made.map((one, index) => pendingOutput(claimed, one, index)),
+    made: outputs.map((one, index) => pendingOutput(claimed, one, index)),
     outputs: [], // an earlier attempt stored the same files under the same keys
     // A repeated order must not extend the deadline again.
     ...(!mayRepeatOrder && { deadline_at: copyDeadline(claimed) }),
@@ -52,12 +53,12 @@ function pendingOutput({ task }: ClaimedTask, one: RemoteOutput, index: number):
 }
 
 /** Stores all bytes, and makes the step due that checks whether they are stored. */
-export async function storeImmediateOutputs(claimed: ClaimedTask, made: RemoteOutput[]): Promise<void> {
+export async function storeImmediateOutputs(claimed: ClaimedTask, outputs: RemoteOutput[]): Promise<void> {
   const { clock, task, log } = claimed
   // These bytes exist nowhere else, unless the provider returns them again for the same order.
   const until_ms = isRepeatable(claimed) ? 0 : copyDeadline(claimed) * 1000
   let failures = task.failures
-  for (const [index, one] of made.entries()) {
+  for (const [index, one] of outputs.entries()) {
     if ('url' in one) continue
     const error = await storeWithRetries(claimed, { one, key: keyOf(task, index, one), until_ms })
     if (error === 'lease lost') return

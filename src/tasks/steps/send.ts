@@ -66,7 +66,7 @@ export async function resolveDoubt(claimed: ClaimedTask): Promise<void> {
 }
 
 /** The order is paid for: a store that is unavailable for some seconds must not lose it. */
-export async function storeOperation(claimed: ClaimedTask, { operation, made }: AcceptedOrder): Promise<void> {
+export async function storeOperation(claimed: ClaimedTask, { operation, outputs }: AcceptedOrder): Promise<void> {
   const { task, store, clock, log } = claimed
   claimed.crashHook('send: before the operation')
   const due_ms = nextPollAt(task, claimed.settings(), { now_ms: clock.now() })
@@ -74,7 +74,7 @@ export async function storeOperation(claimed: ClaimedTask, { operation, made }: 
     ...advance(task, { status: 'QUEUED', now: unixSeconds(clock) }),
     operation: operation ?? {}, // null would mean "unknown"
     failures: 0,
-    ...(made ? acceptedChange(claimed, made) : ({ due_ms, drop_inputs: true } as const)),
+    ...(outputs ? acceptedChange(claimed, outputs) : ({ due_ms, drop_inputs: true } as const)),
   }
   for (let attempt = 1; ; attempt++) {
     try {
@@ -93,7 +93,7 @@ export async function storeOperation(claimed: ClaimedTask, { operation, made }: 
       await pause(clock, OPERATION_PAUSE_MILLISECONDS * 2 ** attempt)
     }
   }
-  if (change.keep_lease && made) await storeImmediateOutputs(claimed, made)
+  if (change.keep_lease && outputs) await storeImmediateOutputs(claimed, outputs)
 }
 
 type RefusedOrder = ReturnType<typeof classifyError> & { reason: string; retry_after?: number | undefined }
