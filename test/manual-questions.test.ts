@@ -8,7 +8,7 @@ beforeAll(async () => {
   manual = createManual(await loadManual())
 })
 
-describe('the manual as the sandbox searches it', () => {
+describe('the search of the sandbox in the manual', () => {
   test.each([
     ['What is Gatehouse?', 'getting-started'],
     ['How do I start Gatehouse?', 'getting-started'],

@@ -8,7 +8,7 @@ import { createCanvas, loadImage } from '@napi-rs/canvas'
 import validator from 'gltf-validator'
 import { gridOf } from '../packages/sandbox/src/render/model-shape.ts'
 import { createRenderWorkers } from '../packages/sandbox/src/render/workers.ts'
-import { createMadeFiles } from '../packages/sandbox/src/temporary-files.ts'
+import { createTemporaryFiles } from '../packages/sandbox/src/temporary-files.ts'
 import { createSandboxThreeD } from '../packages/sandbox/src/three-d.ts'
 import type { TaskProgress, ThreeDCall } from '../src/providers/provider.ts'
 import { simulatedErrors } from '../src/providers/sandbox.ts'
@@ -23,7 +23,7 @@ const sandbox = createSandboxThreeD({
   clock,
   errors: simulatedErrors({ id: 'sandbox', clock }),
   renderWorkers: createRenderWorkers({ size: 1 }),
-  files: createMadeFiles({ parent: directory }),
+  files: createTemporaryFiles({ parent: directory }),
 })
 afterAll(async () => {
   await sandbox.close()
@@ -100,7 +100,7 @@ async function refusal(work: Promise<unknown>): Promise<GatewayError> {
 }
 
 describe('a GLB of the sandbox', () => {
-  test('is without a fault for the validator, with a texture, and with a picture of it as the last file', async () => {
+  test('passes the validator, has a texture, and has a preview as its last file', async () => {
     const [model, preview, ...more] = await make({ target_polycount: 2_000 })
     expect(more).toEqual([])
     expect(model?.content_type).toBe('model/gltf-binary')
@@ -114,7 +114,7 @@ describe('a GLB of the sandbox', () => {
     expect(new Set(data.subarray(0, 640 * 640 * 4)).size).toBeGreaterThan(100)
   }, 30_000)
 
-  test('shows its prompt: another text is another texture, and where the letters are it is white', async () => {
+  test('shows its prompt in white on the texture, and another prompt has another texture', async () => {
     const textureOf = async (prompt: string) => {
       const { document } = await checked(await first({ prompt, seed: 7 }))
       return pixelsOf(materialOf(document).getBaseColorTexture()?.getImage() ?? new Uint8Array())
@@ -134,7 +134,7 @@ describe('a GLB of the sandbox', () => {
     expect(letters(boat)).toBeGreaterThan(10 * Math.max(1, letters(none)))
   }, 30_000)
 
-  test('has the maps of physically based rendering only where they are wanted, and the directions they need', async () => {
+  test('has the maps of physically based rendering, and their tangents, only if requested', async () => {
     const { document } = await checked(await first({ pbr: true, prompt: '@sandbox quick=1\nA boat' }))
     const material = materialOf(document)
     expect(material.getNormalTexture()).not.toBeNull()
@@ -149,13 +149,13 @@ describe('a GLB of the sandbox', () => {
     expect(bare.document.getRoot().listTextures()).toEqual([])
   }, 30_000)
 
-  test.each([100, 101, 4_999, 100_000])('of %i polygons has no more, and hardly fewer', async (target_polycount) => {
+  test.each([100, 101, 4_999, 100_000])('of %i polygons has at most so many, and hardly fewer', async (target_polycount) => {
     const { triangles } = await checked(await first({ target_polycount, texture: false }))
     expect(triangles).toBeLessThanOrEqual(target_polycount)
     expect(triangles).toBeGreaterThan(target_polycount * 0.97 - 2)
   })
 
-  test('is the same for the same seed, and of another shape for another', async () => {
+  test('is the same for the same seed, and another shape for another seed', async () => {
     const shapeOf = async (wanted: Wanted) => {
       const { document } = await checked(await first({ texture: false, ...wanted }))
       return [...(document.getRoot().listMeshes()[0]?.listPrimitives()[0]?.getAttribute('POSITION')?.getArray() ?? [])]
@@ -168,7 +168,7 @@ describe('a GLB of the sandbox', () => {
 })
 
 describe('a surface', () => {
-  test('is closed: each edge belongs to two triangles that run along it in opposite directions', async () => {
+  test('is closed: each edge belongs to two triangles in opposite directions', async () => {
     const { document } = await checked(await first({ texture: false, target_polycount: 300 }))
     const primitive = document.getRoot().listMeshes()[0]?.listPrimitives()[0]
     const positions = primitive?.getAttribute('POSITION')?.getArray() ?? []
@@ -186,7 +186,7 @@ describe('a surface', () => {
     for (const edge of edges) expect(edges.has(edge.split(' ').reverse().join(' '))).toBe(true)
   })
 
-  test('takes the grid that comes nearest from below', () => {
+  test('uses the grid with the most triangles within the limit', () => {
     for (let polygons = 100; polygons < 3_000; polygons += 7) {
       const { segments, rings } = gridOf(polygons)
       const triangles = 2 * segments * (rings - 1)
@@ -199,7 +199,7 @@ describe('a surface', () => {
 })
 
 describe('other formats', () => {
-  test('OBJ comes with its material and its pictures, which refer to each other by the names of the downloads', async () => {
+  test('OBJ has a material and textures that refer to each other by the names of the downloads', async () => {
     const files = await make({ format: 'obj', pbr: true, prompt: '@sandbox quick=1\nA boat' })
     expect(files.map(({ content_type }) => content_type)).toEqual([
       'model/obj',
@@ -223,7 +223,7 @@ describe('other formats', () => {
     expect(mtl).toContain('norm task_1-4.png\n')
   })
 
-  test('OBJ without a texture names none', async () => {
+  test('OBJ without a texture refers to none', async () => {
     const files = await make({ format: 'obj', texture: false, prompt: '@sandbox quick=1\nA boat' })
     expect(files.map(({ content_type }) => content_type)).toEqual(['model/obj', 'model/mtl', 'image/png'])
     const [obj = '', mtl = ''] = files.slice(0, 2).map(({ bytes }) => new TextDecoder().decode(bytes))
@@ -232,7 +232,7 @@ describe('other formats', () => {
     expect(obj).toMatch(/^f \d+\/\/\d+ /m)
   })
 
-  test('STL is binary, has as many triangles as it says, and each looks outward', async () => {
+  test('STL is binary, has as many triangles as its header says, and all face outward', async () => {
     const [model, preview] = await make({ format: 'stl', target_polycount: 500 })
     expect([model?.content_type, preview?.content_type]).toEqual(['model/stl', 'image/png'])
     const bytes = model?.bytes ?? new Uint8Array()
@@ -263,17 +263,17 @@ describe('an order', () => {
     [{ target_polycount: 99 }, 'target_polycount'],
     [{ target_polycount: 100_001 }, 'target_polycount'],
     [{ prompt: '@sandbox frobnicate=1' }, 'prompt'],
-  ])('of %p is refused by its field, and certainly not taken', async (wanted, param) => {
+  ])('of %p is rejected with its field, as not accepted', async (wanted, param) => {
     const error = await refusal(sandbox.threeD.start(call(wanted), signal))
     expect(error.detail).toMatchObject({ param, accepted: 'no' })
   })
 
-  test('goes wrong as its prompt says', async () => {
+  test('fails as its directives request', async () => {
     const prompt = (words: string) => `@sandbox ${words}\nA boat`
     expect((await follow({ prompt: prompt('fail=content_policy_violation') })).end).toMatchObject({
       status: 'FAILURE',
       fail_code: 'content_policy_violation',
-      fail_reason: 'The simulated vendor could not make the 3D model, as "@sandbox fail" asked it to.',
+      fail_reason: 'The simulated provider could not make the 3D model, as "@sandbox fail" requested.',
     })
     expect((await follow({ prompt: prompt('no_output=1') })).end).toEqual({ status: 'SUCCESS', outputs: [] })
     const status = await refusal(sandbox.threeD.start(call({ prompt: prompt('status=429 retry_after=7') }), signal))
@@ -284,7 +284,7 @@ describe('an order', () => {
     expect(await sandbox.threeD.start(lost, signal)).toMatchObject({ operation: { format: 'glb' } })
   })
 
-  test('goes on over time: waiting, under way, done; and it can be told to stop', async () => {
+  test('progresses from waiting to running to done, and can be canceled', async () => {
     const { operation } = await sandbox.threeD.start(
       call({ prompt: '@sandbox queue_ms=2000 render_ms=10000\nA boat' }),
       signal,

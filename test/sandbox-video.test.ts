@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { BufferSource, EncodedPacketSink, Input, MP4 } from 'mediabunny'
 import { findFfmpeg } from '../packages/sandbox/src/render/ffmpeg.ts'
 import { createRenderWorkers } from '../packages/sandbox/src/render/workers.ts'
-import { createMadeFiles } from '../packages/sandbox/src/temporary-files.ts'
+import { createTemporaryFiles } from '../packages/sandbox/src/temporary-files.ts'
 import { createSandboxVideo, type SandboxVideo, type SandboxVideoParts } from '../packages/sandbox/src/video.ts'
 import type { TaskProgress, VideoCall } from '../src/providers/provider.ts'
 import { simulatedErrors } from '../src/providers/sandbox.ts'
@@ -120,7 +120,7 @@ async function look(file: Uint8Array<ArrayBuffer>) {
 const SOUND = { codec: 'aac', rate: 48_000, channels: 2, seconds: 4 } as const
 
 describe('a video of the sandbox', () => {
-  test('is an H.264 MP4 of the asked size and length, with sound, that plays from its first bytes', async () => {
+  test('is an H.264 MP4 of the requested size and duration, with sound and the index first', async () => {
     const sandbox = open()
     const operation = await order(sandbox, 'A slow river at dawn', { size: '720p', duration: 4, audio_enable: true })
     const { end, seen } = await follow(sandbox, operation)
@@ -168,7 +168,7 @@ describe('a video of the sandbox', () => {
     ['1:1', 4, 36, 36],
     ['4:3', 8, 48, 36],
     ['3:4', 4, 36, 48],
-  ])('that is quick is tiny, %s and %d s long, is done at the first question, and says what it is', async (...row) => {
+  ])('that is quick is tiny, %s and %d s long, is done at the first poll, and declares itself a stand-in', async (...row) => {
     const [aspect_ratio, duration, ...sides] = row
     const sandbox = open()
     const operation = await order(sandbox, 'A river\n@sandbox quick=1', { aspect_ratio, duration })
@@ -177,7 +177,7 @@ describe('a video of the sandbox', () => {
     expect(tags.comment).toContain('quick=1')
   })
 
-  test('is the same, byte for byte, for the same order, and another for another seed', async () => {
+  test('is the same, byte for byte, for the same order, and differs for another seed', async () => {
     const sandbox = open()
     const make = async (seed: number) => {
       const operation = await order(sandbox, 'A river\n@sandbox quick=1', { seed, audio_enable: true })
@@ -188,7 +188,7 @@ describe('a video of the sandbox', () => {
     expect(other).not.toBe(first)
   })
 
-  test('is rendered by whoever is asked, from the operation alone: after a restart it is the same', async () => {
+  test('is rendered by any process from the operation alone: after a restart it is the same', async () => {
     const before = open()
     const operation = await order(before, 'A river\n@sandbox quick=1', { audio_enable: true })
     const first = await bytesOf(await before.video.status(operation, signal))
@@ -229,10 +229,10 @@ describe('an order', () => {
     },
   )
 
-  test('is refused when too many wait, and taken when there is room', async () => {
+  test('is rejected when too many wait, and accepted again later', async () => {
     const never = { render: () => new Promise<void>(() => {}), waiting: () => waiting, close() {} }
     let waiting = 2
-    const { video } = createSandboxVideo({ clock, errors, renderWorkers: never, most_waiting: 2 })
+    const { video } = createSandboxVideo({ clock, errors, renderWorkers: never, max_waiting: 2 })
     const known = (await createSandboxVideo({ clock, errors, renderWorkers: never }).video.start(call('B'), signal))
       .operation
     const { code, detail } = await refusal(video.start(call('A'), signal))
@@ -242,7 +242,7 @@ describe('an order', () => {
     await video.start(call('A'), signal)
   })
 
-  test('is JSON that is small however long its prompt, and what is not one of ours is an unreadable answer', async () => {
+  test('is small JSON however long its prompt, and an unknown operation is bad_upstream_response', async () => {
     const sandbox = open()
     const operation = await order(sandbox, `${'long '.repeat(6000)}\n@sandbox hang=1`)
     expect(JSON.parse(JSON.stringify(operation))).toEqual(operation)
@@ -253,7 +253,7 @@ describe('an order', () => {
   })
 })
 
-describe('what goes wrong as told', () => {
+describe('directives of an order', () => {
   test.each([
     ['status=429 retry_after=7', 'rate_limit_exceeded', 7, 'no'],
     ['status=401', 'upstream_auth', undefined, 'no'],
@@ -263,7 +263,7 @@ describe('what goes wrong as told', () => {
     ['status=500', 'bad_upstream_response', undefined, undefined],
     ['status=409', 'bad_upstream_response', undefined, undefined],
     ['nonsense=1', 'upstream_invalid_request', undefined, 'no'],
-  ])('%s refuses the order: %s', async (line, code, retry_after, accepted) => {
+  ])('%s rejects the order: %s', async (line, code, retry_after, accepted) => {
     const error = await refusal(order(open(), `A\n@sandbox ${line}`))
     expect([error.code, error.detail.accepted, error.detail.retry_after] as unknown[]).toEqual([
       code,
@@ -282,7 +282,7 @@ describe('what goes wrong as told', () => {
     expect((await refusal(order(sandbox, prompt, { key: 'another' }))).code).toBe('upstream_cut')
   })
 
-  test('fail=: the task fails with that code, after it ran', async () => {
+  test('fail= fails the task with that code after it ran', async () => {
     const clock = manualClock()
     const sandbox = open({ clock })
     const operation = await order(sandbox, 'A\n@sandbox fail=content_policy_violation render_ms=1000')
@@ -292,13 +292,13 @@ describe('what goes wrong as told', () => {
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'content_policy_violation' })
   })
 
-  test('no_output=1: it ends well, with nothing', async () => {
+  test('no_output=1 ends with success and no outputs', async () => {
     const sandbox = open()
     const operation = await order(sandbox, 'A\n@sandbox no_output=1')
     expect(await sandbox.video.status(operation, signal)).toEqual({ status: 'SUCCESS', outputs: [] })
   })
 
-  test('hang=1: it runs without end, and can be canceled', async () => {
+  test('hang=1 runs without end, and can be canceled', async () => {
     const clock = manualClock()
     const sandbox = open({ clock })
     const operation = await order(sandbox, 'A\n@sandbox hang=1')
@@ -310,7 +310,7 @@ describe('what goes wrong as told', () => {
     expect(await sandbox.video.status(operation, signal)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled' })
   })
 
-  test('limit and garbage: the first questions are refused, the next unreadable, then all is well', async () => {
+  test('limit and garbage fail the first polls with 429, the next with an unreadable response', async () => {
     const sandbox = open()
     const operation = await order(sandbox, 'A\n@sandbox quick=1 limit=2 garbage=1 retry_after=9')
     const ask = () => sandbox.video.status(operation, signal)
@@ -322,7 +322,7 @@ describe('what goes wrong as told', () => {
     expect((await ask()).status).toBe('SUCCESS')
   })
 
-  test('queue_ms and render_ms stretch the states by the clock', async () => {
+  test('queue_ms and render_ms delay the states by the clock', async () => {
     const clock = manualClock()
     const sandbox = open({ clock })
     const operation = await order(sandbox, 'A\n@sandbox quick=1 queue_ms=1000 render_ms=4000')
@@ -337,7 +337,7 @@ describe('what goes wrong as told', () => {
     expect((await at(1)).status).toBe('SUCCESS')
   })
 
-  test('a renderer that crashes is generation_failed, not a wait without end', async () => {
+  test('a renderer that crashes ends the task with generation_failed', async () => {
     const renderWorkers = createRenderWorkers({ size: 1, command: [process.execPath, '-e', 'process.exit(7)'] })
     const sandbox = open({ renderWorkers })
     const operation = await order(sandbox, 'A\n@sandbox quick=1')
@@ -347,8 +347,8 @@ describe('what goes wrong as told', () => {
   })
 })
 
-test('a machine without room for the file is generation_failed, and its paths stay its own', async () => {
-  const sandbox = open({ files: createMadeFiles({ parent: join(directory(), 'nowhere') }) })
+test('a machine without space for the file ends the task with generation_failed, without its paths', async () => {
+  const sandbox = open({ files: createTemporaryFiles({ parent: join(directory(), 'nowhere') }) })
   const end = await sandbox.video.status(await order(sandbox, 'A\n@sandbox quick=1'), signal)
   expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'generation_failed' })
   expect(JSON.stringify(end)).toContain('ENOENT')
@@ -356,7 +356,7 @@ test('a machine without room for the file is generation_failed, and its paths st
 })
 
 describe('canceling', () => {
-  test('stops the work and frees its place; what is finished cannot be canceled', async () => {
+  test('stops the job and frees its worker; a finished order cannot be canceled', async () => {
     const sandbox = open()
     const large = await order(sandbox, 'A', { size: '1080p', duration: 8 })
     const next = await order(sandbox, 'B\n@sandbox quick=1')
@@ -367,7 +367,7 @@ describe('canceling', () => {
     expect(error.code).toBe('upstream_invalid_request')
   })
 
-  test('works for an order that this process never saw', async () => {
+  test('works for an order of another process', async () => {
     const operation = await order(open(), 'A\n@sandbox hang=1')
     const { video } = open()
     await video.cancel?.(operation, signal)
@@ -376,9 +376,9 @@ describe('canceling', () => {
 })
 
 describe('finished files', () => {
-  test('go some time after the last question; asked again, the same is rendered anew', async () => {
+  test('are deleted some time after the last poll; a later poll renders the same file again', async () => {
     const [clock, parent] = [manualClock(), directory()]
-    const sandbox = open({ clock, files: createMadeFiles({ parent }) })
+    const sandbox = open({ clock, files: createTemporaryFiles({ parent }) })
     const operation = await order(sandbox, 'A\n@sandbox quick=1')
     const first = await bytesOf(await sandbox.video.status(operation, signal))
     const kept = async () => (await readdir(parent, { recursive: true })).filter((name) => name.endsWith('.mp4')).length
@@ -390,13 +390,13 @@ describe('finished files', () => {
     expect(await kept()).toBe(1)
   })
 
-  test('go when the sandbox is closed, and those that a killed process left go after a day', async () => {
+  test('are deleted when the sandbox is closed, and after a day if a killed process left them', async () => {
     const parent = directory()
     const stale = mkdtempSync(join(parent, 'gatehouse-sandbox-'))
     const fresh = mkdtempSync(join(parent, 'gatehouse-sandbox-'))
     const yesterday = Date.now() / 1000 - 86_500
     await utimes(stale, yesterday, yesterday)
-    const sandbox = open({ files: createMadeFiles({ parent }) })
+    const sandbox = open({ files: createTemporaryFiles({ parent }) })
     const operation = await order(sandbox, 'A\n@sandbox quick=1')
     const end = await sandbox.video.status(operation, signal)
     const names = await readdir(parent)

@@ -64,7 +64,7 @@ function fold(chunks: ChatChunk[]) {
 }
 
 describe('an answer', () => {
-  test('has the shape of the specification, whole and streamed', async () => {
+  test('has the shape of the specification, complete and streamed', async () => {
     const completion = await whole('Tell me about rivers')
     expect([...Value.Errors(ChatCompletion, completion)]).toEqual([])
     expect(completion).toMatchObject({ object: 'chat.completion', model: 'general', system_fingerprint: 'sandbox' })
@@ -75,7 +75,7 @@ describe('an answer', () => {
     }
   })
 
-  test('says in its first sentence that it is simulated, is about the prompt, and of plausible length', async () => {
+  test('declares itself simulated in its first sentence, mentions the topics of the prompt, and has a plausible length', async () => {
     for (const subject of ['volcanoes', 'bicycles', 'the history of Portugal', 'Wie spät ist es?', '山', '']) {
       const completion = await whole(subject)
       expect(contentOf(completion).split('.')[0]).toContain('simulated')
@@ -85,7 +85,7 @@ describe('an answer', () => {
     expect(contentOf(await whole('Tell me about volcanoes'))).toContain('volcanoes')
   })
 
-  test('is the same for the same request, streamed too, and another for another', async () => {
+  test('is the same for the same request, streamed too, and differs for another request', async () => {
     const first = await whole('rivers')
     expect(await whole('rivers')).toEqual(first)
     expect(fold(await stream(asking('rivers', { stream: true })))[0]?.content).toBe(contentOf(first))
@@ -104,7 +104,7 @@ describe('an answer', () => {
     expect(text).toContain('page "tokens", section "Revoking a token"')
   })
 
-  test('the manual is opened once, and only when a question needs it', async () => {
+  test('loads the manual once, and only when a question needs it', async () => {
     let opened = 0
     const counting = chatOf({
       manual: async () => {
@@ -120,7 +120,7 @@ describe('an answer', () => {
     expect(opened).toBe(1)
   })
 
-  test('a manual that cannot be read is asked for again by the next question', async () => {
+  test('loads the manual again for the next question if it could not be read', async () => {
     let opened = 0
     const failing = chatOf({
       manual: async () => {
@@ -144,7 +144,7 @@ describe('an answer', () => {
     expect(contentOf(await bare.complete(callOf(asking('revoke a token')), never()))).toContain('simulated')
   })
 
-  test('acknowledges images by their header and counts a stated number for each', async () => {
+  test('describes images by their header and counts a fixed number of tokens for each', async () => {
     const png = `data:image/png;base64,${Buffer.from([0x89, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 2, 128, 0, 0, 1, 224]).toString('base64')}`
     const part = (url: string) => ({ type: 'image_url' as const, image_url: { url } })
     const content = [{ type: 'text' as const, text: 'What is this' }, part(png), part('https://example.com/x.png')]
@@ -155,7 +155,7 @@ describe('an answer', () => {
     expect(completion.usage?.prompt_tokens).toBe(3 + 2 * IMAGE_TOKENS)
   })
 
-  test('counts exactly the pieces of the prompt and of what it says', async () => {
+  test('counts exactly the tokens of the prompt and of the answer', async () => {
     const completion = await whole('Hello there, sandbox', { thinking_enabled: true })
     const [choice] = completion.choices
     const reasoning = countTokens(choice?.message.reasoning_content ?? '')
@@ -170,7 +170,7 @@ describe('an answer', () => {
 })
 
 describe('a stream', () => {
-  test('is a role, a chunk a token, a finish, and the usage last', async () => {
+  test('has a role, a chunk for each token, a finish_reason, and the usage last', async () => {
     const chunks = await stream(asking('@sandbox tokens=3\nrivers'))
     const delta = (value: object) => ({ index: 0, delta: value, logprobs: null, finish_reason: null })
     expect(chunks.map((chunk) => chunk.choices)).toEqual([
@@ -184,7 +184,7 @@ describe('a stream', () => {
     expect(chunks.map((chunk) => chunk.usage?.completion_tokens)).toEqual([...Array(5).fill(undefined), 3])
   })
 
-  test('reasoning comes before the content, whole too', async () => {
+  test('has the reasoning before the content, complete too', async () => {
     for (const rest of [{ thinking_enabled: true }, { reasoning_effort: 'low' as const }]) {
       const chunks = await stream(asking('rivers', rest))
       const kinds = chunks.flatMap(({ choices: [choice] }) => Object.keys(choice?.delta ?? {}).slice(0, 1))
@@ -196,14 +196,14 @@ describe('a stream', () => {
     }
   })
 
-  test('more effort makes more reasoning', async () => {
+  test('has more reasoning with more effort', async () => {
     const length = async (reasoning_effort: 'minimal' | 'medium' | 'max') =>
       (await whole('rivers', { reasoning_effort })).usage?.completion_tokens_details.reasoning_tokens ?? 0
     expect(await length('minimal')).toBeLessThan(await length('medium'))
     expect(await length('medium')).toBeLessThan(await length('max'))
   })
 
-  test('choices take turns, differ, and each has its own role and finish', async () => {
+  test('alternates between choices, which differ and have their own role and finish_reason', async () => {
     const chunks = await stream(asking('rivers', { n: 3 }))
     expect(chunks.slice(0, 6).map(({ choices: [choice] }) => choice?.index)).toEqual([0, 1, 2, 0, 1, 2])
     const choices = fold(chunks)
@@ -214,14 +214,14 @@ describe('a stream', () => {
     expect(outputOf(completion)).toBe(choices.reduce((sum, { content }) => sum + countTokens(content), 0))
   })
 
-  test('choices about the manual differ too', async () => {
+  test('has different choices about the manual too', async () => {
     const completion = await whole('How do I revoke a token?', { n: 4 })
     expect(new Set(completion.choices.map(({ message }) => message.content)).size).toBe(4)
   })
 })
 
 describe('limits', () => {
-  test('max_tokens is exact: one under the length cuts, the length itself does not', async () => {
+  test('max_tokens is exact: it cuts below the length, not at the length', async () => {
     const full = await whole('rivers')
     const length = outputOf(full) ?? 0
     for (const name of ['max_tokens', 'max_completion_tokens'] as const) {
@@ -241,7 +241,7 @@ describe('limits', () => {
     expect(cut.usage?.completion_tokens_details.reasoning_tokens).toBe(5)
   })
 
-  test('a call cut by max_tokens has exactly that many tokens', async () => {
+  test('max_tokens cuts a call to exactly that many tokens', async () => {
     const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
     const tools = [{ type: 'function' as const, function: { name: 'get_weather', parameters } }]
     const request = { tools, tool_choice: 'required' as const }
@@ -253,7 +253,7 @@ describe('limits', () => {
     expect(finishOf(await whole('rivers', { ...request, max_tokens: length }))).toBe('tool_calls')
   })
 
-  test('a stop sequence ends the text before it, wherever tokens are cut', async () => {
+  test('a stop sequence ends the text before it, wherever tokens are split', async () => {
     const full = contentOf(await whole('rivers'))
     for (let at = 1; at < full.length - 5; at += 7) {
       const stop = full.slice(at, at + 5)
@@ -266,7 +266,7 @@ describe('limits', () => {
     expect(fold(await stream(asking('rivers', { stop: 'text' })))[0]?.content).toBe('This is simulated ')
   })
 
-  test('of a stop sequence and max_tokens the nearer one ends it', async () => {
+  test('the first of a stop sequence and max_tokens ends the text', async () => {
     const stopped = await whole('rivers', { stop: 'text', max_tokens: 10 })
     expect([contentOf(stopped), finishOf(stopped)]).toEqual(['This is simulated ', 'stop'])
     const cut = await whole('rivers', { stop: 'text', max_tokens: 2 })

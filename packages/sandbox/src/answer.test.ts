@@ -51,7 +51,7 @@ async function refusal(work: Promise<unknown>): Promise<GatewayError> {
 }
 
 describe('structured output', () => {
-  test('json_object is an object that says what it is', async () => {
+  test('json_object returns an object that declares itself simulated', async () => {
     const value = JSON.parse(contentOf(await whole('rivers', { response_format: { type: 'json_object' } })))
     expect(value).toMatchObject({ simulated: true, topics: ['rivers'] })
   })
@@ -75,13 +75,13 @@ describe('structured output', () => {
     expect(joined).toEqual(choices.map(({ message }) => message.content ?? ''))
   })
 
-  test('a schema that nothing fits is refused as a vendor would', async () => {
+  test('a schema without any valid value is rejected', async () => {
     const response_format = { type: 'json_schema' as const, json_schema: { name: 'x', schema: { allOf: [false] } } }
     const error = await refusal(whole('x', { response_format }))
     expect([error.code, error.detail.param]).toEqual(['upstream_invalid_request', 'response_format.json_schema.schema'])
   })
 
-  test('text, and a json_schema without a schema, are answered too', async () => {
+  test('text, and a json_schema without a schema, get an answer', async () => {
     expect(contentOf(await whole('rivers', { response_format: { type: 'text' } }))).toContain('simulated text')
     const loose = await whole('rivers', { response_format: { type: 'json_schema', json_schema: { name: 'x' } } })
     expect(JSON.parse(contentOf(loose)).simulated).toBe(true)
@@ -92,7 +92,7 @@ describe('web search', () => {
   test.each([
     ['web_search', { web_search: { enable: true } }],
     ['web_search_options', { web_search_options: {} }],
-  ])('by %s cites sections that really stand in the content', async (_, rest) => {
+  ])('by %s cites sections at their positions in the content', async (_, rest) => {
     const completion = await whole('How do I revoke a token?', rest)
     const annotations = completion.choices[0]?.message.annotations ?? []
     expect(annotations.length).toBeGreaterThan(1)
@@ -110,7 +110,7 @@ describe('web search', () => {
     expect(streamed).toEqual(annotations)
   })
 
-  test('is off unless enabled, bounded by max_results, and never cites what was cut away', async () => {
+  test('is off by default, limited by max_results, and never cites text that was cut off', async () => {
     const cited = async (rest: Rest) =>
       (await whole('revoke a token', rest)).choices[0]?.message.annotations?.length ?? 0
     expect(await cited({})).toBe(0)
@@ -122,14 +122,14 @@ describe('web search', () => {
     expect(await cited({ web_search: { enable: true }, stop: 'sources' })).toBe(0)
   })
 
-  test('without a fitting section there is still one source', async () => {
+  test('cites one source even without a fitting section', async () => {
     const completion = await sandbox([]).complete(callOf('x', { web_search: { enable: true } }), never())
     expect(completion.choices[0]?.message.annotations).toHaveLength(1)
   })
 })
 
 describe('logprobs', () => {
-  test('have an entry a token, bytes and alternatives, the same whole and streamed', async () => {
+  test('have an entry, bytes and alternatives for each token, complete and streamed alike', async () => {
     const completion = await whole('rivers é', { logprobs: true, top_logprobs: 3 })
     const logprobs = completion.choices[0]?.logprobs as {
       content: { token: string; logprob: number; bytes: number[]; top_logprobs: { token: string; logprob: number }[] }[]
@@ -148,7 +148,7 @@ describe('logprobs', () => {
     expect(streamed).toEqual(logprobs.content)
   })
 
-  test('are null unless asked for, and without alternatives unless those are', async () => {
+  test('are null, and have no alternatives, unless requested', async () => {
     expect((await whole('rivers')).choices[0]?.logprobs).toBeNull()
     const asked = (await whole('rivers', { logprobs: true })).choices[0]?.logprobs
     expect((asked as { content: { top_logprobs: unknown[] }[] }).content[0]?.top_logprobs).toEqual([])
@@ -156,7 +156,7 @@ describe('logprobs', () => {
 })
 
 describe('an image', () => {
-  test('makes it a question about the image, not about the manual', async () => {
+  test('makes the question one about the image, not about the manual', async () => {
     const image = { type: 'image_url' as const, image_url: { url: 'https://example.com/x.png' } }
     const ask = async (parts: (typeof image)[]) => {
       const text = { type: 'text' as const, text: 'How do I revoke a token?' }

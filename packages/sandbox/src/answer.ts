@@ -1,7 +1,7 @@
 /** What the sandbox answers: for every choice its reasoning, text and tool calls, already cut into tokens. */
 import type { Annotation, FinishReason } from '../../../src/spec/chat-completion.ts'
 import type { ChatRequest } from '../../../src/spec/chat-request.ts'
-import { sourcesWanted, withCitations } from './citations.ts'
+import { requestedSources, withCitations } from './citations.ts'
 import { describeImage } from './image-header.ts'
 import { sampleFromSchema } from './json-schema-sample.ts'
 import type { Manual } from './manual-search.ts'
@@ -48,10 +48,10 @@ export async function answerChoice(index: number, parts: AnswerParts): Promise<C
   const { text, annotations } = await textAnswer(index, random, parts)
   if (directives.tokens === undefined) return withinBudget({ reasoning, calls, text, annotations }, request, budget)
   // Reasoning takes at most half of an exact length; what is left is text, made longer where it is too short.
-  const thought = reasoning.slice(0, Math.floor(directives.tokens / 2))
-  const length = directives.tokens - thought.length
+  const thoughts = reasoning.slice(0, Math.floor(directives.tokens / 2))
+  const length = directives.tokens - thoughts.length
   const content = exactly(text, length, { random, topics: topicsOf(prompt.question, MAX_TOPICS) })
-  return withinBudget({ reasoning: thought, calls, text: content, annotations }, request, budget)
+  return withinBudget({ reasoning: thoughts, calls, text: content, annotations }, request, budget)
 }
 
 /** The first `length` tokens of the text, after more simulated sentences where it has fewer. */
@@ -66,8 +66,8 @@ function exactly(whole: string, length: number, parts: { random: Random; topics:
 
 function reasoningFor({ request, prompt }: AnswerParts, random: Random): string[] {
   const effort = request.reasoning_effort
-  const asked = request.thinking_enabled === true || (effort !== undefined && effort !== 'none')
-  if (!asked) return []
+  const isRequested = request.thinking_enabled === true || (effort !== undefined && effort !== 'none')
+  if (!isRequested) return []
   const sentences = EFFORTS[effort === undefined || effort === 'none' ? 'medium' : effort]
   return splitTokens(simulatedReasoning({ random, topics: topicsOf(prompt.question, MAX_TOPICS) }, sentences))
 }
@@ -93,7 +93,7 @@ type Draft = { text: string; annotations: Annotation[] }
 
 async function textAnswer(index: number, random: Random, parts: AnswerParts): Promise<Draft> {
   const { request, prompt } = parts
-  const wanted = sourcesWanted(request)
+  const sourceCount = requestedSources(request)
   const paragraphs = [await openingFor(index, random, parts)]
   if (prompt.images.length > 0) {
     const shown = prompt.images.slice(0, 10).map(describeImage).join(', ')
@@ -101,55 +101,55 @@ async function textAnswer(index: number, random: Random, parts: AnswerParts): Pr
     paragraphs.push(`With the question came ${shown}${more}.`)
   }
   const text = paragraphs.join('\n\n')
-  if (wanted === 0) return { text, annotations: [] }
-  return withCitations(text, { manual: await parts.manual(), question: prompt.question, wanted })
+  if (sourceCount === 0) return { text, annotations: [] }
+  return withCitations(text, { manual: await parts.manual(), question: prompt.question, count: sourceCount })
 }
 
 async function openingFor(index: number, random: Random, { prompt, manual }: AnswerParts): Promise<string> {
-  const turn = index === 0 ? '' : ` Choice ${index + 1}.`
+  const choiceLabel = index === 0 ? '' : ` Choice ${index + 1}.`
   if (prompt.results.length > 0) {
     const quotes = prompt.results
       .slice(-5)
       .map(({ name, text }) => `The tool "${name}" answered: ${text.slice(0, MAX_QUOTE)}`)
-    return [`${DISCLAIMER}${turn}`, ...quotes].join('\n\n')
+    return [`${DISCLAIMER}${choiceLabel}`, ...quotes].join('\n\n')
   }
   const topics = topicsOf(prompt.question, MAX_TOPICS)
   // The first choice quotes the best section, the second the next best, and so on while they are good.
   const isAboutManual = prompt.images.length === 0
   const found = isAboutManual ? (await manual()).search(prompt.question, index + 1)[index] : undefined
-  if (!found?.isGood) return `${DISCLAIMER}${turn} ${simulatedSentences({ random, topics })}`
+  if (!found?.isGood) return `${DISCLAIMER}${choiceLabel} ${simulatedSentences({ random, topics })}`
   const { section } = found
   const passage = (await manual()).passage(section, prompt.question, MAX_PASSAGE)
   const source = `Source: the Gatehouse manual, page "${section.page}", section "${section.heading}".`
-  return `The sandbox is a simulated vendor; this is quoted from the Gatehouse manual.${turn}\n\n${passage}\n\n${source}`
+  return `The sandbox is a simulated vendor; this is quoted from the Gatehouse manual.${choiceLabel}\n\n${passage}\n\n${source}`
 }
 
-type Whole = { reasoning: string[]; calls: PlannedCall[]; text: string; annotations: Annotation[] }
+type UncutAnswer = { reasoning: string[]; calls: PlannedCall[]; text: string; annotations: Annotation[] }
 
 /** Ends the text at a stop sequence, then everything at the token limit: reasoning first, then text, then calls. */
-function withinBudget(whole: Whole, request: ChatRequest, budget: number): ChoiceAnswer {
+function withinBudget(whole: UncutAnswer, request: ChatRequest, budget: number): ChoiceAnswer {
   const text = beforeStop(whole.text, request.stop)
   let left = budget
-  const take = (pieces: string[]) => {
-    const taken = pieces.length > left ? pieces.slice(0, left) : pieces
-    left -= taken.length
-    return taken
+  const takeTokens = (pieces: string[]) => {
+    const accepted = pieces.length > left ? pieces.slice(0, left) : pieces
+    left -= accepted.length
+    return accepted
   }
   const pieces = splitTokens(text)
-  const reasoning = take(whole.reasoning)
-  const content = take(pieces)
+  const reasoning = takeTokens(whole.reasoning)
+  const content = takeTokens(pieces)
   let isCut = reasoning.length < whole.reasoning.length || content.length < pieces.length
   const calls: ToolCallPieces[] = []
   for (const { id, name, arguments: text } of whole.calls) {
     // A call's head, which holds its name, is one token.
-    if (isCut || take([name]).length === 0) {
+    if (isCut || takeTokens([name]).length === 0) {
       isCut = true
       break
     }
     const all = splitTokens(text)
-    const taken = take(all)
-    isCut = taken.length < all.length
-    calls.push({ id, name, pieces: taken })
+    const accepted = takeTokens(all)
+    isCut = accepted.length < all.length
+    calls.push({ id, name, pieces: accepted })
   }
   const length = content.reduce((sum, piece) => sum + piece.length, 0)
   const annotations = whole.annotations.filter(({ url_citation }) => url_citation.end_index <= length)

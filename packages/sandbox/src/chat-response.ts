@@ -1,8 +1,8 @@
-/** The sandbox's answer in the specification's words: as chunks in a stream's order, and whole. */
+/** Encodes an answer as a chat completion: as chunks in the order of a stream, or complete. */
 import type { ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../../src/spec/chat-completion.ts'
 import type { Usage } from '../../../src/spec/usage.ts'
 import { type ChoiceAnswer, tokensOf } from './answer.ts'
-import { type LogprobsWanted, logprobsOf } from './logprobs.ts'
+import { type LogprobsRequest, logprobsOf } from './logprobs.ts'
 
 export type Answer = {
   id: string
@@ -10,12 +10,12 @@ export type Answer = {
   model: string
   choices: ChoiceAnswer[]
   usage: Usage | undefined
-  logprobs: LogprobsWanted | undefined
+  logprobs: LogprobsRequest | undefined
 }
 
 const FINGERPRINT = 'sandbox'
 
-/** One chunk a token, made when it is asked for; choices take turns, and the usage comes last. */
+/** One chunk for each token, generated on demand. The choices alternate, and the usage comes last. */
 export function* chunksOf(answer: Answer): Generator<ChatChunk> {
   const frame = (choices: ChunkChoice[]): ChatChunk => ({
     id: answer.id,
@@ -25,16 +25,16 @@ export function* chunksOf(answer: Answer): Generator<ChatChunk> {
     system_fingerprint: FINGERPRINT,
     choices,
   })
-  let running = answer.choices.map((_, index) => choiceChunks(answer, index))
-  while (running.length > 0) {
-    const still: typeof running = []
-    for (const choice of running) {
+  let active = answer.choices.map((_, index) => choiceChunks(answer, index))
+  while (active.length > 0) {
+    const remaining: typeof active = []
+    for (const choice of active) {
       const next = choice.next()
       if (next.done) continue
       yield frame([next.value])
-      still.push(choice)
+      remaining.push(choice)
     }
-    running = still
+    active = remaining
   }
   if (answer.usage) yield { ...frame([]), usage: answer.usage }
 }
@@ -42,21 +42,32 @@ export function* chunksOf(answer: Answer): Generator<ChatChunk> {
 function* choiceChunks(answer: Answer, index: number): Generator<ChunkChoice> {
   const choice = answer.choices[index]
   if (!choice) return
-  const say = (delta: Delta, logprobs: unknown = null): ChunkChoice => ({ index, delta, logprobs, finish_reason: null })
-  yield say({ role: 'assistant', content: '' })
-  for (const reasoning_content of choice.reasoning) yield say({ reasoning_content })
+  const choiceChunk = (delta: Delta, logprobs: unknown = null): ChunkChoice => ({
+    index,
+    delta,
+    logprobs,
+    finish_reason: null,
+  })
+  yield choiceChunk({ role: 'assistant', content: '' })
+  for (const reasoning_content of choice.reasoning) yield choiceChunk({ reasoning_content })
   for (const [at, content] of choice.content.entries()) {
-    yield say({ content }, answer.logprobs ? logprobsOf([content], at, wantedFor(answer.logprobs, index)) : null)
+    yield choiceChunk(
+      { content },
+      answer.logprobs ? logprobsOf([content], at, logprobsRequestFor(answer.logprobs, index)) : null,
+    )
   }
-  if (choice.annotations.length > 0) yield say({ annotations: choice.annotations })
+  if (choice.annotations.length > 0) yield choiceChunk({ annotations: choice.annotations })
   for (const [at, { id, name, pieces }] of choice.calls.entries()) {
-    yield say({ tool_calls: [{ index: at, id, type: 'function', function: { name, arguments: '' } }] })
-    for (const piece of pieces) yield say({ tool_calls: [{ index: at, function: { arguments: piece } }] })
+    yield choiceChunk({ tool_calls: [{ index: at, id, type: 'function', function: { name, arguments: '' } }] })
+    for (const piece of pieces) yield choiceChunk({ tool_calls: [{ index: at, function: { arguments: piece } }] })
   }
   yield { index, delta: {}, logprobs: null, finish_reason: choice.finish_reason }
 }
 
-const wantedFor = ({ seed, top }: LogprobsWanted, index: number): LogprobsWanted => ({ seed: `${index}:${seed}`, top })
+const logprobsRequestFor = ({ seed, top }: LogprobsRequest, index: number): LogprobsRequest => ({
+  seed: `${index}:${seed}`,
+  top,
+})
 
 export function completionOf(answer: Answer): ChatCompletion {
   const completion: ChatCompletion = {
@@ -71,7 +82,7 @@ export function completionOf(answer: Answer): ChatCompletion {
       finish_reason: choice.finish_reason,
       logprobs:
         answer.logprobs && choice.calls.length === 0
-          ? logprobsOf(choice.content, 0, wantedFor(answer.logprobs, index))
+          ? logprobsOf(choice.content, 0, logprobsRequestFor(answer.logprobs, index))
           : null,
     })),
   }

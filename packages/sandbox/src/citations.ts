@@ -12,22 +12,22 @@ const FALLBACK = { title: 'The sandbox', url: `${BASE}/sandbox` }
 type Source = { title: string; url: string }
 
 /** Whether the request asks for web search, in either spelling; and for how many sources. */
-export function sourcesWanted(request: ChatRequest): number {
+export function requestedSources(request: ChatRequest): number {
   const { web_search: search, web_search_options: options } = request
   if (search?.enable !== true && options === undefined) return 0
   const size = search?.search_context_size ?? options?.search_context_size
-  const usual = size === 'low' || size === 'high' ? SOURCES[size] : SOURCES.medium
-  return Math.min(MAX_SOURCES, search?.max_results ?? usual)
+  const defaultCount = size === 'low' || size === 'high' ? SOURCES[size] : SOURCES.medium
+  return Math.min(MAX_SOURCES, search?.max_results ?? defaultCount)
 }
 
 /** The text with a line of sources behind it, and where in it each of them stands (in UTF-16 units, end excluded). */
 export function withCitations(
   text: string,
-  { manual, question, wanted }: { manual: Manual; question: string; wanted: number },
+  { manual, question, count }: { manual: Manual; question: string; count: number },
 ): { text: string; annotations: Annotation[] } {
   const annotations: Annotation[] = []
   let cited = `${text}\n\nSimulated sources:`
-  for (const { title, url } of sourcesFor(manual, question, wanted)) {
+  for (const { title, url } of sourcesFor(manual, question, count)) {
     cited += annotations.length ? ', ' : ' '
     const start_index = cited.length
     cited += `[${title}](${url})`
@@ -36,8 +36,8 @@ export function withCitations(
   return { text: cited, annotations }
 }
 
-function sourcesFor(manual: Manual, question: string, wanted: number): Source[] {
-  const sources = manual.search(question, wanted).map(({ section: { page, title, heading, anchor } }) => ({
+function sourcesFor(manual: Manual, question: string, count: number): Source[] {
+  const sources = manual.search(question, count).map(({ section: { page, title, heading, anchor } }) => ({
     title: heading === title ? title : `${title}: ${heading}`,
     url: `${BASE}/${encodeURIComponent(page)}${anchor ? `#${encodeURIComponent(anchor)}` : ''}`,
   }))

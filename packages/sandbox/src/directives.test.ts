@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../../src/spec/error.ts'
-import { DIRECTIVES, parseDirectives, takeDirectiveLines } from './directives.ts'
+import { DIRECTIVES, extractDirectiveLines, parseDirectives } from './directives.ts'
 
 const parse = (line: string, choices = 1) => parseDirectives([line], { param: 'messages[0].content', choices })
 
@@ -25,13 +25,13 @@ describe('directive lines', () => {
     ['@sandboxes a=1', '@sandboxes a=1', []],
     ['ask @sandbox a=1', 'ask @sandbox a=1', []],
     ['a\n\n  b  ', 'a\n\n  b  ', []],
-  ])('are taken out of %j', (text, rest, lines) => {
-    expect(takeDirectiveLines(text)).toEqual({ rest, lines })
+  ])('are removed from %j', (text, rest, lines) => {
+    expect(extractDirectiveLines(text)).toEqual({ rest, lines })
   })
 })
 
 describe('directives', () => {
-  test('are read into numbers and words, a later one winning', () => {
+  test('are parsed to numbers and strings; a later value wins', () => {
     expect(parse('tokens=5 interval_ms=2  status=503 retry_after=7 usage=none finish=length tokens=6')).toEqual({
       tokens: 6,
       interval_ms: 2,
@@ -74,11 +74,11 @@ describe('directives', () => {
     },
   )
 
-  test('retry_after alone is refused, for there is nothing to retry', () => {
+  test('retry_after alone is rejected, because there is nothing to retry', () => {
     expect(refusal('retry_after=5').message).toContain('needs a status')
   })
 
-  test('all choices together are held to the limit of one', () => {
+  test('the token limit applies to all choices together', () => {
     expect(parse('tokens=50000', 2)).toEqual({ tokens: 50_000 })
     expect(refusal('tokens=50001', 2).message).toContain('tokens times n')
   })

@@ -1,4 +1,4 @@
-/** The line by which a user tells the sandbox how to (mis)behave: `@sandbox key=value ...`. */
+/** Parses the lines of a prompt that tell the sandbox how to behave: `@sandbox key=value ...`. */
 import type { FinishReason } from '../../../src/spec/chat-completion.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
 
@@ -6,7 +6,7 @@ export type Rule = { minimum: number; maximum: number } | { values: readonly str
 
 const MAX_TOKENS = 100_000
 export const MAX_MILLISECONDS = 600_000
-/** More than a day is not a hint to wait but a refusal. */
+/** A day: nobody waits longer for a retry. */
 export const MAX_RETRY_SECONDS = 86_400
 
 export const DIRECTIVES = {
@@ -35,14 +35,14 @@ export type Directives = {
   finish?: FinishReason
 }
 
-/** A line that starts with the mark, blanks before it allowed; `@sandboxes` is an ordinary word. */
+/** A line that starts with `@sandbox`, with or without blanks before it; `@sandboxes` is an ordinary word. */
 const LINE = /^[ \t]*@sandbox(?=[ \t\r]|$)([\s\S]*)$/
 const NUMBER = /^\d{1,9}$/
-/** Only what looks like a key is repeated in an error: the rest of a line may be anything. */
+/** An error message repeats only what looks like a key: the rest of a line may be anything. */
 const KEY = /^[a-z][a-z0-9_]{0,31}$/i
 
-/** The text without its directive lines, and what follows the mark in each of them. */
-export function takeDirectiveLines(text: string): { rest: string; lines: string[] } {
+/** The text without its directive lines, and what follows `@sandbox` in each of them. */
+export function extractDirectiveLines(text: string): { rest: string; lines: string[] } {
   if (!text.includes('@sandbox')) return { rest: text, lines: [] }
   const lines: string[] = []
   const rest: string[] = []
@@ -54,55 +54,59 @@ export function takeDirectiveLines(text: string): { rest: string; lines: string[
   return { rest: lines.length ? rest.join('\n').trim() : text, lines }
 }
 
-type Place = {
-  /** The message that holds the lines, as a path. */
+type DirectiveSource = {
+  /** The path of the message that holds the lines. */
   param: string
-  /** How many answers the request asks for: together they may not be longer than one may. */
+  /** How many choices the request asks for; the limit of tokens applies to all of them together. */
   choices: number
 }
 
-/** What the lines ask for; a later word wins. Throws `upstream_invalid_request`, naming what is known. */
-export function parseDirectives(lines: string[], { param, choices }: Place): Directives {
-  const given = readDirectives(lines, { rules: DIRECTIVES, param })
-  const refuse = (why: string) => refuseDirectives(why, { rules: DIRECTIVES, param })
-  if (given.retry_after !== undefined && given.status === undefined) refuse('retry_after needs a status beside it.')
-  if (Number(given.tokens) * choices > MAX_TOKENS) refuse(`tokens times n must not be over ${MAX_TOKENS}.`)
-  return given as Directives
+/** The directives of the lines; a later value wins. Throws `upstream_invalid_request` with the known directives. */
+export function parseDirectives(lines: string[], { param, choices }: DirectiveSource): Directives {
+  const values = readDirectives(lines, { rules: DIRECTIVES, param })
+  const reject = (why: string) => rejectDirectives(why, { rules: DIRECTIVES, param })
+  if (values.retry_after !== undefined && values.status === undefined) reject('retry_after needs a status beside it.')
+  if (Number(values.tokens) * choices > MAX_TOKENS) reject(`tokens times n must not be over ${MAX_TOKENS}.`)
+  return values as Directives
 }
 
-/** Which keys are known, and where the lines stand. */
-type Known = { rules: Record<string, Rule>; param: string }
+/** The known keys, and the parameter of the request that holds the lines. */
+type DirectiveRules = { rules: Record<string, Rule>; param: string }
 
-/** Each key's last value, within its rule. Throws `upstream_invalid_request`. */
-export function readDirectives(lines: string[], known: Known): Record<string, number | string> {
-  const given: Record<string, number | string> = {}
+/** The last value of each key, checked by its rule. Throws `upstream_invalid_request`. */
+export function readDirectives(lines: string[], given: DirectiveRules): Record<string, number | string> {
+  const values: Record<string, number | string> = {}
   for (const line of lines) {
-    if (line === '') refuseDirectives('the line has no key=value.', known)
+    if (line === '') rejectDirectives('the line has no key=value.', given)
     for (const word of line.split(/\s+/).filter(Boolean)) {
       const equals = word.indexOf('=')
-      if (equals === -1) refuseDirectives('a word is not of the form key=value.', known)
+      if (equals === -1) rejectDirectives('a word is not of the form key=value.', given)
       const key = word.slice(0, equals)
-      const rule = Object.hasOwn(known.rules, key) ? known.rules[key] : undefined
-      if (!rule) refuseDirectives(KEY.test(key) ? `"${key}" is not a key.` : 'a key is not known.', known)
-      given[key] = readValue(key, word.slice(equals + 1), { rule, known })
+      const rule = Object.hasOwn(given.rules, key) ? given.rules[key] : undefined
+      if (!rule) rejectDirectives(KEY.test(key) ? `"${key}" is not a key.` : 'a key is not known.', given)
+      values[key] = readValue(key, word.slice(equals + 1), { rule, given })
     }
   }
-  return given
+  return values
 }
 
-function readValue(key: string, value: string, { rule, known }: { rule: Rule; known: Known }): number | string {
+function readValue(
+  key: string,
+  value: string,
+  { rule, given }: { rule: Rule; given: DirectiveRules },
+): number | string {
   if ('values' in rule) {
-    if (!rule.values.includes(value)) refuseDirectives(`${key} must be ${rule.values.join(' or ')}.`, known)
+    if (!rule.values.includes(value)) rejectDirectives(`${key} must be ${rule.values.join(' or ')}.`, given)
     return value
   }
   const number = NUMBER.test(value) ? Number(value) : Number.NaN
   if (!(number >= rule.minimum && number <= rule.maximum)) {
-    refuseDirectives(`${key} must be a whole number from ${rule.minimum} to ${rule.maximum}.`, known)
+    rejectDirectives(`${key} must be a whole number from ${rule.minimum} to ${rule.maximum}.`, given)
   }
   return number
 }
 
-export function refuseDirectives(why: string, { rules, param }: Known): never {
+export function rejectDirectives(why: string, { rules, param }: DirectiveRules): never {
   const known = Object.entries(rules)
     .map(([key, rule]) => `${key}=${'values' in rule ? rule.values.join('|') : `${rule.minimum}..${rule.maximum}`}`)
     .join(', ')

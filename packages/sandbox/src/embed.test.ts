@@ -5,7 +5,7 @@ const cosine = (one: number[], other: number[]) => one.reduce((sum, value, at) =
 const likeness = (one: string, other: string, dimensions = 1024) =>
   cosine(embedText(one, dimensions), embedText(other, dimensions))
 
-describe('near texts are nearer than far ones', () => {
+describe('embeddings of similar texts are closer', () => {
   test.each([
     ['The cat sleeps on the sofa', 'A cat is sleeping on a sofa', 'The stock market fell on Monday'],
     ['How do I reset my password?', 'Resetting a forgotten password', 'Which museums are open on Sunday?'],
@@ -31,7 +31,7 @@ describe('near texts are nearer than far ones', () => {
     expect(same).toBeGreaterThan(0.6)
   })
 
-  test('texts that share nothing are nearly at right angles', () => {
+  test('texts without common features are nearly orthogonal', () => {
     expect(Math.abs(likeness('granite quarry permits', 'violin lessons online', 4096))).toBeLessThan(0.15)
   })
 })
@@ -45,17 +45,17 @@ describe('a vector', () => {
     }
   })
 
-  test('is the same each time', () => {
+  test('is the same every time', () => {
     expect(embedText('A river in spring', 64)).toEqual(embedText('A river in spring', 64))
   })
 
-  test('signs alone are told apart', () => {
+  test('differs between texts of symbols only', () => {
     expect(likeness('=>', '=>')).toBeCloseTo(1, 10)
     expect(likeness('=>', ':-(')).toBeLessThan(0.5)
   })
 })
 
-test('token numbers that are shared bring lists nearer', () => {
+test('token lists with common ids are closer', () => {
   const vectors = [[101, 5, 9, 22, 7].slice(), [101, 5, 9, 22, 8], [300, 301, 302, 303, 304]].map((tokens) =>
     embedTokens(tokens, 1024),
   )

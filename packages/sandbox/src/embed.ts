@@ -3,17 +3,17 @@
  * vector with a sign of its own. Texts that share features point the same way; what they do not share cancels out.
  */
 
-import { isFiller, stem, wordsOf } from './terms.ts'
+import { isStopWord, splitWords, stem } from './terms.ts'
 import { splitTokens } from './tokens.ts'
 
 /** A longer text is embedded by its beginning; the sandbox's catalogue refuses what is much longer. */
-const MOST_WORDS = 8_192
+const MAX_WORDS = 8_192
 /** What a feature counts. Fillers say little, letters save what words miss: other endings, compounds, slips. */
-const WEIGHTS = { word: 1, filler: 0.1, pair: 0.5, letters: 0.8 }
+const WEIGHTS = { word: 1, stop_word: 0.1, pair: 0.5, letters: 0.8 }
 /** Runs of so many letters. */
 const LETTERS = [3, 4]
 /** Each feature goes to so many places: with one, two features that fall together would be taken for the same. */
-const PLACES = 3
+const BUCKETS = 3
 
 /** Of unit length. An empty text, or one without a word or sign, points to a place of its own. */
 export function embedText(text: string, dimensions: number): number[] {
@@ -25,7 +25,7 @@ export function embedText(text: string, dimensions: number): number[] {
 /** Token numbers that no vocabulary tells: the same numbers, in the same neighbourhoods, are alike. */
 export function embedTokens(tokens: readonly number[], dimensions: number): number[] {
   const features = new Map<string, number>()
-  for (const [at, token] of tokens.slice(0, MOST_WORDS).entries()) {
+  for (const [at, token] of tokens.slice(0, MAX_WORDS).entries()) {
     add(features, `token ${token}`, WEIGHTS.word)
     if (at > 0) add(features, `tokens ${tokens[at - 1]} ${token}`, WEIGHTS.pair)
   }
@@ -34,14 +34,14 @@ export function embedTokens(tokens: readonly number[], dimensions: number): numb
 
 function featuresOf(text: string): Map<string, number> {
   const features = new Map<string, number>()
-  const words = wordsOf(text, MOST_WORDS)
+  const words = splitWords(text, MAX_WORDS)
   // Of a text that has nothing else, the small words are what it says.
-  const hasMore = words.some((word) => !isFiller(word))
+  const hasOtherWords = words.some((word) => !isStopWord(word))
   let before: string | undefined
   for (const word of words) {
     const root = stem(word)
-    if (hasMore && isFiller(word)) {
-      add(features, `word ${root}`, WEIGHTS.filler)
+    if (hasOtherWords && isStopWord(word)) {
+      add(features, `word ${root}`, WEIGHTS.stop_word)
       continue
     }
     add(features, `word ${root}`, WEIGHTS.word)
@@ -52,8 +52,7 @@ function featuresOf(text: string): Map<string, number> {
     for (const run of runs) add(features, `letters ${run}`, WEIGHTS.letters / Math.sqrt(runs.length))
   }
   // Signs alone (":-)", "=>") are a text too.
-  if (words.length === 0)
-    for (const piece of splitTokens(text, MOST_WORDS)) add(features, `sign ${piece}`, WEIGHTS.word)
+  if (words.length === 0) for (const piece of splitTokens(text, MAX_WORDS)) add(features, `sign ${piece}`, WEIGHTS.word)
   return features
 }
 
@@ -75,7 +74,7 @@ function vectorOf(features: Map<string, number>, dimensions: number): number[] {
     // Repeats count less and less.
     const value = Math.sign(weight) * Math.log1p(weight)
     let hash = hashOf(name)
-    for (let place = 0; place < PLACES; place++) {
+    for (let bucket = 0; bucket < BUCKETS; bucket++) {
       const at = (hash >>> 1) % dimensions
       vector[at] = (vector[at] ?? 0) + ((hash & 1) === 0 ? value : -value)
       hash = mixed(hash + 0x9e3779b9) // the golden ratio, as customary for a next hash

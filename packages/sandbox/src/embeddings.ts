@@ -4,12 +4,12 @@ import type { EmbeddingProvider, SimulatedErrors } from '../../../src/providers/
 import type { EmbeddingInput } from '../../../src/spec/embedding-request.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
 import { embedText, embedTokens } from './embed.ts'
-import { DEFAULT_DIMENSIONS, MOST_DIMENSIONS, MOST_INPUT_TOKENS } from './models.ts'
-import { obey, takeTextDirectives } from './text-directives.ts'
+import { DEFAULT_DIMENSIONS, MAX_DIMENSIONS, MAX_INPUT_TOKENS } from './models.ts'
+import { applyDirectives, parseTextDirectives } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
 
 /** As many as vendors take in a call, roughly; longer lists show how the gateway splits them. */
-const MOST_INPUTS = 256
+const MAX_INPUTS = 256
 /** After so much text others have their turn: the work is done where all requests are served. */
 const TURN_CHARACTERS = 100_000
 
@@ -21,16 +21,16 @@ export function createSandboxEmbeddings({
   errors: SimulatedErrors
 }): EmbeddingProvider {
   return {
-    max_inputs: () => MOST_INPUTS,
+    max_inputs: () => MAX_INPUTS,
     accepts_tokens: true,
     async embed({ model, inputs, request }, signal) {
       signal.throwIfAborted()
       const { dimensions = DEFAULT_DIMENSIONS } = request
       const texts = inputs.map((input) => (typeof input === 'string' ? input : ''))
-      const { rest, directives } = takeTextDirectives(texts, 'input')
-      await obey(directives, { model, clock, errors, signal })
-      if (dimensions > MOST_DIMENSIONS) {
-        throw refused(`"dimensions" must be at most ${MOST_DIMENSIONS}.`, 'dimensions')
+      const { rest, directives } = parseTextDirectives(texts, 'input')
+      await applyDirectives(directives, { model, clock, errors, signal })
+      if (dimensions > MAX_DIMENSIONS) {
+        throw refused(`"dimensions" must be at most ${MAX_DIMENSIONS}.`, 'dimensions')
       }
       const embeddings: number[][] = []
       let prompt_tokens = 0
@@ -52,10 +52,10 @@ export function createSandboxEmbeddings({
 
 function countInput(input: EmbeddingInput, index: number): number {
   const tokens = typeof input === 'string' ? countTokens(input) : input.length
-  if (tokens <= MOST_INPUT_TOKENS) return tokens
+  if (tokens <= MAX_INPUT_TOKENS) return tokens
   throw new GatewayError(
     'context_length_exceeded',
-    `An input has ${tokens} tokens; this model's maximum context length is ${MOST_INPUT_TOKENS}.`,
+    `An input has ${tokens} tokens; this model's maximum context length is ${MAX_INPUT_TOKENS}.`,
     { param: `input[${index}]`, upstream_status: 400 },
   )
 }

@@ -36,11 +36,11 @@ describe('an image', () => {
     ['WebP', '300 x 150', riff('VP8 ', [...zeros(10), 44, 1, 150, 0])],
     ['WebP', '17 x 9', riff('VP8L', [0, 0, 0, 0, 0x2f, 16, 0, 2, 0, ...zeros(8)])],
     ['WebP', '1001 x 501', riff('VP8X', [...zeros(8), 232, 3, 0, 244, 1, 0])],
-  ])('in %s is known by its header as %s', (type, size, bytes) => {
+  ])('in %s has the size %s by its header', (type, size, bytes) => {
     expect(describeImage(uri('image/x', bytes))).toBe(`a ${type} image of ${size} pixels`)
   })
 
-  test('cut off at any byte it is named without a size, and never a fault', () => {
+  test('that is cut at any byte is described without a size, without an error', () => {
     for (const bytes of [png, gif, jpeg(3), riff('VP8X', zeros(14)), riff('VP8L', zeros(14))]) {
       for (let length = 0; length <= bytes.length; length++) {
         expect(describeImage(uri('image/png', bytes.slice(0, length)))).toMatch(/^an? /)
@@ -49,7 +49,7 @@ describe('an image', () => {
     expect(describeImage(uri('image/png', png.slice(0, -1)))).toContain('cannot read')
   })
 
-  test('whose frame reaches over its screen is as large as both', () => {
+  test('whose frame exceeds its screen has the size of both', () => {
     expect(headerOf(new Uint8Array(gifOf([1, 1], [100, 200, 9000, 30_000])))).toMatchObject({
       width: 9100,
       height: 30_200,
@@ -57,7 +57,7 @@ describe('an image', () => {
     expect(headerOf(new Uint8Array(gifOf([9000, 9], [0, 0, 1, 10])))).toMatchObject({ width: 9000, height: 10 })
   })
 
-  test('is told the size by the mark that its decoder takes, not by one that looks like it', () => {
+  test('has the size at the marker that decoders read, not at a similar one', () => {
     const fake = [0xff, 0xc0, 0, 17, 8, 0, 1, 0, 1, 3]
     const real = [0xff, 0xc0, 0, 17, 8, 3, 32, 4, 176, 3]
     const large = { width: 1200, height: 800 }
@@ -67,7 +67,7 @@ describe('an image', () => {
     }
   })
 
-  test('at an address is not fetched', () => {
+  test('at a URL is not fetched', () => {
     expect(describeImage('https://example.com/cat.png')).toContain('does not fetch')
   })
 
@@ -76,7 +76,7 @@ describe('an image', () => {
     'data:image/svg+xml;charset=utf-8;base64,PHN2Zy8+',
     'data:;base64,!!!!',
     'data:',
-  ])('%j is described as far as it can be', (url) => {
+  ])('%j is described as far as possible', (url) => {
     expect(describeImage(url)).toMatch(/^an image /)
   })
 })

@@ -55,7 +55,7 @@ async function square(colour: string): Promise<string> {
 }
 
 describe('an edit in the sandbox', () => {
-  test('is drawn over as many pixels as there may be', async () => {
+  test('accepts as many pixels as the limit allows', async () => {
     const made = await edit({ images: [blackPng(MOST_SIDE, MOST_SIDE)] })
     expect(made.images).toHaveLength(1)
   })
@@ -75,7 +75,7 @@ describe('an edit in the sandbox', () => {
     })
   }
 
-  test('of a file whose size cannot be told is refused', async () => {
+  test('rejects a file whose size cannot be read', async () => {
     const gif = Buffer.from('GIF89a').toString('base64')
     await expect(edit({ images: [await square('#ff0000'), gif] })).rejects.toMatchObject({
       message: expect.stringContaining('could not read "image[1]"'),
@@ -83,7 +83,7 @@ describe('an edit in the sandbox', () => {
     })
   })
 
-  test('of several images shows them all, side by side', async () => {
+  test('shows several images side by side', async () => {
     const made = await edit({ images: [await square('#ff0000'), await square('#00ff00'), await square('#0000ff')] })
     const [image] = made.images
     const drawn = await loadImage(Buffer.from(image && 'base64' in image ? image.base64 : '', 'base64'))

@@ -1,4 +1,4 @@
-/** The sandbox as a vendor of images: drawn in the asked size and format, showing the prompt, and wrong when told so. */
+/** The sandbox as an image provider: draws the prompt in the requested size and format, and fails when a directive requests it. */
 import { type Clock, pause } from '../../../src/kit/clock.ts'
 import type {
   GeneratedImage,
@@ -12,112 +12,112 @@ import { GatewayError } from '../../../src/spec/error.ts'
 import type { ImageOrder, ImageUsage } from '../../../src/spec/image-request.ts'
 import { headerOf } from './image-header.ts'
 import { drawImage, type ImagePlan } from './render/draw-image.ts'
-import { obey, takeTextDirectives } from './text-directives.ts'
+import { applyDirectives, parseTextDirectives } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
 
 type SandboxImagesParts = { clock: Clock; errors: SimulatedErrors; media: MediaReader }
 
-/** What `auto` is. */
+/** The size that `auto` stands for. */
 const AUTO = '1024x1024'
-/** An image costs a token for each 32 x 32 pixels, here. */
+/** The sandbox counts one token for each 32 x 32 pixels. */
 const PIXELS_A_TOKEN = 1024
 const JPEG_QUALITY = 90
-const MOST_SHOWN = 400
-/** All that is changed in one request: each pixel takes four bytes while it is drawn. Photographs have 12 to 24 million. */
-const MOST_PIXELS = 36_000_000
-/** So long a half-made image is looked at before the next comes. */
+const MAX_CAPTION_CHARACTERS = 400
+/** Of all input images of one request: each pixel takes four bytes while it is drawn. Photographs have 12 to 24 million. */
+const MAX_PIXELS = 36_000_000
+/** The pause between two partial images. */
 const PARTIAL_MILLISECONDS = 20
 
 export function createSandboxImages({ clock, errors, media }: SandboxImagesParts): ImageProvider {
-  /** What takes much room is drawn one after the other. */
-  let drawing: Promise<unknown> = Promise.resolve()
+  /** Edits take much memory, so they are drawn one after the other. */
+  let lastEdit: Promise<unknown> = Promise.resolve()
 
-  /** Obeys the directives of the prompt; what is left of it is shown. */
-  async function begin(call: ImageCall, signal: AbortSignal): Promise<ImagePlan[]> {
+  /** Applies the directives of the prompt; the images show the rest of it. */
+  async function planImages(call: ImageCall, signal: AbortSignal): Promise<ImagePlan[]> {
     signal.throwIfAborted()
     const { request } = call
-    const { text, sources, mask } = await readOrRefuse(() => read(call, signal), errors)
+    const { text, sources, mask } = await rejectedAsNotAccepted(() => readInputs(call, signal), errors)
     return Array.from({ length: request.n }, (_, index) => ({
-      ...frameOf(request),
+      ...formatOf(request),
       seed: `${request.seed ?? ''}:${text}:${index}`,
-      text: shownOf(text),
+      text: captionOf(text),
       note: request.n === 1 ? '' : `${index + 1} / ${request.n}`,
       sources,
       ...(mask ? { mask } : {}),
     }))
   }
 
-  async function read({ model, request }: ImageCall, signal: AbortSignal) {
-    const { rest, directives } = takeTextDirectives([request.prompt], 'prompt')
-    await obey(directives, { model, clock, errors, signal })
-    const places = (request.images ?? []).map((value, at) => ({ value, param: at === 0 ? 'image' : `image[${at}]` }))
-    if (request.mask !== undefined) places.push({ value: request.mask, param: 'mask' })
+  async function readInputs({ model, request }: ImageCall, signal: AbortSignal) {
+    const { rest, directives } = parseTextDirectives([request.prompt], 'prompt')
+    await applyDirectives(directives, { model, clock, errors, signal })
+    const inputs = (request.images ?? []).map((value, at) => ({ value, param: at === 0 ? 'image' : `image[${at}]` }))
+    if (request.mask !== undefined) inputs.push({ value: request.mask, param: 'mask' })
     const files: Uint8Array[] = []
     let pixels = 0
-    for (const { value, param } of places) {
+    for (const { value, param } of inputs) {
       const { bytes } = await media.read(value, signal, param)
       pixels += pixelsOf(bytes, param)
-      if (pixels > MOST_PIXELS) throw tooLarge(param)
+      if (pixels > MAX_PIXELS) throw tooLarge(param)
       files.push(bytes)
     }
     const count = request.images?.length ?? 0
     return { text: rest[0] ?? '', sources: files.slice(0, count), mask: files[count] }
   }
 
-  async function made(plans: ImagePlan[], request: ImageOrder, signal: AbortSignal) {
+  async function drawAll(plans: ImagePlan[], request: ImageOrder, signal: AbortSignal) {
     const images: GeneratedImage[] = []
     for (const plan of plans) {
       signal.throwIfAborted()
-      images.push({ base64: base64Of(await drawn(plan, signal)) })
+      images.push({ base64: base64Of(await draw(plan, signal)) })
     }
     return { images, usage: usageOf(plans, request) }
   }
 
-  async function drawn(plan: ImagePlan, signal: AbortSignal): Promise<Uint8Array> {
+  async function draw(plan: ImagePlan, signal: AbortSignal): Promise<Uint8Array> {
     if (plan.sources.length === 0) return drawImage(plan)
-    const turn = drawing.then(() => {
+    const queued = lastEdit.then(() => {
       signal.throwIfAborted()
       return drawEdit(plan)
     })
-    drawing = turn.catch(() => {})
-    return turn
+    lastEdit = queued.catch(() => {})
+    return queued
   }
 
   return {
     operations: ['generate', 'edit', 'variation'],
     async generate(call, signal) {
-      return made(await begin(call, signal), call.request, signal)
+      return drawAll(await planImages(call, signal), call.request, signal)
     },
     async *stream(call, partial_images, signal): AsyncIterable<ImageEvent> {
-      const plans = await begin(call, signal)
+      const plans = await planImages(call, signal)
       const [first] = plans
       for (let index = 0; first && index < partial_images; index++) {
         const share = index / partial_images
-        yield { type: 'partial', index, base64: base64Of(await drawn({ ...first, share }, signal)) }
+        yield { type: 'partial', index, base64: base64Of(await draw({ ...first, share }, signal)) }
         await pause(clock, PARTIAL_MILLISECONDS, signal)
       }
-      yield { type: 'done', ...(await made(plans, call.request, signal)) }
+      yield { type: 'done', ...(await drawAll(plans, call.request, signal)) }
     },
   }
 }
 
-/** What is refused while it is read was not accepted; a status that the prompt asks for means what it means of any provider. */
-async function readOrRefuse<T>(work: () => Promise<T>, errors: SimulatedErrors): Promise<T> {
+/** A request that fails while it is read was not accepted. A requested status means what it means of any provider. */
+async function rejectedAsNotAccepted<T>(work: () => Promise<T>, errors: SimulatedErrors): Promise<T> {
   try {
     return await work()
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown
     const { upstream_status: status } = thrown.detail
-    const taken = status === undefined ? { accepted: 'no' as const } : errors.acceptance(status)
-    throw new GatewayError(thrown.code, thrown.message, { ...thrown.detail, ...taken })
+    const acceptance = status === undefined ? { accepted: 'no' as const } : errors.acceptance(status)
+    throw new GatewayError(thrown.code, thrown.message, { ...thrown.detail, ...acceptance })
   }
 }
 
-/** The beginning says what it is; setting thousands of words to see that they do not fit would only take time. */
-function shownOf(text: string): string {
+/** The beginning of the prompt is enough: fitting thousands of words into an image would only take time. */
+function captionOf(text: string): string {
   if (text === '') return 'A variation'
-  const signs = [...text.slice(0, 2 * MOST_SHOWN)]
-  return signs.length <= MOST_SHOWN ? text : `${signs.slice(0, MOST_SHOWN).join('')}…`
+  const characters = [...text.slice(0, 2 * MAX_CAPTION_CHARACTERS)]
+  return characters.length <= MAX_CAPTION_CHARACTERS ? text : `${characters.slice(0, MAX_CAPTION_CHARACTERS).join('')}…`
 }
 
 async function drawEdit(plan: ImagePlan): Promise<Uint8Array> {
@@ -128,7 +128,7 @@ async function drawEdit(plan: ImagePlan): Promise<Uint8Array> {
   }
 }
 
-/** What it would take to decode a file is known before it is tried: a small one can stand for billions of pixels. */
+/** Checks the size before decoding: a small file can hold billions of pixels. */
 function pixelsOf(bytes: Uint8Array, param: string): number {
   const { width = 0, height = 0 } = headerOf(bytes) ?? {}
   if (width * height > 0) return width * height
@@ -138,18 +138,18 @@ function pixelsOf(bytes: Uint8Array, param: string): number {
 const unreadable = (what: string, detail: { param: string; cause?: unknown }) =>
   new GatewayError(
     'upstream_invalid_request',
-    `The sandbox could not read ${what}: it takes PNG, JPEG, WebP and GIF files.`,
+    `The sandbox could not read ${what}: it supports PNG, JPEG, WebP and GIF files.`,
     { ...detail, upstream_status: 400 },
   )
 
 const tooLarge = (param: string) =>
   new GatewayError(
     'upstream_invalid_request',
-    `"${param}" is too large: the sandbox draws over at most ${MOST_PIXELS} pixels, of all images and the mask together.`,
+    `"${param}" is too large: the sandbox draws over at most ${MAX_PIXELS} pixels, of all images and the mask together.`,
     { param, upstream_status: 400 },
   )
 
-function frameOf({ size = 'auto', output_format = 'png', output_compression, background }: ImageOrder) {
+function formatOf({ size = 'auto', output_format = 'png', output_compression, background }: ImageOrder) {
   const [width = 0, height = 0] = (size === 'auto' ? AUTO : size).split('x').map(Number)
   return {
     width,

@@ -1,65 +1,65 @@
-/** The orders that the sandbox has in hand: waiting, being rendered, finished for a while, then forgotten. */
+/** The render jobs of the sandbox: waiting, running, finished, and deleted after a while. */
 import type { Clock } from '../../../src/kit/clock.ts'
-import type { Ordered } from './order-directives.ts'
+import type { StoredOrder } from './order-directives.ts'
 import type { Plan, RenderWorkers } from './render/workers.ts'
-import type { GeneratedFiles } from './temporary-files.ts'
+import type { TemporaryFiles } from './temporary-files.ts'
 
 export type Job<Operation> = {
   operation: Operation
   state: 'waiting' | 'running' | 'done' | 'failed' | 'canceled'
-  /** From 0 to 1: the share that is done. */
+  /** How much is done, from 0 to 1. */
   share: number
-  /** Of what is done: the first file; what else was made lies beside it. */
+  /** The first file of a finished job; its other files are in the same directory. */
   path: string | undefined
-  /** Of what has failed. */
+  /** Why the job failed. */
   reason: string
-  /** How often was asked about it. */
-  questions: number
-  /** Resolves when it is over, however it went. */
+  /** How often its status was requested. */
+  polls: number
+  /** Resolves when the job has ended, successfully or not. */
   settled: Promise<void>
 }
 
 export type Jobs<Operation> = {
-  /** The job of the operation, which begins unless it is known. Undefined: too many are waiting. */
-  take(operation: Operation): Job<Operation> | undefined
-  /** Whether the job was known before. */
+  /** The job of the operation; starts it if there is none. Undefined: too many jobs are waiting. */
+  getOrStart(operation: Operation): Job<Operation> | undefined
+  /** Whether there is a job of this id. */
   has(id: string): boolean
   cancel(job: Job<Operation>): void
   close(): Promise<void>
 }
 
-/** What is rendered for an operation: in so many pieces, under this name. */
-type Work = { plan: Plan; pieces: number; name: string }
+/** What to render for an operation, in how many steps, and the name of its first file. */
+type Work = { plan: Plan; steps: number; name: string }
 
 type JobsParts<Operation> = {
   clock: Clock
-  files: GeneratedFiles
+  files: TemporaryFiles
   renderWorkers: RenderWorkers
-  most_waiting?: number | undefined
+  max_waiting?: number | undefined
   workOf(operation: Operation): Work
 }
 
-/** An hour of a small machine's work: what comes after it would not be done by its deadline. */
-const MOST_WAITING = 1000
-/** Long enough to be asked about and fetched; then the file goes. Asked again, the same is rendered anew. */
-const KEEP_MILLISECONDS = 10 * 60_000
+/** A small machine needs an hour for so many; a later order would miss its deadline. */
+const MAX_WAITING = 1000
+/** Long enough to poll and download; then the files are deleted. A later poll renders the same files again. */
+const RETENTION_MILLISECONDS = 10 * 60_000
 
-type Kept<Operation> = { job: Job<Operation>; stop: AbortController; cancelForget: () => void }
+type JobEntry<Operation> = { job: Job<Operation>; stop: AbortController; cancelForget: () => void }
 
-export function createJobs<Operation extends Ordered>(parts: JobsParts<Operation>): Jobs<Operation> {
-  const { clock, files, renderWorkers, most_waiting = MOST_WAITING, workOf } = parts
-  const jobs = new Map<string, Kept<Operation>>()
+export function createJobs<Operation extends StoredOrder>(parts: JobsParts<Operation>): Jobs<Operation> {
+  const { clock, files, renderWorkers, max_waiting = MAX_WAITING, workOf } = parts
+  const jobs = new Map<string, JobEntry<Operation>>()
   let isClosed = false
 
-  async function work(job: Job<Operation>, signal: AbortSignal): Promise<void> {
-    const { plan, pieces, name } = workOf(job.operation)
+  async function render(job: Job<Operation>, signal: AbortSignal): Promise<void> {
+    const { plan, steps, name } = workOf(job.operation)
     const path = await files.reserve(name)
     try {
       const onStart = () => {
         job.state = 'running'
       }
       const onFrame = (frames: number) => {
-        job.share = frames / pieces
+        job.share = frames / steps
       }
       await renderWorkers.render({ plan, path, onStart, onFrame }, signal)
       job.path = path
@@ -70,7 +70,7 @@ export function createJobs<Operation extends Ordered>(parts: JobsParts<Operation
     }
   }
 
-  function begin(operation: Operation): Kept<Operation> {
+  function start(operation: Operation): JobEntry<Operation> {
     const stop = new AbortController()
     const settled = Promise.withResolvers<void>()
     const job: Job<Operation> = {
@@ -79,11 +79,11 @@ export function createJobs<Operation extends Ordered>(parts: JobsParts<Operation
       share: 0,
       path: undefined,
       reason: '',
-      questions: 0,
+      polls: 0,
       settled: settled.promise,
     }
     if (!operation.course.hang) {
-      work(job, stop.signal)
+      render(job, stop.signal)
         .catch((error: unknown) => {
           if (job.state === 'canceled') return
           job.state = 'failed'
@@ -91,17 +91,17 @@ export function createJobs<Operation extends Ordered>(parts: JobsParts<Operation
         })
         .finally(() => settled.resolve())
     }
-    const kept: Kept<Operation> = { job, stop, cancelForget: () => {} }
-    jobs.set(operation.id, kept)
-    return kept
+    const entry: JobEntry<Operation> = { job, stop, cancelForget: () => {} }
+    jobs.set(operation.id, entry)
+    return entry
   }
 
-  function remember(kept: Kept<Operation>): void {
-    kept.cancelForget()
-    kept.cancelForget = clock.after(KEEP_MILLISECONDS, () => {
-      const { job } = kept
+  function extendRetention(entry: JobEntry<Operation>): void {
+    entry.cancelForget()
+    entry.cancelForget = clock.after(RETENTION_MILLISECONDS, () => {
+      const { job } = entry
       const isBusy = job.state === 'waiting' || (job.state === 'running' && !job.operation.course.hang)
-      if (isBusy) return remember(kept)
+      if (isBusy) return extendRetention(entry)
       jobs.delete(job.operation.id)
       if (job.path) void files.remove(job.path)
     })
@@ -109,12 +109,12 @@ export function createJobs<Operation extends Ordered>(parts: JobsParts<Operation
 
   return {
     has: (id) => jobs.has(id),
-    take(operation) {
+    getOrStart(operation) {
       const known = jobs.get(operation.id)
-      if (!known && (isClosed || renderWorkers.waiting() >= most_waiting)) return undefined
-      const kept = known ?? begin(operation)
-      remember(kept)
-      return kept.job
+      if (!known && (isClosed || renderWorkers.waiting() >= max_waiting)) return undefined
+      const entry = known ?? start(operation)
+      extendRetention(entry)
+      return entry.job
     },
     cancel(job) {
       job.state = 'canceled'

@@ -28,12 +28,12 @@ export function startSchemaWork(root: unknown): SchemaWork {
 }
 
 /** Pays for a visit of this schema; false when there is nothing left to pay with. */
-export function pay(schema: Schema, work: SchemaWork): boolean {
+export function consumeSteps(schema: Schema, work: SchemaWork): boolean {
   let weight = work.weights.get(schema)
   if (weight === undefined) {
-    const written = [schema.const, schema.enum, schema.required].filter((value) => value !== undefined)
+    const literals = [schema.const, schema.enum, schema.required].filter((value) => value !== undefined)
     // Some fifty characters are compared in a microsecond.
-    weight = 1 + (written.length ? Math.ceil(JSON.stringify(written).length / 50) : 0)
+    weight = 1 + (literals.length ? Math.ceil(JSON.stringify(literals).length / 50) : 0)
     work.weights.set(schema, weight)
   }
   work.steps -= weight
@@ -90,7 +90,7 @@ function isOfType(value: unknown, type: unknown): boolean {
 /** `depth` counts references as well as members, so a schema that refers to itself ends. */
 export function fitsSchema(schema: unknown, value: unknown, work: SchemaWork, depth = 0): boolean {
   if (schema === true || schema === undefined) return true
-  if (!isRecord(schema) || depth > MAX_DEPTH || !pay(schema, work)) return false
+  if (!isRecord(schema) || depth > MAX_DEPTH || !consumeSteps(schema, work)) return false
   return (
     fitsType(schema, value) &&
     fitsCombinations(schema, value, work, depth) &&

@@ -10,7 +10,7 @@ import {
   type Schema,
   type SchemaWork,
 } from './json-schema-check.ts'
-import { type Hints, nextWord } from './json-schema-scalars.ts'
+import { type Hints, nextTerm } from './json-schema-scalars.ts'
 import type { Random } from './random.ts'
 
 /** No value was found; `undefined` would be mistaken for one. */
@@ -23,7 +23,7 @@ export type Sampler = {
   /** Which try this is: later ones leave more out. */
   attempt: number
   /** A value for a schema at this depth of the whole, or NONE. */
-  make(schema: unknown, depth: number): unknown
+  sample(schema: unknown, depth: number): unknown
   flats(schema: unknown, depth: number): Iterable<Schema>
 }
 
@@ -34,19 +34,23 @@ const MAX_MEMBERS = 2000
 
 export function sampleArray(schema: Schema, depth: number, sampler: Sampler): unknown {
   const { prefix, rest } = itemSchemas(schema)
-  const least = typeof schema.minItems === 'number' ? Math.ceil(schema.minItems) : 0
-  const most = typeof schema.maxItems === 'number' ? Math.floor(schema.maxItems) : MAX_MEMBERS
-  if (least > most || least > MAX_MEMBERS) return NONE
-  const wish = depth >= DEEP || rest === false ? 0 : 1 + sampler.random.below(3)
-  const wanted = schema.contains === undefined ? 0 : typeof schema.minContains === 'number' ? schema.minContains : 1
-  const length = Math.min(most, Math.max(least, prefix.length || wish, prefix.length + wanted))
+  const minimum = typeof schema.minItems === 'number' ? Math.ceil(schema.minItems) : 0
+  const maximum = typeof schema.maxItems === 'number' ? Math.floor(schema.maxItems) : MAX_MEMBERS
+  if (minimum > maximum || minimum > MAX_MEMBERS) return NONE
+  const preferred = depth >= DEEP || rest === false ? 0 : 1 + sampler.random.below(3)
+  const contained = schema.contains === undefined ? 0 : typeof schema.minContains === 'number' ? schema.minContains : 1
+  const length = Math.min(maximum, Math.max(minimum, prefix.length || preferred, prefix.length + contained))
   const items: unknown[] = []
   const seen = new Set<string>()
   for (let at = 0; at < length; at++) {
     const own = at < prefix.length ? prefix[at] : rest
-    const contained = at >= prefix.length && at < prefix.length + wanted
-    const item = nextItem(contained ? { allOf: [own ?? true, schema.contains] } : own, depth, { schema, seen, sampler })
-    if (item === NONE) return items.length >= least && !contained ? items : NONE
+    const isContained = at >= prefix.length && at < prefix.length + contained
+    const item = nextItem(isContained ? { allOf: [own ?? true, schema.contains] } : own, depth, {
+      schema,
+      seen,
+      sampler,
+    })
+    if (item === NONE) return items.length >= minimum && !isContained ? items : NONE
     if (schema.uniqueItems === true) seen.add(canonical(item))
     items.push(item)
   }
@@ -57,9 +61,9 @@ type ArrayState = { schema: Schema; seen: Set<string>; sampler: Sampler }
 
 /** An item that is not there yet, where items must differ. */
 function nextItem(schema: unknown, depth: number, { schema: array, seen, sampler }: ArrayState): unknown {
-  if (array.uniqueItems !== true) return sampler.make(schema, depth + 1)
+  if (array.uniqueItems !== true) return sampler.sample(schema, depth + 1)
   for (let tries = 0; tries < 12; tries++) {
-    const item = sampler.make(schema, depth + 1)
+    const item = sampler.sample(schema, depth + 1)
     if (item === NONE) return NONE
     const text = canonical(item)
     sampler.work.steps -= text.length / 50
@@ -82,46 +86,46 @@ export function sampleObject(schema: Schema, depth: number, sampler: Sampler): u
   const { work } = sampler
   const properties = isRecord(schema.properties) ? Object.keys(schema.properties) : []
   const required = listOf(schema.required).filter((key) => typeof key === 'string')
-  const most = typeof schema.maxProperties === 'number' ? schema.maxProperties : MAX_MEMBERS
-  const least = typeof schema.minProperties === 'number' ? schema.minProperties : 0
-  if (required.length > most || least > most || least > MAX_MEMBERS) return NONE
-  const keys = chosenKeys(schema, { properties, required, most, depth, sampler })
-  const grown = withDependentSchemas(schema, keys, { depth, sampler })
-  if (grown) return sampleObject(grown, depth, sampler)
+  const maximum = typeof schema.maxProperties === 'number' ? schema.maxProperties : MAX_MEMBERS
+  const minimum = typeof schema.minProperties === 'number' ? schema.minProperties : 0
+  if (required.length > maximum || minimum > maximum || minimum > MAX_MEMBERS) return NONE
+  const keys = chosenKeys(schema, { properties, required, maximum, depth, sampler })
+  const expanded = withDependentSchemas(schema, keys, { depth, sampler })
+  if (expanded) return sampleObject(expanded, depth, sampler)
 
   const members = new Map<string, unknown>()
   const put = (key: string): boolean => {
     if (schema.propertyNames !== undefined && !fitsSchema(schema.propertyNames, key, work)) return false
     const found = memberSchemas(schema, key, work)
-    const value = sampler.make(found.length > 1 ? { allOf: found } : (found[0] ?? true), depth + 1)
+    const value = sampler.sample(found.length > 1 ? { allOf: found } : (found[0] ?? true), depth + 1)
     if (value !== NONE) members.set(key, value)
     return value !== NONE
   }
   for (const key of keys) if (!put(key) && required.includes(key)) return NONE
   // A map without named members shows one, so that a reader sees what it holds.
   const isMap = properties.length === 0 && (isRecord(schema.additionalProperties) || isRecord(schema.patternProperties))
-  const target = Math.min(most, Math.max(least, isMap && depth < DEEP && sampler.attempt === 0 ? 1 : 0))
-  for (const key of properties) if (members.size < least && !members.has(key)) put(key)
+  const target = Math.min(maximum, Math.max(minimum, isMap && depth < DEEP && sampler.attempt === 0 ? 1 : 0))
+  for (const key of properties) if (members.size < minimum && !members.has(key)) put(key)
   for (let tries = 0; members.size < target && tries < target * 2 + 8; tries++) {
     const key = newKey(schema, sampler, tries)
     if (key !== undefined && !members.has(key)) put(key)
   }
-  return members.size < least ? NONE : Object.fromEntries(members)
+  return members.size < minimum ? NONE : Object.fromEntries(members)
 }
 
-type KeyChoice = { properties: string[]; required: string[]; most: number; depth: number; sampler: Sampler }
+type KeyChoice = { properties: string[]; required: string[]; maximum: number; depth: number; sampler: Sampler }
 
 /** The members to make: all that must be, and of the others all near the top, some below, none deep down. */
-function chosenKeys(schema: Schema, { properties, required, most, depth, sampler }: KeyChoice): Set<string> {
+function chosenKeys(schema: Schema, { properties, required, maximum, depth, sampler }: KeyChoice): Set<string> {
   const likely = depth >= DEEP ? 0 : sampler.attempt > 0 || depth > 2 ? 0.5 : 1
-  const needed = new Set(required)
-  let room = most - needed.size
+  const withRequired = new Set(required)
+  let remaining = maximum - withRequired.size
   for (const key of properties) {
-    if (needed.has(key) || room <= 0 || sampler.random.next() >= likely) continue
-    needed.add(key)
-    room--
+    if (withRequired.has(key) || remaining <= 0 || sampler.random.next() >= likely) continue
+    withRequired.add(key)
+    remaining--
   }
-  const keys = new Set([...properties.filter((key) => needed.has(key)), ...required])
+  const keys = new Set([...properties.filter((key) => withRequired.has(key)), ...required])
   const dependent = isRecord(schema.dependentRequired) ? schema.dependentRequired : {}
   // A set that is added to while it is walked is walked to its new end.
   for (const key of keys) for (const other of listOf(dependent[key])) if (typeof other === 'string') keys.add(other)
@@ -136,11 +140,11 @@ function withDependentSchemas(
 ): Schema | undefined {
   if (!isRecord(schema.dependentSchemas)) return undefined
   const { dependentSchemas, ...rest } = schema
-  const brought = Object.entries(dependentSchemas as Schema).filter(([key]) => keys.has(key))
-  if (brought.length === 0) return undefined
-  const [names, schemas] = [brought.map(([key]) => key), brought.map(([, each]) => each)]
-  const needed = { ...rest, required: [...listOf(rest.required), ...names] }
-  const [first] = sampler.flats({ allOf: [needed, ...schemas] }, depth)
+  const dependent = Object.entries(dependentSchemas as Schema).filter(([key]) => keys.has(key))
+  if (dependent.length === 0) return undefined
+  const [names, schemas] = [dependent.map(([key]) => key), dependent.map(([, each]) => each)]
+  const withRequired = { ...rest, required: [...listOf(rest.required), ...names] }
+  const [first] = sampler.flats({ allOf: [withRequired, ...schemas] }, depth)
   return first
 }
 
@@ -150,9 +154,9 @@ function newKey(schema: Schema, sampler: Sampler, count: number): string | undef
   const sources = isRecord(schema.patternProperties) ? Object.keys(schema.patternProperties) : []
   if (sources.length) return patternOf(random.pick(sources), work)?.sample(random, 1 + (count >> 2), 64)
   if (isRecord(schema.propertyNames)) {
-    const name = sampler.make({ allOf: [{ type: 'string' }, schema.propertyNames] }, DEEP)
+    const name = sampler.sample({ allOf: [{ type: 'string' }, schema.propertyNames] }, DEEP)
     return typeof name === 'string' ? name : undefined
   }
-  const word = nextWord({ hints, random }).toLowerCase()
-  return count === 0 ? word : `${word}_${count}`
+  const term = nextTerm({ hints, random }).toLowerCase()
+  return count === 0 ? term : `${term}_${count}`
 }

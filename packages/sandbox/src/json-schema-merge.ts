@@ -70,7 +70,7 @@ function mergeMultiples(left: Schema, right: Schema, both: Schema): void {
 function mergeApplied(left: Schema, right: Schema, both: Schema, work: SchemaWork): void {
   if (left.not !== undefined && right.not !== undefined) both.not = { anyOf: [left.not, right.not] }
   if (left.propertyNames !== undefined && right.propertyNames !== undefined) {
-    both.propertyNames = together(left.propertyNames, right.propertyNames, work)
+    both.propertyNames = intersect(left.propertyNames, right.propertyNames, work)
   }
 }
 
@@ -81,10 +81,10 @@ function mergeArrays(left: Schema, right: Schema, both: Schema, work: SchemaWork
   if (one.length || other.length) {
     const longest = one.length >= other.length ? one : other
     both.prefixItems = longest.map((_, at) =>
-      together(at < one.length ? one[at] : left.items, at < other.length ? other[at] : right.items, work),
+      intersect(at < one.length ? one[at] : left.items, at < other.length ? other[at] : right.items, work),
     )
   }
-  if (isSchema(left.items) && isSchema(right.items)) both.items = together(left.items, right.items, work)
+  if (isSchema(left.items) && isSchema(right.items)) both.items = intersect(left.items, right.items, work)
 }
 
 function mergeObjects(left: Schema, right: Schema, both: Schema, work: SchemaWork): void {
@@ -100,18 +100,18 @@ function mergeObjects(left: Schema, right: Schema, both: Schema, work: SchemaWor
       [...keys].map((key) => [
         key,
         [...memberSchemas(left, key, work), ...memberSchemas(right, key, work)].reduce(
-          (sum: unknown, member) => together(sum, member, work),
+          (sum: unknown, member) => intersect(sum, member, work),
           true,
         ),
       ]),
     )
   }
   const [one, other] = [left.additionalProperties, right.additionalProperties]
-  if (one !== undefined && other !== undefined) both.additionalProperties = together(one, other, work)
+  if (one !== undefined && other !== undefined) both.additionalProperties = intersect(one, other, work)
 }
 
 /** Two schemas as one that is not yet worked out, so that a recursive schema is not unrolled here. */
-function together(left: unknown, right: unknown, work: SchemaWork): unknown {
+function intersect(left: unknown, right: unknown, work: SchemaWork): unknown {
   if (left === false || right === false) return false
   if (!isRecord(left)) return right ?? true
   if (!isRecord(right)) return left

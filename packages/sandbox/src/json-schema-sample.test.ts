@@ -190,17 +190,17 @@ describe('a value from a JSON Schema', () => {
     expect(new Set(first.map((value) => JSON.stringify(value))).size).toBeGreaterThan(20)
   })
 
-  test('takes the words and numbers of the hints where they fit', () => {
+  test('uses the terms and numbers of the hints where they fit', () => {
     const schema = {
       type: 'object',
       properties: { city: { type: 'string' }, days: { type: 'integer', maximum: 9 } },
       required: ['city', 'days'],
     }
-    const hints = { words: ['Paris'], numbers: [3], taken: { words: 0, numbers: 0 } }
+    const hints = { terms: ['Paris'], numbers: [3], used: { terms: 0, numbers: 0 } }
     expect(sampleFromSchema(schema, createRandom('1'), hints)).toEqual({ value: { city: 'Paris', days: 3 } })
   })
 
-  test('a recursive schema ends within a few levels', () => {
+  test('of a recursive schema ends within a few levels', () => {
     const depth = (value: unknown): number =>
       typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depth)) : 0
     for (const value of samples(VALID['a tree that refers to itself twice'])) expect(depth(value)).toBeLessThan(12)
@@ -217,7 +217,7 @@ describe('a value from a JSON Schema', () => {
     ['ipv6', /^2001:db8::[0-9a-f]{1,4}$/],
     ['uri', /^https:\/\/[a-z]+\.example\/\S+$/],
     ['uuid', /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/],
-  ])('a text of format %s has its form', (format, form) => {
+  ])('has the form of format %s', (format, form) => {
     for (const value of samples({ type: 'string', format })) expect(String(value)).toMatch(form)
   })
 
@@ -234,17 +234,17 @@ describe('a value from a JSON Schema', () => {
     [{ type: 'array', items: { type: 'boolean' }, uniqueItems: true, minItems: 3 }, 'no value'],
     [{ type: 'string', minLength: 10_001 }, 'no value'],
     [{ type: 'array', minItems: 2001 }, 'no value'],
-  ])('%j is refused with a reason', (schema, reason) => {
+  ])('%j is rejected with a reason', (schema, reason) => {
     expect(problem(schema)).not.toStartWith('none')
     expect(problem(schema)).toContain(reason)
   })
 
-  test('the longest text and the longest array that are made', () => {
+  test('has the maximum length of strings and arrays', () => {
     expect(String(samples({ type: 'string', minLength: 10_000 }, 1)[0]).length).toBeGreaterThanOrEqual(10_000)
     expect(samples({ type: 'array', items: { type: 'integer' }, minItems: 2000 }, 1)[0]).toHaveLength(2000)
   })
 
-  test('a schema made to take forever is given up soon', () => {
+  test('is given up soon for a schema that would take forever', () => {
     const wide = { anyOf: Array.from({ length: 30 }, () => ({ $ref: '#/$defs/a' })) }
     const bombs = [
       { ...wide, $defs: { a: { allOf: [wide, wide, { type: 'string' }, { type: 'integer' }] } } },
@@ -269,7 +269,7 @@ describe('a value from a JSON Schema', () => {
     }
   })
 
-  test('fits for schemas made at random', () => {
+  test('fits random schemas', () => {
     const { schema } = fc.letrec<{ schema: object; leaf: object }>((tie) => ({
       leaf: fc.oneof(
         fc.record({ type: fc.constant('string'), minLength: fc.nat(5), maxLength: fc.integer({ min: 5, max: 9 }) }),

@@ -1,7 +1,7 @@
 /** Values that fit a JSON Schema, made up from the words and numbers of a prompt. */
 
 import { isRecord } from '../../../src/kit/json.ts'
-import { fitsSchema, listOf, pay, resolveRef, type Schema, startSchemaWork } from './json-schema-check.ts'
+import { consumeSteps, fitsSchema, listOf, resolveRef, type Schema, startSchemaWork } from './json-schema-check.ts'
 import { DEEP, NONE, type Sampler, sampleArray, sampleObject } from './json-schema-containers.ts'
 import { mergeSchemas, typesOf } from './json-schema-merge.ts'
 import { type Hints, sampleNumber, sampleString } from './json-schema-scalars.ts'
@@ -23,17 +23,17 @@ export function sampleFromSchema(schema: unknown, random: Random, hints: Hints):
       hints,
       work,
       attempt,
-      make: (each, depth) => make(each, depth, sampler),
+      sample: (each, depth) => sample(each, depth, sampler),
       flats: (each, depth) => flats(each, { depth, level: 0, sampler }),
     }
-    const value = sampler.make(schema, 0)
+    const value = sampler.sample(schema, 0)
     if (value !== NONE && fitsSchema(schema, value, work)) return { value }
   }
   if (work.steps <= 0) return { problem: work.problem ?? 'it is too large or too deep for the sandbox' }
   return { problem: work.problem ?? 'no value was found that fits all of it' }
 }
 
-function make(schema: unknown, depth: number, sampler: Sampler): unknown {
+function sample(schema: unknown, depth: number, sampler: Sampler): unknown {
   // Values for no schema at all cost nothing else, so every value is paid for here.
   if (depth > MAX_DEPTH || --sampler.work.steps < 0) return NONE
   for (const flat of sampler.flats(schema, depth)) {
@@ -50,14 +50,14 @@ type Flattening = { depth: number; level: number; sampler: Sampler }
 function* flats(schema: unknown, state: Flattening): Generator<Schema> {
   const { sampler, level } = state
   if (schema === true || schema === undefined) yield {}
-  if (!isRecord(schema) || level > MAX_FLATTENING || !pay(schema, sampler.work)) return
+  if (!isRecord(schema) || level > MAX_FLATTENING || !consumeSteps(schema, sampler.work)) return
   const { $ref, allOf, anyOf, oneOf, if: condition, then, else: otherwise, ...own } = schema
   const groups: unknown[][] = listOf(allOf).map((each) => [each])
   if (typeof $ref === 'string') groups.push([resolveRef($ref, sampler.work) ?? false])
-  if (Array.isArray(anyOf)) groups.push(inOrder(anyOf, state))
+  if (Array.isArray(anyOf)) groups.push(sortBranches(anyOf, state))
   if (Array.isArray(oneOf)) {
     const alone = (branch: unknown) => oneOf.filter((other) => other !== branch)
-    groups.push(inOrder(oneOf, state).map((branch) => ({ allOf: [branch], not: { anyOf: alone(branch) } })))
+    groups.push(sortBranches(oneOf, state).map((branch) => ({ allOf: [branch], not: { anyOf: alone(branch) } })))
   }
   if (condition !== undefined) {
     groups.push([{ allOf: [condition, then ?? true] }, { allOf: [otherwise ?? true], not: condition }])
@@ -81,7 +81,7 @@ function* combinations(base: Schema, groups: unknown[][], state: Flattening): Ge
 }
 
 /** Shallow: by chance, null last. Deep: what ends first, so that a schema that refers to itself does. */
-function inOrder(branches: unknown[], { depth, sampler }: Flattening): unknown[] {
+function sortBranches(branches: unknown[], { depth, sampler }: Flattening): unknown[] {
   const cost = (branch: unknown): number => {
     if (isRecord(branch) && branch.type === 'null') return depth >= DEEP ? 0 : Number.POSITIVE_INFINITY
     if (depth < DEEP) return sampler.random.next()
@@ -98,13 +98,13 @@ function inOrder(branches: unknown[], { depth, sampler }: Flattening): unknown[]
 
 function fromFlat(flat: Schema, depth: number, sampler: Sampler): unknown {
   const { work, random } = sampler
-  const agrees = (value: unknown) => value !== NONE && fitsSchema(flat, value, work)
-  if ('const' in flat) return agrees(flat.const) ? flat.const : NONE
+  const fits = (value: unknown) => value !== NONE && fitsSchema(flat, value, work)
+  if ('const' in flat) return fits(flat.const) ? flat.const : NONE
   if (Array.isArray(flat.enum)) {
     const start = random.below(flat.enum.length || 1)
-    const turned = [...flat.enum.slice(start), ...flat.enum.slice(0, start)]
-    const found = turned.find((value) => value !== null && agrees(value))
-    return found === undefined ? (turned.includes(null) && agrees(null) ? null : NONE) : found
+    const rotated = [...flat.enum.slice(start), ...flat.enum.slice(0, start)]
+    const found = rotated.find((value) => value !== null && fits(value))
+    return found === undefined ? (rotated.includes(null) && fits(null) ? null : NONE) : found
   }
   for (const type of typesToTry(flat, depth)) {
     // A value that `not` excludes is made again a few times before another type is tried.
@@ -119,7 +119,7 @@ function fromFlat(flat: Schema, depth: number, sampler: Sampler): unknown {
 
 const ALL_TYPES = ['string', 'integer', 'number', 'boolean', 'object', 'array', 'null']
 /** A schema that names no type but uses these words means the type. */
-const TELLING: [string, string[]][] = [
+const TYPE_KEYWORDS: [string, string[]][] = [
   ['object', ['properties', 'required', 'additionalProperties', 'patternProperties', 'minProperties', 'propertyNames']],
   ['array', ['items', 'prefixItems', 'minItems', 'contains', 'uniqueItems']],
   ['string', ['pattern', 'minLength', 'maxLength', 'format']],
@@ -129,8 +129,10 @@ const TELLING: [string, string[]][] = [
 function typesToTry(flat: Schema, depth: number): unknown[] {
   const named = typesOf(flat)
   if (named.length === 0) {
-    const told = TELLING.filter(([, words]) => words.some((word) => flat[word] !== undefined)).map(([type]) => type)
-    return [...new Set([...told, ...ALL_TYPES])]
+    const implied = TYPE_KEYWORDS.filter(([, keywords]) => keywords.some((keyword) => flat[keyword] !== undefined)).map(
+      ([type]) => type,
+    )
+    return [...new Set([...implied, ...ALL_TYPES])]
   }
   const simple = (type: unknown) => type !== 'object' && type !== 'array'
   const others = named.filter((type) => type !== 'null')

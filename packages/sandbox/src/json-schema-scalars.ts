@@ -3,17 +3,17 @@ import { characterCount, patternOf, type Schema, type SchemaWork } from './json-
 import type { Random } from './random.ts'
 
 /** What a prompt mentions, best first; values are made of these where they fit. `taken` moves on with every use. */
-export type Hints = { words: string[]; numbers: number[]; taken: { words: number; numbers: number } }
+export type Hints = { terms: string[]; numbers: number[]; used: { terms: number; numbers: number } }
 
-export const noHints = (): Hints => ({ words: [], numbers: [], taken: { words: 0, numbers: 0 } })
+export const noHints = (): Hints => ({ terms: [], numbers: [], used: { terms: 0, numbers: 0 } })
 
-const SPARE_WORDS = ['sample', 'simulated', 'example', 'sandbox', 'gateway']
+const DEFAULT_TERMS = ['sample', 'simulated', 'example', 'sandbox', 'gateway']
 /** Longer texts are not made, whatever a schema asks. */
 const MAX_LENGTH = 10_000
 
-export function nextWord({ hints, random }: { hints: Hints; random: Random }): string {
-  const mentioned = hints.words[hints.taken.words++]
-  return mentioned ?? random.pick(hints.words.length ? hints.words : SPARE_WORDS)
+export function nextTerm({ hints, random }: { hints: Hints; random: Random }): string {
+  const hint = hints.terms[hints.used.terms++]
+  return hint ?? random.pick(hints.terms.length ? hints.terms : DEFAULT_TERMS)
 }
 
 /** Undefined when no number fits. */
@@ -29,10 +29,10 @@ export function sampleNumber(
   const fits = (value: number) =>
     inside(value) && (!whole || Number.isInteger(value)) && (!multiple || Number.isInteger(value / multiple))
 
-  const mentioned = hints.numbers[hints.taken.numbers]
-  if (mentioned !== undefined && fits(mentioned)) {
-    hints.taken.numbers++
-    return mentioned
+  const hint = hints.numbers[hints.used.numbers]
+  if (hint !== undefined && fits(hint)) {
+    hints.used.numbers++
+    return hint
   }
   // An open side ends a hundred steps on: figures a reader can take in.
   const span = 100 * (multiple ?? 1)
@@ -98,8 +98,8 @@ export function sampleString(schema: Schema, { random, hints, work }: TextParts)
     }
     return undefined
   }
-  let text = nextWord({ hints, random })
-  while (characterCount(text) < minimum) text += ` ${nextWord({ hints, random })}`
+  let text = nextTerm({ hints, random })
+  while (characterCount(text) < minimum) text += ` ${nextTerm({ hints, random })}`
   return [...text].slice(0, maximum).join('')
 }
 

@@ -5,7 +5,7 @@ import { OTHER_TOKENS } from './simulated-text.ts'
 type TokenLogprob = { token: string; logprob: number; bytes: number[] }
 type Logprobs = { content: (TokenLogprob & { top_logprobs: TokenLogprob[] })[]; refusal: null }
 
-export type LogprobsWanted = { seed: string; top: number }
+export type LogprobsRequest = { seed: string; top: number }
 
 const encoder = new TextEncoder()
 const entry = (token: string, logprob: number): TokenLogprob => ({
@@ -15,7 +15,7 @@ const entry = (token: string, logprob: number): TokenLogprob => ({
 })
 
 /** For the tokens from place `from` on; the same place of the same answer has the same figures, whole or streamed. */
-export function logprobsOf(pieces: string[], from: number, { seed, top }: LogprobsWanted): Logprobs {
+export function logprobsOf(pieces: string[], from: number, { seed, top }: LogprobsRequest): Logprobs {
   const content = pieces.map((piece, at) => {
     const random = createRandom(`logprobs:${from + at}:${seed}`)
     const logprob = -random.next() * random.next()

@@ -41,7 +41,7 @@ const manual = createManual(PAGES)
 const best = (question: string) => manual.search(question, 1)[0]
 const everything = PAGES.map(({ text }) => text.replace(/\s+/g, ' ')).join(' ')
 
-describe('the manual', () => {
+describe('the index of the manual', () => {
   test.each([
     ['How do I revoke a token?', 'tokens', 'Revoking a token'],
     ['what happens to open streams when a token is revoked', 'tokens', 'Revoking a token'],
@@ -66,11 +66,11 @@ describe('the manual', () => {
     'revoke token',
     'What is the capital of France?',
     'seconds of silence in Mozart operas',
-  ])('%j is not a question about it', (question) => {
+  ])('%j is not a question about the manual', (question) => {
     expect(best(question)?.isGood ?? false).toBe(false)
   })
 
-  test('a passage is copied, not written, and stays within its bound', () => {
+  test('a passage is a verbatim quote within its limit', () => {
     for (const question of ['revoke a token', 'expiry date', 'keep-alive comment', 'usage sent last']) {
       for (const maximum of [20, 60, 120, 700]) {
         const found = best(question)
@@ -82,14 +82,14 @@ describe('the manual', () => {
     }
   })
 
-  test('the passage begins around what was asked, code shown as it is', () => {
+  test('a passage surrounds the best sentence, with code unchanged', () => {
     const found = best('revoke a token')
     const passage = found ? manual.passage(found.section, 'revoke a token', 700) : ''
     expect(passage).toContain('stops working within a second. Run `gatehouse token revoke` with its id.')
     expect(passage).toContain('```sh\n# not a heading\ngatehouse token revoke tok_1\n```')
   })
 
-  test('the ruler of a table and a comment in code are no text and no heading', () => {
+  test('the delimiter row of a table is no text, and a comment in code is no heading', () => {
     const found = best('usage sent last')
     expect(found ? manual.passage(found.section, 'usage', 700) : '').not.toContain('---')
     expect(manual.search('not a heading', 9).map(({ section }) => section.heading)).not.toContain('not a heading')
@@ -99,19 +99,19 @@ describe('the manual', () => {
     expect(best('revoking a token')?.section.anchor).toBe('revoking-a-token')
   })
 
-  test('an empty manual finds nothing', () => {
+  test('an empty manual has no results', () => {
     expect(createManual([]).search('token', 3)).toEqual([])
     expect(createManual([{ name: 'empty.md', text: '' }]).search('token', 3)).toEqual([])
   })
 
-  test('a page beyond the bound of what is kept is left out', () => {
+  test('a page beyond the memory limit is left out', () => {
     const big = createManual([...PAGES, { name: 'big.md', text: `# Big\n\n${'giraffe zebra '.repeat(300_000)}` }])
     expect(big.search('giraffe zebra', 1)).toEqual([])
     expect(big.search('revoke a token', 1)).toHaveLength(1)
   })
 })
 
-test('a question that is a heading, word for word, is answered by its section, whatever its words weigh', () => {
+test('a question that equals a heading is answered by its section, whatever the weights of its words', () => {
   const text = '# Start\n\n## What is it?\n\nIt is a gateway.\n\n## How do I start it?\n\nRun it.\n'
   const manual = createManual([{ name: 'start.md', text }])
   const [found] = manual.search('what is IT', 3)
@@ -134,7 +134,7 @@ describe('a question about the topic of a heading', () => {
     expect([found?.section.heading, found?.isGood]).toEqual([heading, true])
   })
 
-  test.each(['add provider', 'Gatehouse', 'Is it so?', ''])('%j is no such question', (question) => {
+  test.each(['add provider', 'Gatehouse', 'Is it so?', ''])('%j is not such a question', (question) => {
     expect(manual.search(question, 3).some(({ isGood }) => isGood)).toBe(false)
   })
 })

@@ -1,5 +1,5 @@
 /** Finds the section of the manual that a question is about, and copies the sentences that fit it best (Okapi BM25). */
-import { fullness, rarityOf, termsOf, wordsOf } from './terms.ts'
+import { inverseDocumentFrequency, saturation, splitWords, termsOf } from './terms.ts'
 
 export type ManualPage = { name: string; text: string }
 
@@ -52,7 +52,7 @@ export function createManual(pages: ManualPage[]): Manual {
   })
   const average = lengths.reduce((sum, length) => sum + length, 0) / Math.max(1, lengths.length)
   // An unknown word is the rarest, which is why it lowers the coverage.
-  const rarity = (term: string) => rarityOf(sections.length, postings.get(term)?.length ?? 0)
+  const idf = (term: string) => inverseDocumentFrequency(sections.length, postings.get(term)?.length ?? 0)
 
   /** A question with the words of a heading, or about its topic alone, is answered by that section without scoring. */
   const byHeading = new Map(sections.map((section) => [questionKey(section.heading), section]))
@@ -67,27 +67,27 @@ export function createManual(pages: ManualPage[]): Manual {
 
   function search(question: string, limit: number): Found[] {
     const answer = sectionFor(question)
-    const weighed = weigh(question, limit)
-    if (!answer) return weighed
-    const rest = weighed.filter(({ section }) => section !== answer)
+    const scored = scoreSections(question, limit)
+    if (!answer) return scored
+    const rest = scored.filter(({ section }) => section !== answer)
     return [{ section: answer, score: Number.POSITIVE_INFINITY, isGood: true }, ...rest].slice(0, limit)
   }
 
-  function weigh(question: string, limit: number): Found[] {
+  function scoreSections(question: string, limit: number): Found[] {
     const terms = [...new Set(termsOf(question, MAX_QUESTION_TERMS * 8))].slice(0, MAX_QUESTION_TERMS)
     const isQuestion = isSentence(question)
     // Names of fields and statuses: `retry_after`, 429. One of them says as much as two words.
     const names = question.slice(0, 2000).match(/\b[a-z]+(?:_[a-z]+)+\b|\b[45]\d\d\b/g) ?? []
-    const whole = terms.reduce((sum, term) => sum + rarity(term), 0)
+    const total = terms.reduce((sum, term) => sum + idf(term), 0)
     const scores = new Map<number, { score: number; covered: number; terms: string[] }>()
     for (const term of terms) {
       for (const { section, weight } of postings.get(term) ?? []) {
         const length = lengths[section] ?? 0
-        const held = scores.get(section) ?? { score: 0, covered: 0, terms: [] }
-        held.score += rarity(term) * fullness(weight, { length, average })
-        held.covered += rarity(term)
-        held.terms.push(term)
-        scores.set(section, held)
+        const entry = scores.get(section) ?? { score: 0, covered: 0, terms: [] }
+        entry.score += idf(term) * saturation(weight, { length, average })
+        entry.covered += idf(term)
+        entry.terms.push(term)
+        scores.set(section, entry)
       }
     }
     return [...scores]
@@ -96,16 +96,16 @@ export function createManual(pages: ManualPage[]): Manual {
       .flatMap(([at, { score, covered, terms: matched }]) => {
         const section = sections[at]
         if (!section) return []
-        const isCovered = isQuestion && covered >= GOOD_COVERAGE * whole
-        const isGood = isCovered && (belongTogether(section, matched) || holdsName(section, names))
+        const isCovered = isQuestion && covered >= GOOD_COVERAGE * total
+        const isGood = isCovered && (occurTogether(section, matched) || includesName(section, names))
         return [{ section, score, isGood }]
       })
   }
 
-  return { search, passage: (section, question, maximum) => passageOf(section, question, { maximum, rarity }) }
+  return { search, passage: (section, question, maximum) => passageOf(section, question, { maximum, idf }) }
 }
 
-const questionKey = (text: string): string => wordsOf(text, MAX_QUESTION_TERMS).join(' ').toLowerCase()
+const questionKey = (text: string): string => splitWords(text, MAX_QUESTION_TERMS).join(' ').toLowerCase()
 
 /** The topic of "How do I add a provider?" is that of the heading "Add a provider". Empty: it names none. */
 function topicKey(text: string): string {
@@ -116,16 +116,17 @@ function topicKey(text: string): string {
 
 /** Of sections with the same topic, the one whose heading has the most words of the question; the first of equals. */
 function closest(question: string, sections: Section[]): Section | undefined {
-  const asked = new Set(wordsOf(question.toLowerCase(), MAX_QUESTION_TERMS))
-  const shared = ({ heading }: Section) => wordsOf(heading.toLowerCase()).filter((word) => asked.has(word)).length
+  const questionWords = new Set(splitWords(question.toLowerCase(), MAX_QUESTION_TERMS))
+  const shared = ({ heading }: Section) =>
+    splitWords(heading.toLowerCase()).filter((word) => questionWords.has(word)).length
   return sections.toSorted((one, other) => shared(other) - shared(one))[0]
 }
 
 /** "test" and "hello" are no questions, whatever the manual says about them. */
-const isSentence = (question: string): boolean => wordsOf(question, 3).length === 3
+const isSentence = (question: string): boolean => splitWords(question, 3).length === 3
 
 /** Whether the words meet in one place, the heading or one sentence: scattered ones say nothing. */
-function belongTogether(section: Section, terms: string[]): boolean {
+function occurTogether(section: Section, terms: string[]): boolean {
   const heading = new Set(termsOf(`${section.title} ${section.heading}`))
   const inHeading = terms.filter((term) => heading.has(term)).length
   if (inHeading >= Math.min(2, terms.length)) return true
@@ -135,7 +136,7 @@ function belongTogether(section: Section, terms: string[]): boolean {
   })
 }
 
-const holdsName = (section: Section, names: string[]): boolean =>
+const includesName = (section: Section, names: string[]): boolean =>
   names.some((name) => section.units.some((unit) => unit.text.includes(name)))
 
 function termWeights(section: Section): Map<string, number> {
@@ -154,14 +155,14 @@ function termWeights(section: Section): Map<string, number> {
 function passageOf(
   section: Section,
   question: string,
-  { maximum, rarity }: { maximum: number; rarity: (term: string) => number },
+  { maximum, idf }: { maximum: number; idf: (term: string) => number },
 ): string {
   const terms = new Set(termsOf(question, MAX_QUESTION_TERMS * 8))
-  const worth = section.units.map((unit) => {
+  const scores = section.units.map((unit) => {
     if (unit.kind === 'code') return 0
-    return [...new Set(termsOf(unit.text))].reduce((sum, term) => sum + (terms.has(term) ? rarity(term) : 0), 0)
+    return [...new Set(termsOf(unit.text))].reduce((sum, term) => sum + (terms.has(term) ? idf(term) : 0), 0)
   })
-  const best = worth.indexOf(Math.max(0, ...worth))
+  const best = scores.indexOf(Math.max(0, ...scores))
   let first = Math.max(0, best)
   let end = first
   let size = 0
@@ -184,10 +185,10 @@ function passageOf(
 
 function readSections(pages: ManualPage[]): Section[] {
   const sections: Section[] = []
-  let read = 0
+  let total = 0
   for (const { name, text } of pages) {
-    read += text.length
-    if (read > MAX_CHARACTERS) break
+    total += text.length
+    if (total > MAX_CHARACTERS) break
     sections.push(...readPage(name.replace(/\.(md|markdown|txt)$/i, ''), text))
   }
   return sections.filter((section) => section.units.length > 0).slice(0, MAX_SECTIONS)
@@ -221,7 +222,7 @@ function readPage(page: string, text: string): Section[] {
   return sections
 }
 
-const anchorOf = (heading: string): string => wordsOf(heading.toLowerCase()).join('-')
+const anchorOf = (heading: string): string => splitWords(heading.toLowerCase()).join('-')
 
 /** Marks of emphasis, code and links off: the words stay as they are. */
 function plain(text: string): string {

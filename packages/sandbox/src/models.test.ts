@@ -3,7 +3,7 @@ import Value from 'typebox/value'
 import { ModelConfig } from '../../../src/config/schema.ts'
 import { SANDBOX_MODELS } from './models.ts'
 
-test('every row is one an operator could have written', () => {
+test('every row is a valid model configuration', () => {
   for (const row of Object.values(SANDBOX_MODELS)) expect([...Value.Errors(ModelConfig, row)]).toEqual([])
 })
 
@@ -13,7 +13,7 @@ test('every row is served by the sandbox under its own name', () => {
   }
 })
 
-test('the three chat models have the differences of the specification, 2.3', () => {
+test('the three chat models differ as in the specification, 2.3', () => {
   const limits = (id: string) => SANDBOX_MODELS[`sandbox/${id}`]?.limits
   const penalty = { minimum: -2, maximum: 2, default: 0 }
   const shared = {
@@ -38,7 +38,7 @@ test('the three chat models have the differences of the specification, 2.3', () 
   expect(chat.map((row) => row.capabilities?.image_input)).toEqual([true, false, true, true, true])
 })
 
-test('the video model has the values of the specification, 2.5, and takes nothing that it would not heed', () => {
+test('the video model has the values of the specification, 2.5, and rejects parameters that it would ignore', () => {
   const row = SANDBOX_MODELS['sandbox/text-to-video']
   expect(row?.families).toEqual(['video-generation', 'chatcompat-video'])
   expect(row?.video).toEqual({
@@ -56,7 +56,7 @@ test('the video model has the values of the specification, 2.5, and takes nothin
   })
 })
 
-test('one is deprecated and one is retired, both replaced by one that is neither', () => {
+test('one model is deprecated and one is retired, both replaced by an active model', () => {
   const now = Date.UTC(2026, 0, 1) / 1000
   const { 'sandbox/legacy': legacy, 'sandbox/retired': retired, 'sandbox/general': successor } = SANDBOX_MODELS
   expect(legacy).toMatchObject({ status: 'deprecated', replaced_by: 'sandbox/general' })

@@ -6,8 +6,8 @@ import { ASPECT_RATIOS, DURATIONS, SIZES } from './render/plan.ts'
 
 // The limits stand here because this file is read at every start, and the code that keeps to them is loaded later.
 export const DEFAULT_DIMENSIONS = 1024
-export const MOST_DIMENSIONS = 4096
-export const MOST_INPUT_TOKENS = 8_192
+export const MAX_DIMENSIONS = 4096
+export const MAX_INPUT_TOKENS = 8_192
 const IMAGE_SIZES = [
   'auto',
   '256x256',
@@ -84,8 +84,8 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
   'sandbox/embedding': row('embedding', {
     families: ['embeddings'],
     embeddings: {
-      dimensions: { minimum: 1, maximum: MOST_DIMENSIONS, default: DEFAULT_DIMENSIONS },
-      input_tokens: MOST_INPUT_TOKENS,
+      dimensions: { minimum: 1, maximum: MAX_DIMENSIONS, default: DEFAULT_DIMENSIONS },
+      input_tokens: MAX_INPUT_TOKENS,
     },
   }),
   'sandbox/rerank': row('rerank', { families: ['rerank'] }),

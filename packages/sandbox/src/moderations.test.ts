@@ -16,8 +16,8 @@ async function classify(input: ModerationInput) {
   return { ...result, prompt_tokens }
 }
 
-describe('the moderation of the sandbox', () => {
-  it('scores a category by the words of the text that belong to it', async () => {
+describe('the moderation model of the sandbox', () => {
+  it('scores a category by its words in the text', async () => {
     const calm = await classify('A walk by the river')
     const once = await classify('They attacked at dawn')
     const twice = await classify('They attack and kill')
@@ -29,11 +29,11 @@ describe('the moderation of the sandbox', () => {
     expect(Object.values(once.categories).filter(Boolean)).toHaveLength(1)
   })
 
-  it('answers the same for the same input', async () => {
+  it('returns the same result for the same input', async () => {
     expect(await classify('You idiot')).toEqual(await classify('You idiot'))
   })
 
-  it('knows an image by the words of its address only, and for the categories that OpenAI scores images for', async () => {
+  it('scores an image by the words of its URL, in the categories that OpenAI applies to images', async () => {
     const named = await classify(image('https://example.com/gore/idiot.png'))
     expect([named.categories['violence/graphic'], named.categories.harassment]).toEqual([true, false])
     expect(named.category_applied_input_types?.harassment).toEqual([])
@@ -42,7 +42,7 @@ describe('the moderation of the sandbox', () => {
     expect(unknown.prompt_tokens).toBe(256)
   })
 
-  it('lets other work pass while it reads much text, and stops when the client has left', async () => {
+  it('serves other requests while it reads much text, and stops when the client disconnects', async () => {
     const left = new AbortController()
     const inputs = Array<string>(10).fill('x '.repeat(60_000))
     const classifying = moderate({ model: 'moderation', inputs, request_id: 'req_1' }, left.signal)
@@ -50,7 +50,7 @@ describe('the moderation of the sandbox', () => {
     await expect(classifying).rejects.toThrow('left')
   })
 
-  it('obeys directives', async () => {
+  it('applies directives', async () => {
     await expect(classify('x\n@sandbox status=429 retry_after=7')).rejects.toMatchObject({
       code: 'rate_limit_exceeded',
     })

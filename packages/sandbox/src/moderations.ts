@@ -5,27 +5,27 @@
 import type { Clock } from '../../../src/kit/clock.ts'
 import type { ModerationProvider, SimulatedErrors } from '../../../src/providers/provider.ts'
 import type { ModerationInput, ModerationPart, ModerationResult } from '../../../src/spec/moderation-request.ts'
-import { stem, wordsOf } from './terms.ts'
-import { obey, takeTextDirectives } from './text-directives.ts'
+import { splitWords, stem } from './terms.ts'
+import { applyDirectives, parseTextDirectives } from './text-directives.ts'
 import { countTokens, IMAGE_TOKENS } from './tokens.ts'
 
-type Category = { words: string; images?: true }
+type Category = { terms: string; images?: true }
 
 /** As OpenAI has them; the marked ones are scored for images too. */
 const CATEGORIES: Record<string, Category> = {
-  harassment: { words: 'idiot stupid loser moron pathetic' },
-  'harassment/threatening': { words: 'threat threaten hurt stalk' },
-  hate: { words: 'hate vermin subhuman' },
-  'hate/threatening': { words: 'exterminate eradicate' },
-  illicit: { words: 'shoplift counterfeit forge smuggle' },
-  'illicit/violent': { words: 'bomb explosive grenade' },
-  'self-harm': { words: 'suicide selfharm', images: true },
-  'self-harm/intent': { words: 'suicidal', images: true },
-  'self-harm/instructions': { words: 'overdose', images: true },
-  sexual: { words: 'nude porn erotic', images: true },
-  'sexual/minors': { words: '' },
-  violence: { words: 'kill murder attack stab shoot', images: true },
-  'violence/graphic': { words: 'gore blood behead', images: true },
+  harassment: { terms: 'idiot stupid loser moron pathetic' },
+  'harassment/threatening': { terms: 'threat threaten hurt stalk' },
+  hate: { terms: 'hate vermin subhuman' },
+  'hate/threatening': { terms: 'exterminate eradicate' },
+  illicit: { terms: 'shoplift counterfeit forge smuggle' },
+  'illicit/violent': { terms: 'bomb explosive grenade' },
+  'self-harm': { terms: 'suicide selfharm', images: true },
+  'self-harm/intent': { terms: 'suicidal', images: true },
+  'self-harm/instructions': { terms: 'overdose', images: true },
+  sexual: { terms: 'nude porn erotic', images: true },
+  'sexual/minors': { terms: '' },
+  violence: { terms: 'kill murder attack stab shoot', images: true },
+  'violence/graphic': { terms: 'gore blood behead', images: true },
 }
 
 const FLAGGED_FROM = 0.5
@@ -38,7 +38,9 @@ const LOWEST = 0.0001
 const TURN_CHARACTERS = 100_000
 
 const CATEGORY_OF = new Map(
-  Object.entries(CATEGORIES).flatMap(([name, { words }]) => wordsOf(words).map((word) => [stem(word), name] as const)),
+  Object.entries(CATEGORIES).flatMap(([name, { terms }]) =>
+    splitWords(terms).map((word) => [stem(word), name] as const),
+  ),
 )
 
 export function createSandboxModerations({
@@ -51,8 +53,8 @@ export function createSandboxModerations({
   return {
     async moderate({ model, inputs }, signal) {
       signal.throwIfAborted()
-      const { rest, directives } = takeTextDirectives(inputs.map(textOf), 'input')
-      await obey(directives, { model, clock, errors, signal })
+      const { rest, directives } = parseTextDirectives(inputs.map(textOf), 'input')
+      await applyDirectives(directives, { model, clock, errors, signal })
       const results: ModerationResult[] = []
       let prompt_tokens = 0
       let since = 0
@@ -80,13 +82,13 @@ const textOf = (input: ModerationInput): string =>
 const tokensOf = (input: ModerationInput): number => countTokens(textOf(input)) + imagesIn(input).length * IMAGE_TOKENS
 
 /** What an image shows is told by the words of its address; of a data URI nothing is known. */
-const wordsOfImages = (images: ReturnType<typeof imagesIn>): string[] =>
-  images.flatMap(({ image_url: { url } }) => (/^data:/i.test(url) ? [] : wordsOf(new URL(url).pathname)))
+const termsOfImages = (images: ReturnType<typeof imagesIn>): string[] =>
+  images.flatMap(({ image_url: { url } }) => (/^data:/i.test(url) ? [] : splitWords(new URL(url).pathname)))
 
 /** How many words of each category there are. */
-function countsOf(words: string[]): Map<string, number> {
+function countsOf(terms: string[]): Map<string, number> {
   const counts = new Map<string, number>()
-  for (const word of words) {
+  for (const word of terms) {
     const name = CATEGORY_OF.get(stem(word))
     if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1)
   }
@@ -94,8 +96,8 @@ function countsOf(words: string[]): Map<string, number> {
 }
 
 function resultOf(text: string, images: ReturnType<typeof imagesIn>): ModerationResult {
-  const inText = countsOf(wordsOf(text))
-  const inImages = countsOf(wordsOfImages(images))
+  const inText = countsOf(splitWords(text))
+  const inImages = countsOf(termsOfImages(images))
   const categories: Record<string, boolean> = {}
   const category_scores: Record<string, number> = {}
   const category_applied_input_types: Record<string, string[]> = {}

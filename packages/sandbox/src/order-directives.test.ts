@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../../src/spec/error.ts'
 import { FAIL_CODES } from '../../../src/spec/task.ts'
 import type { Rule } from './directives.ts'
-import { readVideoPrompt, VIDEO_DIRECTIVES } from './order-directives.ts'
+import { ORDER_DIRECTIVES, parseOrderPrompt } from './order-directives.ts'
 
-const read = (line: string) => readVideoPrompt(`A river.\n@sandbox ${line}`).directives as Record<string, unknown>
+const read = (line: string) => parseOrderPrompt(`A river.\n@sandbox ${line}`).directives as Record<string, unknown>
 
 function refusal(line: string): GatewayError {
   try {
@@ -16,15 +16,15 @@ function refusal(line: string): GatewayError {
   throw new Error(`accepted: ${line}`)
 }
 
-describe('directives of a video', () => {
-  test('are taken out of the prompt', () => {
-    const { text, directives } = readVideoPrompt('A river.\n@sandbox quick=1 limit=2\nAt dawn.')
+describe('directives of an order', () => {
+  test('are removed from the prompt', () => {
+    const { text, directives } = parseOrderPrompt('A river.\n@sandbox quick=1 limit=2\nAt dawn.')
     expect(text).toBe('A river.\nAt dawn.')
     expect(directives).toEqual({ quick: '1', limit: 2 })
-    expect(readVideoPrompt('A river.')).toEqual({ text: 'A river.', directives: {} })
+    expect(parseOrderPrompt('A river.')).toEqual({ text: 'A river.', directives: {} })
   })
 
-  for (const [key, rule] of Object.entries<Rule>(VIDEO_DIRECTIVES)) {
+  for (const [key, rule] of Object.entries<Rule>(ORDER_DIRECTIVES)) {
     const beside = key === 'retry_after' ? ' status=429' : ''
     if ('values' in rule) {
       test(`${key} takes each of its words and no other`, () => {
@@ -42,8 +42,8 @@ describe('directives of a video', () => {
     }
   }
 
-  test('fail takes every fail_code there is', () => {
-    expect(VIDEO_DIRECTIVES.fail.values).toEqual(Object.keys(FAIL_CODES))
+  test('fail accepts every fail_code', () => {
+    expect(ORDER_DIRECTIVES.fail.values).toEqual(Object.keys(FAIL_CODES))
   })
 
   test.each(['tokens=5', 'cut_after=1', 'nonsense=1', 'quick', '', 'constructor=1'])(
@@ -57,7 +57,7 @@ describe('directives of a video', () => {
     },
   )
 
-  test('retry_after needs a status or a limit beside it', () => {
+  test('retry_after requires a status or a limit', () => {
     expect(refusal('retry_after=5').message).toContain('needs a status or a limit')
     expect(read('retry_after=5 limit=1')).toEqual({ retry_after: 5, limit: 1 })
   })

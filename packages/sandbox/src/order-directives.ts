@@ -2,23 +2,23 @@
 import Type from 'typebox'
 import { FAIL_CODES, FailCode } from '../../../src/spec/task.ts'
 import {
+  extractDirectiveLines,
   MAX_MILLISECONDS,
   MAX_RETRY_SECONDS,
   type Rule,
   readDirectives,
-  refuseDirectives,
-  takeDirectiveLines,
+  rejectDirectives,
 } from './directives.ts'
 
-const MAX_QUESTIONS = 10_000
+const MAX_POLLS = 10_000
 const YES = { values: ['1'] } as const
 
-export const VIDEO_DIRECTIVES = {
+export const ORDER_DIRECTIVES = {
   status: { minimum: 400, maximum: 599 },
   retry_after: { minimum: 0, maximum: MAX_RETRY_SECONDS },
   lose: YES,
-  limit: { minimum: 0, maximum: MAX_QUESTIONS },
-  garbage: { minimum: 0, maximum: MAX_QUESTIONS },
+  limit: { minimum: 0, maximum: MAX_POLLS },
+  garbage: { minimum: 0, maximum: MAX_POLLS },
   fail: { values: Object.keys(FAIL_CODES) },
   no_output: YES,
   hang: YES,
@@ -27,33 +27,22 @@ export const VIDEO_DIRECTIVES = {
   quick: YES,
 } as const satisfies Record<string, Rule>
 
-type VideoDirectives = {
-  status?: number
-  retry_after?: number
-  lose?: '1'
-  limit?: number
-  garbage?: number
-  fail?: FailCode
-  no_output?: '1'
-  hang?: '1'
-  queue_ms?: number
-  render_ms?: number
-  quick?: '1'
-}
+const KNOWN = { rules: ORDER_DIRECTIVES, param: 'prompt' }
 
-const KNOWN = { rules: VIDEO_DIRECTIVES, param: 'prompt' }
+type OrderDirectives = OrderBehavior & { status?: number; lose?: '1' }
 
-/** The prompt without its directive lines, and what those ask for. Throws `upstream_invalid_request`. */
-export function readVideoPrompt(prompt: string): { text: string; directives: VideoDirectives } {
-  const { rest, lines } = takeDirectiveLines(prompt)
-  const directives: VideoDirectives = readDirectives(lines, KNOWN)
+/** The prompt without its directive lines, and the directives. Throws `upstream_invalid_request`. */
+export function parseOrderPrompt(prompt: string): { text: string; directives: OrderDirectives } {
+  const { rest, lines } = extractDirectiveLines(prompt)
+  const directives: OrderDirectives = readDirectives(lines, KNOWN)
   if (directives.retry_after !== undefined && directives.status === undefined && directives.limit === undefined) {
-    refuseDirectives('retry_after needs a status or a limit beside it.', KNOWN)
+    rejectDirectives('retry_after needs a status or a limit beside it.', KNOWN)
   }
   return { text: rest, directives }
 }
 
-export const Course = Type.Object({
+/** What is stored with an accepted order. */
+export const OrderBehavior = Type.Object({
   retry_after: Type.Optional(Type.Integer()),
   limit: Type.Optional(Type.Integer()),
   garbage: Type.Optional(Type.Integer()),
@@ -64,23 +53,23 @@ export const Course = Type.Object({
   render_ms: Type.Optional(Type.Integer()),
   quick: Type.Optional(Type.Literal('1')),
 })
-export type Course = Type.Static<typeof Course>
+export type OrderBehavior = Type.Static<typeof OrderBehavior>
 
-/** An order as it is remembered, whatever it is for. */
-export type Ordered = {
+/** What the stored operations of all orders have in common. */
+export type StoredOrder = {
   id: string
-  /** Unix milliseconds, from which `queue_ms` and `render_ms` count. */
+  /** Unix milliseconds; `queue_ms` and `render_ms` count from here. */
   ordered_ms: number
-  course: Course
+  course: OrderBehavior
 }
 
-/** What the order says of itself, beside the operation. */
-export type ReadOrder<Operation> = {
+/** An operation, and the directives that apply before it is accepted. */
+export type ParsedOrder<Operation> = {
   operation: Operation
   status: number | undefined
   retry_after: number | undefined
   lose: boolean
 }
 
-/** Whether there is next to nothing to render: what is to fail is not worth a large picture. */
-export const isQuick = ({ course }: Ordered): boolean => Boolean(course.quick || course.fail || course.no_output)
+/** Whether to render as little as possible: an order that is going to fail needs no large picture. */
+export const isQuick = ({ course }: StoredOrder): boolean => Boolean(course.quick || course.fail || course.no_output)

@@ -27,7 +27,7 @@ const KNOWN = [
 ]
 
 describe('a pattern', () => {
-  test.each(KNOWN)('%j: texts made for it fit, by the engine too', (source) => {
+  test.each(KNOWN)('%j: generated texts match, with the RegExp engine too', (source) => {
     const pattern = compilePattern(source, budget())
     for (let seed = 0; seed < 40; seed++) {
       const text = pattern?.sample(createRandom(String(seed)), 0, 100)
@@ -36,7 +36,7 @@ describe('a pattern', () => {
     }
   })
 
-  test('tells what fits exactly as the engine does', () => {
+  test('matches exactly the texts that the RegExp engine matches', () => {
     const character = fc.constantFrom(...'abcdeABC013-+.,#$@_/ \né😀')
     fc.assert(
       fc.property(fc.constantFrom(...KNOWN), fc.string({ unit: character, maxLength: 8 }), (source, text) => {
@@ -61,16 +61,16 @@ describe('a pattern', () => {
     'a{',
     '[z-a]',
     '\\',
-  ])('%j is not known here, and said to be so', (source) => {
+  ])('%j is reported as unsupported', (source) => {
     expect(compilePattern(source, budget())).toBeUndefined()
   })
 
-  test('an expression of 2000 characters is read, one more is not', () => {
+  test('supports an expression of 2000 characters, not of 2001', () => {
     expect(compilePattern('a'.repeat(2000), budget())?.matches('a'.repeat(2000))).toBe(true)
     expect(compilePattern('a'.repeat(2001), budget())).toBeUndefined()
   })
 
-  test('grouping 40 deep is read, deeper is not', () => {
+  test('supports groups 40 deep, not deeper', () => {
     const nested = (depth: number) => `${'('.repeat(depth)}a${')'.repeat(depth)}`
     expect(compilePattern(nested(40), budget())?.matches('a')).toBe(true)
     expect(compilePattern(nested(41), budget())).toBeUndefined()
@@ -81,17 +81,17 @@ describe('a pattern', () => {
     [1, 1],
     [7, 9],
     [200, 250],
-  ])('texts are made between %i and %i characters', (minimum, maximum) => {
+  ])('generates texts of %i to %i characters', (minimum, maximum) => {
     const text = compilePattern('^[a-z]+$', budget())?.sample(createRandom('x'), minimum, maximum) ?? ''
     expect(text.length).toBeGreaterThanOrEqual(minimum)
     expect(text.length).toBeLessThanOrEqual(maximum)
   })
 
-  test('no text is made where none of the length fits', () => {
+  test('generates no text where none of the length matches', () => {
     expect(compilePattern('^ab$', budget())?.sample(createRandom('x'), 3, 9)).toBeUndefined()
   })
 
-  test('an expression that ruins backtracking engines is matched in bounded time', () => {
+  test('is matched in bounded time where a backtracking engine takes exponential time', () => {
     const start = performance.now()
     expect(compilePattern('^(a+)+$', budget())?.matches(`${'a'.repeat(5000)}b`)).toBe(false)
     expect(compilePattern('^((a?){500}){500}$', budget())?.matches('a'.repeat(400))).toBeBoolean()

@@ -53,9 +53,9 @@ export function compilePattern(source: string, budget: Budget): Pattern | undefi
     sample(random, minimum, maximum) {
       // How far repeats go beyond what they must, tried in turn: little first, then as much as the length asks for.
       for (const stretch of [3, 0, 1, minimum, Math.ceil(minimum / 2), 2, Math.min(maximum, 8), 0, 3]) {
-        const made = make(root, random, { stretch, budget })
-        if (made === undefined) continue
-        for (const text of [made, made.padEnd(minimum, 'a'), made.padStart(minimum, 'a')]) {
+        const candidate = generate(root, random, { stretch, budget })
+        if (candidate === undefined) continue
+        for (const text of [candidate, candidate.padEnd(minimum, 'a'), candidate.padStart(minimum, 'a')]) {
           const length = [...text].length
           if (length >= minimum && length <= maximum && matches(text)) return text
         }
@@ -271,14 +271,14 @@ function repeatEnds(
 }
 
 /** A text that takes one way through the expression; undefined when it grows too long. */
-function make(
+function generate(
   root: Node,
   random: Random,
   { stretch, budget }: { stretch: number; budget: Budget },
 ): string | undefined {
   let text = ''
   let steps = 0
-  const write = (node: Node): boolean => {
+  const append = (node: Node): boolean => {
     budget.steps--
     if (++steps > MAX_TEXT * 4 || text.length > MAX_TEXT || budget.steps < 0) return false
     switch (node.kind) {
@@ -286,21 +286,21 @@ function make(
         text += oneOf(node, random)
         return true
       case 'sequence':
-        return node.items.every(write)
+        return node.items.every(append)
       case 'choice':
-        return write(random.pick(node.items))
+        return append(random.pick(node.items))
       case 'repeat': {
-        const most = Math.min(node.maximum, node.minimum + stretch)
+        const maximum = Math.min(node.maximum, node.minimum + stretch)
         // A stretch past the small tries is there to reach a length, so it is taken in full.
-        const times = stretch > 3 ? most : node.minimum + random.below(most - node.minimum + 1)
-        for (let count = 0; count < times; count++) if (!write(node.item)) return false
+        const times = stretch > 3 ? maximum : node.minimum + random.below(maximum - node.minimum + 1)
+        for (let count = 0; count < times; count++) if (!append(node.item)) return false
         return true
       }
       default:
         return true
     }
   }
-  return write(root) ? text : undefined
+  return append(root) ? text : undefined
 }
 
 const READABLE = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789']

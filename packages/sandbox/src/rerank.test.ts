@@ -8,14 +8,14 @@ const DOCUMENTS = [
   'Recipes for onion soup',
 ]
 
-test('a document with more of the telling words scores higher; one without any scores 0', () => {
+test('a document with more of the significant words scores higher; one without any scores 0', () => {
   const [boats = -1, melts = -1, fell = -1, soup = -1] = scoresOf('When does the snow melt?', DOCUMENTS)
   expect(melts).toBeGreaterThan(fell)
   expect(fell).toBeGreaterThan(0)
   expect([boats, soup]).toEqual([0, 0])
 })
 
-test('scores lie between 0 and 1, however often a word is repeated', () => {
+test('scores are between 0 and 1, however often a word is repeated', () => {
   const scores = scoresOf('snow', [...DOCUMENTS, 'snow '.repeat(2_000)])
   for (const score of scores) {
     expect(score).toBeGreaterThanOrEqual(0)
@@ -24,12 +24,12 @@ test('scores lie between 0 and 1, however often a word is repeated', () => {
   expect(Math.max(...scores)).toBe(scores[4] as number)
 })
 
-test('a query of small words only is taken by those', () => {
+test('a query of stop words only is scored by its stop words', () => {
   const [one = 0, other = 0] = scoresOf('to be or not to be', ['To be is to do', 'Onion soup'])
   expect(one).toBeGreaterThan(other)
 })
 
-test('nothing is asked, nothing is found', () => {
+test('an empty query scores 0', () => {
   expect(scoresOf('?!', DOCUMENTS)).toEqual([0, 0, 0, 0])
   expect(scoresOf('snow', [''])).toEqual([0])
 })

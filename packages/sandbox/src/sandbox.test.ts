@@ -48,7 +48,7 @@ const failureOf = (work: Promise<unknown>) =>
   )
 
 describe('@sandbox tokens', () => {
-  test.each([0, 1, 2, 150, 999, 5000])('%i makes exactly that many content chunks and tokens', async (tokens) => {
+  test.each([0, 1, 2, 150, 999, 5000])('%i returns exactly that many content chunks and tokens', async (tokens) => {
     const { got } = await drain(start().chunks(`tokens=${tokens}`))
     expect(pieces(got)).toBe(tokens)
     expect(got.at(-1)?.usage?.completion_tokens).toBe(tokens)
@@ -57,11 +57,11 @@ describe('@sandbox tokens', () => {
     expect(completion.choices[0]?.finish_reason).toBe('stop')
   })
 
-  test('100000 is possible', async () => {
+  test('100000 returns that many tokens', async () => {
     expect((await start().whole('tokens=100000')).usage?.completion_tokens).toBe(100_000)
   })
 
-  test('is exact with reasoning, images, citations and a tool result in the answer', async () => {
+  test('returns the exact number with reasoning, images, citations and a tool result in the answer', async () => {
     const messages = (content: string) => [
       { role: 'user', content },
       { role: 'tool', tool_call_id: 'x', content: 'ends in blanks   ' },
@@ -74,7 +74,7 @@ describe('@sandbox tokens', () => {
     }
   })
 
-  test('is bounded by max_tokens: at it the answer stops by itself, over it it is cut', async () => {
+  test('is limited by max_tokens: finish_reason is stop at the limit, and length above it', async () => {
     const ask = async (tokens: number) => {
       const completion = await start().whole(`tokens=${tokens}`, { max_tokens: 10 })
       return [completion.usage?.completion_tokens, completion.choices[0]?.finish_reason]
@@ -84,7 +84,7 @@ describe('@sandbox tokens', () => {
     expect(await ask(11)).toEqual([10, 'length'])
   })
 
-  test('the line is no part of the question, and does not change what is said', async () => {
+  test('does not belong to the question and does not change the text', async () => {
     const [plain, slow] = [await start().whole('usage=none'), await start().whole('finish=stop')]
     expect(plain.choices).toEqual(slow.choices)
     expect(plain.choices[0]?.message.content).not.toContain('@sandbox')
@@ -92,7 +92,7 @@ describe('@sandbox tokens', () => {
 })
 
 describe('@sandbox timing', () => {
-  test('interval_ms lets out one chunk at a time, with a pause between two', async () => {
+  test('interval_ms sends one chunk at a time, with a pause between two', async () => {
     const { clock, chunks } = start()
     const stream = chunks('tokens=2 interval_ms=50')
     expect((await stream.next()).value).toHaveLength(1)
@@ -112,7 +112,7 @@ describe('@sandbox timing', () => {
     expect((await stream.next()).done).toBe(true)
   })
 
-  test('first_ms holds back the first chunk, and a refusal too', async () => {
+  test('first_ms delays the first chunk, and an error too', async () => {
     for (const line of ['first_ms=300', 'first_ms=300 status=500']) {
       const { clock, chunks } = start()
       let settled = false
@@ -134,7 +134,7 @@ describe('@sandbox timing', () => {
     }
   })
 
-  test('a whole answer takes the time of the same answer streamed', async () => {
+  test('a complete answer takes as long as the same answer streamed', async () => {
     const { clock, whole } = start()
     let settled = false
     const answer = whole('tokens=2 first_ms=100 interval_ms=50').then(() => {
@@ -149,7 +149,7 @@ describe('@sandbox timing', () => {
     await answer
   })
 
-  test('without a pause chunks come in batches, and no timer is ever set', async () => {
+  test('without a pause, chunks are sent in batches and no timer is set', async () => {
     const { clock, chunks } = start()
     const stream = chunks('tokens=100')
     const sizes: number[] = []
@@ -176,7 +176,7 @@ describe('@sandbox status', () => {
     [504, 'upstream_timeout'],
     [529, 'server_is_overloaded'],
     [599, 'bad_upstream_response'],
-  ])('%i is what such an upstream means: %s, before any chunk', async (status, code) => {
+  ])('%i fails with %s before any chunk, as with a real provider', async (status, code) => {
     const { got, error } = await drain(start().chunks(`status=${status}`))
     expect([got.length, codeOf(error)]).toEqual([0, code])
     const same = await failureOf(start().whole(`status=${status}`))
@@ -185,7 +185,7 @@ describe('@sandbox status', () => {
     expect((same as GatewayError).detail.retry_after).toBeUndefined()
   })
 
-  test('retry_after is passed on in seconds', async () => {
+  test('retry_after is returned in seconds', async () => {
     for (const line of ['status=429 retry_after=7', 'status=503 retry_after=7']) {
       expect(await failureOf(start().whole(line))).toMatchObject({ detail: { retry_after: 7 } })
     }
@@ -226,7 +226,7 @@ describe('@sandbox faults', () => {
     })
   }
 
-  test('hang_after falls silent after exactly that many chunks until the signal is aborted', async () => {
+  test('hang_after sends nothing after exactly that many chunks until the signal is aborted', async () => {
     for (const after of [0, 1, 3, 40]) {
       const { abort, clock, chunks } = start()
       const stream = chunks(`tokens=50 hang_after=${after}`)
@@ -247,7 +247,7 @@ describe('@sandbox faults', () => {
     }
   })
 
-  test('a whole answer that hangs ends with the signal', async () => {
+  test('a complete answer that hangs ends when the signal is aborted', async () => {
     const { abort, whole } = start()
     const answer = failureOf(whole('hang_after=0'))
     await settle()
@@ -255,28 +255,28 @@ describe('@sandbox faults', () => {
     expect(await answer).toEqual(new Error('gone'))
   })
 
-  test('of several faults the nearest strikes', async () => {
+  test('the first of several faults occurs', async () => {
     const { got, error } = await drain(start().chunks('hang_after=9 error_after=2 cut_after=4'))
     expect([got.length, codeOf(error)]).toEqual([2, 'bad_upstream_response'])
   })
 })
 
 describe('@sandbox usage and finish', () => {
-  test('usage=none leaves the usage out', async () => {
+  test('usage=none returns no usage', async () => {
     const { got } = await drain(start().chunks('tokens=2 usage=none'))
     expect(got).toHaveLength(4)
     expect(got.some((chunk) => 'usage' in chunk || chunk.choices.length === 0)).toBe(false)
     expect(await start().whole('usage=none')).not.toContainKey('usage')
   })
 
-  test.each(['content_filter', 'length', 'stop'])('finish=%s is the reason of every choice', async (reason) => {
+  test.each(['content_filter', 'length', 'stop'])('finish=%s is the finish_reason of every choice', async (reason) => {
     const { choices } = await start().whole(`finish=${reason}`, { n: 2, max_tokens: 5 })
     expect(choices.map((choice) => String(choice.finish_reason))).toEqual([reason, reason])
   })
 })
 
 describe('directives', () => {
-  test('only the last user message gives orders, by each of its text parts', async () => {
+  test('are read from all text parts of the last user message only', async () => {
     const user = (content: unknown) => ({ role: 'user', content })
     const ask = async (messages: unknown[]) => (await start().whole('', { messages })).usage?.completion_tokens
     expect(await ask([user('@sandbox tokens=3')])).toBe(3)
@@ -290,7 +290,7 @@ describe('directives', () => {
     expect(await ask([user(parts)])).toBe(4)
   })
 
-  test('one that is not known is refused before anything is said', async () => {
+  test('an unknown directive is rejected before any chunk', async () => {
     const { got, error } = await drain(start().chunks('tokens=many'))
     expect([got.length, codeOf(error)]).toEqual([0, 'upstream_invalid_request'])
     expect(String(error)).toContain('tokens=0..100000')
@@ -300,7 +300,7 @@ describe('directives', () => {
 describe('an abort', () => {
   const reason = new Error('gone')
 
-  test('before the start ends it at once', async () => {
+  test('before the start ends the call at once', async () => {
     const { abort, whole, chunks } = start()
     abort.abort(reason)
     expect(await failureOf(whole('tokens=2'))).toBe(reason)
@@ -322,7 +322,7 @@ describe('an abort', () => {
     },
   )
 
-  test('between two batches ends it too', async () => {
+  test('between two batches ends the stream', async () => {
     const { abort, chunks } = start()
     const stream = chunks('tokens=1000')
     await stream.next()
@@ -330,7 +330,7 @@ describe('an abort', () => {
     expect(await failureOf(stream.next())).toBe(reason)
   })
 
-  test('a reader who stops reading costs nothing further', async () => {
+  test('by the reader stops the generation', async () => {
     const { clock, chunks } = start()
     const stream = chunks('tokens=1000 interval_ms=5')
     await stream.next()

@@ -1,4 +1,4 @@
-/** The built-in simulated vendor: answers without a key or a network, and misbehaves when a prompt tells it to. */
+/** The built-in simulated provider: answers without a key or a network, and fails when a directive in the prompt requests it. */
 import { type Clock, pause, unixSeconds } from '../../../src/kit/clock.ts'
 import type { ChatCall, MediaReader, Provider, SimulatedErrors } from '../../../src/providers/provider.ts'
 import { usageFrom } from '../../../src/spec/usage.ts'
@@ -8,52 +8,55 @@ import { createSandboxEmbeddings } from './embeddings.ts'
 import { createSandboxImages } from './images.ts'
 import { createManual, type Manual, type ManualPage } from './manual-search.ts'
 import { createSandboxModerations } from './moderations.ts'
-import { type Prompt, readPrompt } from './prompt.ts'
+import { type Prompt, parsePrompt } from './prompt.ts'
 import { createRandom } from './random.ts'
 import { createRenderWorkers } from './render/workers.ts'
 import { createSandboxRerank } from './rerank.ts'
 import { createSandboxThreeD } from './three-d.ts'
-import { paced } from './throttle.ts'
+import { throttle } from './throttle.ts'
 import { countPrompt } from './tokens.ts'
 import { createSandboxVideo } from './video.ts'
 
 export type SandboxParts = {
   id: string
   clock: Clock
-  /** The pages of the project's manual, asked for once, when a question first needs them. */
+  /** Loads the pages of the project's manual; called once, when a question first needs them. */
   manual: () => Promise<ManualPage[]>
-  /** Reads the images of a request; without it no images are made. */
+  /** Reads the images of a request; without it, the sandbox provides no images. */
   media?: MediaReader | undefined
   errors: SimulatedErrors
 }
 
 export function createSandbox({ id, clock, manual, media, errors }: SandboxParts): Provider {
   let index: Promise<Manual> | undefined
-  const openManual = () => {
+  const loadManual = () => {
     index ??= manual().then(createManual)
-    // A failure is not kept: the next question asks again.
+    // A failure is not cached: the next question tries again.
     index.catch(() => {
       index = undefined
     })
     return index
   }
 
-  /** Waits as told, refuses as told, and otherwise knows the whole answer. */
-  async function answer({ model, request }: ChatCall, signal: AbortSignal): Promise<{ prompt: Prompt; said: Answer }> {
+  /** Waits or throws as the directives request; otherwise returns the complete answer. */
+  async function generate(
+    { model, request }: ChatCall,
+    signal: AbortSignal,
+  ): Promise<{ prompt: Prompt; answer: Answer }> {
     signal.throwIfAborted()
-    const prompt = readPrompt(model, request)
+    const prompt = parsePrompt(model, request)
     const { first_ms: wait = 0, finish, usage } = prompt.directives
     if (wait > 0) await pause(clock, wait, signal)
-    refuseAsTold(prompt, model)
+    throwRequestedStatus(prompt, model)
     const choices = []
     for (let at = 0; at < (request.n ?? 1); at++) {
-      const choice = await answerChoice(at, { request, prompt, manual: openManual })
+      const choice = await answerChoice(at, { request, prompt, manual: loadManual })
       choices.push(finish ? { ...choice, finish_reason: finish } : choice)
     }
     signal.throwIfAborted()
     const { input, image } = countPrompt(request)
     const counts = { input, input_image: image, cached: 0, ...outputOf(choices) }
-    const said: Answer = {
+    const answer: Answer = {
       id: `chatcmpl-${createRandom(`id:${prompt.seed}`).alphanumerics(29)}`,
       created: unixSeconds(clock),
       model,
@@ -61,16 +64,16 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
       usage: usage === 'none' ? undefined : usageFrom(counts),
       logprobs: request.logprobs ? { seed: prompt.seed, top: request.top_logprobs ?? 0 } : undefined,
     }
-    return { prompt, said }
+    return { prompt, answer }
   }
 
-  function refuseAsTold({ directives: { status, retry_after } }: Prompt, model: string): void {
+  function throwRequestedStatus({ directives: { status, retry_after } }: Prompt, model: string): void {
     if (status === undefined) return
-    const message = 'The simulated vendor refused the request, as "@sandbox status" asked it to.'
+    const message = 'The simulated provider rejected the request, as "@sandbox status" requested.'
     throw errors.fromResponse({ model, status, retry_after, message })
   }
 
-  // One crew for both: the machine has so many cores and no more.
+  // Videos and 3D models share the workers: there are no more cores for both together than for one.
   const renderWorkers = createRenderWorkers({})
   const { video, close: closeVideo } = createSandboxVideo({ clock, errors, renderWorkers })
   const { threeD, close: closeThreeD } = createSandboxThreeD({ clock, errors, renderWorkers })
@@ -90,15 +93,15 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
     close,
     chat: {
       async complete(call, signal) {
-        const { prompt, said } = await answer(call, signal)
-        // A whole answer takes the time, and meets the faults, of the same answer streamed.
-        const unseen = chunksOf({ ...said, logprobs: undefined })
-        for await (const _ of paced(unseen, { directives: prompt.directives, clock, signal }));
-        return completionOf(said)
+        const { prompt, answer } = await generate(call, signal)
+        // A complete answer takes the time, and has the faults, of the same answer as a stream.
+        const unsent = chunksOf({ ...answer, logprobs: undefined })
+        for await (const _ of throttle(unsent, { directives: prompt.directives, clock, signal }));
+        return completionOf(answer)
       },
       async *chunks(call, signal) {
-        const { prompt, said } = await answer(call, signal)
-        yield* paced(chunksOf(said), { directives: prompt.directives, clock, signal })
+        const { prompt, answer } = await generate(call, signal)
+        yield* throttle(chunksOf(answer), { directives: prompt.directives, clock, signal })
       },
     },
   }

@@ -25,9 +25,9 @@ const ADJECTIVES = 'simple careful handy plain steady clear modest familiar pati
 const NOUNS = 'question pattern example boundary detail habit measure picture reason step outline balance'.split(' ')
 const VERBS = ['matters', 'counts', 'helps']
 /** What stands beside the only topic of a prompt, and in place of one where it has none. */
-const BESIDE = ['everything around it', 'what comes after it', 'the rest of it', 'all that it leads to']
+const OTHER_TOPICS = ['everything around it', 'what comes after it', 'the rest of it', 'all that it leads to']
 
-const THOUGHTS = [
+const REASONING_SENTENCES = [
   'Simulated reasoning: the question is about {topic}.',
   'It also mentions {other}.',
   'One could begin with a {adjective} {noun} of {topic}.',
@@ -37,7 +37,7 @@ const THOUGHTS = [
 ]
 
 /** The default length of a simulated answer, in tokens: between these two, give or take a sentence. */
-const SHORTEST = 65
+const MIN_TOKENS = 65
 const SPREAD = 60
 
 type TextParts = { random: Random; topics: string[] }
@@ -45,7 +45,7 @@ type TextParts = { random: Random; topics: string[] }
 function fill(sentence: string, { random, topics }: TextParts): string {
   const topic = topics.length ? random.pick(topics) : 'the subject'
   const rest = topics.filter((each) => each !== topic)
-  const other = random.pick(rest.length ? rest : BESIDE)
+  const other = random.pick(rest.length ? rest : OTHER_TOPICS)
   const text = sentence
     .replaceAll('{topic}', () => topic)
     .replaceAll('{other}', () => other)
@@ -58,10 +58,10 @@ function fill(sentence: string, { random, topics }: TextParts): string {
 
 /** Sentences for at least this many tokens, or for the usual length. */
 export function simulatedSentences(parts: TextParts, tokens?: number): string {
-  const wanted = tokens ?? SHORTEST + parts.random.below(SPREAD) - countTokens(DISCLAIMER)
+  const minimum = tokens ?? MIN_TOKENS + parts.random.below(SPREAD) - countTokens(DISCLAIMER)
   const sentences: string[] = []
   let unused: string[] = []
-  for (let count = 0; count < wanted; ) {
+  for (let count = 0; count < minimum; ) {
     // Every kind of sentence comes once before one comes again.
     if (unused.length === 0) unused = [...SENTENCES]
     const [next = ''] = unused.splice(parts.random.below(unused.length), 1)
@@ -75,7 +75,7 @@ export function simulatedSentences(parts: TextParts, tokens?: number): string {
 
 /** Thinking aloud, in this many sentences. */
 export function simulatedReasoning(parts: TextParts, sentences: number): string {
-  const [first = '', ...others] = THOUGHTS
+  const [first = '', ...others] = REASONING_SENTENCES
   const thoughts = [first]
   for (let count = 1; count < sentences; count++) thoughts.push(others[(count - 1) % others.length] ?? '')
   return thoughts.map((thought) => fill(thought, parts)).join(' ')

@@ -1,12 +1,12 @@
-/** Where what is made lies until it is fetched: a temporary directory of this process. */
+/** Keeps rendered files until they are downloaded, in a temporary directory of this process. */
 import { randomUUID } from 'node:crypto'
 import { mkdir, mkdtemp, open, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { GatewayError } from '../../../src/spec/error.ts'
 
-export type GeneratedFiles = {
-  /** A fresh path, alone in its directory: what else is written beside it goes with it. */
+export type TemporaryFiles = {
+  /** A new path in a new directory; other files in this directory are removed with it. */
   reserve(name: string): Promise<string>
   /** Never rejects. */
   remove(path: string): Promise<void>
@@ -14,22 +14,22 @@ export type GeneratedFiles = {
 }
 
 const PREFIX = 'gatehouse-sandbox-'
-/** A process that was killed leaves its directory behind; nothing in one is of use for so long. */
+/** A killed process leaves its directory behind; nothing in it is of use for longer than this. */
 const STALE_MILLISECONDS = 24 * 3_600_000
 const READ_BYTES = 64 * 1024
 
-export function createMadeFiles({ parent = tmpdir() }: { parent?: string } = {}): GeneratedFiles {
+export function createTemporaryFiles({ parent = tmpdir() }: { parent?: string } = {}): TemporaryFiles {
   let directory: Promise<string> | undefined
 
-  async function make(): Promise<string> {
+  async function createDirectory(): Promise<string> {
     await removeStale(parent)
     return mkdtemp(join(parent, PREFIX))
   }
 
   return {
     async reserve(name) {
-      directory ??= make()
-      // A failure is not kept: the next order tries again.
+      directory ??= createDirectory()
+      // A failure is not cached: the next order tries again.
       directory.catch(() => {
         directory = undefined
       })
@@ -37,12 +37,12 @@ export function createMadeFiles({ parent = tmpdir() }: { parent?: string } = {})
       await mkdir(own)
       return join(own, name)
     },
-    // What cannot be removed now goes with the whole directory.
+    // What cannot be removed now is removed with the whole directory.
     remove: (path) => rm(dirname(path), { recursive: true, force: true }).catch(() => {}),
     async close() {
-      const made = directory
+      const current = directory
       directory = undefined
-      if (made) await rm(await made, { recursive: true, force: true })
+      if (current) await rm(await current, { recursive: true, force: true })
     },
   }
 }
@@ -56,7 +56,7 @@ async function removeStale(parent: string): Promise<void> {
   }
 }
 
-/** The file's bytes, read as they are asked for. Throws `output_gone`. */
+/** The file's bytes, read on demand. Throws `output_gone`. */
 export async function streamFile(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
   signal.throwIfAborted()
   const file = await open(path, 'r').catch((cause) => {

@@ -1,7 +1,7 @@
 /** The terms of a text (no grammar, only which words are about its subject), and how much each weighs in a search (Okapi BM25). */
 
 /** Words that say nothing about the subject, in English, with those that people put around a question. */
-const FILLERS = new Set(
+const STOP_WORDS = new Set(
   `a about above after again all also am an and any are as at be because been before being below between both but by can
   could did do does doing down during each either else ever every few for from further give given had has have having he
   hello her here hers hi him his how i if in into is it its itself just know let like may me might more most must my
@@ -17,7 +17,7 @@ const FILLERS = new Set(
 const WORD = /[\p{L}\p{M}\p{N}]+/gu
 
 /** The words of a text as they are written, at most `limit`: a prompt may be megabytes long. */
-export function wordsOf(text: string, limit = 4000): string[] {
+export function splitWords(text: string, limit = 4000): string[] {
   const words: string[] = []
   for (const found of text.matchAll(WORD)) {
     if (words.push(found[0]) >= limit) break
@@ -25,7 +25,7 @@ export function wordsOf(text: string, limit = 4000): string[] {
   return words
 }
 
-export const isFiller = (word: string): boolean => word.length < 2 || FILLERS.has(word.toLowerCase())
+export const isStopWord = (word: string): boolean => word.length < 2 || STOP_WORDS.has(word.toLowerCase())
 
 /** Common endings off, so that `streams`, `streamed` and `streaming` meet; crude on purpose. */
 export function stem(word: string): string {
@@ -41,18 +41,18 @@ export function stem(word: string): string {
 
 /** The stems of the words that carry meaning, with repeats. */
 export function termsOf(text: string, limit?: number): string[] {
-  return wordsOf(text, limit)
-    .filter((word) => !isFiller(word))
+  return splitWords(text, limit)
+    .filter((word) => !isStopWord(word))
     .map(stem)
 }
 
 /** The words that a text is about, as written, each once, in order. */
 export function topicsOf(text: string, limit: number): string[] {
   const topics = new Map<string, string>()
-  for (const word of wordsOf(text)) {
+  for (const word of splitWords(text)) {
     if (topics.size >= limit) break
     // A name of more than 24 letters would make the sentence unreadable; a bare number is no topic.
-    if (isFiller(word) || word.length > 24 || /^\d+$/.test(word)) continue
+    if (isStopWord(word) || word.length > 24 || /^\d+$/.test(word)) continue
     const key = stem(word)
     if (!topics.has(key)) topics.set(key, word)
   }
@@ -64,12 +64,12 @@ const K1 = 1.2
 const B = 0.75
 
 /** Of a word that stands in so many of the texts; one that stands nowhere is the most telling of all. */
-export const rarityOf = (texts: number, holding: number): number =>
+export const inverseDocumentFrequency = (texts: number, holding: number): number =>
   Math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
 
 /** The part of its rarity that a word counts, from 0 up to K1 + 1, by its weight in a text of this length. */
-export const fullness = (weight: number, { length, average }: { length: number; average: number }): number =>
+export const saturation = (weight: number, { length, average }: { length: number; average: number }): number =>
   (weight * (K1 + 1)) / (weight + K1 * (1 - B + (B * length) / average))
 
 /** What `fullness` comes near to, however often a word is repeated. */
-export const MOST_FULLNESS = K1 + 1
+export const MAX_SATURATION = K1 + 1

@@ -1,13 +1,13 @@
-/** The directive lines of a request that holds texts only: how long it takes, how it fails. */
+/** The directives of requests without chat or orders: how long a response takes, and how it fails. */
 import { type Clock, pause } from '../../../src/kit/clock.ts'
 import type { SimulatedErrors } from '../../../src/providers/provider.ts'
 import {
+  extractDirectiveLines,
   MAX_MILLISECONDS,
   MAX_RETRY_SECONDS,
   type Rule,
   readDirectives,
-  refuseDirectives,
-  takeDirectiveLines,
+  rejectDirectives,
 } from './directives.ts'
 
 const RULES = {
@@ -19,30 +19,33 @@ const RULES = {
 
 type TextDirectives = { first_ms?: number; status?: number; retry_after?: number; usage?: 'none' }
 
-/** The texts without their directive lines, and what those ask for. Throws `upstream_invalid_request`. */
-export function takeTextDirectives(
+/** The texts without their directive lines, and the directives. Throws `upstream_invalid_request`. */
+export function parseTextDirectives(
   texts: readonly string[],
   param: string,
 ): { rest: string[]; directives: TextDirectives } {
-  const taken = texts.map(takeDirectiveLines)
+  const extracted = texts.map(extractDirectiveLines)
   const known = { rules: RULES, param }
-  const given = readDirectives(
-    taken.flatMap(({ lines }) => lines),
+  const values = readDirectives(
+    extracted.flatMap(({ lines }) => lines),
     known,
   )
-  if (given.retry_after !== undefined && given.status === undefined) {
-    refuseDirectives('retry_after needs a status beside it.', known)
+  if (values.retry_after !== undefined && values.status === undefined) {
+    rejectDirectives('retry_after needs a status beside it.', known)
   }
-  return { rest: taken.map(({ rest }) => rest), directives: given as TextDirectives }
+  return { rest: extracted.map(({ rest }) => rest), directives: values as TextDirectives }
 }
 
-type Asked = { model: string; clock: Clock; errors: SimulatedErrors; signal: AbortSignal }
+type DirectiveContext = { model: string; clock: Clock; errors: SimulatedErrors; signal: AbortSignal }
 
-/** Waits as told, and refuses as told. */
-export async function obey({ first_ms = 0, status, retry_after }: TextDirectives, asked: Asked): Promise<void> {
-  const { model, clock, errors, signal } = asked
+/** Waits, or throws an error, as the directives request. */
+export async function applyDirectives(
+  { first_ms = 0, status, retry_after }: TextDirectives,
+  context: DirectiveContext,
+): Promise<void> {
+  const { model, clock, errors, signal } = context
   if (first_ms > 0) await pause(clock, first_ms, signal)
   if (status === undefined) return
-  const message = 'The simulated vendor refused the request, as "@sandbox status" asked it to.'
+  const message = 'The simulated provider rejected the request, as "@sandbox status" requested.'
   throw errors.fromResponse({ model, status, retry_after, message })
 }

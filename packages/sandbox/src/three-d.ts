@@ -6,23 +6,23 @@ import { sha256 } from '../../../src/kit/secret.ts'
 import type { SimulatedErrors, ThreeDCall, ThreeDProvider } from '../../../src/providers/provider.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
 import { createJobs } from './jobs.ts'
-import { Course, isQuick, type ReadOrder, readVideoPrompt } from './order-directives.ts'
+import { isQuick, OrderBehavior, type ParsedOrder, parseOrderPrompt } from './order-directives.ts'
 import { createSandboxOrders } from './orders.ts'
 import { filesOfModel, MODEL_FORMATS, MODEL_PIECES, type ModelPlan, POLYGONS } from './render/model-plan.ts'
 import type { RenderWorkers } from './render/workers.ts'
-import { createMadeFiles, type GeneratedFiles } from './temporary-files.ts'
+import { createTemporaryFiles, type TemporaryFiles } from './temporary-files.ts'
 
 type SandboxThreeDParts = {
   clock: Clock
   errors: SimulatedErrors
   renderWorkers: RenderWorkers
-  files?: GeneratedFiles
-  most_waiting?: number
+  files?: TemporaryFiles
+  max_waiting?: number
 }
 
 const Operation = Type.Object({
   id: Type.String(),
-  /** The name of its files. */
+  /** The base name of its files. */
   name: Type.String({ pattern: '^[A-Za-z0-9_]{1,64}$' }),
   text: Type.String(),
   seed: Type.String(),
@@ -31,26 +31,26 @@ const Operation = Type.Object({
   pbr: Type.Boolean(),
   polygons: Type.Integer({ minimum: POLYGONS.minimum, maximum: POLYGONS.maximum }),
   ordered_ms: Type.Integer(),
-  course: Course,
+  course: OrderBehavior,
 })
 type Operation = Type.Static<typeof Operation>
 
-/** More than this could not be read on a model. */
+/** The longest text that is legible on a model. */
 const MAX_TEXT = 600
-/** A quick one is as small as it may be. */
+/** A quick order gets the smallest model. */
 const QUICK_POLYGONS = POLYGONS.minimum
 
 export function createSandboxThreeD(parts: SandboxThreeDParts): { threeD: ThreeDProvider; close: () => Promise<void> } {
-  const { clock, errors, renderWorkers, files = createMadeFiles(), most_waiting } = parts
+  const { clock, errors, renderWorkers, files = createTemporaryFiles(), max_waiting } = parts
   const checkOperation = checker(Operation)
   const jobs = createJobs<Operation>({
     clock,
     files,
     renderWorkers,
-    most_waiting,
+    max_waiting,
     workOf(operation) {
       const plan = planOf(operation)
-      return { plan, pieces: MODEL_PIECES, name: filesOfModel(plan).main.name }
+      return { plan, steps: MODEL_PIECES, name: filesOfModel(plan).main.name }
     },
   })
   const threeD = createSandboxOrders({
@@ -58,10 +58,10 @@ export function createSandboxThreeD(parts: SandboxThreeDParts): { threeD: ThreeD
     errors,
     thing: '3D model',
     jobs,
-    readOrder: (call: ThreeDCall) => readOrder(call, clock),
-    readOperation(value) {
+    parseOrder: (call: ThreeDCall) => parseOrder(call, clock),
+    parseOperation(value) {
       if (checkOperation.Check(value)) return value
-      throw new GatewayError('bad_upstream_response', 'The sandbox does not know such an operation.')
+      throw new GatewayError('bad_upstream_response', 'The sandbox does not know this operation.')
     },
     filesOf: (operation) => filesOfModel(planOf(operation)).all,
   })
@@ -83,16 +83,18 @@ function planOf(operation: Operation): ModelPlan {
   }
 }
 
-function readOrder({ request, model, task_id, idempotency_key }: ThreeDCall, clock: Clock): ReadOrder<Operation> {
+function parseOrder({ request, model, task_id, idempotency_key }: ThreeDCall, clock: Clock): ParsedOrder<Operation> {
   const { prompt = '', format, texture = true, pbr = false, target_polycount = POLYGONS.default, seed } = request
   for (const field of ['image', 'images', 'negative_prompt'] as const) {
-    if (request[field] !== undefined) refuse(field, `"${field}" is not something that the sandbox can build from`)
+    if (request[field] !== undefined) reject(field, `the sandbox does not support "${field}"`)
   }
-  const { text, directives } = readVideoPrompt(prompt)
+  const { text, directives } = parseOrderPrompt(prompt)
   const { status, lose, ...course } = directives
-  const known = MODEL_FORMATS.find((one) => one === format) ?? refuse('format', `it makes ${MODEL_FORMATS.join(', ')}`)
+  const known =
+    MODEL_FORMATS.find((one) => one === format) ??
+    reject('format', `the sandbox supports the formats ${MODEL_FORMATS.join(', ')}`)
   if (target_polycount < POLYGONS.minimum || target_polycount > POLYGONS.maximum) {
-    refuse('target_polycount', `target_polycount must be ${POLYGONS.minimum} to ${POLYGONS.maximum}`)
+    reject('target_polycount', `target_polycount must be ${POLYGONS.minimum} to ${POLYGONS.maximum}`)
   }
   const has_texture = texture && known !== 'stl'
   const operation: Operation = {
@@ -110,8 +112,8 @@ function readOrder({ request, model, task_id, idempotency_key }: ThreeDCall, clo
   return { operation, status, retry_after: course.retry_after, lose: lose !== undefined }
 }
 
-function refuse(param: string, why: string): never {
-  throw new GatewayError('upstream_invalid_request', `The simulated vendor refused the order: ${why}.`, {
+function reject(param: string, why: string): never {
+  throw new GatewayError('upstream_invalid_request', `The simulated provider rejected the order: ${why}.`, {
     param,
     upstream_status: 400,
   })

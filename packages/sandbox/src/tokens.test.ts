@@ -20,11 +20,11 @@ describe('the tokenizer', () => {
     ['a_b', ['a', '_', 'b']],
     ['é語😀x', ['é語', '😀', 'x']],
     ['--', ['-', '-']],
-  ])('cuts %j as its rule says', (whole, pieces) => {
+  ])('splits %j by its rule', (whole, pieces) => {
     expect(splitTokens(whole)).toEqual(pieces)
   })
 
-  test('pieces join back to the text, and are as many as are counted', () => {
+  test('returns tokens that join to the text, as many as countTokens counts', () => {
     fc.assert(
       fc.property(text, (whole) => {
         const pieces = splitTokens(whole)
@@ -35,7 +35,7 @@ describe('the tokenizer', () => {
     )
   })
 
-  test('a text cut after any piece splits into the pieces before the cut', () => {
+  test('splits the beginning of a text, up to any token, into the same tokens', () => {
     fc.assert(
       fc.property(text, fc.nat(20), (whole, count) => {
         const pieces = splitTokens(whole, count)
@@ -45,13 +45,13 @@ describe('the tokenizer', () => {
     )
   })
 
-  test('a character outside the basic plane is never cut in two', () => {
+  test('never splits a surrogate pair', () => {
     expect(splitTokens('😀'.repeat(20))).toEqual(Array(20).fill('😀'))
   })
 })
 
 describe("a prompt's tokens", () => {
-  test('are the pieces of every text of every message and of the tools, and a stated number an image', () => {
+  test('are the tokens of all texts of all messages and of the tools, and a fixed number for each image', () => {
     const tools = [{ type: 'function' as const, function: { name: 'f', parameters: { type: 'object' } } }]
     const call = { id: 'c', type: 'function' as const, function: { name: 'f_g', arguments: '{"a":1}' } }
     const image = { type: 'image_url' as const, image_url: { url: `data:image/png;base64,${'A'.repeat(500)}` } }

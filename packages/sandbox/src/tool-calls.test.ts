@@ -75,7 +75,7 @@ describe('tools', () => {
   const namesOf = async (text: string, rest: Rest = {}) =>
     callsOf(await whole(text, { tools, ...rest })).map((call) => call.function.name)
 
-  test('a call has an id, arguments that fit the schema, null content and the right finish', async () => {
+  test('a call has an id, arguments that fit the schema, null content and the right finish_reason', async () => {
     const completion = await whole('What is the weather in Paris for 3 days?', { tools })
     const [call] = callsOf(completion)
     expect(call).toMatchObject({ type: 'function', function: { name: 'get_weather' } })
@@ -99,7 +99,7 @@ describe('tools', () => {
     expect(await namesOf(text)).toEqual(names)
   })
 
-  test('tool_choice forces, names, forbids and narrows', async () => {
+  test('tool_choice requires a call, names a tool, forbids calls and limits the tools', async () => {
     expect(await namesOf('Hello!', { tool_choice: 'required' })).toEqual(['get_weather'])
     expect(await namesOf('send mail', { tool_choice: 'required' })).toEqual(['sendMail'])
     const named = { type: 'function' as const, function: { name: 'sendMail' } }
@@ -115,7 +115,7 @@ describe('tools', () => {
     expect(await namesOf('the weather', allowed('required'))).toEqual(['sendMail'])
   })
 
-  test('parallel_tool_calls: false keeps it to one', async () => {
+  test('parallel_tool_calls: false allows one call only', async () => {
     expect(await namesOf('weather, then send mail', { parallel_tool_calls: false })).toEqual(['get_weather'])
     expect(await namesOf('weather, then send mail', { parallel_tool_calls: true })).toHaveLength(2)
   })
@@ -139,12 +139,12 @@ describe('tools', () => {
       },
       'tools[0].function.parameters',
     ],
-  ])('%j is refused', async (rest, param) => {
+  ])('%j is rejected', async (rest, param) => {
     const error = await refusal(whole('x', { tools, ...rest }))
     expect([error.code, error.detail.param]).toEqual(['upstream_invalid_request', param])
   })
 
-  test('streamed: the head of a call first, then pieces of its arguments, no identity repeated', async () => {
+  test('a stream has the id and name of a call first, then its arguments in pieces, without the id again', async () => {
     const chunks = await stream('weather, then send mail', { tools })
     const deltas = chunks.flatMap(({ choices: [choice] }) => choice?.delta.tool_calls ?? [])
     const heads = deltas.filter((call) => call.id !== undefined)
@@ -164,7 +164,7 @@ describe('tools', () => {
     expect(chunks.at(-1)?.usage?.completion_tokens).toBe(deltas.length)
   })
 
-  test('after a result it answers in text that quotes the result', async () => {
+  test('a tool result is answered by text that quotes the result', async () => {
     const messages: ChatRequest['messages'] = [
       { role: 'user', content: 'the weather in Paris' },
       {
@@ -184,7 +184,7 @@ describe('tools', () => {
     expect(callsOf(again)).toHaveLength(1)
   })
 
-  test('the older functions are answered as tools', async () => {
+  test('the older functions are answered with tool_calls', async () => {
     const functions = [weather.function]
     expect(callsOf(await whole('the weather', { functions }))).toHaveLength(1)
     expect(callsOf(await whole('the weather', { functions, function_call: 'none' }))).toHaveLength(0)

@@ -7,7 +7,7 @@ import { sampleFromSchema } from './json-schema-sample.ts'
 import type { Hints } from './json-schema-scalars.ts'
 import { hintsOf, type Prompt } from './prompt.ts'
 import type { Random } from './random.ts'
-import { isFiller, stem, termsOf, wordsOf } from './terms.ts'
+import { isStopWord, splitWords, stem, termsOf } from './terms.ts'
 
 export type PlannedCall = { id: string; name: string; arguments: string }
 
@@ -15,7 +15,19 @@ type Tool = { name: string; description: string; parameters: unknown; param: str
 type Choice = { mode: 'none' | 'auto' | 'required'; tools: Tool[]; isNamed: boolean }
 
 /** Words that are in the names of many tools and so name none of them. */
-const COMMON = new Set(['get', 'set', 'fetch', 'run', 'make', 'call', 'use', 'tool', 'function', 'current', 'do'])
+const COMMON_NAME_PARTS = new Set([
+  'get',
+  'set',
+  'fetch',
+  'run',
+  'make',
+  'call',
+  'use',
+  'tool',
+  'function',
+  'current',
+  'do',
+])
 
 /** Empty when the answer is to be text. Throws `upstream_invalid_request` for what no vendor could do. */
 export function planToolCalls(
@@ -26,11 +38,11 @@ export function planToolCalls(
   const choice = readChoice(request)
   if (choice.mode === 'none' || choice.tools.length === 0) return []
   if (choice.mode === 'auto' && prompt.results.length > 0) return []
-  const asked = askedFor(choice.tools, prompt.question)
-  const wanted = asked.length === 0 && choice.mode === 'required' ? choice.tools.slice(0, 1) : asked
-  const hints = hintsOf(wanted.length > 0 ? prompt.question : '', index)
+  const requested = requestedTools(choice.tools, prompt.question)
+  const chosen = requested.length === 0 && choice.mode === 'required' ? choice.tools.slice(0, 1) : requested
+  const hints = hintsOf(chosen.length > 0 ? prompt.question : '', index)
   const isSingle = request.parallel_tool_calls === false || choice.isNamed
-  return (isSingle ? wanted.slice(0, 1) : wanted).map((tool) => ({
+  return (isSingle ? chosen.slice(0, 1) : chosen).map((tool) => ({
     id: `call_${random.alphanumerics(24)}`,
     name: tool.name,
     arguments: argumentsFor(tool, random, hints),
@@ -48,39 +60,41 @@ function readChoice(request: ChatRequest): Choice {
   for (const [at, { name, description, parameters }] of (request.functions ?? []).entries()) {
     tools.push({ name, description: description ?? '', parameters, param: `functions[${at}].parameters` })
   }
-  const asked = request.tool_choice ?? request.function_call ?? 'auto'
-  if (typeof asked === 'string') {
-    if (asked === 'required' && tools.length === 0) refuse('tool_choice is "required", but there are no tools')
-    return { mode: asked, tools, isNamed: false }
+  const requested = request.tool_choice ?? request.function_call ?? 'auto'
+  if (typeof requested === 'string') {
+    if (requested === 'required' && tools.length === 0) reject('tool_choice is "required", but there are no tools')
+    return { mode: requested, tools, isNamed: false }
   }
-  if ('allowed_tools' in asked) {
-    const { mode, tools: allowed } = asked.allowed_tools
+  if ('allowed_tools' in requested) {
+    const { mode, tools: allowed } = requested.allowed_tools
     const names = allowed.map((tool) => (isRecord(tool.function) ? tool.function.name : tool.name))
     const chosen = tools.filter((tool) => names.includes(tool.name))
-    if (mode === 'required' && chosen.length === 0) refuse('tool_choice allows none of the tools')
+    if (mode === 'required' && chosen.length === 0) reject('tool_choice allows none of the tools')
     return { mode, tools: chosen, isNamed: false }
   }
-  const name = 'function' in asked ? asked.function.name : asked.name
+  const name = 'function' in requested ? requested.function.name : requested.name
   const named = tools.filter((tool) => tool.name === name).slice(0, 1)
-  if (named.length === 0) refuse('tool_choice names a function that is not among the tools')
+  if (named.length === 0) reject('tool_choice names a function that is not among the tools')
   return { mode: 'required', tools: named, isNamed: true }
 }
 
-function refuse(why: string): never {
+function reject(why: string): never {
   throw new GatewayError('upstream_invalid_request', `${why}.`, { param: 'tool_choice', upstream_status: 400 })
 }
 
 /** The tools that a question plainly asks for, in the order in which it does: by name, else the best by description. */
-function askedFor(tools: Tool[], question: string): Tool[] {
+function requestedTools(tools: Tool[], question: string): Tool[] {
   const text = question.slice(0, 20_000).toLowerCase()
-  const stems = wordsOf(text).map(stem)
-  const asked = new Set(stems)
+  const stems = splitWords(text).map(stem)
+  const requested = new Set(stems)
   const named: { tool: Tool; at: number }[] = []
   let best: { tool: Tool; shared: number } | undefined
   for (const tool of tools) {
-    const at = placeOfName(tool.name, text, stems)
+    const at = positionOfName(tool.name, text, stems)
     if (at !== -1) named.push({ tool, at })
-    const shared = new Set(termsOf(tool.description).filter((term) => asked.has(term) && !COMMON.has(term))).size
+    const shared = new Set(
+      termsOf(tool.description).filter((term) => requested.has(term) && !COMMON_NAME_PARTS.has(term)),
+    ).size
     if (shared >= 2 && shared > (best?.shared ?? 0)) best = { tool, shared }
   }
   if (named.length) return named.sort((one, other) => one.at - other.at).map(({ tool }) => tool)
@@ -88,14 +102,14 @@ function askedFor(tools: Tool[], question: string): Tool[] {
 }
 
 /** Where the name stands, as it is written or as words (`get_weather`: "weather"); -1 when it does not. */
-function placeOfName(name: string, text: string, stems: string[]): number {
+function positionOfName(name: string, text: string, stems: string[]): number {
   if (text.includes(name.toLowerCase()) && name.length > 2) {
-    return wordsOf(text.slice(0, text.indexOf(name.toLowerCase()))).length
+    return splitWords(text.slice(0, text.indexOf(name.toLowerCase()))).length
   }
   // camelCase and snake_case taken apart.
-  const parts = wordsOf(name.replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2').replaceAll('_', ' '))
+  const parts = splitWords(name.replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2').replaceAll('_', ' '))
     .map((part) => part.toLowerCase())
-    .filter((part) => !COMMON.has(part) && !isFiller(part))
+    .filter((part) => !COMMON_NAME_PARTS.has(part) && !isStopWord(part))
     .map(stem)
   if (parts.length === 0 || !parts.every((part) => stems.includes(part))) return -1
   return Math.min(...parts.map((part) => stems.indexOf(part)))

@@ -6,72 +6,72 @@ import { sha256 } from '../../../src/kit/secret.ts'
 import type { SimulatedErrors, VideoCall, VideoProvider } from '../../../src/providers/provider.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
 import { createJobs } from './jobs.ts'
-import { Course, isQuick, type ReadOrder, readVideoPrompt } from './order-directives.ts'
+import { isQuick, OrderBehavior, type ParsedOrder, parseOrderPrompt } from './order-directives.ts'
 import { createSandboxOrders } from './orders.ts'
 import { ASPECT_RATIOS, DURATIONS, planRender, SIZES } from './render/plan.ts'
 import { createRenderWorkers, type RenderWorkers } from './render/workers.ts'
-import { createMadeFiles, type GeneratedFiles } from './temporary-files.ts'
+import { createTemporaryFiles, type TemporaryFiles } from './temporary-files.ts'
 
 export type SandboxVideoParts = {
   clock: Clock
   errors: SimulatedErrors
-  /** Default: as many processes as half of the cores, and a directory of the machine's temporary ones. */
+  /** Default: half as many processes as the machine has cores, and a new directory among its temporary files. */
   renderWorkers?: RenderWorkers
-  files?: GeneratedFiles
-  most_waiting?: number
+  files?: TemporaryFiles
+  max_waiting?: number
 }
 
 export type SandboxVideo = { video: VideoProvider; close: () => Promise<void> }
 
-/** All that a later process needs to render the very same video. */
+/** The stored operation of an order: all that another process needs to render the same video again. */
 const VideoOperation = Type.Object({
   id: Type.String(),
-  /** What is shown of the prompt. */
+  /** The part of the prompt that the video shows. */
   text: Type.String(),
   seed: Type.String(),
   aspect_ratio: Type.Enum([...ASPECT_RATIOS]),
   size: Type.Enum([...SIZES]),
   duration: Type.Enum([...DURATIONS]),
   audio: Type.Boolean(),
-  /** Unix milliseconds, from which `queue_ms` and `render_ms` count. */
+  /** Unix milliseconds; `queue_ms` and `render_ms` count from here. */
   ordered_ms: Type.Integer(),
-  course: Course,
+  course: OrderBehavior,
 })
 type VideoOperation = Type.Static<typeof VideoOperation>
 const checkOperation = checker(VideoOperation)
 
-/** More than this could not be read in a frame. */
+/** The longest text that is legible in a frame. */
 const MAX_TEXT = 1500
 const NAME = 'video.mp4'
 
 export function createSandboxVideo(parts: SandboxVideoParts): SandboxVideo {
-  const { clock, errors, renderWorkers = createRenderWorkers({}), files = createMadeFiles(), most_waiting } = parts
+  const { clock, errors, renderWorkers = createRenderWorkers({}), files = createTemporaryFiles(), max_waiting } = parts
   const workOf = (operation: VideoOperation) => {
     const plan = planRender({ ...operation, quick: isQuick(operation) })
-    return { plan, pieces: plan.frames, name: NAME }
+    return { plan, steps: plan.frames, name: NAME }
   }
-  const jobs = createJobs({ clock, files, renderWorkers, most_waiting, workOf })
+  const jobs = createJobs({ clock, files, renderWorkers, max_waiting, workOf })
   const video = createSandboxOrders({
     clock,
     errors,
     thing: 'video',
     jobs,
-    readOrder: (call: VideoCall) => readOrder(call, clock),
-    readOperation,
+    parseOrder: (call: VideoCall) => parseOrder(call, clock),
+    parseOperation,
     filesOf: () => [{ name: NAME, content_type: 'video/mp4' }],
   })
   return { video, close: () => jobs.close() }
 }
 
 /** Throws `upstream_invalid_request` with the field at fault. */
-function readOrder({ request, model, idempotency_key }: VideoCall, clock: Clock): ReadOrder<VideoOperation> {
-  const { text, directives } = readVideoPrompt(request.prompt)
+function parseOrder({ request, model, idempotency_key }: VideoCall, clock: Clock): ParsedOrder<VideoOperation> {
+  const { text, directives } = parseOrderPrompt(request.prompt)
   const { status, lose, ...course } = directives
   const { aspect_ratio, size, duration, audio_enable, seed } = request
   for (const field of ['image', 'last_image', 'images', 'video', 'negative_prompt'] as const) {
-    if (request[field] !== undefined) refuse(field, `"${field}" is not something that the sandbox can draw from`)
+    if (request[field] !== undefined) reject(field, `the sandbox does not support "${field}"`)
   }
-  if (request.n > 1) refuse('n', 'the sandbox makes one video at a time: n must be 1')
+  if (request.n > 1) reject('n', 'the sandbox makes one video at a time: n must be 1')
   const operation: VideoOperation = {
     id: `vid_${sha256(idempotency_key).slice(0, 32)}`,
     text: text.slice(0, MAX_TEXT),
@@ -86,19 +86,19 @@ function readOrder({ request, model, idempotency_key }: VideoCall, clock: Clock)
   return { operation, status, retry_after: course.retry_after, lose: lose !== undefined }
 }
 
-/** Throws `bad_upstream_response` for what the sandbox did not write. */
-function readOperation(value: unknown): VideoOperation {
+/** Throws `bad_upstream_response` for an operation that the sandbox did not create. */
+function parseOperation(value: unknown): VideoOperation {
   if (checkOperation.Check(value)) return value
-  throw new GatewayError('bad_upstream_response', 'The sandbox does not know such an operation.')
+  throw new GatewayError('bad_upstream_response', 'The sandbox does not know this operation.')
 }
 
-function oneOf<T extends string | number>(allowed: readonly T[], given: string | number, param: string): T {
-  const found = allowed.find((value) => value === given)
-  return found ?? refuse(param, `${param} must be ${allowed.join(' or ')}`)
+function oneOf<T extends string | number>(allowed: readonly T[], requested: string | number, param: string): T {
+  const found = allowed.find((value) => value === requested)
+  return found ?? reject(param, `${param} must be ${allowed.join(' or ')}`)
 }
 
-function refuse(param: string, why: string): never {
-  throw new GatewayError('upstream_invalid_request', `The simulated vendor refused the order: ${why}.`, {
+function reject(param: string, why: string): never {
+  throw new GatewayError('upstream_invalid_request', `The simulated provider rejected the order: ${why}.`, {
     param,
     upstream_status: 400,
   })

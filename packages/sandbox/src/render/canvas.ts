@@ -12,7 +12,7 @@ export type Weight = 500 | 700
 export type FontOf = (pixels: number, weight: Weight) => string
 
 /** Of the machine's own families; more would only make the choice of each letter slower. */
-const MOST_FAMILIES = 40
+const MAX_FAMILIES = 40
 /** Families that are made for many scripts, or for those that Inter lacks, come first. */
 const WIDE = /noto|emoji|cjk|unicode|dejavu|ping ?fang|hiragino|ya ?hei|gothic|segoe/i
 
@@ -30,7 +30,7 @@ function registerFonts(fonts: typeof GlobalFonts): FontOf {
       }
     }
   }
-  const families = [...SCRIPTS.map(familyOf), ...others.slice(0, MOST_FAMILIES)].map((family) => `"${family}"`)
+  const families = [...SCRIPTS.map(familyOf), ...others.slice(0, MAX_FAMILIES)].map((family) => `"${family}"`)
   const list = families.join(', ')
   return (pixels, weight) => `${weight} ${pixels}px ${list}`
 }

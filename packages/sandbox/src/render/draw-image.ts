@@ -1,7 +1,7 @@
 /** Draws and encodes one image, in the process that it is called in: skia draws fast, and encodes on a thread beside. */
 import type { Canvas, SKRSContext2D } from '@napi-rs/canvas'
 import { type CanvasTools, loadCanvas } from './canvas.ts'
-import { createShapeCheck, legibleText } from './legible.ts'
+import { createGlyphCheck, legibleText } from './legible.ts'
 import { drawStill } from './picture.ts'
 
 export type ImagePlan = {
@@ -29,16 +29,16 @@ const COARSEST = 24
 /** The bytes of the image. Throws where the source or the mask is none that can be read. */
 export async function drawImage(plan: ImagePlan): Promise<Uint8Array> {
   const { create, load, fontOf } = await loadCanvas()
-  const text = legibleText(plan.text, createShapeCheck(create, fontOf))
+  const text = legibleText(plan.text, createGlyphCheck(create, fontOf))
   const canvas = create(plan.width, plan.height)
   const context = canvas.getContext('2d')
   const still = { ...plan, text }
-  const look = { note: plan.note, ground: !plan.is_transparent }
-  if (plan.sources.length === 0) drawStill({ context, fontOf }, still, look)
+  const style = { note: plan.note, background: !plan.is_transparent }
+  if (plan.sources.length === 0) drawStill({ context, fontOf }, still, style)
   else {
     await drawSources(context, plan, load)
     const layer = create(plan.width, plan.height)
-    drawStill({ context: layer.getContext('2d'), fontOf }, still, { ...look, ground: plan.mask !== undefined })
+    drawStill({ context: layer.getContext('2d'), fontOf }, still, { ...style, background: plan.mask !== undefined })
     if (plan.mask !== undefined) await cutByMask(layer, plan.mask, load)
     context.drawImage(layer, 0, 0)
   }

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { access, constants, rm, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import { MARK } from './picture.ts'
+import { WATERMARK } from './picture.ts'
 import type { RenderPlan } from './plan.ts'
 import { SAMPLE_RATE } from './sound.ts'
 
@@ -37,15 +37,15 @@ export async function startFfmpeg({ command, plan, path, sound }: FfmpegParts): 
   const soundPath = `${path}.f32`
   if (sound) await writeFile(soundPath, new Uint8Array(sound.buffer))
   const child = spawn(command, argumentsFor(plan, path, sound && soundPath), { stdio: ['pipe', 'ignore', 'pipe'] })
-  let said = ''
+  let errorOutput = ''
   child.stderr.on('data', (data: Buffer) => {
-    said = `${said}${data}`.slice(-500)
+    errorOutput = `${errorOutput}${data}`.slice(-500)
   })
   const ended = new Promise<void>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code) => {
       if (code === 0) resolve()
-      else reject(new Error(`ffmpeg ended with ${code}: ${said.trim()}`))
+      else reject(new Error(`ffmpeg ended with ${code}: ${errorOutput.trim()}`))
     })
   }).finally(() => rm(soundPath, { force: true }))
   // Awaited below; an early end is seen there too.
@@ -56,8 +56,8 @@ export async function startFfmpeg({ command, plan, path, sound }: FfmpegParts): 
     async add(pixels) {
       for (let at = 0; at < pixels.length; at += PIECE_BYTES) {
         const piece = pixels.subarray(at, at + PIECE_BYTES)
-        const written = new Promise<void>((resolve) => child.stdin.write(piece, () => resolve()))
-        await Promise.race([written, ended])
+        const isWritten = new Promise<void>((resolve) => child.stdin.write(piece, () => resolve()))
+        await Promise.race([isWritten, ended])
       }
     },
     async finish() {
@@ -82,7 +82,7 @@ function argumentsFor({ width, height, rate, frames, text }: RenderPlan, path: s
     ...['-c:v', 'libx264', '-preset', 'veryfast', '-crf', '21', '-pix_fmt', 'yuv420p', '-threads', '2'],
     ...['-g', String(rate * 2), '-fflags', '+bitexact', '-flags:v', '+bitexact', '-flags:a', '+bitexact'],
     ...(sound ? ['-c:a', 'aac', '-b:a', '96k', '-ac', '2'] : []),
-    ...['-t', String(frames / rate), '-metadata', `title=${text.slice(0, 200)}`, '-metadata', `comment=${MARK}`],
+    ...['-t', String(frames / rate), '-metadata', `title=${text.slice(0, 200)}`, '-metadata', `comment=${WATERMARK}`],
     ...['-movflags', '+faststart', '-f', 'mp4', path],
   ]
 }

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { loadCanvas } from './canvas.ts'
-import { createShapeCheck, legibleText, NO_FONT } from './legible.ts'
+import { createGlyphCheck, legibleText, NO_FONT } from './legible.ts'
 
-const noCjk = (sign: string) => !/\p{Script=Han}|\p{Extended_Pictographic}/u.test(sign)
+const noCjk = (grapheme: string) => !/\p{Script=Han}|\p{Extended_Pictographic}/u.test(grapheme)
 
 test.each([
   ['Zürich, Łódź, Ποτάμι, Река', 'Zürich, Łódź, Ποτάμι, Река'],
@@ -13,18 +13,19 @@ test.each([
   ['…', NO_FONT],
   ['', ''],
   ['?!', '?!'],
-])('%j is shown as %j where there is no font for Chinese and pictures', (text, shown) => {
+])('%j is shown as %j without a font for Chinese and pictographs', (text, shown) => {
   expect(legibleText(text, noCjk)).toBe(shown)
 })
 
-test('Latin is never asked about: it comes with the package', () => {
+test('Latin needs no check: the bundled fonts have it', () => {
   expect(legibleText('abc é я', () => false)).toBe('abc é я')
 })
 
-test('with the fonts of the package, letters have a shape and what is no character has none', async () => {
+test('with the bundled fonts, letters have a glyph and noncharacters have none', async () => {
   const { create, fontOf } = await loadCanvas()
-  const hasShape = createShapeCheck(create, fontOf)
-  for (const sign of ['a', 'é', 'Ł', 'Я', 'ή', 'ế', '…', 'e\u0301'])
-    expect([sign, hasShape(sign)]).toEqual([sign, true])
-  for (const sign of ['\u{10fffe}', '\u{fffff}', 'a\u{10fffe}']) expect([sign, hasShape(sign)]).toEqual([sign, false])
+  const hasGlyph = createGlyphCheck(create, fontOf)
+  for (const grapheme of ['a', 'é', 'Ł', 'Я', 'ή', 'ế', '…', 'e\u0301'])
+    expect([grapheme, hasGlyph(grapheme)]).toEqual([grapheme, true])
+  for (const grapheme of ['\u{10fffe}', '\u{fffff}', 'a\u{10fffe}'])
+    expect([grapheme, hasGlyph(grapheme)]).toEqual([grapheme, false])
 })

@@ -2,7 +2,7 @@
 import type { Accessor, Document, Texture } from '@gltf-transform/core'
 import type { ModelFiles } from './model-plan.ts'
 import type { Mesh } from './model-shape.ts'
-import { MARK } from './picture.ts'
+import { WATERMARK } from './picture.ts'
 
 /** PNG files of what is around the model. */
 export type ModelPictures = { texture?: Uint8Array; surface?: Uint8Array; normal?: Uint8Array }
@@ -18,7 +18,7 @@ export async function writeGlb({ mesh, text, pictures }: Model): Promise<Uint8Ar
   const { Document, WebIO } = await import('@gltf-transform/core')
   const document = new Document()
   const asset = document.getRoot().getAsset()
-  asset.generator = MARK
+  asset.generator = WATERMARK
   asset.extras = { prompt: text }
   const buffer = document.createBuffer()
   const accessor = (type: Parameters<Accessor['setType']>[0], array: Float32Array | Uint16Array | Uint32Array) =>
@@ -52,11 +52,12 @@ function materialOf(document: Document, { texture, surface, normal }: ModelPictu
 
 /** The model and its material, which names its pictures by the names under which they are downloaded. */
 export function writeObj({ mesh, pictures }: Model, files: ModelFiles): { obj: string; mtl: string } {
-  const lines = [`# ${MARK}`, `mtllib ${files.material?.name}`, 'o model']
-  rows(mesh.positions, 3, (row) => lines.push(`v ${row.map(written).join(' ')}`))
+  const lines = [`# ${WATERMARK}`, `mtllib ${files.material?.name}`, 'o model']
+  rows(mesh.positions, 3, (row) => lines.push(`v ${row.map(formatNumber).join(' ')}`))
   // Its textures are measured from below.
-  if (pictures.texture) rows(mesh.places, 2, ([x = 0, y = 0]) => lines.push(`vt ${written(x)} ${written(1 - y)}`))
-  rows(mesh.normals, 3, (row) => lines.push(`vn ${row.map(written).join(' ')}`))
+  if (pictures.texture)
+    rows(mesh.places, 2, ([x = 0, y = 0]) => lines.push(`vt ${formatNumber(x)} ${formatNumber(1 - y)}`))
+  rows(mesh.normals, 3, (row) => lines.push(`vn ${row.map(formatNumber).join(' ')}`))
   lines.push('usemtl surface')
   const corner = (vertex: number) => (pictures.texture ? `${vertex}/${vertex}/${vertex}` : `${vertex}//${vertex}`)
   rows(mesh.triangles, 3, (row) => lines.push(`f ${row.map((vertex) => corner(vertex + 1)).join(' ')}`))
@@ -65,14 +66,14 @@ export function writeObj({ mesh, pictures }: Model, files: ModelFiles): { obj: s
 
 function writeMtl({ texture, surface, normal }: ModelFiles): string {
   const colour = texture ? '1 1 1' : `${GREY} ${GREY} ${GREY}`
-  const lines = [`# ${MARK}`, 'newmtl surface', `Kd ${colour}`, 'Ks 0 0 0', 'illum 1', `Pr ${ROUGHNESS}`, 'Pm 0']
+  const lines = [`# ${WATERMARK}`, 'newmtl surface', `Kd ${colour}`, 'Ks 0 0 0', 'illum 1', `Pr ${ROUGHNESS}`, 'Pm 0']
   if (texture) lines.push(`map_Kd ${texture.name}`)
   if (surface) lines.push(`map_Pr -imfchan g ${surface.name}`, `map_Pm -imfchan b ${surface.name}`)
   if (normal) lines.push(`norm ${normal.name}`)
   return `${lines.join('\n')}\n`
 }
 
-const written = (value: number): string => String(Number(value.toFixed(5)))
+const formatNumber = (value: number): string => String(Number(value.toFixed(5)))
 
 function rows(values: Float32Array | Uint32Array, size: number, work: (row: number[]) => void): void {
   for (let at = 0; at < values.length; at += size) work([...values.subarray(at, at + size)])
@@ -86,7 +87,7 @@ export function writeStl({ mesh: { positions, triangles } }: Model): Uint8Array 
   const count = triangles.length / 3
   const bytes = new Uint8Array(STL_HEAD + 4 + count * STL_TRIANGLE)
   const view = new DataView(bytes.buffer)
-  bytes.set(new TextEncoder().encode(MARK).subarray(0, STL_HEAD))
+  bytes.set(new TextEncoder().encode(WATERMARK).subarray(0, STL_HEAD))
   view.setUint32(STL_HEAD, count, true)
   const point = (vertex: number) => [...positions.subarray(vertex * 3, vertex * 3 + 3)]
   for (let at = 0; at < count; at++) {

@@ -2,10 +2,10 @@
 import type { Canvas, SKRSContext2D } from '@napi-rs/canvas'
 import { createRandom, type Random } from '../random.ts'
 import type { CanvasTools } from './canvas.ts'
-import { createShapeCheck, legibleText } from './legible.ts'
+import { createGlyphCheck, legibleText } from './legible.ts'
 import type { ModelPlan } from './model-plan.ts'
-import { MARK } from './picture.ts'
-import { LEADING, setText } from './word-wrap.ts'
+import { WATERMARK } from './picture.ts'
+import { LINE_HEIGHT, layoutText } from './word-wrap.ts'
 
 /** Twice as wide as high: it goes all the way around. */
 const HEIGHT = 1024
@@ -22,28 +22,28 @@ export function drawTexture({ create, fontOf }: CanvasTools, { seed, text, quick
   const width = height * 2
   const canvas = create(width, height)
   const context = canvas.getContext('2d')
-  drawGround(context, { width, height, random: createRandom(`texture:${seed}`) })
-  const shown = legibleText(text, createShapeCheck(create, fontOf))
+  drawBackground(context, { width, height, random: createRandom(`texture:${seed}`) })
+  const shown = legibleText(text, createGlyphCheck(create, fontOf))
   const box = {
     width: width * READABLE.width,
     height: height * READABLE.height,
     largest: height / 9,
     smallest: height / 48,
   }
-  const { pixels, lines } = setText(shown, box, (line, size) => {
+  const { pixels, lines } = layoutText(shown, box, (line, size) => {
     context.font = fontOf(size, 700)
     return context.measureText(line).width
   })
   context.textAlign = 'center'
   context.textBaseline = 'middle'
   for (const middle of [width * 0.25, width * 0.75]) {
-    const top = height / 2 - ((lines.length - 1) * pixels * LEADING) / 2
+    const top = height / 2 - ((lines.length - 1) * pixels * LINE_HEIGHT) / 2
     context.font = fontOf(pixels, 700)
     lines.forEach((line, index) => {
-      write(context, line, { x: middle, y: top + index * pixels * LEADING, shadow: pixels / 16 })
+      write(context, line, { x: middle, y: top + index * pixels * LINE_HEIGHT, shadow: pixels / 16 })
     })
     context.font = fontOf(height / 44, 500)
-    write(context, MARK, { x: middle, y: height * 0.74, shadow: 1 })
+    write(context, WATERMARK, { x: middle, y: height * 0.74, shadow: 1 })
   }
   return canvas
 }
@@ -56,10 +56,10 @@ function write(context: SKRSContext2D, text: string, { x, y, shadow }: { x: numb
   context.fillText(text, x, y)
 }
 
-type Ground = { width: number; height: number; random: Random }
+type Background = { width: number; height: number; random: Random }
 
 /** Drawn three times side by side, so that the left edge goes on where the right one ends. */
-function drawGround(context: SKRSContext2D, { width, height, random }: Ground): void {
+function drawBackground(context: SKRSContext2D, { width, height, random }: Background): void {
   const hue = random.below(360)
   const down = context.createLinearGradient(0, 0, 0, height)
   down.addColorStop(0, `hsl(${hue}, 50%, 44%)`)

@@ -2,7 +2,7 @@
 import type { Canvas } from '@napi-rs/canvas'
 import type { CanvasTools } from './canvas.ts'
 import type { Mesh } from './model-shape.ts'
-import { MARK } from './picture.ts'
+import { WATERMARK } from './picture.ts'
 
 const SIDE = 640
 const QUICK_SIDE = 96
@@ -37,7 +37,7 @@ export function drawView(
   into.drawImage(large, 0, 0, side, side)
   into.font = tools.fontOf(side / 34, 500)
   into.fillStyle = 'rgba(255, 255, 255, 0.85)'
-  into.fillText(MARK, side / 30, side - side / 30)
+  into.fillText(WATERMARK, side / 30, side - side / 30)
   return canvas
 }
 

@@ -19,39 +19,39 @@ type ModelJob = {
 
 export async function renderModel({ plan, path, onFrame }: ModelJob): Promise<void> {
   let pieces = 0
-  const told = async () => {
+  const reportPiece = async () => {
     pieces++
     if (pieces <= MODEL_PIECES) onFrame(pieces)
     await setImmediate()
   }
   const tools = await loadCanvas()
   const mesh = meshOf(plan.seed, plan.polygons)
-  await told()
+  await reportPiece()
   const texture = plan.texture ? drawTexture(tools, plan) : undefined
   const relief = plan.texture && plan.pbr ? drawRelief(tools, plan) : undefined
   const pictures: ModelPictures = {
     ...(texture && { texture: await texture.encode('png') }),
     ...(relief && { surface: await relief.surface.encode('png'), normal: await relief.normal.encode('png') }),
   }
-  await told()
+  await reportPiece()
   await writeModel({ mesh, text: plan.text, pictures }, plan, dirname(path))
-  await told()
+  await reportPiece()
   const view = await drawView(tools, mesh, { texture, quick: plan.quick }).encode('png')
   await writeFile(join(dirname(path), filesOfModel(plan).preview.name), view)
-  await told()
+  await reportPiece()
 }
 
 async function writeModel(model: Model, plan: ModelPlan, directory: string): Promise<void> {
   const files = filesOfModel(plan)
-  const put = async (file: ModelFile | undefined, bytes: Uint8Array | string | undefined) => {
+  const writeIfPresent = async (file: ModelFile | undefined, bytes: Uint8Array | string | undefined) => {
     if (file && bytes !== undefined) await writeFile(join(directory, file.name), bytes)
   }
-  if (plan.format === 'glb') return put(files.main, await writeGlb(model))
-  if (plan.format === 'stl') return put(files.main, writeStl(model))
+  if (plan.format === 'glb') return writeIfPresent(files.main, await writeGlb(model))
+  if (plan.format === 'stl') return writeIfPresent(files.main, writeStl(model))
   const { obj, mtl } = writeObj(model, files)
-  await put(files.main, obj)
-  await put(files.material, mtl)
-  await put(files.texture, model.pictures.texture)
-  await put(files.surface, model.pictures.surface)
-  await put(files.normal, model.pictures.normal)
+  await writeIfPresent(files.main, obj)
+  await writeIfPresent(files.material, mtl)
+  await writeIfPresent(files.texture, model.pictures.texture)
+  await writeIfPresent(files.surface, model.pictures.surface)
+  await writeIfPresent(files.normal, model.pictures.normal)
 }

@@ -1,7 +1,7 @@
 /** Puts pictures and sound into one MP4 whose index comes first, so that it plays while it is still being fetched. */
 import type { EncodedVideoPacketSource } from 'mediabunny'
 import { type AacStream, CHANNELS, FRAME_SAMPLES } from './aac.ts'
-import { MARK } from './picture.ts'
+import { WATERMARK } from './picture.ts'
 import type { RenderPlan } from './plan.ts'
 import { SAMPLE_RATE } from './sound.ts'
 
@@ -18,7 +18,7 @@ export async function muxVideo({ plan, pictures, sound }: MuxParts): Promise<Uin
   const audio = sound ? new EncodedAudioPacketSource('aac') : undefined
   output.addVideoTrack(video, { frameRate: plan.rate })
   if (audio) output.addAudioTrack(audio)
-  const comment = plan.quick ? `${MARK}; quick=1: a small stand-in` : MARK
+  const comment = plan.quick ? `${WATERMARK}; quick=1: a small stand-in` : WATERMARK
   output.setMetadataTags({ title: plan.text.slice(0, 200), comment })
   await output.start()
   await addPictures(video, plan, pictures)

@@ -3,9 +3,9 @@ import type { SKRSContext2D } from '@napi-rs/canvas'
 import { createRandom } from '../random.ts'
 import type { FontOf, Weight } from './canvas.ts'
 import type { RenderPlan } from './plan.ts'
-import { LEADING, type Setting, setText } from './word-wrap.ts'
+import { LINE_HEIGHT, layoutText, type TextLayout } from './word-wrap.ts'
 
-export const MARK = 'Gatehouse sandbox: simulated'
+export const WATERMARK = 'Gatehouse sandbox: simulated'
 
 type Light = {
   hue: number
@@ -25,21 +25,21 @@ const LIGHTS = 6
 const FULL_TURN = 2 * Math.PI
 
 /** What draws, and the letters that it writes. */
-type Pen = { context: SKRSContext2D; fontOf: FontOf }
+type DrawingContext = { context: SKRSContext2D; fontOf: FontOf }
 
 /** The function that draws one frame, by its number. */
-export function createPicture(pen: Pen, plan: RenderPlan): (frame: number) => void {
+export function createPicture(drawing: DrawingContext, plan: RenderPlan): (frame: number) => void {
   const palette = paletteOf(plan.seed)
   const { width, height, frames, rate } = plan
   const unit = Math.min(width, height)
-  const setting = settingOf(pen, plan)
+  const setting = layoutOf(drawing, plan)
   return (frame) => {
     const seconds = frame / rate
-    drawBackground(pen.context, plan, { palette, seconds })
-    drawPrompt(pen, plan, setting)
-    drawMargin(pen, plan, `${timeCode(seconds)} / ${timeCode(frames / rate)}`)
-    pen.context.fillStyle = 'rgba(255, 255, 255, 0.85)'
-    pen.context.fillRect(0, height - unit / 90, (width * (frame + 1)) / frames, unit / 90)
+    drawBackground(drawing.context, plan, { palette, seconds })
+    drawPrompt(drawing, plan, setting)
+    drawMargin(drawing, plan, `${timeCode(seconds)} / ${timeCode(frames / rate)}`)
+    drawing.context.fillStyle = 'rgba(255, 255, 255, 0.85)'
+    drawing.context.fillRect(0, height - unit / 90, (width * (frame + 1)) / frames, unit / 90)
   }
 }
 
@@ -47,16 +47,20 @@ export function createPicture(pen: Pen, plan: RenderPlan): (frame: number) => vo
 type Still = Pick<RenderPlan, 'seed' | 'text' | 'width' | 'height'>
 
 /** Draws one picture that stands still; `note` is in its corner. Without a ground it is drawn over what is there. */
-export function drawStill(pen: Pen, still: Still, { note, ground = true }: { note: string; ground?: boolean }): void {
-  if (ground) drawBackground(pen.context, still, { palette: paletteOf(still.seed), seconds: 0 })
-  drawPrompt(pen, still, settingOf(pen, still))
-  drawMargin(pen, still, note)
+export function drawStill(
+  drawing: DrawingContext,
+  still: Still,
+  { note, background = true }: { note: string; background?: boolean },
+): void {
+  if (background) drawBackground(drawing.context, still, { palette: paletteOf(still.seed), seconds: 0 })
+  drawPrompt(drawing, still, layoutOf(drawing, still))
+  drawMargin(drawing, still, note)
 }
 
-function settingOf({ context, fontOf }: Pen, { width, height, text }: Still): Setting {
+function layoutOf({ context, fontOf }: DrawingContext, { width, height, text }: Still): TextLayout {
   const unit = Math.min(width, height)
   const box = { width: width * 0.82, height: height * 0.6, largest: unit / 9, smallest: Math.max(1, unit / 32) }
-  return setText(text, { ...box, largest: Math.max(box.largest, 2) }, (line, pixels) => {
+  return layoutText(text, { ...box, largest: Math.max(box.largest, 2) }, (line, pixels) => {
     context.font = fontOf(pixels, 700)
     return context.measureText(line).width
   })
@@ -116,26 +120,32 @@ function drawLight(
   context.fill()
 }
 
-function drawPrompt(pen: Pen, { width, height }: Still, { pixels, lines }: Setting): void {
-  const top = height / 2 - ((lines.length - 1) * pixels * LEADING) / 2
+function drawPrompt(drawing: DrawingContext, { width, height }: Still, { pixels, lines }: TextLayout): void {
+  const top = height / 2 - ((lines.length - 1) * pixels * LINE_HEIGHT) / 2
   lines.forEach((line, index) => {
-    drawText(pen, line, { x: width / 2, y: top + index * pixels * LEADING, pixels, weight: 700, align: 'center' })
+    drawText(drawing, line, {
+      x: width / 2,
+      y: top + index * pixels * LINE_HEIGHT,
+      pixels,
+      weight: 700,
+      align: 'center',
+    })
   })
 }
 
 /** The mark and the time, in opposite corners. */
-function drawMargin(pen: Pen, { width, height }: Still, time: string): void {
+function drawMargin(drawing: DrawingContext, { width, height }: Still, time: string): void {
   const unit = Math.min(width, height)
   const pixels = unit / 28
   const edge = unit / 24
-  drawText(pen, MARK, { x: edge, y: edge + pixels / 2, pixels, weight: 500, align: 'left' })
-  drawText(pen, time, { x: width - edge, y: height - edge - pixels / 2, pixels, weight: 500, align: 'right' })
+  drawText(drawing, WATERMARK, { x: edge, y: edge + pixels / 2, pixels, weight: 500, align: 'left' })
+  drawText(drawing, time, { x: width - edge, y: height - edge - pixels / 2, pixels, weight: 500, align: 'right' })
 }
 
 type Place = { x: number; y: number; pixels: number; weight: Weight; align: 'left' | 'right' | 'center' }
 
 /** White over its own shadow, so that it is legible on every colour. */
-function drawText({ context, fontOf }: Pen, text: string, { x, y, pixels, weight, align }: Place): void {
+function drawText({ context, fontOf }: DrawingContext, text: string, { x, y, pixels, weight, align }: Place): void {
   context.font = fontOf(pixels, weight)
   context.textAlign = align
   context.textBaseline = 'middle'

@@ -12,7 +12,7 @@ test.each([
   expect(frameSize(ratio, 1080)).toEqual({ width: largeWidth, height: largeHeight })
 })
 
-test('every ratio and size, quick or not, has even sides, which the encoder needs', () => {
+test('every ratio and size has even sides, which the encoder requires, quick or not', () => {
   for (const aspect_ratio of ASPECT_RATIOS) {
     for (const size of SIZES) {
       for (const quick of [false, true]) {
@@ -23,7 +23,7 @@ test('every ratio and size, quick or not, has even sides, which the encoder need
   }
 })
 
-test('frames and rate make the length; a quick one has as long a length of far fewer frames', () => {
+test('frames and rate give the duration; a quick video has the same duration with far fewer frames', () => {
   expect(planRender({ ...PARTS, duration: 8 })).toMatchObject({ frames: 192, rate: 24 })
   expect(planRender({ ...PARTS, quick: true })).toMatchObject({ frames: 4, rate: 1, width: 64, height: 36 })
 })

@@ -6,7 +6,7 @@ import { encodeSound } from './aac.ts'
 import { loadCanvas } from './canvas.ts'
 import { startFfmpeg } from './ffmpeg.ts'
 import { createFrameEncoder } from './h264.ts'
-import { createShapeCheck, legibleText } from './legible.ts'
+import { createGlyphCheck, legibleText } from './legible.ts'
 import { muxVideo } from './mux.ts'
 import { createPicture } from './picture.ts'
 import type { RenderPlan } from './plan.ts'
@@ -56,7 +56,7 @@ export async function renderWithFfmpeg(command: string, { plan, path, onFrame }:
 async function prepare(plan: RenderPlan): Promise<{ canvas: Canvas; draw: (frame: number) => void }> {
   const { create, fontOf } = await loadCanvas()
   const canvas = create(plan.width, plan.height)
-  const text = legibleText(plan.text, createShapeCheck(create, fontOf))
+  const text = legibleText(plan.text, createGlyphCheck(create, fontOf))
   return { canvas, draw: createPicture({ context: canvas.getContext('2d'), fontOf }, { ...plan, text }) }
 }
 

@@ -11,21 +11,21 @@ const NICENESS = 10
 
 let isFfmpegUsable = true
 
-const say = (word: RendererMessage) => process.stdout.write(`${JSON.stringify(word)}\n`)
+const send = (message: RendererMessage) => process.stdout.write(`${JSON.stringify(message)}\n`)
 
 async function render({ plan, path, use_ffmpeg }: RendererJob): Promise<void> {
   if ('polygons' in plan) {
-    await renderModel({ plan, path, onFrame: (frame) => say({ frame }) })
-    say({ done: 'built-in' })
+    await renderModel({ plan, path, onFrame: (frame) => send({ frame }) })
+    send({ done: 'built-in' })
     return
   }
-  const job: RenderJob = { plan, path, onFrame: (frame) => say({ frame }) }
+  const job: RenderJob = { plan, path, onFrame: (frame) => send({ frame }) }
   // The start of another process is not worth it for a few tiny frames.
   const command = use_ffmpeg && isFfmpegUsable && !plan.quick ? await findFfmpeg(process.env) : undefined
   if (command) {
     try {
       await renderWithFfmpeg(command, job)
-      say({ done: 'ffmpeg' })
+      send({ done: 'ffmpeg' })
       return
     } catch {
       // It may lack an encoder: then there is our own way.
@@ -33,7 +33,7 @@ async function render({ plan, path, use_ffmpeg }: RendererJob): Promise<void> {
     }
   }
   await renderVideo(job)
-  say({ done: 'built-in' })
+  send({ done: 'built-in' })
 }
 
 try {
@@ -45,7 +45,7 @@ try {
 const lines = createInterface({ input: process.stdin })
 lines.on('line', (line) => {
   render(JSON.parse(line) as RendererJob).catch((error: unknown) => {
-    say({ failed: error instanceof Error ? error.message : String(error) })
+    send({ failed: error instanceof Error ? error.message : String(error) })
   })
 })
 // The gateway has ended, however it did: nobody waits for this any more.

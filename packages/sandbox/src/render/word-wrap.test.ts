@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { LEADING, setText, wrap } from './word-wrap.ts'
+import { LINE_HEIGHT, layoutText, wrap } from './word-wrap.ts'
 
 const upTo = (length: number) => (line: string) => [...line].length <= length
 
@@ -18,7 +18,7 @@ describe('lines', () => {
     expect(wrap(text, upTo(length))).toEqual(lines)
   })
 
-  test('a sign of several code points stays whole, even where it is too wide', () => {
+  test('a grapheme of several code points is never split, even if it is too wide', () => {
     expect(wrap('👩‍👩‍👧‍👦👩‍👩‍👧‍👦', upTo(3))).toEqual(['👩‍👩‍👧‍👦', '👩‍👩‍👧‍👦'])
   })
 })
@@ -27,19 +27,19 @@ describe('a text in its box', () => {
   const measure = (text: string, pixels: number) => [...text].length * pixels
   const box = { width: 100, height: 50, largest: 20, smallest: 5 }
 
-  test('is as large as may be where it is short', () => {
-    expect(setText('abc', box, measure)).toEqual({ pixels: 20, lines: ['abc'] })
+  test('has the largest size if it is short', () => {
+    expect(layoutText('abc', box, measure)).toEqual({ pixels: 20, lines: ['abc'] })
   })
 
-  test('becomes smaller until it fits', () => {
-    const { pixels, lines } = setText('aaaa bbbb cccc dddd', box, measure)
+  test('is made smaller until it fits', () => {
+    const { pixels, lines } = layoutText('aaaa bbbb cccc dddd', box, measure)
     expect(pixels).toBeWithin(5, 20)
     expect(lines.join(' ')).toBe('aaaa bbbb cccc dddd')
-    expect(lines.length * pixels * LEADING).toBeLessThanOrEqual(50)
+    expect(lines.length * pixels * LINE_HEIGHT).toBeLessThanOrEqual(50)
   })
 
-  test('is cut with an ellipsis where it does not fit at the smallest', () => {
-    const { pixels, lines } = setText('word '.repeat(200), box, measure)
+  test('ends with an ellipsis if it does not fit at the smallest size', () => {
+    const { pixels, lines } = layoutText('word '.repeat(200), box, measure)
     expect(pixels).toBe(5)
     expect(lines).toHaveLength(8)
     expect(lines.at(-1)).toEndWith('…')

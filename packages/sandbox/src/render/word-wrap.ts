@@ -4,25 +4,25 @@
 type Measure = (text: string, pixels: number) => number
 
 type Box = { width: number; height: number; largest: number; smallest: number }
-export type Setting = { pixels: number; lines: string[] }
+export type TextLayout = { pixels: number; lines: string[] }
 
 /** From one line to the next, in parts of the size. */
-export const LEADING = 1.25
+export const LINE_HEIGHT = 1.25
 /** Each step makes the letters this much smaller. */
 const SHRINK = 0.88
 
 /** The largest size at which the text fits; at the smallest, what does not fit is cut off with an ellipsis. */
-export function setText(text: string, box: Box, measure: Measure): Setting {
+export function layoutText(text: string, box: Box, measure: Measure): TextLayout {
   for (let pixels = box.largest; pixels > box.smallest; pixels = Math.floor(pixels * SHRINK)) {
     const lines = wrap(text, (line) => measure(line, pixels) <= box.width)
-    if (lines.length * pixels * LEADING <= box.height) return { pixels, lines }
+    if (lines.length * pixels * LINE_HEIGHT <= box.height) return { pixels, lines }
   }
   const pixels = box.smallest
   const fits = (line: string) => measure(line, pixels) <= box.width
   const lines = wrap(text, fits)
-  const room = Math.max(1, Math.floor(box.height / (pixels * LEADING)))
-  if (lines.length <= room) return { pixels, lines }
-  return { pixels, lines: [...lines.slice(0, room - 1), withEllipsis(lines[room - 1] ?? '', fits)] }
+  const maxLines = Math.max(1, Math.floor(box.height / (pixels * LINE_HEIGHT)))
+  if (lines.length <= maxLines) return { pixels, lines }
+  return { pixels, lines: [...lines.slice(0, maxLines - 1), withEllipsis(lines[maxLines - 1] ?? '', fits)] }
 }
 
 /** Breaks at blanks, and inside a word only where it is wider than a line (or where a script has no blanks). */
@@ -47,25 +47,25 @@ export function wrap(text: string, fits: (line: string) => boolean): string[] {
 }
 
 /** A sign that is seen as one is never taken apart: a family of four is one emoji. */
-export function signsOf(text: string): string[] {
+export function graphemesOf(text: string): string[] {
   return [...new Intl.Segmenter().segment(text)].map(({ segment }) => segment)
 }
 
 function breakWord(word: string, fits: (line: string) => boolean): string[] {
   const pieces: string[] = []
   let piece = ''
-  for (const sign of signsOf(word)) {
-    if (piece && !fits(piece + sign)) {
+  for (const grapheme of graphemesOf(word)) {
+    if (piece && !fits(piece + grapheme)) {
       pieces.push(piece)
       piece = ''
     }
-    piece += sign
+    piece += grapheme
   }
   return piece ? [...pieces, piece] : pieces
 }
 
 function withEllipsis(line: string, fits: (line: string) => boolean): string {
-  const signs = signsOf(line)
-  while (signs.length > 0 && !fits(`${signs.join('').trimEnd()}…`)) signs.pop()
-  return `${signs.join('').trimEnd()}…`
+  const graphemes = graphemesOf(line)
+  while (graphemes.length > 0 && !fits(`${graphemes.join('').trimEnd()}…`)) graphemes.pop()
+  return `${graphemes.join('').trimEnd()}…`
 }

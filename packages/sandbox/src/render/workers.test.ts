@@ -45,19 +45,19 @@ function post(
 
 const PARTS = { seed: '', aspect_ratio: '1:1', size: '720p', duration: 4, audio: false } as const
 
-describe('the crew', () => {
-  test('is half of the cores, and at least one', () => {
+describe('render workers', () => {
+  test('are half as many as the cores, and at least one', () => {
     expect([1, 2, 3, 4, 16].map(workerCount)).toEqual([1, 1, 1, 2, 8])
   })
 
-  test('gives one job after the other to the same process, and hears nothing but its own words', async () => {
+  test('give one job after the other to the same process, and ignore lines that are no messages', async () => {
     const renderWorkers = hire()
     const [one, two] = [post(renderWorkers, 'ok'), post(renderWorkers, 'ok')]
     await Promise.all([one.done, two.done])
     expect(await two.frame).toBe(await one.frame)
   })
 
-  test('never has more at work than its size; the others wait their turn', async () => {
+  test('never run more processes than their size; other jobs wait', async () => {
     const renderWorkers = hire({ size: 2 })
     const stop = new AbortController()
     const held = [post(renderWorkers, 'silent', { signal: stop.signal }), post(renderWorkers, 'silent')]
@@ -71,7 +71,7 @@ describe('the crew', () => {
     await expect(held[0]?.done).rejects.toThrow('enough')
   })
 
-  test('lets a quick one go before those that are large, but behind the quick ones', async () => {
+  test('start a quick job before large ones, but after other quick ones', async () => {
     const renderWorkers = hire()
     const stop = new AbortController()
     const held = post(renderWorkers, 'silent', { signal: stop.signal })
@@ -88,28 +88,28 @@ describe('the crew', () => {
     expect(order).toEqual(['one', 'two', 'large'])
   })
 
-  test('a process that ends in the middle fails its job, and the next gets a fresh one', async () => {
+  test('fail the job of a process that ends, and start a new process for the next job', async () => {
     const renderWorkers = hire()
     const [crash, next] = [post(renderWorkers, 'crash'), post(renderWorkers, 'ok')]
     await expect(crash.done).rejects.toThrow('the renderer ended (3)')
     await next.done
   })
 
-  test('a program that is not there fails every job', async () => {
+  test('fail every job if the program does not exist', async () => {
     const renderWorkers = hire({ command: ['/nowhere/renderer'] })
     const [one, two] = [post(renderWorkers, 'ok'), post(renderWorkers, 'ok')]
     await expect(one.done).rejects.toThrow()
     await expect(two.done).rejects.toThrow()
   })
 
-  test('what the renderer says of its failure is the reason, and it goes on with the next', async () => {
+  test('reject with the message of the renderer, and go on with the next job', async () => {
     const renderWorkers = hire()
     const [bad, good] = [post(renderWorkers, 'fail'), post(renderWorkers, 'ok')]
     await expect(bad.done).rejects.toThrow('no paint left')
     await good.done
   })
 
-  test('a process that is silent for a minute is ended', async () => {
+  test('stop a process that sends nothing for a minute', async () => {
     const clock = manualClock()
     const silent = post(hire({ clock }), 'silent')
     await silent.frame
@@ -119,7 +119,7 @@ describe('the crew', () => {
     await expect(silent.done).rejects.toThrow('fell silent')
   })
 
-  test('a process that has nothing to do for a while is ended', async () => {
+  test('stop a process that is idle for a while', async () => {
     const clock = manualClock()
     const renderWorkers = hire({ clock })
     const first = post(renderWorkers, 'ok')
@@ -131,7 +131,7 @@ describe('the crew', () => {
     expect(await second.frame).not.toBe(await first.frame)
   })
 
-  test('what is no longer wanted is dropped, waiting or under way', async () => {
+  test('cancel an aborted job, waiting or running', async () => {
     const renderWorkers = hire()
     const stop = new AbortController()
     const [running, waiting] = [post(renderWorkers, 'silent', stop), post(renderWorkers, 'ok', stop)]
@@ -143,7 +143,7 @@ describe('the crew', () => {
     await post(renderWorkers, 'ok').done
   })
 
-  test('a closed crew ends what it has and takes nothing more', async () => {
+  test('stop all jobs and reject new ones after close()', async () => {
     const renderWorkers = hire()
     const [running, waiting] = [post(renderWorkers, 'silent'), post(renderWorkers, 'ok')]
     await running.frame
@@ -151,7 +151,7 @@ describe('the crew', () => {
     for (const { done } of [running, waiting, post(renderWorkers, 'ok')]) await expect(done).rejects.toThrow('closed')
   })
 
-  test('the renderer is given no secret of the environment', async () => {
+  test('pass no secret of the environment to the renderer', async () => {
     process.env.GATEHOUSE_TEST_SECRET = 'abc'
     const tell = `process.stdout.write(JSON.stringify({ failed: Object.keys(process.env).join() }) + '\\n')`
     const script = `require('node:readline').createInterface({ input: process.stdin }).on('line', () => { ${tell} })`

@@ -48,97 +48,100 @@ export type RenderWorkersParts = {
 /** A process keeps 50 to 150 MB, and its start costs a quarter of a second: worth keeping for a burst, not longer. */
 const IDLE_MILLISECONDS = 15_000
 /** A frame takes a tenth of a second; one that takes so long never comes. */
-const SILENCE_MILLISECONDS = 60_000
+const STALL_TIMEOUT_MILLISECONDS = 60_000
 
 /** Half of the cores: the other half serves. */
 export const workerCount = (cores: number): number => Math.max(1, Math.floor(cores / 2))
 
 /** A job on its way, and who waits for it. */
-type Post = { job: RenderWorkerJob; resolve: () => void; reject: (reason: unknown) => void }
-type Member = { process: ChildProcess; post: Post | undefined; cancelTimer: () => void }
+type PendingJob = { job: RenderWorkerJob; resolve: () => void; reject: (reason: unknown) => void }
+type Worker = { process: ChildProcess; pending: PendingJob | undefined; cancelTimer: () => void }
 
 export function createRenderWorkers(parts: RenderWorkersParts): RenderWorkers {
   const { clock = systemClock, size = workerCount(availableParallelism()), use_ffmpeg = true } = parts
-  const members = new Set<Member>()
-  const queue: Post[] = []
+  const workers = new Set<Worker>()
+  const queue: PendingJob[] = []
   let isClosed = false
 
-  function fill(): void {
+  function dispatch(): void {
     while (queue.length > 0) {
-      const member = [...members].find(({ post }) => !post) ?? (members.size < size ? hire() : undefined)
-      const post = member && queue.shift()
-      if (!post) return
-      begin(member, post)
+      const worker = [...workers].find(({ pending }) => !pending) ?? (workers.size < size ? startWorker() : undefined)
+      const pending = worker && queue.shift()
+      if (!pending) return
+      assign(worker, pending)
     }
   }
 
-  function hire(): Member {
+  function startWorker(): Worker {
     const [program = '', ...rest] = parts.command ?? rendererCommand()
     // Of the environment only what finds programs: the rest holds the operator's keys.
     // A group of its own, so that what it has started can be ended with it.
     const env = { PATH: process.env.PATH }
     const child = spawn(program, rest, { stdio: ['pipe', 'pipe', 'ignore'], env, detached: true })
-    const member: Member = { process: child, post: undefined, cancelTimer: () => {} }
-    members.add(member)
+    const worker: Worker = { process: child, pending: undefined, cancelTimer: () => {} }
+    workers.add(worker)
     child.unref()
-    holdOpen(member, false)
-    child.once('error', (cause) => dismiss(member, cause))
-    child.once('exit', (code, signal) => dismiss(member, new Error(`the renderer ended (${code ?? signal})`)))
+    keepAlive(worker, false)
+    child.once('error', (cause) => stopWorker(worker, cause))
+    child.once('exit', (code, signal) => stopWorker(worker, new Error(`the renderer ended (${code ?? signal})`)))
     // A pipe that breaks is told by the end of the process.
     child.stdin?.on('error', () => {})
-    if (child.stdout) createInterface({ input: child.stdout }).on('line', (line) => hear(member, parseMessage(line)))
-    return member
+    if (child.stdout)
+      createInterface({ input: child.stdout }).on('line', (line) => onMessage(worker, parseMessage(line)))
+    return worker
   }
 
-  function begin(member: Member, post: Post): void {
-    member.post = post
-    holdOpen(member, true)
-    expectWord(member)
-    post.job.onStart()
-    const { plan, path } = post.job
-    member.process.stdin?.write(`${JSON.stringify({ plan, path, use_ffmpeg })}\n`)
+  function assign(worker: Worker, pending: PendingJob): void {
+    worker.pending = pending
+    keepAlive(worker, true)
+    restartTimeout(worker)
+    pending.job.onStart()
+    const { plan, path } = pending.job
+    worker.process.stdin?.write(`${JSON.stringify({ plan, path, use_ffmpeg })}\n`)
   }
 
-  function hear(member: Member, word: RendererMessage | undefined): void {
-    const { post } = member
-    if (!post || !word) return
-    if ('frame' in word) {
-      expectWord(member)
-      post.job.onFrame(word.frame)
+  function onMessage(worker: Worker, message: RendererMessage | undefined): void {
+    const { pending } = worker
+    if (!pending || !message) return
+    if ('frame' in message) {
+      restartTimeout(worker)
+      pending.job.onFrame(message.frame)
       return
     }
-    member.post = undefined
-    holdOpen(member, false)
-    member.cancelTimer()
-    member.cancelTimer = clock.after(IDLE_MILLISECONDS, () => dismiss(member, undefined))
-    if ('done' in word) post.resolve()
-    else post.reject(new Error(word.failed))
-    fill()
+    worker.pending = undefined
+    keepAlive(worker, false)
+    worker.cancelTimer()
+    worker.cancelTimer = clock.after(IDLE_MILLISECONDS, () => stopWorker(worker, undefined))
+    if ('done' in message) pending.resolve()
+    else pending.reject(new Error(message.failed))
+    dispatch()
   }
 
-  function expectWord(member: Member): void {
-    member.cancelTimer()
-    member.cancelTimer = clock.after(SILENCE_MILLISECONDS, () => dismiss(member, new Error('the renderer fell silent')))
+  function restartTimeout(worker: Worker): void {
+    worker.cancelTimer()
+    worker.cancelTimer = clock.after(STALL_TIMEOUT_MILLISECONDS, () =>
+      stopWorker(worker, new Error('the renderer fell silent')),
+    )
   }
 
   /** Its job, if it has one, fails with the reason; the next one gets a fresh process. */
-  function dismiss(member: Member, reason: unknown): void {
-    if (!members.delete(member)) return
-    member.cancelTimer()
-    endGroup(member.process)
-    member.post?.reject(reason)
-    if (!isClosed) fill()
+  function stopWorker(worker: Worker, reason: unknown): void {
+    if (!workers.delete(worker)) return
+    worker.cancelTimer()
+    endGroup(worker.process)
+    worker.pending?.reject(reason)
+    if (!isClosed) dispatch()
   }
 
-  function drop(post: Post, reason: unknown): void {
-    const place = queue.indexOf(post)
+  function cancel(pending: PendingJob, reason: unknown): void {
+    const place = queue.indexOf(pending)
     if (place !== -1) {
       queue.splice(place, 1)
-      post.reject(reason)
+      pending.reject(reason)
       return
     }
-    const member = [...members].find((other) => other.post === post)
-    if (member) dismiss(member, reason)
+    const worker = [...workers].find((other) => other.pending === pending)
+    if (worker) stopWorker(worker, reason)
   }
 
   return {
@@ -146,32 +149,32 @@ export function createRenderWorkers(parts: RenderWorkersParts): RenderWorkers {
       return new Promise<void>((resolve, reject) => {
         if (isClosed) return reject(new Error('the renderer is closed'))
         if (signal.aborted) return reject(signal.reason)
-        const leave = () => drop(post, signal.reason)
-        const stay = () => signal.removeEventListener('abort', leave)
-        const post: Post = {
+        const onAbort = () => cancel(pending, signal.reason)
+        const removeListener = () => signal.removeEventListener('abort', onAbort)
+        const pending: PendingJob = {
           job,
           resolve() {
-            stay()
+            removeListener()
             resolve()
           },
           reject(reason) {
-            stay()
+            removeListener()
             reject(reason)
           },
         }
-        signal.addEventListener('abort', leave, { once: true })
+        signal.addEventListener('abort', onAbort, { once: true })
         // Tiny ones do not wait for large ones.
         const place = job.plan.quick ? queue.findIndex((other) => !other.job.plan.quick) : -1
-        queue.splice(place === -1 ? queue.length : place, 0, post)
-        fill()
+        queue.splice(place === -1 ? queue.length : place, 0, pending)
+        dispatch()
       })
     },
     waiting: () => queue.length,
     close() {
       isClosed = true
       const closed = new Error('the renderer is closed')
-      for (const post of queue.splice(0)) post.reject(closed)
-      for (const member of [...members]) dismiss(member, closed)
+      for (const pending of queue.splice(0)) pending.reject(closed)
+      for (const worker of [...workers]) stopWorker(worker, closed)
     },
   }
 }
@@ -198,7 +201,7 @@ function endGroup(child: ChildProcess): void {
 }
 
 /** Whether this process must not end by itself: only while somebody waits for a video. */
-function holdOpen({ process: child }: Member, isBusy: boolean): void {
+function keepAlive({ process: child }: Worker, isBusy: boolean): void {
   const output = child.stdout as Partial<Socket> | null // which it is, by its nature
   if (isBusy) output?.ref?.()
   else output?.unref?.()
