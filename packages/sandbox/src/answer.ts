@@ -1,4 +1,4 @@
-/** What the sandbox answers: for every choice its reasoning, text and tool calls, already cut into tokens. */
+/** Generates the choices of an answer: their reasoning, text and tool calls, split into tokens. */
 import type { Annotation, FinishReason } from '../../../src/spec/chat-completion.ts'
 import type { ChatRequest } from '../../../src/spec/chat-request.ts'
 import { requestedSources, withCitations } from './citations.ts'
@@ -25,9 +25,9 @@ export type ChoiceAnswer = {
 type AnswerParts = { request: ChatRequest; prompt: Prompt; manual: () => Promise<Manual> }
 
 const MAX_TOPICS = 12
-/** A passage is a few sentences, not a page. */
+/** In characters: a passage is a few sentences, not a page. */
 const MAX_PASSAGE = 700
-/** What is quoted of one tool's result. */
+/** How many characters of a tool's result are quoted. */
 const MAX_QUOTE = 500
 /** Sentences of reasoning for each effort. */
 const EFFORTS = { minimal: 1, low: 2, medium: 3, high: 4, xhigh: 5, max: 6 }
@@ -47,16 +47,16 @@ export async function answerChoice(index: number, parts: AnswerParts): Promise<C
   }
   const { text, annotations } = await textAnswer(index, random, parts)
   if (directives.tokens === undefined) return withinBudget({ reasoning, calls, text, annotations }, request, budget)
-  // Reasoning takes at most half of an exact length; what is left is text, made longer where it is too short.
+  // Of an exact length, reasoning is at most half; the rest is text, extended where it is too short.
   const thoughts = reasoning.slice(0, Math.floor(directives.tokens / 2))
   const length = directives.tokens - thoughts.length
-  const content = exactly(text, length, { random, topics: topicsOf(prompt.question, MAX_TOPICS) })
+  const content = withExactLength(text, length, { random, topics: topicsOf(prompt.question, MAX_TOPICS) })
   return withinBudget({ reasoning: thoughts, calls, text: content, annotations }, request, budget)
 }
 
-/** The first `length` tokens of the text, after more simulated sentences where it has fewer. */
-function exactly(whole: string, length: number, parts: { random: Random; topics: string[] }): string {
-  // White space at the end would run together with the blank before the next sentence.
+/** The first `length` tokens of the text; simulated sentences extend a text that has fewer. */
+function withExactLength(whole: string, length: number, parts: { random: Random; topics: string[] }): string {
+  // White space at the end would form one token with the blank before the next sentence.
   const text = whole.trimEnd()
   const pieces = splitTokens(text, length)
   if (pieces.length === length) return pieces.join('')
@@ -114,7 +114,7 @@ async function openingFor(index: number, random: Random, { prompt, manual }: Ans
     return [`${DISCLAIMER}${choiceLabel}`, ...quotes].join('\n\n')
   }
   const topics = topicsOf(prompt.question, MAX_TOPICS)
-  // The first choice quotes the best section, the second the next best, and so on while they are good.
+  // The first choice quotes the best section, the second choice the next best, as long as the sections are good.
   const isAboutManual = prompt.images.length === 0
   const found = isAboutManual ? (await manual()).search(prompt.question, index + 1)[index] : undefined
   if (!found?.isGood) return `${DISCLAIMER}${choiceLabel} ${simulatedSentences({ random, topics })}`
@@ -124,11 +124,11 @@ async function openingFor(index: number, random: Random, { prompt, manual }: Ans
   return `The sandbox is a simulated vendor; this is quoted from the Gatehouse manual.${choiceLabel}\n\n${passage}\n\n${source}`
 }
 
-type UncutAnswer = { reasoning: string[]; calls: PlannedCall[]; text: string; annotations: Annotation[] }
+type FullChoice = { reasoning: string[]; calls: PlannedCall[]; text: string; annotations: Annotation[] }
 
-/** Ends the text at a stop sequence, then everything at the token limit: reasoning first, then text, then calls. */
-function withinBudget(whole: UncutAnswer, request: ChatRequest, budget: number): ChoiceAnswer {
-  const text = beforeStop(whole.text, request.stop)
+/** Cuts the text at a stop sequence, then everything at the token limit: reasoning counts first, then text, then calls. */
+function withinBudget(full: FullChoice, request: ChatRequest, budget: number): ChoiceAnswer {
+  const text = beforeStop(full.text, request.stop)
   let left = budget
   const takeTokens = (pieces: string[]) => {
     const accepted = pieces.length > left ? pieces.slice(0, left) : pieces
@@ -136,12 +136,12 @@ function withinBudget(whole: UncutAnswer, request: ChatRequest, budget: number):
     return accepted
   }
   const pieces = splitTokens(text)
-  const reasoning = takeTokens(whole.reasoning)
+  const reasoning = takeTokens(full.reasoning)
   const content = takeTokens(pieces)
-  let isCut = reasoning.length < whole.reasoning.length || content.length < pieces.length
+  let isCut = reasoning.length < full.reasoning.length || content.length < pieces.length
   const calls: ToolCallPieces[] = []
-  for (const { id, name, arguments: text } of whole.calls) {
-    // A call's head, which holds its name, is one token.
+  for (const { id, name, arguments: text } of full.calls) {
+    // The beginning of a call, with its name, is one token.
     if (isCut || takeTokens([name]).length === 0) {
       isCut = true
       break
@@ -152,19 +152,19 @@ function withinBudget(whole: UncutAnswer, request: ChatRequest, budget: number):
     calls.push({ id, name, pieces: accepted })
   }
   const length = content.reduce((sum, piece) => sum + piece.length, 0)
-  const annotations = whole.annotations.filter(({ url_citation }) => url_citation.end_index <= length)
-  const natural = whole.calls.length > 0 ? 'tool_calls' : 'stop'
-  return { reasoning, content, annotations, calls, finish_reason: isCut ? 'length' : natural }
+  const annotations = full.annotations.filter(({ url_citation }) => url_citation.end_index <= length)
+  const reason = full.calls.length > 0 ? 'tool_calls' : 'stop'
+  return { reasoning, content, annotations, calls, finish_reason: isCut ? 'length' : reason }
 }
 
 /** The text before the first stop sequence in it. */
 function beforeStop(text: string, stop: ChatRequest['stop']): string {
   const stops = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((each) => each !== '')
-  const places = stops.map((each) => text.indexOf(each)).filter((at) => at !== -1)
-  return places.length ? text.slice(0, Math.min(...places)) : text
+  const positions = stops.map((each) => text.indexOf(each)).filter((at) => at !== -1)
+  return positions.length ? text.slice(0, Math.min(...positions)) : text
 }
 
-/** The tokens of a choice: every piece of reasoning and text, every call's head and pieces. */
+/** The tokens of a choice: all pieces of reasoning, text and calls, and one for the beginning of each call. */
 export function tokensOf(choice: ChoiceAnswer): { output: number; reasoning: number } {
   const calls = choice.calls.reduce((sum, call) => sum + 1 + call.pieces.length, 0)
   return { output: choice.reasoning.length + choice.content.length + calls, reasoning: choice.reasoning.length }

@@ -1,9 +1,9 @@
-/** Citations for answers with web search: sections of the manual, under addresses that are examples only. */
+/** Citations for answers with web search: sections of the manual, with URLs that are only examples. */
 import type { Annotation } from '../../../src/spec/chat-completion.ts'
 import type { ChatRequest } from '../../../src/spec/chat-request.ts'
 import type { Manual } from './manual-search.ts'
 
-/** A host that is not ours and not anybody's: `.example` is set aside (RFC 2606). */
+/** A host that nobody owns: `.example` is reserved (RFC 2606). */
 const BASE = 'https://gatehouse.example/docs'
 const SOURCES = { low: 1, medium: 3, high: 5 }
 const MAX_SOURCES = 10
@@ -11,7 +11,7 @@ const FALLBACK = { title: 'The sandbox', url: `${BASE}/sandbox` }
 
 type Source = { title: string; url: string }
 
-/** Whether the request asks for web search, in either spelling; and for how many sources. */
+/** How many sources the request asks for, in either form of web search; 0 without web search. */
 export function requestedSources(request: ChatRequest): number {
   const { web_search: search, web_search_options: options } = request
   if (search?.enable !== true && options === undefined) return 0
@@ -20,7 +20,7 @@ export function requestedSources(request: ChatRequest): number {
   return Math.min(MAX_SOURCES, search?.max_results ?? defaultCount)
 }
 
-/** The text with a line of sources behind it, and where in it each of them stands (in UTF-16 units, end excluded). */
+/** The text followed by a line of sources, and the position of each source in it (in UTF-16 units, end excluded). */
 export function withCitations(
   text: string,
   { manual, question, count }: { manual: Manual; question: string; count: number },

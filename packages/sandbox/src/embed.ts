@@ -1,28 +1,28 @@
 /**
- * The sandbox's embeddings: features of a text (words, pairs of words, runs of letters), each hashed to a few places of the
- * vector with a sign of its own. Texts that share features point the same way; what they do not share cancels out.
+ * Computes the sandbox's embeddings by feature hashing: words, pairs of words and letter n-grams of a text are hashed to a
+ * few positions of the vector, each with a sign. Texts with common features have similar vectors; other features cancel out.
  */
 
 import { isStopWord, splitWords, stem } from './terms.ts'
 import { splitTokens } from './tokens.ts'
 
-/** A longer text is embedded by its beginning; the sandbox's catalogue refuses what is much longer. */
+/** Of a longer text, only the beginning counts; the limits of the model reject much longer ones. */
 const MAX_WORDS = 8_192
-/** What a feature counts. Fillers say little, letters save what words miss: other endings, compounds, slips. */
+/** The weight of a feature. Stop words mean little; n-grams catch what words miss: other endings, compounds, typing errors. */
 const WEIGHTS = { word: 1, stop_word: 0.1, pair: 0.5, letters: 0.8 }
-/** Runs of so many letters. */
-const LETTERS = [3, 4]
-/** Each feature goes to so many places: with one, two features that fall together would be taken for the same. */
+/** The lengths of the letter n-grams. */
+const NGRAM_LENGTHS = [3, 4]
+/** The positions of each feature: with one position, two features with the same hash would be indistinguishable. */
 const BUCKETS = 3
 
-/** Of unit length. An empty text, or one without a word or sign, points to a place of its own. */
+/** A unit vector. A text without any feature gets a vector of its own. */
 export function embedText(text: string, dimensions: number): number[] {
   const features = featuresOf(text)
   if (features.size === 0) features.set(`text ${text}`, 1)
   return vectorOf(features, dimensions)
 }
 
-/** Token numbers that no vocabulary tells: the same numbers, in the same neighbourhoods, are alike. */
+/** Token ids of an unknown vocabulary: the same ids, with the same neighbours, are similar. */
 export function embedTokens(tokens: readonly number[], dimensions: number): number[] {
   const features = new Map<string, number>()
   for (const [at, token] of tokens.slice(0, MAX_WORDS).entries()) {
@@ -35,7 +35,7 @@ export function embedTokens(tokens: readonly number[], dimensions: number): numb
 function featuresOf(text: string): Map<string, number> {
   const features = new Map<string, number>()
   const words = splitWords(text, MAX_WORDS)
-  // Of a text that has nothing else, the small words are what it says.
+  // In a text of stop words only, they count like other words.
   const hasOtherWords = words.some((word) => !isStopWord(word))
   let before: string | undefined
   for (const word of words) {
@@ -47,18 +47,18 @@ function featuresOf(text: string): Map<string, number> {
     add(features, `word ${root}`, WEIGHTS.word)
     if (before !== undefined) add(features, `pair ${before} ${root}`, WEIGHTS.pair)
     before = root
-    // The shorter the word, the fewer its runs: each word weighs the same by its letters.
-    const runs = runsOf(`<${word.toLowerCase()}>`)
-    for (const run of runs) add(features, `letters ${run}`, WEIGHTS.letters / Math.sqrt(runs.length))
+    // A short word has fewer n-grams than a long one; the square root keeps their total weights comparable.
+    const ngrams = ngramsOf(`<${word.toLowerCase()}>`)
+    for (const ngram of ngrams) add(features, `letters ${ngram}`, WEIGHTS.letters / Math.sqrt(ngrams.length))
   }
-  // Signs alone (":-)", "=>") are a text too.
+  // A text may consist of symbols only (":-)", "=>").
   if (words.length === 0) for (const piece of splitTokens(text, MAX_WORDS)) add(features, `sign ${piece}`, WEIGHTS.word)
   return features
 }
 
-function runsOf(word: string): string[] {
+function ngramsOf(word: string): string[] {
   const letters = [...word]
-  return LETTERS.flatMap((length) =>
+  return NGRAM_LENGTHS.flatMap((length) =>
     Array.from({ length: Math.max(0, letters.length - length + 1) }, (_, at) =>
       letters.slice(at, at + length).join(''),
     ),
@@ -71,7 +71,7 @@ const add = (features: Map<string, number>, name: string, weight: number) =>
 function vectorOf(features: Map<string, number>, dimensions: number): number[] {
   const vector = new Float64Array(dimensions)
   for (const [name, weight] of features) {
-    // Repeats count less and less.
+    // Each repetition counts less than the one before.
     const value = Math.sign(weight) * Math.log1p(weight)
     let hash = hashOf(name)
     for (let bucket = 0; bucket < BUCKETS; bucket++) {
@@ -81,7 +81,7 @@ function vectorOf(features: Map<string, number>, dimensions: number): number[] {
     }
   }
   const length = Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0))
-  // Features can cancel each other out in a vector of few dimensions.
+  // In a vector of few dimensions all features can cancel each other out.
   if (length === 0) return Array.from(vector, (_, at) => (at === 0 ? 1 : 0))
   return Array.from(vector, (value) => value / length)
 }

@@ -1,4 +1,4 @@
-/** The sandbox as a vendor of embeddings. */
+/** The sandbox as an embeddings provider. */
 import type { Clock } from '../../../src/kit/clock.ts'
 import type { EmbeddingProvider, SimulatedErrors } from '../../../src/providers/provider.ts'
 import type { EmbeddingInput } from '../../../src/spec/embedding-request.ts'
@@ -8,10 +8,10 @@ import { DEFAULT_DIMENSIONS, MAX_DIMENSIONS, MAX_INPUT_TOKENS } from './models.t
 import { applyDirectives, parseTextDirectives } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
 
-/** As many as vendors take in a call, roughly; longer lists show how the gateway splits them. */
+/** About as many as real providers accept in a call; with longer lists one sees how the gateway splits them. */
 const MAX_INPUTS = 256
-/** After so much text others have their turn: the work is done where all requests are served. */
-const TURN_CHARACTERS = 100_000
+/** After so much text the event loop serves other requests: the work is done in the thread that serves them all. */
+const CHARACTERS_PER_TURN = 100_000
 
 export function createSandboxEmbeddings({
   clock,
@@ -30,7 +30,7 @@ export function createSandboxEmbeddings({
       const { rest, directives } = parseTextDirectives(texts, 'input')
       await applyDirectives(directives, { model, clock, errors, signal })
       if (dimensions > MAX_DIMENSIONS) {
-        throw refused(`"dimensions" must be at most ${MAX_DIMENSIONS}.`, 'dimensions')
+        throw invalid(`"dimensions" must be at most ${MAX_DIMENSIONS}.`, 'dimensions')
       }
       const embeddings: number[][] = []
       let prompt_tokens = 0
@@ -40,7 +40,7 @@ export function createSandboxEmbeddings({
         prompt_tokens += countInput(input, index)
         embeddings.push(typeof input === 'string' ? embedText(text, dimensions) : embedTokens(input, dimensions))
         since += input.length
-        if (since < TURN_CHARACTERS) continue
+        if (since < CHARACTERS_PER_TURN) continue
         since = 0
         await new Promise((resolve) => setImmediate(resolve))
         signal.throwIfAborted()
@@ -60,5 +60,5 @@ function countInput(input: EmbeddingInput, index: number): number {
   )
 }
 
-const refused = (message: string, param: string) =>
+const invalid = (message: string, param: string) =>
   new GatewayError('upstream_invalid_request', message, { param, upstream_status: 400 })

@@ -1,11 +1,11 @@
-/** What the first bytes of an image tell: its type and its size. Nothing is decoded and nothing is fetched. */
+/** Reads the type and the size of an image from its first bytes; decodes nothing and fetches nothing. */
 
 /** Enough for the header of every type, with a photograph's embedded preview before it. */
 const HEADER_BYTES = 256 * 1024
-/** data:image/png;base64,AAAA: type, then parameters, then the mark of base64. */
+/** data:image/png;base64,AAAA: type, then parameters, then `;base64`. */
 const DATA_URI = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w-]+=[^;,]*)*(;base64)?,/i
 
-/** A noun phrase for an image's address: "a PNG image of 640 x 480 pixels". */
+/** A noun phrase for the image of a URL: "a PNG image of 640 x 480 pixels". */
 export function describeImage(url: string): string {
   const found = DATA_URI.exec(url.slice(0, 1000))
   if (!found) return 'an image at an address, which the sandbox does not fetch'
@@ -19,7 +19,7 @@ export function describeImage(url: string): string {
 
 type ImageHeader = { type: string; width: number; height: number }
 
-/** Undefined where the bytes do not say it as plainly as what decodes them reads it. */
+/** Undefined where the header does not hold the size in the way in which decoders read it. */
 export const headerOf = (bytes: Uint8Array): ImageHeader | undefined =>
   readHeader(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength))
 
@@ -36,7 +36,7 @@ function readHeader(view: DataView): ImageHeader | undefined {
   return view.byteLength >= 4 && view.getUint16(0) === 0xffd8 ? readJpeg(view) : undefined
 }
 
-/** The three kinds of WebP keep their size in three ways (RFC 9649, sections 2.5 to 2.7). */
+/** The three kinds of WebP encode the size differently (RFC 9649, sections 2.5 to 2.7). */
 function readWebp(view: DataView, kind: string): ImageHeader | undefined {
   if (kind === 'VP8 ') {
     return { type: 'WebP', width: view.getUint16(26, true) & 0x3fff, height: view.getUint16(28, true) & 0x3fff }
@@ -49,12 +49,12 @@ function readWebp(view: DataView, kind: string): ImageHeader | undefined {
   return kind === 'VP8X' ? { type: 'WebP', width: size24(24), height: size24(27) } : undefined
 }
 
-/** The screen, or the first frame where that is larger: decoders make room for both (GIF89a, sections 18 to 20). */
+/** The size of the screen, or of the first frame where that is larger: decoders allocate both (GIF89a, sections 18 to 20). */
 function readGif(view: DataView): ImageHeader | undefined {
   const short = (at: number) => view.getUint16(at, true)
   const colours = view.getUint8(10)
   let at = 13 + ((colours & 0x80) === 0 ? 0 : 3 * 2 ** ((colours & 7) + 1))
-  // An extension: its mark, its kind, then pieces with their lengths before them, the last of which is empty.
+  // An extension: 0x21, its kind, then blocks that begin with their length; an empty block is the last one.
   while (at + 3 <= view.byteLength && view.getUint8(at) === 0x21) {
     at += 2
     while (at < view.byteLength && view.getUint8(at) !== 0) at += 1 + view.getUint8(at)
@@ -65,18 +65,18 @@ function readGif(view: DataView): ImageHeader | undefined {
   return { type: 'GIF', width, height: Math.max(short(8), short(at + 3) + short(at + 7)) }
 }
 
-/** Segment by segment to the frame header, which holds the size. */
+/** Walks the segments up to the frame header, which holds the size. */
 function readJpeg(view: DataView): ImageHeader | undefined {
   for (let at = 2; at + 9 <= view.byteLength && view.getUint8(at) === 0xff; ) {
     const marker = view.getUint8(at + 1)
     if (marker === 0xff) {
-      // Marks may be preceded by any number of these.
+      // Any number of fill bytes may precede a marker.
       at += 1
       continue
     }
-    // Marks without a length, and the beginning of the picture: no frame header is behind them.
+    // Markers without a length, and the start of the scan: no frame header follows them.
     if (marker <= 0x01 || (marker >= 0xd0 && marker <= 0xda)) return undefined
-    // 0xC0 to 0xCF are frame headers but for the three that hold tables (C4, C8, CC).
+    // 0xC0 to 0xCF are frame headers, except for C4, C8 and CC, which hold tables.
     if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)) {
       return { type: 'JPEG', width: view.getUint16(at + 7), height: view.getUint16(at + 5) }
     }

@@ -1,25 +1,25 @@
 /**
- * Whether a value that the sandbox made fits a JSON Schema (draft 2020-12 with the older spellings people still send).
- * A check of our own because schemas are callers' text: steps are bounded and patterns never reach a backtracker.
+ * Checks generated values against a JSON Schema (draft 2020-12, and the older forms that clients still send).
+ * It is our own because clients write the schemas: its steps are bounded, and patterns never reach a backtracking matcher.
  */
 import { isRecord } from '../../../src/kit/json.ts'
 import { compilePattern, type Pattern } from './pattern.ts'
 
 export type Schema = Record<string, unknown>
 
-/** One piece of work on one schema: what it refers to, what was found wrong, and how much is left to spend. */
+/** The state of one run on one schema: its root, the problem found, and the steps left. */
 export type SchemaWork = {
   root: unknown
-  /** Visits left; at zero everything fails, so no schema takes more than a bounded time. */
+  /** At zero everything fails, so every schema takes a bounded time. */
   steps: number
-  /** The first thing in the schema that is not known here. */
+  /** The first unsupported thing in the schema. */
   problem: string | undefined
   patterns: Map<string, Pattern | undefined>
-  /** What the values written out in a schema cost to compare or copy. */
+  /** The steps that comparing or copying the literal values of a schema takes. */
   weights: WeakMap<Schema, number>
 }
 
-/** A step takes some microseconds; schemas written by hand need some thousands in all. */
+/** A step takes a few microseconds; schemas written by hand need a few thousand steps. */
 const MAX_STEPS = 60_000
 const MAX_DEPTH = 64
 
@@ -27,12 +27,12 @@ export function startSchemaWork(root: unknown): SchemaWork {
   return { root, steps: MAX_STEPS, problem: undefined, patterns: new Map(), weights: new WeakMap() }
 }
 
-/** Pays for a visit of this schema; false when there is nothing left to pay with. */
+/** Counts the steps of a visit of this schema; false when none are left. */
 export function consumeSteps(schema: Schema, work: SchemaWork): boolean {
   let weight = work.weights.get(schema)
   if (weight === undefined) {
     const literals = [schema.const, schema.enum, schema.required].filter((value) => value !== undefined)
-    // Some fifty characters are compared in a microsecond.
+    // Comparing about fifty characters takes a microsecond.
     weight = 1 + (literals.length ? Math.ceil(JSON.stringify(literals).length / 50) : 0)
     work.weights.set(schema, weight)
   }
@@ -47,11 +47,12 @@ export const characterCount = (text: string): number => [...text].length
 export function patternOf(source: string, work: SchemaWork): Pattern | undefined {
   if (!work.patterns.has(source)) work.patterns.set(source, compilePattern(source, work))
   const pattern = work.patterns.get(source)
-  if (!pattern) work.problem ??= 'a "pattern" uses what the sandbox does not know (look-around, back references, \\p)'
+  if (!pattern)
+    work.problem ??= 'a "pattern" uses what the sandbox does not support (look-around, back references, \\p)'
   return pattern
 }
 
-/** What a `$ref` within the document points at; undefined when it leads nowhere. */
+/** The target of a `$ref` within the document; undefined when there is none. */
 export function resolveRef(reference: string, work: SchemaWork): unknown {
   if (reference === '#' || reference === '') return work.root
   const names = reference.startsWith('#/') ? reference.slice(2).split('/') : undefined
@@ -61,16 +62,16 @@ export function resolveRef(reference: string, work: SchemaWork): unknown {
     if (Array.isArray(place)) place = place[Number(key)]
     else place = isRecord(place) && Object.hasOwn(place, key) ? place[key] : undefined
   }
-  if (place === undefined) work.problem ??= 'a "$ref" leads nowhere within the schema'
+  if (place === undefined) work.problem ??= 'a "$ref" has no target within the schema'
   return place
 }
 
-/** Percent-decoded where that is possible; a stray percent sign stands for itself. */
+/** Percent-decodes a name where possible; a stray percent sign stands for itself. */
 function decodeName(name: string): string {
   return /%(?![0-9a-f]{2})|%[89a-f]/i.test(name) ? name : decodeURIComponent(name)
 }
 
-/** One text for equal JSON values, whatever the order of their keys. */
+/** The same text for equal JSON values, whatever the order of their keys. */
 export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (!isRecord(value)) return JSON.stringify(value) ?? 'null'
@@ -87,7 +88,7 @@ function isOfType(value: unknown, type: unknown): boolean {
   return typeof value === type
 }
 
-/** `depth` counts references as well as members, so a schema that refers to itself ends. */
+/** `depth` counts references as well as members, so the check of a recursive schema ends. */
 export function fitsSchema(schema: unknown, value: unknown, work: SchemaWork, depth = 0): boolean {
   if (schema === true || schema === undefined) return true
   if (!isRecord(schema) || depth > MAX_DEPTH || !consumeSteps(schema, work)) return false
@@ -153,7 +154,7 @@ function fitsArray(schema: Schema, value: unknown[], work: SchemaWork, depth: nu
   return uniqueItems !== true || new Set(value.map(canonical)).size === value.length
 }
 
-/** The schemas of an array's first items and of all others, in the new spelling or the old one. */
+/** The schemas of an array's first items and of all others, in the newer or the older form. */
 export function itemSchemas(schema: Schema): { prefix: unknown[]; rest: unknown } {
   if (Array.isArray(schema.prefixItems)) return { prefix: schema.prefixItems, rest: schema.items }
   if (Array.isArray(schema.items)) return { prefix: schema.items, rest: schema.additionalItems }
@@ -179,7 +180,7 @@ function fitsObject(schema: Schema, value: Record<string, unknown>, work: Schema
   )
 }
 
-/** Every schema that one object schema puts on the member of this name. */
+/** All schemas that an object schema applies to the member of this name. */
 export function memberSchemas(schema: Schema, key: string, work: SchemaWork): unknown[] {
   const found: unknown[] = []
   if (isRecord(schema.properties) && Object.hasOwn(schema.properties, key)) found.push(schema.properties[key])

@@ -1,4 +1,4 @@
-/** Arrays and objects that fit a flat JSON Schema. */
+/** Generates arrays and objects that fit a flat JSON Schema. */
 import { isRecord } from '../../../src/kit/json.ts'
 import {
   canonical,
@@ -13,23 +13,23 @@ import {
 import { type Hints, nextTerm } from './json-schema-scalars.ts'
 import type { Random } from './random.ts'
 
-/** No value was found; `undefined` would be mistaken for one. */
+/** No value was found; `undefined` would be ambiguous. */
 export const NONE = Symbol('none')
 
 export type Sampler = {
   random: Random
   hints: Hints
   work: SchemaWork
-  /** Which try this is: later ones leave more out. */
+  /** The number of this attempt: later attempts leave out more optional members. */
   attempt: number
-  /** A value for a schema at this depth of the whole, or NONE. */
+  /** A value for a schema at this depth, or NONE. */
   sample(schema: unknown, depth: number): unknown
   flats(schema: unknown, depth: number): Iterable<Schema>
 }
 
-/** From here on members that may be left out are, and branches that end are preferred to those that go on. */
+/** From this depth on, optional members are left out, and branches that end are preferred to recursive ones. */
 export const DEEP = 4
-/** More members than this are not made, whatever a schema asks. */
+/** No more members are generated, whatever a schema demands. */
 const MAX_MEMBERS = 2000
 
 export function sampleArray(schema: Schema, depth: number, sampler: Sampler): unknown {
@@ -59,7 +59,7 @@ export function sampleArray(schema: Schema, depth: number, sampler: Sampler): un
 
 type ArrayState = { schema: Schema; seen: Set<string>; sampler: Sampler }
 
-/** An item that is not there yet, where items must differ. */
+/** A new item, where items must differ. */
 function nextItem(schema: unknown, depth: number, { schema: array, seen, sampler }: ArrayState): unknown {
   if (array.uniqueItems !== true) return sampler.sample(schema, depth + 1)
   for (let tries = 0; tries < 12; tries++) {
@@ -72,7 +72,7 @@ function nextItem(schema: unknown, depth: number, { schema: array, seen, sampler
   return otherChoice(schema, { schema: array, seen, sampler })
 }
 
-/** Of a short list of allowed values chance may keep hitting the same ones: the first that is still free. */
+/** Random choice may repeat the values of a short enum: returns the first value that is not used yet. */
 function otherChoice(schema: unknown, { seen, sampler }: ArrayState): unknown {
   for (const flat of sampler.flats(schema, 0)) {
     const choices = Array.isArray(flat.enum) ? flat.enum : [true, false, null, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
@@ -102,7 +102,7 @@ export function sampleObject(schema: Schema, depth: number, sampler: Sampler): u
     return value !== NONE
   }
   for (const key of keys) if (!put(key) && required.includes(key)) return NONE
-  // A map without named members shows one, so that a reader sees what it holds.
+  // A map without named members gets one, so that a reader sees what it holds.
   const isMap = properties.length === 0 && (isRecord(schema.additionalProperties) || isRecord(schema.patternProperties))
   const target = Math.min(maximum, Math.max(minimum, isMap && depth < DEEP && sampler.attempt === 0 ? 1 : 0))
   for (const key of properties) if (members.size < minimum && !members.has(key)) put(key)
@@ -115,7 +115,7 @@ export function sampleObject(schema: Schema, depth: number, sampler: Sampler): u
 
 type KeyChoice = { properties: string[]; required: string[]; maximum: number; depth: number; sampler: Sampler }
 
-/** The members to make: all that must be, and of the others all near the top, some below, none deep down. */
+/** The members to generate: all required ones; of the optional ones all near the top, some below, none deep down. */
 function chosenKeys(schema: Schema, { properties, required, maximum, depth, sampler }: KeyChoice): Set<string> {
   const likely = depth >= DEEP ? 0 : sampler.attempt > 0 || depth > 2 ? 0.5 : 1
   const withRequired = new Set(required)
@@ -127,12 +127,12 @@ function chosenKeys(schema: Schema, { properties, required, maximum, depth, samp
   }
   const keys = new Set([...properties.filter((key) => withRequired.has(key)), ...required])
   const dependent = isRecord(schema.dependentRequired) ? schema.dependentRequired : {}
-  // A set that is added to while it is walked is walked to its new end.
+  // The iteration of a set includes the values that are added meanwhile.
   for (const key of keys) for (const other of listOf(dependent[key])) if (typeof other === 'string') keys.add(other)
   return keys
 }
 
-/** The schema with what its chosen members bring in by `dependentSchemas`; undefined when they bring nothing. */
+/** The schema merged with the `dependentSchemas` of the chosen members; undefined when there are none. */
 function withDependentSchemas(
   schema: Schema,
   keys: Set<string>,
@@ -148,7 +148,7 @@ function withDependentSchemas(
   return first
 }
 
-/** A name for a further member: one that a pattern asks for, one that `propertyNames` allows, or a word. */
+/** A name for an additional member: one that matches a pattern, one that `propertyNames` allows, or a term of the prompt. */
 function newKey(schema: Schema, sampler: Sampler, count: number): string | undefined {
   const { random, work, hints } = sampler
   const sources = isRecord(schema.patternProperties) ? Object.keys(schema.patternProperties) : []

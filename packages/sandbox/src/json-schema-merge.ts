@@ -1,12 +1,12 @@
-/** JSON Schemas laid over each other: one flat schema whose values fit both, as nearly as keywords can say. */
+/** Merges two JSON Schemas into one whose values fit both, as far as keywords can express it. */
 import { isRecord } from '../../../src/kit/json.ts'
 import { canonical, listOf, memberSchemas, type Schema, type SchemaWork } from './json-schema-check.ts'
 
-/** Of two bounds, the tighter. */
+/** Of two bounds, the stricter one is kept: the larger or the smaller number. */
 const LARGER = ['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties', 'minContains']
 const SMALLER = ['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxProperties', 'maxContains']
 
-/** `false` when the two plainly exclude each other. */
+/** `false` when the two clearly exclude each other. */
 export function mergeSchemas(left: unknown, right: unknown, work: SchemaWork): Schema | false {
   if (left === false || right === false) return false
   if (!isRecord(left)) return isRecord(right) ? right : {}
@@ -30,7 +30,7 @@ export function mergeSchemas(left: unknown, right: unknown, work: SchemaWork): S
   return both
 }
 
-/** type, const, enum: what both allow. False when that is nothing. */
+/** type, const, enum: what both allow. False when there is nothing. */
 function mergeValues(left: Schema, right: Schema, both: Schema): boolean {
   if (left.type !== undefined && right.type !== undefined) {
     const types = typesOf(left).flatMap((type) => {
@@ -53,7 +53,7 @@ export function typesOf(schema: Schema): unknown[] {
   return schema.nullable === true && types.length > 0 && !types.includes('null') ? [...types, 'null'] : types
 }
 
-/** A number that is a multiple of both, when both are whole; otherwise the later one, and the check decides. */
+/** The least common multiple of two integers; otherwise the larger number, and the final check decides. */
 function mergeMultiples(left: Schema, right: Schema, both: Schema): void {
   const [one, other] = [left.multipleOf, right.multipleOf]
   if (typeof one !== 'number' || typeof other !== 'number') return
@@ -66,7 +66,7 @@ function mergeMultiples(left: Schema, right: Schema, both: Schema): void {
   both.multipleOf = (one / a) * other
 }
 
-/** Combinations are taken apart before schemas meet here; of two patterns the later one is kept, and the check decides. */
+/** Combinations are flattened before; of two patterns the later one is kept, and the final check decides. */
 function mergeApplied(left: Schema, right: Schema, both: Schema, work: SchemaWork): void {
   if (left.not !== undefined && right.not !== undefined) both.not = { anyOf: [left.not, right.not] }
   if (left.propertyNames !== undefined && right.propertyNames !== undefined) {
@@ -110,7 +110,7 @@ function mergeObjects(left: Schema, right: Schema, both: Schema, work: SchemaWor
   if (one !== undefined && other !== undefined) both.additionalProperties = intersect(one, other, work)
 }
 
-/** Two schemas as one that is not yet worked out, so that a recursive schema is not unrolled here. */
+/** Both schemas as an `allOf` that is merged later, so that a recursive schema is not expanded here. */
 function intersect(left: unknown, right: unknown, work: SchemaWork): unknown {
   if (left === false || right === false) return false
   if (!isRecord(left)) return right ?? true

@@ -1,4 +1,4 @@
-/** Values that fit a JSON Schema, made up from the words and numbers of a prompt. */
+/** Generates values that fit a JSON Schema, from the terms and numbers of a prompt. */
 
 import { isRecord } from '../../../src/kit/json.ts'
 import { consumeSteps, fitsSchema, listOf, resolveRef, type Schema, startSchemaWork } from './json-schema-check.ts'
@@ -9,12 +9,12 @@ import type { Random } from './random.ts'
 
 const MAX_DEPTH = 24
 const MAX_FLATTENING = 32
-/** Tries of a whole value; most schemas need one. */
+/** Attempts at a complete value; most schemas need one. */
 const MAX_ATTEMPTS = 40
 
 type Sample = { value: unknown } | { problem: string }
 
-/** A value that fits, checked; or why none was found. */
+/** A checked value that fits, or why none was found. */
 export function sampleFromSchema(schema: unknown, random: Random, hints: Hints): Sample {
   const work = startSchemaWork(schema)
   for (let attempt = 0; attempt < MAX_ATTEMPTS && work.steps > 0; attempt++) {
@@ -34,7 +34,7 @@ export function sampleFromSchema(schema: unknown, random: Random, hints: Hints):
 }
 
 function sample(schema: unknown, depth: number, sampler: Sampler): unknown {
-  // Values for no schema at all cost nothing else, so every value is paid for here.
+  // A value without a schema takes no other steps, so each value takes one here.
   if (depth > MAX_DEPTH || --sampler.work.steps < 0) return NONE
   for (const flat of sampler.flats(schema, depth)) {
     const value = fromFlat(flat, depth, sampler)
@@ -46,7 +46,7 @@ function sample(schema: unknown, depth: number, sampler: Sampler): unknown {
 
 type Flattening = { depth: number; level: number; sampler: Sampler }
 
-/** The ways to read a schema as one without references and combinations, the preferred way first. */
+/** Yields the alternatives of a schema without references and combinations, the preferred one first. */
 function* flats(schema: unknown, state: Flattening): Generator<Schema> {
   const { sampler, level } = state
   if (schema === true || schema === undefined) yield {}
@@ -80,7 +80,7 @@ function* combinations(base: Schema, groups: unknown[][], state: Flattening): Ge
   }
 }
 
-/** Shallow: by chance, null last. Deep: what ends first, so that a schema that refers to itself does. */
+/** Near the top: random order, null last. Deep down: short branches first, so that a recursive schema ends. */
 function sortBranches(branches: unknown[], { depth, sampler }: Flattening): unknown[] {
   const cost = (branch: unknown): number => {
     if (isRecord(branch) && branch.type === 'null') return depth >= DEEP ? 0 : Number.POSITIVE_INFINITY
@@ -107,7 +107,7 @@ function fromFlat(flat: Schema, depth: number, sampler: Sampler): unknown {
     return found === undefined ? (rotated.includes(null) && fits(null) ? null : NONE) : found
   }
   for (const type of typesToTry(flat, depth)) {
-    // A value that `not` excludes is made again a few times before another type is tried.
+    // For a value that `not` excludes, another one is generated a few times before the next type.
     for (let tries = 0; tries < (flat.not === undefined ? 1 : 4); tries++) {
       const value = ofType(type, flat, depth, sampler)
       if (value === NONE) break
@@ -118,7 +118,7 @@ function fromFlat(flat: Schema, depth: number, sampler: Sampler): unknown {
 }
 
 const ALL_TYPES = ['string', 'integer', 'number', 'boolean', 'object', 'array', 'null']
-/** A schema that names no type but uses these words means the type. */
+/** A schema without a type that uses these keywords implies the type. */
 const TYPE_KEYWORDS: [string, string[]][] = [
   ['object', ['properties', 'required', 'additionalProperties', 'patternProperties', 'minProperties', 'propertyNames']],
   ['array', ['items', 'prefixItems', 'minItems', 'contains', 'uniqueItems']],

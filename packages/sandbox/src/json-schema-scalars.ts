@@ -1,14 +1,14 @@
-/** Numbers and texts that fit a flat JSON Schema. */
+/** Generates numbers and strings that fit a flat JSON Schema. */
 import { characterCount, patternOf, type Schema, type SchemaWork } from './json-schema-check.ts'
 import type { Random } from './random.ts'
 
-/** What a prompt mentions, best first; values are made of these where they fit. `taken` moves on with every use. */
+/** What a prompt mentions, best first; values use these where they fit. `used` counts how many are used already. */
 export type Hints = { terms: string[]; numbers: number[]; used: { terms: number; numbers: number } }
 
 export const noHints = (): Hints => ({ terms: [], numbers: [], used: { terms: 0, numbers: 0 } })
 
 const DEFAULT_TERMS = ['sample', 'simulated', 'example', 'sandbox', 'gateway']
-/** Longer texts are not made, whatever a schema asks. */
+/** Longer strings are not generated, whatever a schema demands. */
 const MAX_LENGTH = 10_000
 
 export function nextTerm({ hints, random }: { hints: Hints; random: Random }): string {
@@ -34,7 +34,7 @@ export function sampleNumber(
     hints.used.numbers++
     return hint
   }
-  // An open side ends a hundred steps on: figures a reader can take in.
+  // Without a bound, the range ends after a hundred steps, which keeps numbers readable.
   const span = 100 * (multiple ?? 1)
   const from = Number.isFinite(low) ? low : Number.isFinite(high) ? Math.min(0, high - span) : 0
   const to = Number.isFinite(high) ? high : Math.max(from + span, from)
@@ -59,7 +59,7 @@ function boundsOf(schema: Schema) {
 function* multiples(from: number, to: number, { step, random }: { step: number; random: Random }): Generator<number> {
   const first = Math.ceil(from / step)
   const count = Math.max(0, Math.floor(to / step) - first + 1)
-  // A step times a count is not always a multiple in binary fractions, hence several tries and both ends.
+  // With binary fractions, a step times an integer is not always a multiple: hence several tries and both ends.
   for (let tries = 0; tries < 8; tries++) yield (first + random.below(count)) * step
   for (const count of [0, 1, 2, 3, -1]) yield (first + count) * step
   yield 0
@@ -77,7 +77,7 @@ function* decimals(from: number, to: number, random: Random): Generator<number> 
 
 type TextParts = { random: Random; hints: Hints; work: SchemaWork }
 
-/** Undefined when no text fits. */
+/** Undefined when no string fits. */
 export function sampleString(schema: Schema, { random, hints, work }: TextParts): string | undefined {
   const minimum = typeof schema.minLength === 'number' ? Math.max(0, Math.ceil(schema.minLength)) : 0
   const maximum = typeof schema.maxLength === 'number' ? Math.floor(schema.maxLength) : MAX_LENGTH
@@ -116,11 +116,11 @@ const label = (random: Random) => random.pick(['north', 'south', 'east', 'west',
 const host = (random: Random) => `${label(random)}.example`
 const path = (random: Random) => `/${label(random)}/${digits(random, 3)}`
 const address = (random: Random) => `${label(random)}.${digits(random, 2)}@${host(random)}`
-/** The range set aside for documentation. */
+/** The range that is reserved for documentation (RFC 5737). */
 const ipv4 = (random: Random) => `192.0.2.${random.below(256)}`
 const uri = (random: Random) => `https://${host(random)}${path(random)}`
 
-/** Texts of the formats that the JSON Schema vocabulary names; an unknown format only annotates. */
+/** The formats of the JSON Schema vocabulary; an unknown format is only an annotation. */
 const FORMATS: Record<string, (random: Random) => string> = {
   'date-time': (random) => `${day(random)}T${time(random)}`,
   date: day,

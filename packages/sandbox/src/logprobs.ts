@@ -14,7 +14,7 @@ const entry = (token: string, logprob: number): TokenLogprob => ({
   bytes: [...encoder.encode(token)],
 })
 
-/** For the tokens from place `from` on; the same place of the same answer has the same figures, whole or streamed. */
+/** For the tokens from position `from` on. Each position of an answer has the same values, complete or streamed. */
 export function logprobsOf(pieces: string[], from: number, { seed, top }: LogprobsRequest): Logprobs {
   const content = pieces.map((piece, at) => {
     const random = createRandom(`logprobs:${from + at}:${seed}`)
@@ -24,7 +24,7 @@ export function logprobsOf(pieces: string[], from: number, { seed, top }: Logpro
   return { content, refusal: null }
 }
 
-/** The token itself first, then less and less likely ones: together they stay under certainty. */
+/** The token itself first, then less and less likely ones: the sum of their probabilities stays below 1. */
 function alternatives(
   piece: string,
   logprob: number,

@@ -1,4 +1,4 @@
-/** Finds the section of the manual that a question is about, and copies the sentences that fit it best (Okapi BM25). */
+/** Searches the manual: finds the section that a question is about and quotes its best sentences (Okapi BM25). */
 import { inverseDocumentFrequency, saturation, splitWords, termsOf } from './terms.ts'
 
 export type ManualPage = { name: string; text: string }
@@ -14,26 +14,26 @@ type Section = {
   units: Unit[]
 }
 
-/** A piece that is copied whole: a sentence, a list item, a table row, a block of code. */
+/** A part that is only quoted as a whole: a sentence, a list item, a table row, a block of code. */
 type Unit = { text: string; kind: 'sentence' | 'line' | 'code' }
 
 type Found = { section: Section; score: number; isGood: boolean }
 
 export type Manual = {
-  /** The best sections first; `isGood` says that the question is plainly about it. */
+  /** The best sections first; `isGood` means that the question is clearly about the section. */
   search(question: string, limit: number): Found[]
-  /** Text of the section, at most this many characters, around what the question asks. */
+  /** The part of the section that fits the question best, at most `maximum` characters. */
   passage(section: Section, question: string, maximum: number): string
 }
 
-/** Bounds on what is kept in memory; a manual is far smaller. */
+/** Bounds for the memory of the index; a manual is far smaller. */
 const MAX_CHARACTERS = 4_000_000
 const MAX_SECTIONS = 4000
-/** A prompt longer than this is no question about the manual; its first words decide. */
+/** A longer prompt is hardly a question about the manual; only its first words count. */
 const MAX_QUESTION_TERMS = 64
-/** A word of a heading counts as so many in the text. */
+/** A word of a heading counts as much as this many in the text. */
 const HEADING_WEIGHT = 4
-/** The part of a question's meaning that a section must hold to be its answer. */
+/** The part of a question's total term weight that a section must cover to be its answer. */
 const GOOD_COVERAGE = 0.5
 
 type Posting = { section: number; weight: number }
@@ -51,10 +51,10 @@ export function createManual(pages: ManualPage[]): Manual {
     return [...weights.values()].reduce((sum, weight) => sum + weight, 0)
   })
   const average = lengths.reduce((sum, length) => sum + length, 0) / Math.max(1, lengths.length)
-  // An unknown word is the rarest, which is why it lowers the coverage.
+  // An unknown word weighs most, so it lowers the coverage.
   const idf = (term: string) => inverseDocumentFrequency(sections.length, postings.get(term)?.length ?? 0)
 
-  /** A question with the words of a heading, or about its topic alone, is answered by that section without scoring. */
+  /** A question that repeats a heading, or has the same topic as a heading, gets that section without scoring. */
   const byHeading = new Map(sections.map((section) => [questionKey(section.heading), section]))
   const byTopic = Map.groupBy(sections, (section) => topicKey(section.heading))
 
@@ -76,7 +76,7 @@ export function createManual(pages: ManualPage[]): Manual {
   function scoreSections(question: string, limit: number): Found[] {
     const terms = [...new Set(termsOf(question, MAX_QUESTION_TERMS * 8))].slice(0, MAX_QUESTION_TERMS)
     const isQuestion = isSentence(question)
-    // Names of fields and statuses: `retry_after`, 429. One of them says as much as two words.
+    // Names of fields and statuses: `retry_after`, 429. One of them is as significant as two words.
     const names = question.slice(0, 2000).match(/\b[a-z]+(?:_[a-z]+)+\b|\b[45]\d\d\b/g) ?? []
     const total = terms.reduce((sum, term) => sum + idf(term), 0)
     const scores = new Map<number, { score: number; covered: number; terms: string[] }>()
@@ -107,14 +107,14 @@ export function createManual(pages: ManualPage[]): Manual {
 
 const questionKey = (text: string): string => splitWords(text, MAX_QUESTION_TERMS).join(' ').toLowerCase()
 
-/** The topic of "How do I add a provider?" is that of the heading "Add a provider". Empty: it names none. */
+/** "How do I add a provider?" and the heading "Add a provider" have the same topic. Empty: no topic. */
 function topicKey(text: string): string {
   const terms = [...new Set(termsOf(text, MAX_QUESTION_TERMS))].sort().join(' ')
-  // The name of the project says nothing in a longer question, and is the whole topic of "What is Gatehouse?".
+  // The name of the project is a stop word in a longer question, and the only topic of "What is Gatehouse?".
   return terms || (/\bgatehouse\b/i.test(text.slice(0, 200)) ? 'gatehouse' : '')
 }
 
-/** Of sections with the same topic, the one whose heading has the most words of the question; the first of equals. */
+/** Of several sections with the same topic, the one whose heading has the most words of the question; of equals, the first. */
 function closest(question: string, sections: Section[]): Section | undefined {
   const questionWords = new Set(splitWords(question.toLowerCase(), MAX_QUESTION_TERMS))
   const shared = ({ heading }: Section) =>
@@ -122,10 +122,10 @@ function closest(question: string, sections: Section[]): Section | undefined {
   return sections.toSorted((one, other) => shared(other) - shared(one))[0]
 }
 
-/** "test" and "hello" are no questions, whatever the manual says about them. */
+/** "test" and "hello" are not questions, even if the manual has these words. */
 const isSentence = (question: string): boolean => splitWords(question, 3).length === 3
 
-/** Whether the words meet in one place, the heading or one sentence: scattered ones say nothing. */
+/** Whether the heading or one sentence has at least two of the terms: terms scattered over a section mean nothing. */
 function occurTogether(section: Section, terms: string[]): boolean {
   const heading = new Set(termsOf(`${section.title} ${section.heading}`))
   const inHeading = terms.filter((term) => heading.has(term)).length
@@ -144,10 +144,10 @@ function termWeights(section: Section): Map<string, number> {
   const add = (text: string, weight: number) => {
     for (const term of termsOf(text, Number.POSITIVE_INFINITY)) weights.set(term, (weights.get(term) ?? 0) + weight)
   }
-  // What a page opens with is the answer to "what is ...".
+  // The first section of a page answers "what is ...", so the title counts twice.
   add(section.heading, section.title === section.heading ? 2 * HEADING_WEIGHT : HEADING_WEIGHT)
   if (section.title !== section.heading) add(section.title, 1)
-  // Code is shown but not searched: its words are those of every example.
+  // Code is quoted but not searched: all examples have the same words.
   for (const unit of section.units) if (unit.kind !== 'code') add(unit.text, 1)
   return weights
 }
@@ -209,7 +209,7 @@ function readPage(page: string, text: string): Section[] {
     const mark = /^ {0,3}(```+|~~~+)/.exec(line)?.[1]
     if (mark && !fence) fence = mark
     else if (mark && fence && mark.startsWith(fence)) fence = undefined
-    // A heading: one to six number signs, its text, and closing signs that do not belong to it.
+    // A heading: one to six number signs, its text, and optional closing number signs.
     const found = fence || mark ? undefined : /^ {0,3}#{1,6}\s+(.*?)\s*#*$/.exec(line)?.[1]
     if (found === undefined) block.push(line)
     else {
@@ -224,7 +224,7 @@ function readPage(page: string, text: string): Section[] {
 
 const anchorOf = (heading: string): string => splitWords(heading.toLowerCase()).join('-')
 
-/** Marks of emphasis, code and links off: the words stay as they are. */
+/** Removes the markup of emphasis, code and links. */
 function plain(text: string): string {
   return text
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
@@ -239,7 +239,7 @@ function readUnits(lines: string[]): Unit[] {
   let code: string[] | undefined
   const flush = () => {
     const text = paragraph.join(' ').trim()
-    // A sentence ends at its mark when a blank and something that can begin one follow.
+    // A sentence ends at a punctuation mark if a blank and a possible beginning of a sentence follow.
     for (const sentence of text.split(/(?<=[.!?:])\s+(?=["'(`*\p{Lu}\d])/u)) {
       if (sentence) units.push({ text: sentence, kind: 'sentence' })
     }
@@ -257,13 +257,13 @@ function readUnits(lines: string[]): Unit[] {
       flush()
       code = [line]
     } else if (line.trim() === '') flush()
-    // List items and table rows stay lines; the ruler under a table's head says nothing.
+    // List items and table rows are units; the delimiter row of a table is left out.
     else if (/^\s*([-*+]|\d+[.)])\s|^\s*\|/.test(line)) {
       flush()
       if (!/^[\s|:-]+$/.test(line)) units.push({ text: line.trimEnd(), kind: 'line' })
     } else {
       const last = units[units.length - 1]
-      // An indented line goes on with the list item above it.
+      // An indented line continues the list item above it.
       if (/^\s{2,}\S/.test(line) && last?.kind === 'line' && paragraph.length === 0) last.text += ` ${line.trim()}`
       else paragraph.push(line.trim())
     }

@@ -1,10 +1,10 @@
-/** The sandbox's rows of the catalogue: simulated models with the per-model differences of the specification, 2.3. */
+/** The sandbox's rows of the catalogue: simulated models with the differences between models of the specification, 2.3. */
 
 import type { Limits, ModelConfig } from '../../../src/providers/provider.ts'
 import { MODEL_FORMATS, POLYGONS } from './render/model-plan.ts'
 import { ASPECT_RATIOS, DURATIONS, SIZES } from './render/plan.ts'
 
-// The limits stand here because this file is read at every start, and the code that keeps to them is loaded later.
+// The limits are here because every start loads this file, and the code that applies them is loaded later.
 export const DEFAULT_DIMENSIONS = 1024
 export const MAX_DIMENSIONS = 4096
 export const MAX_INPUT_TOKENS = 8_192
@@ -19,7 +19,7 @@ const IMAGE_SIZES = [
   '1024x1792',
 ] as const
 
-/** Invented dates, all past, so that both ends of the life cycle can be seen at once. */
+/** Invented dates, all in the past, so that all stages of the life cycle can be seen. */
 const CREATED = Date.UTC(2024, 0, 1) / 1000
 const DEPRECATED = Date.UTC(2025, 0, 1) / 1000
 const RETIRED = Date.UTC(2025, 6, 1) / 1000
@@ -97,7 +97,7 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
       output_format: { values: ['png', 'jpeg', 'webp'], default: 'png' },
       n: 10,
       images: 1,
-      // It would be taken and then not heeded.
+      // The sandbox would accept and ignore it.
       negative_prompt: false,
     },
   }),
@@ -112,7 +112,7 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
       last_image: false,
       images: 0,
       video: 'no',
-      // It would be taken and then not heeded.
+      // The sandbox would accept and ignore it.
       negative_prompt: false,
       seed: true,
       n: 1,

@@ -1,6 +1,6 @@
 /**
- * The sandbox as a provider of moderations. It simulates: categories are OpenAI's, and each score says only how many of a
- * few plain words the input has. Nothing is understood, and nothing is protected by it.
+ * The sandbox as a moderation provider. It simulates: it has OpenAI's categories, and each score depends only on how many of
+ * a few listed words the input contains. It protects nobody.
  */
 import type { Clock } from '../../../src/kit/clock.ts'
 import type { ModerationProvider, SimulatedErrors } from '../../../src/providers/provider.ts'
@@ -11,7 +11,7 @@ import { countTokens, IMAGE_TOKENS } from './tokens.ts'
 
 type Category = { terms: string; images?: true }
 
-/** As OpenAI has them; the marked ones are scored for images too. */
+/** OpenAI's categories; those with `images` apply to images too. */
 const CATEGORIES: Record<string, Category> = {
   harassment: { terms: 'idiot stupid loser moron pathetic' },
   'harassment/threatening': { terms: 'threat threaten hurt stalk' },
@@ -29,13 +29,13 @@ const CATEGORIES: Record<string, Category> = {
 }
 
 const FLAGGED_FROM = 0.5
-/** Each word leaves this part of the distance to 1. */
+/** Each listed word multiplies the distance to 1 by this factor. */
 const REMAINDER = 0.4
-/** Never exactly 0, as no classifier's score is. */
+/** Never exactly 0, like the scores of real classifiers. */
 const LOWEST = 0.0001
 
-/** After so much text other requests are served: the work is done in the thread that serves them all. */
-const TURN_CHARACTERS = 100_000
+/** After so much text the event loop serves other requests: the work is done in the thread that serves them all. */
+const CHARACTERS_PER_TURN = 100_000
 
 const CATEGORY_OF = new Map(
   Object.entries(CATEGORIES).flatMap(([name, { terms }]) =>
@@ -63,7 +63,7 @@ export function createSandboxModerations({
         results.push(resultOf(text, imagesIn(input)))
         prompt_tokens += tokensOf(input)
         since += text.length
-        if (since < TURN_CHARACTERS) continue
+        if (since < CHARACTERS_PER_TURN) continue
         since = 0
         await new Promise((resolve) => setImmediate(resolve))
         signal.throwIfAborted()
@@ -81,11 +81,11 @@ const textOf = (input: ModerationInput): string =>
 
 const tokensOf = (input: ModerationInput): number => countTokens(textOf(input)) + imagesIn(input).length * IMAGE_TOKENS
 
-/** What an image shows is told by the words of its address; of a data URI nothing is known. */
+/** The words of an image's URL stand for what it shows; a data URI has none. */
 const termsOfImages = (images: ReturnType<typeof imagesIn>): string[] =>
   images.flatMap(({ image_url: { url } }) => (/^data:/i.test(url) ? [] : splitWords(new URL(url).pathname)))
 
-/** How many words of each category there are. */
+/** The number of words of each category. */
 function countsOf(terms: string[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const word of terms) {
@@ -101,12 +101,12 @@ function resultOf(text: string, images: ReturnType<typeof imagesIn>): Moderation
   const categories: Record<string, boolean> = {}
   const category_scores: Record<string, number> = {}
   const category_applied_input_types: Record<string, string[]> = {}
-  for (const [name, { images: seesImages = false }] of Object.entries(CATEGORIES)) {
-    const found = (inText.get(name) ?? 0) + (seesImages ? (inImages.get(name) ?? 0) : 0)
+  for (const [name, { images: appliesToImages = false }] of Object.entries(CATEGORIES)) {
+    const found = (inText.get(name) ?? 0) + (appliesToImages ? (inImages.get(name) ?? 0) : 0)
     const score = Math.max(LOWEST, 1 - REMAINDER ** found)
     category_scores[name] = score
     categories[name] = score >= FLAGGED_FROM
-    const applied = [...(text === '' ? [] : ['text']), ...(seesImages && images.length > 0 ? ['image'] : [])]
+    const applied = [...(text === '' ? [] : ['text']), ...(appliesToImages && images.length > 0 ? ['image'] : [])]
     category_applied_input_types[name] = applied
   }
   return {

@@ -1,6 +1,6 @@
 /**
- * A useful part of regular expressions, for JSON Schema's `pattern`: makes a text that fits and tells whether one does.
- * Both in bounded time whatever the expression: callers' own expressions are never given to the engine's backtracker.
+ * A useful subset of regular expressions, for `pattern` of JSON Schema: generates a matching text and tests a text.
+ * Both take bounded time for every expression: clients' expressions never reach the engine's backtracking matcher.
  */
 import type { Random } from './random.ts'
 
@@ -14,23 +14,23 @@ type Node =
 
 export type Pattern = {
   matches(text: string): boolean
-  /** A text of between `minimum` and `maximum` characters that fits, or undefined when none was found. */
+  /** A matching text of `minimum` to `maximum` characters, or undefined when none was found. */
   sample(random: Random, minimum: number, maximum: number): string | undefined
 }
 
 /** Longer expressions than people write by hand. */
 const MAX_SOURCE = 2000
 const MAX_NESTING = 40
-/** Texts longer than this are not made. */
+/** Longer texts are not generated. */
 const MAX_TEXT = 10_000
-/** Places looked at in a microsecond, the unit of the budget that a match is paid from. */
-const PLACES_A_STEP = 10
+/** Positions tested in a microsecond, which is one step of the budget. */
+const POSITIONS_PER_STEP = 10
 
-/** Ranges of code points from the ends of each, in pairs. */
+/** Ranges of code points: the first and the last of each, in a flat list. */
 const pairs = (...ends: number[]) =>
   ends.flatMap((low, at): [number, number][] => (at % 2 === 0 ? [[low, ends[at + 1] ?? low]] : []))
 
-/** What JavaScript means by \d, \w, \s, and by a line's end, which `.` leaves out. */
+/** JavaScript's \d, \w, \s, and its line ends, which `.` does not match. */
 const DIGIT = pairs(48, 57)
 const WORD = pairs(48, 57, 65, 90, 95, 95, 97, 122)
 const LINE_ENDS = pairs(10, 10, 13, 13, 0x2028, 0x2029)
@@ -39,10 +39,10 @@ const SPACE = pairs(9, 13, 32, 32, 160, 160, 0x1680, 0x1680, 0x2000, 0x200a).con
 )
 const CONTROLS: Record<string, number> = { t: 9, n: 10, v: 11, f: 12, r: 13, '0': 0 }
 
-/** What matching may cost; when it is spent, nothing fits. */
+/** How many steps matching may take; when none are left, nothing matches. */
 type Budget = { steps: number }
 
-/** Undefined when the expression uses what is not known here: look-around, back references, `\b`, `\p{...}`. */
+/** Undefined when the expression uses an unsupported feature: look-around, back references, `\b`, `\p{...}`. */
 export function compilePattern(source: string, budget: Budget): Pattern | undefined {
   if (source.length > MAX_SOURCE) return undefined
   const root = parse(source)
@@ -51,9 +51,9 @@ export function compilePattern(source: string, budget: Budget): Pattern | undefi
   return {
     matches,
     sample(random, minimum, maximum) {
-      // How far repeats go beyond what they must, tried in turn: little first, then as much as the length asks for.
-      for (const stretch of [3, 0, 1, minimum, Math.ceil(minimum / 2), 2, Math.min(maximum, 8), 0, 3]) {
-        const candidate = generate(root, random, { stretch, budget })
+      // How many more repetitions than required to generate, tried in this order: few first, then as many as the length needs.
+      for (const extra of [3, 0, 1, minimum, Math.ceil(minimum / 2), 2, Math.min(maximum, 8), 0, 3]) {
+        const candidate = generate(root, random, { extra, budget })
         if (candidate === undefined) continue
         for (const text of [candidate, candidate.padEnd(minimum, 'a'), candidate.padStart(minimum, 'a')]) {
           const length = [...text].length
@@ -65,7 +65,7 @@ export function compilePattern(source: string, budget: Budget): Pattern | undefi
   }
 }
 
-/** A recursive descent over the expression's characters; `undefined` anywhere means "not known here". */
+/** A recursive descent parser; `undefined` means that the expression is not supported. */
 function parse(source: string): Node | undefined {
   const characters = [...source]
   let at = 0
@@ -98,7 +98,7 @@ function parse(source: string): Node | undefined {
     const bounds = quantifier()
     if (!bounds) return item
     if (item.kind === 'start' || item.kind === 'end' || bounds[0] > bounds[1]) return fail()
-    if (characters[at] === '?') at++ // A lazy quantifier fits the same texts.
+    if (characters[at] === '?') at++ // A lazy quantifier matches the same texts.
     return { kind: 'repeat', item, minimum: bounds[0], maximum: bounds[1] }
   }
 
@@ -135,7 +135,7 @@ function parse(source: string): Node | undefined {
 
   function group(depth: number): Node {
     if (characters[at] === '?') {
-      // (?:...) and (?<name>...) only group; everything else behind a question mark looks around or sets flags.
+      // (?:...) and (?<name>...) only group; everything else after a question mark is look-around or sets flags.
       const opening = /^\?(:|<[A-Za-z_$][\w$]*>)/.exec(characters.slice(at, at + 64).join(''))
       if (!opening) return fail()
       at += opening[0].length
@@ -166,7 +166,7 @@ function parse(source: string): Node | undefined {
       const code = Number.parseInt(found[1] ?? found[2] ?? '', 16)
       return code <= 0x10ffff ? code : undefined
     }
-    // Punctuation stands for itself; other letters and digits mean something that is not known here.
+    // Escaped punctuation stands for itself; other escaped letters and digits are not supported.
     return /[A-Za-z0-9]/.test(letter) ? undefined : letter.codePointAt(0)
   }
 
@@ -191,7 +191,7 @@ function parse(source: string): Node | undefined {
     return ranges.length || negated ? { kind: 'set', ranges, negated } : fail()
   }
 
-  /** One character of a class; undefined after a shorthand (its ranges are added) or a failure. */
+  /** One character of a class; undefined after a shorthand (which adds its ranges) or a failure. */
   function classItem(ranges: [number, number][]): number | undefined {
     const character = characters[at++]
     if (character === undefined) {
@@ -225,11 +225,11 @@ function shorthandOf(letter: string): Node | undefined {
 const inSet = (set: { ranges: [number, number][]; negated: boolean }, code: number): boolean =>
   set.ranges.some(([low, high]) => code >= low && code <= high) !== set.negated
 
-/** Where a match may end, for every place where it may start: all places at once, so nothing is tried twice. */
+/** Computes the possible ends of a match for all starts at once, so nothing is tried twice. */
 function fits(root: Node, text: string, budget: Budget): boolean {
   const codes = [...text].map((character) => character.codePointAt(0) ?? 0)
   const ends = (node: Node, starts: Set<number>): Set<number> => {
-    budget.steps -= (starts.size + 1) / PLACES_A_STEP
+    budget.steps -= (starts.size + 1) / POSITIONS_PER_STEP
     if (starts.size === 0 || budget.steps < 0) return new Set()
     switch (node.kind) {
       case 'start':
@@ -239,7 +239,7 @@ function fits(root: Node, text: string, budget: Budget): boolean {
       case 'set':
         return new Set([...starts].filter((at) => at < codes.length && inSet(node, codes[at] ?? 0)).map((at) => at + 1))
       case 'sequence':
-        return node.items.reduce((places, item) => ends(item, places), starts)
+        return node.items.reduce((positions, item) => ends(item, positions), starts)
       case 'choice':
         return new Set(node.items.flatMap((item) => [...ends(item, starts)]))
       case 'repeat':
@@ -254,27 +254,27 @@ function repeatEnds(
   starts: Set<number>,
   ends: (node: Node, starts: Set<number>) => Set<number>,
 ): Set<number> {
-  let places = starts
+  let positions = starts
   for (let count = 0; count < node.minimum; count++) {
-    const next = ends(node.item, places)
+    const next = ends(node.item, positions)
     if (next.size === 0) return next
-    // Once a round changes nothing, no later one will.
-    if (next.size === places.size && [...next].every((at) => places.has(at))) break
-    places = next
+    // If a round changes nothing, no later one will.
+    if (next.size === positions.size && [...next].every((at) => positions.has(at))) break
+    positions = next
   }
-  const reached = new Set(places)
-  for (let count = node.minimum; count < node.maximum && places.size > 0; count++) {
-    places = new Set([...ends(node.item, places)].filter((at) => !reached.has(at)))
-    for (const at of places) reached.add(at)
+  const reached = new Set(positions)
+  for (let count = node.minimum; count < node.maximum && positions.size > 0; count++) {
+    positions = new Set([...ends(node.item, positions)].filter((at) => !reached.has(at)))
+    for (const at of positions) reached.add(at)
   }
   return reached
 }
 
-/** A text that takes one way through the expression; undefined when it grows too long. */
+/** A text along one path through the expression; undefined when it becomes too long. */
 function generate(
   root: Node,
   random: Random,
-  { stretch, budget }: { stretch: number; budget: Budget },
+  { extra, budget }: { extra: number; budget: Budget },
 ): string | undefined {
   let text = ''
   let steps = 0
@@ -290,9 +290,9 @@ function generate(
       case 'choice':
         return append(random.pick(node.items))
       case 'repeat': {
-        const maximum = Math.min(node.maximum, node.minimum + stretch)
-        // A stretch past the small tries is there to reach a length, so it is taken in full.
-        const times = stretch > 3 ? maximum : node.minimum + random.below(maximum - node.minimum + 1)
+        const maximum = Math.min(node.maximum, node.minimum + extra)
+        // A large extra is meant to reach a length, so it is used in full.
+        const times = extra > 3 ? maximum : node.minimum + random.below(maximum - node.minimum + 1)
         for (let count = 0; count < times; count++) if (!append(node.item)) return false
         return true
       }
@@ -306,7 +306,7 @@ function generate(
 const READABLE = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789']
 const PRINTABLE = Array.from({ length: 95 }, (_, at) => String.fromCharCode(32 + at))
 
-/** A character of the set: a letter or digit if it has one, else a printable one, else its first. */
+/** A character of the set: a letter or digit if there is one, else a printable one, else one of its first range. */
 function oneOf(set: { ranges: [number, number][]; negated: boolean }, random: Random): string {
   for (const alphabet of [READABLE, PRINTABLE]) {
     const allowed = alphabet.filter((character) => inSet(set, character.charCodeAt(0)))

@@ -1,10 +1,10 @@
-/** Numbers that look random and are the same for the same seed. */
+/** Pseudo-random numbers, the same for the same seed. */
 import { sha256 } from '../../../src/kit/secret.ts'
 
 export type Random = {
-  /** From 0 up to, but not, 1. */
+  /** From 0 to 1, 1 excluded. */
   next(): number
-  /** A whole number from 0 up to, but not, `limit`. */
+  /** A whole number from 0 to `limit`, `limit` excluded. */
   below(limit: number): number
   /** One of `items`, which must not be empty. */
   pick<T>(items: readonly T[]): T
@@ -13,7 +13,7 @@ export type Random = {
 
 const ALPHANUMERICS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
 
-/** Small fast counter generator (sfc32) whose four words are the start of the seed's SHA-256. */
+/** Small fast counter generator (sfc32); its four 32-bit words are the start of the seed's SHA-256. */
 export function createRandom(seed: string): Random {
   const digest = sha256(seed)
   const word = (at: number) => Number.parseInt(digest.slice(at * 8, at * 8 + 8), 16) | 0

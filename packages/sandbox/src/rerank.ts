@@ -1,14 +1,14 @@
-/** The sandbox as a vendor of rerankers: BM25 over the given documents, as a part of what a perfect one would score. */
+/** The sandbox as a rerank provider: the BM25 score of each document, as a fraction of the best possible score. */
 import type { Clock } from '../../../src/kit/clock.ts'
 import type { RerankProvider, SimulatedErrors } from '../../../src/providers/provider.ts'
 import { inverseDocumentFrequency, isStopWord, MAX_SATURATION, saturation, splitWords, stem } from './terms.ts'
 import { applyDirectives, parseTextDirectives } from './text-directives.ts'
 import { countTokens, splitTokens } from './tokens.ts'
 
-/** A longer document is read by its beginning, as rerankers do. */
+/** Of a longer document, only the beginning counts, as with real rerankers. */
 const MAX_DOCUMENT_TOKENS = 4_096
 const MAX_QUERY_TERMS = 256
-/** Cohere bills so many documents as one search. */
+/** Cohere bills so many documents as one search unit. */
 const UNIT_DOCUMENTS = 100
 
 export function createSandboxRerank({ clock, errors }: { clock: Clock; errors: SimulatedErrors }): RerankProvider {
@@ -39,7 +39,7 @@ export function createSandboxRerank({ clock, errors }: { clock: Clock; errors: S
   }
 }
 
-/** One score a text, from 0 (none of the words) towards 1. */
+/** One score for each text, from 0 (no term of the query) towards 1. */
 export function scoresOf(query: string, texts: string[]): number[] {
   const words = splitWords(query, MAX_QUERY_TERMS)
   const significant = words.filter((word) => !isStopWord(word))
@@ -64,7 +64,7 @@ export function scoresOf(query: string, texts: string[]): number[] {
   })
 }
 
-/** How often each stem stands in a text. */
+/** The frequency of each stem in a text. */
 function weightsOf(text: string): Map<string, number> {
   const weights = new Map<string, number>()
   for (const word of splitWords(text, MAX_DOCUMENT_TOKENS)) {

@@ -1,8 +1,8 @@
-/** Text that is plainly simulated: sentences from a small grammar, about the words of the prompt. */
+/** Generates text that is recognisably simulated: sentences from a small grammar about the topics of the prompt. */
 import type { Random } from './random.ts'
 import { countTokens } from './tokens.ts'
 
-/** What opens every simulated answer, so that nobody takes it for a model's. */
+/** The beginning of every simulated answer, so that nobody mistakes it for the answer of a model. */
 export const DISCLAIMER = 'This is simulated text from the Gatehouse sandbox, not the answer of a model.'
 
 const SENTENCES = [
@@ -24,7 +24,7 @@ const SENTENCES = [
 const ADJECTIVES = 'simple careful handy plain steady clear modest familiar patient practical quiet open'.split(' ')
 const NOUNS = 'question pattern example boundary detail habit measure picture reason step outline balance'.split(' ')
 const VERBS = ['matters', 'counts', 'helps']
-/** What stands beside the only topic of a prompt, and in place of one where it has none. */
+/** Used as the second topic of a prompt with fewer than two topics. */
 const OTHER_TOPICS = ['everything around it', 'what comes after it', 'the rest of it', 'all that it leads to']
 
 const REASONING_SENTENCES = [
@@ -36,7 +36,7 @@ const REASONING_SENTENCES = [
   'The sandbox does not know more about {topic}, and will say so.',
 ]
 
-/** The default length of a simulated answer, in tokens: between these two, give or take a sentence. */
+/** The default length of a simulated answer, in tokens: from the minimum to the minimum plus the spread, about a sentence more. */
 const MIN_TOKENS = 65
 const SPREAD = 60
 
@@ -56,30 +56,30 @@ function fill(sentence: string, { random, topics }: TextParts): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
-/** Sentences for at least this many tokens, or for the usual length. */
+/** Sentences of at least this many tokens, by default of the default length. */
 export function simulatedSentences(parts: TextParts, tokens?: number): string {
   const minimum = tokens ?? MIN_TOKENS + parts.random.below(SPREAD) - countTokens(DISCLAIMER)
   const sentences: string[] = []
   let unused: string[] = []
   for (let count = 0; count < minimum; ) {
-    // Every kind of sentence comes once before one comes again.
+    // All sentences are used once before one is used again.
     if (unused.length === 0) unused = [...SENTENCES]
     const [next = ''] = unused.splice(parts.random.below(unused.length), 1)
     const sentence = fill(next, parts)
     sentences.push(sentence)
-    // A sentence is put behind a space, which belongs to its first word: the sum is the sum of the parts.
+    // The space before a sentence belongs to the token of its first word, so counts of sentences can be added up.
     count += countTokens(` ${sentence}`)
   }
   return sentences.join(' ')
 }
 
-/** Thinking aloud, in this many sentences. */
+/** Simulated reasoning of this many sentences. */
 export function simulatedReasoning(parts: TextParts, sentences: number): string {
   const [first = '', ...others] = REASONING_SENTENCES
-  const thoughts = [first]
-  for (let count = 1; count < sentences; count++) thoughts.push(others[(count - 1) % others.length] ?? '')
-  return thoughts.map((thought) => fill(thought, parts)).join(' ')
+  const lines = [first]
+  for (let count = 1; count < sentences; count++) lines.push(others[(count - 1) % others.length] ?? '')
+  return lines.map((line) => fill(line, parts)).join(' ')
 }
 
-/** Other tokens that could have stood in a place, for `top_logprobs`. */
+/** Alternative tokens for `top_logprobs`. */
 export const OTHER_TOKENS = [...ADJECTIVES, ...NOUNS, ...VERBS].map((word) => ` ${word}`)

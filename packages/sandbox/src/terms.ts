@@ -1,6 +1,6 @@
 /** The terms of a text (no grammar, only which words are about its subject), and how much each weighs in a search (Okapi BM25). */
 
-/** Words that say nothing about the subject, in English, with those that people put around a question. */
+/** English words that do not identify a subject, with those that people use in any question. */
 const STOP_WORDS = new Set(
   `a about above after again all also am an and any are as at be because been before being below between both but by can
   could did do does doing down during each either else ever every few for from further give given had has have having he
@@ -13,10 +13,10 @@ const STOP_WORDS = new Set(
     .filter(Boolean),
 )
 
-/** Runs of letters (marks with them) and digits, of any script. */
+/** Runs of letters (with their marks) and digits, of any script. */
 const WORD = /[\p{L}\p{M}\p{N}]+/gu
 
-/** The words of a text as they are written, at most `limit`: a prompt may be megabytes long. */
+/** The words of a text, unchanged, at most `limit`: a prompt may be megabytes long. */
 export function splitWords(text: string, limit = 4000): string[] {
   const words: string[] = []
   for (const found of text.matchAll(WORD)) {
@@ -27,7 +27,7 @@ export function splitWords(text: string, limit = 4000): string[] {
 
 export const isStopWord = (word: string): boolean => word.length < 2 || STOP_WORDS.has(word.toLowerCase())
 
-/** Common endings off, so that `streams`, `streamed` and `streaming` meet; crude on purpose. */
+/** Removes common endings, so that `streams`, `streamed` and `streaming` become one term; deliberately simple. */
 export function stem(word: string): string {
   const text = word.toLowerCase()
   for (const ending of ['ings', 'ing', 'ied', 'ies', 'ed', 'es', 's', 'e']) {
@@ -39,14 +39,14 @@ export function stem(word: string): string {
   return text
 }
 
-/** The stems of the words that carry meaning, with repeats. */
+/** The stems of the words that are no stop words, with repetitions. */
 export function termsOf(text: string, limit?: number): string[] {
   return splitWords(text, limit)
     .filter((word) => !isStopWord(word))
     .map(stem)
 }
 
-/** The words that a text is about, as written, each once, in order. */
+/** The words that a text is about, unchanged, each once, in order. */
 export function topicsOf(text: string, limit: number): string[] {
   const topics = new Map<string, string>()
   for (const word of splitWords(text)) {
@@ -63,13 +63,13 @@ export function topicsOf(text: string, limit: number): string[] {
 const K1 = 1.2
 const B = 0.75
 
-/** Of a word that stands in so many of the texts; one that stands nowhere is the most telling of all. */
+/** The weight of a term that `holding` of the texts have; a term that no text has weighs most. */
 export const inverseDocumentFrequency = (texts: number, holding: number): number =>
   Math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
 
-/** The part of its rarity that a word counts, from 0 up to K1 + 1, by its weight in a text of this length. */
+/** The factor of a term by its frequency in a text of this length, from 0 to K1 + 1. */
 export const saturation = (weight: number, { length, average }: { length: number; average: number }): number =>
   (weight * (K1 + 1)) / (weight + K1 * (1 - B + (B * length) / average))
 
-/** What `fullness` comes near to, however often a word is repeated. */
+/** The limit of `saturation`, however often a term is repeated. */
 export const MAX_SATURATION = K1 + 1

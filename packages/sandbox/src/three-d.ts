@@ -8,7 +8,7 @@ import { GatewayError } from '../../../src/spec/error.ts'
 import { createJobs } from './jobs.ts'
 import { isQuick, OrderBehavior, type ParsedOrder, parseOrderPrompt } from './order-directives.ts'
 import { createSandboxOrders } from './orders.ts'
-import { filesOfModel, MODEL_FORMATS, MODEL_PIECES, type ModelPlan, POLYGONS } from './render/model-plan.ts'
+import { filesOfModel, MODEL_FORMATS, MODEL_STEPS, type ModelPlan, POLYGONS } from './render/model-plan.ts'
 import type { RenderWorkers } from './render/workers.ts'
 import { createTemporaryFiles, type TemporaryFiles } from './temporary-files.ts'
 
@@ -50,7 +50,7 @@ export function createSandboxThreeD(parts: SandboxThreeDParts): { threeD: ThreeD
     max_waiting,
     workOf(operation) {
       const plan = planOf(operation)
-      return { plan, steps: MODEL_PIECES, name: filesOfModel(plan).main.name }
+      return { plan, steps: MODEL_STEPS, name: filesOfModel(plan).main.name }
     },
   })
   const threeD = createSandboxOrders({

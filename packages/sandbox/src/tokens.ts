@@ -1,11 +1,11 @@
 /**
- * The sandbox's own tokenizer. The rule: a piece is up to eight letters, marks or digits with one space before them if
- * there is one; or up to eight white-space characters; or any one other character. Pieces join back to the text.
+ * The sandbox's own tokenizer. A token is one of: up to eight letters, marks or digits, with one space before them if
+ * there is one; up to eight white-space characters; any other single character. All tokens joined are the text.
  */
 import type { ChatRequest } from '../../../src/spec/chat-request.ts'
 import type { Message } from '../../../src/spec/message.ts'
 
-/** What an image in the prompt counts, whatever its size: a round figure within the range of real vendors. */
+/** The tokens of an image in the prompt, whatever its size: a round number within the range of real providers. */
 export const IMAGE_TOKENS = 256
 
 const PIECE_CHARACTERS = 8
@@ -17,7 +17,7 @@ const WHITE = 2
 const ASCII_KINDS = Array.from({ length: 128 }, (_, code) => kindOfText(String.fromCharCode(code)))
 
 function kindOfText(character: string): number {
-  // Letters, combining marks and digits of any script make words; white space is what JavaScript calls so.
+  // Letters, combining marks and digits of any script form words; white space is what `\s` matches.
   if (/[\p{L}\p{M}\p{N}]/u.test(character)) return WORD
   return /\s/.test(character) ? WHITE : OTHER
 }
@@ -26,22 +26,22 @@ function kindOf(code: number): number {
   return ASCII_KINDS[code] ?? kindOfText(String.fromCodePoint(code))
 }
 
-/** Where the piece that starts at `start` ends. A surrogate pair is one character and is never cut. */
+/** The end of the token that starts at `start`. A surrogate pair is one character and is never split. */
 function pieceEnd(text: string, start: number): number {
   const code = text.codePointAt(start) ?? 0
   const following = code === 32 ? text.codePointAt(start + 1) : undefined
   const spaced = following !== undefined && kindOf(following) === WORD
   const kind = spaced ? WORD : kindOf(code)
   let at = spaced ? start + 1 : start
-  for (let taken = 0; at < text.length && taken < PIECE_CHARACTERS; taken++) {
+  for (let count = 0; at < text.length && count < PIECE_CHARACTERS; count++) {
     const here = text.codePointAt(at) ?? 0
-    if (taken > 0 && (kind === OTHER || kindOf(here) !== kind)) break
+    if (count > 0 && (kind === OTHER || kindOf(here) !== kind)) break
     at += here > 0xffff ? 2 : 1
   }
   return at
 }
 
-/** The pieces of a text, at most `limit` of them. */
+/** The tokens of a text, at most `limit` of them. */
 export function splitTokens(text: string, limit = Number.POSITIVE_INFINITY): string[] {
   const pieces: string[] = []
   for (let at = 0; at < text.length && pieces.length < limit; ) {
@@ -60,7 +60,7 @@ export function countTokens(text: string): number {
 
 type PromptTokens = { input: number; image: number }
 
-/** The prompt's tokens: every text of every message and the tools as JSON; roles and separators count nothing. */
+/** The tokens of a prompt: all texts of all messages, and the tools as JSON; roles and separators do not count. */
 export function countPrompt(request: ChatRequest): PromptTokens {
   let text = 0
   let images = 0

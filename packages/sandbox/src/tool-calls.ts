@@ -1,4 +1,4 @@
-/** Which tools the sandbox calls, and with what arguments. */
+/** Decides which tools the sandbox calls, and generates their arguments. */
 
 import { isRecord } from '../../../src/kit/json.ts'
 import type { ChatRequest } from '../../../src/spec/chat-request.ts'
@@ -14,7 +14,7 @@ export type PlannedCall = { id: string; name: string; arguments: string }
 type Tool = { name: string; description: string; parameters: unknown; param: string }
 type Choice = { mode: 'none' | 'auto' | 'required'; tools: Tool[]; isNamed: boolean }
 
-/** Words that are in the names of many tools and so name none of them. */
+/** Words in the names of many tools, which therefore identify none of them. */
 const COMMON_NAME_PARTS = new Set([
   'get',
   'set',
@@ -29,7 +29,7 @@ const COMMON_NAME_PARTS = new Set([
   'do',
 ])
 
-/** Empty when the answer is to be text. Throws `upstream_invalid_request` for what no vendor could do. */
+/** Empty when the answer is text. Throws `upstream_invalid_request` for requests that no provider can serve. */
 export function planToolCalls(
   request: ChatRequest,
   prompt: Prompt,
@@ -56,7 +56,7 @@ function readChoice(request: ChatRequest): Choice {
     parameters,
     param: `tools[${at}].function.parameters`,
   }))
-  // The older way of saying the same; it is answered in the newer one.
+  // The older form of `tools`; the answer uses the newer form.
   for (const [at, { name, description, parameters }] of (request.functions ?? []).entries()) {
     tools.push({ name, description: description ?? '', parameters, param: `functions[${at}].parameters` })
   }
@@ -82,7 +82,7 @@ function reject(why: string): never {
   throw new GatewayError('upstream_invalid_request', `${why}.`, { param: 'tool_choice', upstream_status: 400 })
 }
 
-/** The tools that a question plainly asks for, in the order in which it does: by name, else the best by description. */
+/** The tools that a question mentions by name, in its order; else the one whose description fits best. */
 function requestedTools(tools: Tool[], question: string): Tool[] {
   const text = question.slice(0, 20_000).toLowerCase()
   const stems = splitWords(text).map(stem)
@@ -101,12 +101,12 @@ function requestedTools(tools: Tool[], question: string): Tool[] {
   return best ? [best.tool] : []
 }
 
-/** Where the name stands, as it is written or as words (`get_weather`: "weather"); -1 when it does not. */
+/** The position of the name, verbatim or as words (`get_weather`: "weather"); -1 when the text does not have it. */
 function positionOfName(name: string, text: string, stems: string[]): number {
   if (text.includes(name.toLowerCase()) && name.length > 2) {
     return splitWords(text.slice(0, text.indexOf(name.toLowerCase()))).length
   }
-  // camelCase and snake_case taken apart.
+  // Splits camelCase and snake_case.
   const parts = splitWords(name.replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2').replaceAll('_', ' '))
     .map((part) => part.toLowerCase())
     .filter((part) => !COMMON_NAME_PARTS.has(part) && !isStopWord(part))

@@ -1,19 +1,19 @@
-/** Loads what draws: the canvas library, and the fonts. A machine may have no fonts at all, so they come with a package. */
+/** Loads the canvas library and the fonts. A machine may have no fonts at all, so a package brings them. */
 import { fileURLToPath } from 'node:url'
 import type { createCanvas, GlobalFonts, loadImage } from '@napi-rs/canvas'
 
-/** The package has one file for each group of scripts; a font is chosen letter by letter from the list of families. */
+/** The package has one file for each group of scripts; each letter uses the first family of the list that has it. */
 const SCRIPTS = ['latin', 'latin-ext', 'cyrillic', 'cyrillic-ext', 'greek', 'greek-ext', 'vietnamese']
 const WEIGHTS = [500, 700]
 
 export type Weight = 500 | 700
 
-/** The font of a size and weight, as a canvas context takes it. */
+/** The `font` of a canvas context, for a size and a weight. */
 export type FontOf = (pixels: number, weight: Weight) => string
 
-/** Of the machine's own families; more would only make the choice of each letter slower. */
+/** Of the machine's own families; more would only make the choice for each letter slower. */
 const MAX_FAMILIES = 40
-/** Families that are made for many scripts, or for those that Inter lacks, come first. */
+/** Families for many scripts, or for those that Inter lacks, come first. */
 const WIDE = /noto|emoji|cjk|unicode|dejavu|ping ?fang|hiragino|ya ?hei|gothic|segoe/i
 
 const familyOf = (script: string) => `Gatehouse Inter ${script}`

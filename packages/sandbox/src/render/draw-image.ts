@@ -1,32 +1,32 @@
-/** Draws and encodes one image, in the process that it is called in: skia draws fast, and encodes on a thread beside. */
+/** Draws and encodes one image in the calling process: skia draws fast, and encodes in a thread of its own. */
 import type { Canvas, SKRSContext2D } from '@napi-rs/canvas'
 import { type CanvasTools, loadCanvas } from './canvas.ts'
 import { createGlyphCheck, legibleText } from './legible.ts'
 import { drawStill } from './picture.ts'
 
 export type ImagePlan = {
-  /** Chooses the colours. */
+  /** Determines the colours. */
   seed: string
   text: string
   width: number
   height: number
   format: 'png' | 'jpeg' | 'webp'
-  /** 0 to 100; of jpeg and webp. */
+  /** 0 to 100; for jpeg and webp. */
   quality: number
   is_transparent: boolean
-  /** In its corner. */
+  /** Text in the corner of the image. */
   note: string
-  /** What is changed: drawn beneath, side by side; the mask's transparent places are drawn anew. */
+  /** The images to edit, drawn side by side below the text; the transparent areas of the mask are drawn again. */
   sources: Uint8Array[]
   mask?: Uint8Array
-  /** How far it is, 0 to 1: the picture of a half-made image is blurred. Default 1. */
+  /** The progress from 0 to 1: a partial image is blurred. Default 1. */
   share?: number
 }
 
-/** An unfinished image is drawn this much smaller, and enlarged: at its beginning. */
+/** The width and height in which a partial image starts; it is scaled up to its full size. */
 const COARSEST = 24
 
-/** The bytes of the image. Throws where the source or the mask is none that can be read. */
+/** The bytes of the image. Throws where a source or the mask cannot be read. */
 export async function drawImage(plan: ImagePlan): Promise<Uint8Array> {
   const { create, load, fontOf } = await loadCanvas()
   const text = legibleText(plan.text, createGlyphCheck(create, fontOf))
@@ -47,7 +47,7 @@ export async function drawImage(plan: ImagePlan): Promise<Uint8Array> {
   return plan.format === 'jpeg' ? finished.encode('jpeg', plan.quality) : finished.encode('webp', plan.quality)
 }
 
-/** Each covers a column of the canvas, with as much of it as its ratio allows. */
+/** Each source fills a column of the canvas, cropped to the ratio of the column. */
 async function drawSources(context: SKRSContext2D, plan: ImagePlan, load: CanvasTools['load']): Promise<void> {
   const column = plan.width / plan.sources.length
   for (const [at, source] of plan.sources.entries()) {
@@ -63,7 +63,7 @@ async function drawSources(context: SKRSContext2D, plan: ImagePlan, load: Canvas
   }
 }
 
-/** Of the layer stays what is transparent in the mask. */
+/** Keeps only the part of the layer where the mask is transparent. */
 async function cutByMask(layer: Canvas, mask: Uint8Array, load: CanvasTools['load']): Promise<void> {
   const image = await load(Buffer.from(mask))
   const context = layer.getContext('2d')

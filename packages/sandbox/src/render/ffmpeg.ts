@@ -1,4 +1,4 @@
-/** The machine's own ffmpeg, where it has one: smaller files in less time. */
+/** Encodes with the ffmpeg of the machine, if there is one: smaller files in less time. */
 import { spawn } from 'node:child_process'
 import { access, constants, rm, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
@@ -7,9 +7,9 @@ import type { RenderPlan } from './plan.ts'
 import { SAMPLE_RATE } from './sound.ts'
 
 type Ffmpeg = {
-  /** Red, green, blue and alpha of every pixel; resolves when there is room for the next frame. */
+  /** Takes red, green, blue and alpha of every pixel; resolves when the next frame can be written. */
   add(pixels: Uint8Array): Promise<void>
-  /** Resolves when the file is whole. */
+  /** Resolves when the file is complete. */
   finish(): Promise<void>
   /** Ends it without a file. */
   kill(): void
@@ -28,7 +28,7 @@ export async function findFfmpeg(environment: Record<string, string | undefined>
   return undefined
 }
 
-/** A pipe takes no more at once; of larger pieces Bun copies the rest anew for each part that went through. */
+/** The capacity of a pipe; of a larger piece, Bun copies the rest again after each partial write. */
 const PIECE_BYTES = 64 * 1024
 
 type FfmpegParts = { command: string; plan: RenderPlan; path: string; sound: Float32Array | undefined }
@@ -48,9 +48,9 @@ export async function startFfmpeg({ command, plan, path, sound }: FfmpegParts): 
       else reject(new Error(`ffmpeg ended with ${code}: ${errorOutput.trim()}`))
     })
   }).finally(() => rm(soundPath, { force: true }))
-  // Awaited below; an early end is seen there too.
+  // Awaited below, where an early end is noticed too.
   ended.catch(() => {})
-  // A pipe that breaks is told by how the process ended.
+  // The exit code of the process reports a broken pipe.
   child.stdin.on('error', () => {})
   return {
     async add(pixels) {
@@ -78,7 +78,7 @@ function argumentsFor({ width, height, rate, frames, text }: RenderPlan, path: s
     ...['-hide_banner', '-nostats', '-loglevel', 'error', '-y'],
     ...[...pictures, '-i', 'pipe:0', ...samples],
     ...['-vf', 'scale=out_color_matrix=bt709:out_range=tv', ...colours],
-    // Two threads leave the machine to others; at crf 21, letters stay sharp.
+    // Two threads leave the other cores free; at crf 21, letters stay sharp.
     ...['-c:v', 'libx264', '-preset', 'veryfast', '-crf', '21', '-pix_fmt', 'yuv420p', '-threads', '2'],
     ...['-g', String(rate * 2), '-fflags', '+bitexact', '-flags:v', '+bitexact', '-flags:a', '+bitexact'],
     ...(sound ? ['-c:a', 'aac', '-b:a', '96k', '-ac', '2'] : []),

@@ -1,10 +1,10 @@
-/** H.264 from frames, by the encoder that comes with the package (WebAssembly). */
+/** Encodes frames as H.264, with the encoder of a package (WebAssembly). */
 import type { RenderPlan } from './plan.ts'
 
 type FrameEncoder = {
   /** Takes red, green, blue and alpha of every pixel. */
   add(pixels: Uint8Array): void
-  /** The whole stream, as an MP4 with its index at the end; the encoder is used up. */
+  /** Returns the complete stream as an MP4 with its index at the end; the encoder cannot be used again. */
   finish(): Uint8Array<ArrayBuffer>
 }
 

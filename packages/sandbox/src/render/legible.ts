@@ -1,20 +1,20 @@
-/** What can be drawn of a text: signs for which no font of the machine has a shape are left out, not drawn as boxes. */
+/** Removes what cannot be drawn from a text: characters without a glyph in any font of the machine would be boxes. */
 import type { createCanvas } from '@napi-rs/canvas'
 import type { FontOf } from './canvas.ts'
 import { graphemesOf } from './word-wrap.ts'
 
 export const NO_FONT = '(This machine has no font for the script of the prompt.)'
 
-/** Whether there is a shape for a sign: it looks different from one that never has any. */
+/** Whether a font has a glyph for a grapheme: it looks different from a character that never has one. */
 type HasGlyph = (grapheme: string) => boolean
 
-/** Latin, Greek and Cyrillic come with the package. */
+/** The first code point after Latin, Greek and Cyrillic, which the bundled fonts have. */
 const FIRST_CHECKED = 0x530
-/** The last code point of all is no character, and never will be one. */
+/** The last code point is a noncharacter, now and in future. */
 const NONCHARACTER = '\u{10ffff}'
 const PIXELS = 20
 
-/** Runs of what cannot be drawn become an ellipsis; a text of nothing else becomes a sentence that says so. */
+/** Replaces what cannot be drawn by an ellipsis, and a text without anything else by a sentence that explains it. */
 export function legibleText(text: string, hasGlyph: HasGlyph): string {
   const known = new Map<string, boolean>()
   const isLegible = (grapheme: string) => {
@@ -28,7 +28,7 @@ export function legibleText(text: string, hasGlyph: HasGlyph): string {
   for (const grapheme of graphemesOf(text)) {
     if (isLegible(grapheme)) shown += grapheme
     else if (!shown.trimEnd().endsWith('…')) shown += '…'
-    // A letter or a digit of any script, or a picture.
+    // A letter or a digit of any script, or a pictograph.
     isAnythingLeft ||= isLegible(grapheme) && /[\p{L}\p{N}\p{Extended_Pictographic}]/u.test(grapheme)
   }
   return shown.includes('…') && !isAnythingLeft ? NO_FONT : shown
@@ -45,7 +45,7 @@ export function createGlyphCheck(create: typeof createCanvas, fontOf: FontOf): H
     return Buffer.from(canvas.data())
   }
   const missingGlyph = pixelsOf(NONCHARACTER)
-  // Marks and joiners have no shape of their own; a sign is drawn when all that it is made of is.
+  // Marks and joiners have no glyph of their own; a grapheme can be drawn if all its other parts can.
   return (grapheme) =>
     [...grapheme].every((part) => /[\p{M}\p{Cf}]/u.test(part) || !pixelsOf(part).equals(missingGlyph))
 }

@@ -1,16 +1,16 @@
-/** A 3D model as a file: glTF in one binary, Wavefront's text with its material, or bare triangles for printers. */
+/** Writes a 3D model as a file: binary glTF, Wavefront OBJ with its material, or STL, which has only triangles. */
 import type { Accessor, Document, Texture } from '@gltf-transform/core'
 import type { ModelFiles } from './model-plan.ts'
 import type { Mesh } from './model-shape.ts'
 import { WATERMARK } from './picture.ts'
 
-/** PNG files of what is around the model. */
+/** The textures of the model as PNG files. */
 export type ModelPictures = { texture?: Uint8Array; surface?: Uint8Array; normal?: Uint8Array }
 
 export type Model = { mesh: Mesh; text: string; pictures: ModelPictures }
 
 const GREY = 0.72
-/** Of a plain surface: neither a mirror nor chalk. */
+/** Of an untextured surface: neither a mirror nor chalk. */
 const ROUGHNESS = 0.85
 
 /** glTF 2.0. */
@@ -22,7 +22,7 @@ export async function writeGlb({ mesh, text, pictures }: Model): Promise<Uint8Ar
   asset.extras = { prompt: text }
   const buffer = document.createBuffer()
   const accessor = (type: Parameters<Accessor['setType']>[0], array: Float32Array | Uint16Array | Uint32Array) =>
-    // A copy: the library's types want memory that nobody shares.
+    // A copy: the library's types demand memory that is not shared.
     document.createAccessor().setType(type).setArray(array.slice()).setBuffer(buffer)
   const count = mesh.positions.length / 3
   const primitive = document
@@ -31,7 +31,7 @@ export async function writeGlb({ mesh, text, pictures }: Model): Promise<Uint8Ar
     .setAttribute('POSITION', accessor('VEC3', mesh.positions))
     .setAttribute('NORMAL', accessor('VEC3', mesh.normals))
     .setMaterial(materialOf(document, pictures))
-  if (pictures.texture) primitive.setAttribute('TEXCOORD_0', accessor('VEC2', mesh.places))
+  if (pictures.texture) primitive.setAttribute('TEXCOORD_0', accessor('VEC2', mesh.uvs))
   if (pictures.normal) primitive.setAttribute('TANGENT', accessor('VEC4', mesh.tangents))
   const node = document.createNode('model').setMesh(document.createMesh('model').addPrimitive(primitive))
   document.getRoot().setDefaultScene(document.createScene('model').addChild(node))
@@ -50,13 +50,13 @@ function materialOf(document: Document, { texture, surface, normal }: ModelPictu
   return material.setMetallicRoughnessTexture(map).setOcclusionTexture(map).setMetallicFactor(1).setRoughnessFactor(1)
 }
 
-/** The model and its material, which names its pictures by the names under which they are downloaded. */
+/** The model and its material, which refers to its textures by the names of the downloads. */
 export function writeObj({ mesh, pictures }: Model, files: ModelFiles): { obj: string; mtl: string } {
   const lines = [`# ${WATERMARK}`, `mtllib ${files.material?.name}`, 'o model']
   rows(mesh.positions, 3, (row) => lines.push(`v ${row.map(formatNumber).join(' ')}`))
-  // Its textures are measured from below.
+  // OBJ counts texture coordinates from the bottom.
   if (pictures.texture)
-    rows(mesh.places, 2, ([x = 0, y = 0]) => lines.push(`vt ${formatNumber(x)} ${formatNumber(1 - y)}`))
+    rows(mesh.uvs, 2, ([x = 0, y = 0]) => lines.push(`vt ${formatNumber(x)} ${formatNumber(1 - y)}`))
   rows(mesh.normals, 3, (row) => lines.push(`vn ${row.map(formatNumber).join(' ')}`))
   lines.push('usemtl surface')
   const corner = (vertex: number) => (pictures.texture ? `${vertex}/${vertex}/${vertex}` : `${vertex}//${vertex}`)
@@ -79,28 +79,28 @@ function rows(values: Float32Array | Uint32Array, size: number, work: (row: numb
   for (let at = 0; at < values.length; at += size) work([...values.subarray(at, at + size)])
 }
 
-const STL_HEAD = 80
-const STL_TRIANGLE = 50
+const STL_HEADER_BYTES = 80
+const STL_TRIANGLE_BYTES = 50
 
-/** Binary STL: a head, a number, and of each triangle its direction and its corners. It holds no colours. */
+/** Binary STL: a header, the number of triangles, and the normal and corners of each. It has no colours. */
 export function writeStl({ mesh: { positions, triangles } }: Model): Uint8Array {
   const count = triangles.length / 3
-  const bytes = new Uint8Array(STL_HEAD + 4 + count * STL_TRIANGLE)
+  const bytes = new Uint8Array(STL_HEADER_BYTES + 4 + count * STL_TRIANGLE_BYTES)
   const view = new DataView(bytes.buffer)
-  bytes.set(new TextEncoder().encode(WATERMARK).subarray(0, STL_HEAD))
-  view.setUint32(STL_HEAD, count, true)
+  bytes.set(new TextEncoder().encode(WATERMARK).subarray(0, STL_HEADER_BYTES))
+  view.setUint32(STL_HEADER_BYTES, count, true)
   const point = (vertex: number) => [...positions.subarray(vertex * 3, vertex * 3 + 3)]
   for (let at = 0; at < count; at++) {
     const corners = [...triangles.subarray(at * 3, at * 3 + 3)].map(point)
-    const start = STL_HEAD + 4 + at * STL_TRIANGLE
-    ;[directionOf(corners), ...corners].flat().forEach((value, place) => {
+    const start = STL_HEADER_BYTES + 4 + at * STL_TRIANGLE_BYTES
+    ;[normalOf(corners), ...corners].flat().forEach((value, place) => {
       view.setFloat32(start + place * 4, value, true)
     })
   }
   return bytes
 }
 
-function directionOf([a = [], b = [], c = []]: number[][]): number[] {
+function normalOf([a = [], b = [], c = []]: number[][]): number[] {
   const [px = 0, py = 0, pz = 0] = b.map((value, place) => value - (a[place] ?? 0))
   const [qx = 0, qy = 0, qz = 0] = c.map((value, place) => value - (a[place] ?? 0))
   const across = [py * qz - pz * qy, pz * qx - px * qz, px * qy - py * qx]

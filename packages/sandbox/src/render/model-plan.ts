@@ -1,27 +1,27 @@
-/** What 3D model is to be made, down to the triangle and the name of each file. */
+/** The plan of a 3D model: everything that its files depend on, down to the triangles and the file names. */
 
-/** Those that are really written here; FBX and USDZ are not. */
+/** The formats that the sandbox can write; FBX and USDZ are not among them. */
 export const MODEL_FORMATS = ['glb', 'obj', 'stl'] as const
 type ModelFormat = (typeof MODEL_FORMATS)[number]
 
 export const POLYGONS = { minimum: 100, maximum: 100_000, default: 5_000 } as const
 
 export type ModelPlan = {
-  /** Chooses the shape and the colours. */
+  /** Determines the shape and the colours. */
   seed: string
   text: string
   format: ModelFormat
   texture: boolean
   pbr: boolean
-  /** No more than so many triangles, and hardly fewer. */
+  /** The maximum number of triangles; the model has hardly fewer. */
   polygons: number
-  /** By which its files refer to each other: as they are called when they are downloaded. */
+  /** The base name of the files when they are downloaded; they refer to each other by it. */
   name: string
   quick: boolean
 }
 
-/** The pieces of work that are told of: the shape, its pictures, the file, the view of it. */
-export const MODEL_PIECES = 4
+/** The steps that are reported as progress: the shape, its textures, the file, the preview. */
+export const MODEL_STEPS = 4
 
 export type ModelFile = { name: string; content_type: string }
 type Names = { main: ModelFile; material?: ModelFile; texture?: ModelFile; surface?: ModelFile; normal?: ModelFile }
@@ -29,7 +29,7 @@ export type ModelFiles = Names & { preview: ModelFile; all: ModelFile[] }
 
 const TYPES: Record<ModelFormat, string> = { glb: 'model/gltf-binary', obj: 'model/obj', stl: 'model/stl' }
 
-/** Its files in their order: the model, what it refers to, and a view of it at last. */
+/** The files of a model in their order: the model, the files that it refers to, and a preview last. */
 export function filesOfModel({ name, format, texture, pbr }: Omit<ModelPlan, 'seed' | 'text'>): ModelFiles {
   const all: ModelFile[] = []
   const next = (ending: string, content_type: string): ModelFile => {

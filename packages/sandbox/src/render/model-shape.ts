@@ -1,20 +1,20 @@
-/** The shape of a 3D model: one closed surface around an axis, as its seed has it, in as many triangles as were asked for. */
+/** Computes the shape of a 3D model: one closed surface around an axis, determined by a seed, with the requested number of triangles. */
 import { createRandom } from '../random.ts'
 
 export type Mesh = {
-  /** Three numbers a vertex; y is up, and the front looks along +z. */
+  /** Three numbers a vertex; y is up, and the front faces +z. */
   positions: Float32Array
   normals: Float32Array
-  /** Two a vertex: from the left and the top of the texture. */
-  places: Float32Array
-  /** Four a vertex: the direction in which the texture runs to the right, and 1. */
+  /** Two numbers a vertex: the texture coordinates, from the left and from the top. */
+  uvs: Float32Array
+  /** Four numbers a vertex: the direction of the texture's u axis, and 1. */
   tangents: Float32Array
-  /** Three a triangle, counter-clockwise from outside. */
+  /** Three vertices a triangle, counter-clockwise seen from outside. */
   triangles: Uint32Array
 }
 
 type Point = [x: number, y: number, z: number]
-/** `around` from 0 to 1, a quarter of it being the front; `down` from 0 at the top to 1 at the bottom. */
+/** `around` is 0 to 1, the front at a quarter; `down` is 0 at the top and 1 at the bottom. */
 type Surface = (around: number, down: number) => Point
 
 const FULL_TURN = 2 * Math.PI
@@ -28,7 +28,7 @@ export function meshOf(seed: string, polygons: number): Mesh {
   const starts: number[] = []
   for (let ring = 0; ring <= rings; ring++) {
     starts.push(vertices.length)
-    // At a pole each triangle has a vertex of its own, in the middle of its part of the texture.
+    // At a pole each triangle has its own vertex, in the middle of its part of the texture.
     const isPole = ring === 0 || ring === rings
     const count = isPole ? segments : segments + 1
     for (let at = 0; at < count; at++)
@@ -37,7 +37,7 @@ export function meshOf(seed: string, polygons: number): Mesh {
   return { ...pointsOf(vertices, surface), triangles: trianglesOf({ segments, rings, starts }) }
 }
 
-/** Rings and segments that make nearly as many triangles, never more; best twice as many around as down. */
+/** The rings and segments for at most so many triangles, and nearly as many; ideally twice as many segments as rings. */
 export function gridOf(polygons: number): { segments: number; rings: number } {
   let best = { segments: 3, rings: 2, score: Number.NEGATIVE_INFINITY }
   const side = Math.sqrt(polygons)
@@ -50,7 +50,7 @@ export function gridOf(polygons: number): { segments: number; rings: number } {
   return { segments: best.segments, rings: best.rings }
 }
 
-/** A ball that is stretched, swollen, furrowed and twisted, never so much that it would meet itself. */
+/** A stretched, swollen, furrowed and twisted sphere, never so much that it would intersect itself. */
 function surfaceOf(seed: string): Surface {
   const random = createRandom(`model:${seed}`)
   const height = 0.85 + 0.5 * random.next()
@@ -78,16 +78,16 @@ function surfaceOf(seed: string): Surface {
 function pointsOf(vertices: { around: number; down: number }[], surface: Surface): Omit<Mesh, 'triangles'> {
   const positions = new Float32Array(vertices.length * 3)
   const normals = new Float32Array(vertices.length * 3)
-  const places = new Float32Array(vertices.length * 2)
+  const uvs = new Float32Array(vertices.length * 2)
   const tangents = new Float32Array(vertices.length * 4)
   vertices.forEach(({ around, down }, index) => {
     const { normal, tangent } = directionsAt(surface, around, down)
     positions.set(surface(around, down), index * 3)
     normals.set(normal, index * 3)
-    places.set([around, down], index * 2)
+    uvs.set([around, down], index * 2)
     tangents.set([...tangent, 1], index * 4)
   })
-  return { positions, normals, places, tangents }
+  return { positions, normals, uvs, tangents }
 }
 
 function directionsAt(surface: Surface, around: number, down: number): { normal: Point; tangent: Point } {

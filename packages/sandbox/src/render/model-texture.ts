@@ -1,4 +1,4 @@
-/** The pictures around a 3D model: its colours with the prompt on both sides, and maps for physically based rendering. */
+/** Draws the textures of a 3D model: its colours with the prompt on both sides, and maps for physically based rendering. */
 import type { Canvas, SKRSContext2D } from '@napi-rs/canvas'
 import { createRandom, type Random } from '../random.ts'
 import type { CanvasTools } from './canvas.ts'
@@ -7,12 +7,12 @@ import type { ModelPlan } from './model-plan.ts'
 import { WATERMARK } from './picture.ts'
 import { LINE_HEIGHT, layoutText } from './word-wrap.ts'
 
-/** Twice as wide as high: it goes all the way around. */
+/** The texture is twice as wide as high: it wraps around the model. */
 const HEIGHT = 1024
 const QUICK_HEIGHT = 128
 const MAP_HEIGHT = 256
 const FULL_TURN = 2 * Math.PI
-/** What can be read from one side without turning it, in parts of the whole way around, and of the height. */
+/** The area that is legible from one side, as fractions of the circumference and of the height. */
 const READABLE = { width: 0.27, height: 0.34 }
 
 type Plan = Pick<ModelPlan, 'seed' | 'text' | 'quick'>
@@ -40,16 +40,20 @@ export function drawTexture({ create, fontOf }: CanvasTools, { seed, text, quick
     const top = height / 2 - ((lines.length - 1) * pixels * LINE_HEIGHT) / 2
     context.font = fontOf(pixels, 700)
     lines.forEach((line, index) => {
-      write(context, line, { x: middle, y: top + index * pixels * LINE_HEIGHT, shadow: pixels / 16 })
+      drawText(context, line, { x: middle, y: top + index * pixels * LINE_HEIGHT, shadow: pixels / 16 })
     })
     context.font = fontOf(height / 44, 500)
-    write(context, WATERMARK, { x: middle, y: height * 0.74, shadow: 1 })
+    drawText(context, WATERMARK, { x: middle, y: height * 0.74, shadow: 1 })
   }
   return canvas
 }
 
-/** White over its own shadow, so that it is legible on every colour. */
-function write(context: SKRSContext2D, text: string, { x, y, shadow }: { x: number; y: number; shadow: number }): void {
+/** Draws white text with a shadow, which is legible on every colour. */
+function drawText(
+  context: SKRSContext2D,
+  text: string,
+  { x, y, shadow }: { x: number; y: number; shadow: number },
+): void {
   context.fillStyle = 'rgba(0, 0, 0, 0.6)'
   context.fillText(text, x + shadow, y + shadow)
   context.fillStyle = '#ffffff'
@@ -58,7 +62,7 @@ function write(context: SKRSContext2D, text: string, { x, y, shadow }: { x: numb
 
 type Background = { width: number; height: number; random: Random }
 
-/** Drawn three times side by side, so that the left edge goes on where the right one ends. */
+/** Draws each light three times side by side, so that the left edge continues the right one. */
 function drawBackground(context: SKRSContext2D, { width, height, random }: Background): void {
   const hue = random.below(360)
   const down = context.createLinearGradient(0, 0, 0, height)
@@ -83,12 +87,12 @@ function drawBackground(context: SKRSContext2D, { width, height, random }: Backg
   }
 }
 
-/** A point's roughness and metal, and which way its small surface looks. */
+/** The maps of roughness and metal, and of normals. */
 type Relief = { surface: Canvas; normal: Canvas }
 
 /**
- * Fine waves that close around the model. `surface` holds occlusion, roughness and metal in red, green and blue, as
- * glTF reads them; `normal` the directions, green pointing up.
+ * Fine waves without a seam around the model. `surface` holds occlusion, roughness and metal in red, green and blue, as in
+ * glTF; `normal` holds the normals, with green pointing up.
  */
 export function drawRelief({ create }: CanvasTools, { seed, quick }: Plan): Relief {
   const random = createRandom(`relief:${seed}`)

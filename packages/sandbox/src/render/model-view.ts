@@ -1,4 +1,4 @@
-/** A view of a 3D model: its triangles drawn one by one, the nearest in front, lit from the upper left. */
+/** Draws a preview of a 3D model, triangle by triangle with a depth buffer, lit from the upper left. */
 import type { Canvas } from '@napi-rs/canvas'
 import type { CanvasTools } from './canvas.ts'
 import type { Mesh } from './model-shape.ts'
@@ -6,25 +6,25 @@ import { WATERMARK } from './picture.ts'
 
 const SIDE = 640
 const QUICK_SIDE = 96
-/** Drawn so many times larger and then made smaller: that makes its edges smooth. */
-const FINER = 2
-/** A little from the right and from above. */
+/** Drawn this many times larger and scaled down, for smooth edges. */
+const SUPERSAMPLING = 2
+/** The camera is a little to the right and above. */
 const TURN = -0.2
 const TILT = 0.28
 const LIGHT = [-0.45, 0.6, 0.66] as const
 const PLAIN = [190, 190, 196] as const
 
-/** `texture`: what is around it; without one it is grey. */
+/** Without a texture the model is grey. */
 export function drawView(
   tools: CanvasTools,
   mesh: Mesh,
   { texture, quick }: { texture: Canvas | undefined; quick: boolean },
 ): Canvas {
   const side = quick ? QUICK_SIDE : SIDE
-  const large = tools.create(side * FINER, side * FINER)
+  const large = tools.create(side * SUPERSAMPLING, side * SUPERSAMPLING)
   const context = large.getContext('2d')
   const image = context.createImageData(large.width, large.height)
-  fill(image.data, large.width, { mesh: turned(mesh, large.width), texture: texture && pixelsOf(texture) })
+  fill(image.data, large.width, { mesh: project(mesh, large.width), texture: texture && pixelsOf(texture) })
   context.putImageData(image, 0, 0)
   const canvas = tools.create(side, side)
   const into = canvas.getContext('2d')
@@ -49,10 +49,10 @@ const pixelsOf = (canvas: Canvas): Pixels => ({
   height: canvas.height,
 })
 
-/** On the screen: x and y in pixels, z the nearer the larger; and how bright each vertex is. */
-type Turned = { screen: Float32Array; bright: Float32Array; places: Float32Array; triangles: Uint32Array }
+/** Screen coordinates: x and y in pixels, a larger z is nearer; and the brightness of each vertex. */
+type Projected = { screen: Float32Array; bright: Float32Array; uvs: Float32Array; triangles: Uint32Array }
 
-function turned({ positions, normals, places, triangles }: Mesh, side: number): Turned {
+function project({ positions, normals, uvs, triangles }: Mesh, side: number): Projected {
   const turn = (at: number, from: Float32Array): [number, number, number] => {
     const [x = 0, y = 0, z = 0] = from.subarray(at, at + 3)
     const [across, near] = [x * Math.cos(TURN) + z * Math.sin(TURN), z * Math.cos(TURN) - x * Math.sin(TURN)]
@@ -70,10 +70,14 @@ function turned({ positions, normals, places, triangles }: Mesh, side: number): 
     const [a, b, c] = turn(at, normals)
     bright[at / 3] = 0.45 + 0.65 * Math.max(0, a * LIGHT[0] + b * LIGHT[1] + c * LIGHT[2])
   }
-  return { screen, bright, places, triangles }
+  return { screen, bright, uvs, triangles }
 }
 
-function fill(into: Uint8ClampedArray, side: number, { mesh, texture }: { mesh: Turned; texture: Pixels | undefined }) {
+function fill(
+  into: Uint8ClampedArray,
+  side: number,
+  { mesh, texture }: { mesh: Projected; texture: Pixels | undefined },
+) {
   const depths = new Float32Array(side * side).fill(Number.NEGATIVE_INFINITY)
   for (let at = 0; at < mesh.triangles.length; at += 3) {
     drawTriangle({ into, side, depths, mesh, texture }, mesh.triangles.subarray(at, at + 3))
@@ -84,20 +88,20 @@ type Drawing = {
   into: Uint8ClampedArray
   side: number
   depths: Float32Array
-  mesh: Turned
+  mesh: Projected
   texture: Pixels | undefined
 }
 
 function drawTriangle({ into, side, depths, mesh, texture }: Drawing, corners: Uint32Array): void {
   const [a = 0, b = 0, c = 0] = corners
-  const { screen, bright, places } = mesh
+  const { screen, bright, uvs } = mesh
   const [ax = 0, ay = 0, az = 0] = screen.subarray(a * 3, a * 3 + 3)
   const [bx = 0, by = 0, bz = 0] = screen.subarray(b * 3, b * 3 + 3)
   const [cx = 0, cy = 0, cz = 0] = screen.subarray(c * 3, c * 3 + 3)
   const area = (bx - ax) * (cy - ay) - (cx - ax) * (by - ay)
-  if (area >= 0) return // its back: on the screen y runs down
-  const mix = (values: Float32Array, size: number, place: number, [p, q, r]: [number, number, number]) =>
-    (values[a * size + place] ?? 0) * p + (values[b * size + place] ?? 0) * q + (values[c * size + place] ?? 0) * r
+  if (area >= 0) return // the back side: on the screen, y points down
+  const mix = (values: Float32Array, size: number, offset: number, [p, q, r]: [number, number, number]) =>
+    (values[a * size + offset] ?? 0) * p + (values[b * size + offset] ?? 0) * q + (values[c * size + offset] ?? 0) * r
   for (let y = Math.max(0, Math.floor(Math.min(ay, by, cy))); y <= Math.min(side - 1, Math.max(ay, by, cy)); y++) {
     for (let x = Math.max(0, Math.floor(Math.min(ax, bx, cx))); x <= Math.min(side - 1, Math.max(ax, bx, cx)); x++) {
       const q = ((x - ax) * (cy - ay) - (cx - ax) * (y - ay)) / area
@@ -110,7 +114,7 @@ function drawTriangle({ into, side, depths, mesh, texture }: Drawing, corners: U
       depths[pixel] = depth
       const shares: [number, number, number] = [p, q, r]
       const light = mix(bright, 1, 0, shares)
-      const [red, green, blue] = colourAt(texture, mix(places, 2, 0, shares), mix(places, 2, 1, shares))
+      const [red, green, blue] = colourAt(texture, mix(uvs, 2, 0, shares), mix(uvs, 2, 1, shares))
       into.set([red * light, green * light, blue * light, 255], pixel * 4)
     }
   }

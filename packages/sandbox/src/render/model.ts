@@ -1,44 +1,44 @@
-/** Makes one 3D model, and the files that belong to it, in the process that it is called in. */
+/** Renders one 3D model and the files that belong to it, in the calling process. */
 import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { loadCanvas } from './canvas.ts'
 import { type Model, type ModelPictures, writeGlb, writeObj, writeStl } from './model-files.ts'
-import { filesOfModel, MODEL_PIECES, type ModelFile, type ModelPlan } from './model-plan.ts'
+import { filesOfModel, MODEL_STEPS, type ModelFile, type ModelPlan } from './model-plan.ts'
 import { meshOf } from './model-shape.ts'
 import { drawRelief, drawTexture } from './model-texture.ts'
 import { drawView } from './model-view.ts'
 
 type ModelJob = {
   plan: ModelPlan
-  /** Of the first file; the others are put beside it. */
+  /** The path of the first file; the other files go into the same directory. */
   path: string
-  /** Told how many pieces are done. */
-  onFrame: (pieces: number) => void
+  /** Called with the number of finished steps. */
+  onFrame: (steps: number) => void
 }
 
 export async function renderModel({ plan, path, onFrame }: ModelJob): Promise<void> {
-  let pieces = 0
-  const reportPiece = async () => {
-    pieces++
-    if (pieces <= MODEL_PIECES) onFrame(pieces)
+  let steps = 0
+  const reportStep = async () => {
+    steps++
+    if (steps <= MODEL_STEPS) onFrame(steps)
     await setImmediate()
   }
   const tools = await loadCanvas()
   const mesh = meshOf(plan.seed, plan.polygons)
-  await reportPiece()
+  await reportStep()
   const texture = plan.texture ? drawTexture(tools, plan) : undefined
   const relief = plan.texture && plan.pbr ? drawRelief(tools, plan) : undefined
   const pictures: ModelPictures = {
     ...(texture && { texture: await texture.encode('png') }),
     ...(relief && { surface: await relief.surface.encode('png'), normal: await relief.normal.encode('png') }),
   }
-  await reportPiece()
+  await reportStep()
   await writeModel({ mesh, text: plan.text, pictures }, plan, dirname(path))
-  await reportPiece()
+  await reportStep()
   const view = await drawView(tools, mesh, { texture, quick: plan.quick }).encode('png')
   await writeFile(join(dirname(path), filesOfModel(plan).preview.name), view)
-  await reportPiece()
+  await reportStep()
 }
 
 async function writeModel(model: Model, plan: ModelPlan, directory: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** Puts pictures and sound into one MP4 whose index comes first, so that it plays while it is still being fetched. */
+/** Muxes frames and sound into one MP4 with its index first, so that it can play while it is downloaded. */
 import type { EncodedVideoPacketSource } from 'mediabunny'
 import { type AacStream, CHANNELS, FRAME_SAMPLES } from './aac.ts'
 import { WATERMARK } from './picture.ts'
@@ -7,7 +7,7 @@ import { SAMPLE_RATE } from './sound.ts'
 
 type MuxParts = { plan: RenderPlan; pictures: Uint8Array<ArrayBuffer>; sound: AacStream | undefined }
 
-/** `pictures` is an MP4 with one track; its times are taken from the plan. */
+/** `pictures` is an MP4 with one track; the plan determines its timestamps. */
 export async function muxVideo({ plan, pictures, sound }: MuxParts): Promise<Uint8Array> {
   const { BufferTarget, EncodedAudioPacketSource, EncodedVideoPacketSource, Mp4OutputFormat, Output } = await import(
     'mediabunny'
@@ -48,10 +48,10 @@ async function addPictures(
   video.close()
 }
 
-/** The encoder's own MP4 calls every frame a key frame; a player that jumps to one that is none shows rubbish. */
+/** The encoder's own MP4 marks every frame as a key frame; a player that seeks to a wrong one shows rubbish. */
 function isKeyFrame(frame: Uint8Array): boolean {
   const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength)
-  // Units of four bytes of length and their content, whose first five low bits are the kind: 5 is a picture on its own.
+  // NAL units: four bytes of length, then the content. The low five bits of its first byte are the type: 5 is an IDR picture.
   for (let at = 0; at + 5 <= frame.length; at += 4 + view.getUint32(at)) {
     if ((view.getUint8(at + 4) & 0x1f) === 5) return true
   }
@@ -69,16 +69,16 @@ async function addSound(
   for (const [at, data] of packets.entries()) {
     const start = (at * FRAME_SAMPLES) / SAMPLE_RATE
     if (start >= end) break
-    // The last packet may hold more than is played: the track is as long as the pictures.
+    // The last packet may hold more samples than are played: the track is as long as the video.
     const length = Math.min(FRAME_SAMPLES / SAMPLE_RATE, end - start)
     await audio.add(new EncodedPacket(data, 'key', start, length), at === 0 ? { decoderConfig } : {})
   }
   audio.close()
 }
 
-/** Boxes that only hold boxes, on the way to those below. */
+/** Boxes that contain the boxes below. */
 const CONTAINERS = new Set(['moov', 'trak', 'mdia'])
-/** Boxes that begin with version and flags, and then have two times: of creation and of the last change. */
+/** Boxes that begin with version and flags, then the times of creation and of the last modification. */
 const TIMED = new Set(['mvhd', 'tkhd', 'mdhd'])
 
 /** Clears the times of writing, so that the same video is the same bytes. Changes `file` in place and returns it. */
@@ -97,7 +97,7 @@ function clearTimes(file: Uint8Array, view: DataView): void {
     }
     // Version 1 has times of 64 bits.
     if (TIMED.has(kind)) file.fill(0, at + 12, at + 12 + (view.getUint8(at + 8) === 1 ? 16 : 8))
-    // A size of 0 means to the end, 1 that a longer size follows: neither comes before the index here.
+    // A size of 0 means up to the end, 1 that a 64-bit size follows: neither occurs before the index here.
     at = end
   }
 }

@@ -1,4 +1,4 @@
-/** Draws the frames of a video: drifting lights in seeded colours, the prompt, the time, and that it is simulated. */
+/** Draws the frames of a video: drifting lights in seeded colours, the prompt, the time, and a watermark. */
 import type { SKRSContext2D } from '@napi-rs/canvas'
 import { createRandom } from '../random.ts'
 import type { FontOf, Weight } from './canvas.ts'
@@ -9,12 +9,12 @@ export const WATERMARK = 'Gatehouse sandbox: simulated'
 
 type Light = {
   hue: number
-  /** Where its path has its centre, how wide the path is, and how large the light is: in parts of the frame. */
+  /** The centre of its path, the radius of the path, and its own radius, as fractions of the frame. */
   x: number
   y: number
   reach: number
   radius: number
-  /** Turns per second, and where in the turn it begins. */
+  /** Turns per second, and the starting point in the turn. */
   speed: number
   phase: number
 }
@@ -24,10 +24,10 @@ type Palette = { hue: number; spread: number; lights: Light[] }
 const LIGHTS = 6
 const FULL_TURN = 2 * Math.PI
 
-/** What draws, and the letters that it writes. */
+/** A canvas context and its fonts. */
 type DrawingContext = { context: SKRSContext2D; fontOf: FontOf }
 
-/** The function that draws one frame, by its number. */
+/** Returns the function that draws one frame by its number. */
 export function createPicture(drawing: DrawingContext, plan: RenderPlan): (frame: number) => void {
   const palette = paletteOf(plan.seed)
   const { width, height, frames, rate } = plan
@@ -43,10 +43,10 @@ export function createPicture(drawing: DrawingContext, plan: RenderPlan): (frame
   }
 }
 
-/** What a picture that stands still depends on. */
+/** What a still image depends on. */
 type Still = Pick<RenderPlan, 'seed' | 'text' | 'width' | 'height'>
 
-/** Draws one picture that stands still; `note` is in its corner. Without a ground it is drawn over what is there. */
+/** Draws a still image with `note` in its corner. Without a background it is drawn over the existing pixels. */
 export function drawStill(
   drawing: DrawingContext,
   still: Still,
@@ -133,7 +133,7 @@ function drawPrompt(drawing: DrawingContext, { width, height }: Still, { pixels,
   })
 }
 
-/** The mark and the time, in opposite corners. */
+/** Draws the watermark and the time in opposite corners. */
 function drawMargin(drawing: DrawingContext, { width, height }: Still, time: string): void {
   const unit = Math.min(width, height)
   const pixels = unit / 28
@@ -144,7 +144,7 @@ function drawMargin(drawing: DrawingContext, { width, height }: Still, time: str
 
 type Place = { x: number; y: number; pixels: number; weight: Weight; align: 'left' | 'right' | 'center' }
 
-/** White over its own shadow, so that it is legible on every colour. */
+/** Draws white text with a shadow, which is legible on every colour. */
 function drawText({ context, fontOf }: DrawingContext, text: string, { x, y, pixels, weight, align }: Place): void {
   context.font = fontOf(pixels, weight)
   context.textAlign = align

@@ -1,4 +1,4 @@
-/** What is to be rendered, down to the pixel and the frame: everything that a video's bytes depend on. */
+/** The plan of a video: everything that its bytes depend on, down to the pixels and the frames. */
 
 export const ASPECT_RATIOS = ['16:9', '9:16', '1:1', '4:3', '3:4'] as const
 export const SIZES = ['720p', '1080p'] as const
@@ -8,7 +8,7 @@ type AspectRatio = (typeof ASPECT_RATIOS)[number]
 type Size = (typeof SIZES)[number]
 
 export type RenderPlan = {
-  /** Chooses colours, motion and sound. */
+  /** Determines colours, motion and sound. */
   seed: string
   text: string
   width: number
@@ -17,7 +17,7 @@ export type RenderPlan = {
   /** Frames per second; `frames` divided by it is the length in seconds. */
   rate: number
   audio: boolean
-  /** Says in the file that it is a small stand-in. */
+  /** A small replacement, which the metadata of the file declares. */
   quick: boolean
 }
 
@@ -31,11 +31,11 @@ type PlanParts = {
   quick: boolean
 }
 
-/** As films have it: smooth, and a fifth fewer frames to draw than 30. */
+/** The rate of films: smooth, and a fifth fewer frames to draw than at 30. */
 const RATE = 24
-/** The shorter side of a quick video; divides by two in every ratio. */
+/** The shorter side of a quick video; both sides are even in every ratio. */
 const QUICK_SIDE = 36
-/** One frame a second makes a quick video as long as it was asked to be. */
+/** With one frame a second, a quick video has the requested duration. */
 const QUICK_RATE = 1
 
 export function planRender({ seed, text, aspect_ratio, size, duration, audio, quick }: PlanParts): RenderPlan {
@@ -44,7 +44,7 @@ export function planRender({ seed, text, aspect_ratio, size, duration, audio, qu
   return { seed, text, width, height, frames: duration * rate, rate, audio, quick }
 }
 
-/** The shorter side is the `side`, the longer one follows from the ratio: 16:9 at 720 is 1280 x 720. */
+/** `side` is the shorter side, the longer one follows from the ratio: 16:9 at 720 is 1280 x 720. */
 export function frameSize(ratio: AspectRatio, side: number): { width: number; height: number } {
   const [across = 1, down = 1] = ratio.split(':').map(Number)
   const unit = side / Math.min(across, down)

@@ -1,4 +1,4 @@
-/** Renders one video, frame by frame, in the process that it is called in. */
+/** Renders one video, frame by frame, in the calling process. */
 import { rm, writeFile } from 'node:fs/promises'
 import { setImmediate } from 'node:timers/promises'
 import type { Canvas } from '@napi-rs/canvas'
@@ -15,11 +15,11 @@ import { composeSound } from './sound.ts'
 export type RenderJob = {
   plan: RenderPlan
   path: string
-  /** Told how many frames are done. */
+  /** Called with the number of finished frames. */
   onFrame: (frames: number) => void
 }
 
-/** With what npm ships. */
+/** Renders with the encoders of the npm packages. */
 export async function renderVideo({ plan, path, onFrame }: RenderJob): Promise<void> {
   const { canvas, draw } = await prepare(plan)
   const encoder = await createFrameEncoder(plan)
@@ -34,7 +34,7 @@ export async function renderVideo({ plan, path, onFrame }: RenderJob): Promise<v
   await writeFile(path, await muxVideo({ plan, pictures: encoder.finish(), sound }))
 }
 
-/** With the ffmpeg at `command`. */
+/** Renders with the ffmpeg at `command`. */
 export async function renderWithFfmpeg(command: string, { plan, path, onFrame }: RenderJob): Promise<void> {
   const { canvas, draw } = await prepare(plan)
   const ffmpeg = await startFfmpeg({ command, plan, path, sound: soundOf(plan) })

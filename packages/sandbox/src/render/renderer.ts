@@ -1,4 +1,4 @@
-/** The process in which videos and 3D models are rendered: takes a job a line, and tells of every frame in a line. */
+/** The process that renders videos and 3D models: reads one job a line, and writes one line for each frame. */
 import { setPriority } from 'node:os'
 import { createInterface } from 'node:readline'
 import { findFfmpeg } from './ffmpeg.ts'
@@ -6,7 +6,7 @@ import { renderModel } from './model.ts'
 import { type RenderJob, renderVideo, renderWithFfmpeg } from './render.ts'
 import type { RendererJob, RendererMessage } from './workers.ts'
 
-/** Behind everything that answers somebody; of 20, so that it still gets on. */
+/** Lower priority than all that serves requests, but not the lowest (19), so that it makes progress. */
 const NICENESS = 10
 
 let isFfmpegUsable = true
@@ -20,7 +20,7 @@ async function render({ plan, path, use_ffmpeg }: RendererJob): Promise<void> {
     return
   }
   const job: RenderJob = { plan, path, onFrame: (frame) => send({ frame }) }
-  // The start of another process is not worth it for a few tiny frames.
+  // For a few tiny frames, another process is not worth its start.
   const command = use_ffmpeg && isFfmpegUsable && !plan.quick ? await findFfmpeg(process.env) : undefined
   if (command) {
     try {
@@ -28,7 +28,7 @@ async function render({ plan, path, use_ffmpeg }: RendererJob): Promise<void> {
       send({ done: 'ffmpeg' })
       return
     } catch {
-      // It may lack an encoder: then there is our own way.
+      // This ffmpeg may lack an encoder: then the encoders of the packages are used.
       isFfmpegUsable = false
     }
   }
@@ -39,7 +39,7 @@ async function render({ plan, path, use_ffmpeg }: RendererJob): Promise<void> {
 try {
   setPriority(NICENESS)
 } catch {
-  // A machine that forbids it renders at the usual priority.
+  // A machine that forbids it renders at normal priority.
 }
 
 const lines = createInterface({ input: process.stdin })
@@ -48,6 +48,6 @@ lines.on('line', (line) => {
     send({ failed: error instanceof Error ? error.message : String(error) })
   })
 })
-// The gateway has ended, however it did: nobody waits for this any more.
+// The gateway has ended, so nobody waits for this process.
 lines.on('close', () => process.exit(0))
 process.stdout.on('error', () => process.exit(0))

@@ -1,19 +1,19 @@
-/** A soft sequence of tones, chosen by a seed. */
+/** Composes a soft sequence of tones, determined by a seed. */
 import { createRandom } from '../random.ts'
 
-/** What nearly every player and encoder is made for. */
+/** The rate that nearly all players and encoders support. */
 export const SAMPLE_RATE = 48_000
 
-/** Semitones of a scale without half steps: any of its tones may follow any other. */
+/** Semitones of a scale without half steps, in which any tone can follow any other. */
 const SCALE = [0, 2, 4, 7, 9, 12, 14, 16]
 const LOWEST_HERTZ = 196
-/** A tone every half second, each fading over a little longer. */
+/** A tone starts every half second and fades over a little longer. */
 const TONE_SECONDS = 0.5
 const FADE_SECONDS = 0.9
 const ATTACK_SECONDS = 0.03
-/** Far from full scale: nobody is startled. */
+/** Far below full scale, so that nobody is startled. */
 const LOUDNESS = 0.16
-/** The ends of the track fade, so that nothing clicks. */
+/** Both ends of the track fade, so that nothing clicks. */
 const EDGE_SECONDS = 0.05
 
 /** Samples from -1 to 1, one channel. */

@@ -1,4 +1,4 @@
-/** Text set in lines that fit a box, as large as it can be. */
+/** Wraps text into a box, in the largest size that fits. */
 
 /** The width of a text at a size, in pixels. */
 type Measure = (text: string, pixels: number) => number
@@ -6,12 +6,12 @@ type Measure = (text: string, pixels: number) => number
 type Box = { width: number; height: number; largest: number; smallest: number }
 export type TextLayout = { pixels: number; lines: string[] }
 
-/** From one line to the next, in parts of the size. */
+/** The line height as a multiple of the font size. */
 export const LINE_HEIGHT = 1.25
-/** Each step makes the letters this much smaller. */
+/** Each step reduces the font size by this factor. */
 const SHRINK = 0.88
 
-/** The largest size at which the text fits; at the smallest, what does not fit is cut off with an ellipsis. */
+/** Uses the largest size at which the text fits; at the smallest size, an ellipsis replaces the rest. */
 export function layoutText(text: string, box: Box, measure: Measure): TextLayout {
   for (let pixels = box.largest; pixels > box.smallest; pixels = Math.floor(pixels * SHRINK)) {
     const lines = wrap(text, (line) => measure(line, pixels) <= box.width)
@@ -25,7 +25,7 @@ export function layoutText(text: string, box: Box, measure: Measure): TextLayout
   return { pixels, lines: [...lines.slice(0, maxLines - 1), withEllipsis(lines[maxLines - 1] ?? '', fits)] }
 }
 
-/** Breaks at blanks, and inside a word only where it is wider than a line (or where a script has no blanks). */
+/** Breaks at blanks, and inside a word only if it is wider than a line (or the script has no blanks). */
 export function wrap(text: string, fits: (line: string) => boolean): string[] {
   const lines: string[] = []
   for (const paragraph of text.split('\n')) {
@@ -46,7 +46,7 @@ export function wrap(text: string, fits: (line: string) => boolean): string[] {
   return lines
 }
 
-/** A sign that is seen as one is never taken apart: a family of four is one emoji. */
+/** Graphemes are never split: a family of four is one emoji. */
 export function graphemesOf(text: string): string[] {
   return [...new Intl.Segmenter().segment(text)].map(({ segment }) => segment)
 }

@@ -116,7 +116,7 @@ describe('render workers', () => {
     clock.advance(59_999)
     expect(clock.waiting()).toBe(1)
     clock.advance(1)
-    await expect(silent.done).rejects.toThrow('fell silent')
+    await expect(silent.done).rejects.toThrow('stopped responding')
   })
 
   test('stop a process that is idle for a while', async () => {

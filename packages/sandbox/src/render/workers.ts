@@ -1,4 +1,4 @@
-/** The processes that render: started when there is something to do, never more than allowed, ended when idle. */
+/** Manages the render processes: starts them on demand, up to a limit, and stops idle ones. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
@@ -8,7 +8,7 @@ import { type Clock, systemClock } from '../../../../src/kit/clock.ts'
 import type { ModelPlan } from './model-plan.ts'
 import type { RenderPlan } from './plan.ts'
 
-/** What can be rendered: a video, or a 3D model. */
+/** A video or a 3D model. */
 export type Plan = RenderPlan | ModelPlan
 
 /** A line of JSON to the process; the next one is sent only after the reply to this one. */
@@ -19,41 +19,41 @@ export type RendererMessage = { frame: number } | { done: 'ffmpeg' | 'built-in' 
 
 type RenderWorkerJob = {
   plan: Plan
-  /** Where the file goes. */
+  /** The path of the file to write. */
   path: string
   onStart: () => void
   onFrame: (frames: number) => void
 }
 
 export type RenderWorkers = {
-  /** Resolves when the file is whole. Rejects with what went wrong, or with the signal's reason once it is aborted. */
+  /** Resolves when the file is complete. Rejects with the error, or with the signal's reason once it is aborted. */
   render(job: RenderWorkerJob, signal: AbortSignal): Promise<void>
-  /** How many jobs have not begun. */
+  /** How many jobs have not started. */
   waiting(): number
-  /** Ends every process; what was under way rejects. */
+  /** Stops every process; all unfinished jobs reject. */
   close(): void
 }
 
 export type RenderWorkersParts = {
-  /** Of the real world, in which the processes live. */
+  /** For timeouts of real processes. */
   clock?: Clock
-  /** How many render at a time. */
+  /** The maximum number of processes. */
   size?: number
   /** The program, and its arguments. */
   command?: string[]
-  /** Whether the machine's own ffmpeg is used, where there is one. */
+  /** Whether to use the ffmpeg of the machine, if there is one. */
   use_ffmpeg?: boolean
 }
 
-/** A process keeps 50 to 150 MB, and its start costs a quarter of a second: worth keeping for a burst, not longer. */
+/** A process takes 50 to 150 MB, and its start a quarter of a second: worth keeping for a burst, not longer. */
 const IDLE_MILLISECONDS = 15_000
-/** A frame takes a tenth of a second; one that takes so long never comes. */
+/** A frame takes a tenth of a second; after this time, none will come. */
 const STALL_TIMEOUT_MILLISECONDS = 60_000
 
-/** Half of the cores: the other half serves. */
+/** Half of the cores render; the other half serves requests. */
 export const workerCount = (cores: number): number => Math.max(1, Math.floor(cores / 2))
 
-/** A job on its way, and who waits for it. */
+/** A job, and the promise of its caller. */
 type PendingJob = { job: RenderWorkerJob; resolve: () => void; reject: (reason: unknown) => void }
 type Worker = { process: ChildProcess; pending: PendingJob | undefined; cancelTimer: () => void }
 
@@ -74,8 +74,8 @@ export function createRenderWorkers(parts: RenderWorkersParts): RenderWorkers {
 
   function startWorker(): Worker {
     const [program = '', ...rest] = parts.command ?? rendererCommand()
-    // Of the environment only what finds programs: the rest holds the operator's keys.
-    // A group of its own, so that what it has started can be ended with it.
+    // Only PATH of the environment: the rest holds the operator's keys.
+    // A process group of its own, so that its child processes can be stopped with it.
     const env = { PATH: process.env.PATH }
     const child = spawn(program, rest, { stdio: ['pipe', 'pipe', 'ignore'], env, detached: true })
     const worker: Worker = { process: child, pending: undefined, cancelTimer: () => {} }
@@ -84,7 +84,7 @@ export function createRenderWorkers(parts: RenderWorkersParts): RenderWorkers {
     keepAlive(worker, false)
     child.once('error', (cause) => stopWorker(worker, cause))
     child.once('exit', (code, signal) => stopWorker(worker, new Error(`the renderer ended (${code ?? signal})`)))
-    // A pipe that breaks is told by the end of the process.
+    // The exit of the process reports a broken pipe.
     child.stdin?.on('error', () => {})
     if (child.stdout)
       createInterface({ input: child.stdout }).on('line', (line) => onMessage(worker, parseMessage(line)))
@@ -120,11 +120,11 @@ export function createRenderWorkers(parts: RenderWorkersParts): RenderWorkers {
   function restartTimeout(worker: Worker): void {
     worker.cancelTimer()
     worker.cancelTimer = clock.after(STALL_TIMEOUT_MILLISECONDS, () =>
-      stopWorker(worker, new Error('the renderer fell silent')),
+      stopWorker(worker, new Error('the renderer stopped responding')),
     )
   }
 
-  /** Its job, if it has one, fails with the reason; the next one gets a fresh process. */
+  /** The job of the worker, if any, fails with the reason; the next job gets a new process. */
   function stopWorker(worker: Worker, reason: unknown): void {
     if (!workers.delete(worker)) return
     worker.cancelTimer()
@@ -134,9 +134,9 @@ export function createRenderWorkers(parts: RenderWorkersParts): RenderWorkers {
   }
 
   function cancel(pending: PendingJob, reason: unknown): void {
-    const place = queue.indexOf(pending)
-    if (place !== -1) {
-      queue.splice(place, 1)
+    const position = queue.indexOf(pending)
+    if (position !== -1) {
+      queue.splice(position, 1)
       pending.reject(reason)
       return
     }
@@ -163,9 +163,9 @@ export function createRenderWorkers(parts: RenderWorkersParts): RenderWorkers {
           },
         }
         signal.addEventListener('abort', onAbort, { once: true })
-        // Tiny ones do not wait for large ones.
-        const place = job.plan.quick ? queue.findIndex((other) => !other.job.plan.quick) : -1
-        queue.splice(place === -1 ? queue.length : place, 0, pending)
+        // Quick jobs do not wait for large ones.
+        const position = job.plan.quick ? queue.findIndex((other) => !other.job.plan.quick) : -1
+        queue.splice(position === -1 ? queue.length : position, 0, pending)
         dispatch()
       })
     },
@@ -195,14 +195,14 @@ function endGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid, 'SIGKILL')
   } catch {
-    // There is no such group any more, or the system knows none.
+    // The group no longer exists, or the system has no process groups.
     child.kill('SIGKILL')
   }
 }
 
-/** Whether this process must not end by itself: only while somebody waits for a video. */
+/** Keeps the gateway's process alive only while a caller waits for a job. */
 function keepAlive({ process: child }: Worker, isBusy: boolean): void {
-  const output = child.stdout as Partial<Socket> | null // which it is, by its nature
+  const output = child.stdout as Partial<Socket> | null // a pipe is a socket
   if (isBusy) output?.ref?.()
   else output?.unref?.()
 }
