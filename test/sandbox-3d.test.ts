@@ -1,4 +1,4 @@
-/** 3D models of the sandbox: real files that other programs read, made in a process beside. */
+/** 3D models of the sandbox: real files that other programs can read, rendered in another process. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -32,31 +32,31 @@ afterAll(async () => {
 })
 
 let orders = 0
-type Wanted = Partial<ThreeDOrder> & { key?: string }
-const call = ({ key = `key_${orders++}`, ...fields }: Wanted): ThreeDCall => ({
+type OrderFields = Partial<ThreeDOrder> & { key?: string }
+const call = ({ key = `key_${orders++}`, ...fields }: OrderFields): ThreeDCall => ({
   model: 'text-to-3d',
   task_id: 'task_1',
   idempotency_key: key,
   request: { model: 'sandbox/text-to-3d', format: 'glb', prompt: 'A paper boat', target_polycount: 100, ...fields },
 })
 
-/** Asks until it is over; what it said on the way. */
-async function follow(wanted: Wanted): Promise<{ end: TaskProgress; seen: TaskProgress[] }> {
-  const { operation } = await sandbox.threeD.start(call(wanted), signal)
+/** Polls until the end; returns all states. */
+async function follow(fields: OrderFields): Promise<{ end: TaskProgress; seen: TaskProgress[] }> {
+  const { operation } = await sandbox.threeD.start(call(fields), signal)
   const seen: TaskProgress[] = []
   for (;;) {
-    // As it is stored: another process may ask.
-    const said = await sandbox.threeD.status(JSON.parse(JSON.stringify(operation)), signal)
-    if (said.status === 'SUCCESS' || said.status === 'FAILURE') return { end: said, seen }
-    seen.push(said)
+    // As it is stored: another process may poll.
+    const progress = await sandbox.threeD.status(JSON.parse(JSON.stringify(operation)), signal)
+    if (progress.status === 'SUCCESS' || progress.status === 'FAILURE') return { end: progress, seen }
+    seen.push(progress)
     await Bun.sleep(5) // the renderer is a process of the real world; nothing here depends on how long this is
   }
 }
 
 type File = { content_type: string; bytes: Uint8Array<ArrayBuffer> }
 
-async function make(wanted: Wanted): Promise<File[]> {
-  const { end } = await follow(wanted)
+async function render(fields: OrderFields): Promise<File[]> {
+  const { end } = await follow(fields)
   if (end.status !== 'SUCCESS') throw new Error(JSON.stringify(end))
   return Promise.all(
     end.outputs.map(async (output) => {
@@ -67,8 +67,8 @@ async function make(wanted: Wanted): Promise<File[]> {
   )
 }
 
-const first = async (wanted: Wanted): Promise<Uint8Array<ArrayBuffer>> => {
-  const [file] = await make(wanted)
+const first = async (fields: OrderFields): Promise<Uint8Array<ArrayBuffer>> => {
+  const [file] = await render(fields)
   if (!file) throw new Error('no file')
   return file.bytes
 }
@@ -101,7 +101,7 @@ async function refusal(work: Promise<unknown>): Promise<GatewayError> {
 
 describe('a GLB of the sandbox', () => {
   test('passes the validator, has a texture, and has a preview as its last file', async () => {
-    const [model, preview, ...more] = await make({ target_polycount: 2_000 })
+    const [model, preview, ...more] = await render({ target_polycount: 2_000 })
     expect(more).toEqual([])
     expect(model?.content_type).toBe('model/gltf-binary')
     const { document } = await checked(model?.bytes ?? new Uint8Array())
@@ -149,15 +149,18 @@ describe('a GLB of the sandbox', () => {
     expect(bare.document.getRoot().listTextures()).toEqual([])
   }, 30_000)
 
-  test.each([100, 101, 4_999, 100_000])('of %i polygons has at most so many, and hardly fewer', async (target_polycount) => {
-    const { triangles } = await checked(await first({ target_polycount, texture: false }))
-    expect(triangles).toBeLessThanOrEqual(target_polycount)
-    expect(triangles).toBeGreaterThan(target_polycount * 0.97 - 2)
-  })
+  test.each([100, 101, 4_999, 100_000])(
+    'of %i polygons has at most so many, and hardly fewer',
+    async (target_polycount) => {
+      const { triangles } = await checked(await first({ target_polycount, texture: false }))
+      expect(triangles).toBeLessThanOrEqual(target_polycount)
+      expect(triangles).toBeGreaterThan(target_polycount * 0.97 - 2)
+    },
+  )
 
   test('is the same for the same seed, and another shape for another seed', async () => {
-    const shapeOf = async (wanted: Wanted) => {
-      const { document } = await checked(await first({ texture: false, ...wanted }))
+    const shapeOf = async (fields: OrderFields) => {
+      const { document } = await checked(await first({ texture: false, ...fields }))
       return [...(document.getRoot().listMeshes()[0]?.listPrimitives()[0]?.getAttribute('POSITION')?.getArray() ?? [])]
     }
     const one = await shapeOf({ seed: 1 })
@@ -200,7 +203,7 @@ describe('a surface', () => {
 
 describe('other formats', () => {
   test('OBJ has a material and textures that refer to each other by the names of the downloads', async () => {
-    const files = await make({ format: 'obj', pbr: true, prompt: '@sandbox quick=1\nA boat' })
+    const files = await render({ format: 'obj', pbr: true, prompt: '@sandbox quick=1\nA boat' })
     expect(files.map(({ content_type }) => content_type)).toEqual([
       'model/obj',
       'model/mtl',
@@ -224,7 +227,7 @@ describe('other formats', () => {
   })
 
   test('OBJ without a texture refers to none', async () => {
-    const files = await make({ format: 'obj', texture: false, prompt: '@sandbox quick=1\nA boat' })
+    const files = await render({ format: 'obj', texture: false, prompt: '@sandbox quick=1\nA boat' })
     expect(files.map(({ content_type }) => content_type)).toEqual(['model/obj', 'model/mtl', 'image/png'])
     const [obj = '', mtl = ''] = files.slice(0, 2).map(({ bytes }) => new TextDecoder().decode(bytes))
     expect(mtl).not.toContain('map_')
@@ -233,7 +236,7 @@ describe('other formats', () => {
   })
 
   test('STL is binary, has as many triangles as its header says, and all face outward', async () => {
-    const [model, preview] = await make({ format: 'stl', target_polycount: 500 })
+    const [model, preview] = await render({ format: 'stl', target_polycount: 500 })
     expect([model?.content_type, preview?.content_type]).toEqual(['model/stl', 'image/png'])
     const bytes = model?.bytes ?? new Uint8Array()
     const view = new DataView(bytes.buffer)
@@ -248,7 +251,7 @@ describe('other formats', () => {
       expect(Math.hypot(nx, ny, nz)).toBeCloseTo(1, 4)
       volume += (ax * (by * cz - bz * cy) + ay * (bz * cx - bx * cz) + az * (bx * cy - by * cx)) / 6
     }
-    // The volume of a closed surface is above 0 only when its triangles look outward.
+    // The volume of a closed surface is positive only if its triangles face outward.
     expect(volume).toBeGreaterThan(1)
   })
 })
@@ -263,13 +266,13 @@ describe('an order', () => {
     [{ target_polycount: 99 }, 'target_polycount'],
     [{ target_polycount: 100_001 }, 'target_polycount'],
     [{ prompt: '@sandbox frobnicate=1' }, 'prompt'],
-  ])('of %p is rejected with its field, as not accepted', async (wanted, param) => {
-    const error = await refusal(sandbox.threeD.start(call(wanted), signal))
+  ])('of %p is rejected with its field, as not accepted', async (fields, param) => {
+    const error = await refusal(sandbox.threeD.start(call(fields), signal))
     expect(error.detail).toMatchObject({ param, accepted: 'no' })
   })
 
   test('fails as its directives request', async () => {
-    const prompt = (words: string) => `@sandbox ${words}\nA boat`
+    const prompt = (directives: string) => `@sandbox ${directives}\nA boat`
     expect((await follow({ prompt: prompt('fail=content_policy_violation') })).end).toMatchObject({
       status: 'FAILURE',
       fail_code: 'content_policy_violation',
@@ -280,7 +283,7 @@ describe('an order', () => {
     expect(status).toMatchObject({ code: 'rate_limit_exceeded', detail: { retry_after: 7, accepted: 'no' } })
     const lost = call({ prompt: prompt('lose=1 quick=1') })
     expect((await refusal(sandbox.threeD.start(lost, signal))).detail.accepted).toBeUndefined()
-    // The same order with the same key is the one that was taken.
+    // The same order with the same key is the accepted one.
     expect(await sandbox.threeD.start(lost, signal)).toMatchObject({ operation: { format: 'glb' } })
   })
 

@@ -32,7 +32,7 @@ function directory(): string {
 const clock = manualClock()
 const errors = simulatedErrors({ id: 'sandbox', clock })
 
-/** A sandbox of its own; the pictures are made with what npm ships, unless a test says otherwise. */
+/** A new sandbox, which renders with the npm packages unless a test requests ffmpeg. */
 function open(parts: Partial<SandboxVideoParts> & { use_ffmpeg?: boolean } = {}): SandboxVideo {
   const { use_ffmpeg = false, ...rest } = parts
   const renderWorkers = createRenderWorkers({ use_ffmpeg, size: 1 })
@@ -68,18 +68,18 @@ async function bytesOf(progress: TaskProgress): Promise<Uint8Array<ArrayBuffer>>
   return new Uint8Array(await new Response(await output.open(signal)).arrayBuffer())
 }
 
-/** Asks until it is over; what it said on the way. */
+/** Polls until the end; returns all states. */
 async function follow({ video }: SandboxVideo, operation: Json): Promise<{ end: TaskProgress; seen: TaskProgress[] }> {
   const seen: TaskProgress[] = []
   for (;;) {
-    const said = await video.status(operation, signal)
-    if (said.status === 'SUCCESS' || said.status === 'FAILURE') return { end: said, seen }
-    seen.push(said)
+    const current = await video.status(operation, signal)
+    if (current.status === 'SUCCESS' || current.status === 'FAILURE') return { end: current, seen }
+    seen.push(current)
     await Bun.sleep(5) // the renderer is a process of the real world; nothing here depends on how long this is
   }
 }
 
-/** The boxes on the outermost floor of an MP4. */
+/** The top-level boxes of an MP4. */
 function boxesOf(file: Uint8Array): string[] {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
   const kinds: string[] = []
@@ -137,9 +137,9 @@ describe('a video of the sandbox', () => {
       audio: { ...SOUND },
     })
     expect(tags).toMatchObject({ title: 'A slow river at dawn', comment: 'Gatehouse sandbox: simulated' })
-    // What was said on the way is what was done: more and more frames, and never all of them before the end.
-    const shares = seen.flatMap(({ status, ...said }) =>
-      status === 'IN_PROGRESS' && 'progress' in said ? [said.progress ?? 0] : [],
+    // The progress follows the work: more and more frames, and never all of them before the end.
+    const shares = seen.flatMap(({ status, ...current }) =>
+      status === 'IN_PROGRESS' && 'progress' in current ? [current.progress ?? 0] : [],
     )
     expect(shares).toEqual(shares.toSorted((one, other) => one - other))
     expect(new Set(shares).size).toBeGreaterThan(3)
@@ -168,14 +168,17 @@ describe('a video of the sandbox', () => {
     ['1:1', 4, 36, 36],
     ['4:3', 8, 48, 36],
     ['3:4', 4, 36, 48],
-  ])('that is quick is tiny, %s and %d s long, is done at the first poll, and declares itself a stand-in', async (...row) => {
-    const [aspect_ratio, duration, ...sides] = row
-    const sandbox = open()
-    const operation = await order(sandbox, 'A river\n@sandbox quick=1', { aspect_ratio, duration })
-    const { tags, ...rest } = await look(await bytesOf(await sandbox.video.status(operation, signal)))
-    expect(rest).toMatchObject({ codec: 'avc1', avcC: 1, sides, seconds: duration, frames: duration, audio: null })
-    expect(tags.comment).toContain('quick=1')
-  })
+  ])(
+    'that is quick is tiny, %s and %d s long, is done at the first poll, and declares itself a stand-in',
+    async (...row) => {
+      const [aspect_ratio, duration, ...sides] = row
+      const sandbox = open()
+      const operation = await order(sandbox, 'A river\n@sandbox quick=1', { aspect_ratio, duration })
+      const { tags, ...rest } = await look(await bytesOf(await sandbox.video.status(operation, signal)))
+      expect(rest).toMatchObject({ codec: 'avc1', avcC: 1, sides, seconds: duration, frames: duration, audio: null })
+      expect(tags.comment).toContain('quick=1')
+    },
+  )
 
   test('is the same, byte for byte, for the same order, and differs for another seed', async () => {
     const sandbox = open()
@@ -220,14 +223,11 @@ describe('an order', () => {
     ['images', { images: ['https://example.com/a.png'] }],
     ['video', { video: 'https://example.com/a.mp4' }],
     ['negative_prompt', { negative_prompt: 'rain' }],
-  ] as [string, Partial<VideoOrder>][])(
-    'is refused for a %s that cannot be, and was certainly not taken',
-    async (...row) => {
-      const [param, fields] = row
-      const { code, detail } = await refusal(order(open(), 'A', fields))
-      expect([code, detail.param, detail.accepted]).toEqual(['upstream_invalid_request', param, 'no'])
-    },
-  )
+  ] as [string, Partial<VideoOrder>][])('is rejected for an invalid %s, and certainly not accepted', async (...row) => {
+    const [param, fields] = row
+    const { code, detail } = await refusal(order(open(), 'A', fields))
+    expect([code, detail.param, detail.accepted]).toEqual(['upstream_invalid_request', param, 'no'])
+  })
 
   test('is rejected when too many wait, and accepted again later', async () => {
     const never = { render: () => new Promise<void>(() => {}), waiting: () => waiting, close() {} }
@@ -258,7 +258,7 @@ describe('directives of an order', () => {
     ['status=429 retry_after=7', 'rate_limit_exceeded', 7, 'no'],
     ['status=401', 'upstream_auth', undefined, 'no'],
     ['status=400', 'upstream_invalid_request', undefined, 'no'],
-    // The same rule as for every provider: what a 409 or 5xx says leaves the order in doubt.
+    // The same rule as for every provider: a 409 or 5xx leaves the order in doubt.
     ['status=503', 'server_is_overloaded', undefined, undefined],
     ['status=500', 'bad_upstream_response', undefined, undefined],
     ['status=409', 'bad_upstream_response', undefined, undefined],
@@ -272,7 +272,7 @@ describe('directives of an order', () => {
     ])
   })
 
-  test('lose=1: the order is accepted, the answer is lost, and the repeat finds the first', async () => {
+  test('lose=1 accepts the order, loses the response, and finds the first order when it is repeated', async () => {
     const sandbox = open()
     const prompt = 'A\n@sandbox lose=1 quick=1'
     const error = await refusal(order(sandbox, prompt, { key: 'lost' }))
@@ -381,13 +381,14 @@ describe('finished files', () => {
     const sandbox = open({ clock, files: createTemporaryFiles({ parent }) })
     const operation = await order(sandbox, 'A\n@sandbox quick=1')
     const first = await bytesOf(await sandbox.video.status(operation, signal))
-    const kept = async () => (await readdir(parent, { recursive: true })).filter((name) => name.endsWith('.mp4')).length
+    const countFiles = async () =>
+      (await readdir(parent, { recursive: true })).filter((name) => name.endsWith('.mp4')).length
     clock.advance(599_999)
-    expect(await kept()).toBe(1)
+    expect(await countFiles()).toBe(1)
     clock.advance(1)
-    // Removal is under way: another file is made only after the first has been taken away.
+    // Removal is in progress: another file is rendered only after the first one has been removed.
     expect(await bytesOf(await sandbox.video.status(operation, signal))).toEqual(first)
-    expect(await kept()).toBe(1)
+    expect(await countFiles()).toBe(1)
   })
 
   test('are deleted when the sandbox is closed, and after a day if a killed process left them', async () => {

@@ -1,4 +1,4 @@
-/** The simulated vendor, as the gateway sees it: what it answers, what it honours, how it misbehaves. */
+/** The simulated provider behind its contract: its answers, the parameters that it applies, and its faults. */
 import { describe, expect, test } from 'bun:test'
 import Value from 'typebox/value'
 import { countTokens, IMAGE_TOKENS } from '../packages/sandbox/src/tokens.ts'
@@ -45,7 +45,7 @@ const contentOf = (completion: ChatCompletion, index = 0) => completion.choices[
 const finishOf = (completion: ChatCompletion, index = 0) => completion.choices[index]?.finish_reason
 const outputOf = (completion: ChatCompletion) => completion.usage?.completion_tokens
 
-/** Chunks folded back into what a client sees, choice by choice. */
+/** Merges the chunks into the messages that a client sees, one for each choice. */
 function fold(chunks: ChatChunk[]) {
   const choices: { content: string; reasoning: string; calls: string[]; names: string[]; finish: unknown }[] = []
   for (const { index, delta, finish_reason } of chunks.flatMap((chunk) => chunk.choices)) {

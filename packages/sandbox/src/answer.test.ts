@@ -150,8 +150,8 @@ describe('logprobs', () => {
 
   test('are null, and have no alternatives, unless requested', async () => {
     expect((await whole('rivers')).choices[0]?.logprobs).toBeNull()
-    const asked = (await whole('rivers', { logprobs: true })).choices[0]?.logprobs
-    expect((asked as { content: { top_logprobs: unknown[] }[] }).content[0]?.top_logprobs).toEqual([])
+    const requested = (await whole('rivers', { logprobs: true })).choices[0]?.logprobs
+    expect((requested as { content: { top_logprobs: unknown[] }[] }).content[0]?.top_logprobs).toEqual([])
   })
 })
 

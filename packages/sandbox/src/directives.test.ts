@@ -45,12 +45,12 @@ describe('directives', () => {
   for (const [key, rule] of Object.entries(DIRECTIVES)) {
     const beside = key === 'retry_after' ? ' status=429' : ''
     if ('values' in rule) {
-      test(`${key} takes each of its words and no other`, () => {
+      test(`${key} accepts each of its values and no other`, () => {
         for (const value of rule.values) expect(Object.values(parse(`${key}=${value}`))).toEqual([value])
         expect(refusal(`${key}=other`).message).toContain(`${key} must be`)
       })
     } else {
-      test(`${key} takes its smallest and its largest number and nothing beyond`, () => {
+      test(`${key} accepts its minimum and its maximum and nothing beyond`, () => {
         const { minimum, maximum } = rule
         expect(parse(`${key}=${minimum}${beside}`)).toMatchObject({ [key]: minimum })
         expect(parse(`${key}=${maximum}${beside}`)).toMatchObject({ [key]: maximum })
@@ -62,7 +62,7 @@ describe('directives', () => {
   }
 
   test.each(['nonsense=1', 'tokens', '=1', '', 'constructor=1', '__proto__=1', 'tokens = 5'])(
-    '%j is refused with the list of what is known',
+    '%j is rejected with a list of the known directives',
     (line) => {
       const error = refusal(line)
       expect(error.code).toBe('upstream_invalid_request')

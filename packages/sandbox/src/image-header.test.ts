@@ -7,7 +7,7 @@ const zeros = (count: number) => Array<number>(count).fill(0)
 
 const png = [0x89, ...ascii('PNG\r\n\x1a\n'), 0, 0, 0, 13, ...ascii('IHDR'), 0, 0, 2, 128, 0, 0, 1, 224]
 const short = (value: number) => [value & 255, value >> 8]
-/** With the colours of two, and a comment before its one frame. */
+/** With a palette of two colours, and a comment before its only frame. */
 const gifOf = (screen: [number, number], frame: [number, number, number, number]) => [
   ...[...ascii('GIF89a'), ...screen.flatMap(short), 0x80, 0, 0, ...zeros(6)],
   ...[0x21, 0xfe, 2, 0x2c, 0x2c, 1, 0x2c, 0],

@@ -17,9 +17,9 @@ const edit = (given: Partial<ImageOrder>) => {
   return images.generate({ model: 'image', request, request_id: 'one' }, signal)
 }
 
-const MOST_SIDE = 6_000
+const MAX_SIDE = 6_000
 
-/** Black, with a bit a pixel: a few kilobytes, whatever its size. */
+/** A black image with one bit a pixel: a few kilobytes, whatever its size. */
 function blackPng(width: number, height: number): string {
   const chunk = (name: string, data: Uint8Array) => {
     const body = Buffer.concat([Buffer.from(name), data])
@@ -32,13 +32,13 @@ function blackPng(width: number, height: number): string {
   header.writeUInt32BE(width)
   header.writeUInt32BE(height, 4)
   header[8] = 1
-  // Of the very large ones there is only the beginning: nobody is to get so far.
+  // Very large images have only a header: no code may read further.
   const rows = deflateSync(Buffer.alloc(Math.min(6_000_000, (1 + Math.ceil(width / 8)) * height)))
   const parts = [...chunk('IHDR', header), ...chunk('IDAT', rows), ...chunk('IEND', Buffer.alloc(0))]
   return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), ...parts]).toString('base64')
 }
 
-/** A screen of one pixel, over which its frame reaches. */
+/** A GIF with a screen of one pixel and a larger frame. */
 const wideGif = (side: number) => {
   const bytes = Buffer.from('47494638396101000100800000000000ffffff2c00000000000000000002024401003b', 'hex')
   bytes.writeUInt16LE(side, 24)
@@ -56,18 +56,18 @@ async function square(colour: string): Promise<string> {
 
 describe('an edit in the sandbox', () => {
   test('accepts as many pixels as the limit allows', async () => {
-    const made = await edit({ images: [blackPng(MOST_SIDE, MOST_SIDE)] })
-    expect(made.images).toHaveLength(1)
+    const edited = await edit({ images: [blackPng(MAX_SIDE, MAX_SIDE)] })
+    expect(edited.images).toHaveLength(1)
   })
 
   for (const [what, given, param] of [
-    ['one row more', { images: [blackPng(MOST_SIDE, MOST_SIDE + 1)] }, 'image'],
+    ['one row more', { images: [blackPng(MAX_SIDE, MAX_SIDE + 1)] }, 'image'],
     ['so many that no machine could hold them', { images: [blackPng(60_000, 60_000)] }, 'image'],
     ['a frame that is larger than its screen', { images: [wideGif(60_000)] }, 'image'],
-    ['too many together', { images: [blackPng(MOST_SIDE, MOST_SIDE), blackPng(1, 1)] }, 'image[1]'],
-    ['too many with the mask', { images: [blackPng(MOST_SIDE, MOST_SIDE)], mask: blackPng(1, 1) }, 'mask'],
+    ['too many together', { images: [blackPng(MAX_SIDE, MAX_SIDE), blackPng(1, 1)] }, 'image[1]'],
+    ['too many with the mask', { images: [blackPng(MAX_SIDE, MAX_SIDE)], mask: blackPng(1, 1) }, 'mask'],
   ] as const) {
-    test(`of ${what} is refused before anything is decoded`, async () => {
+    test(`rejects ${what} before anything is decoded`, async () => {
       await expect(edit({ ...given, images: [...given.images] })).rejects.toMatchObject({
         message: expect.stringContaining('is too large'),
         detail: { param, accepted: 'no' },
@@ -84,8 +84,8 @@ describe('an edit in the sandbox', () => {
   })
 
   test('shows several images side by side', async () => {
-    const made = await edit({ images: [await square('#ff0000'), await square('#00ff00'), await square('#0000ff')] })
-    const [image] = made.images
+    const edited = await edit({ images: [await square('#ff0000'), await square('#00ff00'), await square('#0000ff')] })
+    const [image] = edited.images
     const drawn = await loadImage(Buffer.from(image && 'base64' in image ? image.base64 : '', 'base64'))
     const canvas = createCanvas(256, 256)
     canvas.getContext('2d').drawImage(drawn, 0, 0)

@@ -7,7 +7,7 @@ import { createRandom } from './random.ts'
 
 const ajv = new Ajv2020({ strict: false, validateFormats: false, logger: false })
 
-/** Samples under several seeds, each checked by an independent validator. */
+/** Samples of several seeds, each checked by an independent validator. */
 function samples(schema: unknown, seeds = 25): unknown[] {
   const validate = ajv.compile(schema as object)
   return Array.from({ length: seeds }, (_, seed) => {
@@ -173,7 +173,7 @@ const VALID: Record<string, unknown> = {
   'a member called __proto__': JSON.parse(
     '{"type":"object","properties":{"__proto__":{"type":"integer"}},"required":["__proto__"]}',
   ),
-  'types inferred from what is said': { properties: { a: { items: { minimum: 3 } } }, required: ['a'] },
+  'types inferred from keywords': { properties: { a: { items: { minimum: 3 } } }, required: ['a'] },
   'a union of enum and const': { anyOf: [{ enum: ['a', null] }, { const: { deep: [1] } }] },
 }
 
@@ -323,9 +323,9 @@ describe('a value from a JSON Schema', () => {
       ),
     }))
     fc.assert(
-      fc.property(schema, fc.string(), (made, seed) => {
-        const validate = ajv.compile(made)
-        const sample = sampleFromSchema(made, createRandom(seed), noHints())
+      fc.property(schema, fc.string(), (generated, seed) => {
+        const validate = ajv.compile(generated)
+        const sample = sampleFromSchema(generated, createRandom(seed), noHints())
         return 'value' in sample && validate(sample.value)
       }),
       { numRuns: 1000, seed: 7 },

@@ -27,12 +27,12 @@ describe('directives of an order', () => {
   for (const [key, rule] of Object.entries<Rule>(ORDER_DIRECTIVES)) {
     const beside = key === 'retry_after' ? ' status=429' : ''
     if ('values' in rule) {
-      test(`${key} takes each of its words and no other`, () => {
+      test(`${key} accepts each of its values and no other`, () => {
         for (const value of rule.values) expect(read(`${key}=${value}`)).toEqual({ [key]: value })
         for (const value of ['other', '0', '']) expect(refusal(`${key}=${value}`).message).toContain(`${key} must be`)
       })
     } else {
-      test(`${key} takes its smallest and its largest number and nothing beyond`, () => {
+      test(`${key} accepts its minimum and its maximum and nothing beyond`, () => {
         const { minimum, maximum } = rule
         for (const value of [minimum, maximum]) expect(read(`${key}=${value}${beside}`)).toMatchObject({ [key]: value })
         for (const value of [minimum - 1, maximum + 1, 'x']) {
@@ -47,7 +47,7 @@ describe('directives of an order', () => {
   })
 
   test.each(['tokens=5', 'cut_after=1', 'nonsense=1', 'quick', '', 'constructor=1'])(
-    '%j is refused with the list of what is known',
+    '%j is rejected with a list of the known directives',
     (line) => {
       const { code, message, detail } = refusal(line)
       expect([code, detail.param]).toEqual(['upstream_invalid_request', 'prompt'])

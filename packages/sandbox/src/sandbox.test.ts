@@ -25,10 +25,10 @@ function start(clock: ManualClock = manualClock()) {
   }
 }
 
-/** Lets everything that waits for no clock happen. */
+/** Runs everything that does not wait for the clock. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** Every chunk until the end or the fault, and the fault. */
+/** All chunks until the end or the error, and the error. */
 async function drain(chunks: AsyncIterator<ChatChunk[]>): Promise<{ got: ChatChunk[]; error: unknown }> {
   const got: ChatChunk[] = []
   for (;;) {
@@ -140,7 +140,7 @@ describe('@sandbox timing', () => {
     const answer = whole('tokens=2 first_ms=100 interval_ms=50').then(() => {
       settled = true
     })
-    // Five chunks: the role, two tokens, the finish, the usage.
+    // Five chunks: the role, two tokens, the finish_reason, the usage.
     for (let waited = 0; waited < 100 + 4 * 50; waited += 10) {
       await settle()
       expect(settled).toBe(false)
@@ -193,7 +193,7 @@ describe('@sandbox status', () => {
 })
 
 describe('@sandbox faults', () => {
-  // tokens=2 makes five chunks: the role, two tokens, the finish, the usage.
+  // tokens=2 returns five chunks: the role, two tokens, the finish_reason, the usage.
   for (const [key, code] of [
     ['cut_after', 'upstream_cut'],
     ['error_after', 'bad_upstream_response'],

@@ -3,7 +3,7 @@ import { manualClock } from '../../../../test/kit/clock.ts'
 import { planRender } from './plan.ts'
 import { createRenderWorkers, type RenderWorkers, type RenderWorkersParts, workerCount } from './workers.ts'
 
-/** A renderer that does what the text of its job says, and answers `pid` as its frame. */
+/** A renderer that does what the text of its job requests, and reports its `pid` as the frame. */
 const RENDERER = `
   const say = (word) => process.stdout.write(JSON.stringify(word) + '\\n')
   require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
@@ -136,10 +136,10 @@ describe('render workers', () => {
     const stop = new AbortController()
     const [running, waiting] = [post(renderWorkers, 'silent', stop), post(renderWorkers, 'ok', stop)]
     await running.frame
-    stop.abort(new Error('not wanted'))
-    await expect(running.done).rejects.toThrow('not wanted')
-    await expect(waiting.done).rejects.toThrow('not wanted')
-    await expect(post(renderWorkers, 'ok', stop).done).rejects.toThrow('not wanted')
+    stop.abort(new Error('aborted'))
+    await expect(running.done).rejects.toThrow('aborted')
+    await expect(waiting.done).rejects.toThrow('aborted')
+    await expect(post(renderWorkers, 'ok', stop).done).rejects.toThrow('aborted')
     await post(renderWorkers, 'ok').done
   })
 
@@ -157,8 +157,8 @@ describe('render workers', () => {
     const script = `require('node:readline').createInterface({ input: process.stdin }).on('line', () => { ${tell} })`
     const names = post(hire({ command: [process.execPath, '-e', script] }), 'ok').done
     delete process.env.GATEHOUSE_TEST_SECRET
-    const said = await names.catch((error: Error) => error.message)
-    expect(said).toContain('PATH')
-    expect(said).not.toContain('SECRET')
+    const failure = await names.catch((error: Error) => error.message)
+    expect(failure).toContain('PATH')
+    expect(failure).not.toContain('SECRET')
   })
 })
