@@ -1,4 +1,4 @@
-/** Access tokens of Google's cloud, from whatever an operator has: a service account, a user's login, or the machine. */
+/** Access tokens of Google Cloud: from a service account, a user's login, or the metadata server of the machine. */
 import { readFile } from 'node:fs/promises'
 import type { Timeouts } from '../../../config/schema.ts'
 import type { Clock } from '../../../kit/clock.ts'
@@ -11,24 +11,24 @@ type TokenParts = {
   transport: Transport
   clock: Clock
   timeouts: Required<Timeouts>
-  /** The credentials themselves, the path of their file, or `metadata`: ask the machine's metadata server. */
+  /** The credentials themselves, the path of their file, or `metadata` for the metadata server. */
   credentials: unknown
 }
 
 const TOKEN_URL = 'https://oauth2.googleapis.com/token'
 const METADATA_URL = 'http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token'
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
-/** The longest that Google grants. */
+/** The longest lifetime that Google grants. */
 const GRANT_SECONDS = 3600
-/** A code of RFC 6749, and no text that could repeat what was sent. */
+/** A code of RFC 6749, and no text that could repeat the request. */
 const ERROR_CODE = /^[a-z_]{1,60}$/
-/** Before a token runs out, so that none runs out on its way. */
+/** A token is renewed this long before it expires, so that it does not expire in transit. */
 const EARLY_SECONDS = 120
 
-/** The result is the token, asked for again when the last one is about to run out. */
+/** The returned function gives the token, and requests a new one when the last one is about to expire. */
 export function createGoogleToken(parts: TokenParts): (signal: AbortSignal) => Promise<string> {
   const { id, transport, clock, timeouts } = parts
-  let held: { token: string; until: number } | undefined
+  let cached: { token: string; until: number } | undefined
 
   const unusable = (why: string) =>
     new GatewayError('upstream_auth', `The credentials of the upstream "${id}" do not work: ${why}. Tell the operator.`)
@@ -41,15 +41,15 @@ export function createGoogleToken(parts: TokenParts): (signal: AbortSignal) => P
     throw unusable(text === undefined ? 'their file cannot be read' : 'their file holds no JSON object')
   }
 
-  async function ask(signal: AbortSignal): Promise<unknown> {
+  async function requestToken(signal: AbortSignal): Promise<unknown> {
     const common = { provider: id, signal, timeouts, stream: false, grants_credentials: true } as const
     if (parts.credentials === 'metadata') {
       const headers = { 'metadata-flavor': 'Google' }
-      return answerOf(await transport.send({ ...common, url: METADATA_URL, method: 'GET', headers }))
+      return readResponse(await transport.send({ ...common, url: METADATA_URL, method: 'GET', headers }))
     }
     const own = await credentials()
     const form = own.type === 'authorized_user' ? userForm(own) : await accountForm(own)
-    return answerOf(
+    return readResponse(
       await transport.send({
         ...common,
         url: typeof own.token_uri === 'string' ? own.token_uri : TOKEN_URL,
@@ -60,24 +60,24 @@ export function createGoogleToken(parts: TokenParts): (signal: AbortSignal) => P
     )
   }
 
-  async function answerOf(answer: Awaited<ReturnType<Transport['send']>>): Promise<unknown> {
-    const payload = parseJson(await answer.excerpt())
-    if (answer.status === 200) return payload
-    const said = isRecord(payload) && ERROR_CODE.test(String(payload.error)) ? ` (${payload.error})` : ''
-    throw unusable(`their token was refused with ${answer.status}${said}`)
+  async function readResponse(response: Awaited<ReturnType<Transport['send']>>): Promise<unknown> {
+    const payload = parseJson(await response.excerpt())
+    if (response.status === 200) return payload
+    const code = isRecord(payload) && ERROR_CODE.test(String(payload.error)) ? ` (${payload.error})` : ''
+    throw unusable(`the token request was refused with ${response.status}${code}`)
   }
 
   async function accountForm(own: JsonRecord): Promise<Record<string, string>> {
     const { client_email, private_key, private_key_id, token_uri = TOKEN_URL } = own
     if (typeof client_email !== 'string' || typeof private_key !== 'string') {
-      throw unusable('they are neither of a service account nor of a user')
+      throw unusable('they belong neither to a service account nor to a user')
     }
     const now = Math.floor(clock.now() / 1000)
     const head = { alg: 'RS256', typ: 'JWT', ...(typeof private_key_id === 'string' ? { kid: private_key_id } : {}) }
     const claims = { iss: client_email, scope: SCOPE, aud: token_uri, iat: now, exp: now + GRANT_SECONDS }
     const signed = [head, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
     const key = await privateKey(private_key).catch(() => {
-      throw unusable('their private_key is no PKCS #8 key')
+      throw unusable('their private_key is not a PKCS #8 key')
     })
     const signature = await crypto.subtle.sign('RSASSA-PKCS1-v1_5', key, Buffer.from(signed))
     return {
@@ -87,12 +87,12 @@ export function createGoogleToken(parts: TokenParts): (signal: AbortSignal) => P
   }
 
   return async (signal) => {
-    if (held && clock.now() < held.until) return held.token
-    const granted = await ask(signal)
+    if (cached && clock.now() < cached.until) return cached.token
+    const granted = await requestToken(signal)
     const token = isRecord(granted) ? granted.access_token : undefined
-    if (typeof token !== 'string' || token === '') throw unusable('their token came back empty')
+    if (typeof token !== 'string' || token === '') throw unusable('the response has no token')
     const seconds = isRecord(granted) && Number(granted.expires_in) > 0 ? Number(granted.expires_in) : GRANT_SECONDS
-    held = { token, until: clock.now() + Math.max(0, seconds - EARLY_SECONDS) * 1000 }
+    cached = { token, until: clock.now() + Math.max(0, seconds - EARLY_SECONDS) * 1000 }
     return token
   }
 }
@@ -105,7 +105,7 @@ const userForm = ({ client_id, client_secret, refresh_token }: JsonRecord) => ({
 })
 
 function privateKey(pem: string): Promise<CryptoKey> {
-  const body = pem.replace(/-----[A-Z ]+-----|\s/g, '') // the armour of a PEM file, and its line breaks
+  const body = pem.replace(/-----[A-Z ]+-----|\s/g, '') // the header and footer of a PEM file, and its line breaks
   const algorithm = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
   return crypto.subtle.importKey('pkcs8', Buffer.from(body, 'base64'), algorithm, false, ['sign'])
 }
