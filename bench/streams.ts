@@ -30,7 +30,6 @@ const SECONDS = 1
 /** What one read of a fast vendor brings, and one of a slow one. */
 const READS = { '16 KiB a read': 16 * 1024, 'one event a read': 0 }
 
-const asking = new Request('http://gatehouse.test')
 const head = { id: 'chatcmpl-ours', created: 1_800_000_000, model: 'house/model' }
 const broken = () => new GatewayError('bad_upstream_response', 'The stream of the benchmark was not understood.')
 const faults: Faults = { inAnswer: broken, notUnderstood: broken, cut: broken }
@@ -96,7 +95,7 @@ const ROUTES = {
     const passthroughRequest = passthroughRequestFor(dialect.passthrough, {
       family: dialect.family,
       body,
-      request: asking,
+      request: { header: () => null },
       refusal: undefined,
     })
     if (!passthroughRequest) throw new Error('The API has no passthrough.')

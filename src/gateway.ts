@@ -1,22 +1,15 @@
 /** The composition root: creates every part once, connects them, and returns the gateway. */
 import { join } from 'node:path'
 import { createAccessLog } from './access-log.ts'
-import { presentedSecret } from './accounts/presented.ts'
 import { createTokens, type Tokens } from './accounts/tokens.ts'
 import { createBackground } from './chat/background-responses.ts'
 import { createChat } from './chat/chat.ts'
-import { messagesCountRoute } from './chat/count-tokens-messages.ts'
-import { responsesCountRoute } from './chat/count-tokens-responses.ts'
-import { chatcompatDialect } from './chat/dialects/chatcompat.ts'
-import { messagesDialect } from './chat/dialects/messages.ts'
-import { responsesDialect } from './chat/dialects/responses.ts'
 import { createStoredResponses } from './chat/stored-responses.ts'
 import type { Config } from './config/config.ts'
 import type { ManualFile } from './config/manual.ts'
-import { contentgenEmbeddingRoutes } from './embeddings/contentgen-http.ts'
 import { createEmbeddings } from './embeddings/embeddings.ts'
-import { embeddingsRoute } from './embeddings/http.ts'
 import { createApp, type Peer } from './http/app.ts'
+import { presentedSecret } from './http/presented-secret.ts'
 import { createImageFetch } from './images/fetch-image.ts'
 import { createImages } from './images/images.ts'
 import { type Clock, systemClock } from './kit/clock.ts'
@@ -26,7 +19,6 @@ import { randomAlphanumerics } from './kit/secret.ts'
 import { createTokenizer } from './kit/tokenizer.ts'
 import { createLedger } from './ledger/usage-ledger.ts'
 import { createCatalogue } from './models/catalogue.ts'
-import { moderationsRoute } from './moderations/http.ts'
 import { createModerations } from './moderations/moderations.ts'
 import { createBucket } from './outputs/bucket.ts'
 import { createCleaner } from './outputs/cleaner.ts'
@@ -34,21 +26,9 @@ import { createOutputs } from './outputs/create-outputs.ts'
 import { createDirectory } from './outputs/directory.ts'
 import type { FileStore } from './outputs/outputs.ts'
 import { createPipeline } from './pipeline/pipeline.ts'
-import { encodeMessagesError } from './protocols/messages/client/error.ts'
 import { createMedia } from './providers/media.ts'
-import { rerankRoutes } from './rerank/http.ts'
 import { createRerank } from './rerank/rerank.ts'
-import { chatRoute } from './routes/chat.ts'
-import { contentgenRoutes } from './routes/contentgen.ts'
-import { imageRoutes } from './routes/images.ts'
-import { manualRoutes } from './routes/manual.ts'
-import { modelRoutes } from './routes/models.ts'
-import { responseRoutes } from './routes/responses.ts'
 import { routeTable } from './routes/table.ts'
-import { imageOrders } from './routes/tasks/images.ts'
-import { requestBaseUrl } from './routes/tasks/request-parameters.ts'
-import { taskRoutes } from './routes/tasks/table.ts'
-import { TASK_ERROR_FORMAT } from './routes/tasks/task-api.ts'
 import type { Model } from './spec/model.ts'
 import type { Caller, Token } from './spec/token.ts'
 import { openStore } from './store/open-store.ts'
@@ -128,17 +108,13 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const storedResponses = createStoredResponses({ store: store.responses, settings: () => live.responses, clock })
   const background = createBackground({
     runs: store.responseRuns,
-    storedResponses: storedResponses,
+    storedResponses,
     pipeline,
     chat,
     isRevoked: async (token_id) => (await store.tokens.find(token_id))?.disabled === true,
-    settings,
     clock,
     log,
   })
-  const responses = responsesDialect({ storedResponses: storedResponses, queue: background.take, clock })
-  const embeddings = createEmbeddings({ tokenizer })
-  const rerank = createRerank({ tokenizer })
   const outputs = createOutputs({
     files: filesOf(config),
     guardedFetch,
@@ -170,7 +146,6 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     fetchImage: createImageFetch({ guardedFetch, providerSettings: (id) => supply.find(id)?.config }),
     clock,
   })
-  const storeGenerated = createGeneratedFileStore({ store, outputs, settings: taskSettings, clock })
   const webhooks = createWebhooks({
     store,
     guardedFetch,
@@ -183,42 +158,24 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const cleaner = createCleaner({ tasks: store.tasks, outputs, clock, log })
   const app = createApp({
     routes: routeTable({
-      models: modelRoutes({ catalogue, encodeMessagesError }),
-      chat: [
-        chatRoute({ pipeline, chat, dialect: chatcompatDialect(settings), settings, clock }),
-        chatRoute({ pipeline, chat, dialect: responses, settings, clock }),
-        ...responseRoutes({ storedResponses: storedResponses, background }),
-        responsesCountRoute({ pipeline, tokenizer, settings, clock, storedResponses: storedResponses }),
-        chatRoute({ pipeline, chat, dialect: messagesDialect(), settings, clock }),
-        messagesCountRoute({ pipeline, tokenizer, settings, clock }),
-        ...contentgenRoutes({ pipeline, chat, tokenizer, settings, clock }),
-      ],
-      texts: [
-        embeddingsRoute({ pipeline, embeddings, settings, clock }),
-        ...contentgenEmbeddingRoutes({ pipeline, embeddings, settings, clock }),
-        ...rerankRoutes({ pipeline, rerank, settings, clock }),
-        moderationsRoute({ pipeline, moderations: createModerations({ tokenizer }), settings, clock }),
-      ],
-      images: imageRoutes({
-        pipeline,
-        images,
-        keep: ({ model: { id, keep_days }, order, operation, generated }, context) => {
-          const { prompt, n, size } = order
-          const request = { model: id, prompt, operation, n, ...(size === undefined ? {} : { size }) }
-          const base_url = requestBaseUrl(context.request, settings)
-          const files = { family: 'image-generation', model: id, keep_days, request, base_url, ...generated } as const
-          return storeGenerated(files, context)
-        },
-        order: imageOrders({ tasks, pipeline, outputs, settings, clock }),
-        errors: TASK_ERROR_FORMAT,
-        settings,
-        clock,
-      }),
-      tasks: taskRoutes({ tasks, pipeline, outputs, settings, clock }),
-      manual: manualRoutes({ load: manual, version }),
+      catalogue,
+      pipeline,
+      tokenizer,
+      chat,
+      storedResponses,
+      background,
+      embeddings: createEmbeddings({ tokenizer }),
+      rerank: createRerank({ tokenizer }),
+      moderations: createModerations({ tokenizer }),
+      images,
+      storeImages: createGeneratedFileStore({ store, outputs, settings: taskSettings, clock }),
+      tasks,
+      outputs,
+      manual,
       ready: () => store.ping(),
-      health: () => tasks.health(),
       version,
+      settings,
+      clock,
     }),
     authenticate: (context) => tokens.authenticate(presentedSecret(context.request), context),
     settings,

@@ -65,6 +65,26 @@ test('a file imports from a lower layer or from its own module', () => {
   expect(violations.filter(Boolean)).toEqual([])
 })
 
+/** What the composition root imports from `http/` beside `routes/`, where every route is: the app, and its types. */
+const KNOWS_HTTP = ['gateway.ts', 'listen.ts', 'access-log.ts', 'routes', 'http']
+
+test('only the routes and the composition root import http/', () => {
+  const strays = files
+    .filter(({ name }) => !KNOWS_HTTP.includes(moduleOf(name)))
+    .flatMap(({ name, text }) =>
+      importsOf(name, text)
+        .filter((target) => moduleOf(target) === 'http')
+        .map((target) => `${name} imports ${target}`),
+    )
+  expect(strays).toEqual([])
+})
+
+test('what decides about calls, and the families, use no HTTP requests and responses', () => {
+  const HTTP = /\bnew Response\(|\bResponse\.json\(|[:<|] ?(Request|Response|Context)\b(?!\w|\.)/
+  const strays = files.filter(({ name, text }) => layerOf(moduleOf(name)) >= 3 && HTTP.test(text))
+  expect(strays.map(({ name }) => name)).toEqual([])
+})
+
 test('a wire protocol imports no other wire protocol', () => {
   const protocolOf = (name: string) => /^protocols\/([^/]+)\//.exec(name)?.[1]
   const shared = new Set([undefined, 'passthrough'])

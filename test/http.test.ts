@@ -246,8 +246,8 @@ describe('an error', () => {
   })
 
   test('is written in the way of its family', async () => {
-    const writeError = ({ message }: GatewayError) => ({ type: 'error', message })
-    const { status, body } = await answerTo(new GatewayError('model_not_found', 'No such model.'), { writeError })
+    const encodeError = ({ message }: GatewayError) => ({ type: 'error', message })
+    const { status, body } = await answerTo(new GatewayError('model_not_found', 'No such model.'), { encodeError })
     expect([status, body]).toEqual([404, { type: 'error', message: 'No such model.' }])
   })
 

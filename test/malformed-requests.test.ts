@@ -113,7 +113,7 @@ describe('an error that cannot be written', () => {
       method: 'GET' as const,
       path: '/x',
       operation: { summary: '', tag: '' },
-      writeError: throwing,
+      encodeError: throwing,
       handle,
     }
     return createApp({ routes: [route], authenticate, settings: DEFAULT_SERVER, clock, log, onFinished: () => {} })

@@ -1,8 +1,7 @@
 /** Limits of a token's background responses, and what a revoked token means for them. */
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
-import { testPipeline } from '../../test/kit/pipeline.ts'
-import type { Context } from '../http/context.ts'
+import { testCall, testPipeline } from '../../test/kit/pipeline.ts'
 import { STOPPED } from '../jobs/job-loop.ts'
 import { createLog } from '../kit/log.ts'
 import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
@@ -81,7 +80,7 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
     clientRequest,
     released,
     asked: asked.promise,
-    background: createBackground({ ...parts, settings: { keep_alive_seconds: 15 } }),
+    background: createBackground(parts),
   }
 }
 
@@ -113,17 +112,17 @@ const run: ResponseRun = {
 const runContext = () => ({ signal: new AbortController().signal, abort: () => {} })
 
 describe('the queue of one token', () => {
-  const context = { caller, signal: new AbortController().signal } as unknown as Context
+  const call = testCall(caller)
 
   test('holds a thousand responses', async () => {
     const { background, added } = setUp({ waiting: 999 })
-    expect((await background.take(read, context)).status).toBe(200)
+    expect(await background.submit(read, call)).toMatchObject({ body: { status: 'queued' } })
     expect(added).toHaveLength(1)
   })
 
   test('rejects one more, and stores nothing', async () => {
     const { background, added } = setUp({ waiting: 1_000 })
-    const refusal = await background.take(read, context).catch((error) => error)
+    const refusal = await background.submit(read, call).catch((error) => error)
     expect(refusal).toMatchObject({ code: 'rate_limit_exceeded', detail: { retry_after: 60 } })
     expect(added).toEqual([])
   })

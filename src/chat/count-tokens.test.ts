@@ -11,9 +11,10 @@ import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
 import type { ChatRequest } from '../protocols/canonical.ts'
 import { estimateTokens, roughTokens } from '../protocols/token-estimate.ts'
 import type { ChatProvider, PassthroughProvider } from '../providers/provider.ts'
+import { jsonRoute } from '../routes/json-route.ts'
 import { GatewayError } from '../spec/error.ts'
-import { type CountApi, countTokensRoute } from './count-tokens.ts'
-import { messagesCountRoute } from './count-tokens-messages.ts'
+import { messagesCount } from './count-apis.ts'
+import { type CountApi, countTokensEndpoint } from './count-tokens.ts'
 
 const tokenizer = createTokenizer({ clock: systemClock })
 afterAll(() => tokenizer.close())
@@ -87,8 +88,8 @@ describe('the route', () => {
     const row = catalogueModel({ id: 'a/b', config: {}, targets, created: 1, when_retired: 'refuse' })
     catalogue.replace([{ ...row, families: ['messages-compat'] }])
     const { pipeline, finished, recorded } = testPipeline({ catalogue, clock })
-    const parts = { pipeline, tokenizer, settings, clock }
-    const route = api ? countTokensRoute(api, parts) : messagesCountRoute(parts)
+    const parts = { pipeline, settings, clock }
+    const route = jsonRoute(countTokensEndpoint(api ?? messagesCount, tokenizer), parts)
     const context = {
       request: new Request('http://g.test/v1/messages/count_tokens?beta=true', {
         method: 'POST',
@@ -97,6 +98,7 @@ describe('the route', () => {
       }),
       request_id: 'req_1',
       params: {},
+      header: () => null,
       signal: new AbortController().signal,
       caller: { token_id: 't', mayUseModel: () => true, mayUseFamily: () => true },
       note: {},
@@ -179,7 +181,7 @@ describe('the route', () => {
       path: '/other',
       operation: { summary: 'x', tag: 'Chat' },
       parse: () => request('hello world'),
-      write: (totalTokens) => ({ totalTokens }),
+      encode: (totalTokens) => ({ totalTokens }),
     }
     expect((await ask([async () => 3], {}, api)).answer).toEqual({ totalTokens: 3 })
   })

@@ -1,22 +1,15 @@
-/** How many tokens a prompt has, before it is sent: asked of the vendor where one can be, else estimated. */
-
-import type { ServerSettings } from '../config/config.ts'
-import { bodyLimits, readJson } from '../http/body.ts'
-import type { Context, Operation, Route } from '../http/context.ts'
-import type { Clock } from '../kit/clock.ts'
-import { memberOf } from '../kit/json.ts'
+/** Counts the tokens of a prompt: by the provider where it has such an endpoint, otherwise by an estimate. */
 import type { Tokenizer } from '../kit/tokenizer.ts'
-import { modelHeaders } from '../models/lifecycle.ts'
 import type { Call } from '../pipeline/call.ts'
+import type { ClientRequest, ErrorFormat, JsonEndpoint } from '../pipeline/endpoint.ts'
 import type { Execution, Family } from '../pipeline/family.ts'
-import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { ChatRequest } from '../protocols/canonical.ts'
 import type { ProtocolPassthrough } from '../protocols/protocol.ts'
 import { estimateTokens } from '../protocols/token-estimate.ts'
 import type { Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError, MODEL_REQUEST_ERRORS } from '../spec/error.ts'
-import type { Dialect } from './dialects/dialect.ts'
+import type { Operation } from '../spec/operation.ts'
 import {
   assertAllowed,
   type PassthroughRequest,
@@ -26,37 +19,33 @@ import {
   targetsFor,
 } from './passthrough.ts'
 
-/** The route of one dialect's question. */
-export type CountApi = Pick<Dialect, 'writeError'> & {
+/** How a client API counts the tokens of a prompt. */
+export type CountApi = ErrorFormat & {
   family: EndpointFamily
   path: string
-  /** `errors` are those beside what every count may answer. */
+  /** `errors` are those besides the errors of every count. */
   operation: Operation
-  /** The request as for an answer, of which only the prompt is looked at. */
-  parse(body: unknown, context: Context): ChatRequest | Promise<ChatRequest>
-  /** How a question passes to a vendor of the same dialect; its outline is for one that only such a vendor understands. */
+  /** The request as for a response; only its prompt is used. */
+  parse(body: unknown, request: ClientRequest): ChatRequest | Promise<ChatRequest>
+  /** How the request passes to a provider of the same protocol; `minimalRequest` is for one that only such a provider understands. */
   passthrough?: ProtocolPassthrough
-  write(tokens: number): unknown
+  encode(tokens: number): unknown
 }
 
-export type CountParts = { pipeline: Pipeline; tokenizer: Tokenizer; settings: ServerSettings; clock: Clock }
-
-export function countTokensRoute(api: CountApi, { pipeline, tokenizer, settings, clock }: CountParts): Route {
-  const family = countingFamily(api.family, tokenizer)
+export function countTokensEndpoint(
+  api: CountApi,
+  tokenizer: Tokenizer,
+): JsonEndpoint<CountInput, Question, number, undefined> {
+  const { family, path, operation, encodeError, errorSchema, encode } = api
   return {
-    method: 'POST',
-    path: api.path,
-    operation: { ...api.operation, errors: [...MODEL_REQUEST_ERRORS, ...(api.operation.errors ?? [])] },
-    ...(api.writeError ? { writeError: api.writeError } : {}),
-    async handle(context) {
-      const limits = bodyLimits(settings, clock, 'text')
-      const body = await readJson(context.request, limits)
-      pipeline.authorize(context, { family: api.family, model: context.params.model ?? memberOf(body, 'model') })
-      const { send, ...chosen } = pipeline.prepare(family, context, await read(api, body, context))
-      const headers = modelHeaders(chosen, clock)
-      const { answer } = await send()
-      return Response.json(api.write(answer), { headers })
-    },
+    path,
+    operation: { ...operation, errors: [...MODEL_REQUEST_ERRORS, ...(operation.errors ?? [])] },
+    ...(encodeError ? { encodeError } : {}),
+    ...(errorSchema ? { errorSchema } : {}),
+    family: countingFamily(family, tokenizer),
+    endpoint: family,
+    decode: (body, request) => read(api, body, request),
+    encode: ({ answer }) => encode(answer),
   }
 }
 
@@ -87,11 +76,14 @@ const countingFamily = (
 })
 
 /** The request translated, or its outline where only a provider of its own protocol understands it. */
-async function read({ parse, passthrough, family }: CountApi, body: unknown, context: Context): Promise<CountInput> {
-  const sentAs = (refusal?: GatewayError) =>
-    passthroughRequestFor(passthrough, { family, body, request: context.request, refusal })
+async function read(
+  { parse, passthrough, family }: CountApi,
+  body: unknown,
+  request: ClientRequest,
+): Promise<CountInput> {
+  const sentAs = (refusal?: GatewayError) => passthroughRequestFor(passthrough, { family, body, request, refusal })
   try {
-    return { clientRequest: await parse(body, context), passthroughRequest: sentAs() }
+    return { clientRequest: await parse(body, request), passthroughRequest: sentAs() }
   } catch (thrown) {
     if (!(thrown instanceof GatewayError) || !passthrough?.minimalRequest) throw thrown
     const passthroughRequest = sentAs(thrown)

@@ -1,6 +1,7 @@
 /** The relay lane: where client and vendor speak the same dialect, what the vendor says passes as bytes. */
 
 import type { Call } from '../pipeline/call.ts'
+import type { ClientRequest } from '../pipeline/endpoint.ts'
 import type { ResponseStream } from '../pipeline/family.ts'
 import type { ChatChunk, ChatRequest } from '../protocols/canonical.ts'
 import type { PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../protocols/protocol.ts'
@@ -40,14 +41,19 @@ export function passthroughRequestFor(
     body,
     request,
     refusal,
-  }: { family: string; body: unknown; request: Request; refusal: GatewayError | undefined },
+  }: {
+    family: string
+    body: unknown
+    request: Pick<ClientRequest, 'header'>
+    refusal: GatewayError | undefined
+  },
 ): PassthroughRequest | undefined {
   if (!passthrough || typeof body !== 'object' || body === null) return undefined
   const relayed = passthrough.body(body as Record<string, unknown>)
   if (!relayed) return undefined
   const headers: Record<string, string> = {}
   for (const name of passthrough.headers) {
-    const value = request.headers.get(name)
+    const value = request.header(name)
     if (value !== null && HEADER_VALUE.test(value)) headers[name] = value
   }
   return { family, passthrough, body: relayed, headers, ...(refusal ? { refusal } : {}) }

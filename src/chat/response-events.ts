@@ -1,6 +1,4 @@
 /** The events of a background response: stored as they come, and streamed to clients from the store. */
-import type { Context } from '../http/context.ts'
-import { eventStream } from '../http/event-stream.ts'
 import { type Clock, pause } from '../kit/clock.ts'
 import type { ResponseRunStore, StoredEvents } from '../store/store.ts'
 
@@ -100,50 +98,27 @@ export function createNotifications({ clock }: { clock: Clock }): Notifications 
   }
 }
 
-type FollowParts = {
-  runs: ResponseRunStore
-  notifications: Notifications
-  clock: Clock
-  settings: { keep_alive_seconds: number }
-}
+type FollowParts = { runs: ResponseRunStore; notifications: Notifications }
 
-type Following = { response_id: string; after: number; headers?: Record<string, string> }
-
-/** A stream of all events after this number, as they come, until the response has ended. */
-export function followResponse(
-  { runs, notifications, clock, settings }: FollowParts,
-  following: Following,
-  context: Context,
-) {
-  const { response_id, after, headers = {} } = following
-  const { signal } = context
-  async function* batches(): AsyncGenerator<string> {
-    let seen = after
-    // A comment: the client gets the first byte at once, also when the next event takes a while.
-    yield ': following\n\n'
-    while (!signal.aborted) {
-      // Read first: the last events are stored by then.
-      const hasEnded = !(await runs.isRunning(response_id))
-      const heard = notifications.next(response_id, signal)
-      for (const told of await runs.events(response_id, seen)) {
-        const events = eventsAfter(told, seen)
-        seen = told.last_number
-        if (events !== '') yield events
-      }
-      if (hasEnded) return
-      await heard
+/** All events after this number, as they are stored, until the response has ended. */
+export async function* followEvents(
+  { runs, notifications }: FollowParts,
+  { response_id, after }: { response_id: string; after: number },
+  { signal }: { signal: AbortSignal },
+): AsyncGenerator<string> {
+  let seen = after
+  // A comment: the client gets the first byte at once, even if the next event takes a while.
+  yield ': following\n\n'
+  while (!signal.aborted) {
+    // Read first: the last events are stored by then.
+    const hasEnded = !(await runs.isRunning(response_id))
+    const notified = notifications.next(response_id, signal)
+    for (const stored of await runs.events(response_id, seen)) {
+      const events = eventsAfter(stored, seen)
+      seen = stored.last_number
+      if (events !== '') yield events
     }
+    if (hasEnded) return
+    await notified
   }
-  context.note.stream = true
-  return eventStream({
-    batches: batches(),
-    keep_alive_ms: settings.keep_alive_seconds * 1000,
-    clock,
-    headers,
-    abort: context.leave,
-    onFirstByte() {
-      context.note.first_byte_ms = clock.now() - context.arrived
-    },
-    onEnd: (outcome) => context.finish(outcome),
-  })
 }

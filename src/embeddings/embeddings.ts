@@ -3,6 +3,7 @@ import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import { applyEmbeddingLimits, type EmbeddingOrder, takesNoTokens } from '../models/embedding-limits.ts'
 import type { Call } from '../pipeline/call.ts'
+import type { JsonEndpoint } from '../pipeline/endpoint.ts'
 import type { Family } from '../pipeline/family.ts'
 import { createTextMeter, type TextMeter } from '../pipeline/text-meter.ts'
 import type { EmbeddingProvider, Target } from '../providers/provider.ts'
@@ -11,7 +12,9 @@ import { GatewayError } from '../spec/error.ts'
 
 type EmbeddingWork = { model: CatalogueModel; order: EmbeddingOrder; targets: Target[] }
 
-export type EmbeddingFamily = Family<EmbeddingRequest, EmbeddingWork, { embeddings: number[][] }, TextMeter>
+type Embedded = { embeddings: number[][] }
+export type EmbeddingFamily = Family<EmbeddingRequest, EmbeddingWork, Embedded, TextMeter>
+export type EmbeddingEndpoint = JsonEndpoint<EmbeddingRequest, EmbeddingWork, Embedded, TextMeter>
 
 /** Concurrent upstream calls of one request: enough to hide the latency, few enough for the provider's rate limit. */
 const MOST_CALLS_AT_ONCE = 4

@@ -71,8 +71,8 @@ test('a route may be open to some requests, by their path and query, and ask the
 
 test("what is refused below a family's paths is told in its form, elsewhere in the common one", async () => {
   const call = appOf([
-    { writeError: ({ code }) => ({ own: code }) },
-    { path: '/v1/others', writeError: ({ code }) => ({ other: code }) },
+    { encodeError: ({ code }) => ({ own: code }) },
+    { path: '/v1/others', encodeError: ({ code }) => ({ other: code }) },
   ])
   expect(await (await call('/v1/things/1')).json()).toEqual({ own: 'invalid_api_key' })
   expect(await (await call('/v1/things/1/2/3')).json()).toEqual({ own: 'unknown_url' })

@@ -10,7 +10,7 @@ import type { AccessNote, Context, FinishedRequest, Outcome, Route } from './con
 import { corsHeaders, preflight } from './cors.ts'
 import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
-import { pathOf } from './query.ts'
+import { pathOf, queryOf } from './query.ts'
 
 /** Identifies the caller; throws invalid_api_key. Synchronous when it can be, so that the hot path has nothing to await. */
 export type Authenticate = (context: Context) => Caller | Promise<Caller>
@@ -108,13 +108,13 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
     context.note.error = error.code
     context.note.stream = false
     if (error.detail.upstream_status !== undefined) context.note.upstream_status = error.detail.upstream_status
-    const family = route ?? routes.find(({ path, writeError }) => writeError && isAkin(path, context.path))
-    const response = errorResponse(error, (told) => bodyOf(told, context, family?.writeError))
+    const family = route ?? routes.find(({ path, encodeError }) => encodeError && isAkin(path, context.path))
+    const response = errorResponse(error, (told) => bodyOf(told, context, family?.encodeError))
     return context.request.method === 'HEAD' ? headOf(response) : response
   }
 
   /** An error in its family's form; in the common form where that cannot be written. */
-  function bodyOf(error: GatewayError, { request, request_id }: Live, write: Route['writeError']): unknown {
+  function bodyOf(error: GatewayError, { request, request_id }: Live, write: Route['encodeError']): unknown {
     if (!write) return errorBody(error)
     try {
       return write(error, request_id, request)
@@ -132,6 +132,8 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
       request,
       request_id: requestId(request),
       params: {},
+      header: (name) => request.headers.get(name),
+      query: () => queryOf(request),
       signal: control.signal,
       leave,
       finish: (outcome) => finish(context, outcome),

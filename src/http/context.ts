@@ -1,6 +1,7 @@
 /** One HTTP request, and the route that it is matched against. */
 import type { TSchema } from 'typebox'
 import type { ErrorCode, GatewayError } from '../spec/error.ts'
+import type { Operation } from '../spec/operation.ts'
 import type { Caller } from '../spec/token.ts'
 
 /** `done`: the response was sent in full. `client_gone`: the client left first. `cut`: the response was cut short. */
@@ -33,6 +34,9 @@ export type Context = {
   request_id: string
   /** Path parameters, percent-decoded. */
   params: Record<string, string>
+  /** The value of a request header; null when absent. */
+  header(name: string): string | null
+  query(): URLSearchParams
   /** Aborted, with the reason, when the client has left or when the gateway stops for good. */
   signal: AbortSignal
   /** Aborts `signal` because the client has left. For a response that is still being written. */
@@ -46,35 +50,6 @@ export type Context = {
   /** Unix milliseconds of arrival. */
   arrived: number
   note: AccessNote
-}
-
-export type Parameter = { description: string; schema: TSchema; example?: unknown }
-
-/** What the OpenAPI document says about a route. */
-export type Operation = {
-  summary: string
-  description?: string
-  tag: string
-  request?: TSchema
-  /** The request may come as `multipart/form-data` too, with files in these fields. */
-  files?: string[]
-  /** Query parameters and headers. */
-  query?: Record<string, Parameter>
-  headers?: Record<string, Parameter>
-  response?: TSchema
-  /** The schema of a chunk, when the route can also stream. */
-  stream?: TSchema
-  /** Media types of a success besides JSON. */
-  media?: string[]
-  errors?: ErrorCode[]
-  /** Other responses without an error, by status: what they mean. */
-  also?: Record<number, string>
-  /** Headers of a success, besides those of all responses. */
-  tells?: Record<string, string>
-  /** A response with a body of its own and a status that is no success. */
-  refusal?: { status: number; when: string; response: TSchema }
-  params?: Record<string, string>
-  example?: unknown
 }
 
 export type Route = {
@@ -94,7 +69,7 @@ export type Route = {
    * How this route's family encodes an error, and the schema of such a body; the OpenAI form when absent. `request` is
    * for a path that several families share.
    */
-  writeError?(error: GatewayError, request_id?: string, request?: Request): unknown
+  encodeError?(error: GatewayError, request_id?: string, request?: Request): unknown
   errorSchema?: TSchema
   handle(context: Context): Response | Promise<Response>
 }

@@ -1,21 +1,9 @@
 /** Converts the parts of a form to the fields of a JSON body: text to numbers and objects, files to data URIs. */
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
+import type { FormFields } from '../spec/operation.ts'
 import { assertBounded } from './body.ts'
-import type { FormFile, FormPart } from './multipart.ts'
-
-/**
- * In a form everything is text: these fields are converted to their JSON types. A value that cannot be converted stays
- * text, which validation refuses.
- */
-export type FormWords = {
-  numbers?: readonly string[]
-  booleans?: readonly string[]
-  objects?: readonly string[]
-  /** May occur more than once. */
-  lists?: readonly string[]
-  files?: readonly string[]
-}
+import type { FormFile, FormPart, Posted } from './multipart.ts'
 
 /** `metadata[fal][loop]`, `images[]`: how client libraries write nested fields. */
 const NAME = /^([^[\]]+)((?:\[[^[\]]*\])*)$/
@@ -24,16 +12,20 @@ const DEEPEST = 8
 
 type Fields = { [name: string]: unknown }
 
+/** The JSON body, or the same from the fields of a form. Throws as `fieldsOfForm` does. */
+export const bodyOf = (posted: Posted, types: FormFields): unknown =>
+  posted.kind === 'json' ? posted.value : fieldsOfForm(posted.parts, types)
+
 /** Throws GatewayError for a field that occurs twice, is a file where none is allowed, or contradicts itself. */
-export function fieldsOfForm(parts: FormPart[], words: FormWords): Fields {
+export function fieldsOfForm(parts: FormPart[], types: FormFields): Fields {
   // Without a prototype: names come from the client.
   const fields: Fields = Object.create(null)
   for (const part of parts) {
     const [, name, inner = ''] = NAME.exec(part.name) ?? []
     if (name === undefined || isEmpty(part)) continue
     const steps = inner === '' ? [] : inner.slice(1, -1).split('][')
-    const value = readPart(name, part, words)
-    if (words.lists?.includes(name)) fields[name] = [...((fields[name] as unknown[] | undefined) ?? []), value]
+    const value = readPart(name, part, types)
+    if (types.lists?.includes(name)) fields[name] = [...((fields[name] as unknown[] | undefined) ?? []), value]
     else if (steps.length === 0) put(fields, name, { value, at: name })
     else putDeep(fields, [name, ...steps], value)
   }
@@ -62,16 +54,16 @@ function putDeep(fields: Fields, path: string[], value: unknown): void {
   put(into, path.at(-1) ?? '', { value, at })
 }
 
-function readPart(name: string, { value, name: at }: FormPart, words: FormWords): unknown {
+function readPart(name: string, { value, name: at }: FormPart, types: FormFields): unknown {
   if (typeof value !== 'string') {
-    if (words.files?.includes(name)) return dataUri(value)
+    if (types.files?.includes(name)) return dataUri(value)
     throw new GatewayError('invalid_type', `"${at}" must be text, not a file.`, { param: at })
   }
-  if (at !== name && !words.objects?.includes(name)) return value
+  if (at !== name && !types.objects?.includes(name)) return value
   // Decimals as JSON writes them: `Number` alone would take "", " 8 " and "0x8" too.
-  if (words.numbers?.includes(name) && /^-?\d+(\.\d+)?$/.test(value)) return Number(value)
-  if (words.booleans?.includes(name) && (value === 'true' || value === 'false')) return value === 'true'
-  if (words.objects?.includes(name) && at === name) return objectIn(value, at)
+  if (types.numbers?.includes(name) && /^-?\d+(\.\d+)?$/.test(value)) return Number(value)
+  if (types.booleans?.includes(name) && (value === 'true' || value === 'false')) return value === 'true'
+  if (types.objects?.includes(name) && at === name) return objectIn(value, at)
   return value
 }
 

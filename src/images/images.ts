@@ -23,7 +23,7 @@ type ImageWork = {
   writer: ImageStreamWriter
 }
 
-export type GeneratedImages = { files: ImageFile[]; usage: ImageUsage | undefined; target: Target }
+type GeneratedImages = { files: ImageFile[]; usage: ImageUsage | undefined; target: Target }
 
 export type Images = {
   whole: Family<ImageInput, ImageWork, GeneratedImages, ImageMeter>

@@ -1,16 +1,15 @@
 /** Decodes an image request; errors name the field and the rule. */
-import { type FormWords, fieldsOfForm } from '../http/form-fields.ts'
-import type { Posted } from '../http/multipart.ts'
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
 import { refusalOf } from '../protocols/request-error.ts'
 import { GatewayError } from '../spec/error.ts'
 import { ImageRequest } from '../spec/image-request.ts'
+import type { FormFields } from '../spec/operation.ts'
 
 const check = checker(ImageRequest)
 
 /** The types of the fields in a form. */
-const WORDS: FormWords = {
+export const IMAGE_FORM: FormFields = {
   numbers: ['n', 'seed', 'partial_images', 'output_compression'],
   booleans: ['stream', 'async'],
   objects: ['metadata'],
@@ -19,8 +18,7 @@ const WORDS: FormWords = {
 }
 
 /** `null` is absent; unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
-export function parseImageRequest(posted: Posted): ImageRequest {
-  const body = posted.kind === 'json' ? posted.value : fieldsOfForm(posted.parts, WORDS)
+export function parseImageRequest(body: unknown): ImageRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }

@@ -2,6 +2,7 @@
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Call } from '../pipeline/call.ts'
+import type { JsonEndpoint } from '../pipeline/endpoint.ts'
 import type { Family } from '../pipeline/family.ts'
 import { createTextMeter, type TextMeter } from '../pipeline/text-meter.ts'
 import type { Target } from '../providers/provider.ts'
@@ -15,6 +16,7 @@ import type {
 
 type ModerationWork = { inputs: ModerationInput[]; targets: Target[] }
 export type ModerationsFamily = Family<ModerationRequest, ModerationWork, ModerationResult[], TextMeter>
+export type ModerationsEndpoint = JsonEndpoint<ModerationRequest, ModerationWork, ModerationResult[], TextMeter>
 
 export const createModerations = ({ tokenizer }: { tokenizer: Tokenizer }): ModerationsFamily => ({
   endpoint: () => 'moderations',

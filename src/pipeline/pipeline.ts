@@ -21,7 +21,7 @@ type Requested = {
 }
 
 /** A streamed call that was sent. */
-type SentStream = {
+export type SentStream = {
   /** How the call stands; it tells in the end how the stream ended. */
   record: Readonly<CallRecord>
   /** Resolves when the first part has arrived; rejects with the provider's error. */

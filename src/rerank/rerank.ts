@@ -1,6 +1,7 @@
 /** The rerank family: documents as texts, results validated and sorted. */
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { Call } from '../pipeline/call.ts'
+import type { JsonEndpoint } from '../pipeline/endpoint.ts'
 import type { Family } from '../pipeline/family.ts'
 import { createTextMeter, type TextMeter } from '../pipeline/text-meter.ts'
 import type { Target } from '../providers/provider.ts'
@@ -12,6 +13,7 @@ type Scored = { index: number; relevance_score: number }
 type RerankWork = { request: RerankRequest; documents: string[]; top_n: number; targets: Target[] }
 type Ranked = { results: Scored[]; search_units: number }
 export type RerankFamily = Family<RerankRequest, RerankWork, Ranked, TextMeter>
+export type RerankEndpoint = JsonEndpoint<RerankRequest, RerankWork, Ranked, TextMeter>
 
 /** Cohere's search unit: one query over up to so many documents. */
 const UNIT_DOCUMENTS = 100

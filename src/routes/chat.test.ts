@@ -32,10 +32,9 @@ test('the error that ends a stream is sent before the usage of what came before 
     },
     close() {},
   }
-  const route = chatRoute({
+  const route = chatRoute(chatcompatDialect(DEFAULT_SERVER), {
     pipeline,
     chat: createChat({ tokenizer, clock }),
-    dialect: chatcompatDialect(DEFAULT_SERVER),
     settings: DEFAULT_SERVER,
     clock,
   })
@@ -49,6 +48,7 @@ test('the error that ends a stream is sent before the usage of what came before 
     }),
     request_id: 'req_1',
     params: {},
+    header: () => null,
     caller: { token_id: 't', mayUseModel: () => true, mayUseFamily: () => true },
     signal: new AbortController().signal,
     note: {},

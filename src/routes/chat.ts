@@ -1,24 +1,22 @@
 /** Chat over HTTP, whole and streamed, in any dialect (specification 2.2 to 2.4). */
 
 import type { Chat, ChatInput } from '../chat/chat.ts'
-import type { Dialect, Exchange } from '../chat/dialects/dialect.ts'
+import type { Deferred, Dialect, Exchange } from '../chat/dialects/dialect.ts'
 import { type PassthroughRequest, passthroughRequestFor } from '../chat/passthrough.ts'
-import type { ServerSettings } from '../config/config.ts'
 import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
-import { awaitStart, eventStream } from '../http/event-stream.ts'
-import type { Clock } from '../kit/clock.ts'
 import { memberOf } from '../kit/json.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
-import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { ChatRequest } from '../protocols/canonical.ts'
 import type { ResponseHead } from '../protocols/protocol.ts'
 import { FieldNotAllowed } from '../providers/allowed/allowed.ts'
 import { type ErrorCode, GatewayError, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
+import type { RouteParts } from './json-route.ts'
+import { callStream, storedStream } from './stream-response.ts'
 
-type ChatRouteParts = { pipeline: Pipeline; chat: Chat; dialect: Dialect; settings: ServerSettings; clock: Clock }
+export type ChatRouteParts = RouteParts & { chat: Chat }
 
-export function chatRoute({ pipeline, chat, dialect, settings, clock }: ChatRouteParts): Route {
+export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }: ChatRouteParts): Route {
   const { family } = dialect
   const parse = (body: unknown, context: Context): Exchange | Promise<Exchange> =>
     dialect.read ? dialect.read(body, context) : { request: dialect.parse(body), writer: dialect.writer }
@@ -29,7 +27,7 @@ export function chatRoute({ pipeline, chat, dialect, settings, clock }: ChatRout
     context: Context,
   ): Promise<Exchange & { passthroughRequest: PassthroughRequest | undefined }> {
     const passthroughRequest = (refusal: GatewayError | undefined, passthrough = dialect.passthrough) =>
-      passthroughRequestFor(passthrough, { family, body, request: context.request, refusal })
+      passthroughRequestFor(passthrough, { family, body, request: context, refusal })
     try {
       const exchange = await parse(body, context)
       // The provider's bytes are server-sent events.
@@ -69,54 +67,44 @@ export function chatRoute({ pipeline, chat, dialect, settings, clock }: ChatRout
   }
 
   /** An error that is an answer in this protocol; throws any other. */
-  function answerOf(thrown: unknown, head: ResponseHead, { note, request }: Context): Response {
-    const answer = thrown instanceof GatewayError ? dialect.blocked?.(thrown, head, request) : undefined
+  function answerOf(thrown: unknown, head: ResponseHead, context: Context): Response {
+    const answer = thrown instanceof GatewayError ? dialect.blocked?.(thrown, head, context) : undefined
     if (!answer || !(thrown instanceof GatewayError)) throw thrown
+    const { note } = context
     note.error = thrown.code
     if (thrown.detail.upstream_status !== undefined) note.upstream_status = thrown.detail.upstream_status
-    return answer
+    return new Response(answer.text, { headers: { 'content-type': answer.content_type } })
   }
 
   async function streamed(input: ChatInput, framing: Exchange['framing'], context: Context): Promise<Response> {
     const { work, send, ...chosen } = pipeline.prepareStream(chat.stream, context, input)
     const headers = modelHeaders(chosen, clock)
-    const { started, parts, record, abandon } = send()
-    const silence = { arrived: context.arrived, keep_alive_ms: settings.keep_alive_seconds * 1000, clock }
     try {
-      await awaitStart(started, silence)
+      return await callStream(send(), context, { headers, framing, settings, clock })
     } catch (thrown) {
       return answerOf(thrown, work.responseContext.head, context)
     }
-    context.note.stream = true
-    return eventStream({
-      ...silence,
-      batches: parts,
-      headers,
-      ...(framing ? { framing } : {}),
-      abort: context.leave,
-      onFirstByte() {
-        context.note.first_byte_ms = clock.now() - context.arrived
-      },
-      async onEnd(outcome) {
-        await abandon() // where the client left; in all other cases it is settled or about to be
-        if (record.error) context.note.error = record.error
-        context.finish(record.error ? 'cut' : outcome)
-      },
-    })
+  }
+
+  /** The response to a request that is executed later. */
+  function accepted(deferred: Deferred, context: Context): Response {
+    const headers = modelHeaders(deferred, clock)
+    if ('body' in deferred) return Response.json(deferred.body, { headers })
+    return storedStream(deferred.events, context, { headers, settings, clock })
   }
 
   return {
     method: 'POST',
     path: dialect.path,
     operation: { ...dialect.operation, errors: [...CHAT_ERRORS, ...(dialect.operation.errors ?? [])] },
-    ...(dialect.writeError ? { writeError: dialect.writeError } : {}),
+    ...(dialect.encodeError ? { encodeError: dialect.encodeError } : {}),
     ...(dialect.errorSchema ? { errorSchema: dialect.errorSchema } : {}),
     async handle(context) {
       const limits = bodyLimits(settings, clock, 'media')
       const body = await readJson(context.request, limits)
       pipeline.authorize(context, { family, model: context.params.model ?? memberOf(body, 'model') })
-      const other = await dialect.instead?.(body, context)
-      if (other) return other
+      const deferred = await dialect.defer?.(body, context)
+      if (deferred) return accepted(deferred, context)
       const { request, passthroughRequest, writer, framing = dialect.framing } = await read(body, context)
       const { id_prefix } = dialect
       const input = { family, request, passthroughRequest, writer, answer: { id_prefix }, errorForClient }

@@ -1,20 +1,24 @@
-/** The contentgen dialect over HTTP: its methods by name, each below every path that clients write. */
-
-import type { CountParts } from '../chat/count-tokens.ts'
-import { contentgenCountRoute } from '../chat/count-tokens-contentgen.ts'
-import { type ContentgenMethod, contentgenDialect } from '../chat/dialects/contentgen.ts'
+/** The contentgen API: the methods of models, each under every path that clients use. */
+import { contentgenCount } from '../chat/count-apis.ts'
+import { countTokensEndpoint } from '../chat/count-tokens.ts'
+import { contentgenDialect } from '../chat/dialects/contentgen.ts'
+import { contentgenEmbeddingEndpoints } from '../embeddings/contentgen-endpoint.ts'
+import type { EmbeddingFamily } from '../embeddings/embeddings.ts'
 import type { Route } from '../http/context.ts'
-import { chatRoute } from './chat.ts'
-import type { MethodRoute } from './model-methods.ts'
+import type { Tokenizer } from '../kit/tokenizer.ts'
+import { type ChatRouteParts, chatRoute } from './chat.ts'
+import { jsonRoute } from './json-route.ts'
 import { modelMethodRoutes } from './model-methods.ts'
 
-type RouteParts = Omit<Parameters<typeof chatRoute>[0], 'dialect'> & CountParts
+type ContentgenParts = ChatRouteParts & { tokenizer: Tokenizer; embeddings: EmbeddingFamily }
 
-export function contentgenRoutes(parts: RouteParts): Route[] {
-  const chats = (method: ContentgenMethod): MethodRoute => chatRoute({ ...parts, dialect: contentgenDialect(method) })
+export function contentgenRoutes(parts: ContentgenParts): Route[] {
+  const { embedContent, batchEmbedContents } = contentgenEmbeddingEndpoints(parts.embeddings)
   return modelMethodRoutes({
-    generateContent: chats('generateContent'),
-    streamGenerateContent: chats('streamGenerateContent'),
-    countTokens: contentgenCountRoute(parts),
+    generateContent: chatRoute(contentgenDialect('generateContent'), parts),
+    streamGenerateContent: chatRoute(contentgenDialect('streamGenerateContent'), parts),
+    countTokens: jsonRoute(countTokensEndpoint(contentgenCount, parts.tokenizer), parts),
+    embedContent: jsonRoute(embedContent, parts),
+    batchEmbedContents: jsonRoute(batchEmbedContents, parts),
   })
 }

@@ -1,41 +1,28 @@
 /** Images over HTTP in the OpenAI shape: at once, as a stream with partial images, or as a task (`async`). */
 import Type from 'typebox'
-import type { ServerSettings } from '../config/config.ts'
 import { bodyLimits } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
-import { awaitStart, eventStream } from '../http/event-stream.ts'
+import { bodyOf } from '../http/form-fields.ts'
 import { fieldOf, readJsonOrForm } from '../http/multipart.ts'
-import type { GeneratedImages, ImageInput, Images } from '../images/images.ts'
-import { parseImageRequest } from '../images/parse.ts'
+import type { ImageInput, Images } from '../images/images.ts'
+import { IMAGE_FORM, parseImageRequest } from '../images/parse.ts'
 import { base64Of, type ImageFile } from '../images/stream-writer.ts'
-import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { unixSeconds } from '../kit/clock.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { type ErrorCode, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
-import { ImageAnswer, type ImageOperation, type ImageOrder, ImageRequest } from '../spec/image-request.ts'
+import { ImageAnswer, type ImageOperation, ImageRequest } from '../spec/image-request.ts'
+import type { createGeneratedFileStore } from '../tasks/store-generated.ts'
+import { callStream } from './stream-response.ts'
+import { orderImages } from './tasks/images.ts'
+import { requestBaseUrl } from './tasks/request-parameters.ts'
+import { TASK_ERROR_FORMAT, type TaskApiParts } from './tasks/task-api.ts'
 
-/** Stores generated images; the target is recorded. */
-type StoreImages = (
-  made: { model: CatalogueModel; order: ImageOrder; operation: ImageOperation; generated: GeneratedImages },
-  context: Context,
-) => Promise<string[]>
+/** Stores the files of generated images; returns their links in order. */
+export type StoreImages = ReturnType<typeof createGeneratedFileStore>
 
-/** Accepts the request as a task, and responds with it. */
-type OrderImages = (request: ImageRequest, operation: ImageOperation, context: Context) => Promise<Response>
-
-type ImageRouteParts = {
-  pipeline: Pipeline
-  images: Images
-  /** Stores the files; returns their links in order. */
-  keep: StoreImages
-  order: OrderImages
-  /** Read at each request, since a reload changes them. */
-  settings: ServerSettings
-  clock: Clock
-  /** The error form that this family shares with its tasks. */
-  errors: Pick<Route, 'writeError' | 'errorSchema'>
-}
+type ImageRouteParts = TaskApiParts & { pipeline: Pipeline; images: Images; storeImages: StoreImages }
 
 const ImageEventSchema = Type.Object(
   {
@@ -83,15 +70,14 @@ const ROUTES: { path: string; operation: ImageOperation; summary: string; descri
   },
 ]
 
-export function imageRoutes({ pipeline, images, keep, order, settings, clock, errors }: ImageRouteParts): Route[] {
+export function imageRoutes(parts: ImageRouteParts): Route[] {
+  const { pipeline, images, storeImages, settings, clock } = parts
   async function whole(input: ImageInput, context: Context): Promise<Response> {
     const { work, send, ...chosen } = pipeline.prepare(images.whole, context, input)
     const headers = modelHeaders(chosen, clock)
     const { answer: generated } = await send()
     const { background, quality, size } = work.order
-    const { operation } = input
-    const stored = { model: chosen.model, order: work.order, operation, generated }
-    const links = work.response_format === 'url' ? await keep(stored, context) : undefined
+    const links = work.response_format === 'url' ? await stored(chosen.model) : undefined
     const answer: ImageAnswer = {
       created: unixSeconds(clock),
       data: generated.files.map((file, index) => dataOf(file, links?.[index])),
@@ -102,33 +88,24 @@ export function imageRoutes({ pipeline, images, keep, order, settings, clock, er
       ...(generated.usage ? { usage: generated.usage } : {}),
     }
     return Response.json(answer, { headers })
+
+    function stored({ id, keep_days }: CatalogueModel): Promise<string[]> {
+      const { prompt, n } = work.order
+      const request = { model: id, prompt, operation: input.operation, n, ...(size === undefined ? {} : { size }) }
+      const base_url = requestBaseUrl(context.request, settings)
+      const files = { family: 'image-generation', model: id, keep_days, request, base_url, ...generated } as const
+      return storeImages(files, context)
+    }
   }
 
   async function streamed(input: ImageInput, context: Context): Promise<Response> {
     const { send, ...chosen } = pipeline.prepareStream(images.stream, context, input)
     const headers = modelHeaders(chosen, clock)
-    const { started, parts, record, abandon } = send()
-    const silence = { arrived: context.arrived, keep_alive_ms: settings.keep_alive_seconds * 1000, clock }
-    await awaitStart(started, silence)
-    context.note.stream = true
-    return eventStream({
-      ...silence,
-      batches: parts,
-      headers,
-      abort: context.leave,
-      onFirstByte() {
-        context.note.first_byte_ms = clock.now() - context.arrived
-      },
-      async onEnd(outcome) {
-        await abandon()
-        if (record.error) context.note.error = record.error
-        context.finish(record.error ? 'cut' : outcome)
-      },
-    })
+    return callStream(send(), context, { headers, settings, clock })
   }
 
   return ROUTES.map(({ path, operation, summary, description, example }) => ({
-    ...errors,
+    ...TASK_ERROR_FORMAT,
     method: 'POST',
     path,
     operation: {
@@ -148,8 +125,8 @@ export function imageRoutes({ pipeline, images, keep, order, settings, clock, er
       // An order that is repeated with its key gets its task, whatever has become of the model.
       if (!context.request.headers.has('idempotency-key'))
         pipeline.authorize(context, { family: 'image-generation', model: fieldOf(posted, 'model') })
-      const request = parseImageRequest(posted)
-      if (request.async) return order(request, operation, context)
+      const request = parseImageRequest(bodyOf(posted, IMAGE_FORM))
+      if (request.async) return orderImages(parts, { request, operation }, context)
       const input = { request, operation }
       return request.stream ? streamed(input, context) : whole(input, context)
     },

@@ -5,7 +5,7 @@ import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.t
 import { GatewayError } from '../spec/error.ts'
 
 /** A route whose paths are generated here. Its `params.model` is the model's name alone. */
-export type MethodRoute = Omit<Route, 'method' | 'path' | 'shown' | 'hidden'>
+type MethodRoute = Omit<Route, 'method' | 'path' | 'shown' | 'hidden'>
 
 /** The prefixes that clients use: their packages differ in the version, and only some write `models/`. */
 const PLACES = ['/v1beta/models', '/v1beta', '/v1', '/v1alpha']
@@ -36,7 +36,7 @@ export function unknownMethodRoutes(routes: Route[]): Route[] {
     path: `${place}/:model{.+:[^/:]+}`,
     hidden: true,
     operation: { summary: 'A method that models do not have', tag: 'Chat' },
-    writeError: contentgenErrorBody,
+    encodeError: contentgenErrorBody,
     errorSchema: ContentgenError,
     handle({ params: { model = '' } }) {
       const name = model.slice(model.lastIndexOf(':') + 1).slice(0, 60)

@@ -2,24 +2,23 @@
 import type { Context, Route } from '../http/context.ts'
 import { queryOf } from '../http/query.ts'
 import type { Catalogue } from '../models/catalogue.ts'
+import { encodeMessagesError } from '../protocols/messages/client/error.ts'
 import { contentgenErrorBody } from '../spec/contentgen-error.ts'
 import { errorBody, type GatewayError } from '../spec/error.ts'
 import { type Model, ModelList, Model as ModelSchema } from '../spec/model.ts'
 import { contentgenFormat, type Listed, type ListFormat, messagesFormat } from './model-lists.ts'
 
-type WriteError = NonNullable<Route['writeError']>
+type EncodeError = NonNullable<Route['encodeError']>
 
-type ModelRouteParts = { catalogue: Catalogue; encodeMessagesError: WriteError }
-
-export function modelRoutes({ catalogue, encodeMessagesError }: ModelRouteParts): Route[] {
+export function modelRoutes({ catalogue }: { catalogue: Catalogue }): Route[] {
   /** The first format that matches the request is used; otherwise that of the specification. */
-  const formats: [ListFormat, WriteError][] = [
+  const formats: [ListFormat, EncodeError][] = [
     [messagesFormat, encodeMessagesError],
     [contentgenFormat, contentgenErrorBody],
   ]
   const formatOf = (request: Request) => formats.find(([format]) => format.speaks(request))
 
-  const writeError = (error: GatewayError, request_id?: string, request?: Request) => {
+  const encodeError = (error: GatewayError, request_id?: string, request?: Request) => {
     const [, write = errorBody] = (request && formatOf(request)) ?? []
     return write(error, request_id)
   }
@@ -44,7 +43,7 @@ export function modelRoutes({ catalogue, encodeMessagesError }: ModelRouteParts)
       method: 'GET',
       path,
       ...(hidden ? { hidden } : {}),
-      writeError,
+      encodeError,
       operation: {
         summary: 'List the models available to the token',
         description:
@@ -59,7 +58,7 @@ export function modelRoutes({ catalogue, encodeMessagesError }: ModelRouteParts)
       method: 'GET',
       path: `${path}/:model{.+}`,
       ...(hidden ? { hidden } : {}),
-      writeError,
+      encodeError,
       operation: {
         summary: 'Retrieve one model',
         description: 'By its full id or by the part after the provider prefix; a slash may be raw or `%2F`.',

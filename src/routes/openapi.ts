@@ -1,5 +1,5 @@
 /** The OpenAPI 3.1 document, from the same schemas that check requests and the same sheet that errors come from. */
-import type { Operation, Parameter, Route } from '../http/context.ts'
+import type { Route } from '../http/context.ts'
 import {
   ERRORS,
   ErrorBody,
@@ -9,6 +9,7 @@ import {
   GatewayError,
   shouldRetry,
 } from '../spec/error.ts'
+import type { Operation, Parameter } from '../spec/operation.ts'
 
 type Json = { [name: string]: unknown }
 type OpenApiParts = { routes: Route[]; version: string }
@@ -88,7 +89,7 @@ function operationOf(route: Route, components: Components): Json {
     ...securityOf(route),
     ...parametersOf(operation, components),
     ...(operation.request === undefined ? {} : { requestBody: requestBody(operation, components) }),
-    responses: { '200': success(operation, components), ...also(operation), ...failures(route, components) },
+    responses: { '200': success(operation, components), ...otherResponses(operation), ...failures(route, components) },
   }
 }
 
@@ -140,7 +141,7 @@ function requestBody({ request, files, example }: Operation, components: Compone
 const mediaContent = (media: string[]): Json =>
   Object.fromEntries(media.map((type) => [type, { schema: type.startsWith('text/') ? { type: 'string' } : {} }]))
 
-function success({ response, stream, media = [], tells = {} }: Operation, components: Components): Json {
+function success({ response, stream, media = [], responseHeaders = {} }: Operation, components: Components): Json {
   const content: Json = mediaContent(media)
   if (response) content['application/json'] = { schema: components.use(response) }
   if (stream) {
@@ -154,14 +155,14 @@ function success({ response, stream, media = [], tells = {} }: Operation, compon
       },
     }
   }
-  const own = Object.fromEntries(Object.entries(tells).map(([name, text]) => [name, header('string', text)]))
+  const own = Object.fromEntries(Object.entries(responseHeaders).map(([name, text]) => [name, header('string', text)]))
   const headers = { ...REQUEST_ID, ...own }
   return { description: 'Success.', headers, ...(Object.keys(content).length === 0 ? {} : { content }) }
 }
 
 /** What is neither a plain success nor an error: a part of a file, or that it has not changed. */
-function also({ also: answers = {}, media = [] }: Operation): Json {
-  const told = Object.entries(answers).map(([status, description]) => {
+function otherResponses({ otherResponses: others = {}, media = [] }: Operation): Json {
+  const told = Object.entries(others).map(([status, description]) => {
     const content = status === '206' ? { content: mediaContent(media) } : {}
     return [status, { description, headers: REQUEST_ID, ...content }]
   })
@@ -190,7 +191,7 @@ function failureHeaders(status: number, group: ErrorCode[]): Json {
 
 /** The errors of a route, one response a status, each naming its codes and when they come. */
 function failures(route: Route, components: Components): Json {
-  const { operation, path, writeError = errorBody, errorSchema = ErrorBody } = route
+  const { operation, path, encodeError = errorBody, errorSchema = ErrorBody } = route
   const own = [...(operation.errors ?? []), ...(path.includes(':') ? PARAMETER_ERRORS : [])]
   const told = new Set([...own, ...(route.public === true ? [] : TOKEN_ERRORS), ...COMMON_ERRORS])
   // In the order of the sheet, however a route composed them.
@@ -214,7 +215,7 @@ function failures(route: Route, components: Components): Json {
         'application/json': {
           schema: refusal ? { anyOf: [components.use(refusal.response), schema] } : schema,
           examples: Object.fromEntries(
-            group.map((code) => [code, { value: writeError(new GatewayError(code, ERRORS[code].when)) }]),
+            group.map((code) => [code, { value: encodeError(new GatewayError(code, ERRORS[code].when)) }]),
           ),
         },
       },

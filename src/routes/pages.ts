@@ -2,11 +2,12 @@
 import { readFile, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import Type from 'typebox'
-import type { Context, Operation, Route } from '../http/context.ts'
+import type { Context, Route } from '../http/context.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
+import type { Operation } from '../spec/operation.ts'
 import { type Endpoint, homePage, referencePage } from './page-text.ts'
 
-export type PageParts = {
+type PageParts = {
   version: string
   /** Resolves when requests can be served; rejects otherwise. */
   ready(): Promise<void>

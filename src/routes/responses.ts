@@ -3,12 +3,14 @@
 import Type from 'typebox'
 import type { Background } from '../chat/background-responses.ts'
 import type { StoredResponses } from '../chat/stored-responses.ts'
+import type { ServerSettings } from '../config/config.ts'
 import type { Context, Route } from '../http/context.ts'
-import { queryOf } from '../http/query.ts'
+import type { Clock } from '../kit/clock.ts'
 import { type OutputItem, visibleItem } from '../protocols/responses/client/items.ts'
 import { ResponsesAnswer, ResponsesEvent } from '../protocols/responses/client/schema.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { JsonObject } from '../spec/task.ts'
+import { storedStream } from './stream-response.ts'
 
 const Deleted = Type.Object(
   { id: Type.String(), object: Type.Literal('response'), deleted: Type.Literal(true) },
@@ -30,13 +32,14 @@ const params = { response_id: 'The id of a response that was stored.' }
 const include = { description: '`reasoning.encrypted_content` shows it.', schema: Type.String() }
 const tag = 'Chat'
 
-export function responseRoutes({
-  storedResponses,
-  background,
-}: {
+type ResponseRouteParts = {
   storedResponses: StoredResponses
   background: Background
-}): Route[] {
+  settings: ServerSettings
+  clock: Clock
+}
+
+export function responseRoutes({ storedResponses, background, settings, clock }: ResponseRouteParts): Route[] {
   const idOf = ({ params: given }: Context): string => given.response_id ?? ''
   const found = (context: Context) => storedResponses.find(idOf(context), context.caller.token_id)
 
@@ -63,8 +66,11 @@ export function responseRoutes({
       errors: ['response_not_found', 'invalid_value', 'unsupported_parameter'],
     },
     async handle(context) {
-      const query = queryOf(context.request)
-      if (query.get('stream') === 'true') return background.follow(idOf(context), startOf(query), context)
+      const query = context.query()
+      if (query.get('stream') === 'true') {
+        const events = await background.follow(idOf(context), startOf(query), context)
+        return storedStream(events, context, { settings, clock })
+      }
       const { response } = await found(context)
       return Response.json(visible(response, includes(query)))
     },
@@ -100,7 +106,7 @@ export function responseRoutes({
       errors: ['response_not_found', 'invalid_value'],
     },
     async handle(context) {
-      const query = queryOf(context.request)
+      const query = context.query()
       const { limit, order, after } = pageOf(query)
       const all = await storedResponses.inputOf(idOf(context), context.caller.token_id)
       const ordered = order === 'asc' ? all : all.toReversed()

@@ -1,45 +1,78 @@
-/** The specification's section 4 as a table: one line an endpoint. */
+/** Every route of the gateway: the specification's section 4 as a table. */
+import type { Background } from '../chat/background-responses.ts'
+import { messagesCount, responsesCount } from '../chat/count-apis.ts'
+import { countTokensEndpoint } from '../chat/count-tokens.ts'
+import { chatcompatDialect } from '../chat/dialects/chatcompat.ts'
+import { messagesDialect } from '../chat/dialects/messages.ts'
+import { responsesDialect } from '../chat/dialects/responses.ts'
+import type { StoredResponses } from '../chat/stored-responses.ts'
+import type { ManualFile } from '../config/manual.ts'
+import type { EmbeddingFamily } from '../embeddings/embeddings.ts'
+import { embeddingsEndpoint } from '../embeddings/endpoint.ts'
 import type { Route } from '../http/context.ts'
+import type { Images } from '../images/images.ts'
+import type { Tokenizer } from '../kit/tokenizer.ts'
+import type { Catalogue } from '../models/catalogue.ts'
+import { moderationsEndpoint } from '../moderations/endpoint.ts'
+import type { ModerationsFamily } from '../moderations/moderations.ts'
+import { rerankEndpoints } from '../rerank/endpoint.ts'
+import type { RerankFamily } from '../rerank/rerank.ts'
+import { type ChatRouteParts, chatRoute } from './chat.ts'
+import { contentgenRoutes } from './contentgen.ts'
+import { imageRoutes, type StoreImages } from './images.ts'
+import { jsonRoute } from './json-route.ts'
+import { manualRoutes } from './manual.ts'
 import { unknownMethodRoutes } from './model-methods.ts'
+import { modelRoutes } from './models.ts'
 import { openApiDocument, writtenPath } from './openapi.ts'
-import { type PageParts, pageRoutes } from './pages.ts'
+import { pageRoutes } from './pages.ts'
+import { responseRoutes } from './responses.ts'
+import { taskRoutes } from './tasks/table.ts'
+import type { TaskApiParts } from './tasks/task-api.ts'
 
-type RouteParts = {
-  models: Route[]
-  chat: Route[]
-  /** Those of families that take texts and are answered at once, besides chat. */
-  texts: Route[]
-  images: Route[]
-  tasks: Route[]
-  manual: Route[]
-  ready: () => Promise<void>
-  health: PageParts['tasks']
-  version: string
-}
+type TableParts = ChatRouteParts &
+  TaskApiParts & {
+    catalogue: Catalogue
+    tokenizer: Tokenizer
+    storedResponses: StoredResponses
+    background: Background
+    embeddings: EmbeddingFamily
+    rerank: RerankFamily
+    moderations: ModerationsFamily
+    images: Images
+    storeImages: StoreImages
+    manual(): Promise<ManualFile[]>
+    /** Rejects when the store does not answer. */
+    ready(): Promise<void>
+    version: string
+  }
 
-export function routeTable({
-  models,
-  chat,
-  texts,
-  images,
-  tasks,
-  manual,
-  ready,
-  health,
-  version,
-}: RouteParts): Route[] {
+export function routeTable(parts: TableParts): Route[] {
+  const { storedResponses, background, tokenizer, settings, clock, version, tasks, ready } = parts
+  const responses = responsesDialect({ storedResponses, queue: background.submit, clock })
+  const calls: Route[] = [
+    chatRoute(chatcompatDialect(settings), parts),
+    chatRoute(responses, parts),
+    ...responseRoutes(parts),
+    jsonRoute(countTokensEndpoint(responsesCount(parts), tokenizer), parts),
+    chatRoute(messagesDialect(), parts),
+    jsonRoute(countTokensEndpoint(messagesCount, tokenizer), parts),
+    jsonRoute(embeddingsEndpoint(parts.embeddings), parts),
+    ...contentgenRoutes(parts),
+    ...rerankEndpoints(parts.rerank).map((endpoint) => jsonRoute(endpoint, parts)),
+    jsonRoute(moderationsEndpoint(parts.moderations), parts),
+    ...imageRoutes(parts),
+  ]
   const routes: Route[] = [
-    ...models,
-    ...chat,
-    ...texts,
-    ...images,
-    ...tasks,
-    ...manual,
-    ...unknownMethodRoutes([...chat, ...texts]),
+    ...modelRoutes(parts),
+    ...calls,
+    ...taskRoutes(parts),
+    ...manualRoutes({ load: parts.manual, version }),
+    ...unknownMethodRoutes(calls),
     ...pageRoutes({
       version,
       ready,
-      tasks: health,
+      tasks: tasks.health,
       openApi: () => openApiDocument({ routes, version }),
       endpoints: () => endpointsOf(routes),
     }),

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { fieldsOfForm } from '../http/form-fields.ts'
 import type { FormPart } from '../http/multipart.ts'
 import { GatewayError } from '../spec/error.ts'
-import { ORDER_FIELDS, parseVideo } from './parse-order.ts'
+import { ORDER_FORM, parseVideo } from './parse-order.ts'
 
 const text = (...fields: [string, string][]): FormPart[] => fields.map(([name, value]) => ({ name, value }))
 const file = (name: string, bytes: number[], content_type = ''): FormPart => ({
@@ -10,13 +10,13 @@ const file = (name: string, bytes: number[], content_type = ''): FormPart => ({
   value: { bytes: new Uint8Array(bytes), content_type, filename: 'a' },
 })
 /** As plain objects, whatever their prototype. */
-const fieldsOf = (parts: FormPart[]) => JSON.parse(JSON.stringify(fieldsOfForm(parts, ORDER_FIELDS)))
+const fieldsOf = (parts: FormPart[]) => JSON.parse(JSON.stringify(fieldsOfForm(parts, ORDER_FORM)))
 
 const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
 
 function refusalOf(parts: FormPart[]) {
   try {
-    parseVideo({ kind: 'form', parts })
+    parseVideo(fieldsOfForm(parts, ORDER_FORM))
   } catch (error) {
     if (error instanceof GatewayError) return { code: error.code, param: error.detail.param }
     throw error
@@ -60,7 +60,7 @@ test('objects come as JSON, or field by field', () => {
   expect(fieldsOf(text(['metadata', '{"fal":{"loop":true}}']))).toEqual({ metadata: { fal: { loop: true } } })
   const parts = text(['metadata[fal][loop]', 'true'], ['metadata[fal][mode]', 'pro'], ['metadata[x]', '1'])
   expect(fieldsOf(parts)).toEqual({ metadata: { fal: { loop: 'true', mode: 'pro' }, x: '1' } })
-  expect(parseVideo({ kind: 'form', parts: [...text(['model', 'm']), ...parts] }).metadata).toHaveProperty('fal.mode')
+  expect(parseVideo(fieldsOfForm([...text(['model', 'm']), ...parts], ORDER_FORM)).metadata).toHaveProperty('fal.mode')
   expect(fieldsOf(text(['input_reference[image_url]', 'https://x.test/']))).toEqual({
     input_reference: { image_url: 'https://x.test/' },
   })
@@ -69,7 +69,7 @@ test('objects come as JSON, or field by field', () => {
 test('a name cannot reach into the prototype', () => {
   fieldsOfForm(
     text(['metadata[__proto__][polluted]', '1'], ['__proto__[polluted]', '1'], ['constructor[x]', '1']),
-    ORDER_FIELDS,
+    ORDER_FORM,
   )
   expect(({} as { polluted?: string }).polluted).toBeUndefined()
 })
@@ -101,7 +101,7 @@ describe('files', () => {
 
   test('as a reference are the first frame, or the video to start from', () => {
     const of = (bytes: number[]) =>
-      parseVideo({ kind: 'form', parts: [...text(['model', 'm']), file('input_reference', bytes)] })
+      parseVideo(fieldsOfForm([...text(['model', 'm']), file('input_reference', bytes)], ORDER_FORM))
     expect(of(PNG)).toEqual({ model: 'm', image: 'data:image/png;base64,iVBORw0KGgo=' })
     const mp4 = [0, 0, 0, 12, ...Buffer.from('ftypisom')]
     expect(of(mp4).video).toStartWith('data:video/mp4;base64,')

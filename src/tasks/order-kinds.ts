@@ -27,11 +27,11 @@ export type FamilyRequest = { [family in TaskFamily]: { family: family; request:
 /** A vendor of any of them: it is handed what `applyLimits` of its own row has made. */
 export type TaskProvider = OrderProvider<object>
 
-type OrderKind<Request> = {
+type OrderKind<Order> = {
   /** The part of a provider that makes it. */
   providerFor(provider: Provider): TaskProvider | undefined
   /** The request as this model takes it; throws GatewayError naming the field and what it may be. */
-  applyLimits(model: CatalogueModel, request: Request): object
+  applyLimits(model: CatalogueModel, request: Order): object
   /** Fields that may be megabytes: they are kept apart from what every read of a task brings along. */
   media: readonly string[]
   /** Of an output whose vendor does not say what it is, and by whose ending its file is then known. */

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../spec/error.ts'
-import { parseVideoRequest } from './parse-order.ts'
+import { parseVideo } from './parse-order.ts'
 
 function refusalOf(body: unknown) {
   try {
-    parseVideoRequest(body)
+    parseVideo(body)
   } catch (error) {
     if (error instanceof GatewayError) return { code: error.code, param: error.detail.param, message: error.message }
     throw error
@@ -14,8 +14,8 @@ function refusalOf(body: unknown) {
 
 test('what is known is kept, what is null is absent, what is unknown is ignored', () => {
   const body = { model: 'm', prompt: 'p', seed: null, duration: 8, hats: 3, metadata: { v: { a: null } } }
-  expect(parseVideoRequest(body)).toEqual({ model: 'm', prompt: 'p', duration: 8, metadata: { v: { a: null } } })
-  expect(parseVideoRequest(JSON.parse('{"model":"m","__proto__":{"prompt":"x"}}')).prompt).toBeUndefined()
+  expect(parseVideo(body)).toEqual({ model: 'm', prompt: 'p', duration: 8, metadata: { v: { a: null } } })
+  expect(parseVideo(JSON.parse('{"model":"m","__proto__":{"prompt":"x"}}')).prompt).toBeUndefined()
 })
 
 test.each([[null], ['text'], [[]], [7]])('a body that is %j is refused', (body) => {
@@ -44,12 +44,11 @@ test.each([
 })
 
 test('the ends of the seed are taken', () => {
-  for (const seed of [0, 4_294_967_295]) expect(parseVideoRequest({ model: 'm', seed }).seed).toBe(seed)
+  for (const seed of [0, 4_294_967_295]) expect(parseVideo({ model: 'm', seed }).seed).toBe(seed)
 })
 
 describe('input_reference', () => {
-  const parse = (input_reference: unknown, more: object = {}) =>
-    parseVideoRequest({ model: 'm', input_reference, ...more })
+  const parse = (input_reference: unknown, more: object = {}) => parseVideo({ model: 'm', input_reference, ...more })
 
   test('is an image, as an object or as text', () => {
     const image = 'https://x.test/a.png'

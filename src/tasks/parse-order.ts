@@ -1,17 +1,16 @@
 /** A client's video request into the house's words, refused with the place and the rule (specification 2.5). */
 
-import { type FormWords, fieldsOfForm } from '../http/form-fields.ts'
-import type { Posted } from '../http/multipart.ts'
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
 import { refusalOf } from '../protocols/request-error.ts'
 import { GatewayError } from '../spec/error.ts'
+import type { FormFields } from '../spec/operation.ts'
 import { ThreeDRequest } from '../spec/three-d-request.ts'
 import { VideoCreate } from '../spec/video-create.ts'
 import type { VideoRequest } from '../spec/video-request.ts'
 
 /** The types of the fields in a form, where every value is text. */
-export const ORDER_FIELDS: FormWords = {
+export const ORDER_FORM: FormFields = {
   numbers: ['duration', 'n', 'seed', 'target_polycount'],
   booleans: ['audio_enable', 'texture', 'pbr'],
   objects: ['metadata'],
@@ -21,11 +20,8 @@ export const ORDER_FIELDS: FormWords = {
 const checkVideo = checker(VideoCreate)
 const KNOWN = new Set(Object.keys(VideoCreate.properties))
 
-export const parseVideo = (posted: Posted): VideoRequest =>
-  parseVideoRequest(posted.kind === 'json' ? posted.value : fieldsOfForm(posted.parts, ORDER_FIELDS))
-
 /** `null` is absent; unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
-export function parseVideoRequest(body: unknown): VideoRequest {
+export function parseVideo(body: unknown): VideoRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }
@@ -66,8 +62,7 @@ function withReference(request: VideoRequest, reference: NonNullable<VideoCreate
 const checkThreeD = checker(ThreeDRequest)
 
 /** `null` is absent; unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
-export function parseThreeD(posted: Posted): ThreeDRequest {
-  const body = posted.kind === 'json' ? posted.value : fieldsOfForm(posted.parts, ORDER_FIELDS)
+export function parseThreeD(body: unknown): ThreeDRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }

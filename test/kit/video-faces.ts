@@ -1,8 +1,8 @@
 /** The faces of videos over a store in memory: tasks in whatever state a test wants, files from a map, no vendor. */
 
 import { createAccessLog } from '../../src/access-log.ts'
-import { presentedSecret } from '../../src/accounts/presented.ts'
 import { createApp } from '../../src/http/app.ts'
+import { presentedSecret } from '../../src/http/presented-secret.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { randomAlphanumerics } from '../../src/kit/secret.ts'
 import { catalogueModel, createCatalogue } from '../../src/models/catalogue.ts'

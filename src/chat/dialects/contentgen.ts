@@ -1,6 +1,6 @@
 /** `POST /v1beta/models/{model}:generateContent` and its stream: the contentgen protocol over HTTP. */
 import type { TSchema } from 'typebox'
-import { queryOf } from '../../http/query.ts'
+import type { ClientRequest } from '../../pipeline/endpoint.ts'
 import { errorForClient } from '../../protocols/contentgen/client/error.ts'
 import { contentgenPassthrough } from '../../protocols/contentgen/client/passthrough.ts'
 import { parseContentgen, parseOrMinimal } from '../../protocols/contentgen/client/request.ts'
@@ -10,9 +10,9 @@ import type { ResponseHead } from '../../protocols/protocol.ts'
 import type { Places } from '../../protocols/request-error.ts'
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
 import type { GatewayError } from '../../spec/error.ts'
-import type { Dialect } from './dialect.ts'
+import type { Dialect, EncodedBody } from './dialect.ts'
 
-export type ContentgenMethod = 'generateContent' | 'streamGenerateContent'
+type ContentgenMethod = 'generateContent' | 'streamGenerateContent'
 
 /** Of a stream as one array: white space says nothing between its items. */
 const ARRAY = { content_type: 'application/json; charset=utf-8', keep_alive: '\n' }
@@ -43,9 +43,13 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
       example: EXAMPLE,
     },
     parse: (body) => parseContentgen(body, { model: '', places }),
-    read(body, { params, request }) {
-      const { request: made, shows_thoughts, refusal } = parseOrMinimal(body, { model: params.model ?? '', places })
-      const form = isStream && !isSse(request) ? 'array' : 'events'
+    read(body, clientRequest) {
+      const {
+        request: made,
+        shows_thoughts,
+        refusal,
+      } = parseOrMinimal(body, { model: clientRequest.params.model ?? '', places })
+      const form = isStream && !isSse(clientRequest) ? 'array' : 'events'
       const passed = { hasStarted: false }
       return {
         request: isStream ? { ...made, stream: true } : made,
@@ -56,7 +60,7 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
       }
     },
     writer: (head) => createContentgenEncoder({ head, shows_thoughts: false, form: 'events' }),
-    writeError: contentgenErrorBody,
+    encodeError: contentgenErrorBody,
     errorSchema: ContentgenError,
     errorForClient: (error, request) => errorForClient(error, request, places),
     blocked: (error, head, request) =>
@@ -64,16 +68,17 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
   }
 }
 
-type Blocked = { head: ResponseHead; method: ContentgenMethod; request: Request }
+type Blocked = { head: ResponseHead; method: ContentgenMethod; request: ClientRequest }
 
 /** A prompt that the provider refused before its first word is an answer of this protocol, and no error. */
-function blockedResponse(error: GatewayError, { head: { id, model }, method, request }: Blocked): Response {
+function blockedResponse(error: GatewayError, { head: { id, model }, method, request }: Blocked): EncodedBody {
   const body = blockedAnswer(error, { id, model })
-  if (method === 'generateContent') return Response.json(body)
-  if (!isSse(request)) return Response.json([body])
-  const headers = { 'content-type': 'text/event-stream; charset=utf-8' }
-  return new Response(`data: ${JSON.stringify(body)}\n\n`, { headers })
+  if (method === 'generateContent') return { content_type: JSON_TYPE, text: JSON.stringify(body) }
+  if (!isSse(request)) return { content_type: JSON_TYPE, text: JSON.stringify([body]) }
+  return { content_type: 'text/event-stream; charset=utf-8', text: `data: ${JSON.stringify(body)}\n\n` }
 }
+
+const JSON_TYPE = 'application/json;charset=utf-8'
 
 const ALT = {
   description: '`sse` for server-sent events.',
@@ -81,7 +86,7 @@ const ALT = {
 }
 
 /** The vendor takes `alt` with or without a `$`. */
-function isSse(request: Request): boolean {
-  const query = queryOf(request)
+function isSse(request: ClientRequest): boolean {
+  const query = request.query()
   return (query.get('alt') ?? query.get('$alt')) === 'sse'
 }

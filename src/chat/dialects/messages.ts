@@ -40,7 +40,7 @@ export function messagesDialect(): Dialect {
     parse: (body) => parseMessages(body, places),
     passthrough: messagesPassthrough,
     writer: createMessagesEncoder,
-    writeError: encodeMessagesError,
+    encodeError: encodeMessagesError,
     errorSchema: MessagesError,
     errorForClient: (error, request) => errorForClient(error, request, places),
   }

@@ -1,7 +1,7 @@
 /** `POST /v1/responses`: the Responses protocol over HTTP, with stored responses and background work. */
-import type { Context } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import type { Call } from '../../pipeline/call.ts'
 import type { ChatRequest } from '../../protocols/canonical.ts'
 import type { Places } from '../../protocols/request-error.ts'
 import { errorForClient } from '../../protocols/responses/client/error.ts'
@@ -28,7 +28,7 @@ import { clientTools } from '../../protocols/responses/client/tools.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { StoredResponses } from '../stored-responses.ts'
-import type { Dialect } from './dialect.ts'
+import type { Deferred, Dialect } from './dialect.ts'
 
 /** A request that was read, with what it goes on from. */
 export type ReadResponse = {
@@ -44,7 +44,7 @@ type DialectParts = {
   /** Where answers are remembered; without it a request says all of itself, and nothing is kept. */
   storedResponses?: StoredResponses
   /** Takes on a request whose answer is made in the background; absent where none is. */
-  queue?(read: ReadResponse, context: Context): Promise<Response>
+  queue?(read: ReadResponse, call: Call): Promise<Deferred>
   clock: Clock
 }
 
@@ -135,11 +135,11 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
         ...(refusal ? { refusal } : {}),
       }
     },
-    async instead(body, context) {
+    async defer(body, call) {
       if (!queue || !isRecord(body) || body.background !== true) return undefined
-      const read = await reading(body, context.caller)
+      const read = await reading(body, call.caller)
       try {
-        return await queue(read, context)
+        return await queue(read, call)
       } catch (error) {
         throw error instanceof GatewayError ? errorForClient(error, read.request, places) : error
       }

@@ -1,15 +1,16 @@
 /** The bytes of what a task has made: to the token it was made for, or to whoever holds a signed link. */
 
 import Type from 'typebox'
-import { presentedSecret } from '../../accounts/presented.ts'
-import type { Context, Parameter, Route } from '../../http/context.ts'
+import type { Context, Route } from '../../http/context.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import { isFilesHost } from '../../http/files-host.ts'
+import { presentedSecret } from '../../http/presented-secret.ts'
 import { queryOf } from '../../http/query.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import { endingOf } from '../../kit/file-ending.ts'
 import { headerValue } from '../../kit/header-value.ts'
 import { GatewayError } from '../../spec/error.ts'
+import type { Parameter } from '../../spec/operation.ts'
 import type { Task, TaskOutput } from '../../spec/task.ts'
 import { isEnded } from '../../tasks/lifecycle.ts'
 import { TASK_ERROR_FORMAT, type TaskApi, type TaskApiParts } from './task-api.ts'
@@ -86,12 +87,12 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
         'If-None-Match': { description: 'The `etag` that is known already.', schema: Type.String() },
       },
       media: api.media,
-      tells: {
+      responseHeaders: {
         'accept-ranges': 'Always `bytes`.',
         'content-disposition': 'The name of the file.',
         etag: 'The version of the file.',
       },
-      also: {
+      otherResponses: {
         206: 'The part that was asked for; `content-range` says which.',
         302: 'The file lies at the upstream, or is served at a host of its own: it is fetched there.',
         304: 'The file is the one that is known already.',

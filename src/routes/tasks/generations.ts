@@ -41,7 +41,7 @@ const createRoute = (parts: TaskApiParts): Route => ({
     files: ['image', 'last_image', 'images', 'video'],
     headers: IDEMPOTENCY_KEY_HEADER,
     response: TaskCreated,
-    tells: ORDER_HEADERS,
+    responseHeaders: ORDER_HEADERS,
     errors: ORDER_ERRORS,
     example: {
       model: 'sandbox/text-to-video',

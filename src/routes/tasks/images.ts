@@ -22,13 +22,15 @@ export const imageTaskRoutes = (parts: TaskApiParts): Route[] => [
   contentRoute(parts, { ...API, media: ['image/png', 'image/jpeg', 'image/webp'] }),
 ]
 
-/** Takes a request for images on as a task. */
-export const imageOrders =
-  (parts: TaskApiParts) =>
-  async (request: ImageRequest, operation: ImageOperation, context: Context): Promise<Response> => {
-    // Each file has its own link: bytes in an answer that is asked for again and again would serve nobody.
-    const { response_format: _, async: __, stream: ___, ...rest } = request
-    const asked = { family: 'image-generation', request: { ...rest, operation } } as const
-    const { task, headers } = await submitOrder(parts, context, asked)
-    return Response.json(encodeTaskCreated(task), { headers })
-  }
+/** Accepts a request for images as a task. */
+export async function orderImages(
+  parts: TaskApiParts,
+  { request, operation }: { request: ImageRequest; operation: ImageOperation },
+  context: Context,
+): Promise<Response> {
+  // Each file has its own link: bytes in a response that is requested repeatedly would be of no use.
+  const { response_format: _, async: __, stream: ___, ...rest } = request
+  const order = { family: 'image-generation', request: { ...rest, operation } } as const
+  const { task, headers } = await submitOrder(parts, context, order)
+  return Response.json(encodeTaskCreated(task), { headers })
+}

@@ -1,8 +1,8 @@
 /** What a request for tasks says in its query and its headers, and where its client reached the gateway. */
 import Type from 'typebox'
 import type { ServerSettings } from '../../config/config.ts'
-import type { Parameter } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
+import type { Parameter } from '../../spec/operation.ts'
 import { TASK_STATUSES, type TaskStatus } from '../../spec/task.ts'
 import { MAX_WAIT_SECONDS } from '../../tasks/wait.ts'
 

@@ -3,7 +3,8 @@
 import type { ServerSettings } from '../../config/config.ts'
 import { bodyLimits } from '../../http/body.ts'
 import type { Context, Route } from '../../http/context.ts'
-import { fieldOf, type Posted, readJsonOrForm } from '../../http/multipart.ts'
+import { bodyOf } from '../../http/form-fields.ts'
+import { fieldOf, readJsonOrForm } from '../../http/multipart.ts'
 import { queryOf } from '../../http/query.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { modelHeaders } from '../../models/lifecycle.ts'
@@ -14,13 +15,14 @@ import type { Task } from '../../spec/task.ts'
 import { TaskErrorBody } from '../../spec/task-error.ts'
 import { isEnded } from '../../tasks/lifecycle.ts'
 import type { FamilyRequest, TaskFamily } from '../../tasks/order-kinds.ts'
+import { ORDER_FORM } from '../../tasks/parse-order.ts'
 import type { Order } from '../../tasks/submit.ts'
 import { encodeTaskError } from '../../tasks/task-response.ts'
 import type { Tasks } from '../../tasks/tasks.ts'
 import { parseIdempotencyKey, parseWait, requestBaseUrl } from './request-parameters.ts'
 
 export type TaskApiParts = {
-  tasks: Pick<Tasks, 'submit' | 'find' | 'findAny' | 'wait' | 'list' | 'cancel' | 'remove' | 'retryAfter'>
+  tasks: Pick<Tasks, 'submit' | 'find' | 'findAny' | 'wait' | 'list' | 'cancel' | 'remove' | 'retryAfter' | 'health'>
   pipeline: Pick<Pipeline, 'authorize'>
   outputs: Pick<Outputs, 'link' | 'verify' | 'open'>
   /** Read at each request: a reload changes them. */
@@ -40,9 +42,9 @@ export type TaskApi = {
   families: readonly TaskFamily[]
 }
 
-/** How these families tell their errors. */
-export const TASK_ERROR_FORMAT: Pick<Route, 'writeError' | 'errorSchema'> = {
-  writeError: encodeTaskError,
+/** The error format of the task APIs. */
+export const TASK_ERROR_FORMAT: Pick<Route, 'encodeError' | 'errorSchema'> = {
+  encodeError: encodeTaskError,
   errorSchema: TaskErrorBody,
 }
 
@@ -53,7 +55,7 @@ const NO_STORE = { 'cache-control': 'no-store' }
 export async function parseAndSubmit<F extends TaskFamily>(
   parts: TaskApiParts,
   context: Context,
-  { family, parse }: { family: F; parse(posted: Posted): Extract<FamilyRequest, { family: F }>['request'] },
+  { family, parse }: { family: F; parse(body: unknown): Extract<FamilyRequest, { family: F }>['request'] },
 ): Promise<Taken> {
   const { pipeline, settings, clock } = parts
   const limits = bodyLimits(settings, clock, 'media')
@@ -61,7 +63,7 @@ export async function parseAndSubmit<F extends TaskFamily>(
   // An order that is repeated with its key gets its task, whatever has become of the model.
   if (!context.request.headers.has('idempotency-key'))
     pipeline.authorize(context, { family, model: fieldOf(posted, 'model') })
-  return submitOrder(parts, context, { family, request: parse(posted) } as FamilyRequest)
+  return submitOrder(parts, context, { family, request: parse(bodyOf(posted, ORDER_FORM)) } as FamilyRequest)
 }
 
 /** The headers tell of its model, and whether it is an old one. */
@@ -71,12 +73,12 @@ type Taken = { task: Task; headers: Record<string, string> }
 export async function submitOrder(
   { tasks, settings, clock }: TaskApiParts,
   context: Context,
-  asked: FamilyRequest,
+  request: FamilyRequest,
 ): Promise<Taken> {
   const idempotency_key = parseIdempotencyKey(context.request)
   const base_url = requestBaseUrl(context.request, settings)
   const order: Order = {
-    ...asked,
+    ...request,
     call: context,
     base_url,
     ...(idempotency_key === undefined ? {} : { idempotency_key }),

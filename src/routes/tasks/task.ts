@@ -29,7 +29,7 @@ export const statusRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
     params: idOf(api),
     query: WAIT_PARAMETER,
     response: TaskAnswer,
-    tells: RETRY_HEADERS,
+    responseHeaders: RETRY_HEADERS,
     errors: ['task_not_exist'],
   },
   async handle(context) {
@@ -72,7 +72,7 @@ export const cancelRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
     tag: api.tag,
     params: idOf(api),
     response: TaskAnswer,
-    tells: RETRY_HEADERS,
+    responseHeaders: RETRY_HEADERS,
     errors: ['task_not_exist'],
   },
   async handle(context) {

@@ -46,7 +46,7 @@ const createRoute = (parts: TaskApiParts): Route => ({
     files: ['image', 'images'],
     headers: IDEMPOTENCY_KEY_HEADER,
     response: TaskCreated,
-    tells: ORDER_HEADERS,
+    responseHeaders: ORDER_HEADERS,
     errors: ORDER_ERRORS,
     example: { model: 'sandbox/text-to-3d', prompt: 'A small clay teapot', format: 'glb', pbr: true },
   },

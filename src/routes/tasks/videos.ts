@@ -45,7 +45,7 @@ const createRoute = (parts: TaskApiParts): Route => ({
     files: ['input_reference', 'image', 'last_image', 'images', 'video'],
     headers: IDEMPOTENCY_KEY_HEADER,
     response: Video,
-    tells: ORDER_HEADERS,
+    responseHeaders: ORDER_HEADERS,
     errors: ORDER_ERRORS,
     example: {
       model: 'sandbox/text-to-video',
@@ -70,7 +70,7 @@ const retrieveRoute = (parts: TaskApiParts): Route => ({
     params: VIDEO_ID,
     query: WAIT_PARAMETER,
     response: Video,
-    tells: RETRY_HEADERS,
+    responseHeaders: RETRY_HEADERS,
     errors: ['task_not_exist'],
   },
   async handle(context) {

@@ -386,7 +386,7 @@ describe('errors', () => {
     ['upstream_auth', 'api_error'],
     ['internal_error', 'api_error'],
   ] as const)('%s has the type %s', (code, type) => {
-    expect(dialect.writeError?.(new GatewayError(code, 'Words.', { param: 'x' }), 'req_1')).toEqual({
+    expect(dialect.encodeError?.(new GatewayError(code, 'Words.', { param: 'x' }), 'req_1')).toEqual({
       type: 'error',
       error: { type, message: 'Words.', details: { error_code: code, param: 'x' } },
       request_id: 'req_1',

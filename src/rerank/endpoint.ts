@@ -1,14 +1,7 @@
-/** Rerank over HTTP, in the shape that Cohere's and Jina's clients share. */
+/** `POST /v1/rerank`, in the form that the clients of Cohere and Jina share. */
 import Type from 'typebox'
-import type { ServerSettings } from '../config/config.ts'
-import { bodyLimits, readJson } from '../http/body.ts'
-import type { Context, Route } from '../http/context.ts'
 import { checker } from '../kit/checker.ts'
-import type { Clock } from '../kit/clock.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
-import { memberOf } from '../kit/json.ts'
-import { modelHeaders } from '../models/lifecycle.ts'
-import type { Pipeline } from '../pipeline/pipeline.ts'
 import { refusalOf } from '../protocols/request-error.ts'
 import {
   ErrorBody,
@@ -20,44 +13,20 @@ import {
 } from '../spec/error.ts'
 import { RerankAnswer, RerankRequest } from '../spec/rerank-request.ts'
 import { shown } from './documents.ts'
-import type { RerankFamily } from './rerank.ts'
-
-type RerankRouteParts = { pipeline: Pipeline; rerank: RerankFamily; settings: ServerSettings; clock: Clock }
+import type { RerankEndpoint, RerankFamily } from './rerank.ts'
 
 const check = checker(RerankRequest)
 
-/** Cohere's clients read the message at the top. */
+/** Cohere's clients read the message at the top level. */
 const RerankError = Type.Object({ ...ErrorBody.properties, message: Type.String() }, { title: 'RerankError' })
-const writeError = (error: GatewayError): Type.Static<typeof RerankError> => ({
+const encodeError = (error: GatewayError): Type.Static<typeof RerankError> => ({
   ...errorBody(error),
   message: error.message,
 })
 
-/** Both versions: current clients of Cohere use the second. */
-export function rerankRoutes({ pipeline, rerank, settings, clock }: RerankRouteParts): Route[] {
-  async function handle(context: Context): Promise<Response> {
-    const limits = bodyLimits(settings, clock, 'text')
-    const body = await readJson(context.request, limits)
-    pipeline.authorize(context, { family: 'rerank', model: memberOf(body, 'model') })
-    const request = parseRerankRequest(body)
-    const { send, ...chosen } = pipeline.prepare(rerank, context, request)
-    const headers = modelHeaders(chosen, clock)
-    const { answer: ranked, usage } = await send()
-    const { results, search_units } = ranked
-    const answer: RerankAnswer = {
-      id: context.request_id,
-      model: chosen.model.id,
-      results: results.map((result) => ({
-        ...result,
-        ...(request.return_documents ? { document: shown(request.documents[result.index]) } : {}),
-      })),
-      usage,
-      meta: { billed_units: { search_units } },
-    }
-    return Response.json(answer, { headers })
-  }
-  return ['/v1/rerank', '/v2/rerank'].map((path) => ({
-    method: 'POST',
+/** Under both versions: current clients of Cohere use the second. */
+export const rerankEndpoints = (family: RerankFamily): RerankEndpoint[] =>
+  ['/v1/rerank', '/v2/rerank'].map((path) => ({
     path,
     operation: {
       summary: 'Put documents in the order of their relevance to a query',
@@ -73,11 +42,22 @@ export function rerankRoutes({ pipeline, rerank, settings, clock }: RerankRouteP
       },
       errors: RERANK_ERRORS,
     },
-    writeError,
+    encodeError,
     errorSchema: RerankError,
-    handle,
+    family,
+    endpoint: 'rerank',
+    decode: parseRerankRequest,
+    encode: ({ input, answer, usage, model }, { request_id }): RerankAnswer => ({
+      id: request_id,
+      model,
+      results: answer.results.map((result) => ({
+        ...result,
+        ...(input.return_documents ? { document: shown(input.documents[result.index]) } : {}),
+      })),
+      usage,
+      meta: { billed_units: { search_units: answer.search_units } },
+    }),
   }))
-}
 
 /** `null` is absent, unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
 function parseRerankRequest(body: unknown): RerankRequest {

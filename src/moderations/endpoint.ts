@@ -1,47 +1,33 @@
-/** Moderations over HTTP in the OpenAI shape. */
+/** `POST /v1/moderations`, in the OpenAI form. */
 import Type, { type TSchema } from 'typebox'
-import type { ServerSettings } from '../config/config.ts'
-import { bodyLimits, readJson } from '../http/body.ts'
-import type { Route } from '../http/context.ts'
 import { checker } from '../kit/checker.ts'
-import type { Clock } from '../kit/clock.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
-import { modelHeaders } from '../models/lifecycle.ts'
-import type { Pipeline } from '../pipeline/pipeline.ts'
 import { refusalOf } from '../protocols/request-error.ts'
 import { type ErrorCode, GatewayError, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
 import { MODERATION_INPUTS, ModerationAnswer, ModerationRequest } from '../spec/moderation-request.ts'
-import type { ModerationsFamily } from './moderations.ts'
+import type { ModerationsEndpoint, ModerationsFamily } from './moderations.ts'
 
-type ModerationsRouteParts = {
-  pipeline: Pipeline
-  moderations: ModerationsFamily
-  settings: ServerSettings
-  clock: Clock
-}
-
-export function moderationsRoute({ pipeline, moderations, settings, clock }: ModerationsRouteParts): Route {
-  return {
-    method: 'POST',
-    path: '/v1/moderations',
-    operation: {
-      summary: 'Classify texts and images by what may be harmful in them',
-      description: 'Without `model`, the first moderation model of the list that the token may use classifies them.',
-      tag: 'Moderations',
-      request: ModerationRequest,
-      response: ModerationAnswer,
-      example: { model: 'sandbox/moderation', input: ['A walk by the river', 'I will kill you'] },
-      errors: MODERATION_ERRORS,
-    },
-    async handle(context) {
-      const limits = bodyLimits(settings, clock, 'text')
-      const request = parseModerationRequest(await readJson(context.request, limits))
-      const { answer: results, usage, ...chosen } = await pipeline.run(moderations, context, request)
-      const answer: ModerationAnswer = { id: context.request_id, model: chosen.model.id, results, usage }
-      return Response.json(answer, { headers: modelHeaders(chosen, clock) })
-    },
-  }
-}
+export const moderationsEndpoint = (family: ModerationsFamily): ModerationsEndpoint => ({
+  path: '/v1/moderations',
+  operation: {
+    summary: 'Classify texts and images by what may be harmful in them',
+    description: 'Without `model`, the first moderation model of the list that the token may use classifies them.',
+    tag: 'Moderations',
+    request: ModerationRequest,
+    response: ModerationAnswer,
+    example: { model: 'sandbox/moderation', input: ['A walk by the river', 'I will kill you'] },
+    errors: MODERATION_ERRORS,
+  },
+  family,
+  endpoint: 'moderations',
+  decode: parseModerationRequest,
+  encode: ({ answer: results, usage, model }, { request_id }): ModerationAnswer => ({
+    id: request_id,
+    model,
+    results,
+    usage,
+  }),
+})
 
 /** The schema and its check for one form of `input`. */
 function formOf(input: TSchema) {

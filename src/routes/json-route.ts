@@ -1,0 +1,37 @@
+/** The route of a JSON endpoint: reads the body, authorizes, decodes, runs the call and responds. */
+import type { ServerSettings } from '../config/config.ts'
+import { bodyLimits, readJson } from '../http/body.ts'
+import type { Route } from '../http/context.ts'
+import type { Clock } from '../kit/clock.ts'
+import { memberOf } from '../kit/json.ts'
+import { modelHeaders } from '../models/lifecycle.ts'
+import type { JsonEndpoint } from '../pipeline/endpoint.ts'
+import type { AnyMeter } from '../pipeline/family.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
+import { GatewayError } from '../spec/error.ts'
+
+/** `settings` are read at each request, since a reload changes them. */
+export type RouteParts = { pipeline: Pipeline; settings: ServerSettings; clock: Clock }
+
+export function jsonRoute<Input, Work, Answer, M extends AnyMeter>(
+  { family, endpoint, decode, encode, errorForClient, ...described }: JsonEndpoint<Input, Work, Answer, M>,
+  { pipeline, settings, clock }: RouteParts,
+): Route {
+  return {
+    ...described,
+    method: 'POST',
+    async handle(context) {
+      const body = await readJson(context.request, bodyLimits(settings, clock, 'text'))
+      pipeline.authorize(context, { family: endpoint, model: context.params.model ?? memberOf(body, 'model') })
+      const input = await decode(body, context)
+      try {
+        const { model, requested, send } = pipeline.prepare(family, context, input)
+        const headers = modelHeaders({ model, requested }, clock)
+        const { answer, usage } = await send()
+        return Response.json(encode({ input, answer, usage, model: model.id }, context), { headers })
+      } catch (thrown) {
+        throw errorForClient && thrown instanceof GatewayError ? errorForClient(thrown) : thrown
+      }
+    },
+  }
+}

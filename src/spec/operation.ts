@@ -1,0 +1,44 @@
+/** What the OpenAPI document says about an operation, and how the fields of its form are typed. */
+import type { TSchema } from 'typebox'
+import type { ErrorCode } from './error.ts'
+
+export type Parameter = { description: string; schema: TSchema; example?: unknown }
+
+export type Operation = {
+  summary: string
+  description?: string
+  tag: string
+  request?: TSchema
+  /** The request may also be sent as `multipart/form-data`, with files in these fields. */
+  files?: string[]
+  /** Path parameters and their descriptions. */
+  params?: Record<string, string>
+  query?: Record<string, Parameter>
+  headers?: Record<string, Parameter>
+  response?: TSchema
+  /** The schema of an event, if the response can be a stream. */
+  stream?: TSchema
+  /** Media types of a successful response besides JSON. */
+  media?: string[]
+  /** Headers of a successful response, besides those of all responses. */
+  responseHeaders?: Record<string, string>
+  /** Other responses that are not errors: the description by status. */
+  otherResponses?: Record<number, string>
+  /** A response that is not successful and has a body of its own. */
+  refusal?: { status: number; when: string; response: TSchema }
+  errors?: ErrorCode[]
+  example?: unknown
+}
+
+/**
+ * In a form every value is text: these fields are converted to their JSON types. A value that cannot be converted stays
+ * text, which validation rejects.
+ */
+export type FormFields = {
+  numbers?: readonly string[]
+  booleans?: readonly string[]
+  objects?: readonly string[]
+  /** May occur more than once. */
+  lists?: readonly string[]
+  files?: readonly string[]
+}
