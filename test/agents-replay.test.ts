@@ -2,16 +2,16 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { AGENTS, type AgentId, type AgentRequest, forModel, recorded } from './kit/agents.ts'
 import { openPort, type Port } from './kit/served.ts'
-import type { Said } from './matrix/mind.ts'
+import type { ScriptedResponse } from './matrix/model-script.ts'
 import { chatcompatWire } from './matrix/vendors/chatcompat.ts'
 import { contentgenWire } from './matrix/vendors/contentgen-compat.ts'
 import { messagesWire } from './matrix/vendors/messages-compat.ts'
-import { type Played, playVendor, type Wire } from './matrix/vendors/play.ts'
 import { responsesWire } from './matrix/vendors/responses-compat.ts'
+import { startWireVendor, type Wire, type WireVendor } from './matrix/vendors/wire-vendor.ts'
 
 const ANSWER = 'The program prints the day.'
 /** The answer of every provider; its own reader has checked the request before. */
-const said: Said = {
+const said: ScriptedResponse = {
   reasoning: [],
   text: [ANSWER],
   calls: [],
@@ -24,10 +24,10 @@ const said: Said = {
 /** Codex's own provider knows fields, items and tools that the strict one of the matrix does not. */
 const codexProvider: Wire = {
   ...responsesWire,
-  hear({ client_metadata: _, tools = [], input, ...body }, path) {
+  decode({ client_metadata: _, tools = [], input, ...body }, path) {
     const known = (tools as { type: string }[]).filter(({ type }) => type === 'function' || type === 'custom')
     const items = (input as { type: string }[]).filter(({ type }) => type !== 'additional_tools')
-    return responsesWire.hear({ ...body, tools: known, input: items }, path)
+    return responsesWire.decode({ ...body, tools: known, input: items }, path)
   },
 }
 
@@ -50,10 +50,10 @@ const OWN: Record<AgentId, KindId> = {
   opencode: 'chatcompat',
 }
 
-let vendors: Record<KindId, Played>
+let vendors: Record<KindId, WireVendor>
 let port: Port
 beforeAll(async () => {
-  const played = (id: KindId) => playVendor(KINDS[id].wire, { think: () => said })
+  const played = (id: KindId) => startWireVendor(KINDS[id].wire, { respond: () => said })
   vendors = {
     chatcompat: played('chatcompat'),
     messages: played('messages'),

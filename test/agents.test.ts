@@ -5,20 +5,20 @@ import OpenAI from 'openai'
 import { claudeCode, codex, PATCHED } from './kit/agents.ts'
 import { openPort, type Port, watchUnhandled } from './kit/served.ts'
 import { chunk, chunks, failure, stream, usageChunk } from './kit/vendor.ts'
-import { PIXEL } from './matrix/asks.ts'
-import { THOUGHT } from './matrix/mind.ts'
+import { PIXEL } from './matrix/inputs.ts'
+import { THOUGHT } from './matrix/model-script.ts'
 import { chatcompatWire } from './matrix/vendors/chatcompat.ts'
 import { messagesWire } from './matrix/vendors/messages-compat.ts'
-import { type Played, playVendor } from './matrix/vendors/play.ts'
+import { startWireVendor, type WireVendor } from './matrix/vendors/wire-vendor.ts'
 
-let plain: Played
-let thinking: Played
+let plain: WireVendor
+let thinking: WireVendor
 let port: Port
 let unhandled: ReturnType<typeof watchUnhandled>
 beforeAll(async () => {
   unhandled = watchUnhandled()
-  plain = playVendor(chatcompatWire)
-  thinking = playVendor(messagesWire)
+  plain = startWireVendor(chatcompatWire)
+  thinking = startWireVendor(messagesWire)
   port = await openPort({
     providers: {
       plain: { base_url: plain.url, key: 'vendor-key' },
@@ -383,7 +383,7 @@ describe('an agent of the Responses API with a Messages provider', () => {
     const reading = (async () => {
       for await (const event of events) {
         types.push(event.type)
-        if (event.type.endsWith('.delta')) thinking.letBreak()
+        if (event.type.endsWith('.delta')) thinking.breakStream()
       }
     })()
     const ended = await reading.catch((error: unknown) => error)

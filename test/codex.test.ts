@@ -8,12 +8,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { manualPage } from './kit/manual.ts'
 import { openPort, type Port } from './kit/served.ts'
-import type { Heard, Said } from './matrix/mind.ts'
+import type { ReceivedRequest, ScriptedResponse } from './matrix/model-script.ts'
 import { chatcompatWire } from './matrix/vendors/chatcompat.ts'
 import { contentgenWire } from './matrix/vendors/contentgen-compat.ts'
 import { messagesWire } from './matrix/vendors/messages-compat.ts'
-import { type Played, playVendor, type Wire } from './matrix/vendors/play.ts'
 import { responsesWire } from './matrix/vendors/responses-compat.ts'
+import { startWireVendor, type Wire, type WireVendor } from './matrix/vendors/wire-vendor.ts'
 
 const CODEX = join(import.meta.dir, 'agents/node_modules/@openai/codex/bin/codex.js')
 const NOTES_SERVER = join(import.meta.dir, 'kit/notes-server.ts')
@@ -26,7 +26,7 @@ type Step = { tool: string; args: object }
 /** A model that makes these calls, one an answer, and then repeats what came of them; of a subtask it says that it is done. */
 let steps: Step[] = []
 const SUBTASK = 'Do the subtask.'
-function follow({ history, tools, question }: Heard): Said {
+function follow({ history, tools, question }: ReceivedRequest): ScriptedResponse {
   if (question.includes(SUBTASK)) return said({ text: ['The subtask is done.'] })
   const results = history.flatMap((line) => (line.role === 'results' ? line.results : []))
   const step = steps[results.length]
@@ -38,7 +38,7 @@ function follow({ history, tools, question }: Heard): Said {
   return said({ calls: [call], finish: 'tool_calls' })
 }
 
-const said = (more: Partial<Said>): Said => ({
+const said = (more: Partial<ScriptedResponse>): ScriptedResponse => ({
   reasoning: [],
   text: [],
   calls: [],
@@ -64,7 +64,7 @@ const KINDS: Kind[] = [
 /** It gets what Codex sends as it is, namespaces and all. */
 const ownWire: Wire = {
   ...responsesWire,
-  hear: ({ client_metadata: _, ...body }, path) => responsesWire.hear(body, path), // a field of Codex alone
+  decode: ({ client_metadata: _, ...body }, path) => responsesWire.decode(body, path), // a field of Codex alone
 }
 const OWN: Kind = { kind: 'responses-compat', wire: ownWire, path: '/v1', model: 'gpt-5.5' }
 const ALL = [...KINDS, OWN]
@@ -72,11 +72,11 @@ const ALL = [...KINDS, OWN]
 /** Models whose names Codex knows get other tools from it than those that it does not know. */
 const KNOWN = ['gpt-5.5', 'gpt-6.1-sol']
 
-const vendors = new Map<string, Played>()
+const vendors = new Map<string, WireVendor>()
 let port: Port
 let place: string
 beforeAll(async () => {
-  for (const { kind, wire } of ALL) vendors.set(kind, playVendor(wire, { think: follow }))
+  for (const { kind, wire } of ALL) vendors.set(kind, startWireVendor(wire, { respond: follow }))
   const target = ({ kind, model }: Kind) => ({ targets: [{ provider: kind, model }] })
   port = await openPort({
     providers: Object.fromEntries(
@@ -98,7 +98,7 @@ afterAll(async () => {
   await port.close()
   for (const vendor of vendors.values()) await vendor.stop()
 })
-const vendorOf = (kind: string): Played => {
+const vendorOf = (kind: string): WireVendor => {
   const vendor = vendors.get(kind)
   if (!vendor) throw new Error(`There is no vendor ${kind}.`)
   return vendor

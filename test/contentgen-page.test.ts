@@ -55,11 +55,11 @@ test('the manual describes the handling of each field', () => {
     ([fields, handling]) => `| ${fields.map((field) => `\`${field}\``).join(', ')} | ${handling} |`,
   )
   const table = ['| field | handling |', '|---|---|', ...lines, '| any other | Ignored. |'].join('\n')
-  const made = `${START}\n\n${table}\n\n${END}`
+  const generated = `${START}\n\n${table}\n\n${END}`
   const page = readFileSync(PAGE, 'utf8')
   const [head, tail] = [page.slice(0, page.indexOf(START)), page.slice(page.indexOf(END) + END.length)]
-  if (process.env.GATEHOUSE_WRITE_TABLES) writeFileSync(PAGE, head + made + tail)
-  expect(readFileSync(PAGE, 'utf8')).toBe(head + made + tail)
+  if (process.env.GATEHOUSE_WRITE_TABLES) writeFileSync(PAGE, head + generated + tail)
+  expect(readFileSync(PAGE, 'utf8')).toBe(head + generated + tail)
 })
 
 test('no field has two rows', () => {

@@ -36,11 +36,11 @@ describe('a vendor on loopback', () => {
     expect(await chunksFrom(provider)).not.toBeEmpty()
     const paths = ['generateContent', 'streamGenerateContent?alt=sse']
     for (const [index, path] of paths.entries()) {
-      const asked = vendor.requests[index]
-      expect(asked).toMatchObject({ method: 'POST', path: `/v1beta/models/gemini-2.5-flash:${path}` })
-      expect(asked?.headers).toMatchObject({ 'x-goog-api-key': KEY, 'x-request-id': 'req-7' })
-      expect(asked?.headers.authorization).toBeUndefined()
-      expect(asked?.json()).toEqual({ contents: [{ role: 'user', parts: [{ text: 'Hello' }] }] })
+      const requested = vendor.requests[index]
+      expect(requested).toMatchObject({ method: 'POST', path: `/v1beta/models/gemini-2.5-flash:${path}` })
+      expect(requested?.headers).toMatchObject({ 'x-goog-api-key': KEY, 'x-request-id': 'req-7' })
+      expect(requested?.headers.authorization).toBeUndefined()
+      expect(requested?.json()).toEqual({ contents: [{ role: 'user', parts: [{ text: 'Hello' }] }] })
     }
   })
 
@@ -125,9 +125,9 @@ describe('a vendor on loopback', () => {
     await provider.chat?.complete({ model: 'gemini-3-flash-preview', request, request_id: 'r' }, NEVER)
     const [theirs, ours] = vendor.requests
     expect(ours?.path).toBe(theirs?.path as string)
-    const said = theirs?.json() as { systemInstruction: { role?: string } }
-    delete said.systemInstruction.role
-    expect(ours?.json()).toEqual(said)
+    const summary = theirs?.json() as { systemInstruction: { role?: string } }
+    delete summary.systemInstruction.role
+    expect(ours?.json()).toEqual(summary)
   })
 
   test('lists its models page by page: those that answer or embed, without images and sound', async () => {
@@ -171,10 +171,10 @@ describe('a vendor on loopback', () => {
   test('a client that leaves closes the connection', async () => {
     vendor.answer(hang())
     const control = new AbortController()
-    const asked = chunksFrom(provider, control.signal)
+    const requested = chunksFrom(provider, control.signal)
     const { gone } = await vendor.request()
     control.abort()
-    await expect(asked).rejects.toMatchObject({ code: 'client_closed_request' })
+    await expect(requested).rejects.toMatchObject({ code: 'client_closed_request' })
     await gone
   })
 })
@@ -276,8 +276,8 @@ describe('behind the whole gateway', () => {
 
   /** What the vendor must see of its calls in the second turn, and of their results. */
   function expectSignedHistory() {
-    const [, said, results] = sentBack()
-    const calls = said?.parts.filter((part) => part.functionCall)
+    const [, summary, results] = sentBack()
+    const calls = summary?.parts.filter((part) => part.functionCall)
     expect(calls).toMatchObject([
       { functionCall: { name: 'get_weather', args: { city: 'Köln' } }, thoughtSignature: 'c2lnbmF0dXJlIDE=' },
       { functionCall: { name: 'get_time', args: {} } },
@@ -322,9 +322,9 @@ describe('behind the whole gateway', () => {
     vendor.answer(streamed('tools.sse'), streamed('stream.sse'))
     const tools = names.map((name) => ({ name, input_schema: schema }))
     const question = { role: 'user' as const, content: 'Weather and time in Köln?' }
-    const asked = { model: MODEL, max_tokens: 500, tools }
+    const requested = { model: MODEL, max_tokens: 500, tools }
     const first = await anthropic()
-      .messages.stream({ ...asked, messages: [question] })
+      .messages.stream({ ...requested, messages: [question] })
       .finalMessage()
     expect(first.stop_reason).toBe('tool_use')
     expect(first.content[0]).toMatchObject({ type: 'thinking', thinking: 'I look it up.' })
@@ -340,7 +340,7 @@ describe('behind the whole gateway', () => {
       { role: 'user' as const, content },
     ]
     const second = await anthropic()
-      .messages.stream({ ...asked, messages })
+      .messages.stream({ ...requested, messages })
       .finalMessage()
     expect(second.content).toMatchObject([{ type: 'thinking' }, { type: 'text', text: 'Guten Tag' }])
     expect(second.usage).toMatchObject({ input_tokens: 11, cache_read_input_tokens: 8, output_tokens: 10 })
@@ -349,19 +349,19 @@ describe('behind the whole gateway', () => {
 
   test('a chat client hears a stream with its reasoning, its sources and its usage', async () => {
     vendor.answer(streamed('stream.sse'), streamed('grounded.sse'))
-    const asked = { model: MODEL, stream: true as const, stream_options: { include_usage: true } }
+    const requested = { model: MODEL, stream: true as const, stream_options: { include_usage: true } }
     const messages = [{ role: 'user' as const, content: 'Hello' }]
-    let said = ''
+    let summary = ''
     let thought = ''
     let total: number | undefined
-    for await (const chunk of await openai().chat.completions.create({ ...asked, messages })) {
-      said += chunk.choices[0]?.delta.content ?? ''
+    for await (const chunk of await openai().chat.completions.create({ ...requested, messages })) {
+      summary += chunk.choices[0]?.delta.content ?? ''
       thought += (chunk.choices[0]?.delta as { reasoning_content?: string } | undefined)?.reasoning_content ?? ''
       total = chunk.usage?.total_tokens ?? total
     }
-    expect([said, thought, total]).toEqual(['Guten Tag', 'Ein Gruß also.', 29])
+    expect([summary, thought, total]).toEqual(['Guten Tag', 'Ein Gruß also.', 29])
     const sources: string[] = []
-    for await (const chunk of await openai().chat.completions.create({ ...asked, messages })) {
+    for await (const chunk of await openai().chat.completions.create({ ...requested, messages })) {
       const delta = chunk.choices[0]?.delta as { annotations?: { url_citation: { title: string } }[] } | undefined
       for (const { url_citation } of delta?.annotations ?? []) sources.push(url_citation.title)
     }
@@ -387,13 +387,13 @@ describe('behind the whole gateway', () => {
   test('refusals come to each client in its own form, the gateway’s key never blamed on the caller', async () => {
     const badKey = { error: { code: 400, message: 'API key not valid.', status: 'INVALID_ARGUMENT' } }
     vendor.answer(whole(badKey, { status: 400 }), whole({ promptFeedback: { blockReason: 'SAFETY' } }))
-    const asked = { model: MODEL, messages: [{ role: 'user' as const, content: 'Hello' }] }
+    const requested = { model: MODEL, messages: [{ role: 'user' as const, content: 'Hello' }] }
     const key = await openai()
-      .chat.completions.create(asked)
+      .chat.completions.create(requested)
       .catch((failure) => failure)
     expect([key.status, key.code]).toEqual([502, 'upstream_auth'])
     const blocked = await anthropic()
-      .messages.create({ ...asked, max_tokens: 9 })
+      .messages.create({ ...requested, max_tokens: 9 })
       .catch((failure) => failure)
     expect([blocked.status, blocked.error.error.details.error_code]).toEqual([400, 'content_policy_violation'])
   })

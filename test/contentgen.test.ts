@@ -95,20 +95,20 @@ describe('paths', () => {
 
 describe('who calls', () => {
   const path = '/v1beta/models/v/m:generateContent'
-  const nobody = { authorization: '' }
+  const unauthorized = { authorization: '' }
 
   test.each<[string, string, Record<string, string>]>([
     ['a header', path, { 'x-goog-api-key': gateway.token }],
     ['the query', `${path}?key=${gateway.token}`, {}],
     ['a bearer', path, { authorization: `Bearer ${gateway.token}` }],
   ])('is told by %s', async (_, url, headers) => {
-    expect((await ask(url, HELLO, { ...nobody, ...headers })).status).toBe(200)
+    expect((await ask(url, HELLO, { ...unauthorized, ...headers })).status).toBe(200)
   })
 
   test.each(['generateContent', 'streamGenerateContent', 'countTokens', 'predict'])(
     'is told in the shape of this style to be nobody: %s',
     async (method) => {
-      const response = await post(`/v1beta/models/v/m:${method}`, HELLO, nobody)
+      const response = await post(`/v1beta/models/v/m:${method}`, HELLO, unauthorized)
       expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
       expect((await response.json()).error).toMatchObject({ code: 401, status: 'UNAUTHENTICATED' })
     },
@@ -313,37 +313,37 @@ test('a model says that it answers in this style', async () => {
 })
 
 describe('with a vendor of the same style nothing is lost', () => {
-  const words = fc.string({ minLength: 1, maxLength: 12 }).map((text) => `w${text}w`)
+  const texts = fc.string({ minLength: 1, maxLength: 12 }).map((text) => `w${text}w`)
   const data = fc.base64String({ minLength: 4, maxLength: 16 }).filter((text) => text !== '')
-  const json = fc.dictionary(words, fc.oneof(fc.integer(), words, fc.constant(null), fc.array(fc.boolean())))
-  const text = words.map((said) => ({ text: said }))
+  const json = fc.dictionary(texts, fc.oneof(fc.integer(), texts, fc.constant(null), fc.array(fc.boolean())))
+  const text = texts.map((summary) => ({ text: summary }))
   const media = fc.oneof(
     data.map((bytes) => ({ inlineData: { mimeType: 'image/png', data: bytes } })),
     data.map((bytes) => ({ inlineData: { mimeType: 'application/pdf', data: bytes } })),
     data.map((bytes) => ({ inlineData: { mimeType: 'video/mp4', data: bytes } })),
     fc.webPath().map((path) => ({ fileData: { fileUri: `gs://bucket${path}/a.pdf`, mimeType: 'application/pdf' } })),
   )
-  const thought = fc.record({ text: words, thought: fc.constant(true), thoughtSignature: data.map((sig) => `S${sig}`) })
-  const signed = fc.record({ text: words, thoughtSignature: data.map((sig) => `T${sig}`) })
+  const thought = fc.record({ text: texts, thought: fc.constant(true), thoughtSignature: data.map((sig) => `S${sig}`) })
+  const signed = fc.record({ text: texts, thoughtSignature: data.map((sig) => `T${sig}`) })
   const response = fc.oneof(
-    words.map((output) => ({ output })),
-    words.map((error) => ({ error })),
+    texts.map((output) => ({ output })),
+    texts.map((error) => ({ error })),
     json.map((value) => ({ value, more: 1 })),
   )
   const round = fc
     .record({
       thoughts: fc.array(thought, { maxLength: 2 }),
-      said: fc.array(fc.oneof(text, signed), { maxLength: 1 }),
-      calls: fc.array(fc.record({ name: words, args: json, response }), { maxLength: 3 }),
+      summary: fc.array(fc.oneof(text, signed), { maxLength: 1 }),
+      calls: fc.array(fc.record({ name: texts, args: json, response }), { maxLength: 3 }),
       signature: data,
       next: fc.oneof(text, media),
     })
-    .map(({ thoughts, said, calls, signature, next }) => {
-      const made = calls.map(({ name, args }, index) => ({
+    .map(({ thoughts, summary, calls, signature, next }) => {
+      const generated = calls.map(({ name, args }, index) => ({
         functionCall: { id: `id${index}`, name, args },
         ...(index === 0 ? { thoughtSignature: `C${signature}` } : {}),
       }))
-      const parts = [...thoughts, ...said, ...made]
+      const parts = [...thoughts, ...summary, ...generated]
       const results = calls.map((one, index) => ({
         functionResponse: { id: `id${index}`, name: one.name, response: one.response },
       }))
@@ -365,8 +365,8 @@ describe('with a vendor of the same style nothing is lost', () => {
     })
     const writer = createBodyEncoder(settings, undefined)
     const signal = new AbortController().signal
-    const property = fc.asyncProperty(conversation, words, async (contents, system) => {
-      const asked = {
+    const property = fc.asyncProperty(conversation, texts, async (contents, system) => {
+      const requested = {
         contents,
         systemInstruction: { parts: [{ text: system }] },
         generationConfig: {
@@ -385,9 +385,9 @@ describe('with a vendor of the same style nothing is lost', () => {
         toolConfig: { functionCallingConfig: { mode: 'AUTO' } },
         serviceTier: 'flex',
       }
-      const request = parseContentgen(structuredClone(asked), { model: 'v/m' })
+      const request = parseContentgen(structuredClone(requested), { model: 'v/m' })
       const sent = JSON.parse(await writer.answer({ model: 'gemini-3-flash', request }, signal))
-      expect(sent).toEqual(asked)
+      expect(sent).toEqual(requested)
     })
     await fc.assert(property, { numRuns: 200 })
   })
@@ -410,12 +410,12 @@ describe('with a vendor of the same style nothing is lost', () => {
     gemini.answer(stream([...pieces, end], { done: false, chunkBytes: 11 }))
     const json = { ...HELLO, generationConfig: { thinkingConfig: { includeThoughts: true } } }
     const body = await (await post(`/v1beta/models/g/m:streamGenerateContent${query}`, json)).text()
-    const told = query === '' ? JSON.parse(body) : piecesOf(body)
-    const heard = told.flatMap(
+    const output = query === '' ? JSON.parse(body) : piecesOf(body)
+    const received = output.flatMap(
       (piece: { candidates: { content?: { parts: object[] } }[] }) => piece.candidates[0]?.content?.parts ?? [],
     )
-    expect(heard.filter((part: object) => JSON.stringify(part) !== '{"text":""}')).toEqual(parts)
-    expect(told.at(-1).usageMetadata).toMatchObject(end.usageMetadata)
+    expect(received.filter((part: object) => JSON.stringify(part) !== '{"text":""}')).toEqual(parts)
+    expect(output.at(-1).usageMetadata).toMatchObject(end.usageMetadata)
   })
 })
 

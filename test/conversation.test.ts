@@ -1,28 +1,28 @@
 /** A random conversation, held by a client of any dialect with any kind of vendor, is at the vendor what was said. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { PIXEL, TOOLS } from './matrix/asks.ts'
 import { anthropic1 } from './matrix/clients/anthropic-1.ts'
 import { genai3 } from './matrix/clients/genai-3.ts'
 import { openai7 } from './matrix/clients/openai-7.ts'
 import { openai7Responses } from './matrix/clients/openai-7-responses.ts'
 import { type MatrixGateway, openMatrixGateway } from './matrix/gateway.ts'
-import type { Heard, Line, Said } from './matrix/mind.ts'
+import { PIXEL, TOOLS } from './matrix/inputs.ts'
+import type { Line, ReceivedRequest, ScriptedResponse } from './matrix/model-script.ts'
 import { TARGET_NAMES } from './matrix/targets.ts'
-import type { Ask, Client, Row, Turn } from './matrix/words.ts'
+import type { ChatInput, Client, Row, Turn } from './matrix/types.ts'
 
 /** One client of each dialect. */
 const ROWS: Row[] = [openai7, openai7Responses, anthropic1, genai3]
 const VENDORS = TARGET_NAMES.filter((name) => name !== 'sandbox')
 const THOUGHT = ['I ', 'see.']
 
-let answer: Said
-let heard: Heard | undefined
+let answer: ScriptedResponse
+let received: ReceivedRequest | undefined
 let gateway: MatrixGateway
 beforeAll(async () => {
   gateway = await openMatrixGateway({
-    think(all) {
-      heard = all
+    respond(all) {
+      received = all
       return answer
     },
   })
@@ -30,28 +30,28 @@ beforeAll(async () => {
 afterAll(() => gateway.close())
 
 /** Text with no white space at its ends, which vendors cut. */
-const words = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).map((text) => `a${text}é`)
-const args = fc.dictionary(fc.stringMatching(/^[a-z]{1,6}$/), fc.oneof(fc.integer(), fc.boolean(), words), {
+const texts = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).map((text) => `a${text}é`)
+const args = fc.dictionary(fc.stringMatching(/^[a-z]{1,6}$/), fc.oneof(fc.integer(), fc.boolean(), texts), {
   maxKeys: 3,
 })
-const call = fc.record({ name: fc.constantFrom(...TOOLS.map(({ name }) => name)), args, result: words })
+const call = fc.record({ name: fc.constantFrom(...TOOLS.map(({ name }) => name)), args, result: texts })
 
 /** A question, and its answer: after as many rounds of calls as it takes. */
 const exchange = fc.record({
-  question: words,
+  question: texts,
   isShown: fc.boolean(),
   rounds: fc.array(
-    fc.record({ text: fc.oneof(fc.constant(''), words), calls: fc.array(call, { minLength: 1, maxLength: 3 }) }),
+    fc.record({ text: fc.oneof(fc.constant(''), texts), calls: fc.array(call, { minLength: 1, maxLength: 3 }) }),
     {
       maxLength: 2,
     },
   ),
-  answer: words,
+  answer: texts,
 })
 type Exchange = typeof exchange extends fc.Arbitrary<infer T> ? T : never
 
 /** The same answers from the vendor, with thoughts that it signs. */
-function says(text: string, calls: { name: string; args: unknown }[], at: number): Said {
+function scriptedReply(text: string, calls: { name: string; args: unknown }[], at: number): ScriptedResponse {
   return {
     reasoning: THOUGHT,
     text: text === '' ? [] : [text],
@@ -71,32 +71,32 @@ function says(text: string, calls: { name: string; args: unknown }[], at: number
 async function hold(client: Client, model: string, { system, exchanges }: { system: string; exchanges: Exchange[] }) {
   const turns: Turn[] = []
   const lines: Line[] = []
-  const ask: Ask = { model, system, turns, tools: TOOLS, is_thinking: true, max_tokens: 3000 }
-  const hear = async (text: string, calls: { name: string; args: unknown }[]) => {
-    answer = says(text, calls, turns.length)
-    const told = await (turns.length % 2 === 0 ? client.stream(ask) : client.whole(ask))
-    expect([heard?.system, heard?.history]).toEqual([system, lines])
-    turns.push({ role: 'assistant', told })
+  const chatInput: ChatInput = { model, system, turns, tools: TOOLS, is_thinking: true, max_tokens: 3000 }
+  const exchange = async (text: string, calls: { name: string; args: unknown }[]) => {
+    answer = scriptedReply(text, calls, turns.length)
+    const reply = await (turns.length % 2 === 0 ? client.stream(chatInput) : client.whole(chatInput))
+    expect([received?.system, received?.history]).toEqual([system, lines])
+    turns.push({ role: 'assistant', reply })
     lines.push({ role: 'assistant', text, calls })
-    return told
+    return reply
   }
   for (const { question, isShown, rounds, answer: last } of exchanges) {
     turns.push({ role: 'user', text: question, ...(isShown ? { picture: PIXEL } : {}) })
     lines.push({ role: 'user', text: question, pictures: isShown ? [PIXEL.data] : [] })
     for (const { text, calls } of rounds) {
-      const told = await hear(
+      const reply = await exchange(
         text,
         calls.map(({ name, args: given }) => ({ name, args: given })),
       )
-      const results = calls.map(({ name, result }, index) => ({ id: told.calls[index]?.id ?? '', name, text: result }))
+      const results = calls.map(({ name, result }, index) => ({ id: reply.calls[index]?.id ?? '', name, text: result }))
       turns.push({ role: 'results', results })
-      lines.push({ role: 'results', results: results.map(({ name, text: said }) => ({ name, text: said })) })
+      lines.push({ role: 'results', results: results.map(({ name, text: summary }) => ({ name, text: summary })) })
     }
-    await hear(last, [])
+    await exchange(last, [])
   }
 }
 
-const conversation = fc.record({ system: words, exchanges: fc.array(exchange, { minLength: 1, maxLength: 3 }) })
+const conversation = fc.record({ system: texts, exchanges: fc.array(exchange, { minLength: 1, maxLength: 3 }) })
 
 test.each(VENDORS)('with a vendor of the kind %s', async (name) => {
   const { origin, token } = gateway

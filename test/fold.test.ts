@@ -1,25 +1,25 @@
 /** A random answer, streamed by any kind of vendor and cut anywhere, is the same answer to a client of any dialect. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { asks, TOOLS } from './matrix/asks.ts'
 import { anthropic1 } from './matrix/clients/anthropic-1.ts'
 import { genai3 } from './matrix/clients/genai-3.ts'
 import { openai7 } from './matrix/clients/openai-7.ts'
 import { openai7Responses } from './matrix/clients/openai-7-responses.ts'
 import { type MatrixGateway, openMatrixGateway } from './matrix/gateway.ts'
-import type { Said } from './matrix/mind.ts'
+import { chatInputOf, TOOLS } from './matrix/inputs.ts'
+import type { ScriptedResponse } from './matrix/model-script.ts'
 import { TARGET_NAMES } from './matrix/targets.ts'
-import type { Row, Told } from './matrix/words.ts'
+import type { Reply, Row } from './matrix/types.ts'
 
 /** One client of each dialect. */
 const ROWS: Row[] = [openai7, openai7Responses, anthropic1, genai3]
 const VENDORS = TARGET_NAMES.filter((name) => name !== 'sandbox')
 
-let current: Said
+let current: ScriptedResponse
 let bytes: number | undefined
 let gateway: MatrixGateway
 beforeAll(async () => {
-  gateway = await openMatrixGateway({ think: () => current, chunkBytes: () => bytes ?? Number.MAX_SAFE_INTEGER })
+  gateway = await openMatrixGateway({ respond: () => current, chunkBytes: () => bytes ?? Number.MAX_SAFE_INTEGER })
 })
 afterAll(() => gateway.close())
 
@@ -28,7 +28,7 @@ const piece = fc.oneof(
   fc.constantFrom('\n\n', 'data: x', '": ', '\\', '\u2028', '[DONE]', ' ', '<think>', '🙂'),
 )
 /** Text that is more than white space: of that alone there is none to most vendors. */
-const words = fc
+const texts = fc
   .tuple(fc.array(piece, { maxLength: 6 }), fc.constantFrom('a', 'é', '語'))
   .map(([all, last]) => [...all, last])
 const json = fc.dictionary(
@@ -59,10 +59,10 @@ const call = fc
   })
   .map(({ id, at, args, size }) => ({ id, name: TOOLS[at]?.name ?? '', pieces: inPieces(JSON.stringify(args), size) }))
 
-const said: fc.Arbitrary<Said> = fc
+const summary: fc.Arbitrary<ScriptedResponse> = fc
   .record({
-    reasoning: fc.oneof(fc.constant<string[]>([]), words),
-    text: words,
+    reasoning: fc.oneof(fc.constant<string[]>([]), texts),
+    text: texts,
     isSilent: fc.boolean(),
     calls: fc.uniqueArray(call, { maxLength: 3, selector: ({ id }) => id }),
     isCut: fc.boolean(),
@@ -82,13 +82,13 @@ const said: fc.Arbitrary<Said> = fc
   }))
 
 /** What a client must have been told. */
-function expectSame({ text, reasoning = '', calls, finish, usage }: Told): void {
+function expectSame({ text, reasoning = '', calls, finish, usage }: Reply): void {
   const { reasoning: thought, ...counts } = current.usage
   // A signature without a thought is a thought without words; the messages dialect has no count of thoughts.
   expect({ text, reasoning, finish, usage, calls: calls.map(({ name, args }) => ({ name, args })) }).toEqual({
     text: current.text.join(''),
     reasoning: current.reasoning.join(''),
-    finish: current.finish as Told['finish'],
+    finish: current.finish as Reply['finish'],
     usage: { ...counts, ...(usage?.reasoning === undefined ? {} : { reasoning: thought }) },
     calls: current.calls.map(({ name, pieces }) => ({ name, args: JSON.parse(pieces.join('')) })),
   })
@@ -97,16 +97,16 @@ function expectSame({ text, reasoning = '', calls, finish, usage }: Told): void 
 test.each(VENDORS)('of the kind %s', async (name) => {
   const { origin, token } = gateway
   const clients = ROWS.map((row) => row.connect({ origin, token }))
-  const ask = { ...asks(gateway.target(name).model), tools: TOOLS, is_thinking: true, max_tokens: 3000 }
+  const chatInput = { ...chatInputOf(gateway.target(name).model), tools: TOOLS, is_thinking: true, max_tokens: 3000 }
   const property = fc.asyncProperty(
-    said,
+    summary,
     fc.option(fc.integer({ min: 1, max: 200 }), { nil: undefined }),
     async (one, size) => {
       current = one
       bytes = size
       for (const client of clients) {
-        expectSame(await client.stream(ask))
-        expectSame(await client.whole(ask))
+        expectSame(await client.stream(chatInput))
+        expectSame(await client.whole(chatInput))
       }
     },
   )

@@ -12,7 +12,7 @@ import { watchUnhandled } from './kit/served.ts'
 import { COLUMNS } from './matrix/columns.ts'
 import { FAMILIES } from './matrix/families/families.ts'
 import { type AnyFamily, startKinds, targetsOf, UNKNOWN } from './matrix/families/family.ts'
-import { type Door, type MatrixGateway, openDoor, openMatrixGateway } from './matrix/gateway.ts'
+import { type GatewayServer, type MatrixGateway, openMatrixGateway, startGatewayServer } from './matrix/gateway.ts'
 import { createSeen, type PageColumn, type PageRow, type Section, withTables } from './matrix/page.ts'
 import { ROWS } from './matrix/rows.ts'
 import { TARGET_NAMES } from './matrix/targets.ts'
@@ -20,7 +20,7 @@ import { TARGET_NAMES } from './matrix/targets.ts'
 const PAGE = manualPath('clients.md')
 
 let gateway: MatrixGateway
-let door: Door
+let server: GatewayServer
 let stopVendors: () => Promise<unknown>
 let unhandled: ReturnType<typeof watchUnhandled>
 const seen = createSeen()
@@ -30,7 +30,7 @@ beforeAll(async () => {
   gateway = await openMatrixGateway()
   const started = FAMILIES.map(startKinds)
   stopVendors = () => Promise.all(started.map(({ stop }) => stop()))
-  door = await openDoor({
+  server = await startGatewayServer({
     tasks: FAST,
     providers: Object.assign({}, ...started.map(({ providers }) => providers)),
     models: Object.assign({}, ...started.map(({ models }) => models)),
@@ -38,7 +38,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await gateway.close()
-  await door.close()
+  await server.close()
   await stopVendors()
   expect(unhandled.stop()).toEqual([])
 })
@@ -88,8 +88,8 @@ const chat = play({
   async check({ row, column, target }) {
     const { origin, token } = gateway
     const client = row.connect({ origin, token })
-    const stranger = row.connect({ origin, token: UNKNOWN })
-    await column.check({ row, client, target: gateway.target(target), stranger })
+    const unauthorized = row.connect({ origin, token: UNKNOWN })
+    await column.check({ row, client, target: gateway.target(target), unauthorized })
   },
 })
 
@@ -100,7 +100,7 @@ function playFamily(family: AnyFamily): Section {
     targets: targets.map(({ name }) => name),
     waits: ['video-generation', '3d-generation'].includes(family.family),
     async check({ row, column, target }) {
-      const { origin, token } = door
+      const { origin, token } = server
       const found = targets.find(({ name }) => name === target)
       if (!found) throw new Error(`No target is called ${target}.`)
       await family.check({ row, column, target: found }, { origin, token })

@@ -17,12 +17,12 @@ import { hang, startVendor, stream, whole } from './kit/vendor.ts'
 const fixture = (name: string) => readFileSync(new URL(`./fixtures/messages-compat/${name}`, import.meta.url), 'utf8')
 
 describe('a conversation goes through the house with nothing lost', () => {
-  const words = fc.string({ minLength: 1, maxLength: 12 }).map((text) => `w${text}w`)
+  const texts = fc.string({ minLength: 1, maxLength: 12 }).map((text) => `w${text}w`)
   const id = fc.stringMatching(/^[a-zA-Z0-9_-]{3,12}$/)
   const data = fc.base64String({ minLength: 4, maxLength: 16 }).filter((text) => text !== '')
-  const json = fc.dictionary(words, fc.oneof(fc.integer(), words, fc.constant(null), fc.array(fc.boolean())))
+  const json = fc.dictionary(texts, fc.oneof(fc.integer(), texts, fc.constant(null), fc.array(fc.boolean())))
 
-  const text = words.map((said) => ({ type: 'text', text: said }))
+  const text = texts.map((summary) => ({ type: 'text', text: summary }))
   const image = fc.oneof(
     data.map((bytes) => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data: bytes } })),
     fc.webUrl().map((url) => ({ type: 'image', source: { type: 'url', url } })),
@@ -33,34 +33,34 @@ describe('a conversation goes through the house with nothing lost', () => {
       data.map((bytes) => ({ type: 'base64', media_type: 'application/pdf', data: bytes })),
       fc.webUrl().map((url) => ({ type: 'url', url })),
     ),
-    title: words,
+    title: texts,
   })
   const thought = fc.oneof(
-    fc.record({ type: fc.constant('thinking'), thinking: words, signature: data.map((sig) => `S${sig}`) }),
+    fc.record({ type: fc.constant('thinking'), thinking: texts, signature: data.map((sig) => `S${sig}`) }),
     fc.record({ type: fc.constant('redacted_thinking'), data: data.map((sig) => `R${sig}`) }),
   )
-  const said = fc.tuple(fc.array(thought, { maxLength: 2 }), text).map(([thoughts, one]) => [...thoughts, one])
+  const summary = fc.tuple(fc.array(thought, { maxLength: 2 }), text).map(([thoughts, one]) => [...thoughts, one])
 
-  type Said = { type: string; text?: string }
+  type ExpectedLine = { type: string; text?: string }
   /** Words that follow words are one text to the house. */
-  const joined = (blocks: Said[]): Said[] => {
-    const made: Said[] = []
+  const joined = (blocks: ExpectedLine[]): ExpectedLine[] => {
+    const generated: ExpectedLine[] = []
     for (const block of blocks) {
-      const last = made.at(-1)
+      const last = generated.at(-1)
       if (last?.type === 'text' && block.type === 'text')
-        made[made.length - 1] = { type: 'text', text: `${last.text}${block.text}` }
-      else made.push(block)
+        generated[generated.length - 1] = { type: 'text', text: `${last.text}${block.text}` }
+      else generated.push(block)
     }
-    return made
+    return generated
   }
 
   /** A turn of the assistant with calls, and the turn of the user with their results. */
   const round = fc
     .record({
-      before: fc.array(said, { maxLength: 2 }),
+      before: fc.array(summary, { maxLength: 2 }),
       thoughts: fc.array(thought, { maxLength: 2 }),
       calls: fc.uniqueArray(fc.record({ id, name: id, input: json }), { maxLength: 3, selector: (call) => call.id }),
-      results: fc.array(fc.oneof(words, fc.array(fc.oneof(image, image), { minLength: 1, maxLength: 2 })), {
+      results: fc.array(fc.oneof(texts, fc.array(fc.oneof(image, image), { minLength: 1, maxLength: 2 })), {
         minLength: 3,
         maxLength: 3,
       }),
@@ -89,9 +89,9 @@ describe('a conversation goes through the house with nothing lost', () => {
     const config: ProviderConfig = { base_url: 'https://v.example' }
     const settings = messagesSettings({ id: 'v', config, timeouts: DEFAULT_TIMEOUTS })
     const writer = createBodyEncoder(settings)
-    const property = fc.property(conversation, words, json, (messages, system, properties) => {
+    const property = fc.property(conversation, texts, json, (messages, system, properties) => {
       const tools = [{ name: 'look', description: system, input_schema: { type: 'object', properties } }]
-      const asked = {
+      const requested = {
         model: 'v/claude-opus-5',
         max_tokens: 9000,
         system: [{ type: 'text', text: system }],
@@ -107,9 +107,9 @@ describe('a conversation goes through the house with nothing lost', () => {
         metadata: { user_id: 'u' },
         service_tier: 'standard_only',
       }
-      const request = parseMessages(structuredClone(asked))
+      const request = parseMessages(structuredClone(requested))
       const sent = JSON.parse(writer.answer({ model: 'claude-opus-5', request }, false))
-      expect(sent).toEqual({ ...asked, model: 'claude-opus-5' })
+      expect(sent).toEqual({ ...requested, model: 'claude-opus-5' })
     })
     fc.assert(property, { numRuns: 300 })
   })
@@ -122,11 +122,11 @@ test('what the vendor streams, a client of the dialect hears, block by block', a
   await vendor.stop()
   const writer = messagesDialect().writer({ id: 'msg_1', created: 1, model: 'v/m' }, CALL.request, 'r')
   const usage = chunks.findLast((chunk) => chunk.usage)?.usage ?? usageFrom({ input: 0, output: 0 })
-  const heard = events(chunks.map((chunk) => writer.encode([chunk])).join('') + writer.end(usage))
-  const told = events(fixture('thinking-tools.sse'))
-  expect(blocksOf(heard)).toEqual(blocksOf(told))
-  expect(heard[0]?.message?.usage.input_tokens).toBe(472)
-  expect(heard.at(-2)).toMatchObject({ delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 89 } })
+  const received = events(chunks.map((chunk) => writer.encode([chunk])).join('') + writer.end(usage))
+  const output = events(fixture('thinking-tools.sse'))
+  expect(blocksOf(received)).toEqual(blocksOf(output))
+  expect(received[0]?.message?.usage.input_tokens).toBe(472)
+  expect(received.at(-2)).toMatchObject({ delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 89 } })
 })
 
 type Event = {
@@ -178,16 +178,16 @@ describe('a vendor on loopback', () => {
     vendor.answer(whole(fixture('whole.json')))
     const answer = await provider.chat?.complete(CALL, NEVER)
     expect(answer?.choices[0]?.message.content).toBe('As I read, it is sunny.')
-    const [asked] = vendor.requests
-    expect(asked).toMatchObject({ method: 'POST', path: '/v1/messages' })
-    expect(asked?.headers).toMatchObject({
+    const [requested] = vendor.requests
+    expect(requested).toMatchObject({ method: 'POST', path: '/v1/messages' })
+    expect(requested?.headers).toMatchObject({
       'x-api-key': 'sk-ant-secret-key',
       'anthropic-version': '2023-06-01',
       'anthropic-beta': 'a-1',
       'x-request-id': 'req-7',
     })
-    expect(asked?.headers.authorization).toBeUndefined()
-    expect(asked?.json()).toEqual({
+    expect(requested?.headers.authorization).toBeUndefined()
+    expect(requested?.json()).toEqual({
       model: 'claude-sonnet-4-5',
       max_tokens: 4096,
       messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
@@ -284,10 +284,10 @@ describe('a vendor on loopback', () => {
   test('a client that leaves closes the connection', async () => {
     vendor.answer(hang())
     const control = new AbortController()
-    const asked = chunksFrom(provider, control.signal)
+    const requested = chunksFrom(provider, control.signal)
     const { gone } = await vendor.request()
     control.abort()
-    await expect(asked).rejects.toMatchObject({ code: 'client_closed_request' })
+    await expect(requested).rejects.toMatchObject({ code: 'client_closed_request' })
     await gone
   })
 })

@@ -76,7 +76,7 @@ const usedIn = (gateway: TestGateway) =>
 const withoutComments = (text: string) => text.replace(/^:.*\n\n/gm, '')
 
 /** The same requests by either lane: what the log says of them. Cut streams end with the connection, as if they were whole. */
-async function countedInBothLanes(
+async function countedBothWays(
   names: string[],
   ask: (gateway: TestGateway) => Promise<Response>,
   of: 'open' | 'gemini',
@@ -87,8 +87,8 @@ async function countedInBothLanes(
       for (const name of names) {
         for (const share of [1, 0.8, 0.5]) {
           const text = fixture(name)
-          const said = text.slice(0, Math.floor(text.length * share))
-          all[of].answer(stream([said], { done: false, framing: 'close' }))
+          const summary = text.slice(0, Math.floor(text.length * share))
+          all[of].answer(stream([summary], { done: false, framing: 'close' }))
           await (await ask(all.gateway)).text()
         }
       }
@@ -98,7 +98,7 @@ async function countedInBothLanes(
 }
 
 describe('responses', () => {
-  const asks = (more: object = {}) => ({ model: 'r/m', input: 'Hello', ...more })
+  const requestBody = (more: object = {}) => ({ model: 'r/m', input: 'Hello', ...more })
   const post = (gateway: TestGateway, json: unknown, headers: Record<string, string> = {}) =>
     gateway.call('/v1/responses', { json, headers })
   const SERVER_ITEMS = [
@@ -115,7 +115,7 @@ describe('responses', () => {
     { type: 'brand_new_item', id: 'bn_1', anything: [1, null] },
   ]
   const thought = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAAAA==' }
-  const words = (text: string) => ({
+  const texts = (text: string) => ({
     type: 'message',
     id: 'msg_1',
     role: 'assistant',
@@ -144,8 +144,8 @@ describe('responses', () => {
 
   test('what the client says reaches the vendor as it is, but for the model; nothing is kept there', async () => {
     const { gateway, open } = await start()
-    open.answer(whole(response([words('Hi')])), whole(response([words('Hi')])))
-    const body = asks({
+    open.answer(whole(response([texts('Hi')])), whole(response([texts('Hi')])))
+    const body = requestBody({
       input: [{ role: 'user', content: 'Hi' }, thought, ...SERVER_ITEMS, { role: 'user', content: 'And?' }],
       tools: [
         { type: 'code_interpreter', container: { type: 'auto' } },
@@ -175,15 +175,15 @@ describe('responses', () => {
     const { gateway, open } = await start()
     const tools = [{ type: 'code_interpreter' }]
     for (const more of [{}, { tools }]) {
-      const refused = await post(gateway, asks({ max_output_tokens: 501, ...more }))
+      const refused = await post(gateway, requestBody({ max_output_tokens: 501, ...more }))
       expect([refused.status, open.requests.length]).toEqual([400, 0])
       expect(await refused.json()).toMatchObject({ error: { param: 'max_output_tokens' } })
-      expect((await post(gateway, asks({ stream: 'yes', ...more }))).status).toBe(400)
+      expect((await post(gateway, requestBody({ stream: 'yes', ...more }))).status).toBe(400)
     }
     open.answer(whole(response([])), whole(response([])))
-    await post(gateway, asks({ tools, max_output_tokens: 500 }))
+    await post(gateway, requestBody({ tools, max_output_tokens: 500 }))
     expect(open.requests[0]?.json()).toMatchObject({ temperature: 0.3, max_output_tokens: 500, tools })
-    await post(gateway, asks({ temperature: 0.8, max_output_tokens: 2 }))
+    await post(gateway, requestBody({ temperature: 0.8, max_output_tokens: 2 }))
     // The vendor's own least is 16.
     expect(open.requests[1]?.json()).toMatchObject({ temperature: 0.8, max_output_tokens: 16 })
   })
@@ -196,7 +196,7 @@ describe('responses', () => {
     ['an answer in the background', { background: true, tools: [{ type: 'code_interpreter' }] }],
   ])('%s is refused as ever', async (_, more) => {
     const { gateway, open } = await start()
-    const refused = await post(gateway, asks(more))
+    const refused = await post(gateway, requestBody(more))
     expect([refused.status, open.requests.length]).toEqual([400, 0])
   })
 
@@ -205,7 +205,7 @@ describe('responses', () => {
     async (name) => {
       const { gateway, open } = await start()
       open.answer(sse(name, { chunkBytes: 37 }))
-      const answer = await post(gateway, asks({ stream: true, store: false }))
+      const answer = await post(gateway, requestBody({ stream: true, store: false }))
       expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
       expect(await answer.text()).toBe(withoutComments(fixture(name)).replaceAll(/"model":"[^"]*"/g, '"model":"r/m"'))
     },
@@ -213,23 +213,23 @@ describe('responses', () => {
 
   test('a whole answer to the letter, but for the model', async () => {
     const { gateway, open } = await start()
-    const came = fixture('responses-compat/whole.json')
-    open.answer(whole(came, { headers: { 'openai-organization': 'org', 'set-cookie': 'a=b' } }))
-    const answer = await post(gateway, asks({ store: false }))
-    expect(await answer.text()).toBe(came.replace(/"model": ?"[^"]*"/, (found) => found.replace(/"[^"]*"$/, '"r/m"')))
+    const source = fixture('responses-compat/whole.json')
+    open.answer(whole(source, { headers: { 'openai-organization': 'org', 'set-cookie': 'a=b' } }))
+    const answer = await post(gateway, requestBody({ store: false }))
+    expect(await answer.text()).toBe(source.replace(/"model": ?"[^"]*"/, (found) => found.replace(/"[^"]*"$/, '"r/m"')))
     expect([...answer.headers.keys()]).not.toContain('openai-organization')
   })
 
   test('an answer in one piece where a stream was asked for is told as a stream', async () => {
     const { gateway, open } = await start()
-    open.answer(whole(response([words('Hi')])))
-    expect(await (await post(gateway, asks({ stream: true }))).text()).toMatch(
+    open.answer(whole(response([texts('Hi')])))
+    expect(await (await post(gateway, requestBody({ stream: true }))).text()).toMatch(
       /event: response.completed\n.*"r\/m".*\n\n$/,
     )
   })
 
   /** A streamed response as its vendor tells it. */
-  const told = (output: object[]) => {
+  const streamedResponse = (output: object[]) => {
     let number = 0
     const event = (type: string, more: object) =>
       `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: number++, ...more })}\n\n`
@@ -247,29 +247,29 @@ describe('responses', () => {
 
   test('what is kept is kept whole, under our ids, and goes back to its vendor as its vendor said it', async () => {
     const { gateway, open } = await start()
-    const ask = (more: object) => post(gateway, { ...asks(more), model: 'r/thinks' })
+    const ask = (more: object) => post(gateway, { ...requestBody(more), model: 'r/thinks' })
     for (const isStream of [true, false]) {
-      const output = [thought, ...SERVER_ITEMS, words('Done.')]
-      open.answer(isStream ? stream([told(output)], { done: false }) : whole(response(output)))
+      const output = [thought, ...SERVER_ITEMS, texts('Done.')]
+      open.answer(isStream ? stream([streamedResponse(output)], { done: false }) : whole(response(output)))
       const answer = await ask({ stream: isStream, input: [{ role: 'user', content: 'Hello' }] })
-      const kept = isStream ? ended(await answer.text()) : await answer.json()
-      expect(kept.id).toMatch(/^resp_[A-Za-z0-9]{24}$/)
-      expect(kept).toMatchObject({ store: true, model: 'r/thinks', unseen: { a: [null] } })
+      const stored = isStream ? ended(await answer.text()) : await answer.json()
+      expect(stored.id).toMatch(/^resp_[A-Za-z0-9]{24}$/)
+      expect(stored).toMatchObject({ store: true, model: 'r/thinks', unseen: { a: [null] } })
       const bare = ({ id: _, encrypted_content: __, ...item }: Record<string, unknown>) => item
-      expect(kept.output.map(bare)).toEqual(output.map(bare))
-      expect(JSON.stringify(kept)).not.toMatch(/encrypted|"(rs|ws|ci|msg)_1"/)
+      expect(stored.output.map(bare)).toEqual(output.map(bare))
+      expect(JSON.stringify(stored)).not.toMatch(/encrypted|"(rs|ws|ci|msg)_1"/)
       expect(open.requests.at(-1)?.json()).toMatchObject({ store: false, include: ['reasoning.encrypted_content'] })
 
-      expect(await (await gateway.call(`/v1/responses/${kept.id}`)).json()).toEqual(kept)
+      expect(await (await gateway.call(`/v1/responses/${stored.id}`)).json()).toEqual(stored)
       const whole_item = { include: 'reasoning.encrypted_content' }
-      const shown = await gateway.call(`/v1/responses/${kept.id}?${new URLSearchParams(whole_item)}`)
+      const shown = await gateway.call(`/v1/responses/${stored.id}?${new URLSearchParams(whole_item)}`)
       expect(JSON.stringify(await shown.json())).toContain('encrypted_content')
 
-      const back = [thought, ...SERVER_ITEMS.map((item, at) => ({ ...item, id: kept.output[at + 1].id }))]
-      const { id: _, ...spoken } = words('Done.')
-      open.answer(whole(response([words('Yes.')])), whole(response([words('Yes.')])))
-      const next = await ask({ previous_response_id: kept.id, input: 'And?' })
-      expect(await next.json()).toMatchObject({ previous_response_id: kept.id })
+      const back = [thought, ...SERVER_ITEMS.map((item, at) => ({ ...item, id: stored.output[at + 1].id }))]
+      const { id: _, ...spoken } = texts('Done.')
+      open.answer(whole(response([texts('Yes.')])), whole(response([texts('Yes.')])))
+      const next = await ask({ previous_response_id: stored.id, input: 'And?' })
+      expect(await next.json()).toMatchObject({ previous_response_id: stored.id })
       expect(open.requests.at(-1)?.json()).toEqual({
         model: 'gpt-5.1',
         store: false,
@@ -281,7 +281,7 @@ describe('responses', () => {
           { type: 'message', role: 'user', content: 'And?' },
         ],
       })
-      const [reasoning, search] = kept.output
+      const [reasoning, search] = stored.output
       const refer = (id: string) => ({ type: 'item_reference', id })
       const last = await ask({ input: [refer(reasoning.id), refer(search.id), { role: 'user', content: 'So?' }] })
       expect(last.status).toBe(200)
@@ -291,13 +291,13 @@ describe('responses', () => {
 
   test('what is not kept here goes on from what is, and says so', async () => {
     const { gateway, open } = await start()
-    open.answer(whole(response([words('One.')])), whole(response([words('Two.')])))
-    const { id } = (await (await post(gateway, asks())).json()) as { id: string }
-    const next = await post(gateway, asks({ previous_response_id: id, store: false }))
+    open.answer(whole(response([texts('One.')])), whole(response([texts('Two.')])))
+    const { id } = (await (await post(gateway, requestBody())).json()) as { id: string }
+    const next = await post(gateway, requestBody({ previous_response_id: id, store: false }))
     expect(await next.json()).toMatchObject({ id: 'resp_v', store: false, previous_response_id: id })
     expect(open.requests[1]?.json().input).toHaveLength(3)
     expect(
-      await (await post(gateway, asks({ previous_response_id: 'resp_x', tools: [{ type: 'mcp' }] }))).json(),
+      await (await post(gateway, requestBody({ previous_response_id: 'resp_x', tools: [{ type: 'mcp' }] }))).json(),
     ).toMatchObject({
       error: { code: 'previous_response_not_found' },
     })
@@ -321,8 +321,8 @@ describe('responses', () => {
 
   test('what is kept of one vendor goes on at another, in its own words', async () => {
     const { gateway, open, other } = await start()
-    open.answer(stream([told([thought, ...SERVER_ITEMS, words('Done.')])], { done: false }))
-    const { id } = ended(await (await post(gateway, asks({ stream: true }))).text())
+    open.answer(stream([streamedResponse([thought, ...SERVER_ITEMS, texts('Done.')])], { done: false }))
+    const { id } = ended(await (await post(gateway, requestBody({ stream: true }))).text())
     await post(gateway, { model: 'c/m', previous_response_id: id, input: 'And?' })
     expect(other.requests[0]?.json().messages).toEqual([
       { role: 'user', content: 'Hello' },
@@ -333,9 +333,9 @@ describe('responses', () => {
 
   test('nothing is kept of an answer that broke off', async () => {
     const { gateway, open } = await start()
-    const all = told([words('Done.')])
+    const all = streamedResponse([texts('Done.')])
     open.answer(stream([all.slice(0, all.indexOf('event: response.completed'))], { done: false }))
-    const text = await (await post(gateway, asks({ stream: true }))).text()
+    const text = await (await post(gateway, requestBody({ stream: true }))).text()
     const failed = JSON.parse(/event: response\.failed\ndata: (.*)\n\n$/.exec(text)?.[1] ?? '{}')
     expect(failed).toMatchObject({ sequence_number: 4, response: { output: [{ type: 'message' }], status: 'failed' } })
     expect((await gateway.call(`/v1/responses/${failed.response.id}`)).status).toBe(404)
@@ -345,22 +345,22 @@ describe('responses', () => {
   test('what cannot be translated goes only where it need not be', async () => {
     const { gateway, open, other } = await start()
     const tools = [{ type: 'code_interpreter', container: { type: 'auto' } }]
-    open.answer(whole(response([words('Hi')])))
-    expect((await post(gateway, asks({ model: 'mixed/r', tools }))).status).toBe(200)
+    open.answer(whole(response([texts('Hi')])))
+    expect((await post(gateway, requestBody({ model: 'mixed/r', tools }))).status).toBe(200)
     expect([open.requests.length, other.requests.length]).toEqual([1, 0])
-    const refused = await post(gateway, asks({ model: 'c/m', tools }))
+    const refused = await post(gateway, requestBody({ model: 'c/m', tools }))
     expect(await refused.json()).toMatchObject({ error: { code: 'unsupported_parameter', param: 'tools[0].type' } })
     expect([refused.status, other.requests.length]).toEqual([400, 0])
     other.answer(failure(503))
-    open.answer(stream([told([words('Hi')])], { done: false }))
-    expect(await (await post(gateway, asks({ model: 'mixed/r', stream: true }))).text()).toContain('"mixed/r"')
+    open.answer(stream([streamedResponse([texts('Hi')])], { done: false }))
+    expect(await (await post(gateway, requestBody({ model: 'mixed/r', stream: true }))).text()).toContain('"mixed/r"')
   })
 
   test('what is used is counted as in the other lane, of complete answers and of cut ones', async () => {
     const names = fixturesOf('responses-compat')
-    const [relayed, translated] = await countedInBothLanes(
+    const [relayed, translated] = await countedBothWays(
       names,
-      (gateway) => post(gateway, asks({ stream: true })),
+      (gateway) => post(gateway, requestBody({ stream: true })),
       'open',
     )
     expect(relayed).toHaveLength(names.length * 3)
@@ -371,13 +371,13 @@ describe('responses', () => {
   test('errors are told in the dialect’s words, without the vendor’s secrets', async () => {
     const { gateway, open } = await start()
     open.answer(whole({ error: { message: `bad key ${KEY}`, code: 'invalid_api_key' } }, { status: 401 }))
-    expect((await post(gateway, asks({ stream: true }))).status).toBe(502)
+    expect((await post(gateway, requestBody({ stream: true }))).status).toBe(502)
     open.answer(sse('responses-compat/failed-at-once.sse'))
-    expect((await post(gateway, asks({ stream: true }))).status).toBeGreaterThanOrEqual(400)
+    expect((await post(gateway, requestBody({ stream: true }))).status).toBeGreaterThanOrEqual(400)
     const error = `event: error\ndata: ${JSON.stringify({ type: 'error', code: 'server_error', message: `key ${KEY}` })}\n\n`
-    const all = told([words('Done.')])
+    const all = streamedResponse([texts('Done.')])
     open.answer(stream([all.slice(0, all.indexOf('event: response.completed')), error], { done: false }))
-    const text = await (await post(gateway, asks({ stream: true, store: false }))).text()
+    const text = await (await post(gateway, requestBody({ stream: true, store: false }))).text()
     const numbers = [...text.matchAll(/"sequence_number":(\d+)/g)].map(([, number]) => Number(number))
     expect(numbers).toEqual([0, 1, 2, 3, 4])
     expect(text).toMatch(/event: error\n.*\n\nevent: response\.failed\n.*"id":"resp_v".*\n\n$/)
@@ -386,7 +386,7 @@ describe('responses', () => {
 })
 
 describe('contents', () => {
-  const asks = (more: object = {}) => ({ contents: [{ role: 'user', parts: [{ text: 'Hello' }] }], ...more })
+  const requestBody = (more: object = {}) => ({ contents: [{ role: 'user', parts: [{ text: 'Hello' }] }], ...more })
   const post = (gateway: TestGateway, json: object, { model = 'g/m', method = 'generateContent', key = '' } = {}) =>
     gateway.call(`/v1beta/models/${model}:${method}${key}`, { json })
   const streamed = (gateway: TestGateway, json: object, model = 'g/m') =>
@@ -405,7 +405,7 @@ describe('contents', () => {
     const file = {
       fileData: { fileUri: 'https://generativelanguage.googleapis.com/v1beta/files/x', mimeType: 'video/mp4' },
     }
-    const body = asks({
+    const body = requestBody({
       ...OWN,
       contents: [
         { role: 'user', parts: [{ ...file, videoMetadata: { startOffset: '3s' } }, { text: 'Hi' }] },
@@ -438,17 +438,17 @@ describe('contents', () => {
   test('limits and defaults of the catalogue hold, also among things that only the vendor knows', async () => {
     const { gateway, gemini } = await start()
     for (const more of [{}, { cachedContent: 'x' }]) {
-      const refused = await post(gateway, asks({ ...more, generation_config: { max_output_tokens: 501 } }))
+      const refused = await post(gateway, requestBody({ ...more, generation_config: { max_output_tokens: 501 } }))
       expect([refused.status, gemini.requests.length]).toEqual([400, 0])
       expect((await refused.json()).error.message).toContain('generationConfig.maxOutputTokens')
     }
     gemini.answer(whole(answer))
-    await post(gateway, asks({ cachedContent: 'x', generation_config: { max_output_tokens: 500 } }))
+    await post(gateway, requestBody({ cachedContent: 'x', generation_config: { max_output_tokens: 500 } }))
     expect(gemini.requests[0]?.json().generationConfig).toEqual({ maxOutputTokens: 500, temperature: 0.3 })
   })
 
   test.each([
-    ['another model', asks({ generationConfig: { routingConfig: { manualMode: { modelName: 'x' } } } })],
+    ['another model', requestBody({ generationConfig: { routingConfig: { manualMode: { modelName: 'x' } } } })],
     ['no contents', { cachedContent: 'x', contents: [] }],
   ])('%s is refused as ever', async (_, body) => {
     const { gateway, gemini } = await start()
@@ -458,9 +458,9 @@ describe('contents', () => {
   test.each(fixturesOf('contentgen-compat'))('%s reaches the client to the letter, but for the model', async (name) => {
     const { gateway, gemini } = await start()
     gemini.answer(sse(name, { chunkBytes: 37 }))
-    const said = await streamed(gateway, asks())
-    expect(said.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
-    expect(await said.text()).toBe(
+    const summary = await streamed(gateway, requestBody())
+    expect(summary.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    expect(await summary.text()).toBe(
       fixture(name)
         .replaceAll('\r\n', '\n')
         .replaceAll(/"modelVersion": ?"[^"]*"/g, (found) => found.replace(/"[^"]*"$/, '"g/m"')),
@@ -470,10 +470,10 @@ describe('contents', () => {
 
   test('a whole answer to the letter, but for the model', async () => {
     const { gateway, gemini } = await start()
-    const came = fixture('contentgen-compat/unseen.json')
-    gemini.answer(whole(came))
-    expect(await (await post(gateway, asks(OWN))).text()).toBe(
-      came.replaceAll(/"modelVersion": ?"[^"]*"/g, (found) => found.replace(/"[^"]*"$/, '"g/m"')),
+    const source = fixture('contentgen-compat/unseen.json')
+    gemini.answer(whole(source))
+    expect(await (await post(gateway, requestBody(OWN))).text()).toBe(
+      source.replaceAll(/"modelVersion": ?"[^"]*"/g, (found) => found.replace(/"[^"]*"$/, '"g/m"')),
     )
   })
 
@@ -481,8 +481,8 @@ describe('contents', () => {
     const { gateway, gemini } = await start()
     gemini.answer(sse('contentgen-compat/unseen.sse'))
     const method = 'streamGenerateContent'
-    expect(JSON.parse(await (await post(gateway, asks(), { method })).text())).toBeArray()
-    const refused = await post(gateway, asks(OWN), { method })
+    expect(JSON.parse(await (await post(gateway, requestBody(), { method })).text())).toBeArray()
+    const refused = await post(gateway, requestBody(OWN), { method })
     expect([refused.status, gemini.requests.length]).toEqual([400, 1])
   })
 
@@ -491,17 +491,17 @@ describe('contents', () => {
     const safetyRatings = [{ category: 'HARM_CATEGORY_HARASSMENT', probability: 'HIGH', blocked: true }]
     const blocked = { promptFeedback: { blockReason: 'SAFETY', safetyRatings }, usageMetadata: { promptTokenCount: 7 } }
     gemini.answer(whole(blocked), stream([blocked], { done: false }))
-    expect(await (await post(gateway, asks())).json()).toEqual(blocked)
-    expect(await (await streamed(gateway, asks())).text()).toBe(`data: ${JSON.stringify(blocked)}\n\n`)
+    expect(await (await post(gateway, requestBody())).json()).toEqual(blocked)
+    expect(await (await streamed(gateway, requestBody())).text()).toBe(`data: ${JSON.stringify(blocked)}\n\n`)
     expect(usedIn(gateway)).toMatchObject([{ input_tokens: 7 }, { input_tokens: 7 }])
   })
 
   test('what cannot be translated goes only where it need not be', async () => {
     const { gateway, gemini, other } = await start()
     gemini.answer(whole(answer))
-    expect((await post(gateway, asks(OWN), { model: 'mixed/g' })).status).toBe(200)
+    expect((await post(gateway, requestBody(OWN), { model: 'mixed/g' })).status).toBe(200)
     expect([gemini.requests.length, other.requests.length]).toEqual([1, 0])
-    const refused = await post(gateway, asks(OWN), { model: 'c/m' })
+    const refused = await post(gateway, requestBody(OWN), { model: 'c/m' })
     expect((await refused.json()).error.message).toContain('tools[0].codeExecution')
     expect([refused.status, other.requests.length]).toEqual([400, 0])
   })
@@ -509,14 +509,14 @@ describe('contents', () => {
   test('an image that the vendor would not fetch is fetched, in the other lane', async () => {
     const { gateway, gemini } = await start()
     const fileData = { fileUri: 'http://127.0.0.1:1/a.png', mimeType: 'image/png' }
-    const body = asks({ contents: [{ role: 'user', parts: [{ fileData }] }] })
+    const body = requestBody({ contents: [{ role: 'user', parts: [{ fileData }] }] })
     expect((await post(gateway, body)).status).toBe(400)
     expect(gemini.requests).toHaveLength(0)
   })
 
   test('what is used is counted as in the other lane, of complete answers and of cut ones', async () => {
     const names = fixturesOf('contentgen-compat')
-    const [relayed, translated] = await countedInBothLanes(names, (gateway) => streamed(gateway, asks()), 'gemini')
+    const [relayed, translated] = await countedBothWays(names, (gateway) => streamed(gateway, requestBody()), 'gemini')
     expect(relayed).toHaveLength(names.length * 3)
     expect(relayed).toEqual(translated)
     expect(relayed?.some(({ estimated }) => estimated)).toBe(true)
@@ -526,27 +526,30 @@ describe('contents', () => {
     const { gateway, gemini } = await start()
     const error = { code: 503, message: `overloaded ${KEY}`, status: 'UNAVAILABLE' }
     gemini.answer(whole({ error: { ...error, code: 403 } }, { status: 403 }))
-    expect((await post(gateway, asks())).status).toBe(502)
+    expect((await post(gateway, requestBody())).status).toBe(502)
     gemini.answer(stream([{ error }], { done: false }))
-    expect((await streamed(gateway, asks())).status).toBe(503)
-    for (const said of [{ error }, JSON.stringify([{ error }], undefined, 2)]) {
+    expect((await streamed(gateway, requestBody())).status).toBe(503)
+    for (const summary of [{ error }, JSON.stringify([{ error }], undefined, 2)]) {
       gemini.answer(
-        stream([answer.candidates.length ? { candidates: [{ content: answer.candidates[0]?.content }] } : {}, said], {
-          done: false,
-        }),
+        stream(
+          [answer.candidates.length ? { candidates: [{ content: answer.candidates[0]?.content }] } : {}, summary],
+          {
+            done: false,
+          },
+        ),
       )
-      const text = await (await streamed(gateway, asks())).text()
+      const text = await (await streamed(gateway, requestBody())).text()
       const last = JSON.parse(/data: (.*)\n\n$/.exec(text)?.[1] ?? '')
       expect(last.error).toMatchObject({ code: 503, status: 'UNAVAILABLE' })
       expect(text).toContain('Hi')
     }
     const [begin = ''] = fixture('contentgen-compat/tools.sse').split(/\r?\n\r?\n/)
-    const taken = Promise.withResolvers<void>()
-    gemini.answer(stream([`${begin}\n\n`, taken.promise, 'data: {"cand'] as never, { done: false, cutAfter: 2 }))
+    const accepted = Promise.withResolvers<void>()
+    gemini.answer(stream([`${begin}\n\n`, accepted.promise, 'data: {"cand'] as never, { done: false, cutAfter: 2 }))
     let cut = ''
-    for await (const some of (await streamed(gateway, asks())).body ?? []) {
+    for await (const some of (await streamed(gateway, requestBody())).body ?? []) {
       cut += Buffer.from(some).toString()
-      taken.resolve()
+      accepted.resolve()
     }
     expect(JSON.parse(/data: (.*)\n\n$/.exec(cut)?.[1] ?? '').error.code).toBeGreaterThanOrEqual(500)
     expect(gateway.logged() + cut).not.toContain(KEY)
@@ -567,13 +570,13 @@ test.each([
   'a vendor that falls silent in the middle of relayed %s is left after the idle time-out',
   async (_, who, path, body) => {
     const { [who]: vendor, gateway } = await start()
-    const begun = {
+    const started = {
       other: fixture('chatcompat/openai.sse'),
       claude: fixture('messages-compat/text.sse'),
       open: fixture('responses-compat/text.sse'),
       gemini: fixture('contentgen-compat/stream.sse'),
     }[who]
-    const events = begun.split(/(?<=\n\r?\n)/) // after the empty line that ends each
+    const events = started.split(/(?<=\n\r?\n)/) // after the empty line that ends each
     vendor.answer(stream([events.slice(0, -3).join('')], { done: false, hangAfter: 1 }))
     const answer = await gateway.call(path, { json: who === 'gemini' ? body : { ...body, stream: true } })
     let text = ''
@@ -673,13 +676,13 @@ describe('real clients', () => {
     vendor.answer(stream(events, { done: false }), whole({ ...events.at(-1) }))
     const config = { tools: [{ codeExecution: {} }, { urlContext: {} }], cachedContent: 'cachedContents/x' }
     const chat = client.chats.create({ model: 'g/gemini-2.5-flash', config })
-    const heard: object[] = []
+    const received: object[] = []
     let last: Awaited<ReturnType<typeof chat.sendMessage>> | undefined
     for await (const piece of await chat.sendMessageStream({ message: 'Run it.' })) {
-      heard.push(...(piece.candidates?.[0]?.content?.parts ?? []))
+      received.push(...(piece.candidates?.[0]?.content?.parts ?? []))
       last = piece
     }
-    expect(heard).toEqual(parts)
+    expect(received).toEqual(parts)
     expect([last?.modelVersion, last?.responseId]).toEqual(['g/gemini-2.5-flash', 'r1'])
     expect(last?.candidates?.[0]?.urlContextMetadata).toEqual(urlContextMetadata)
     expect((await chat.sendMessage({ message: 'And?' })).text).toBe('It is 1.')

@@ -51,7 +51,7 @@ async function start(
   return { gateway, vendor, other }
 }
 
-const asks = (more: object = {}) => ({
+const requestBody = (more: object = {}) => ({
   model: 'a/m',
   max_tokens: 100,
   messages: [{ role: 'user', content: 'Hello' }],
@@ -73,11 +73,11 @@ const sse = (name: string, options: Parameters<typeof stream>[1] = {}): Answer =
 const post = (gateway: TestGateway, json: unknown, headers: Record<string, string> = {}) =>
   gateway.call('/v1/messages', { json, headers })
 /** The whole text, told when its beginning has come. */
-async function restOf(response: Response, begun: () => void): Promise<string> {
+async function restOf(response: Response, started: () => void): Promise<string> {
   let text = ''
   for await (const piece of response.body ?? []) {
     text += Buffer.from(piece).toString()
-    begun()
+    started()
   }
   return text
 }
@@ -94,7 +94,7 @@ describe('what the client says reaches a vendor of its dialect', () => {
   test('as it is, but for the model: cache marks, signatures, tools and fields that only the vendor knows', async () => {
     const { gateway, vendor } = await start()
     vendor.answer(whole(message()))
-    const body = asks({
+    const body = requestBody({
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral', ttl: '1h' } }],
       messages: [
         { role: 'user', content: [{ type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } }] },
@@ -126,7 +126,7 @@ describe('what the client says reaches a vendor of its dialect', () => {
   test('with the headers that say which of its vendor it means, and no others', async () => {
     const { gateway, vendor } = await start({ headers: { 'anthropic-beta': 'files-api-2025-04-14' } })
     vendor.answer(whole(message()))
-    await post(gateway, asks(), {
+    await post(gateway, requestBody(), {
       'anthropic-beta': 'context-1m-2025-08-07,files-api-2025-04-14',
       'anthropic-version': '2024-01-01',
       'openai-beta': 'assistants=v2',
@@ -153,7 +153,7 @@ describe('what the client says reaches a vendor of its dialect', () => {
   test('a header that could hold anything else is left out', async () => {
     const { gateway, vendor } = await start()
     vendor.answer(whole(message()))
-    await post(gateway, asks(), { 'anthropic-beta': `x${'y'.repeat(1001)}`, 'anthropic-version': '"<script>"' })
+    await post(gateway, requestBody(), { 'anthropic-beta': `x${'y'.repeat(1001)}`, 'anthropic-version': '"<script>"' })
     expect(vendor.requests[0]?.headers['anthropic-beta']).toBeUndefined()
     expect(vendor.requests[0]?.headers['anthropic-version']).toBe('2023-06-01')
   })
@@ -161,7 +161,7 @@ describe('what the client says reaches a vendor of its dialect', () => {
   test('a chat-completions vendor hears of betas too', async () => {
     const { gateway, other } = await start()
     await gateway.chat(
-      { model: 'c/m', messages: asks().messages },
+      { model: 'c/m', messages: requestBody().messages },
       { headers: { 'openai-beta': 'x=v1', cookie: 'a=b' } },
     )
     expect(other.requests[0]?.headers).toMatchObject({ 'openai-beta': 'x=v1', authorization: `Bearer ${KEY}` })
@@ -171,7 +171,7 @@ describe('what the client says reaches a vendor of its dialect', () => {
   test('a question for a count as it is, too, but for what is no part of a prompt', async () => {
     const { gateway, vendor, other } = await start()
     vendor.answer(whole({ input_tokens: 4711, context_management: {} }))
-    const { max_tokens: _, ...prompt } = asks({
+    const { max_tokens: _, ...prompt } = requestBody({
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
       tools: [{ type: 'code_execution_20260120', name: 'code_execution' }],
       mcp_servers: [{ type: 'url', url: 'https://mcp.example', name: 'm' }],
@@ -191,7 +191,7 @@ describe('what the client says reaches a vendor of its dialect', () => {
     const { gateway, vendor } = await start()
     vendor.answer(whole(message()))
     const foreign = `gatehouse.${Buffer.from(JSON.stringify(['contentgen-compat', 'sig', null, null])).toString('base64url')}`
-    const body = asks({
+    const body = requestBody({
       provider_options: { google: { a: 1 } },
       thinking_enabled: true,
       messages: [
@@ -208,7 +208,7 @@ describe('what the client says reaches a vendor of its dialect', () => {
       ],
     })
     await post(gateway, body)
-    const sent = vendor.requests[0]?.json() as ReturnType<typeof asks>
+    const sent = vendor.requests[0]?.json() as ReturnType<typeof requestBody>
     expect(Object.keys(sent).sort()).toEqual(['max_tokens', 'messages', 'model'])
     expect(sent.messages[1]?.content).toEqual([
       { type: 'thinking', thinking: 'b', signature: 'own' },
@@ -220,19 +220,19 @@ describe('what the client says reaches a vendor of its dialect', () => {
 describe('the limits of the catalogue hold', () => {
   test('a value outside them is refused in the words of the client, before the vendor is asked', async () => {
     const { gateway, vendor, other } = await start()
-    const refused = await post(gateway, asks({ max_tokens: 501, brand_new: 1, mcp_servers: [{ name: 'x' }] }))
+    const refused = await post(gateway, requestBody({ max_tokens: 501, brand_new: 1, mcp_servers: [{ name: 'x' }] }))
     expect(refused.status).toBe(400)
     expect(await refused.json()).toMatchObject({ type: 'error', error: { details: { param: 'max_tokens' } } })
-    expect((await post(gateway, asks({ max_tokens: 500 }))).status).not.toBe(400)
-    const chat = await gateway.chat({ model: 'c/m', max_tokens: 501, messages: asks().messages, stream: true })
+    expect((await post(gateway, requestBody({ max_tokens: 500 }))).status).not.toBe(400)
+    const chat = await gateway.chat({ model: 'c/m', max_tokens: 501, messages: requestBody().messages, stream: true })
     expect([chat.status, other.requests.length, vendor.requests.length]).toEqual([400, 0, 1])
   })
 
   test('a default is filled in where the client says nothing of it', async () => {
     const { gateway, vendor } = await start()
     vendor.answer(whole(message()), whole(message()))
-    await post(gateway, asks({ model: 'a/warm' }))
-    await post(gateway, asks({ model: 'a/warm', temperature: 0.9 }))
+    await post(gateway, requestBody({ model: 'a/warm' }))
+    await post(gateway, requestBody({ model: 'a/warm', temperature: 0.9 }))
     expect(vendor.requests.map((request) => request.json().temperature)).toEqual([0.3, 0.9])
   })
 
@@ -242,7 +242,7 @@ describe('the limits of the catalogue hold', () => {
     ['a stream that is none', { stream: 'yes' }, 'stream'],
   ])('%s is refused even among things that only the vendor knows', async (_, more, param) => {
     const { gateway, vendor } = await start()
-    const response = await post(gateway, asks({ mcp_servers: [{ name: 'x' }], ...more }))
+    const response = await post(gateway, requestBody({ mcp_servers: [{ name: 'x' }], ...more }))
     expect(await response.json()).toMatchObject({ error: { details: { param } } })
     expect([response.status, vendor.requests.length]).toEqual([400, 0])
   })
@@ -250,13 +250,13 @@ describe('the limits of the catalogue hold', () => {
   test("another of the vendor's models cannot be had in the shadow of this one", async () => {
     const { gateway, vendor } = await start()
     const tools = [{ type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-5' }]
-    const response = await post(gateway, asks({ tools }))
+    const response = await post(gateway, requestBody({ tools }))
     expect([response.status, vendor.requests.length]).toEqual([400, 0])
   })
 
   test('a body that is too large is refused', async () => {
     const { gateway, vendor } = await start({ base: { server: { max_body_bytes: 2000 } } })
-    const response = await post(gateway, asks({ unseen: 'x'.repeat(2000) }))
+    const response = await post(gateway, requestBody({ unseen: 'x'.repeat(2000) }))
     expect([response.status, vendor.requests.length]).toEqual([413, 0])
   })
 })
@@ -264,10 +264,10 @@ describe('the limits of the catalogue hold', () => {
 describe('what the vendor says reaches the client', () => {
   test('a whole answer to the letter, but for the model', async () => {
     const { gateway, vendor } = await start()
-    const came = fixture('messages-compat/whole.json')
-    vendor.answer(whole(came, { headers: { 'set-cookie': 'a=b', 'anthropic-organization-id': 'org', server: 'x' } }))
-    const response = await post(gateway, asks())
-    expect(await response.text()).toBe(came.replace('"claude-sonnet-4-6"', '"a/m"'))
+    const source = fixture('messages-compat/whole.json')
+    vendor.answer(whole(source, { headers: { 'set-cookie': 'a=b', 'anthropic-organization-id': 'org', server: 'x' } }))
+    const response = await post(gateway, requestBody())
+    expect(await response.text()).toBe(source.replace('"claude-sonnet-4-6"', '"a/m"'))
     const headers = Object.fromEntries(response.headers)
     expect(headers['content-type']).toBe('application/json;charset=utf-8')
     for (const name of ['set-cookie', 'anthropic-organization-id', 'server']) expect(headers[name]).toBeUndefined()
@@ -278,12 +278,12 @@ describe('what the vendor says reaches the client', () => {
     async (name) => {
       const { gateway, vendor } = await start()
       vendor.answer(sse(`messages-compat/${name}.sse`, { chunkBytes: 37 }))
-      const response = await post(gateway, asks({ stream: true }))
+      const response = await post(gateway, requestBody({ stream: true }))
       expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
-      const came = fixture(`messages-compat/${name}.sse`).replace(/"model": ?"[^"]*"/, (found) =>
+      const source = fixture(`messages-compat/${name}.sse`).replace(/"model": ?"[^"]*"/, (found) =>
         found.replace(/"[^"]*"$/, '"a/m"'),
       )
-      expect(await response.text()).toBe(came.replace(/^:.*\n\n/gm, ''))
+      expect(await response.text()).toBe(source.replace(/^:.*\n\n/gm, ''))
       expect(vendor.requests[0]?.json()).toMatchObject({ stream: true })
     },
   )
@@ -291,11 +291,11 @@ describe('what the vendor says reaches the client', () => {
   test('an answer in one piece where a stream was asked for is told as a stream', async () => {
     const { gateway, vendor, other } = await start()
     vendor.answer(whole(message()))
-    const text = await (await post(gateway, asks({ stream: true }))).text()
+    const text = await (await post(gateway, requestBody({ stream: true }))).text()
     expect(text).toContain('event: message_start')
     expect(text).toEndWith('event: message_stop\ndata: {"type":"message_stop"}\n\n')
     other.answer(whole({ id: 'x', choices: [{ message: { content: 'Hi' } }] }))
-    const chat = await gateway.chat({ model: 'c/m', messages: asks().messages, stream: true })
+    const chat = await gateway.chat({ model: 'c/m', messages: requestBody().messages, stream: true })
     expect(await chat.text()).toMatch(/"content":"Hi"[\s\S]*\[DONE\]/)
   })
 
@@ -313,7 +313,9 @@ describe('what the vendor says reaches the client', () => {
             const all = fixture(name)
             const to = isChat ? other : vendor
             to.answer(stream([all.slice(0, Math.floor(all.length * share))], { done: false, framing: 'close' }))
-            const ask = isChat ? { model: 'c/m', messages: asks().messages, stream: true } : asks({ stream: true })
+            const ask = isChat
+              ? { model: 'c/m', messages: requestBody().messages, stream: true }
+              : requestBody({ stream: true })
             await (isChat ? gateway.chat(ask) : post(gateway, ask)).then((response) => response.text())
           }
         }
@@ -332,7 +334,7 @@ describe('errors', () => {
     const body = { type: 'error', error: { type: 'authentication_error', message: `invalid x-api-key ${KEY}` } }
     for (const more of [{}, { stream: true }]) {
       vendor.answer(whole(body, { status, headers: { 'request-id': 'r' } }))
-      const response = await post(gateway, asks(more))
+      const response = await post(gateway, requestBody(more))
       const text = await response.text()
       expect(response.status).toBe(502)
       expect(JSON.parse(text)).toMatchObject({
@@ -342,7 +344,7 @@ describe('errors', () => {
       expect(text).not.toContain(KEY)
     }
     other.answer(failure(status))
-    expect((await gateway.chat({ model: 'c/m', messages: asks().messages, stream: true })).status).toBe(502)
+    expect((await gateway.chat({ model: 'c/m', messages: requestBody().messages, stream: true })).status).toBe(502)
     expect(gateway.logged()).not.toContain(KEY)
   })
 
@@ -353,7 +355,7 @@ describe('errors', () => {
         done: false,
       }),
     )
-    const response = await post(gateway, asks({ stream: true }))
+    const response = await post(gateway, requestBody({ stream: true }))
     expect([response.status, (await response.json()).error.type]).toEqual([503, 'overloaded_error'])
   })
 
@@ -362,7 +364,7 @@ describe('errors', () => {
     const [begin = ''] = fixture('messages-compat/text.sse').split('event: message_delta')
     const error = { type: 'error', error: { type: 'overloaded_error', message: `key ${KEY}`, secret: KEY } }
     vendor.answer(stream([begin, `event: error\ndata: ${JSON.stringify(error)}\n\n`], { done: false }))
-    const text = await (await post(gateway, asks({ stream: true }))).text()
+    const text = await (await post(gateway, requestBody({ stream: true }))).text()
     const [, data = ''] = /event: error\ndata: (.*)\n\n$/.exec(text) ?? []
     expect(JSON.parse(data)).toMatchObject({
       type: 'error',
@@ -377,15 +379,15 @@ describe('errors', () => {
     async (how) => {
       const { gateway, vendor, other } = await start()
       const [begin = ''] = fixture('messages-compat/text.sse').split('event: message_delta')
-      const taken = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-      vendor.answer(stream([begin, taken[0]?.promise, 'event: message_de'] as never, { done: false, [how]: 2 }))
-      const text = await restOf(await post(gateway, asks({ stream: true })), () => taken[0]?.resolve())
+      const accepted = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      vendor.answer(stream([begin, accepted[0]?.promise, 'event: message_de'] as never, { done: false, [how]: 2 }))
+      const text = await restOf(await post(gateway, requestBody({ stream: true })), () => accepted[0]?.resolve())
       expect(text).toMatch(/event: error\ndata: .*upstream_cut.*\n\n$/)
       expect(text).not.toContain('message_de')
-      const said = chunk({ role: 'assistant', content: 'Hi' })
-      other.answer(stream([said, taken[1]?.promise, 'data: {"id"'] as never, { done: false, [how]: 2 }))
-      const chat = await gateway.chat({ model: 'c/m', messages: asks().messages, stream: true })
-      expect(await restOf(chat, () => taken[1]?.resolve())).toMatch(
+      const summary = chunk({ role: 'assistant', content: 'Hi' })
+      other.answer(stream([summary, accepted[1]?.promise, 'data: {"id"'] as never, { done: false, [how]: 2 }))
+      const chat = await gateway.chat({ model: 'c/m', messages: requestBody().messages, stream: true })
+      expect(await restOf(chat, () => accepted[1]?.resolve())).toMatch(
         /"content":"Hi".*\n\ndata: \{"error":.*upstream_cut.*\n\n$/,
       )
     },
@@ -395,7 +397,7 @@ describe('errors', () => {
     const { gateway, vendor } = await start()
     const [begin = ''] = fixture('messages-compat/text.sse').split('event: message_delta')
     vendor.answer(stream([begin], { done: false, hangAfter: 1 }))
-    const reader = (await post(gateway, asks({ stream: true }))).body?.getReader()
+    const reader = (await post(gateway, requestBody({ stream: true }))).body?.getReader()
     await reader?.read()
     await reader?.cancel()
     await vendor.aborted
@@ -404,10 +406,10 @@ describe('errors', () => {
   test('silence is filled, and ended after a while', async () => {
     const { gateway, vendor } = await start()
     vendor.answer(hang())
-    const asked = post(gateway, asks({ stream: true }))
+    const requested = post(gateway, requestBody({ stream: true }))
     await vendor.request()
     gateway.clock.advance(20_000)
-    const reader = (await asked).body?.getReader()
+    const reader = (await requested).body?.getReader()
     expect(new TextDecoder().decode((await reader?.read())?.value)).toStartWith('event: ping\n')
     const next = reader?.read()
     gateway.clock.advance(20_000)
@@ -421,7 +423,7 @@ describe('the lane is chosen for each target', () => {
     const { gateway, vendor, other } = await start()
     other.answer(failure(503))
     vendor.answer(sse('messages-compat/text.sse'))
-    const body = asks({
+    const body = requestBody({
       model: 'mixed/m',
       stream: true,
       messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } }] }],
@@ -432,14 +434,14 @@ describe('the lane is chosen for each target', () => {
     expect(JSON.stringify(vendor.requests[0]?.json())).toContain('cache_control')
     vendor.answer(sse('messages-compat/text.sse'))
     other.answer(failure(503), stream(chunks('Hel', 'lo')))
-    const chat = await gateway.chat({ model: 'mixed/m', messages: asks().messages, stream: true })
+    const chat = await gateway.chat({ model: 'mixed/m', messages: requestBody().messages, stream: true })
     expect(await chat.text()).toContain('[DONE]')
   })
 
   test('what cannot be translated goes only where it need not be', async () => {
     const { gateway, vendor, other } = await start()
     vendor.answer(whole(message()))
-    const body = asks({ model: 'mixed/m', mcp_servers: [{ type: 'url', url: 'https://m.example', name: 'm' }] })
+    const body = requestBody({ model: 'mixed/m', mcp_servers: [{ type: 'url', url: 'https://m.example', name: 'm' }] })
     expect((await post(gateway, body)).status).toBe(200)
     expect([vendor.requests.length, other.requests.length]).toEqual([1, 0])
     const refused = await post(gateway, { ...body, model: 'c/m' })
@@ -453,9 +455,9 @@ describe('the lane is chosen for each target', () => {
     const { gateway, vendor, other } = await start()
     for (const thread of [{ type: 'create' }, { type: 'continue', previous_message_id: 'msg_1' }]) {
       vendor.answer(whole(message()))
-      expect((await post(gateway, asks({ model: 'mixed/m', thread }))).status).toBe(200)
+      expect((await post(gateway, requestBody({ model: 'mixed/m', thread }))).status).toBe(200)
       expect(vendor.requests.at(-1)?.json().thread).toEqual(thread)
-      const refused = await post(gateway, asks({ model: 'c/m', thread }))
+      const refused = await post(gateway, requestBody({ model: 'c/m', thread }))
       expect([refused.status, await refused.json()]).toMatchObject([
         400,
         { error: { type: 'invalid_request_error', details: { error_code: 'thread_unsupported_request' } } },
@@ -467,10 +469,10 @@ describe('the lane is chosen for each target', () => {
   test('a provider whose operator says so is always translated', async () => {
     const { gateway, vendor } = await start({ passthrough: false })
     vendor.answer(sse('messages-compat/unseen.sse'))
-    const text = await (await post(gateway, asks({ stream: true, unseen: 1 }))).text()
+    const text = await (await post(gateway, requestBody({ stream: true, unseen: 1 }))).text()
     expect(text).toContain('event: message_stop')
     expect(vendor.requests[0]?.json()).not.toHaveProperty('unseen')
-    expect((await post(gateway, asks({ mcp_servers: [{ name: 'x' }] }))).status).toBe(400)
+    expect((await post(gateway, requestBody({ mcp_servers: [{ name: 'x' }] }))).status).toBe(400)
   })
 })
 
@@ -541,10 +543,10 @@ describe('real clients', () => {
     const client = new OpenAI({ apiKey: port.token, baseURL: port.url, maxRetries: 0 })
     vendor.answer(stream([fixture('chatcompat/openai.sse')], { done: false }))
     const messages = [{ role: 'user' as const, content: 'Hello' }]
-    const said = client.chat.completions.stream({ model: 'c/m', messages, stream_options: { include_usage: true } })
-    expect(await said.finalContent()).toBe('Guten Tag')
-    expect((await said.finalChatCompletion()).model).toBe('c/m')
-    expect((await said.totalUsage()).total_tokens).toBeGreaterThan(0)
+    const summary = client.chat.completions.stream({ model: 'c/m', messages, stream_options: { include_usage: true } })
+    expect(await summary.finalContent()).toBe('Guten Tag')
+    expect((await summary.finalChatCompletion()).model).toBe('c/m')
+    expect((await summary.totalUsage()).total_tokens).toBeGreaterThan(0)
     vendor.answer(stream([fixture('chatcompat/openai-tools.sse')], { done: false }))
     const calls = await client.chat.completions.stream({ model: 'c/m', messages }).finalChatCompletion()
     expect(calls.choices[0]?.finish_reason).toBe('tool_calls')

@@ -51,11 +51,11 @@ async function inTime<T>(work: Promise<T>, what: string): Promise<T> {
 }
 
 /** What the manual says a simulated status is answered with: its own sheet, read by a person. */
-function statusFor(asked: number): number {
-  if (asked === 400 || asked === 422) return 400
-  if (asked === 413 || asked === 429) return asked
-  if (asked === 408 || asked === 504 || asked === 524) return 504
-  if (asked === 402 || asked === 498 || asked === 503 || asked === 529) return 503
+function statusFor(requested: number): number {
+  if (requested === 400 || requested === 422) return 400
+  if (requested === 413 || requested === 429) return requested
+  if (requested === 408 || requested === 504 || requested === 524) return 504
+  if (requested === 402 || requested === 498 || requested === 503 || requested === 529) return 503
   return 502
 }
 
@@ -69,12 +69,12 @@ function mayFailWith({ status, cut_after, error_after }: Fault): number[] {
 async function send({ text, fault = {} }: Body): Promise<number> {
   sent++
   const response = await inTime(gateway.chat(text), 'the answer')
-  const said = await inTime(response.text(), 'the end of the answer')
+  const summary = await inTime(response.text(), 'the end of the answer')
   expect(response.headers.get('x-request-id')).toMatch(/^req_\w{24}$/)
   expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
-  if (response.status !== 200) checkRefusal(response.status, said, fault)
-  else if (response.headers.get('content-type')?.startsWith('text/event-stream')) checkStream(said, fault)
-  else checkWhole(said)
+  if (response.status !== 200) checkRefusal(response.status, summary, fault)
+  else if (response.headers.get('content-type')?.startsWith('text/event-stream')) checkStream(summary, fault)
+  else checkWhole(summary)
   return response.status
 }
 
@@ -91,15 +91,15 @@ function checkError(body: unknown): { status: number } {
   return row
 }
 
-function checkRefusal(status: number, said: string, fault: Fault): void {
-  expect(checkError(JSON.parse(said)).status).toBe(status)
+function checkRefusal(status: number, summary: string, fault: Fault): void {
+  expect(checkError(JSON.parse(summary)).status).toBe(status)
   if (status >= 500) expect(mayFailWith(fault)).toContain(status)
   else expect(status).toBeGreaterThanOrEqual(400)
 }
 
-function checkWhole(said: string): void {
-  const body = JSON.parse(said)
-  if (!isCompletion.Check(body)) throw new Error(`not a completion: ${said.slice(0, 2_000)}`)
+function checkWhole(summary: string): void {
+  const body = JSON.parse(summary)
+  if (!isCompletion.Check(body)) throw new Error(`not a completion: ${summary.slice(0, 2_000)}`)
   const { choices, usage } = body
   expect(choices.map(({ index }) => index)).toEqual(choices.map((_, at) => at))
   for (const { finish_reason, message, delta } of choices) {
@@ -120,9 +120,9 @@ function checkCalls(calls: ChatCompletion['choices'][number]['message']['tool_ca
   }
 }
 
-function checkStream(said: string, fault: Fault): void {
-  expect(said).toEndWith('\n\n')
-  const blocks = said.slice(0, -2).split('\n\n')
+function checkStream(summary: string, fault: Fault): void {
+  expect(summary).toEndWith('\n\n')
+  const blocks = summary.slice(0, -2).split('\n\n')
   const events = blocks.filter((block) => block !== ': keep-alive')
   for (const event of events) if (!EVENT.test(event)) throw new Error(`not an event: ${event}`)
   const last = events.pop()
@@ -185,10 +185,14 @@ function checkChunks(chunks: ChatChunk[], isWhole: boolean): void {
 }
 
 /** Sends so many bodies; the statuses that came, each with how often. */
-async function sendAll<T>(bodies: Arbitrary<T>, runs: number, bodyOf: (made: T) => Body): Promise<Map<number, number>> {
+async function sendAll<T>(
+  bodies: Arbitrary<T>,
+  runs: number,
+  bodyOf: (generated: T) => Body,
+): Promise<Map<number, number>> {
   const statuses = new Map<number, number>()
-  const property = fc.asyncProperty(bodies, async (made) => {
-    const status = await send(bodyOf(made))
+  const property = fc.asyncProperty(bodies, async (generated) => {
+    const status = await send(bodyOf(generated))
     statuses.set(status, (statuses.get(status) ?? 0) + 1)
   })
   await fc.assert(property, { seed: SEED, numRuns: runs, endOnFailure: false })

@@ -12,7 +12,7 @@ import { GatewayError } from '../src/spec/error.ts'
 import { usageFrom } from '../src/spec/usage.ts'
 import { manualClock } from './kit/clock.ts'
 
-const words = fc.string({
+const texts = fc.string({
   minLength: 1,
   maxLength: 6,
   unit: fc.constantFrom('a', ' ', '"', '\n', '\u2028', 'ü', '{', '}'),
@@ -37,10 +37,10 @@ const call = fc
     ...(opaque ? { opaque } : {}),
   }))
 const delta: fc.Arbitrary<Delta> = fc.oneof(
-  words.map((content) => ({ content })),
-  words.map((refusal) => ({ refusal })),
-  words.map((reasoning_content) => ({ reasoning_content })),
-  fc.record({ text: maybe(words), opaque: maybe(opaque) }).map(({ text, opaque }) => ({
+  texts.map((content) => ({ content })),
+  texts.map((refusal) => ({ refusal })),
+  texts.map((reasoning_content) => ({ reasoning_content })),
+  fc.record({ text: maybe(texts), opaque: maybe(opaque) }).map(({ text, opaque }) => ({
     reasoning_details: [{ ...(text === undefined ? {} : { text }), ...(opaque ? { opaque } : {}) }],
   })),
   call.map((one) => ({ tool_calls: [one] })),
@@ -66,7 +66,7 @@ const spoken = fc.record({
 })
 
 function streamOf({ deltas, finish, tells }: { deltas: Delta[]; finish: FinishReason; tells: boolean }): string {
-  const asked = {
+  const requested = {
     model: 'a/b',
     tools: [
       { type: 'custom', name: 'tool_2' },
@@ -76,10 +76,10 @@ function streamOf({ deltas, finish, tells }: { deltas: Delta[]; finish: FinishRe
   }
   const head = { id: 'resp_abc', created: 1, model: 'a/b' }
   const request = { model: 'a/b', messages: [] }
-  const { names } = clientTools(asked)
+  const { names } = clientTools(requested)
   const writer = createResponsesEncoder({
     head,
-    clientRequest: asked,
+    clientRequest: requested,
     request,
     names,
     store: async () => {},
@@ -92,8 +92,8 @@ function streamOf({ deltas, finish, tells }: { deltas: Delta[]; finish: FinishRe
     model: 'm',
     choices: [{ index: 0, delta: part, finish_reason }],
   })
-  const said = deltas.map((part) => writer.encode([chunkOf(part)])).join('')
-  return said + writer.encode([chunkOf({}, finish)]) + writer.end(usageFrom({ input: 1, output: 1 }))
+  const summary = deltas.map((part) => writer.encode([chunkOf(part)])).join('')
+  return summary + writer.encode([chunkOf({}, finish)]) + writer.end(usageFrom({ input: 1, output: 1 }))
 }
 const eventsOf = (text: string) => [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => data)
 
@@ -117,8 +117,8 @@ test('openai`s helper puts together what the last event says', async () => {
         output_index: number
         item: object
       }[]
-      const told = done.toSorted((left, right) => left.output_index - right.output_index)
-      expect(told.map(({ item }) => item as unknown)).toEqual(last.response.output)
+      const sorted = done.toSorted((left, right) => left.output_index - right.output_index)
+      expect(sorted.map(({ item }) => item as unknown)).toEqual(last.response.output)
       expect(output.map(({ id }) => id)).toEqual(last.response.output.map(({ id }) => id as string))
     }),
     { numRuns: 300 },
@@ -128,10 +128,10 @@ test('openai`s helper puts together what the last event says', async () => {
 test('told again from any number, nothing is missing and nothing comes twice', () => {
   fc.assert(
     fc.property(spoken, fc.nat(60), (one, after) => {
-      const told = toldEvents(streamOf(one))
-      if (!told) throw new Error('Nothing was told.')
-      const numbers = eventsOf(eventsAfter(told, after)).map((event) => JSON.parse(event).sequence_number as number)
-      const all = Array.from({ length: told.last_number + 1 }, (_none, number) => number)
+      const output = toldEvents(streamOf(one))
+      if (!output) throw new Error('Nothing was told.')
+      const numbers = eventsOf(eventsAfter(output, after)).map((event) => JSON.parse(event).sequence_number as number)
+      const all = Array.from({ length: output.last_number + 1 }, (_none, number) => number)
       expect(numbers).toEqual(all.filter((number) => number > after))
     }),
   )
@@ -143,19 +143,19 @@ describe('what clients send', () => {
   const part = fc.record(
     {
       type: member(fc.constantFrom('input_text', 'output_text', 'input_image', 'input_file', 'refusal', 'input_audio')),
-      text: member(words),
+      text: member(texts),
       image_url: member(fc.constant('https://a.example/b.png')),
-      file_url: member(words),
-      refusal: member(words),
+      file_url: member(texts),
+      refusal: member(texts),
     },
     { requiredKeys: [] },
   )
-  const ownTool = fc.record({ type: fc.constantFrom('function', 'custom', 'web_search', 'mcp'), name: member(words) })
+  const ownTool = fc.record({ type: fc.constantFrom('function', 'custom', 'web_search', 'mcp'), name: member(texts) })
   const tools = fc.array(
     fc.oneof(
       ownTool,
       fc.record(
-        { type: fc.constantFrom('namespace', 'tool_search'), name: words, tools: member(fc.array(ownTool)) },
+        { type: fc.constantFrom('namespace', 'tool_search'), name: texts, tools: member(fc.array(ownTool)) },
         { requiredKeys: ['type'] },
       ),
     ),
@@ -179,27 +179,27 @@ describe('what clients send', () => {
           'tool_search_output',
         ),
       ),
-      id: member(words),
+      id: member(texts),
       role: member(fc.constantFrom('user', 'assistant', 'system', 'developer')),
-      content: member(fc.oneof(words, fc.array(part, { maxLength: 2 }))),
-      call_id: member(words),
-      name: member(words),
-      namespace: member(words),
+      content: member(fc.oneof(texts, fc.array(part, { maxLength: 2 }))),
+      call_id: member(texts),
+      name: member(texts),
+      namespace: member(texts),
       tools: member(tools),
-      arguments: member(words),
-      input: member(words),
-      output: member(words),
+      arguments: member(texts),
+      input: member(texts),
+      output: member(texts),
       summary: member(fc.constant([{ type: 'summary_text', text: 'x' }])),
       encrypted_content: member(fc.constantFrom('ENC', 'gatehouse.plain', 'gatehouse.x')),
-      result: member(words),
+      result: member(texts),
     },
     { requiredKeys: ['type'] },
   )
   const body = fc.record(
     {
       model: member(fc.constant('a/b')),
-      input: member(fc.oneof(words, fc.array(item, { maxLength: 4 }))),
-      instructions: member(words),
+      input: member(fc.oneof(texts, fc.array(item, { maxLength: 4 }))),
+      instructions: member(texts),
       tools: member(tools),
       tool_choice: member(fc.constantFrom('auto', 'required')),
       text: member(fc.constant({ format: { type: 'json_schema', name: 'n', schema: {} } })),
@@ -209,13 +209,13 @@ describe('what clients send', () => {
   )
 
   test('becomes a request, or is refused with a status of the client`s and a place in its body', () => {
-    let taken = 0
+    let accepted = 0
     fc.assert(
       fc.property(body, (sent) => {
         try {
           const { messages } = translatedRequest(checkedRequest(sent), { items: [], ids: [] }).request
           expect(messages.length).toBeGreaterThan(0)
-          taken++
+          accepted++
         } catch (error) {
           if (!(error instanceof GatewayError)) throw error
           expect([error.status, typeof error.detail.param]).toEqual([400, 'string'])
@@ -225,6 +225,6 @@ describe('what clients send', () => {
       }),
       { numRuns: 2_000 },
     )
-    expect(taken).toBeGreaterThan(100)
+    expect(accepted).toBeGreaterThan(100)
   })
 })

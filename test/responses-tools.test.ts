@@ -36,7 +36,12 @@ const CRM: OpenAI.Responses.Tool = {
   description: 'The customers.',
   tools: [{ type: 'function', name: 'list', parameters: { type: 'object', properties: {} } }],
 }
-const asked = (more: Partial<Params> = {}): Params => ({ model: 'v/m', input: 'Who is there?', tools: [CRM], ...more })
+const requested = (more: Partial<Params> = {}): Params => ({
+  model: 'v/m',
+  input: 'Who is there?',
+  tools: [CRM],
+  ...more,
+})
 /** The vendor calls the tool by the name that it knows. */
 const calling = () => {
   const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'crm__list', arguments: '{}' } }
@@ -51,11 +56,11 @@ test('a stored response is gone on from under the names of its client, also wher
   vendor.answer(calling(), stream(chunks('Ada is.')))
   const added: OpenAI.Responses.ResponseInputItem = { type: 'additional_tools', role: 'developer', tools: [CRM] }
   const first = await client()
-    .stream({ ...asked({ tools: [], input: [added, { role: 'user', content: 'Who is there?' }] }), stream: true })
+    .stream({ ...requested({ tools: [], input: [added, { role: 'user', content: 'Who is there?' }] }), stream: true })
     .finalResponse()
   expect(first.output).toMatchObject([CALL])
-  const kept = await client().retrieve(first.id)
-  expect(kept.output).toMatchObject([CALL])
+  const stored = await client().retrieve(first.id)
+  expect(stored.output).toMatchObject([CALL])
   const items = await client().inputItems.list(first.id, { order: 'asc' })
   expect(items.data).toMatchObject([{ type: 'additional_tools', tools: [CRM] }, { role: 'user' }])
 
@@ -75,12 +80,12 @@ test('a response in the background calls them by namespace and name, stored and 
   vendor.answer(calling(), calling())
   const types: string[] = []
   let item: unknown
-  for await (const event of await client().create({ ...asked({ background: true }), stream: true })) {
+  for await (const event of await client().create({ ...requested({ background: true }), stream: true })) {
     types.push(event.type)
     if (event.type === 'response.output_item.done') item = event.item
   }
   expect([types.at(-1), item]).toEqual(['response.completed', expect.objectContaining(CALL)])
-  let response = await client().create(asked({ background: true }))
+  let response = await client().create(requested({ background: true }))
   while (response.status === 'queued' || response.status === 'in_progress') {
     response = await client().retrieve(response.id)
   }
@@ -91,7 +96,7 @@ test('a tool that must be called is named to the vendor as it knows it', async (
   vendor.answer(calling())
   const tool_choice = { type: 'function', name: 'list', namespace: 'crm' } as Params['tool_choice'] & object
   await client()
-    .stream({ ...asked({ tool_choice }), stream: true })
+    .stream({ ...requested({ tool_choice }), stream: true })
     .finalResponse()
   expect(sent(0)).toMatchObject({ tool_choice: { type: 'function', function: { name: 'crm__list' } } })
 })
@@ -112,8 +117,8 @@ describe('a vendor of the same protocol', () => {
     open.answer(
       whole({ id: 'resp_v', object: 'response', created_at: 1, status: 'completed', model: 'gpt-5.5', output: [call] }),
     )
-    const { output } = await client().create(asked({ model: 'r/m', input, tools, store: false }))
-    expect(open.requests[0]?.json()).toEqual({ ...asked({ input, tools, store: false }), model: 'gpt-5.5' })
+    const { output } = await client().create(requested({ model: 'r/m', input, tools, store: false }))
+    expect(open.requests[0]?.json()).toEqual({ ...requested({ input, tools, store: false }), model: 'gpt-5.5' })
     expect(output).toEqual([call as OpenAI.Responses.ResponseFunctionToolCall])
   })
 })

@@ -20,7 +20,7 @@ const responseOf = (output: object[], more: object = {}) => ({
   output,
   ...more,
 })
-const said = (text: string) => ({
+const summary = (text: string) => ({
   id: 'msg_1',
   type: 'message',
   status: 'completed',
@@ -55,15 +55,15 @@ describe('a vendor on loopback', () => {
     vendor.answer(whole(fixture('whole.json')))
     const answer = await provider.chat?.complete(CALL, NEVER)
     expect(answer?.choices[0]?.message.content).toBe('As I read, it is sunny.')
-    const [asked] = vendor.requests
-    expect(asked).toMatchObject({ method: 'POST', path: '/v1/responses' })
-    expect(asked?.headers).toMatchObject({
+    const [requested] = vendor.requests
+    expect(requested).toMatchObject({ method: 'POST', path: '/v1/responses' })
+    expect(requested?.headers).toMatchObject({
       authorization: `Bearer ${KEY}`,
       'openai-organization': 'org-1',
       'x-request-id': 'req-7',
       accept: 'application/json',
     })
-    expect(asked?.json()).toEqual({
+    expect(requested?.json()).toEqual({
       model: 'gpt-4.1',
       input: [{ type: 'message', role: 'user', content: 'Hello' }],
       store: false,
@@ -193,20 +193,20 @@ describe('a vendor on loopback', () => {
       whole(error('invalid_value', `key ${KEY}`), { status: 400, headers }),
       whole(responseOf([], { status: 'failed', error: { code: 'invalid_prompt', message: `key ${KEY}` } })),
     )
-    let told = ''
-    for (let count = 0; count < 3; count++) told += await provider.chat?.complete(CALL, NEVER).catch(String)
+    let output = ''
+    for (let count = 0; count < 3; count++) output += await provider.chat?.complete(CALL, NEVER).catch(String)
     expect(logged()).toContain('req_vendor_1')
-    expect(told).toContain('[redacted]')
-    expect(`${logged()}${told}`).not.toContain('secret-key')
+    expect(output).toContain('[redacted]')
+    expect(`${logged()}${output}`).not.toContain('secret-key')
   })
 
   test('a client that leaves closes the connection', async () => {
     vendor.answer(hang())
     const control = new AbortController()
-    const asked = chunksFrom(provider, control.signal)
+    const requested = chunksFrom(provider, control.signal)
     const { gone } = await vendor.request()
     control.abort()
-    await expect(asked).rejects.toMatchObject({ code: 'client_closed_request' })
+    await expect(requested).rejects.toMatchObject({ code: 'client_closed_request' })
     await gone
   })
 
@@ -215,25 +215,25 @@ describe('a vendor on loopback', () => {
     async (name) => {
       vendor.answer(streamed(name))
       const client = new OpenAI({ apiKey: KEY, baseURL: vendor.url, maxRetries: 0 })
-      const told = await client.responses.stream({ model: 'm', input: 'x' }).finalResponse()
+      const output = await client.responses.stream({ model: 'm', input: 'x' }).finalResponse()
       vendor.answer(streamed(name))
       const chunks = await chunksFrom(provider)
-      expect(textOf(chunks).replace('\n\n', '')).toBe(told.output_text)
+      expect(textOf(chunks).replace('\n\n', '')).toBe(output.output_text)
       const calls = chunks.flatMap(({ choices }) => choices.flatMap(({ delta }) => delta.tool_calls ?? []))
       const ids = calls.flatMap(({ id }) => id ?? [])
-      expect(ids).toEqual(told.output.flatMap((item) => (item.type === 'function_call' ? [item.call_id] : [])))
+      expect(ids).toEqual(output.output.flatMap((item) => (item.type === 'function_call' ? [item.call_id] : [])))
     },
   )
 })
 
 describe('what a vendor answered is shown to it again as it was', () => {
-  const words = fc.string({ minLength: 1, maxLength: 20 }).filter((text) => text.trim() !== '')
+  const texts = fc.string({ minLength: 1, maxLength: 20 }).filter((text) => text.trim() !== '')
   const id = fc.stringMatching(/^[a-z0-9]{3,12}$/)
-  const thought = fc.record({ id: id.map((end) => `rs_${end}`), text: fc.option(words), sealed: words })
+  const thought = fc.record({ id: id.map((end) => `rs_${end}`), text: fc.option(texts), sealed: texts })
   const call = fc.record({ call_id: id, name: id, arguments: fc.json().map((text) => text || '{}') })
   const answer = fc.record({
     thoughts: fc.array(thought, { maxLength: 3 }),
-    text: fc.option(words),
+    text: fc.option(texts),
     calls: fc.uniqueArray(call, { maxLength: 3, selector: ({ call_id }) => call_id }),
   })
 
@@ -246,9 +246,9 @@ describe('what a vendor answered is shown to it again as it was', () => {
         encrypted_content: one.sealed,
       }))
       const functions = calls.map((one) => ({ type: 'function_call', ...one }))
-      const output = [...reasoning, ...(text === null ? [] : [said(text)]), ...functions]
-      const told = answerOf({ status: 'completed', output }, { id: 'x', model: 'm', created: 1 })
-      const { content = null, reasoning_details, tool_calls = [] } = told?.choices[0]?.message ?? {}
+      const output = [...reasoning, ...(text === null ? [] : [summary(text)]), ...functions]
+      const completion = answerOf({ status: 'completed', output }, { id: 'x', model: 'm', created: 1 })
+      const { content = null, reasoning_details, tool_calls = [] } = completion?.choices[0]?.message ?? {}
       const again = inputOf(
         [
           {
@@ -289,15 +289,19 @@ describe('behind the whole gateway', () => {
     if (!last) throw new Error('nothing was asked')
     return last.json() as SentBody
   }
-  const asks = (model: string, more: object = {}) => ({ model, messages: [{ role: 'user', content: 'Hi' }], ...more })
+  const requestBody = (model: string, more: object = {}) => ({
+    model,
+    messages: [{ role: 'user', content: 'Hi' }],
+    ...more,
+  })
   const TOOLS = [{ type: 'function', function: { name: 'get_weather', parameters: { type: 'object' } } }]
   const dataOf = (text: string) =>
     text.split('\n').flatMap((line) => (line.startsWith('data: {') ? [JSON.parse(line.slice(6))] : []))
 
   test('a chat-completions client is answered, and its next question carries the reasoning on', async () => {
     await using gateway = await startGateway(settings())
-    vendor.answer(whole(fixture('whole.json')), whole(responseOf([said('Rain.')])))
-    const first = (await (await gateway.chat(asks('v/gpt-5.1', { tools: TOOLS }))).json()) as ChatCompletion
+    vendor.answer(whole(fixture('whole.json')), whole(responseOf([summary('Rain.')])))
+    const first = (await (await gateway.chat(requestBody('v/gpt-5.1', { tools: TOOLS }))).json()) as ChatCompletion
     expect(first.model).toBe('v/gpt-5.1')
     expect(first.usage).toMatchObject({ prompt_tokens: 234, completion_tokens: 44 })
     const { message } = first.choices[0] ?? {}
@@ -327,7 +331,9 @@ describe('behind the whole gateway', () => {
   test('a chat-completions client hears a stream, calls in their turn', async () => {
     await using gateway = await startGateway(settings())
     vendor.answer(streamed('reasoning-tools.sse', { chunkBytes: 64 }))
-    const answer = await gateway.chat(asks('v/gpt-5.1', { stream: true, stream_options: { include_usage: true } }))
+    const answer = await gateway.chat(
+      requestBody('v/gpt-5.1', { stream: true, stream_options: { include_usage: true } }),
+    )
     const chunks = dataOf(await answer.text()) as ChatChunk[]
     const calls: string[] = []
     for (const { choices } of chunks) {
@@ -346,10 +352,10 @@ describe('behind the whole gateway', () => {
 
   test('a messages client is answered, and its thinking blocks find their way back', async () => {
     await using gateway = await startGateway(settings())
-    vendor.answer(streamed('reasoning-tools.sse'), whole(responseOf([said('Rain.')])))
+    vendor.answer(streamed('reasoning-tools.sse'), whole(responseOf([summary('Rain.')])))
     const tools = [{ name: 'get_weather', input_schema: { type: 'object' } }]
-    const asked = { ...asks('v/gpt-5.1'), max_tokens: 500, tools, thinking: { type: 'adaptive' } }
-    const events = dataOf(await (await gateway.call('/v1/messages', { json: { ...asked, stream: true } })).text())
+    const requested = { ...requestBody('v/gpt-5.1'), max_tokens: 500, tools, thinking: { type: 'adaptive' } }
+    const events = dataOf(await (await gateway.call('/v1/messages', { json: { ...requested, stream: true } })).text())
     const blocks: Record<string, string>[] = []
     for (const { type, content_block, delta } of events) {
       if (type === 'content_block_start') blocks.push({ ...content_block })
@@ -372,8 +378,8 @@ describe('behind the whole gateway', () => {
       tool_use_id,
       content: [{ type: 'text', text: `of ${tool_use_id}` }],
     }))
-    const messages = [...asked.messages, { role: 'assistant', content }, { role: 'user', content: results }]
-    const second = await gateway.call('/v1/messages', { json: { ...asked, messages } })
+    const messages = [...requested.messages, { role: 'assistant', content }, { role: 'user', content: results }]
+    const second = await gateway.call('/v1/messages', { json: { ...requested, messages } })
     expect(await second.json()).toMatchObject({ content: [{ type: 'text', text: 'Rain.' }], stop_reason: 'end_turn' })
     const { input } = lastSent()
     expect(input.slice(1)).toMatchObject([
@@ -391,14 +397,14 @@ describe('behind the whole gateway', () => {
 
   test('a responses client gets the vendor’s own ids and ciphertexts, and sends them back', async () => {
     await using gateway = await startGateway(settings())
-    vendor.answer(whole(fixture('whole.json')), whole(responseOf([said('Rain.')])))
+    vendor.answer(whole(fixture('whole.json')), whole(responseOf([summary('Rain.')])))
     const tools = [{ type: 'function', name: 'get_weather', parameters: { type: 'object' }, strict: false }]
-    const asked = { model: 'v/gpt-5.1', tools, store: false, include: ['reasoning.encrypted_content'] }
+    const requested = { model: 'v/gpt-5.1', tools, store: false, include: ['reasoning.encrypted_content'] }
     const hello = { role: 'user', content: 'Hi' }
-    const first = await gateway.call('/v1/responses', { json: { ...asked, input: [hello] } })
+    const first = await gateway.call('/v1/responses', { json: { ...requested, input: [hello] } })
     const { output } = (await first.json()) as { output: Record<string, unknown>[] }
     const result = { type: 'function_call_output', call_id: 'call_w', output: 'Rain' }
-    const second = await gateway.call('/v1/responses', { json: { ...asked, input: [hello, ...output, result] } })
+    const second = await gateway.call('/v1/responses', { json: { ...requested, input: [hello, ...output, result] } })
     expect(await second.json()).toMatchObject({ output: [{ content: [{ text: 'Rain.' }] }] })
     expect(lastSent().input).toEqual([hello, ...JSON.parse(fixture('whole.json')).output, result])
   })
@@ -406,7 +412,8 @@ describe('behind the whole gateway', () => {
   test('a messages client’s question for a count is asked of the vendor, and estimated where there is none', async () => {
     await using gateway = await startGateway(settings())
     vendor.answer(whole({ object: 'response.input_tokens', input_tokens: 4711 }), whole('', { status: 404 }))
-    const count = async () => (await gateway.call('/v1/messages/count_tokens', { json: asks('v/gpt-4.1') })).json()
+    const count = async () =>
+      (await gateway.call('/v1/messages/count_tokens', { json: requestBody('v/gpt-4.1') })).json()
     expect(await count()).toEqual({ input_tokens: 4711 })
     for (let turn = 0; turn < 2; turn++) {
       const { input_tokens } = (await count()) as { input_tokens: number }
@@ -428,7 +435,7 @@ describe('behind the whole gateway', () => {
     await using gateway = await startGateway(settings({ models }))
     const failed = fixture('failed-at-once.sse').replace('invalid_prompt', 'server_error').replace('flagged', 'lost')
     vendor.answer(stream([failed], { done: false }), streamed('text.sse'))
-    const answer = await gateway.chat(asks('house/m', { stream: true }))
+    const answer = await gateway.chat(requestBody('house/m', { stream: true }))
     expect(textOf(dataOf(await answer.text()))).toBe('Grüße aus 東京 🗼')
     expect(vendor.requests.map((request) => request.json().model)).toEqual(['one', 'two'])
   })
@@ -442,7 +449,7 @@ describe('behind the whole gateway', () => {
     await using gateway = await startGateway(settings())
     const body = { error: { message: 'Words.', type: 'x', param: null, code: null } }
     vendor.answer(whole(body, { status, headers: { 'retry-after': '3' } }))
-    const answer = await gateway.chat(asks('v/gpt-4.1'))
+    const answer = await gateway.chat(requestBody('v/gpt-4.1'))
     expect(answer.status).toBe(shown)
     expect(await answer.json()).toMatchObject({ error: { code } })
     expect(answer.headers.get('retry-after')).toBe(status === 429 ? '3' : null)
@@ -451,7 +458,7 @@ describe('behind the whole gateway', () => {
   test('an error in mid-stream is the last thing that a client hears', async () => {
     await using gateway = await startGateway(settings())
     vendor.answer(streamed('error.sse'))
-    const text = await (await gateway.chat(asks('v/gpt-4.1', { stream: true }))).text()
+    const text = await (await gateway.chat(requestBody('v/gpt-4.1', { stream: true }))).text()
     expect(text).toContain('"Hel"')
     expect(dataOf(text).at(-1)).toMatchObject({ error: { code: 'rate_limit_exceeded' } })
     expect(text).not.toContain('"finish_reason":"stop"')
@@ -459,7 +466,7 @@ describe('behind the whole gateway', () => {
 
   test('what the vendor cannot do is refused before it is asked', async () => {
     await using gateway = await startGateway(settings())
-    const answer = await gateway.chat(asks('v/gpt-4.1', { stop: ['END'] }))
+    const answer = await gateway.chat(requestBody('v/gpt-4.1', { stop: ['END'] }))
     expect([answer.status, await answer.json()]).toMatchObject([
       400,
       { error: { code: 'unsupported_parameter', param: 'stop' } },
@@ -477,15 +484,15 @@ test('the manual describes the handling of each field', () => {
   const rows = [...fields].map(
     ([handling, names]) => `| ${names.map((name) => `\`${name}\``).join(', ')} | ${handling} |`,
   )
-  const made = [start, '', '| field | sent to the provider |', '|---|---|', ...rows, '', end].join('\n')
+  const generated = [start, '', '| field | sent to the provider |', '|---|---|', ...rows, '', end].join('\n')
   const page = readFileSync(file, 'utf8')
-  const wanted = page.slice(0, page.indexOf(start)) + made + page.slice(page.indexOf(end) + end.length)
-  if (process.env.GATEHOUSE_WRITE_TABLES) writeFileSync(file, wanted)
-  expect(readFileSync(file, 'utf8')).toBe(wanted)
+  const expectedPage = page.slice(0, page.indexOf(start)) + generated + page.slice(page.indexOf(end) + end.length)
+  if (process.env.GATEHOUSE_WRITE_TABLES) writeFileSync(file, expectedPage)
+  expect(readFileSync(file, 'utf8')).toBe(expectedPage)
 })
 
 function handlingOf(field: keyof typeof FIELD_MAPPINGS): string {
-  const fate = FIELD_MAPPINGS[field]
-  if ('sent' in fate) return fate.sent === `\`${field}\`` ? 'the field of the same name' : fate.sent
-  return 'dropped' in fate ? `Dropped: ${fate.dropped}` : `Rejected: ${fate.refused}`
+  const mapping = FIELD_MAPPINGS[field]
+  if ('sent' in mapping) return mapping.sent === `\`${field}\`` ? 'the field of the same name' : mapping.sent
+  return 'dropped' in mapping ? `Dropped: ${mapping.dropped}` : `Rejected: ${mapping.refused}`
 }

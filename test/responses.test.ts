@@ -207,13 +207,13 @@ describe('what is kept', () => {
   })
 
   test('is not kept where the answer broke off', async () => {
-    const heard = Promise.withResolvers<void>()
-    vendor.answer(stream([chunk({ content: 'Hel' }), heard.promise], { cutAfter: 1 }))
+    const received = Promise.withResolvers<void>()
+    vendor.answer(stream([chunk({ content: 'Hel' }), received.promise], { cutAfter: 1 }))
     const { body } = await post({ input: 'x', stream: true })
     let text = ''
     for await (const piece of body ?? []) {
       text += Buffer.from(piece).toString()
-      if (text.includes('Hel')) heard.resolve()
+      if (text.includes('Hel')) received.resolve()
     }
     const { type, response } = eventsOf(text).at(-1) as { type: string; response: Answer }
     expect([type, response.status, response.error.code]).toEqual(['response.failed', 'failed', 'server_error'])

@@ -21,12 +21,12 @@ const KINDS: { kind: ProviderKind; base(url: string): string }[] = [
 ]
 
 let vendor: Vendor
-let far: Port
+let upstream: Port
 let near: Port
 beforeAll(async () => {
   vendor = startVendor()
-  far = await openPort({ sandbox: false, providers: { v: { base_url: vendor.url } }, models: { 'v/m': {} } })
-  const providers = KINDS.map(({ kind, base }) => [kind, { kind, base_url: base(far.url), key: far.token }])
+  upstream = await openPort({ sandbox: false, providers: { v: { base_url: vendor.url } }, models: { 'v/m': {} } })
+  const providers = KINDS.map(({ kind, base }) => [kind, { kind, base_url: base(upstream.url), key: upstream.token }])
   const models = KINDS.map(({ kind }) => [`${kind}/m`, { targets: [{ provider: kind, model: 'v/m' }] }])
   near = await openPort({
     sandbox: false,
@@ -36,7 +36,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await near.close()
-  await far.close()
+  await upstream.close()
   await vendor.stop()
 })
 
@@ -75,7 +75,7 @@ const user = fc.record({
 }) as fc.Arbitrary<Turn>
 const assistant = fc
   .record({ text: fc.oneof(text, fc.constant('')), calls, results: fc.array(text, { minLength: 3, maxLength: 3 }) })
-  .filter(({ text: said, calls: called }) => said !== '' || called.length > 0)
+  .filter(({ text: summary, calls: called }) => summary !== '' || called.length > 0)
   .map(({ calls: called, results, ...rest }): Turn => {
     return { role: 'assistant', ...rest, calls: called, results: results.slice(0, called.length) }
   })
@@ -127,14 +127,14 @@ function bodyOf({ turns, tools, choice, schema, most }: Conversation, model: str
     const tool_calls = turn.calls.map(({ id, name: called, args: given }) => {
       return { id, type: 'function', function: { name: called, arguments: JSON.stringify(given) } }
     })
-    const said = { role: 'assistant', content: turn.text === '' ? null : turn.text }
-    if (tool_calls.length === 0) return [said]
+    const summary = { role: 'assistant', content: turn.text === '' ? null : turn.text }
+    if (tool_calls.length === 0) return [summary]
     const results = turn.calls.map(({ id }, at) => ({
       role: 'tool',
       tool_call_id: id,
       content: turn.results[at] ?? '',
     }))
-    return [{ ...said, tool_calls }, ...results]
+    return [{ ...summary, tool_calls }, ...results]
   })
   const named = { type: 'function', function: { name: tools[0] } }
   return {
@@ -155,7 +155,7 @@ function bodyOf({ turns, tools, choice, schema, most }: Conversation, model: str
 }
 
 /** How many blanks there are, and in how many parts a text comes, is no meaning. */
-const wordsOf = (said: string) => said.split(/\s+/).filter(Boolean)
+const termsOf = (summary: string) => summary.split(/\s+/).filter(Boolean)
 
 type Part = { type: string; text?: string; image_url?: { url: string } }
 type Message = {
@@ -167,29 +167,29 @@ type Message = {
 
 /** What a list of messages says, whoever wrote it: who spoke, which words, which calls and what came of each. */
 function meaningOf(messages: Message[]): object[] {
-  const said: { role: string; words: string[]; images: string[]; calls: object[] }[] = []
+  const summary: { role: string; texts: string[]; images: string[]; calls: object[] }[] = []
   const called: string[] = []
   const results: object[] = []
   for (const { role, content, tool_calls = [], tool_call_id } of messages) {
     const parts: Part[] = typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? [])
-    const words = parts.flatMap((part) => wordsOf(part.text ?? ''))
+    const texts = parts.flatMap((part) => termsOf(part.text ?? ''))
     if (role === 'tool') {
-      results.push({ call: called.lastIndexOf(tool_call_id ?? ''), words })
+      results.push({ call: called.lastIndexOf(tool_call_id ?? ''), texts })
       continue
     }
     const who = role === 'developer' ? 'system' : role
     const images = parts.flatMap((part) => (part.image_url ? [part.image_url.url] : []))
-    const before = said.at(-1)
-    const mine = before?.role === who ? before : { role: who, words: [], images: [], calls: [] }
-    if (mine !== before) said.push(mine)
-    mine.words.push(...words)
+    const before = summary.at(-1)
+    const mine = before?.role === who ? before : { role: who, texts: [], images: [], calls: [] }
+    if (mine !== before) summary.push(mine)
+    mine.texts.push(...texts)
     mine.images.push(...images)
-    for (const { id, function: asked } of tool_calls) {
+    for (const { id, function: requested } of tool_calls) {
       called.push(id)
-      mine.calls.push({ name: asked.name, args: JSON.parse(asked.arguments) })
+      mine.calls.push({ name: requested.name, args: JSON.parse(requested.arguments) })
     }
   }
-  return [...said, { results }]
+  return [...summary, { results }]
 }
 
 const choiceOf = (choice: unknown) =>
@@ -199,8 +199,8 @@ describe('a conversation', () => {
   for (const { kind } of KINDS) {
     test(`means at the vendor what the client said, through ${kind}`, async () => {
       await fc.assert(
-        fc.asyncProperty(conversation, fc.boolean(), async (said, isStream) => {
-          const body = bodyOf(said, `${kind}/m`)
+        fc.asyncProperty(conversation, fc.boolean(), async (summary, isStream) => {
+          const body = bodyOf(summary, `${kind}/m`)
           const first = vendor.requests.length
           vendor.otherwise(
             isStream ? stream([chunk({ content: 'ok' }), chunk({}, 'stop'), usageChunk()]) : whole(completion('ok')),
@@ -208,15 +208,17 @@ describe('a conversation', () => {
           const response = await near.gateway.call('/v1/chat/completions', { json: { ...body, stream: isStream } })
           expect([response.status, response.ok ? '' : await response.text()]).toEqual([200, ''])
           await response.text()
-          const asked = vendor.requests[first]?.json() as Record<string, unknown>
-          expect(meaningOf(asked.messages as Message[])).toEqual(meaningOf(body.messages as Message[]))
+          const requested = vendor.requests[first]?.json() as Record<string, unknown>
+          expect(meaningOf(requested.messages as Message[])).toEqual(meaningOf(body.messages as Message[]))
           const namesOf = ({ tools = [] }: { tools?: { function: { name: string; description: string } }[] }) =>
             tools.map((tool) => [tool.function.name, tool.function.description])
-          expect(namesOf(asked)).toEqual(namesOf(body))
-          if (said.tools.length > 0) expect(choiceOf(asked.tool_choice)).toEqual(choiceOf(body.tool_choice) as object)
-          if (said.most !== undefined) expect(asked.max_tokens ?? asked.max_completion_tokens).toBe(said.most)
-          const format = asked.response_format as { json_schema?: { schema: unknown } } | undefined
-          expect(format?.json_schema?.schema).toEqual(said.schema ? SCHEMA : undefined)
+          expect(namesOf(requested)).toEqual(namesOf(body))
+          if (summary.tools.length > 0)
+            expect(choiceOf(requested.tool_choice)).toEqual(choiceOf(body.tool_choice) as object)
+          if (summary.most !== undefined)
+            expect(requested.max_tokens ?? requested.max_completion_tokens).toBe(summary.most)
+          const format = requested.response_format as { json_schema?: { schema: unknown } } | undefined
+          expect(format?.json_schema?.schema).toEqual(summary.schema ? SCHEMA : undefined)
         }),
         { seed: SEED, numRuns: RUNS },
       )
@@ -243,7 +245,7 @@ const answer: fc.Arbitrary<Answer> = fc
     usage: fc.record({ prompt: fc.nat(9999), cached: fc.nat(999), completion: fc.nat(9999), reasoning: fc.nat(999) }),
     cuts: fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 }),
   })
-  .filter(({ text: said, calls: called }) => said !== '' || called.length > 0)
+  .filter(({ text: summary, calls: called }) => summary !== '' || called.length > 0)
   .map(({ isCut, usage, ...rest }) => ({
     ...rest,
     finish: rest.calls.length > 0 ? ('tool_calls' as const) : isCut ? ('length' as const) : ('stop' as const),
@@ -273,45 +275,45 @@ const usageOf = ({ usage }: Answer) => ({
 })
 
 /** The stream as a vendor would send it; the pieces of parallel calls alternate. */
-function chunksOf(said: Answer): object[] {
+function chunksOf(summary: Answer): object[] {
   const out: object[] = [chunk({ role: 'assistant', content: '' })]
-  for (const piece of pieces(said.reasoning, said.cuts)) out.push(chunk({ reasoning_content: piece }))
-  for (const piece of pieces(said.text, said.cuts)) out.push(chunk({ content: piece }))
-  for (const [index, { id, name: called }] of said.calls.entries()) {
+  for (const piece of pieces(summary.reasoning, summary.cuts)) out.push(chunk({ reasoning_content: piece }))
+  for (const piece of pieces(summary.text, summary.cuts)) out.push(chunk({ content: piece }))
+  for (const [index, { id, name: called }] of summary.calls.entries()) {
     out.push(chunk({ tool_calls: [{ index, id, type: 'function', function: { name: called, arguments: '' } }] }))
   }
-  const parts = said.calls.map((call) => [...pieces(JSON.stringify(call.args), said.cuts)])
+  const parts = summary.calls.map((call) => [...pieces(JSON.stringify(call.args), summary.cuts)])
   for (let at = 0; parts.some((some) => at < some.length); at++) {
     for (const [index, some] of parts.entries()) {
       if (some[at] !== undefined) out.push(chunk({ tool_calls: [{ index, function: { arguments: some[at] } }] }))
     }
   }
-  return [...out, chunk({}, said.finish), usageChunk(usageOf(said))]
+  return [...out, chunk({}, summary.finish), usageChunk(usageOf(summary))]
 }
 
-const wholeOf = (said: Answer) =>
-  completion(said.text, {
+const wholeOf = (summary: Answer) =>
+  completion(summary.text, {
     choices: [
       {
         index: 0,
         message: {
           role: 'assistant',
-          content: said.text === '' ? null : said.text,
-          ...(said.reasoning !== '' && { reasoning_content: said.reasoning }),
-          ...(said.calls.length > 0 && {
-            tool_calls: said.calls.map(({ id, name: called, args: given }) => {
+          content: summary.text === '' ? null : summary.text,
+          ...(summary.reasoning !== '' && { reasoning_content: summary.reasoning }),
+          ...(summary.calls.length > 0 && {
+            tool_calls: summary.calls.map(({ id, name: called, args: given }) => {
               return { id, type: 'function', function: { name: called, arguments: JSON.stringify(given) } }
             }),
           }),
         },
         logprobs: null,
-        finish_reason: said.finish,
+        finish_reason: summary.finish,
       },
     ],
-    usage: usageOf(said),
+    usage: usageOf(summary),
   })
 
-type Heard = {
+type Received = {
   reasoning: string
   text: string
   calls: { name: string; arguments: string }[]
@@ -319,7 +321,7 @@ type Heard = {
   usage: object
 }
 
-function heardWhole(body: Record<string, never>): Heard {
+function receivedWhole(body: Record<string, never>): Received {
   const { choices, usage } = body as unknown as {
     choices: { message: Message & { reasoning_content?: string }; finish_reason: string }[]
     usage: object
@@ -339,26 +341,26 @@ function heardWhole(body: Record<string, never>): Heard {
   }
 }
 
-function heardStream(events: string): Heard {
-  const heard: Heard = { reasoning: '', text: '', calls: [], finish: '', usage: {} }
+function receivedStream(events: string): Received {
+  const received: Received = { reasoning: '', text: '', calls: [], finish: '', usage: {} }
   for (const event of events.split('\n\n')) {
     if (!event.startsWith('data: {')) continue
     const { choices, usage, error } = JSON.parse(event.slice(6))
     if (error) throw new Error(JSON.stringify(error))
-    if (usage) heard.usage = usage
+    if (usage) received.usage = usage
     for (const { delta, finish_reason } of choices) {
-      heard.reasoning += delta.reasoning_content ?? ''
-      heard.text += delta.content ?? ''
+      received.reasoning += delta.reasoning_content ?? ''
+      received.text += delta.content ?? ''
       for (const { index, function: part } of delta.tool_calls ?? []) {
-        heard.calls[index] ??= { name: '', arguments: '' }
-        const call = heard.calls[index]
+        received.calls[index] ??= { name: '', arguments: '' }
+        const call = received.calls[index]
         call.name += part.name ?? ''
         call.arguments += part.arguments ?? ''
       }
-      if (finish_reason) heard.finish = finish_reason
+      if (finish_reason) received.finish = finish_reason
     }
   }
-  return heard
+  return received
 }
 
 describe('an answer', () => {
@@ -366,9 +368,9 @@ describe('an answer', () => {
     for (const isStream of [false, true]) {
       test(`is to the client what the vendor said, ${isStream ? 'streamed' : 'whole'}, through ${kind}`, async () => {
         await fc.assert(
-          fc.asyncProperty(answer, async (said) => {
-            vendor.otherwise(isStream ? stream(chunksOf(said)) : whole(wholeOf(said)))
-            const tools = [...new Set(said.calls.map((call) => call.name))].map((one) => {
+          fc.asyncProperty(answer, async (summary) => {
+            vendor.otherwise(isStream ? stream(chunksOf(summary)) : whole(wholeOf(summary)))
+            const tools = [...new Set(summary.calls.map((call) => call.name))].map((one) => {
               return { type: 'function', function: { name: one, parameters: PARAMETERS } }
             })
             const body = {
@@ -383,19 +385,19 @@ describe('an answer', () => {
             const response = await near.gateway.call('/v1/chat/completions', { json: body })
             const read = await response.text()
             expect([response.status, response.ok ? '' : read]).toEqual([200, ''])
-            const heard = isStream ? heardStream(read) : heardWhole(JSON.parse(read))
+            const received = isStream ? receivedStream(read) : receivedWhole(JSON.parse(read))
             expect({
-              reasoning: heard.reasoning,
-              text: heard.text,
-              finish: heard.finish,
-              calls: heard.calls.map((call) => [call.name, JSON.parse(call.arguments)]),
+              reasoning: received.reasoning,
+              text: received.text,
+              finish: received.finish,
+              calls: received.calls.map((call) => [call.name, JSON.parse(call.arguments)]),
             }).toEqual({
-              reasoning: said.reasoning,
-              text: said.text,
-              finish: said.finish,
-              calls: said.calls.map((call) => [call.name, call.args]),
+              reasoning: summary.reasoning,
+              text: summary.text,
+              finish: summary.finish,
+              calls: summary.calls.map((call) => [call.name, call.args]),
             })
-            expect(heard.usage).toMatchObject(usageOf(said))
+            expect(received.usage).toMatchObject(usageOf(summary))
           }),
           { seed: SEED, numRuns: RUNS },
         )

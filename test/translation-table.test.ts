@@ -52,8 +52,8 @@ type Probe = {
   beside?: Record<string, unknown>
 }
 
-const said = (content: unknown) => ({ messages: [{ role: 'user', content }] })
-const withPart = (part: object) => said([{ type: 'text', text: 'Hello' }, part])
+const summary = (content: unknown) => ({ messages: [{ role: 'user', content }] })
+const withPart = (part: object) => summary([{ type: 'text', text: 'Hello' }, part])
 const field = (
   name: keyof typeof ChatRequest.properties,
   value: unknown,
@@ -152,12 +152,12 @@ afterAll(async () => {
   await vendor.stop()
 })
 
-type Fate = 'sent' | 'dropped' | 'rejected'
+type FieldHandling = 'sent' | 'dropped' | 'rejected'
 
 /** What the vendor is asked, without what differs from request to request; undefined: nothing, it was refused. */
-async function askedOf({ kind }: Column, body: Record<string, unknown>): Promise<string | undefined> {
+async function sentValueOf({ kind }: Column, body: Record<string, unknown>): Promise<string | undefined> {
   const first = vendor.requests.length
-  const json = { model: `${kind}/m`, ...said('Hello'), ...body }
+  const json = { model: `${kind}/m`, ...summary('Hello'), ...body }
   const response = await gateway.chat(json)
   const { error } = (await response.json()) as { error: { code: string; message: string; param: string | null } }
   const request = vendor.requests[first]
@@ -167,11 +167,11 @@ async function askedOf({ kind }: Column, body: Record<string, unknown>): Promise
   return undefined
 }
 
-async function fateOf(column: Column, { body, beside = {} }: Probe): Promise<Fate> {
-  const without = await askedOf(column, beside)
-  const asked = await askedOf(column, { ...beside, ...body })
-  if (asked === undefined) return 'rejected'
-  return asked === without ? 'dropped' : 'sent'
+async function handlingOf(column: Column, { body, beside = {} }: Probe): Promise<FieldHandling> {
+  const without = await sentValueOf(column, beside)
+  const requested = await sentValueOf(column, { ...beside, ...body })
+  if (requested === undefined) return 'rejected'
+  return requested === without ? 'dropped' : 'sent'
 }
 
 test('every field of a chat request is looked at', () => {
@@ -185,28 +185,28 @@ test('the table of the manual is what was measured', async () => {
     ['---', '---', '---'],
   ]
   for (const probe of PROBES) {
-    const fates: { kind: ProviderKind; fate: Fate }[] = []
+    const handlings: { kind: ProviderKind; mapping: FieldHandling }[] = []
     // One at a time: what the provider was asked is told apart by its order.
-    for (const column of COLUMNS) fates.push({ ...column, fate: await fateOf(column, probe) })
-    rows.push([probe.what, kindsWith('dropped', fates), kindsWith('rejected', fates)])
+    for (const column of COLUMNS) handlings.push({ ...column, mapping: await handlingOf(column, probe) })
+    rows.push([probe.what, kindsWith('dropped', handlings), kindsWith('rejected', handlings)])
   }
-  const made = `${START}\n\n${rows.map((row) => `| ${row.join(' | ')} |`).join('\n')}\n\n${END}`
+  const generated = `${START}\n\n${rows.map((row) => `| ${row.join(' | ')} |`).join('\n')}\n\n${END}`
   const page = readFileSync(PAGE, 'utf8')
   const [head, tail] = [page.slice(0, page.indexOf(START)), page.slice(page.indexOf(END) + END.length)]
-  if (process.env.GATEHOUSE_WRITE_TABLES) writeFileSync(PAGE, head + made + tail)
-  expect(readFileSync(PAGE, 'utf8')).toBe(head + made + tail)
+  if (process.env.GATEHOUSE_WRITE_TABLES) writeFileSync(PAGE, head + generated + tail)
+  expect(readFileSync(PAGE, 'utf8')).toBe(head + generated + tail)
 }, 60_000)
 
 /** The kinds with this fate, or all kinds but the others, whichever is shorter. */
-function kindsWith(fate: Fate, fates: { kind: ProviderKind; fate: Fate }[]): string {
+function kindsWith(mapping: FieldHandling, handlings: { kind: ProviderKind; mapping: FieldHandling }[]): string {
   const named = (isListed: boolean) =>
-    fates
-      .filter((one) => (one.fate === fate) === isListed)
+    handlings
+      .filter((one) => (one.mapping === mapping) === isListed)
       .map(({ kind }) => `\`${kind}\``)
       .join(', ')
-  const kinds = fates.filter((one) => one.fate === fate).length
-  if (kinds === fates.length) return 'all'
-  return kinds > fates.length / 2 ? `all but ${named(false)}` : named(true)
+  const kinds = handlings.filter((one) => one.mapping === mapping).length
+  if (kinds === handlings.length) return 'all'
+  return kinds > handlings.length / 2 ? `all but ${named(false)}` : named(true)
 }
 
 const PAGE = manualPath('translation.md')

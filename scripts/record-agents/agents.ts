@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { chatcompatWire } from '../../test/matrix/vendors/chatcompat.ts'
 import { contentgenWire } from '../../test/matrix/vendors/contentgen-compat.ts'
 import { messagesWire } from '../../test/matrix/vendors/messages-compat.ts'
-import type { Wire } from '../../test/matrix/vendors/play.ts'
 import { responsesWire } from '../../test/matrix/vendors/responses-compat.ts'
+import type { Wire } from '../../test/matrix/vendors/wire-vendor.ts'
 
 /** A call of a tool that the scripted model makes. */
 export type ScriptedCall = { name: string; args: Record<string, unknown> }

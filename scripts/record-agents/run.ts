@@ -2,8 +2,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { VendorRequest } from '../../test/kit/vendor.ts'
-import type { Heard, Said } from '../../test/matrix/mind.ts'
-import { playVendor, type Wire } from '../../test/matrix/vendors/play.ts'
+import type { ReceivedRequest, ScriptedResponse } from '../../test/matrix/model-script.ts'
+import { startWireVendor, type Wire } from '../../test/matrix/vendors/wire-vendor.ts'
 import { type Agent, QUESTION, type ScriptedCall } from './agents.ts'
 
 /** An agent that has not finished by then does not work with this recorder. */
@@ -26,7 +26,7 @@ export async function runAgent(agent: Agent, packages: string, directory: string
   mkdirSync(project)
   writeFileSync(join(project, 'main.ts'), `${PROGRAM}\n`)
   const steps = agent.script(project)
-  const vendor = playVendor(recordingWire(agent.wire), { think: thinkBy(steps) })
+  const vendor = startWireVendor(recordingWire(agent.wire), { respond: thinkBy(steps) })
   try {
     const { command, environment } = agent.launch({ packages, home, project, origin: vendor.origin })
     const child = Bun.spawn(command, {
@@ -75,7 +75,7 @@ function recordingWire(wire: Wire): Wire {
   }
   return {
     ...wire,
-    hear: toolsOnly,
+    decode: toolsOnly,
     events(...args) {
       count++
       return wire.events(...args).map(withOwnId)
@@ -97,7 +97,7 @@ const namesOf = ({ name, function: fn, functionDeclarations = [], tools = [] }: 
 ]
 
 /** A request as the script needs it: the names of its tools. */
-function toolsOnly(body: Record<string, unknown>): Heard {
+function toolsOnly(body: Record<string, unknown>): ReceivedRequest {
   const { tools = [], input = [] } = body as { tools?: NamedTool[]; input?: NamedTool[] }
   return {
     system: '',
@@ -116,7 +116,7 @@ function toolsOnly(body: Record<string, unknown>): Heard {
 }
 
 /** Each request that offers the tools of the script gets its next answer; others (titles, checks) get a short text. */
-function thinkBy(steps: ScriptedCall[][]): (heard: Heard) => Said {
+function thinkBy(steps: ScriptedCall[][]): (heard: ReceivedRequest) => ScriptedResponse {
   let at = 0
   const names = new Set(steps.flat().map(({ name }) => name))
   return ({ tools }) => {

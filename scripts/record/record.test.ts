@@ -7,8 +7,8 @@ import { completion, failure, startVendor, stream, type VendorRequest, whole } f
 import { chatcompatWire } from '../../test/matrix/vendors/chatcompat.ts'
 import { contentgenWire } from '../../test/matrix/vendors/contentgen-compat.ts'
 import { messagesWire } from '../../test/matrix/vendors/messages-compat.ts'
-import { playVendor } from '../../test/matrix/vendors/play.ts'
 import { responsesWire } from '../../test/matrix/vendors/responses-compat.ts'
+import { startWireVendor } from '../../test/matrix/vendors/wire-vendor.ts'
 import { recordProvider } from './record-provider.ts'
 import { removeSecrets, secretsIn } from './secrets.ts'
 import { writeRecording } from './write-recording.ts'
@@ -151,7 +151,7 @@ describe('recordProvider', () => {
     ['groq', chatcompatWire, '/v1'],
     ['contentgen-compat', contentgenWire, '/v1beta'],
   ] as const)('records the kind %s', async (kind, wire, path) => {
-    const vendor = playVendor(wire)
+    const vendor = startWireVendor(wire)
     stops.push(vendor.stop)
     const config = { kind, base_url: `${vendor.origin}${path}`, key: KEY }
     const { files } = await recordProvider({ config, model: 'gemini-3.5-flash', environment: {} })

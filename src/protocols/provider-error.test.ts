@@ -16,7 +16,7 @@ function refused(status: number, payload: unknown = {}, headers: Record<string, 
   })
 }
 
-const said = (message: string, more: Record<string, unknown> = {}) => ({ error: { message, ...more } })
+const summary = (message: string, more: Record<string, unknown> = {}) => ({ error: { message, ...more } })
 
 describe('a status is mapped to our sheet', () => {
   test.each([
@@ -39,14 +39,14 @@ describe('a status is mapped to our sheet', () => {
     [524, 'upstream_timeout', 504],
     [529, 'server_is_overloaded', 503],
   ] as [number, ErrorCode, number][])('%d -> %s', (status, code, ours) => {
-    const error = refused(status, said('x'))
+    const error = refused(status, summary('x'))
     expect(error.code).toBe(code)
     expect(error.status).toBe(ours)
     expect(error.detail.upstream_status).toBe(status)
   })
 
   test('the caller’s own mistakes come with the vendor’s words and the field', () => {
-    expect(refused(400, said('Bad top_p', { param: 'top_p' }))).toMatchObject({
+    expect(refused(400, summary('Bad top_p', { param: 'top_p' }))).toMatchObject({
       message: 'Bad top_p',
       detail: { param: 'top_p' },
     })
@@ -54,30 +54,34 @@ describe('a status is mapped to our sheet', () => {
 
   test('a failure of the vendor does not come with the vendor’s words', () => {
     for (const status of [401, 403, 404, 429, 500, 503])
-      expect(refused(status, said('inner words')).message).not.toContain('inner')
+      expect(refused(status, summary('inner words')).message).not.toContain('inner')
   })
 
   test('the gateway’s own credentials are never shown as the caller’s', () => {
-    const error = refused(401, said('Incorrect API key provided', { code: 'invalid_api_key' }))
+    const error = refused(401, summary('Incorrect API key provided', { code: 'invalid_api_key' }))
     expect(error.message).toContain('"vendor"')
     expect(error.message).toContain('operator')
   })
 
   test('a model that the vendor does not know is named with its provider', () => {
     expect(refused(404).message).toMatch(/"vendor".*"m-1"/)
-    expect(refused(400, said('no', { code: 'model_not_found' })).code).toBe('bad_upstream_response')
+    expect(refused(400, summary('no', { code: 'model_not_found' })).code).toBe('bad_upstream_response')
   })
 })
 
 describe('words tell what a status does not', () => {
   test.each([
-    ['OpenAI', 400, said('Your input is too long', { code: 'context_length_exceeded' })],
+    ['OpenAI', 400, summary('Your input is too long', { code: 'context_length_exceeded' })],
     [
       'vLLM',
       400,
       { object: 'error', message: "This model's maximum context length is 4096 tokens.", type: 'BadRequestError' },
     ],
-    ['Anthropic', 400, said('prompt is too long: 210000 tokens > 200000 maximum', { type: 'invalid_request_error' })],
+    [
+      'Anthropic',
+      400,
+      summary('prompt is too long: 210000 tokens > 200000 maximum', { type: 'invalid_request_error' }),
+    ],
     [
       'Gemini',
       400,
@@ -91,8 +95,12 @@ describe('words tell what a status does not', () => {
         },
       ],
     ],
-    ['llama.cpp', 400, said('the request exceeds the available context size', { type: 'exceed_context_size_error' })],
-    ['Groq', 413, said('Please reduce the length of the messages', { code: 'context_length_exceeded' })],
+    [
+      'llama.cpp',
+      400,
+      summary('the request exceeds the available context size', { type: 'exceed_context_size_error' }),
+    ],
+    ['Groq', 413, summary('Please reduce the length of the messages', { code: 'context_length_exceeded' })],
   ])('%s: too long', (_, status, payload) => {
     const error = refused(status, payload)
     expect(error.code).toBe('context_length_exceeded')
@@ -103,16 +111,16 @@ describe('words tell what a status does not', () => {
     [
       'Azure',
       400,
-      said('The response was filtered', {
+      summary('The response was filtered', {
         code: 'content_filter',
         innererror: { code: 'ResponsibleAIPolicyViolation' },
       }),
     ],
-    ['OpenAI', 400, said('rejected as a result of our safety system', { code: 'content_policy_violation' })],
+    ['OpenAI', 400, summary('rejected as a result of our safety system', { code: 'content_policy_violation' })],
     [
       'OpenRouter',
       403,
-      said('requires moderation', { code: 403, metadata: { reasons: ['violence'], flagged_input: 'x' } }),
+      summary('requires moderation', { code: 403, metadata: { reasons: ['violence'], flagged_input: 'x' } }),
     ],
   ])('%s: refused content', (_, status, payload) => {
     expect(refused(status, payload).code).toBe('content_policy_violation')
@@ -122,21 +130,21 @@ describe('words tell what a status does not', () => {
     [
       'OpenAI',
       429,
-      said('You exceeded your current quota', { type: 'insufficient_quota', code: 'insufficient_quota' }),
+      summary('You exceeded your current quota', { type: 'insufficient_quota', code: 'insufficient_quota' }),
     ],
-    ['DeepSeek', 402, said('Insufficient Balance')],
-    ['Anthropic', 400, said('Your credit balance is too low to access the API')],
-    ['Alibaba', 400, said('Access denied', { code: 'Arrearage' })],
+    ['DeepSeek', 402, summary('Insufficient Balance')],
+    ['Anthropic', 400, summary('Your credit balance is too low to access the API')],
+    ['Alibaba', 400, summary('Access denied', { code: 'Arrearage' })],
   ])('%s: the operator’s account is empty, which is not the caller’s quota', (_, status, payload) => {
     expect(refused(status, payload).code).toBe('no_available_channel')
   })
 
   test.each([
-    ['OpenAI', said('Rate limit reached. Add a payment method at https://vendor.example/account/billing')],
-    ['Groq', said('Rate limit reached. Upgrade at https://vendor.example/settings/billing', { type: 'tokens' })],
+    ['OpenAI', summary('Rate limit reached. Add a payment method at https://vendor.example/account/billing')],
+    ['Groq', summary('Rate limit reached. Upgrade at https://vendor.example/settings/billing', { type: 'tokens' })],
     [
       'Gemini',
-      said('You exceeded your current quota, please check your plan and billing details.', {
+      summary('You exceeded your current quota, please check your plan and billing details.', {
         details: [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34s' }],
       }),
     ],
@@ -159,11 +167,11 @@ describe('words tell what a status does not', () => {
   })
 
   test.each([
-    ['a nested error', said('why')],
+    ['a nested error', summary('why')],
     ['an error that is text', { error: 'why' }],
     ['a flat message', { object: 'error', message: 'why', type: 'x', code: 3001 }],
     ['a detail', { detail: 'why' }],
-    ['a list around it', [said('why')]],
+    ['a list around it', [summary('why')]],
   ])('the message is found in %s', (_, payload) => {
     expect(refused(422, payload).message).toBe('why')
   })
@@ -196,21 +204,21 @@ describe('when to ask again', () => {
 
   test('Google says it in the body', () => {
     const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '33.6s' }]
-    expect(refused(429, said('slow', { details })).detail.retry_after).toBe(34)
+    expect(refused(429, summary('slow', { details })).detail.retry_after).toBe(34)
   })
 })
 
 describe('an error where an answer was expected', () => {
   test.each([
-    [said('x', { code: 429 }), 'rate_limit_exceeded'],
-    [said('x', { code: 502 }), 'bad_upstream_response'],
-    [said('x', { type: 'overloaded_error' }), 'server_is_overloaded'],
-    [said('x', { code: 'rate_limit_exceeded' }), 'rate_limit_exceeded'],
-    [said('x', { type: 'invalid_request_error' }), 'upstream_invalid_request'],
-    [said('x', { type: 'invalid_request_error', code: 'context_length_exceeded' }), 'context_length_exceeded'],
-    [said('x', { status: 'RESOURCE_EXHAUSTED' }), 'rate_limit_exceeded'],
-    [said('x', { type: 'server_error' }), 'bad_upstream_response'],
-    [said('x'), 'bad_upstream_response'],
+    [summary('x', { code: 429 }), 'rate_limit_exceeded'],
+    [summary('x', { code: 502 }), 'bad_upstream_response'],
+    [summary('x', { type: 'overloaded_error' }), 'server_is_overloaded'],
+    [summary('x', { code: 'rate_limit_exceeded' }), 'rate_limit_exceeded'],
+    [summary('x', { type: 'invalid_request_error' }), 'upstream_invalid_request'],
+    [summary('x', { type: 'invalid_request_error', code: 'context_length_exceeded' }), 'context_length_exceeded'],
+    [summary('x', { status: 'RESOURCE_EXHAUSTED' }), 'rate_limit_exceeded'],
+    [summary('x', { type: 'server_error' }), 'bad_upstream_response'],
+    [summary('x'), 'bad_upstream_response'],
     ['broken', 'bad_upstream_response'],
   ] as [unknown, ErrorCode][])('%j -> %s', (payload, code) => {
     const error = errorInResponse({ provider: 'v', model: 'm', payload, clock: manualClock() })
@@ -248,7 +256,7 @@ describe('secrets', () => {
   })
 
   test('a field name that is none is not passed on', () => {
-    expect(refused(400, said('x', { param: 'messages.[0].content' })).detail.param).toBe('messages.[0].content')
-    expect(refused(400, said('x', { param: 'a prompt, quoted' })).detail).not.toHaveProperty('param')
+    expect(refused(400, summary('x', { param: 'messages.[0].content' })).detail.param).toBe('messages.[0].content')
+    expect(refused(400, summary('x', { param: 'a prompt, quoted' })).detail).not.toHaveProperty('param')
   })
 })

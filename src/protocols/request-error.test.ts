@@ -11,7 +11,7 @@ const retold = errorTranslator({
 const part = { type: 'text' as const, text: 'Hello' }
 const request: ChatRequest = { model: 'm', messages: [{ role: 'user', content: [part] }] }
 const places = new WeakMap([[part, 'turns[0].blocks[3]']])
-const toldOf = (param: string) => {
+const translatedOf = (param: string) => {
   const error = new GatewayError('invalid_value', `"${param}" of "file" is wrong.`, { param })
   const { message, detail } = retold(error, request, places)
   return [detail.param, message]
@@ -26,5 +26,5 @@ test.each([
   // An upstream may name whatever it likes.
   ['constructor', 'constructor', '"constructor" of "file" is wrong.'],
 ])('an error about %s is told of %s', (param, place, message) => {
-  expect(toldOf(param)).toEqual([place, message])
+  expect(translatedOf(param)).toEqual([place, message])
 })

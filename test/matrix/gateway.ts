@@ -4,37 +4,37 @@ import { createLog } from '../../src/kit/log.ts'
 import { listen } from '../../src/listen.ts'
 import { startGateway } from '../kit/gateway.ts'
 import { startTargets, type Target } from './targets.ts'
-import type { Mind } from './vendors/play.ts'
+import type { ModelScript } from './vendors/wire-vendor.ts'
 
 /** A gateway behind a port. */
-export type Door = {
+export type GatewayServer = {
   /** The address for clients, without `/v1`. */
   origin: string
   token: string
   close(): Promise<void>
 }
 
-export type MatrixGateway = Door & { target(name: string): Target }
+export type MatrixGateway = GatewayServer & { target(name: string): Target }
 
-export async function openMatrixGateway(mind?: Mind): Promise<MatrixGateway> {
-  const { targets, providers, models, stop } = startTargets(mind)
-  const door = await openDoor({ providers, models })
+export async function openMatrixGateway(script?: ModelScript): Promise<MatrixGateway> {
+  const { targets, providers, models, stop } = startTargets(script)
+  const server = await startGatewayServer({ providers, models })
   return {
-    ...door,
+    ...server,
     target(name) {
       const found = targets.find((one) => one.name === name)
       if (!found) throw new Error(`No target is called ${name}.`)
       return found
     },
     async close() {
-      await door.close()
+      await server.close()
       await stop()
     },
   }
 }
 
 /** One with these settings; a request that it could not answer is told when it is closed. */
-export async function openDoor(settings: Parameters<typeof startGateway>[0]): Promise<Door> {
+export async function startGatewayServer(settings: Parameters<typeof startGateway>[0]): Promise<GatewayServer> {
   const gateway = await startGateway(settings, { clock: systemClock })
   const faults: string[] = []
   const log = createLog({ clock: systemClock, level: 'error', pretty: false, write: (text) => faults.push(text) })

@@ -14,7 +14,7 @@ import { openai6 } from './clients/openai-6.ts'
 import { openai6Responses } from './clients/openai-6-responses.ts'
 import { openai7 } from './clients/openai-7.ts'
 import { openai7Responses } from './clients/openai-7-responses.ts'
-import type { Row } from './words.ts'
+import type { Row } from './types.ts'
 
 export const ROWS: Row[] = [
   openai7,

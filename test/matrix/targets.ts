@@ -4,8 +4,8 @@ import type { ModelConfig, ProviderConfig } from '../../src/config/schema.ts'
 import { chatcompatWire } from './vendors/chatcompat.ts'
 import { contentgenWire } from './vendors/contentgen-compat.ts'
 import { messagesWire } from './vendors/messages-compat.ts'
-import { type Mind, type Played, playVendor, type Wire } from './vendors/play.ts'
 import { responsesWire } from './vendors/responses-compat.ts'
+import { type ModelScript, startWireVendor, type Wire, type WireVendor } from './vendors/wire-vendor.ts'
 
 type Kind = {
   kind: ProviderKind
@@ -17,7 +17,7 @@ type Kind = {
   /** What the operator says of the provider, and of the model. */
   provider?: ProviderConfig
   more?: ModelConfig
-  lacks?: Target['lacks']
+  unsupported?: Target['unsupported']
 }
 
 /** The vendor tells what it thought only where it is asked to. */
@@ -32,7 +32,7 @@ const KINDS: Kind[] = [
     path: '/v1',
     model: 'gpt-5.1',
     provider: SUMMARIES,
-    lacks: ['stop'],
+    unsupported: ['stop'],
   },
   { kind: 'contentgen-compat', wire: contentgenWire, path: '/v1beta', model: 'gemini-3.5-flash' },
 ]
@@ -44,9 +44,9 @@ export type Target = {
   /** The model that thinks, where it is another. */
   thinker: string
   /** What the vendor cannot do by its own design: it is refused by name. */
-  lacks: readonly 'stop'[]
+  unsupported: readonly 'stop'[]
   /** None behind the sandbox. */
-  vendor: Played | undefined
+  vendor: WireVendor | undefined
 }
 
 export type Targets = {
@@ -60,23 +60,23 @@ const SANDBOX: Target = {
   name: 'sandbox',
   model: 'sandbox/general',
   thinker: 'sandbox/vision',
-  lacks: [],
+  unsupported: [],
   vendor: undefined,
 }
 /** For tables that are written before anything runs. */
 export const TARGET_NAMES = [SANDBOX.name, ...KINDS.map(({ kind }) => kind)]
 
 /** Starts every vendor once; what they think may be given. */
-export function startTargets(mind?: Mind): Targets {
-  const started = KINDS.map(({ wire, ...more }) => ({ ...more, vendor: playVendor(wire, mind) }))
+export function startTargets(script?: ModelScript): Targets {
+  const started = KINDS.map(({ wire, ...more }) => ({ ...more, vendor: startWireVendor(wire, script) }))
   return {
     targets: [
       SANDBOX,
-      ...started.map(({ kind, lacks = [], vendor }) => ({
+      ...started.map(({ kind, unsupported = [], vendor }) => ({
         name: kind,
         model: `${kind}/m`,
         thinker: `${kind}/m`,
-        lacks,
+        unsupported,
         vendor,
       })),
     ],

@@ -1,6 +1,6 @@
 /** `ai` with `@ai-sdk/anthropic`. */
 import { createAnthropic } from '@ai-sdk/anthropic'
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { ai } from './ai.ts'
 
 export const aiAnthropic: Row = {
@@ -9,7 +9,7 @@ export const aiAnthropic: Row = {
   base: '/v1',
   dialect: 'messages-compat',
   // It tells both ends as `stop`.
-  lacks: ['stop_sequence'],
+  unsupported: ['stop_sequence'],
   connect({ origin, token }) {
     const provider = createAnthropic({ baseURL: `${origin}/v1`, apiKey: token })
     return ai({

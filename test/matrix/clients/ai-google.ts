@@ -1,6 +1,6 @@
 /** `ai` with `@ai-sdk/google`. */
 import { createGoogleGenerativeAI } from '@ai-sdk/google'
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { ai } from './ai.ts'
 
 export const aiGoogle: Row = {
@@ -8,7 +8,7 @@ export const aiGoogle: Row = {
   packages: ['ai', '@ai-sdk/google'],
   base: '/v1beta',
   dialect: 'contentgen-compat',
-  lacks: ['stop_sequence'],
+  unsupported: ['stop_sequence'],
   connect({ origin, token }) {
     const provider = createGoogleGenerativeAI({ baseURL: `${origin}/v1beta`, apiKey: token })
     const thinking = { google: { thinkingConfig: { includeThoughts: true, thinkingBudget: 1024 } } }

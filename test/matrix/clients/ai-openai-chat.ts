@@ -1,6 +1,6 @@
 /** `ai` with `@ai-sdk/openai` on chat completions. */
 import { createOpenAI } from '@ai-sdk/openai'
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { ai } from './ai.ts'
 
 export const aiOpenaiChat: Row = {
@@ -9,7 +9,7 @@ export const aiOpenaiChat: Row = {
   base: '/v1',
   dialect: 'chatcompat',
   // It reads no reasoning from chat completions.
-  lacks: ['stop_sequence', 'reasoning'],
+  unsupported: ['stop_sequence', 'reasoning'],
   connect({ origin, token }) {
     const provider = createOpenAI({ baseURL: `${origin}/v1`, apiKey: token })
     const thinking = { openai: { reasoningEffort: 'high', forceReasoning: true } }

@@ -1,6 +1,6 @@
 /** `ai` with `@ai-sdk/openai-compatible`. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { ai } from './ai.ts'
 
 export const aiOpenaiCompatible: Row = {
@@ -8,7 +8,7 @@ export const aiOpenaiCompatible: Row = {
   packages: ['ai', '@ai-sdk/openai-compatible'],
   base: '/v1',
   dialect: 'chatcompat',
-  lacks: ['stop_sequence'],
+  unsupported: ['stop_sequence'],
   connect({ origin, token }) {
     const provider = createOpenAICompatible({
       name: 'gatehouse',

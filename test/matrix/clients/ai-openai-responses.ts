@@ -1,6 +1,6 @@
 /** `ai` with `@ai-sdk/openai` on responses, which is what that provider takes unless it is told otherwise. */
 import { createOpenAI } from '@ai-sdk/openai'
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { ai } from './ai.ts'
 
 export const aiOpenaiResponses: Row = {
@@ -8,7 +8,7 @@ export const aiOpenaiResponses: Row = {
   packages: ['ai', '@ai-sdk/openai'],
   base: '/v1',
   dialect: 'chatcompat-response',
-  lacks: ['stop', 'stop_sequence'],
+  unsupported: ['stop', 'stop_sequence'],
   connect({ origin, token }) {
     const provider = createOpenAI({ baseURL: `${origin}/v1`, apiKey: token })
     const thinking = { openai: { reasoningEffort: 'high', reasoningSummary: 'auto', forceReasoning: true } }

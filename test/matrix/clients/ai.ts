@@ -12,7 +12,7 @@ import {
   type ToolSet,
   tool,
 } from 'ai'
-import type { Ask, Client, Fault, Told, Turn, Watch } from '../words.ts'
+import type { ChatInput, Client, Fault, Reply, Turn, Watch } from '../types.ts'
 
 type ProviderOptions = NonNullable<Parameters<typeof generateText>[0]['providerOptions']>
 
@@ -23,24 +23,24 @@ export type AiProvider = {
 }
 
 export function ai({ model, thinking }: AiProvider): Client {
-  const asked = (ask: Ask) => ({
-    ...settingsOf(ask),
-    model: model(ask.model),
-    ...(ask.is_thinking ? { providerOptions: thinking } : {}),
+  const paramsOf = (chatInput: ChatInput) => ({
+    ...settingsOf(chatInput),
+    model: model(chatInput.model),
+    ...(chatInput.is_thinking ? { providerOptions: thinking } : {}),
   })
   return {
-    async whole(ask) {
-      const { finalStep, responseMessages: messages } = await generateText(asked(ask))
-      return toldOf({ step: finalStep, messages })
+    async whole(chatInput) {
+      const { finalStep, responseMessages: messages } = await generateText(paramsOf(chatInput))
+      return replyOf({ step: finalStep, messages })
     },
-    stream: (ask, watch) => read(asked(ask), watch),
-    async gathered(ask) {
-      const running = streamText({ ...asked(ask), onError: () => {} })
-      return toldOf({ step: await running.finalStep, messages: await running.responseMessages })
+    stream: (chatInput, watch) => read(paramsOf(chatInput), watch),
+    async collected(chatInput) {
+      const running = streamText({ ...paramsOf(chatInput), onError: () => {} })
+      return replyOf({ step: await running.finalStep, messages: await running.responseMessages })
     },
-    async parsed(ask) {
-      const { schema = {}, ...plain } = ask
-      return (await generateText({ ...asked(plain), output: Output.object({ schema: jsonSchema(schema) }) })).output
+    async parsed(chatInput) {
+      const { schema = {}, ...plain } = chatInput
+      return (await generateText({ ...paramsOf(plain), output: Output.object({ schema: jsonSchema(schema) }) })).output
     },
     fault: aiFault,
   }
@@ -51,8 +51,8 @@ export function aiFault(error: unknown): Fault {
   return { status: error.statusCode, message: error.message, is_own_class: true }
 }
 
-function settingsOf(ask: Ask) {
-  const { system, turns, tools = [], tool_choice, schema, max_tokens, stop, temperature } = ask
+function settingsOf(chatInput: ChatInput) {
+  const { system, turns, tools = [], tool_choice, schema, max_tokens, stop, temperature } = chatInput
   const messages: ModelMessage[] = turns.flatMap(messagesOf)
   const set: ToolSet = Object.fromEntries(
     tools.map(({ name, description, parameters }) => [
@@ -74,7 +74,7 @@ function settingsOf(ask: Ask) {
 }
 
 function messagesOf(turn: Turn): ModelMessage[] {
-  if (turn.role === 'assistant') return turn.told.own as ModelMessage[]
+  if (turn.role === 'assistant') return turn.reply.own as ModelMessage[]
   if (turn.role === 'results') {
     const content = turn.results.map(({ id, name, text, is_error }) => ({
       type: 'tool-result' as const,
@@ -97,11 +97,11 @@ function messagesOf(turn: Turn): ModelMessage[] {
   ]
 }
 
-const FINISH: Record<string, Told['finish']> = { stop: 'stop', length: 'length', 'tool-calls': 'tool_calls' }
+const FINISH: Record<string, Reply['finish']> = { stop: 'stop', length: 'length', 'tool-calls': 'tool_calls' }
 
 type Step = Awaited<ReturnType<typeof generateText>>['finalStep']
 
-function toldOf({ step, messages }: { step: Step; messages: ModelMessage[] }): Told {
+function replyOf({ step, messages }: { step: Step; messages: ModelMessage[] }): Reply {
   // Its members are getters: they are lost in a copy.
   const { text, reasoningText, toolCalls, finishReason, usage, response } = step
   return {
@@ -120,7 +120,7 @@ function usageOf({
   outputTokens,
   inputTokenDetails,
   outputTokenDetails,
-}: LanguageModelUsage): Told['usage'] {
+}: LanguageModelUsage): Reply['usage'] {
   if (inputTokens === undefined || outputTokens === undefined) return undefined
   const cached = inputTokenDetails.cacheReadTokens
   const reasoning = outputTokenDetails.reasoningTokens
@@ -133,8 +133,8 @@ function usageOf({
 }
 
 /** Part by part, as a user interface does. */
-async function read(asked: Parameters<typeof streamText>[0], { signal, onText }: Watch = {}): Promise<Told> {
-  const running = streamText({ ...asked, onError: () => {}, ...(signal ? { abortSignal: signal } : {}) })
+async function read(paramsOf: Parameters<typeof streamText>[0], { signal, onText }: Watch = {}): Promise<Reply> {
+  const running = streamText({ ...paramsOf, onError: () => {}, ...(signal ? { abortSignal: signal } : {}) })
   let text = ''
   let reasoning = ''
   for await (const part of running.stream) {
@@ -145,7 +145,7 @@ async function read(asked: Parameters<typeof streamText>[0], { signal, onText }:
     text += part.text
     onText?.(part.text)
   }
-  const told = toldOf({ step: await running.finalStep, messages: await running.responseMessages })
-  expect([told.text, told.reasoning ?? '']).toEqual([text, reasoning])
-  return told
+  const reply = replyOf({ step: await running.finalStep, messages: await running.responseMessages })
+  expect([reply.text, reply.reasoning ?? '']).toEqual([text, reasoning])
+  return reply
 }

@@ -1,7 +1,7 @@
 /** `@anthropic-ai/sdk` 0. */
 import type Anthropic from '@anthropic-ai/sdk'
 import Anthropic0 from 'anthropic-sdk-0'
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { anthropic } from './anthropic.ts'
 
 export const anthropic0: Row = {
@@ -9,7 +9,7 @@ export const anthropic0: Row = {
   packages: ['anthropic-sdk-0'],
   base: '',
   dialect: 'messages-compat',
-  lacks: [],
+  unsupported: [],
   // What is used here has the same types in both majors, which TypeScript cannot know.
   connect: (gateway) => anthropic(Anthropic0 as unknown as typeof Anthropic, gateway),
 }

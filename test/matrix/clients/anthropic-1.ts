@@ -1,6 +1,6 @@
 /** `@anthropic-ai/sdk` 1. */
 import Anthropic from '@anthropic-ai/sdk'
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { anthropic } from './anthropic.ts'
 
 export const anthropic1: Row = {
@@ -8,6 +8,6 @@ export const anthropic1: Row = {
   packages: ['@anthropic-ai/sdk'],
   base: '',
   dialect: 'messages-compat',
-  lacks: [],
+  unsupported: [],
   connect: (gateway) => anthropic(Anthropic, gateway),
 }

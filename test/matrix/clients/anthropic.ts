@@ -1,6 +1,6 @@
 /** How messages are asked for with the `@anthropic-ai/sdk` package; one text for both majors. */
 import type Anthropic from '@anthropic-ai/sdk'
-import type { Ask, Client, Fault, Told, Turn, Watch } from '../words.ts'
+import type { ChatInput, Client, Fault, Reply, Turn, Watch } from '../types.ts'
 
 type Sdk = typeof Anthropic
 
@@ -9,13 +9,13 @@ export function anthropic(Sdk: Sdk, { origin, token }: { origin: string; token: 
   const client = new Sdk({ baseURL: origin, apiKey: token, maxRetries: 0, logLevel: 'off' })
   const { messages } = client
   return {
-    whole: async (ask) => toldOf(await messages.create(paramsOf(ask))),
-    stream: (ask, watch) => read(client, ask, watch),
-    gathered: async (ask) => toldOf(await messages.stream(paramsOf(ask)).finalMessage()),
-    parsed: async (ask) => (await messages.parse(paramsOf(ask))).parsed_output,
-    async count(ask) {
-      const { max_tokens: _, ...asked } = paramsOf(ask)
-      return (await messages.countTokens(asked)).input_tokens
+    whole: async (chatInput) => replyOf(await messages.create(paramsOf(chatInput))),
+    stream: (chatInput, watch) => read(client, chatInput, watch),
+    collected: async (chatInput) => replyOf(await messages.stream(paramsOf(chatInput)).finalMessage()),
+    parsed: async (chatInput) => (await messages.parse(paramsOf(chatInput))).parsed_output,
+    async count(chatInput) {
+      const { max_tokens: _, ...itemCount } = paramsOf(chatInput)
+      return (await messages.countTokens(itemCount)).input_tokens
     },
     async list() {
       const ids: string[] = []
@@ -42,9 +42,9 @@ function faultOf(Sdk: Sdk, error: unknown, status: number): Fault {
 /** The dialect has no default of its own. */
 const MAX_TOKENS = 1000
 
-function paramsOf(ask: Ask): Anthropic.MessageCreateParamsNonStreaming {
-  const { model, system, turns, tools, tool_choice, schema, is_thinking, max_tokens = MAX_TOKENS, stop } = ask
-  const told = {
+function paramsOf(chatInput: ChatInput): Anthropic.MessageCreateParamsNonStreaming {
+  const { model, system, turns, tools, tool_choice, schema, is_thinking, max_tokens = MAX_TOKENS, stop } = chatInput
+  const reply = {
     model,
     max_tokens,
     messages: turns.map(messageOf),
@@ -63,11 +63,11 @@ function paramsOf(ask: Ask): Anthropic.MessageCreateParamsNonStreaming {
     ...(stop === undefined ? {} : { stop_sequences: [stop] }),
   }
   // The newer major has no such field; what a program sends all the same must not be lost on the way.
-  return ask.temperature === undefined ? told : Object.assign(told, { temperature: ask.temperature })
+  return chatInput.temperature === undefined ? reply : Object.assign(reply, { temperature: chatInput.temperature })
 }
 
 function messageOf(turn: Turn): Anthropic.MessageParam {
-  if (turn.role === 'assistant') return { role: 'assistant', content: turn.told.own as Anthropic.ContentBlock[] }
+  if (turn.role === 'assistant') return { role: 'assistant', content: turn.reply.own as Anthropic.ContentBlock[] }
   if (turn.role === 'results') {
     const content = turn.results.map(({ id, text, is_error = false }) => ({
       type: 'tool_result' as const,
@@ -88,14 +88,14 @@ function messageOf(turn: Turn): Anthropic.MessageParam {
   }
 }
 
-const FINISH: Record<string, Told['finish']> = {
+const FINISH: Record<string, Reply['finish']> = {
   end_turn: 'stop',
   max_tokens: 'length',
   tool_use: 'tool_calls',
   stop_sequence: 'stop_sequence',
 }
 
-function toldOf({ model, content, stop_reason, usage }: Anthropic.Message): Told {
+function replyOf({ model, content, stop_reason, usage }: Anthropic.Message): Reply {
   const texts = content.flatMap((block) => (block.type === 'text' ? [block.text] : []))
   const thoughts = content.flatMap((block) => (block.type === 'thinking' ? [block.thinking] : []))
   const calls = content.flatMap((block) =>
@@ -115,8 +115,8 @@ function toldOf({ model, content, stop_reason, usage }: Anthropic.Message): Told
 }
 
 /** Event by event; the pieces are put together by hand, in the order in which they come. */
-async function read(client: Anthropic, ask: Ask, { signal, onText }: Watch = {}): Promise<Told> {
-  const running = await client.messages.create({ ...paramsOf(ask), stream: true }, { signal: signal ?? null })
+async function read(client: Anthropic, chatInput: ChatInput, { signal, onText }: Watch = {}): Promise<Reply> {
+  const running = await client.messages.create({ ...paramsOf(chatInput), stream: true }, { signal: signal ?? null })
   let message: Anthropic.Message | undefined
   const inputs = new Map<number, string>()
   for await (const event of running) {
@@ -144,5 +144,5 @@ async function read(client: Anthropic, ask: Ask, { signal, onText }: Watch = {})
     const block = message.content[index]
     if (block?.type === 'tool_use') block.input = JSON.parse(text || '{}')
   }
-  return toldOf(message)
+  return replyOf(message)
 }

@@ -1,6 +1,6 @@
 /** `@google/genai` 2. */
 import { ApiError, GoogleGenAI } from 'google-genai-2'
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { genai, type Package } from './genai.ts'
 
 // What is used here has the same types in both majors, which TypeScript cannot know.
@@ -11,6 +11,6 @@ export const genai2: Row = {
   packages: ['google-genai-2'],
   base: '',
   dialect: 'contentgen-compat',
-  lacks: ['stop_sequence'],
+  unsupported: ['stop_sequence'],
   connect: (gateway) => genai(GENAI_2, gateway),
 }

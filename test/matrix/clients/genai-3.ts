@@ -1,5 +1,5 @@
 /** `@google/genai` 3. */
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { GENAI_3, genai } from './genai.ts'
 
 export const genai3: Row = {
@@ -7,6 +7,6 @@ export const genai3: Row = {
   packages: ['@google/genai'],
   base: '',
   dialect: 'contentgen-compat',
-  lacks: ['stop_sequence'],
+  unsupported: ['stop_sequence'],
   connect: (gateway) => genai(GENAI_3, gateway),
 }

@@ -9,7 +9,7 @@ import {
   GoogleGenAI,
   type Part,
 } from '@google/genai'
-import type { Ask, Client, Fault, Told, Turn, Watch } from '../words.ts'
+import type { ChatInput, Client, Fault, Reply, Turn, Watch } from '../types.ts'
 
 /** The parts of a major's own package that are used here. */
 export type Package = { GoogleGenAI: typeof GoogleGenAI; ApiError: typeof ApiError }
@@ -19,14 +19,15 @@ export function genai(own: Package, { origin, token }: { origin: string; token: 
   const { models, chats } = new own.GoogleGenAI({ apiKey: token, httpOptions: { baseUrl: origin } })
   const nameOf = (name: string | undefined) => (name ?? '').replace(/^models\//, '')
   return {
-    whole: async (ask) => toldOf([await models.generateContent(paramsOf(ask))]),
-    stream: async (ask, watch = {}) => read(await models.generateContentStream(paramsOf(ask, watch)), watch),
+    whole: async (chatInput) => replyOf([await models.generateContent(paramsOf(chatInput))]),
+    stream: async (chatInput, watch = {}) =>
+      read(await models.generateContentStream(paramsOf(chatInput, watch)), watch),
     // The package keeps a conversation itself, and puts a streamed answer into it.
-    async gathered(ask) {
-      const chat = chats.create({ model: ask.model })
-      const told = await read(await chat.sendMessageStream({ message: ask.turns.flatMap(partsOf) }), {})
+    async collected(chatInput) {
+      const chat = chats.create({ model: chatInput.model })
+      const reply = await read(await chat.sendMessageStream({ message: chatInput.turns.flatMap(partsOf) }), {})
       const parts = chat.getHistory().flatMap(({ role, parts: said = [] }) => (role === 'model' ? said : []))
-      return { ...told, text: parts.map(({ text = '' }) => text).join('') }
+      return { ...reply, text: parts.map(({ text = '' }) => text).join('') }
     },
     async count({ model, turns }) {
       return (await models.countTokens({ model, contents: turns.map(contentOf) })).totalTokens ?? 0
@@ -44,8 +45,19 @@ export function genai(own: Package, { origin, token }: { origin: string; token: 
   }
 }
 
-function paramsOf(ask: Ask, { signal }: Watch = {}): GenerateContentParameters {
-  const { model, system, turns, tools = [], tool_choice, schema, is_thinking, max_tokens, stop, temperature } = ask
+function paramsOf(chatInput: ChatInput, { signal }: Watch = {}): GenerateContentParameters {
+  const {
+    model,
+    system,
+    turns,
+    tools = [],
+    tool_choice,
+    schema,
+    is_thinking,
+    max_tokens,
+    stop,
+    temperature,
+  } = chatInput
   const functionDeclarations = tools.map(({ parameters, ...one }) => ({ ...one, parametersJsonSchema: parameters }))
   return {
     model,
@@ -65,7 +77,7 @@ function paramsOf(ask: Ask, { signal }: Watch = {}): GenerateContentParameters {
 }
 
 function contentOf(turn: Turn): Content {
-  if (turn.role === 'assistant') return turn.told.own as Content
+  if (turn.role === 'assistant') return turn.reply.own as Content
   return { role: 'user', parts: partsOf(turn) }
 }
 
@@ -80,7 +92,7 @@ function partsOf(turn: Turn): Part[] {
 }
 
 /** The pieces of one answer, one or many. */
-function toldOf(pieces: GenerateContentResponse[]): Told {
+function replyOf(pieces: GenerateContentResponse[]): Reply {
   const parts = pieces.flatMap(({ candidates }) => candidates?.[0]?.content?.parts ?? [])
   const last = pieces.at(-1)
   const thoughts = parts.filter(({ thought }) => thought).map(({ text = '' }) => text)
@@ -102,13 +114,13 @@ function toldOf(pieces: GenerateContentResponse[]): Told {
   }
 }
 
-function finishOf(reason: FinishReason | undefined, calls: number): Told['finish'] {
+function finishOf(reason: FinishReason | undefined, calls: number): Reply['finish'] {
   if (reason === FinishReason.MAX_TOKENS) return 'length'
   if (reason !== FinishReason.STOP) return 'other'
   return calls > 0 ? 'tool_calls' : 'stop'
 }
 
-function usageOf(usage: GenerateContentResponse['usageMetadata']): Told['usage'] {
+function usageOf(usage: GenerateContentResponse['usageMetadata']): Reply['usage'] {
   if (!usage) return undefined
   const { promptTokenCount: input = 0, candidatesTokenCount = 0, thoughtsTokenCount: reasoning = 0 } = usage
   const output = candidatesTokenCount + reasoning
@@ -116,11 +128,11 @@ function usageOf(usage: GenerateContentResponse['usageMetadata']): Told['usage']
   return { input, output, cached: usage.cachedContentTokenCount ?? 0, reasoning }
 }
 
-async function read(running: AsyncIterable<GenerateContentResponse>, { onText }: Watch): Promise<Told> {
+async function read(running: AsyncIterable<GenerateContentResponse>, { onText }: Watch): Promise<Reply> {
   const pieces: GenerateContentResponse[] = []
   for await (const piece of running) {
     pieces.push(piece)
     for (const { text, thought } of piece.candidates?.[0]?.content?.parts ?? []) if (text && !thought) onText?.(text)
   }
-  return toldOf(pieces)
+  return replyOf(pieces)
 }

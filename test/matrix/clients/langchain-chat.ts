@@ -1,5 +1,5 @@
 /** `@langchain/openai` on chat completions. */
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { langchain } from './langchain.ts'
 
 export const langchainChat: Row = {
@@ -7,6 +7,6 @@ export const langchainChat: Row = {
   packages: ['@langchain/openai'],
   base: '/v1',
   dialect: 'chatcompat',
-  lacks: ['stop_sequence'],
+  unsupported: ['stop_sequence'],
   connect: langchain,
 }

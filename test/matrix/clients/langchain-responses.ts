@@ -1,5 +1,5 @@
 /** `@langchain/openai` on responses. */
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { langchain } from './langchain.ts'
 
 export const langchainResponses: Row = {
@@ -7,6 +7,6 @@ export const langchainResponses: Row = {
   packages: ['@langchain/openai'],
   base: '/v1',
   dialect: 'chatcompat-response',
-  lacks: ['stop', 'stop_sequence'],
+  unsupported: ['stop', 'stop_sequence'],
   connect: (gateway) => langchain({ ...gateway, useResponsesApi: true }),
 }

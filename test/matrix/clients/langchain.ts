@@ -10,18 +10,18 @@ import {
 } from '@langchain/core/messages'
 import { ChatOpenAI } from '@langchain/openai'
 import OpenAI from 'openai'
-import type { Ask, Client, Told, Turn, Watch } from '../words.ts'
+import type { ChatInput, Client, Reply, Turn, Watch } from '../types.ts'
 import { openaiFault } from './openai-chat.ts'
 
 type Gateway = { origin: string; token: string; useResponsesApi?: true }
 
 export function langchain(gateway: Gateway): Client {
   return {
-    whole: async (ask) => toldOf(await bound(gateway, ask).invoke(messagesOf(ask))),
-    stream: (ask, watch) => read(gateway, ask, watch),
-    async parsed({ schema = {}, ...ask }) {
-      const structured = chat(gateway, ask).withStructuredOutput(schema, { method: 'jsonSchema', name: 'place' })
-      return structured.invoke(messagesOf(ask))
+    whole: async (chatInput) => replyOf(await bound(gateway, chatInput).invoke(messagesOf(chatInput))),
+    stream: (chatInput, watch) => read(gateway, chatInput, watch),
+    async parsed({ schema = {}, ...chatInput }) {
+      const structured = chat(gateway, chatInput).withStructuredOutput(schema, { method: 'jsonSchema', name: 'place' })
+      return structured.invoke(messagesOf(chatInput))
     },
     // Its errors are those of the package beneath it.
     fault: (error, status) => openaiFault(OpenAI, error, status),
@@ -33,7 +33,7 @@ const THINKING = { reasoning: { effort: 'high', summary: 'auto' } }
 
 function chat(
   { origin, token, useResponsesApi }: Gateway,
-  { model, is_thinking, max_tokens, stop, temperature }: Ask,
+  { model, is_thinking, max_tokens, stop, temperature }: ChatInput,
 ): ChatOpenAI {
   return new ChatOpenAI({
     model,
@@ -48,24 +48,29 @@ function chat(
   })
 }
 
-function bound(gateway: Gateway, ask: Ask) {
-  const tools = (ask.tools ?? []).map((one) => ({ type: 'function' as const, function: one }))
-  return chat(gateway, ask).withConfig({
+function bound(gateway: Gateway, chatInput: ChatInput) {
+  const tools = (chatInput.tools ?? []).map((one) => ({ type: 'function' as const, function: one }))
+  return chat(gateway, chatInput).withConfig({
     ...(tools.length > 0 ? { tools } : {}),
-    ...(ask.tool_choice ? { tool_choice: ask.tool_choice } : {}),
-    ...(ask.schema
-      ? { response_format: { type: 'json_schema', json_schema: { name: 'place', strict: true, schema: ask.schema } } }
+    ...(chatInput.tool_choice ? { tool_choice: chatInput.tool_choice } : {}),
+    ...(chatInput.schema
+      ? {
+          response_format: {
+            type: 'json_schema',
+            json_schema: { name: 'place', strict: true, schema: chatInput.schema },
+          },
+        }
       : {}),
   })
 }
 
-const messagesOf = ({ system, turns }: Ask): BaseMessage[] => [
+const messagesOf = ({ system, turns }: ChatInput): BaseMessage[] => [
   ...(system ? [new SystemMessage(system)] : []),
   ...turns.flatMap(ofTurn),
 ]
 
 function ofTurn(turn: Turn): BaseMessage[] {
-  if (turn.role === 'assistant') return [turn.told.own as AIMessage]
+  if (turn.role === 'assistant') return [turn.reply.own as AIMessage]
   if (turn.role === 'results') {
     return turn.results.map(({ id, text }) => new ToolMessage({ content: text, tool_call_id: id }))
   }
@@ -90,17 +95,17 @@ type Metadata = {
 }
 type Thoughts = { reasoning_content?: string; reasoning?: { summary?: { text: string }[] } }
 
-const FINISH: Record<string, Told['finish']> = { stop: 'stop', length: 'length', tool_calls: 'tool_calls' }
+const FINISH: Record<string, Reply['finish']> = { stop: 'stop', length: 'length', tool_calls: 'tool_calls' }
 
 /** On responses it tells a status, and why an answer is not complete. */
-function finishOf({ finish_reason, status, incomplete_details }: Metadata, calls: number): Told['finish'] {
+function finishOf({ finish_reason, status, incomplete_details }: Metadata, calls: number): Reply['finish'] {
   if (finish_reason !== undefined) return FINISH[finish_reason] ?? 'other'
   if (status === 'incomplete') return incomplete_details?.reason === 'max_output_tokens' ? 'length' : 'other'
   if (status !== 'completed') return 'other'
   return calls > 0 ? 'tool_calls' : 'stop'
 }
 
-function toldOf(message: AIMessage | AIMessageChunk): Told {
+function replyOf(message: AIMessage | AIMessageChunk): Reply {
   const usage = message.usage_metadata as UsageMetadata | undefined
   const metadata = message.response_metadata as Metadata
   const thoughts = message.additional_kwargs as Thoughts
@@ -122,12 +127,12 @@ function toldOf(message: AIMessage | AIMessageChunk): Told {
   }
 }
 
-async function read(gateway: Gateway, ask: Ask, { signal, onText }: Watch = {}): Promise<Told> {
+async function read(gateway: Gateway, chatInput: ChatInput, { signal, onText }: Watch = {}): Promise<Reply> {
   let all: AIMessageChunk | undefined
-  const running = await bound(gateway, ask).stream(messagesOf(ask), signal ? { signal } : {})
+  const running = await bound(gateway, chatInput).stream(messagesOf(chatInput), signal ? { signal } : {})
   for await (const piece of running) {
     all = all ? all.concat(piece) : piece
     if (piece.text) onText?.(piece.text)
   }
-  return toldOf(all ?? new AIMessageChunk(''))
+  return replyOf(all ?? new AIMessageChunk(''))
 }

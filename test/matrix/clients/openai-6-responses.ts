@@ -1,7 +1,7 @@
 /** `openai` 6 on responses. */
 import type OpenAI from 'openai'
 import OpenAI6 from 'openai-6'
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { openaiResponses } from './openai-responses.ts'
 
 export const openai6Responses: Row = {
@@ -9,7 +9,7 @@ export const openai6Responses: Row = {
   packages: ['openai-6'],
   base: '/v1',
   dialect: 'chatcompat-response',
-  lacks: ['stop', 'stop_sequence'],
+  unsupported: ['stop', 'stop_sequence'],
   // What is used here has the same types in both majors, which TypeScript cannot know.
   connect: (gateway) => openaiResponses(OpenAI6 as unknown as typeof OpenAI, gateway),
 }

@@ -1,7 +1,7 @@
 /** `openai` 6 on chat completions. */
 import type OpenAI from 'openai'
 import OpenAI6 from 'openai-6'
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { openaiChat } from './openai-chat.ts'
 
 export const openai6: Row = {
@@ -9,7 +9,7 @@ export const openai6: Row = {
   packages: ['openai-6'],
   base: '/v1',
   dialect: 'chatcompat',
-  lacks: ['stop_sequence'],
+  unsupported: ['stop_sequence'],
   // What is used here has the same types in both majors, which TypeScript cannot know.
   connect: (gateway) => openaiChat(OpenAI6 as unknown as typeof OpenAI, gateway),
 }

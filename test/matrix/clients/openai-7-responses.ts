@@ -1,6 +1,6 @@
 /** `openai` 7 on responses. */
 import OpenAI from 'openai'
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { openaiResponses } from './openai-responses.ts'
 
 export const openai7Responses: Row = {
@@ -8,6 +8,6 @@ export const openai7Responses: Row = {
   packages: ['openai'],
   base: '/v1',
   dialect: 'chatcompat-response',
-  lacks: ['stop', 'stop_sequence'],
+  unsupported: ['stop', 'stop_sequence'],
   connect: (gateway) => openaiResponses(OpenAI, gateway),
 }

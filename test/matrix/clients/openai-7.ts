@@ -1,6 +1,6 @@
 /** `openai` 7 on chat completions. */
 import OpenAI from 'openai'
-import type { Row } from '../words.ts'
+import type { Row } from '../types.ts'
 import { openaiChat } from './openai-chat.ts'
 
 export const openai7: Row = {
@@ -8,6 +8,6 @@ export const openai7: Row = {
   packages: ['openai'],
   base: '/v1',
   dialect: 'chatcompat',
-  lacks: ['stop_sequence'],
+  unsupported: ['stop_sequence'],
   connect: (gateway) => openaiChat(OpenAI, gateway),
 }

@@ -1,6 +1,6 @@
 /** How chat completions are asked for with the `openai` package; one text for both majors. */
 import type OpenAI from 'openai'
-import type { Ask, Client, Fault, Told, Tool, Turn, Watch } from '../words.ts'
+import type { ChatInput, Client, Fault, Reply, Tool, Turn, Watch } from '../types.ts'
 
 type Sdk = typeof OpenAI
 type Message = OpenAI.ChatCompletionMessage & { reasoning_content?: string }
@@ -10,12 +10,12 @@ export function openaiChat(Sdk: Sdk, { origin, token }: { origin: string; token:
   const client = new Sdk({ baseURL: `${origin}/v1`, apiKey: token, maxRetries: 0, logLevel: 'off' })
   const { completions } = client.chat
   return {
-    whole: async (ask) => toldOf(await completions.create(paramsOf(ask))),
-    stream: (ask, watch) => read(client, ask, watch),
-    gathered: async (ask) =>
-      toldOf(await completions.stream({ ...paramsOf(ask), ...WITH_USAGE }).finalChatCompletion()),
-    async parsed(ask) {
-      const { choices } = await completions.parse(paramsOf(ask))
+    whole: async (chatInput) => replyOf(await completions.create(paramsOf(chatInput))),
+    stream: (chatInput, watch) => read(client, chatInput, watch),
+    collected: async (chatInput) =>
+      replyOf(await completions.stream({ ...paramsOf(chatInput), ...WITH_USAGE }).finalChatCompletion()),
+    async parsed(chatInput) {
+      const { choices } = await completions.parse(paramsOf(chatInput))
       return choices[0]?.message.parsed
     },
     list: () => openaiModels(client),
@@ -49,8 +49,8 @@ const toolOf = ({ name, description, parameters }: Tool) => ({
   function: { name, description, parameters },
 })
 
-function paramsOf(ask: Ask): OpenAI.ChatCompletionCreateParamsNonStreaming {
-  const { model, system, turns, tools, tool_choice, schema, is_thinking, max_tokens, stop, temperature } = ask
+function paramsOf(chatInput: ChatInput): OpenAI.ChatCompletionCreateParamsNonStreaming {
+  const { model, system, turns, tools, tool_choice, schema, is_thinking, max_tokens, stop, temperature } = chatInput
   return {
     model,
     messages: [...(system ? [{ role: 'system' as const, content: system }] : []), ...turns.flatMap(messagesOf)],
@@ -67,7 +67,7 @@ function paramsOf(ask: Ask): OpenAI.ChatCompletionCreateParamsNonStreaming {
 }
 
 function messagesOf(turn: Turn): OpenAI.ChatCompletionMessageParam[] {
-  if (turn.role === 'assistant') return [turn.told.own as OpenAI.ChatCompletionMessageParam]
+  if (turn.role === 'assistant') return [turn.reply.own as OpenAI.ChatCompletionMessageParam]
   if (turn.role === 'results') {
     return turn.results.map(({ id, text }) => ({ role: 'tool', tool_call_id: id, content: text }))
   }
@@ -84,9 +84,9 @@ function messagesOf(turn: Turn): OpenAI.ChatCompletionMessageParam[] {
   ]
 }
 
-const FINISH: Record<string, Told['finish']> = { stop: 'stop', length: 'length', tool_calls: 'tool_calls' }
+const FINISH: Record<string, Reply['finish']> = { stop: 'stop', length: 'length', tool_calls: 'tool_calls' }
 
-function toldOf({ model, choices, usage }: OpenAI.ChatCompletion): Told {
+function replyOf({ model, choices, usage }: OpenAI.ChatCompletion): Reply {
   const choice = choices[0]
   if (!choice) throw new Error('There is no choice.')
   const message: Message = choice.message
@@ -106,7 +106,7 @@ function toldOf({ model, choices, usage }: OpenAI.ChatCompletion): Told {
   }
 }
 
-function usageOf(usage: OpenAI.CompletionUsage | null | undefined): Told['usage'] {
+function usageOf(usage: OpenAI.CompletionUsage | null | undefined): Reply['usage'] {
   if (!usage) return undefined
   const { prompt_tokens: input, completion_tokens: output, total_tokens } = usage
   if (total_tokens !== input + output) throw new Error(`The total ${total_tokens} is not ${input} and ${output}.`)
@@ -117,30 +117,33 @@ function usageOf(usage: OpenAI.CompletionUsage | null | undefined): Told['usage'
 type Delta = OpenAI.ChatCompletionChunk.Choice.Delta & { reasoning_content?: string }
 
 /** Chunk by chunk, as a program does that shows the words as they come. */
-async function read(client: OpenAI, ask: Ask, { signal, onText }: Watch = {}): Promise<Told> {
-  const running = await client.chat.completions.create({ ...paramsOf(ask), ...WITH_USAGE }, { signal: signal ?? null })
+async function read(client: OpenAI, chatInput: ChatInput, { signal, onText }: Watch = {}): Promise<Reply> {
+  const running = await client.chat.completions.create(
+    { ...paramsOf(chatInput), ...WITH_USAGE },
+    { signal: signal ?? null },
+  )
   const calls: { id: string; name: string; text: string }[] = []
-  const told: Told = { text: '', calls: [], finish: 'other', usage: undefined, own: undefined }
+  const reply: Reply = { text: '', calls: [], finish: 'other', usage: undefined, own: undefined }
   for await (const { choices, usage, model } of running) {
-    told.model = model
-    if (usage) told.usage = usageOf(usage)
+    reply.model = model
+    if (usage) reply.usage = usageOf(usage)
     const choice = choices[0]
     if (!choice) continue
     const { content, reasoning_content, tool_calls = [] }: Delta = choice.delta
-    if (reasoning_content) told.reasoning = `${told.reasoning ?? ''}${reasoning_content}`
+    if (reasoning_content) reply.reasoning = `${reply.reasoning ?? ''}${reasoning_content}`
     for (const { index, id = '', function: called } of tool_calls) {
       calls[index] ??= { id, name: called?.name ?? '', text: '' }
       calls[index].text += called?.arguments ?? ''
     }
-    if (choice.finish_reason) told.finish = FINISH[choice.finish_reason] ?? 'other'
+    if (choice.finish_reason) reply.finish = FINISH[choice.finish_reason] ?? 'other'
     if (!content) continue
-    told.text += content
+    reply.text += content
     onText?.(content)
   }
-  told.calls = calls.map(({ id, name, text }) => ({ id, name, args: JSON.parse(text) }))
-  told.own = {
+  reply.calls = calls.map(({ id, name, text }) => ({ id, name, args: JSON.parse(text) }))
+  reply.own = {
     role: 'assistant',
-    content: told.text || null,
+    content: reply.text || null,
     ...(calls.length > 0
       ? {
           tool_calls: calls.map(({ id, name, text }) => ({
@@ -151,5 +154,5 @@ async function read(client: OpenAI, ask: Ask, { signal, onText }: Watch = {}): P
         }
       : {}),
   }
-  return told
+  return reply
 }

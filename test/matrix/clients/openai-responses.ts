@@ -1,6 +1,6 @@
 /** How responses are asked for with the `openai` package; one text for both majors. */
 import type OpenAI from 'openai'
-import type { Ask, Client, Told, Turn, Watch } from '../words.ts'
+import type { ChatInput, Client, Reply, Turn, Watch } from '../types.ts'
 import { openaiFault, openaiModels } from './openai-chat.ts'
 
 type Sdk = typeof OpenAI
@@ -11,19 +11,20 @@ export function openaiResponses(Sdk: Sdk, { origin, token }: { origin: string; t
   const client = new Sdk({ baseURL: `${origin}/v1`, apiKey: token, maxRetries: 0, logLevel: 'off' })
   const { responses } = client
   return {
-    whole: async (ask) => toldOf(await responses.create(paramsOf(ask))),
-    stream: (ask, watch) => read(client, ask, watch),
-    gathered: async (ask) => toldOf(await responses.stream({ ...paramsOf(ask), stream: true }).finalResponse()),
-    parsed: async (ask) => (await responses.parse(paramsOf(ask))).output_parsed,
-    async kept({ model, turns }, next) {
+    whole: async (chatInput) => replyOf(await responses.create(paramsOf(chatInput))),
+    stream: (chatInput, watch) => read(client, chatInput, watch),
+    collected: async (chatInput) =>
+      replyOf(await responses.stream({ ...paramsOf(chatInput), stream: true }).finalResponse()),
+    parsed: async (chatInput) => (await responses.parse(paramsOf(chatInput))).output_parsed,
+    async stored({ model, turns }, next) {
       const first = await responses.create({ model, input: turns.flatMap(itemsOf), store: true })
       const second = await responses.create({ model, input: next, previous_response_id: first.id, store: true })
       const found = await responses.retrieve(second.id)
-      const asked: unknown[] = []
-      for await (const item of responses.inputItems.list(second.id)) asked.push(item)
+      const itemCount: unknown[] = []
+      for await (const item of responses.inputItems.list(second.id)) itemCount.push(item)
       for (const { id } of [first, second]) await responses.delete(id)
-      const gone = await responses.retrieve(second.id).catch((error: unknown) => error)
-      return { told: toldOf(second), found: toldOf(found), asked: asked.length, gone }
+      const deletedError = await responses.retrieve(second.id).catch((error: unknown) => error)
+      return { reply: replyOf(second), found: replyOf(found), itemCount: itemCount.length, deletedError }
     },
     count: async ({ model, turns }) =>
       (await responses.inputTokens.count({ model, input: turns.flatMap(itemsOf) })).input_tokens,
@@ -33,8 +34,8 @@ export function openaiResponses(Sdk: Sdk, { origin, token }: { origin: string; t
   }
 }
 
-function paramsOf(ask: Ask): OpenAI.Responses.ResponseCreateParamsNonStreaming {
-  const { model, system, turns, tools, tool_choice, schema, is_thinking, max_tokens, temperature } = ask
+function paramsOf(chatInput: ChatInput): OpenAI.Responses.ResponseCreateParamsNonStreaming {
+  const { model, system, turns, tools, tool_choice, schema, is_thinking, max_tokens, temperature } = chatInput
   return {
     model,
     input: turns.flatMap(itemsOf),
@@ -52,7 +53,7 @@ function paramsOf(ask: Ask): OpenAI.Responses.ResponseCreateParamsNonStreaming {
 }
 
 function itemsOf(turn: Turn): OpenAI.Responses.ResponseInputItem[] {
-  if (turn.role === 'assistant') return turn.told.own as OpenAI.Responses.ResponseInputItem[]
+  if (turn.role === 'assistant') return turn.reply.own as OpenAI.Responses.ResponseInputItem[]
   if (turn.role === 'results') {
     return turn.results.map(({ id, text }) => ({ type: 'function_call_output', call_id: id, output: text }))
   }
@@ -65,7 +66,7 @@ function itemsOf(turn: Turn): OpenAI.Responses.ResponseInputItem[] {
   return [{ role: 'user', content }]
 }
 
-function toldOf(response: Response): Told {
+function replyOf(response: Response): Reply {
   const { output, status, incomplete_details, usage, model } = response
   const calls = output.flatMap((item) =>
     item.type === 'function_call' ? [{ id: item.call_id, name: item.name, args: JSON.parse(item.arguments) }] : [],
@@ -88,13 +89,13 @@ const textOf = (output: Response['output']): string =>
     .map((part) => (part.type === 'output_text' ? part.text : ''))
     .join('')
 
-function finishOf(status: Response['status'], reason: string | undefined, calls: number): Told['finish'] {
+function finishOf(status: Response['status'], reason: string | undefined, calls: number): Reply['finish'] {
   if (status === 'incomplete') return reason === 'max_output_tokens' ? 'length' : 'other'
   if (status !== 'completed') return 'other'
   return calls > 0 ? 'tool_calls' : 'stop'
 }
 
-function usageOf(usage: NonNullable<Response['usage']>): Told['usage'] {
+function usageOf(usage: NonNullable<Response['usage']>): Reply['usage'] {
   const { input_tokens: input, output_tokens: output, total_tokens } = usage
   if (total_tokens !== input + output) throw new Error(`The total ${total_tokens} is not ${input} and ${output}.`)
   return {
@@ -106,8 +107,8 @@ function usageOf(usage: NonNullable<Response['usage']>): Told['usage'] {
 }
 
 /** Event by event: the numbers go up by one, and the pieces make up what the end says. */
-async function read(client: OpenAI, ask: Ask, { signal, onText }: Watch = {}): Promise<Told> {
-  const running = await client.responses.create({ ...paramsOf(ask), stream: true }, { signal: signal ?? null })
+async function read(client: OpenAI, chatInput: ChatInput, { signal, onText }: Watch = {}): Promise<Reply> {
+  const running = await client.responses.create({ ...paramsOf(chatInput), stream: true }, { signal: signal ?? null })
   let text = ''
   let thought = ''
   let count = 0
@@ -128,12 +129,12 @@ async function read(client: OpenAI, ask: Ask, { signal, onText }: Watch = {}): P
   }
   if (signal?.aborted) return { text, calls: [], finish: 'other', usage: undefined, own: undefined }
   if (!last) throw new Error('The stream ended without its last event.')
-  const told = toldOf(last)
+  const reply = replyOf(last)
   const calls = last.output.flatMap((item) => (item.type === 'function_call' ? [item] : []))
   const isWhole =
-    told.text === text &&
-    (told.reasoning ?? '') === thought &&
+    reply.text === text &&
+    (reply.reasoning ?? '') === thought &&
     calls.every(({ id, arguments: said }) => inputs.get(id ?? '') === said)
   if (!isWhole) throw new Error('The pieces are not the whole.')
-  return told
+  return reply
 }

@@ -1,8 +1,8 @@
 /** The kinds of vendors that embed, each in its own wire; all of them make the same vectors of the same texts. */
 import { base64OfFloats } from '../../../src/kit/float32.ts'
-import { strangerIn } from '../vendors/play.ts'
+import { unknownFieldIn } from '../vendors/wire-vendor.ts'
 import type { FamilyKind } from './family.ts'
-import { BEARER, type Came, openaiFailure, startWire, type Wire } from './vendor.ts'
+import { BEARER, type IncomingRequest, openaiFailure, startWire, type Wire } from './vendor.ts'
 
 export const LENGTH = 8
 /** What one text, or a list of token numbers, has cost at every vendor here. */
@@ -31,11 +31,11 @@ function openaiTexts({ input }: OpenaiBody): string[] {
   return input.map((item) => (typeof item === 'string' ? item : textOfTokens(item as number[])))
 }
 
-function openaiAnswer(came: Came): ReturnType<Wire['answer']> {
-  if (came.path !== '/v1/embeddings') return undefined
-  const stranger = strangerIn(came.body, ['model', 'input', 'dimensions', 'encoding_format', 'user'])
-  if (stranger) return `${stranger}: Extra inputs are not permitted`
-  const body = came.body as OpenaiBody
+function openaiAnswer(incoming: IncomingRequest): ReturnType<Wire['answer']> {
+  if (incoming.path !== '/v1/embeddings') return undefined
+  const unknownField = unknownFieldIn(incoming.body, ['model', 'input', 'dimensions', 'encoding_format', 'user'])
+  if (unknownField) return `${unknownField}: Extra inputs are not permitted`
+  const body = incoming.body as OpenaiBody
   const texts = openaiTexts(body)
   return {
     object: 'list',
@@ -64,17 +64,17 @@ const googleFailure = (code: number, message: string) => ({
   error: { code, message, status: code === 429 ? 'RESOURCE_EXHAUSTED' : 'INVALID_ARGUMENT' },
 })
 
-function googleAnswer({ path, body }: Came): ReturnType<Wire['answer']> {
+function googleAnswer({ path, body }: IncomingRequest): ReturnType<Wire['answer']> {
   const [, model, method] = /^\/v1beta\/models\/([^/]+):(embedContent|batchEmbedContents)$/.exec(path) ?? []
   if (!method) return undefined
-  const asked = method === 'embedContent' ? [body as Content] : (body.requests as Content[])
-  for (const one of asked) {
-    const stranger = strangerIn(one, ['model', 'content', 'outputDimensionality', 'taskType', 'title'])
-    if (stranger) return `Invalid JSON payload received. Unknown name "${stranger}"`
+  const params = method === 'embedContent' ? [body as Content] : (body.requests as Content[])
+  for (const one of params) {
+    const unknownField = unknownFieldIn(one, ['model', 'content', 'outputDimensionality', 'taskType', 'title'])
+    if (unknownField) return `Invalid JSON payload received. Unknown name "${unknownField}"`
     if (method !== 'embedContent' && one.model !== `models/${model}`) return 'the model of a request is another one'
   }
-  const usageMetadata = { promptTokenCount: asked.length * TOKENS }
-  const embeddings = asked.map(valuesOf)
+  const usageMetadata = { promptTokenCount: params.length * TOKENS }
+  const embeddings = params.map(valuesOf)
   return method === 'embedContent' ? { embedding: embeddings[0], usageMetadata } : { embeddings, usageMetadata }
 }
 
@@ -82,9 +82,9 @@ const GOOGLE: Wire = { auth: { header: 'x-goog-api-key', prefix: '' }, answer: g
 
 type CohereBody = { texts: string[]; output_dimension?: number; embedding_types: string[]; input_type: string }
 
-function cohereAnswer(came: Came): ReturnType<Wire['answer']> {
-  if (came.path !== '/v2/embed') return undefined
-  const { texts, output_dimension, embedding_types, input_type } = came.body as CohereBody
+function cohereAnswer(incoming: IncomingRequest): ReturnType<Wire['answer']> {
+  if (incoming.path !== '/v2/embed') return undefined
+  const { texts, output_dimension, embedding_types, input_type } = incoming.body as CohereBody
   if (!input_type || !embedding_types.includes('float')) return 'input_type and embedding_types are required'
   return {
     id: 'e1',
@@ -118,7 +118,7 @@ export const EMBEDDING_KINDS: FamilyKind[] = [
     provider: { kind: 'contentgen-compat' },
     model: 'gemini-embedding-001',
     more,
-    lacks: ['tokens'],
+    unsupported: ['tokens'],
   },
   {
     name: 'google',
@@ -127,7 +127,7 @@ export const EMBEDDING_KINDS: FamilyKind[] = [
     provider: { kind: 'google' },
     model: 'gemini-embedding-001',
     more,
-    lacks: ['tokens'],
+    unsupported: ['tokens'],
   },
   {
     name: 'cohere',
@@ -136,6 +136,6 @@ export const EMBEDDING_KINDS: FamilyKind[] = [
     provider: { kind: 'cohere' },
     model: 'embed-v4.0',
     more,
-    lacks: ['tokens'],
+    unsupported: ['tokens'],
   },
 ]

@@ -7,7 +7,7 @@ import { openaiEmbeddings } from './clients/openai-embeddings.ts'
 import { EMBEDDING_KINDS, TOKENS, textOfTokens, vectorOf } from './embedding-kinds.ts'
 import type { Family, FamilyCell, FamilyColumn } from './family.ts'
 import { expectFault, refusalColumns, vendorColumns } from './refusals.ts'
-import type { Embedded, EmbeddingsClient } from './words.ts'
+import type { Embedded, EmbeddingsClient } from './types.ts'
 
 type Cell = FamilyCell<EmbeddingsClient>
 
@@ -39,9 +39,9 @@ const COLUMNS: Omit<FamilyColumn<EmbeddingsClient>, 'group'>[] = [
   {
     name: 'several texts in order',
     async check(cell) {
-      const told = await cell.client.many(texts(cell))
-      expectVectors(told, cell)
-      if (told.model !== undefined) expect(told.model).toBe(cell.target.model)
+      const reply = await cell.client.many(texts(cell))
+      expectVectors(reply, cell)
+      if (reply.model !== undefined) expect(reply.model).toBe(cell.target.model)
     },
   },
   {
@@ -65,9 +65,9 @@ const COLUMNS: Omit<FamilyColumn<EmbeddingsClient>, 'group'>[] = [
   {
     name: 'fewer dimensions',
     async check(cell) {
-      const ask = { ...texts(cell), dimensions: SHORT }
-      expectVectors(await cell.client.many(ask), cell, SHORT)
-      if (cell.client.packed) expectVectors(await cell.client.packed(ask), cell, SHORT)
+      const send = { ...texts(cell), dimensions: SHORT }
+      expectVectors(await cell.client.many(send), cell, SHORT)
+      if (cell.client.packed) expectVectors(await cell.client.packed(send), cell, SHORT)
     },
   },
   {
@@ -76,8 +76,8 @@ const COLUMNS: Omit<FamilyColumn<EmbeddingsClient>, 'group'>[] = [
     async check({ client, target }) {
       const call =
         client.tokens?.({ model: target.model, tokens: NUMBERS }) ?? Promise.reject(new Error('It has none.'))
-      if (target.lacks.includes('tokens')) {
-        return expectFault(client, call, { status: 400, says: /token/, param: 'input' })
+      if (target.unsupported.includes('tokens')) {
+        return expectFault(client, call, { status: 400, pattern: /token/, param: 'input' })
       }
       const { vectors } = await call
       if (target.isVendor) expect(vectors).toEqual(NUMBERS.map((one) => vectorOf(textOfTokens(one))))
@@ -96,7 +96,7 @@ const COLUMNS: Omit<FamilyColumn<EmbeddingsClient>, 'group'>[] = [
 ]
 
 const GROUP = 'Embeddings'
-const ask = (client: EmbeddingsClient, model: string, directive = '') =>
+const send = (client: EmbeddingsClient, model: string, directive = '') =>
   client.many({ model, texts: [`A river\n${directive}`] })
 
 export const EMBEDDINGS: Family<EmbeddingsClient> = {
@@ -108,14 +108,14 @@ export const EMBEDDINGS: Family<EmbeddingsClient> = {
     ...COLUMNS.map((column) => ({ ...column, group: GROUP })),
     ...refusalColumns<EmbeddingsClient>({
       group: GROUP,
-      ask,
+      send,
       wrong: {
         // More than any of them has.
-        ask: ({ client, target }) => client.many({ model: target.model, texts: TEXTS, dimensions: 65_536 }),
-        says: /dimension/i,
+        send: ({ client, target }) => client.many({ model: target.model, texts: TEXTS, dimensions: 65_536 }),
+        pattern: /dimension/i,
         param: 'dimensions',
       },
     }),
-    ...vendorColumns({ group: GROUP, ask }),
+    ...vendorColumns({ group: GROUP, send }),
   ],
 }

@@ -2,7 +2,7 @@
 import type { ModelConfig, ProviderConfig } from '../../../src/config/schema.ts'
 import type { EndpointFamily } from '../../../src/spec/endpoint-family.ts'
 import type { PageColumn, PageRow } from '../page.ts'
-import type { Fault } from '../words.ts'
+import type { Fault } from '../types.ts'
 
 /** An error as a user of the client sees it; `param` where the client tells the field. */
 export type FamilyFault = Fault & { param?: string | null | undefined }
@@ -28,18 +28,18 @@ export type FamilyKind = {
   model: string
   more?: ModelConfig
   /** What it cannot do by its own design: refused by name. */
-  lacks?: readonly string[]
+  unsupported?: readonly string[]
 }
 
 /** What a client asks for: the model, and whether a vendor of ours made the answer, or the sandbox. */
-export type FamilyTarget = { name: string; model: string; isVendor: boolean; lacks: readonly string[] }
+export type FamilyTarget = { name: string; model: string; isVendor: boolean; unsupported: readonly string[] }
 
 export type FamilyCell<Client> = {
   row: FamilyRow<Client>
   client: Client
   target: FamilyTarget
   /** The same client with a token that nobody has issued. */
-  stranger: Client
+  unauthorized: Client
 }
 
 export type FamilyColumn<Client> = PageColumn & {
@@ -61,12 +61,12 @@ const idOf = ({ family }: { family: string }, { name }: FamilyKind) => `${family
 
 /** The sandbox first. */
 export const targetsOf = (one: Pick<Family<never>, 'family' | 'sandbox' | 'kinds'>): FamilyTarget[] => [
-  { name: 'sandbox', model: one.sandbox, isVendor: false, lacks: [] },
+  { name: 'sandbox', model: one.sandbox, isVendor: false, unsupported: [] },
   ...one.kinds.map((kind) => ({
     name: kind.name,
     model: `${idOf(one, kind)}/m`,
     isVendor: true,
-    lacks: kind.lacks ?? [],
+    unsupported: kind.unsupported ?? [],
   })),
 ]
 
@@ -102,8 +102,8 @@ const NOWHERE = { origin: 'http://127.0.0.1:9', token: 'x' }
 
 export function anyFamily<Client>(one: Family<Client>): AnyFamily {
   const { family, sandbox, kinds, rows, columns } = one
-  const rowOf = (asked: PageRow) => found(rows.find(({ name }) => name === asked.name))
-  const columnOf = (asked: PageColumn) => found(columns.find(({ name }) => name === asked.name))
+  const rowOf = (params: PageRow) => found(rows.find(({ name }) => name === params.name))
+  const columnOf = (params: PageColumn) => found(columns.find(({ name }) => name === params.name))
   return {
     family,
     sandbox,
@@ -112,10 +112,10 @@ export function anyFamily<Client>(one: Family<Client>): AnyFamily {
     columns,
     has: (row, column) => columnOf(column).has?.(rowOf(row).connect(NOWHERE)) ?? true,
     async check({ row, column, target }, gateway) {
-      const asked = rowOf(row)
-      const client = asked.connect(gateway)
-      const stranger = asked.connect({ ...gateway, token: UNKNOWN })
-      await columnOf(column).check({ row: asked, client, target, stranger })
+      const current = rowOf(row)
+      const client = current.connect(gateway)
+      const unauthorized = current.connect({ ...gateway, token: UNKNOWN })
+      await columnOf(column).check({ row: current, client, target, unauthorized })
     },
   }
 }

@@ -1,8 +1,8 @@
 /** The kinds of vendors that draw, each in its own wire; every image of theirs says what it was ordered with. */
-import { PIXEL } from '../asks.ts'
-import { sse, strangerIn } from '../vendors/play.ts'
+import { PIXEL } from '../inputs.ts'
+import { sse, unknownFieldIn } from '../vendors/wire-vendor.ts'
 import type { FamilyKind } from './family.ts'
-import { BEARER, type Came, openaiFailure, startWire, type Wire } from './vendor.ts'
+import { BEARER, type IncomingRequest, openaiFailure, startWire, type Wire } from './vendor.ts'
 
 /** What a vendor was told, as its image repeats it. */
 export type Ordered = {
@@ -47,10 +47,10 @@ const OPERATIONS: Record<string, Ordered['operation']> = {
 const GPT_FIELDS = ['model', 'prompt', 'n', 'size', 'quality', 'background', 'output_format', 'output_compression']
 const GPT_FORM = ['image', 'image[]', 'mask', 'input_fidelity']
 
-type Heard = { order: Ordered; n: number; partials: number | undefined; fields: string[] }
+type ReceivedRequest = { order: Ordered; n: number; partials: number | undefined; fields: string[] }
 
 /** JSON and forms alike; undefined where there is no such path. */
-function heardIn({ path, body, form }: Came): Heard | undefined {
+function orderIn({ path, body, form }: IncomingRequest): ReceivedRequest | undefined {
   const operation = OPERATIONS[path]
   if (!operation || (operation === 'generate') !== (form === undefined)) return undefined
   const value = (name: string) => form?.get(name) ?? body[name]
@@ -75,13 +75,13 @@ function heardIn({ path, body, form }: Came): Heard | undefined {
 const GPT: Wire = {
   auth: BEARER,
   failure: openaiFailure,
-  answer(came) {
-    const heard = heardIn(came)
-    if (!heard) return undefined
-    const known = [...GPT_FIELDS, 'stream', 'partial_images', ...(came.form ? GPT_FORM : ['moderation']), 'user']
-    const stranger = strangerIn(Object.fromEntries(heard.fields.map((name) => [name, true])), known)
-    if (stranger) return `Unknown parameter: '${stranger}'.`
-    const { order, n, partials } = heard
+  answer(incoming) {
+    const received = orderIn(incoming)
+    if (!received) return undefined
+    const known = [...GPT_FIELDS, 'stream', 'partial_images', ...(incoming.form ? GPT_FORM : ['moderation']), 'user']
+    const unknownField = unknownFieldIn(Object.fromEntries(received.fields.map((name) => [name, true])), known)
+    if (unknownField) return `Unknown parameter: '${unknownField}'.`
+    const { order, n, partials } = received
     const images = Array.from({ length: n }, (_, index) => drawn({ ...order, index }))
     if (partials !== undefined) return streamed({ order, images, partials })
     const data = images.map((b64_json) => ({ b64_json }))
@@ -92,28 +92,28 @@ const GPT: Wire = {
 function streamed({ order, images, partials }: { order: Ordered; images: string[]; partials: number }): Response {
   const name = order.operation === 'edit' ? 'image_edit' : 'image_generation'
   const event = (end: string, more: object) => sse(`${name}.${end}`, { type: `${name}.${end}`, ...more })
-  const begun = Array.from({ length: partials }, (_, index) =>
+  const partialEvents = Array.from({ length: partials }, (_, index) =>
     event('partial_image', { b64_json: drawn({ ...order, index }), partial_image_index: index }),
   )
   const done = images.map((b64_json) => event('completed', { b64_json, usage: USAGE }))
-  return new Response([...begun, ...done].join(''), { headers: { 'content-type': 'text/event-stream' } })
+  return new Response([...partialEvents, ...done].join(''), { headers: { 'content-type': 'text/event-stream' } })
 }
 
 /** One that keeps its images at an address of its own, behind the same key, and counts nothing. */
 const KEEPER: Wire = {
   auth: BEARER,
   failure: openaiFailure,
-  answer(came) {
-    const [, kept] = /^\/v1\/files\/(.+)\.png$/.exec(came.path) ?? []
-    if (kept) {
-      const bytes = Buffer.from(kept, 'base64url')
+  answer(incoming) {
+    const [, stored] = /^\/v1\/files\/(.+)\.png$/.exec(incoming.path) ?? []
+    if (stored) {
+      const bytes = Buffer.from(stored, 'base64url')
       return new Response(bytes, { headers: { 'content-type': 'image/png' } })
     }
-    const heard = heardIn(came)
-    if (!heard) return undefined
-    const data = Array.from({ length: heard.n }, (_, index) => {
-      const name = Buffer.from(drawn({ ...heard.order, index }), 'base64').toString('base64url')
-      return { url: `${came.origin}/v1/files/${name}.png` }
+    const received = orderIn(incoming)
+    if (!received) return undefined
+    const data = Array.from({ length: received.n }, (_, index) => {
+      const name = Buffer.from(drawn({ ...received.order, index }), 'base64').toString('base64url')
+      return { url: `${incoming.origin}/v1/files/${name}.png` }
     })
     return { created: 1_780_000_000, data }
   },
@@ -158,7 +158,7 @@ export const IMAGE_KINDS: FamilyKind[] = [
     path: '/v1',
     provider: { kind: 'chatcompat' },
     model: 'flux-1',
-    lacks: ['partials', 'usage'],
+    unsupported: ['partials', 'usage'],
   },
   {
     name: 'google',
@@ -166,6 +166,6 @@ export const IMAGE_KINDS: FamilyKind[] = [
     path: '/v1beta',
     provider: { kind: 'google' },
     model: 'gemini-2.5-flash-image',
-    lacks: ['partials', 'mask', 'variation', 'sizes'],
+    unsupported: ['partials', 'mask', 'variation', 'sizes'],
   },
 ]

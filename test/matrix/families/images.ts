@@ -7,7 +7,7 @@ import { openaiImages } from './clients/openai-images.ts'
 import type { Family, FamilyCell, FamilyColumn, FamilyTarget } from './family.ts'
 import { IMAGE_KINDS, type Ordered, orderedIn, TOTAL } from './image-kinds.ts'
 import { expectFault, refusalColumns, vendorColumns } from './refusals.ts'
-import type { Drawn, ImagesClient } from './words.ts'
+import type { Drawn, ImagesClient } from './types.ts'
 
 type Cell = FamilyCell<ImagesClient>
 
@@ -40,7 +40,7 @@ async function colourAt(bytes: Uint8Array, x: number, y: number): Promise<number
 }
 
 /** The size as this vendor is told it. */
-const sizeAt = ({ lacks }: FamilyTarget) => (lacks.includes('sizes') ? '1:1' : SIZE)
+const sizeAt = ({ unsupported }: FamilyTarget) => (unsupported.includes('sizes') ? '1:1' : SIZE)
 
 /** From a vendor the image that it made of just this order; from the sandbox a real one of the asked size. */
 async function expectImages(images: Uint8Array[] | undefined, { target }: Cell, ordered: Partial<Ordered>) {
@@ -52,29 +52,32 @@ async function expectImages(images: Uint8Array[] | undefined, { target }: Cell, 
   }
 }
 
-const kite = ({ target }: Cell) => ({ model: target.model, prompt: 'A kite', size: SIZE }) as const
+const kiteParams = ({ target }: Cell) => ({ model: target.model, prompt: 'A kite', size: SIZE }) as const
 
 type Streamed = Drawn & { partials: Uint8Array[] }
 
-async function expectStream(told: Streamed | undefined, cell: Cell, ordered: Partial<Ordered>) {
-  await expectImages(told?.images, cell, ordered)
+async function expectStream(reply: Streamed | undefined, cell: Cell, ordered: Partial<Ordered>) {
+  await expectImages(reply?.images, cell, ordered)
   const { target } = cell
   // One that knows none answers with its image alone.
-  expect(told?.partials).toHaveLength(target.lacks.includes('partials') ? 0 : 2)
-  if (told?.partials.length) await expectImages(told.partials, cell, ordered)
-  if (!target.lacks.includes('usage')) expect(told?.tokens).toBeGreaterThan(0)
+  expect(reply?.partials).toHaveLength(target.unsupported.includes('partials') ? 0 : 2)
+  if (reply?.partials.length) await expectImages(reply.partials, cell, ordered)
+  if (!target.unsupported.includes('usage')) expect(reply?.tokens).toBeGreaterThan(0)
 }
 
 const PLAIN: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
   {
     name: 'one image',
     check: async (cell) =>
-      expectImages((await cell.client.draw(kite(cell))).images, cell, { operation: 'generate', prompt: 'A kite' }),
+      expectImages((await cell.client.draw(kiteParams(cell))).images, cell, {
+        operation: 'generate',
+        prompt: 'A kite',
+      }),
   },
   {
     name: 'several images',
     async check(cell) {
-      const { images } = await cell.client.draw({ ...kite(cell), n: 2 })
+      const { images } = await cell.client.draw({ ...kiteParams(cell), n: 2 })
       expect(images).toHaveLength(2)
       await expectImages(images, cell, { operation: 'generate' })
     },
@@ -83,7 +86,7 @@ const PLAIN: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
     name: 'URL',
     has: ({ links }) => links !== undefined,
     async check(cell) {
-      const links = (await cell.client.links?.(kite(cell))) ?? []
+      const links = (await cell.client.links?.(kiteParams(cell))) ?? []
       expect(links).toHaveLength(1)
       const images = await Promise.all(links.map(async (url) => (await fetch(url)).bytes()))
       await expectImages(images, cell, { operation: 'generate' })
@@ -92,9 +95,9 @@ const PLAIN: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
   {
     name: 'usage',
     async check(cell) {
-      const { tokens } = await cell.client.draw(kite(cell))
-      const { name, lacks } = cell.target
-      if (lacks.includes('usage')) expect(tokens).toBeUndefined()
+      const { tokens } = await cell.client.draw(kiteParams(cell))
+      const { name, unsupported } = cell.target
+      if (unsupported.includes('usage')) expect(tokens).toBeUndefined()
       else if (name === 'chatcompat' || name === 'google') expect(tokens).toBe(TOTAL[name])
       else expect(tokens).toBeGreaterThan(0)
     },
@@ -106,7 +109,7 @@ const CHANGES: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
     name: 'edit',
     async check(cell) {
       const { image } = await pictures()
-      const { images } = await cell.client.edit({ ...kite(cell), image })
+      const { images } = await cell.client.edit({ ...kiteParams(cell), image })
       await expectImages(images, cell, { operation: 'edit', prompt: 'A kite', images: [image.length] })
     },
   },
@@ -114,9 +117,9 @@ const CHANGES: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
     name: 'edit with a mask',
     async check(cell) {
       const { image, mask } = await pictures()
-      const call = cell.client.edit({ ...kite(cell), image, mask })
-      if (cell.target.lacks.includes('mask')) {
-        return expectFault(cell.client, call, { status: 400, says: /mask/, param: 'mask' })
+      const call = cell.client.edit({ ...kiteParams(cell), image, mask })
+      if (cell.target.unsupported.includes('mask')) {
+        return expectFault(cell.client, call, { status: 400, pattern: /mask/, param: 'mask' })
       }
       const { images } = await call
       await expectImages(images, cell, { operation: 'edit', images: [image.length], mask: mask.length })
@@ -132,8 +135,8 @@ const CHANGES: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
     async check(cell) {
       const { image } = await pictures()
       const call = cell.client.vary?.({ model: cell.target.model, image, size: SIZE }) ?? Promise.reject(new Error())
-      if (cell.target.lacks.includes('variation')) {
-        return expectFault(cell.client, call, { status: 400, says: /variation/, param: 'model' })
+      if (cell.target.unsupported.includes('variation')) {
+        return expectFault(cell.client, call, { status: 400, pattern: /variation/, param: 'model' })
       }
       await expectImages((await call).images, cell, { operation: 'variation', images: [image.length] })
     },
@@ -145,22 +148,22 @@ const STREAMS: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
     name: 'stream with partial images',
     has: ({ stream }) => stream !== undefined,
     check: async (cell) =>
-      expectStream(await cell.client.stream?.({ ...kite(cell), partials: 2 }), cell, { operation: 'generate' }),
+      expectStream(await cell.client.stream?.({ ...kiteParams(cell), partials: 2 }), cell, { operation: 'generate' }),
   },
   {
     name: 'edit stream with partial images',
     has: ({ streamEdit }) => streamEdit !== undefined,
     async check(cell) {
       const { image } = await pictures()
-      const told = await cell.client.streamEdit?.({ ...kite(cell), image, partials: 2 })
-      await expectStream(told, cell, { operation: 'edit', images: [image.length] })
+      const reply = await cell.client.streamEdit?.({ ...kiteParams(cell), image, partials: 2 })
+      await expectStream(reply, cell, { operation: 'edit', images: [image.length] })
     },
   },
 ]
 
 const GROUP = 'Images'
 const REFUSED = 'Image errors'
-const ask = (client: ImagesClient, model: string, directive = '') =>
+const send = (client: ImagesClient, model: string, directive = '') =>
   client.draw({ model, prompt: `A kite\n${directive}`, size: SIZE })
 
 export const IMAGES: Family<ImagesClient> = {
@@ -172,13 +175,13 @@ export const IMAGES: Family<ImagesClient> = {
     ...[...PLAIN, ...CHANGES, ...STREAMS].map((column) => ({ ...column, group: GROUP })),
     ...refusalColumns<ImagesClient>({
       group: REFUSED,
-      ask,
+      send,
       wrong: {
-        ask: ({ client, target }) => client.draw({ model: target.model, prompt: 'A kite', size: '0x0' }),
-        says: /size/,
+        send: ({ client, target }) => client.draw({ model: target.model, prompt: 'A kite', size: '0x0' }),
+        pattern: /size/,
         param: 'size',
       },
     }),
-    ...vendorColumns({ group: REFUSED, ask }),
+    ...vendorColumns({ group: REFUSED, send }),
   ],
 }

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TINY_GLB } from '../../kit/meshy-vendor.ts'
-import { PIXEL } from '../asks.ts'
+import { PIXEL } from '../inputs.ts'
 import type { FamilyKind, Started } from './family.ts'
-import { BEARER, type Came, startWire, type Wire } from './vendor.ts'
+import { BEARER, type IncomingRequest, startWire, type Wire } from './vendor.ts'
 
 /** What a vendor is told to fail by; the sandbox knows the same words. */
 export const FAILING = '@sandbox fail=content_policy_violation'
@@ -20,12 +20,12 @@ export type OrderShape = {
   /** Where orders are sent. */
   orders: string
   /** Where they are asked for; `ID` is the order's. */
-  asked: string
+  params: string
   accepted?: string
   done?: string
   failed: string
   /** Where the result is asked for beside the state, and what it is then. */
-  result?: { asked: string; done: string; failed: string }
+  result?: { params: string; done: string; failed: string }
   /** Where the file is asked for with the key. */
   content?: string
   auth?: Wire['auth']
@@ -66,16 +66,16 @@ function startShape(shape: OrderShape): Started {
     return path.startsWith(before) && path.endsWith(after) && failing.has(own) ? own : undefined
   }
 
-  function answer({ path, body, origin }: Came): ReturnType<Wire['answer']> {
+  function answer({ path, body, origin }: IncomingRequest): ReturnType<Wire['answer']> {
     if (path === shape.orders) {
       const own = `${id.slice(0, -4)}${1000 + failing.size}`
       failing.set(own, JSON.stringify(body).includes(FAILING))
       return said(accepted, own, origin)
     }
-    const known = idIn(shape.asked, path)
+    const known = idIn(shape.params, path)
     // Where the result is asked for by itself, the state says only that there is one.
     if (known) return said(!result && failing.get(known) ? failed : done, known, origin)
-    const resulting = idIn(result?.asked, path)
+    const resulting = idIn(result?.params, path)
     if (result && resulting) {
       if (!failing.get(resulting)) return said(result.done, resulting, origin)
       return Response.json(said(result.failed, resulting, origin), { status: 422 })

@@ -12,44 +12,45 @@ export async function refusal(call: PromiseLike<unknown>): Promise<unknown> {
   throw new Error('It was answered.')
 }
 
-type Expected = { status: number; says: RegExp; param?: string }
+type Expected = { status: number; pattern: RegExp; param?: string }
 
 /** The client's own error, with its status, its words, and the field where the client tells one. */
 export async function expectFault(client: Faulty, call: PromiseLike<unknown>, expected: Expected): Promise<void> {
-  const { status, says, param } = expected
-  const { param: told, ...fault } = client.fault(await refusal(call), status)
-  expect(fault).toEqual({ status, message: expect.stringMatching(says), is_own_class: true })
-  if (param !== undefined && told !== undefined) expect(told).toBe(param)
+  const { status, pattern, param } = expected
+  const { param: reply, ...fault } = client.fault(await refusal(call), status)
+  expect(fault).toEqual({ status, message: expect.stringMatching(pattern), is_own_class: true })
+  if (param !== undefined && reply !== undefined) expect(reply).toBe(param)
 }
 
 type Refusals<Client> = {
   group: string
   /** A plain request; with the directive that a vendor, and the sandbox, fail by. */
-  ask(client: Client, model: string, directive?: string): PromiseLike<unknown>
+  send(client: Client, model: string, directive?: string): PromiseLike<unknown>
   /** One with a field that is wrong by the gateway's own rules. */
-  wrong: { ask(cell: FamilyCell<Client>): PromiseLike<unknown>; says: RegExp; param: string }
+  wrong: { send(cell: FamilyCell<Client>): PromiseLike<unknown>; pattern: RegExp; param: string }
 }
 
-export const refusalColumns = <Client extends Faulty>({ group, ask, wrong }: Refusals<Client>) =>
+export const refusalColumns = <Client extends Faulty>({ group, send, wrong }: Refusals<Client>) =>
   (
     [
       {
         name: '400 from the gateway with the field',
-        check: (cell) => expectFault(cell.client, wrong.ask(cell), { status: 400, ...wrong }),
+        check: (cell) => expectFault(cell.client, wrong.send(cell), { status: 400, ...wrong }),
       },
       {
         name: '400 for another family',
-        check: ({ client }) => expectFault(client, ask(client, 'sandbox/general'), { status: 400, says: /chatcompat/ }),
+        check: ({ client }) =>
+          expectFault(client, send(client, 'sandbox/general'), { status: 400, pattern: /chatcompat/ }),
       },
       {
         name: '401',
-        check: ({ stranger, target }) =>
-          expectFault(stranger, ask(stranger, target.model), { status: 401, says: /token|key/i }),
+        check: ({ unauthorized, target }) =>
+          expectFault(unauthorized, send(unauthorized, target.model), { status: 401, pattern: /token|key/i }),
       },
       {
         name: '404',
         check: ({ client, target }) =>
-          expectFault(client, ask(client, `${target.model}-unknown`), { status: 404, says: /unknown/ }),
+          expectFault(client, send(client, `${target.model}-unknown`), { status: 404, pattern: /unknown/ }),
       },
     ] satisfies Omit<FamilyColumn<Client>, 'group'>[]
   ).map((column): FamilyColumn<Client> => ({ ...column, group }))
@@ -57,18 +58,18 @@ export const refusalColumns = <Client extends Faulty>({ group, ask, wrong }: Ref
 /** Of families that are answered at once: what the vendor refuses is heard at once. */
 export const vendorColumns = <Client extends Faulty>({
   group,
-  ask,
-}: Pick<Refusals<Client>, 'group' | 'ask'>): FamilyColumn<Client>[] => [
+  send,
+}: Pick<Refusals<Client>, 'group' | 'send'>): FamilyColumn<Client>[] => [
   {
     name: '400 from the provider',
     group,
     check: ({ client, target }) =>
-      expectFault(client, ask(client, target.model, '@sandbox status=400'), { status: 400, says: /refused/ }),
+      expectFault(client, send(client, target.model, '@sandbox status=400'), { status: 400, pattern: /refused/ }),
   },
   {
     name: '429',
     group,
     check: ({ client, target }) =>
-      expectFault(client, ask(client, target.model, '@sandbox status=429'), { status: 429, says: /./ }),
+      expectFault(client, send(client, target.model, '@sandbox status=429'), { status: 429, pattern: /./ }),
   },
 ]

@@ -1,21 +1,21 @@
 /** The kinds of vendors that put texts in order, each in its own wire; all of them judge alike. */
-import { strangerIn } from '../vendors/play.ts'
+import { unknownFieldIn } from '../vendors/wire-vendor.ts'
 import { cohereFailure } from './embedding-kinds.ts'
 import type { FamilyKind } from './family.ts'
-import { BEARER, type Came, openaiFailure, startWire, type Wire } from './vendor.ts'
+import { BEARER, type IncomingRequest, openaiFailure, startWire, type Wire } from './vendor.ts'
 
 /** What one question has cost at a vendor that tells it. */
 export const UNITS = 3
 
 type Body = { query: string; documents: string[]; top_n?: number; top_k?: number }
 
-const wordsOf = (text: string) => text.toLowerCase().match(/\w{3,}/g) ?? []
+const termsOf = (text: string) => text.toLowerCase().match(/\w{3,}/g) ?? []
 
 /** The share of the question's words that a text begins with: the same, always. */
 export function scoreOf(query: string, text: string): number {
-  const words = wordsOf(text)
-  const asked = wordsOf(query)
-  return asked.filter((word) => words.some((one) => one.startsWith(word))).length / Math.max(1, asked.length)
+  const terms = termsOf(text)
+  const params = termsOf(query)
+  return params.filter((word) => terms.some((one) => one.startsWith(word))).length / Math.max(1, params.length)
 }
 
 /** The best of them, the worst first: their order is the gateway's own affair. */
@@ -31,11 +31,11 @@ type Shape = { path: string; fields: string[]; failure: Wire['failure']; answer(
 const wireOf = ({ path, fields, failure, answer }: Shape): Wire => ({
   auth: BEARER,
   failure,
-  answer(came: Came) {
-    if (came.path !== path) return undefined
-    const stranger = strangerIn(came.body, ['model', 'query', 'documents', ...fields])
-    if (stranger) return `${stranger}: Extra inputs are not permitted`
-    const body = came.body as Body
+  answer(incoming: IncomingRequest) {
+    if (incoming.path !== path) return undefined
+    const unknownField = unknownFieldIn(incoming.body, ['model', 'query', 'documents', ...fields])
+    if (unknownField) return `${unknownField}: Extra inputs are not permitted`
+    const body = incoming.body as Body
     return body.documents.every((text) => typeof text === 'string') ? answer(body) : 'documents must be texts'
   },
 })

@@ -5,26 +5,26 @@ import { cohereRerank } from './clients/cohere-rerank.ts'
 import type { Family, FamilyCell, FamilyColumn } from './family.ts'
 import { refusalColumns, vendorColumns } from './refusals.ts'
 import { RERANK_KINDS, UNITS } from './rerank-kinds.ts'
-import type { Ranked, RerankClient } from './words.ts'
+import type { Ranked, RerankClient } from './types.ts'
 
 const QUERY = 'When does the snow melt?'
 const DOCUMENTS = ['Boats leave at noon.', 'The snow melts in April.', 'Snow fell all night.']
 const ORDER = [1, 2, 0]
 
-const asked = ({ target }: FamilyCell<RerankClient>) => ({ model: target.model, query: QUERY, documents: DOCUMENTS })
+const params = ({ target }: FamilyCell<RerankClient>) => ({ model: target.model, query: QUERY, documents: DOCUMENTS })
 
 /** The best first, and their scores fall. */
-function expectOrder(told: Ranked | undefined, order: number[]): void {
-  expect(told?.order).toEqual(order)
-  expect(told?.scores).toEqual(told?.scores.toSorted((one, other) => other - one))
-  expect(told?.scores[0]).toBeGreaterThan(told?.scores[1] ?? 0)
+function expectOrder(reply: Ranked | undefined, order: number[]): void {
+  expect(reply?.order).toEqual(order)
+  expect(reply?.scores).toEqual(reply?.scores.toSorted((one, other) => other - one))
+  expect(reply?.scores[0]).toBeGreaterThan(reply?.scores[1] ?? 0)
 }
 
 const COLUMNS: Omit<FamilyColumn<RerankClient>, 'group'>[] = [
-  { name: 'texts by score', check: async (cell) => expectOrder(await cell.client.rank(asked(cell)), ORDER) },
+  { name: 'texts by score', check: async (cell) => expectOrder(await cell.client.rank(params(cell)), ORDER) },
   {
     name: '`top_n`',
-    check: async (cell) => expectOrder(await cell.client.rank({ ...asked(cell), top: 2 }), ORDER.slice(0, 2)),
+    check: async (cell) => expectOrder(await cell.client.rank({ ...params(cell), top: 2 }), ORDER.slice(0, 2)),
   },
   {
     name: 'objects',
@@ -38,22 +38,22 @@ const COLUMNS: Omit<FamilyColumn<RerankClient>, 'group'>[] = [
     name: 'returned documents',
     has: ({ withTexts }) => withTexts !== undefined,
     async check(cell) {
-      const told = await cell.client.withTexts?.(asked(cell))
-      expect(told?.texts).toEqual(ORDER.map((place) => DOCUMENTS[place] ?? ''))
+      const reply = await cell.client.withTexts?.(params(cell))
+      expect(reply?.texts).toEqual(ORDER.map((place) => DOCUMENTS[place] ?? ''))
     },
   },
   {
     name: 'usage',
     has: ({ counts }) => counts,
     async check(cell) {
-      const { units } = await cell.client.rank(asked(cell))
+      const { units } = await cell.client.rank(params(cell))
       expect(units).toBe(cell.target.name === 'cohere' ? UNITS : 1)
     },
   },
 ]
 
 const GROUP = 'Rerank'
-const ask = (client: RerankClient, model: string, directive = '') =>
+const send = (client: RerankClient, model: string, directive = '') =>
   client.rank({ model, query: `${QUERY}\n${directive}`, documents: DOCUMENTS })
 
 export const RERANK: Family<RerankClient> = {
@@ -65,13 +65,13 @@ export const RERANK: Family<RerankClient> = {
     ...COLUMNS.map((column) => ({ ...column, group: GROUP })),
     ...refusalColumns<RerankClient>({
       group: GROUP,
-      ask,
+      send,
       wrong: {
-        ask: ({ client, target }) => client.rank({ model: target.model, query: '', documents: DOCUMENTS }),
-        says: /query/,
+        send: ({ client, target }) => client.rank({ model: target.model, query: '', documents: DOCUMENTS }),
+        pattern: /query/,
         param: 'query',
       },
     }),
-    ...vendorColumns({ group: GROUP, ask }),
+    ...vendorColumns({ group: GROUP, send }),
   ],
 }

@@ -5,7 +5,7 @@ import type { Family, FamilyCell, FamilyColumn } from './family.ts'
 import { THREE_D_KINDS } from './order-kinds.ts'
 import { FAILING } from './order-wire.ts'
 import { refusalColumns } from './refusals.ts'
-import type { ThreeDClient, ThreeDMade } from './words.ts'
+import type { ThreeDClient, ThreeDMade } from './types.ts'
 
 const PROMPT = 'A teapot'
 
@@ -15,9 +15,9 @@ const teapot = ({ target }: FamilyCell<ThreeDClient>) => ({
 })
 
 /** A binary file of glTF begins with its name. */
-function expectModel(made: ThreeDMade | undefined): void {
-  expect(made?.format).toBe('glb')
-  expect(Buffer.from(made?.bytes.subarray(0, 4) ?? []).toString()).toBe('glTF')
+function expectModel(generated: ThreeDMade | undefined): void {
+  expect(generated?.format).toBe('glb')
+  expect(Buffer.from(generated?.bytes.subarray(0, 4) ?? []).toString()).toBe('glTF')
 }
 
 const COLUMNS: Omit<FamilyColumn<ThreeDClient>, 'group'>[] = [
@@ -54,10 +54,10 @@ export const THREE_D: Family<ThreeDClient> = {
     ...COLUMNS.map((column) => ({ ...column, group: GROUP })),
     ...refusalColumns<ThreeDClient>({
       group: GROUP,
-      ask: (client, model) => client.make({ model, prompt: PROMPT }),
+      send: (client, model) => client.make({ model, prompt: PROMPT }),
       wrong: {
-        ask: ({ client, target }) => client.make({ model: target.model, prompt: PROMPT, polygons: 0 }),
-        says: /target_polycount/,
+        send: ({ client, target }) => client.make({ model: target.model, prompt: PROMPT, polygons: 0 }),
+        pattern: /target_polycount/,
         param: 'target_polycount',
       },
     }),

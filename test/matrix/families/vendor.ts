@@ -2,13 +2,18 @@
 import { KEY, type Started } from './family.ts'
 
 /** A request as it came: the path, its parsed JSON or its form. */
-export type Came = { path: string; body: Record<string, unknown>; form: FormData | undefined; origin: string }
+export type IncomingRequest = {
+  path: string
+  body: Record<string, unknown>
+  form: FormData | undefined
+  origin: string
+}
 
 export type Wire = {
   /** Where the key is, and what stands before it. */
   auth: { header: string; prefix: string }
   /** Undefined: there is no such path. A string is why it is refused. */
-  answer(came: Came): Response | object | string | undefined
+  answer(incoming: IncomingRequest): Response | object | string | undefined
   failure(status: number, message: string): object
   /** What lies below `/files/`, for anybody. */
   file?(path: string): Response
@@ -30,7 +35,7 @@ export function startWire(wire: Wire): Started {
       const type = request.headers.get('content-type') ?? ''
       const isForm = type.startsWith('multipart/form-data')
       const form = isForm ? await request.formData() : undefined
-      const body = request.method === 'POST' && !isForm ? ((await request.json()) as Came['body']) : {}
+      const body = request.method === 'POST' && !isForm ? ((await request.json()) as IncomingRequest['body']) : {}
       const status = statusIn(form ? String(form.get('prompt')) : JSON.stringify(body))
       if (status !== undefined) return refuse(status, `refused with ${status}, as asked`)
       const answer = wire.answer({ path, body, form, origin })

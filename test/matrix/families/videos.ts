@@ -7,7 +7,7 @@ import type { Family, FamilyCell, FamilyColumn } from './family.ts'
 import { VIDEO_KINDS } from './order-kinds.ts'
 import { FAILING } from './order-wire.ts'
 import { refusalColumns } from './refusals.ts'
-import type { Video, VideosClient } from './words.ts'
+import type { Video, VideosClient } from './types.ts'
 
 const PROMPT = 'A red kite over the sea.'
 
@@ -60,10 +60,10 @@ export const VIDEOS: Family<VideosClient> = {
     ...COLUMNS.map((column) => ({ ...column, group: GROUP })),
     ...refusalColumns<VideosClient>({
       group: GROUP,
-      ask: (client, model) => client.film({ model, prompt: PROMPT }),
+      send: (client, model) => client.film({ model, prompt: PROMPT }),
       wrong: {
-        ask: ({ client, target }) => client.film({ model: target.model, prompt: PROMPT, seconds: 7 }),
-        says: /seconds|duration/,
+        send: ({ client, target }) => client.film({ model: target.model, prompt: PROMPT, seconds: 7 }),
+        pattern: /seconds|duration/,
         param: 'seconds',
       },
     }),

@@ -1,7 +1,7 @@
 /** A vendor that speaks chat completions, as the most of them do: the last chunk with the usage, `[DONE]` at the end. */
-import { type Heard, type Line, linesOf, type Said } from '../mind.ts'
-import type { JsonSchema, Picture, Result } from '../words.ts'
-import { strangerIn, type Wire } from './play.ts'
+import { type Line, linesOf, type ReceivedRequest, type ScriptedResponse } from '../model-script.ts'
+import type { JsonSchema, Picture, Result } from '../types.ts'
+import { unknownFieldIn, type Wire } from './wire-vendor.ts'
 
 type Part = { type: string; text?: string; image_url?: { url: string } }
 type Message = {
@@ -43,8 +43,11 @@ function lineOf(message: Message, calls: Called[]): Line[] {
     return [{ role: 'results', results: [{ name, text }] }]
   }
   if (role !== 'assistant') return []
-  const made = tool_calls.map(({ function: { name, arguments: said } }) => ({ name, args: JSON.parse(said) }))
-  return [{ role, text, calls: made }]
+  const generated = tool_calls.map(({ function: { name, arguments: scripted } }) => ({
+    name,
+    args: JSON.parse(scripted),
+  }))
+  return [{ role, text, calls: generated }]
 }
 
 const MESSAGE = ['role', 'content', 'name', 'refusal', 'tool_calls', 'tool_call_id', 'reasoning_content', 'annotations']
@@ -53,10 +56,10 @@ const CALL = ['id', 'type', 'function']
 /** What strict vendors say no to. */
 function refusalOf({ messages }: Body): string | undefined {
   for (const [at, message] of messages.entries()) {
-    const stranger = strangerIn(message, MESSAGE)
-    if (stranger) return `messages.${at}.${stranger}: Extra inputs are not permitted`
+    const unknownField = unknownFieldIn(message, MESSAGE)
+    if (unknownField) return `messages.${at}.${unknownField}: Extra inputs are not permitted`
     const { role, content, tool_calls = [] } = message
-    const strange = tool_calls.map((call) => strangerIn(call, CALL)).find(Boolean)
+    const strange = tool_calls.map((call) => unknownFieldIn(call, CALL)).find(Boolean)
     if (strange) return `messages.${at}.tool_calls.${strange}: Extra inputs are not permitted`
     if (role === 'tool' && typeof content !== 'string') return `messages.${at}.content: Input should be a valid string`
     const answered = messages.slice(at + 1, at + 1 + tool_calls.length).map(({ tool_call_id }) => tool_call_id)
@@ -66,7 +69,7 @@ function refusalOf({ messages }: Body): string | undefined {
   return undefined
 }
 
-function hear(body: Body): Heard | string {
+function decode(body: Body): ReceivedRequest | string {
   const refusal = refusalOf(body)
   if (refusal) return refusal
   const { messages, tools = [], tool_choice, response_format, reasoning_effort, stop = [] } = body
@@ -102,7 +105,7 @@ function hear(body: Body): Heard | string {
 
 const FINISH = { stop: 'stop', stop_sequence: 'stop', length: 'length', tool_calls: 'tool_calls' }
 
-const usageOf = ({ usage: { input, cached, output, reasoning } }: Said) => ({
+const usageOf = ({ usage: { input, cached, output, reasoning } }: ScriptedResponse) => ({
   prompt_tokens: input,
   completion_tokens: output,
   total_tokens: input + output,
@@ -110,15 +113,15 @@ const usageOf = ({ usage: { input, cached, output, reasoning } }: Said) => ({
   completion_tokens_details: { reasoning_tokens: reasoning, audio_tokens: 0 },
 })
 
-function whole(said: Said, model: string): unknown {
+function whole(scripted: ScriptedResponse, model: string): unknown {
   const message = {
     role: 'assistant',
-    content: said.calls.length > 0 && said.text.length === 0 ? null : said.text.join(''),
+    content: scripted.calls.length > 0 && scripted.text.length === 0 ? null : scripted.text.join(''),
     refusal: null,
-    ...(said.reasoning.length > 0 ? { reasoning_content: said.reasoning.join('') } : {}),
-    ...(said.calls.length > 0
+    ...(scripted.reasoning.length > 0 ? { reasoning_content: scripted.reasoning.join('') } : {}),
+    ...(scripted.calls.length > 0
       ? {
-          tool_calls: said.calls.map(({ id, name, pieces }) => ({
+          tool_calls: scripted.calls.map(({ id, name, pieces }) => ({
             id,
             type: 'function',
             function: { name, arguments: pieces.join('') },
@@ -126,13 +129,13 @@ function whole(said: Said, model: string): unknown {
         }
       : {}),
   }
-  const choice = { index: 0, message, logprobs: null, finish_reason: FINISH[said.finish] }
-  return { ...head(model), object: 'chat.completion', choices: [choice], usage: usageOf(said) }
+  const choice = { index: 0, message, logprobs: null, finish_reason: FINISH[scripted.finish] }
+  return { ...head(model), object: 'chat.completion', choices: [choice], usage: usageOf(scripted) }
 }
 
 const head = (model: string) => ({ id: 'chatcmpl-v', created: 1_780_000_000, model, system_fingerprint: 'fp_v' })
 
-function events(said: Said, model: string): object[] {
+function events(scripted: ScriptedResponse, model: string): object[] {
   const chunk = (delta: object, finish_reason: string | null = null) => ({
     ...head(model),
     object: 'chat.completion.chunk',
@@ -142,14 +145,14 @@ function events(said: Said, model: string): object[] {
   const call = (index: number, more: object) => chunk({ tool_calls: [{ index, ...more }] })
   return [
     chunk({ role: 'assistant', content: '', refusal: null }),
-    ...said.reasoning.map((reasoning_content) => chunk({ reasoning_content })),
-    ...said.text.map((content) => chunk({ content })),
-    ...said.calls.flatMap(({ id, name, pieces }, index) => [
+    ...scripted.reasoning.map((reasoning_content) => chunk({ reasoning_content })),
+    ...scripted.text.map((content) => chunk({ content })),
+    ...scripted.calls.flatMap(({ id, name, pieces }, index) => [
       call(index, { id, type: 'function', function: { name, arguments: '' } }),
       ...pieces.map((text) => call(index, { function: { arguments: text } })),
     ]),
-    chunk({}, FINISH[said.finish]),
-    { ...head(model), object: 'chat.completion.chunk', choices: [], usage: usageOf(said) },
+    chunk({}, FINISH[scripted.finish]),
+    { ...head(model), object: 'chat.completion.chunk', choices: [], usage: usageOf(scripted) },
   ]
 }
 
@@ -158,7 +161,7 @@ const failure = (status: number, message: string) => ({
 })
 
 export const chatcompatWire: Wire = {
-  hear: (body) => hear(body as Body),
+  decode: (body) => decode(body as Body),
   isStreamed: (body) => body.stream === true,
   whole,
   events,

@@ -1,7 +1,7 @@
 /** A vendor that speaks generate content: calls come whole, ends are `STOP` whatever ended, thoughts are signed. */
-import { type Heard, type Line, linesOf, type Said } from '../mind.ts'
-import type { JsonSchema, Picture, Result } from '../words.ts'
-import { strangerIn, type Wire } from './play.ts'
+import { type Line, linesOf, type ReceivedRequest, type ScriptedResponse } from '../model-script.ts'
+import type { JsonSchema, Picture, Result } from '../types.ts'
+import { unknownFieldIn, type Wire } from './wire-vendor.ts'
 
 type Part = {
   text?: string
@@ -45,11 +45,11 @@ function lines({ role, parts }: Content): Line[] {
     )
     return [{ role: 'assistant', text: textOf(parts), calls }]
   }
-  const words = parts.filter(({ functionResponse }) => !functionResponse)
-  const pictures = words.flatMap(({ inlineData }) => inlineData?.data ?? [])
+  const textBlocks = parts.filter(({ functionResponse }) => !functionResponse)
+  const pictures = textBlocks.flatMap(({ inlineData }) => inlineData?.data ?? [])
   return [
     { role: 'results', results: resultsOf(parts).map(({ name, text }) => ({ name, text })) },
-    ...(words.length > 0 ? [{ role: 'user' as const, text: textOf(words), pictures }] : []),
+    ...(textBlocks.length > 0 ? [{ role: 'user' as const, text: textOf(textBlocks), pictures }] : []),
   ]
 }
 
@@ -62,8 +62,8 @@ const CONFIG = [
 /** What the true vendor says no to. */
 function refusalOf(body: Body): string | undefined {
   const { contents, generationConfig = {} } = body
-  const stranger = strangerIn(body, FIELDS) ?? strangerIn(generationConfig, CONFIG)
-  if (stranger) return `Invalid JSON payload received. Unknown name "${stranger}": Cannot find field.`
+  const unknownField = unknownFieldIn(body, FIELDS) ?? unknownFieldIn(generationConfig, CONFIG)
+  if (unknownField) return `Invalid JSON payload received. Unknown name "${unknownField}": Cannot find field.`
   if (contents.length === 0) return 'contents is not specified'
   for (const [at, { role, parts }] of contents.entries()) {
     if (role !== 'user' && role !== 'model') return 'Please use a valid role: user, model.'
@@ -78,12 +78,12 @@ function refusalOf(body: Body): string | undefined {
   return undefined
 }
 
-function hear(body: Body): Heard | string {
+function decode(body: Body): ReceivedRequest | string {
   const refusal = refusalOf(body)
   if (refusal) return refusal
   const { contents, systemInstruction, tools = [], toolConfig, generationConfig: config = {} } = body
-  const isAsked = ({ role, parts }: Content) => role === 'user' && parts.some((part) => !part.functionResponse)
-  const at = contents.findLastIndex(isAsked)
+  const isQuestion = ({ role, parts }: Content) => role === 'user' && parts.some((part) => !part.functionResponse)
+  const at = contents.findLastIndex(isQuestion)
   const last = contents[at]?.parts ?? []
   const results = contents.slice(at + 1).flatMap(({ parts }) => resultsOf(parts))
   const { mode, allowedFunctionNames: allowed = [] } = toolConfig?.functionCallingConfig ?? {}
@@ -112,7 +112,7 @@ function hear(body: Body): Heard | string {
   }
 }
 
-const usageOf = ({ usage: { input, cached, output, reasoning } }: Said) => ({
+const usageOf = ({ usage: { input, cached, output, reasoning } }: ScriptedResponse) => ({
   promptTokenCount: input,
   cachedContentTokenCount: cached,
   candidatesTokenCount: output - reasoning,
@@ -121,44 +121,48 @@ const usageOf = ({ usage: { input, cached, output, reasoning } }: Said) => ({
   promptTokensDetails: [{ modality: 'TEXT', tokenCount: input }],
 })
 
-const callsOf = ({ calls }: Said): Part[] =>
+const callsOf = ({ calls }: ScriptedResponse): Part[] =>
   calls.map(({ id, name, pieces }, at) => ({
     functionCall: { id, name, args: JSON.parse(pieces.join('')) },
     // Of calls made at once only the first is signed.
     ...(at === 0 ? { thoughtSignature: SIGNATURES[0] } : {}),
   }))
 
-const answerOf = (parts: Part[], said: Said, { model, finish }: { model: string; finish: boolean }) => ({
+const answerOf = (
+  parts: Part[],
+  scripted: ScriptedResponse,
+  { model, finish }: { model: string; finish: boolean },
+) => ({
   candidates: [
     {
       content: { parts, role: 'model' },
-      ...(finish ? { finishReason: said.finish === 'length' ? 'MAX_TOKENS' : 'STOP' } : {}),
+      ...(finish ? { finishReason: scripted.finish === 'length' ? 'MAX_TOKENS' : 'STOP' } : {}),
       index: 0,
     },
   ],
-  usageMetadata: usageOf(said),
+  usageMetadata: usageOf(scripted),
   modelVersion: model,
   responseId: 'cmVzcG9uc2U',
 })
 
-function whole(said: Said, model: string): unknown {
+function whole(scripted: ScriptedResponse, model: string): unknown {
   const parts = [
-    ...(said.reasoning.length > 0 ? [{ text: said.reasoning.join(''), thought: true }] : []),
-    ...(said.text.length > 0 ? [{ text: said.text.join('') }] : []),
-    ...callsOf(said),
+    ...(scripted.reasoning.length > 0 ? [{ text: scripted.reasoning.join(''), thought: true }] : []),
+    ...(scripted.text.length > 0 ? [{ text: scripted.text.join('') }] : []),
+    ...callsOf(scripted),
   ]
-  return answerOf(parts, said, { model, finish: true })
+  return answerOf(parts, scripted, { model, finish: true })
 }
 
-function events(said: Said, model: string): object[] {
+function events(scripted: ScriptedResponse, model: string): object[] {
   const parts: Part[] = [
-    ...said.reasoning.map((text) => ({ text, thought: true })),
-    ...said.text.map((text) => ({ text })),
-    ...callsOf(said),
+    ...scripted.reasoning.map((text) => ({ text, thought: true })),
+    ...scripted.text.map((text) => ({ text })),
+    ...callsOf(scripted),
   ]
   return [
-    ...parts.map((part) => answerOf([part], said, { model, finish: false })),
-    answerOf([{ text: '' }], said, { model, finish: true }),
+    ...parts.map((part) => answerOf([part], scripted, { model, finish: false })),
+    answerOf([{ text: '' }], scripted, { model, finish: true }),
   ]
 }
 
@@ -166,7 +170,7 @@ const STATUSES: Record<number, string> = { 400: 'INVALID_ARGUMENT', 401: 'UNAUTH
 const failure = (code: number, message: string) => ({ error: { code, message, status: STATUSES[code] ?? 'INTERNAL' } })
 
 export const contentgenWire: Wire = {
-  hear: (body) => hear(body as Body),
+  decode: (body) => decode(body as Body),
   isStreamed: (_, path) => path.endsWith(':streamGenerateContent'),
   whole,
   events,
@@ -177,5 +181,5 @@ export const contentgenWire: Wire = {
   models: {
     models: [{ name: 'models/gemini-3.5-flash', displayName: 'V', supportedGenerationMethods: ['generateContent'] }],
   },
-  counts: { isAsked: (path) => path.endsWith(':countTokens'), answer: { totalTokens: 40 } },
+  counts: { matches: (path) => path.endsWith(':countTokens'), answer: { totalTokens: 40 } },
 }

@@ -1,7 +1,7 @@
 /** A vendor that speaks messages, and refuses what the true one refuses: wrong turns, unanswered calls, lost thoughts. */
-import { type Heard, type Line, linesOf, type Said } from '../mind.ts'
-import type { JsonSchema, Picture, Result } from '../words.ts'
-import { sse, strangerIn, type Wire } from './play.ts'
+import { type Line, linesOf, type ReceivedRequest, type ScriptedResponse } from '../model-script.ts'
+import type { JsonSchema, Picture, Result } from '../types.ts'
+import { sse, unknownFieldIn, type Wire } from './wire-vendor.ts'
 
 type Block = {
   type: string
@@ -37,19 +37,23 @@ const picturesOf = (blocks: Block[]): Picture[] => blocks.flatMap(({ source }) =
 
 function lines({ role, content }: Message, uses: Block[]): Line[] {
   const blocks = blocksOf(content)
-  const words = blocks.filter(({ type }) => type === 'text' || type === 'image')
+  const textBlocks = blocks.filter(({ type }) => type === 'text' || type === 'image')
   if (role === 'assistant') {
     const calls = blocks.filter(({ type }) => type === 'tool_use').map(({ name = '', input: args }) => ({ name, args }))
-    return [{ role, text: textOf(words), calls }]
+    return [{ role, text: textOf(textBlocks), calls }]
   }
   const results = blocks
     .filter(({ type }) => type === 'tool_result')
-    .map(({ tool_use_id, content: told }) => ({
+    .map(({ tool_use_id, content: systemText }) => ({
       name: uses.find(({ id }) => id === tool_use_id)?.name ?? '',
-      text: textOf(blocksOf(told)),
+      text: textOf(blocksOf(systemText)),
     }))
-  const said: Line = { role: 'user', text: textOf(words), pictures: picturesOf(words).map(({ data }) => data) }
-  return [{ role: 'results', results }, ...(words.length > 0 ? [said] : [])]
+  const scripted: Line = {
+    role: 'user',
+    text: textOf(textBlocks),
+    pictures: picturesOf(textBlocks).map(({ data }) => data),
+  }
+  return [{ role: 'results', results }, ...(textBlocks.length > 0 ? [scripted] : [])]
 }
 
 const FIELDS = [
@@ -60,8 +64,8 @@ const FIELDS = [
 /** What the true vendor says no to. */
 function refusalOf(body: Body): string | undefined {
   const { max_tokens, messages, thinking, tool_choice } = body
-  const stranger = strangerIn(body, FIELDS)
-  if (stranger) return `${stranger}: Extra inputs are not permitted`
+  const unknownField = unknownFieldIn(body, FIELDS)
+  if (unknownField) return `${unknownField}: Extra inputs are not permitted`
   if (!max_tokens) return 'max_tokens: Field required'
   if (messages[0]?.role !== 'user') return 'messages: first message must use the "user" role'
   if (thinking?.type === 'enabled' && (thinking.budget_tokens ?? 0) >= max_tokens)
@@ -83,20 +87,20 @@ function refusalOf(body: Body): string | undefined {
   return undefined
 }
 
-function hear(body: Body): Heard | string {
+function decode(body: Body): ReceivedRequest | string {
   const refusal = refusalOf(body)
   if (refusal) return refusal
   const { messages, tools = [], tool_choice, thinking } = body
   const uses = messages.flatMap(({ content }) => blocksOf(content)).filter(({ type }) => type === 'tool_use')
-  const isAsked = ({ role, content }: Message) =>
+  const isQuestion = ({ role, content }: Message) =>
     role === 'user' && blocksOf(content).some(({ type }) => type !== 'tool_result')
-  const at = messages.findLastIndex(isAsked)
+  const at = messages.findLastIndex(isQuestion)
   const last = blocksOf(messages[at]?.content)
   const results: Result[] = messages.slice(at + 1).flatMap(({ content }) =>
-    blocksOf(content).flatMap(({ type, tool_use_id, content: told, is_error = false }) => {
+    blocksOf(content).flatMap(({ type, tool_use_id, content: systemText, is_error = false }) => {
       const use = uses.find(({ id }) => id === tool_use_id)
       if (type !== 'tool_result' || !use?.id) return []
-      return [{ id: use.id, name: use.name ?? '', text: textOf(blocksOf(told)), is_error }]
+      return [{ id: use.id, name: use.name ?? '', text: textOf(blocksOf(systemText)), is_error }]
     }),
   )
   return {
@@ -117,7 +121,7 @@ function hear(body: Body): Heard | string {
 
 const FINISH = { stop: 'end_turn', stop_sequence: 'stop_sequence', length: 'max_tokens', tool_calls: 'tool_use' }
 
-const usageOf = ({ usage: { input, cached, output, reasoning } }: Said) => ({
+const usageOf = ({ usage: { input, cached, output, reasoning } }: ScriptedResponse) => ({
   input_tokens: input - cached,
   cache_creation_input_tokens: 0,
   cache_read_input_tokens: cached,
@@ -128,8 +132,8 @@ const usageOf = ({ usage: { input, cached, output, reasoning } }: Said) => ({
 
 const head = (model: string) => ({ id: 'msg_v', type: 'message', role: 'assistant', model })
 
-function whole(said: Said, model: string): unknown {
-  const { reasoning, text, calls } = said
+function whole(scripted: ScriptedResponse, model: string): unknown {
+  const { reasoning, text, calls } = scripted
   const content = [
     ...(reasoning.length > 0 ? [{ type: 'thinking', thinking: reasoning.join(''), signature: SIGNATURE }] : []),
     ...(text.length > 0 ? [{ type: 'text', text: text.join('') }] : []),
@@ -138,56 +142,56 @@ function whole(said: Said, model: string): unknown {
   return {
     ...head(model),
     content,
-    stop_reason: FINISH[said.finish],
-    stop_sequence: said.stop ?? null,
-    usage: usageOf(said),
+    stop_reason: FINISH[scripted.finish],
+    stop_sequence: scripted.stop ?? null,
+    usage: usageOf(scripted),
   }
 }
 
-function events(said: Said, model: string): string[] {
-  const told = (event: { type: string } & Record<string, unknown>) => sse(event.type, event)
+function events(scripted: ScriptedResponse, model: string): string[] {
+  const systemText = (event: { type: string } & Record<string, unknown>) => sse(event.type, event)
   let index = -1
   const block = (content_block: object, deltas: object[]): string[] => {
     index++
     return [
-      told({ type: 'content_block_start', index, content_block }),
-      ...deltas.map((delta) => told({ type: 'content_block_delta', index, delta })),
-      told({ type: 'content_block_stop', index }),
+      systemText({ type: 'content_block_start', index, content_block }),
+      ...deltas.map((delta) => systemText({ type: 'content_block_delta', index, delta })),
+      systemText({ type: 'content_block_stop', index }),
     ]
   }
-  const thoughts = said.reasoning.map((thinking) => ({ type: 'thinking_delta', thinking }))
+  const thoughts = scripted.reasoning.map((thinking) => ({ type: 'thinking_delta', thinking }))
   const signed = { type: 'signature_delta', signature: SIGNATURE }
   return [
-    told({
+    systemText({
       type: 'message_start',
       message: {
         ...head(model),
         content: [],
         stop_reason: null,
         stop_sequence: null,
-        usage: { ...usageOf(said), output_tokens: 1 },
+        usage: { ...usageOf(scripted), output_tokens: 1 },
       },
     }),
-    told({ type: 'ping' }),
+    systemText({ type: 'ping' }),
     ...(thoughts.length > 0 ? block({ type: 'thinking', thinking: '', signature: '' }, [...thoughts, signed]) : []),
-    ...(said.text.length > 0
+    ...(scripted.text.length > 0
       ? block(
           { type: 'text', text: '' },
-          said.text.map((text) => ({ type: 'text_delta', text })),
+          scripted.text.map((text) => ({ type: 'text_delta', text })),
         )
       : []),
-    ...said.calls.flatMap(({ id, name, pieces }) =>
+    ...scripted.calls.flatMap(({ id, name, pieces }) =>
       block(
         { type: 'tool_use', id, name, input: {} },
         ['', ...pieces].map((partial_json) => ({ type: 'input_json_delta', partial_json })),
       ),
     ),
-    told({
+    systemText({
       type: 'message_delta',
-      delta: { stop_reason: FINISH[said.finish], stop_sequence: said.stop ?? null },
-      usage: usageOf(said),
+      delta: { stop_reason: FINISH[scripted.finish], stop_sequence: scripted.stop ?? null },
+      usage: usageOf(scripted),
     }),
-    told({ type: 'message_stop' }),
+    systemText({ type: 'message_stop' }),
   ]
 }
 
@@ -204,7 +208,7 @@ const failure = (status: number, message: string) => ({
 })
 
 export const messagesWire: Wire = {
-  hear: (body) => hear(body as Body),
+  decode: (body) => decode(body as Body),
   isStreamed: (body) => body.stream === true,
   whole,
   events,
@@ -218,5 +222,5 @@ export const messagesWire: Wire = {
     first_id: 'claude-sonnet-4-6',
     last_id: 'claude-sonnet-4-6',
   },
-  counts: { isAsked: (path) => path.endsWith('/count_tokens'), answer: { input_tokens: 40 } },
+  counts: { matches: (path) => path.endsWith('/count_tokens'), answer: { input_tokens: 40 } },
 }

@@ -1,7 +1,7 @@
 /** A vendor that speaks responses and keeps nothing: reasoning must come back encrypted, and calls before their results. */
-import { type Heard, type Line, linesOf, type Said } from '../mind.ts'
-import type { JsonSchema, Picture, Result } from '../words.ts'
-import { sse, strangerIn, type Wire } from './play.ts'
+import { type Line, linesOf, type ReceivedRequest, type ScriptedResponse } from '../model-script.ts'
+import type { JsonSchema, Picture, Result } from '../types.ts'
+import { sse, unknownFieldIn, type Wire } from './wire-vendor.ts'
 
 type Part = { type: string; text?: string; image_url?: string }
 type Item = {
@@ -34,10 +34,10 @@ const textOf = (content: string | Part[] | undefined): string =>
 const isThinking = ({ reasoning }: Body) => (reasoning?.effort ?? 'none') !== 'none'
 
 function lineOf(
-  { type, role, content, call_id, name = '', arguments: said = '', output }: Item,
+  { type, role, content, call_id, name = '', arguments: scripted = '', output }: Item,
   items: Item[],
 ): Line[] {
-  if (type === 'function_call') return [{ role: 'assistant', text: '', calls: [{ name, args: JSON.parse(said) }] }]
+  if (type === 'function_call') return [{ role: 'assistant', text: '', calls: [{ name, args: JSON.parse(scripted) }] }]
   if (type === 'function_call_output') {
     const call = items.find((one) => one.type === 'function_call' && one.call_id === call_id)
     return [{ role: 'results', results: [{ name: call?.name ?? '', text: textOf(output) }] }]
@@ -54,8 +54,8 @@ const FIELDS = [
 
 /** What the true vendor says no to. */
 function refusalOf(body: Body, items: Item[]): string | undefined {
-  const stranger = strangerIn(body, FIELDS)
-  if (stranger) return `Unknown parameter: '${stranger}'.`
+  const unknownField = unknownFieldIn(body, FIELDS)
+  if (unknownField) return `Unknown parameter: '${unknownField}'.`
   if ((body.max_output_tokens ?? 16) < 16) return "Invalid 'max_output_tokens': integer below minimum value."
   if (isThinking(body) && body.temperature !== undefined) return "Unsupported parameter: 'temperature'."
   for (const [at, item] of items.entries()) {
@@ -76,7 +76,7 @@ function picturesOf(content: Item['content']): Picture[] {
   })
 }
 
-function hear(body: Body): Heard | string {
+function decode(body: Body): ReceivedRequest | string {
   const items: Item[] = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : body.input
   const refusal = refusalOf(body, items)
   if (refusal) return refusal
@@ -85,10 +85,10 @@ function hear(body: Body): Heard | string {
     const call = items.find((one) => one.type === 'function_call' && one.call_id === call_id)
     return type === 'function_call_output' ? [{ id: call_id, name: call?.name ?? '', text: textOf(output) }] : []
   })
-  const told = items.filter(({ role }) => role === 'system' || role === 'developer')
+  const systemText = items.filter(({ role }) => role === 'system' || role === 'developer')
   const { tool_choice: choice, text, tools = [], max_output_tokens: max_tokens } = body
   return {
-    system: [body.instructions, ...told.map(({ content }) => textOf(content))].filter(Boolean).join('\n'),
+    system: [body.instructions, ...systemText.map(({ content }) => textOf(content))].filter(Boolean).join('\n'),
     question: textOf(items[at]?.content),
     pictures: picturesOf(items[at]?.content),
     results,
@@ -104,18 +104,18 @@ function hear(body: Body): Heard | string {
 }
 
 /** Of an item, what is added to it as it comes, piece by piece. */
-type Made = { item: Record<string, unknown> & { id: string; type: string }; events(at: number): Event[] }
+type Generated = { item: Record<string, unknown> & { id: string; type: string }; events(at: number): Event[] }
 type Event = { type: string } & Record<string, unknown>
 
-function madeOf(said: Said, body: Body): Made[] {
-  const { reasoning, text, calls } = said
-  const made: Made[] = []
-  if (reasoning.length > 0) made.push(thought(body.reasoning?.summary ? reasoning : [], body))
-  if (text.length > 0) made.push(words(text, said))
-  return [...made, ...calls.map(called)]
+function generatedFrom(scripted: ScriptedResponse, body: Body): Generated[] {
+  const { reasoning, text, calls } = scripted
+  const generated: Generated[] = []
+  if (reasoning.length > 0) generated.push(thought(body.reasoning?.summary ? reasoning : [], body))
+  if (text.length > 0) generated.push(textBlocks(text, scripted))
+  return [...generated, ...calls.map(called)]
 }
 
-function thought(pieces: string[], { include = [] }: Body): Made {
+function thought(pieces: string[], { include = [] }: Body): Generated {
   const part = { type: 'summary_text', text: pieces.join('') }
   const encrypted = include.includes('reasoning.encrypted_content') ? { encrypted_content: ENCRYPTED } : {}
   const item = { id: 'rs_v', type: 'reasoning', summary: pieces.length > 0 ? [part] : [], ...encrypted }
@@ -132,7 +132,7 @@ function thought(pieces: string[], { include = [] }: Body): Made {
   return { item, events }
 }
 
-function words(pieces: string[], { finish }: Said): Made {
+function textBlocks(pieces: string[], { finish }: ScriptedResponse): Generated {
   const part = { type: 'output_text', text: pieces.join(''), annotations: [], logprobs: [] }
   const status = finish === 'length' ? 'incomplete' : 'completed'
   const item = { id: 'msg_v', type: 'message', role: 'assistant', status, content: [part] }
@@ -148,7 +148,7 @@ function words(pieces: string[], { finish }: Said): Made {
   return { item, events }
 }
 
-function called({ id, name, pieces }: Said['calls'][number]): Made {
+function called({ id, name, pieces }: ScriptedResponse['calls'][number]): Generated {
   const item = {
     id: `fc_${id}`,
     type: 'function_call',
@@ -167,7 +167,7 @@ function called({ id, name, pieces }: Said['calls'][number]): Made {
   return { item, events }
 }
 
-const usageOf = ({ usage: { input, cached, output, reasoning } }: Said) => ({
+const usageOf = ({ usage: { input, cached, output, reasoning } }: ScriptedResponse) => ({
   input_tokens: input,
   input_tokens_details: { cached_tokens: cached, cache_write_tokens: 0 },
   output_tokens: output,
@@ -199,23 +199,23 @@ const head = (body: Body, model: string) => ({
   usage: null as unknown,
 })
 
-function whole(said: Said, model: string, asked: unknown) {
-  const body = asked as Body
-  const isCut = said.finish === 'length'
+function whole(scripted: ScriptedResponse, model: string, requestBody: unknown) {
+  const body = requestBody as Body
+  const isCut = scripted.finish === 'length'
   return {
     ...head(body, model),
     status: isCut ? 'incomplete' : 'completed',
     ...(isCut ? { incomplete_details: { reason: 'max_output_tokens' } } : { completed_at: 1_780_000_001 }),
-    output: madeOf(said, body).map(({ item }) => item),
-    usage: usageOf(said),
+    output: generatedFrom(scripted, body).map(({ item }) => item),
+    usage: usageOf(scripted),
   }
 }
 
-function events(said: Said, model: string, asked: unknown): string[] {
-  const body = asked as Body
+function events(scripted: ScriptedResponse, model: string, requestBody: unknown): string[] {
+  const body = requestBody as Body
   const started = { ...head(body, model), status: 'in_progress' }
-  const response = whole(said, model, body)
-  const items = madeOf(said, body).flatMap(({ item, events: inner }, output_index): Event[] => {
+  const response = whole(scripted, model, body)
+  const items = generatedFrom(scripted, body).flatMap(({ item, events: inner }, output_index): Event[] => {
     const { encrypted_content: _, ...bare } = item
     const empty = { ...bare, status: 'in_progress', ...EMPTY[item.type] }
     return [
@@ -245,7 +245,7 @@ const failure = (status: number, message: string) => ({
 })
 
 export const responsesWire: Wire = {
-  hear: (body) => hear(body as Body),
+  decode: (body) => decode(body as Body),
   isStreamed: (body) => body.stream === true,
   whole,
   events,
@@ -266,7 +266,7 @@ export const responsesWire: Wire = {
   model: (body) => String(body.model),
   models: { object: 'list', data: [{ id: 'gpt-5.1', object: 'model', created: 1_780_000_000, owned_by: 'v' }] },
   counts: {
-    isAsked: (path) => path.endsWith('/input_tokens'),
+    matches: (path) => path.endsWith('/input_tokens'),
     answer: { object: 'response.input_tokens', input_tokens: 40 },
   },
 }

@@ -22,12 +22,12 @@ const faults: Faults = {
   notUnderstood: (what) => new GatewayError('bad_upstream_response', what),
   cut: () => new GatewayError('upstream_cut', 'It broke off.'),
 }
-const ask = (more: Partial<ChatRequest> = {}): ChatRequest => ({ model: head.model, messages: [], ...more })
+const requestOf = (more: Partial<ChatRequest> = {}): ChatRequest => ({ model: head.model, messages: [], ...more })
 
-type Told = { text: string; chunks: ChatChunk[]; said: string; failure: GatewayError | undefined }
+type PassthroughResult = { text: string; chunks: ChatChunk[]; summary: string; failure: GatewayError | undefined }
 
 /** What a client is told of a body that comes in these pieces. */
-function forwarded(passthrough: ProtocolPassthrough, pieces: Uint8Array[], request = ask()): Told {
+function forwarded(passthrough: ProtocolPassthrough, pieces: Uint8Array[], request = requestOf()): PassthroughResult {
   const writer: ResponseEncoder =
     passthrough === chatcompatPassthrough
       ? {
@@ -36,25 +36,25 @@ function forwarded(passthrough: ProtocolPassthrough, pieces: Uint8Array[], reque
         }
       : createMessagesEncoder(head, request, 'req_1')
   const stream = passthrough.stream({ head, request, writer, faults })
-  const told: Told = { text: '', chunks: [], said: '', failure: undefined }
-  const take = ({ events, received: heard, failure }: ReturnType<typeof stream.push>) => {
-    told.text += events
-    for (const one of heard) {
-      if (typeof one === 'string') told.said += one
-      else told.chunks.push(one)
+  const output: PassthroughResult = { text: '', chunks: [], summary: '', failure: undefined }
+  const take = ({ events, received: receivedLines, failure }: ReturnType<typeof stream.push>) => {
+    output.text += events
+    for (const one of receivedLines) {
+      if (typeof one === 'string') output.summary += one
+      else output.chunks.push(one)
     }
-    told.failure ??= failure
+    output.failure ??= failure
   }
   for (const piece of pieces) {
     const step = stream.push(piece)
     take(step)
     if (step.isDone || step.failure) break
   }
-  if (!told.failure) take(stream.close())
-  const text = Buffer.from(told.text, 'latin1').toString()
+  if (!output.failure) take(stream.close())
+  const text = Buffer.from(output.text, 'latin1').toString()
   return {
-    ...told,
-    text: told.failure
+    ...output,
+    text: output.failure
       ? text
       : text + stream.end(stream.includesUsage ? usageFrom({ input: 9, output: 3 }) : undefined),
   }
@@ -79,12 +79,12 @@ describe('messages', () => {
   test.each(fixtures('messages-compat').filter(([name]) => !['overloaded.sse', 'imitator.sse'].includes(name)))(
     '%s passes byte for byte, but for the model',
     (_, all) => {
-      const came = withoutPingComments(new TextDecoder().decode(all))
-      const model = /"model": ?"([^"]*)"/.exec(came)?.[1] ?? ''
+      const source = withoutPingComments(new TextDecoder().decode(all))
+      const model = /"model": ?"([^"]*)"/.exec(source)?.[1] ?? ''
       expect(model).not.toBe('')
       const { text, failure } = forwarded(messagesPassthrough, [all])
       expect(failure).toBeUndefined()
-      expect(text).toBe(came.replace(`"${model}"`, '"house/model"'))
+      expect(text).toBe(source.replace(`"${model}"`, '"house/model"'))
     },
   )
 
@@ -105,25 +105,25 @@ describe('messages', () => {
   const put = (text: string) => text.replace('"model":"v"', '"model":"house/model"')
 
   test('blocks, events and fields that nobody has seen pass, in any order and cut anywhere', () => {
-    const words = fc.string({ unit: 'grapheme', maxLength: 8 })
+    const texts = fc.string({ unit: 'grapheme', maxLength: 8 })
     const unseen = fc.oneof(
       fc
-        .dictionary(words, fc.jsonValue(), { maxKeys: 3 })
+        .dictionary(texts, fc.jsonValue(), { maxKeys: 3 })
         .map((more) => event('content_block_start', { index: 0, content_block: { type: 'server_tool_use', ...more } })),
-      words.map((text) => delta({ type: 'text_delta', text })),
-      words.map((thinking) => delta({ type: 'thinking_delta', thinking, extra: 1 }, 1)),
-      words.map((partial_json) => delta({ type: 'input_json_delta', partial_json })),
-      words.map((signature) => delta({ type: 'signature_delta', signature: `s${signature}` })),
+      texts.map((text) => delta({ type: 'text_delta', text })),
+      texts.map((thinking) => delta({ type: 'thinking_delta', thinking, extra: 1 }, 1)),
+      texts.map((partial_json) => delta({ type: 'input_json_delta', partial_json })),
+      texts.map((signature) => delta({ type: 'signature_delta', signature: `s${signature}` })),
       fc.jsonValue().map((value) => event('brand_new_event', { value })),
       fc.constant(event('ping', {})),
     )
     fc.assert(
       fc.property(fc.array(unseen), fc.array(fc.nat()), (events, cuts) => {
-        const came = start + events.join('') + stop
-        const all = bytes(came)
+        const source = start + events.join('') + stop
+        const all = bytes(source)
         const places = [...new Set(cuts.map((cut) => cut % all.length))].sort((a, b) => a - b)
         const pieces = [0, ...places].map((from, at) => all.slice(from, places[at] ?? all.length))
-        const expected = put(came).replaceAll(
+        const expected = put(source).replaceAll(
           /[\u0085\u2028\u2029]/g,
           (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
         )
@@ -135,7 +135,7 @@ describe('messages', () => {
 
   test('the text of events that are not read is told to the meter, each piece once', () => {
     const pieces = ['a', '"', '\\', 'ü', '\n', '', '"\\"', 'z']
-    const { chunks, said } = forwarded(messagesPassthrough, [
+    const { chunks, summary } = forwarded(messagesPassthrough, [
       bytes(
         start +
           event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }) +
@@ -144,19 +144,19 @@ describe('messages', () => {
       ),
     ])
     const first = chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
-    expect(first + JSON.parse(`"${Buffer.from(said, 'latin1')}"`)).toBe(pieces.join(''))
-    expect(said).not.toBe('')
+    expect(first + JSON.parse(`"${Buffer.from(summary, 'latin1')}"`)).toBe(pieces.join(''))
+    expect(summary).not.toBe('')
     expect(chunks.at(-1)).toMatchObject({ usage: { input_tokens: 3, output_tokens: 2 } })
   })
 
   test('an error in mid-stream ends it, and what the vendor wrote of it is not passed on', () => {
-    const came = start + delta({ type: 'text_delta', text: 'Hi' })
+    const source = start + delta({ type: 'text_delta', text: 'Hi' })
     const error = event('error', { error: { type: 'overloaded_error', message: 'secret place' } })
     const { text, failure } = forwarded(messagesPassthrough, [
-      bytes(came + error + delta({ type: 'text_delta', text: 'more' })),
+      bytes(source + error + delta({ type: 'text_delta', text: 'more' })),
     ])
     expect(failure?.code).toBe('server_is_overloaded')
-    expect(text).toBe(put(came))
+    expect(text).toBe(put(source))
   })
 
   test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
@@ -183,9 +183,9 @@ describe('messages', () => {
   })
 
   test('events without a name, with CRLF, comments or a byte order mark are put in order', () => {
-    const came =
+    const source =
       '\ufeff: hello\r\n\r\ndata: {"type":"message_start","message":{"model":"v","usage":{}}}\r\n\r\nevent: message_delta\r\ndata: {"delta":{"stop_reason":"end_turn"}}\r\n\r\n'
-    const events = eventsOf(forwarded(messagesPassthrough, singly(bytes(came))).text)
+    const events = eventsOf(forwarded(messagesPassthrough, singly(bytes(source))).text)
     expect(events.map(({ event }) => event)).toEqual(['message_start', 'message_delta', 'message_stop'])
     expect(JSON.parse(events[0]?.data ?? '')).toEqual({
       type: 'message_start',
@@ -218,20 +218,23 @@ describe('chat completions', () => {
 
   test.each(fixtures('chatcompat'))('%s says what the translating lane says, cut anywhere', async (_, all) => {
     for (const include_usage of [false, true]) {
-      const request = ask({ stream: true, stream_options: { include_usage } })
+      const request = requestOf({ stream: true, stream_options: { include_usage } })
       const { text, failure, chunks } = forwarded(chatcompatPassthrough, [all], request)
       const cut = forwarded(chatcompatPassthrough, singly(all), request)
-      const heard = (one: Told) => withIds(one.text.split('\n'))
-      expect([heard(cut), cut.failure]).toEqual([heard({ text, failure, chunks, said: '' }), failure])
+      const receivedLines = (one: PassthroughResult) => withIds(one.text.split('\n'))
+      expect([receivedLines(cut), cut.failure]).toEqual([
+        receivedLines({ text, failure, chunks, summary: '' }),
+        failure,
+      ])
       expect(failure).toBeUndefined()
       const events = eventsOf(text).map(({ data }) => data)
       expect(events.pop()).toBe('[DONE]')
-      const told = events.map((data) => JSON.parse(data))
-      for (const one of told) expect('usage' in one).toBe(include_usage)
-      if (include_usage) expect(told.pop()).toMatchObject({ choices: [], usage: { input_tokens: 9 } })
+      const output = events.map((data) => JSON.parse(data))
+      for (const one of output) expect('usage' in one).toBe(include_usage)
+      if (include_usage) expect(output.pop()).toMatchObject({ choices: [], usage: { input_tokens: 9 } })
       const expected = (await translated(all, include_usage)).map(withIds)
       // The event that says the role holds here what the vendor wrote into it, too.
-      const [first, ...rest] = told.map(withoutNulls).map(withIds)
+      const [first, ...rest] = output.map(withoutNulls).map(withIds)
       expect(first).toMatchObject(expected[0] as object)
       expect(rest).toEqual(expected.slice(1))
     }
@@ -257,24 +260,24 @@ describe('chat completions', () => {
   const DONE = 'data: [DONE]\n\n'
 
   test('what meets the contract passes byte for byte, but for its head', () => {
-    const words = fc.string({ unit: 'grapheme', maxLength: 8 })
+    const texts = fc.string({ unit: 'grapheme', maxLength: 8 })
     const piece = fc.oneof(
-      words.map((content) => event({ content })),
-      words.map((content) => event({ content }, null, { obfuscation: 'x'.repeat(content.length) })),
-      words.map((reasoning_content) => event({ reasoning_content })),
-      words.map((text) => event({ content: `"content":"${text}`, unseen: { text } })),
-      fc.jsonValue().map((value) => event({ content: 'a', odd: value ?? 1 })),
-      words.map((content) => event({ content }).replaceAll('":', '": ').replaceAll(',"', ', "')),
+      texts.map((content) => event({ content })),
+      texts.map((content) => event({ content }, null, { obfuscation: 'x'.repeat(content.length) })),
+      texts.map((reasoning_content) => event({ reasoning_content })),
+      texts.map((text) => event({ content: `"content":"${text}`, unseen: { text } })),
+      fc.jsonValue().map((value) => event({ content: 'a', unusual: value ?? 1 })),
+      texts.map((content) => event({ content }).replaceAll('":', '": ').replaceAll(',"', ', "')),
     )
     fc.assert(
       fc.property(fc.array(piece), fc.array(fc.nat()), (events, cuts) => {
-        const came = role + events.join('') + event({}, 'stop')
-        const all = bytes(came + DONE)
+        const source = role + events.join('') + event({}, 'stop')
+        const all = bytes(source + DONE)
         const places = [...new Set(cuts.map((cut) => cut % all.length))].sort((a, b) => a - b)
         const pieces = [0, ...places].map((from, at) => all.slice(from, places[at] ?? all.length))
         const { text } = forwarded(chatcompatPassthrough, pieces)
         const expected = put(
-          came
+          source
             .replaceAll('"model": "v"', '"model": "house/model"')
             .replaceAll('"id": "chatcmpl-v"', '"id": "ours-1"')
             .replaceAll('"created": 5', '"created": 1800000000'),
@@ -291,10 +294,10 @@ describe('chat completions', () => {
   })
 
   test('what does not meet it is written anew, the tenth event as the first', () => {
-    const odd = (reasoning: string) =>
+    const unusual = (reasoning: string) =>
       `data: ${JSON.stringify({ id: null, choices: [{ delta: { role: 'assistant', reasoning } }] })}\n\n`
-    const came = Array.from({ length: 10 }, (_, at) => odd(`r${at}`)).join('') + event({}, 'stop') + DONE
-    const events = eventsOf(forwarded(chatcompatPassthrough, [bytes(came)]).text)
+    const source = Array.from({ length: 10 }, (_, at) => unusual(`r${at}`)).join('') + event({}, 'stop') + DONE
+    const events = eventsOf(forwarded(chatcompatPassthrough, [bytes(source)]).text)
       .slice(0, -1)
       .map(({ data }) => JSON.parse(data))
     expect(events[0].choices[0].delta).toEqual({ role: 'assistant', content: '' })
@@ -313,16 +316,16 @@ describe('chat completions', () => {
     const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12, cost: 0.5 }
     const body = bytes(role + event({ content: 'a' }, null, { usage: null }) + event({}, 'stop', { usage }) + DONE)
     const clientRequest = eventsOf(
-      forwarded(chatcompatPassthrough, [body], ask({ stream_options: { include_usage: true } })).text,
+      forwarded(chatcompatPassthrough, [body], requestOf({ stream_options: { include_usage: true } })).text,
     )
-    const told = clientRequest.slice(0, -1).map(({ data }) => JSON.parse(data))
-    expect(told.map((one) => one.usage)).toEqual([
+    const output = clientRequest.slice(0, -1).map(({ data }) => JSON.parse(data))
+    expect(output.map((one) => one.usage)).toEqual([
       null,
       null,
       null,
       expect.objectContaining({ input_tokens: 9, cost: 0.5 }),
     ])
-    expect(told.at(-1).choices).toEqual([])
+    expect(output.at(-1).choices).toEqual([])
     const { text, chunks } = forwarded(chatcompatPassthrough, [body])
     expect(text).not.toContain('usage')
     expect(chunks.at(-1)).toMatchObject({ usage: { input_tokens: 9 } })
@@ -332,18 +335,18 @@ describe('chat completions', () => {
     const first = { index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '' } }
     const part = (text: string, more: object = {}) =>
       event({ tool_calls: [{ index: 0, ...more, function: { arguments: text } }] })
-    const came =
+    const source =
       role +
       event({ tool_calls: [first] }) +
       ['{"a', '":', '1}'].map((text) => part(text)).join('') +
       event({}, 'tool_calls')
-    expect(forwarded(chatcompatPassthrough, [bytes(came + DONE)]).text).toBe(put(came) + DONE)
+    expect(forwarded(chatcompatPassthrough, [bytes(source + DONE)]).text).toBe(put(source) + DONE)
     const repeated =
       role +
       event({ tool_calls: [first] }) +
       ['{"a', '":', '1}'].map((text) => part(text, { id: 'call_1', type: 'function' })).join('') +
       event({}, 'tool_calls')
-    expect(forwarded(chatcompatPassthrough, [bytes(repeated + DONE)]).text).toBe(put(came) + DONE)
+    expect(forwarded(chatcompatPassthrough, [bytes(repeated + DONE)]).text).toBe(put(source) + DONE)
   })
 
   test('a new call without an index or an id is another call each time', () => {
@@ -359,12 +362,12 @@ describe('chat completions', () => {
   })
 
   test('cut after any byte, it is an error or it is complete', () => {
-    const came = role + event({ content: 'a' }) + event({ content: 'b' }) + event({}, 'stop')
-    const all = bytes(came + DONE)
+    const source = role + event({ content: 'a' }) + event({ content: 'b' }) + event({}, 'stop')
+    const all = bytes(source + DONE)
     for (let end = 0; end <= all.length; end++) {
       const { text, failure } = forwarded(chatcompatPassthrough, [all.slice(0, end)])
-      expect([end, failure?.code]).toEqual([end, end < came.length - 2 ? 'upstream_cut' : undefined])
-      if (!failure) expect(text).toBe(put(came) + DONE)
+      expect([end, failure?.code]).toEqual([end, end < source.length - 2 ? 'upstream_cut' : undefined])
+      if (!failure) expect(text).toBe(put(source) + DONE)
     }
   })
 
@@ -379,9 +382,9 @@ describe('chat completions', () => {
   })
 
   test('after the finish nothing is told but the end', () => {
-    const came = role + event({ content: 'a' }) + event({ content: 'b' }) + event({}, 'stop')
+    const source = role + event({ content: 'a' }) + event({ content: 'b' }) + event({}, 'stop')
     expect(
-      forwarded(chatcompatPassthrough, [bytes(came + event({ content: '' }) + event({}, 'stop') + DONE)]).text,
-    ).toBe(put(came) + DONE)
+      forwarded(chatcompatPassthrough, [bytes(source + event({ content: '' }) + event({}, 'stop') + DONE)]).text,
+    ).toBe(put(source) + DONE)
   })
 })

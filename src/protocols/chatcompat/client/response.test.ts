@@ -17,7 +17,7 @@ const chunkOf = (...choices: ChunkChoice[]): ChatChunk => ({
   model: 'theirs',
   choices,
 })
-const says = (delta: Delta, index = 0): ChunkChoice => ({ index, delta })
+const choiceOf = (delta: Delta, index = 0): ChunkChoice => ({ index, delta })
 const ends = (index = 0): ChunkChoice => ({ index, delta: {}, finish_reason: 'stop' })
 
 /** The chunks in a stream's text; fails on anything that is not `data: {json}` and an empty line. */
@@ -36,10 +36,10 @@ function chunksOf(text: string): ChatChunk[] {
 describe('a stream', () => {
   test('has no sign in its events at which any client would end a line', () => {
     const writer = createChunkEncoder(head, { include_usage: false })
-    const said = 'a\u0085b\u2028\u2029c\u2028\n\v\f\u001c\r'
-    const text = writer.encode([chunkOf(says({ content: said }))])
+    const summary = 'a\u0085b\u2028\u2029c\u2028\n\v\f\u001c\r'
+    const text = writer.encode([chunkOf(choiceOf({ content: summary }))])
     expect([...'\u0085\u2028\u2029\v\f\u001c\u001d\u001e\r'].filter((sign) => text.includes(sign))).toEqual([])
-    expect(chunksOf(text)[1]?.choices[0]?.delta.content).toBe(said)
+    expect(chunksOf(text)[1]?.choices[0]?.delta.content).toBe(summary)
     const failed = writer.fail(new GatewayError('invalid_value', 'at \u2028'))
     expect([failed.includes('\u2028'), JSON.parse(failed.slice(6)).error.message]).toEqual([false, 'at \u2028'])
   })
@@ -47,8 +47,8 @@ describe('a stream', () => {
   test('says the role of each choice first and alone, then what was said, then the finish', () => {
     const writer = createChunkEncoder(head, { include_usage: false })
     const text = writer.encode([
-      chunkOf(says({ role: 'assistant', content: 'a' }), says({ content: 'b' }, 1)),
-      chunkOf(says({ role: 'assistant', content: 'c' })),
+      chunkOf(choiceOf({ role: 'assistant', content: 'a' }), choiceOf({ content: 'b' }, 1)),
+      chunkOf(choiceOf({ role: 'assistant', content: 'c' })),
       chunkOf(ends(), ends(1)),
     ])
     const chunks = chunksOf(text)
@@ -76,8 +76,8 @@ describe('a stream', () => {
   test("does not repeat a role-only chunk of the vendor's, whatever else stands empty in it", () => {
     const writer = createChunkEncoder(head, { include_usage: false })
     const text = writer.encode([
-      chunkOf(says({ role: 'assistant', content: '', refusal: null })),
-      chunkOf(says({ content: 'x' })),
+      chunkOf(choiceOf({ role: 'assistant', content: '', refusal: null })),
+      chunkOf(choiceOf({ content: 'x' })),
     ])
     expect(chunksOf(text).map((chunk) => chunk.choices[0]?.delta)).toEqual([
       { role: 'assistant', content: '' },
@@ -87,7 +87,7 @@ describe('a stream', () => {
 
   test('keeps what the vendor adds of its own', () => {
     const writer = createChunkEncoder(head, { include_usage: false })
-    const text = writer.encode([{ ...chunkOf(says({ content: 'x' })), provider_note: 1 } as ChatChunk])
+    const text = writer.encode([{ ...chunkOf(choiceOf({ content: 'x' })), provider_note: 1 } as ChatChunk])
     expect(chunksOf(text)[1]).toMatchObject({ provider_note: 1 })
   })
 
@@ -95,7 +95,7 @@ describe('a stream', () => {
     const clientRequest = createChunkEncoder(head, { include_usage: true })
     const on = chunksOf(
       clientRequest.encode([
-        { ...chunkOf(says({ content: 'x' })), usage },
+        { ...chunkOf(choiceOf({ content: 'x' })), usage },
         { ...chunkOf(), usage },
       ]) + clientRequest.end(usage),
     )
@@ -111,7 +111,7 @@ describe('a stream', () => {
     const unasked = createChunkEncoder(head, { include_usage: false })
     const off =
       unasked.encode([
-        { ...chunkOf(says({ content: 'x' })), usage },
+        { ...chunkOf(choiceOf({ content: 'x' })), usage },
         { ...chunkOf(), usage },
       ]) + unasked.end(undefined)
     expect(off).not.toContain('usage')

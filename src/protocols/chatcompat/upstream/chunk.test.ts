@@ -181,11 +181,11 @@ describe('tool calls', () => {
       toolDelta({ function: { arguments: '}' } }),
       toolDelta({ function: { name: 'g', arguments: '{}' } }),
     )
-    const made = { id: expect.stringMatching(/^call_\w{24}$/), type: 'function' }
+    const converted = { id: expect.stringMatching(/^call_\w{24}$/), type: 'function' }
     expect(toolCallsIn(chunks)).toMatchObject([
-      [{ index: 0, ...made, function: { name: 'f', arguments: '{' } }],
+      [{ index: 0, ...converted, function: { name: 'f', arguments: '{' } }],
       [{ index: 0, function: { arguments: '}' } }],
-      [{ index: 1, ...made, function: { name: 'g', arguments: '{}' } }],
+      [{ index: 1, ...converted, function: { name: 'g', arguments: '{}' } }],
     ])
   })
 

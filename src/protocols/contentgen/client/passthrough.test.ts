@@ -32,10 +32,10 @@ function forwarded(pieces: Uint8Array[]) {
   const parts = partsFor(passed)
   const stream = contentgenPassthrough(passed).stream(parts)
   const chunks: ChatChunk[] = []
-  let told = ''
+  let output = ''
   let failure: GatewayError | undefined
   const take = (step: ReturnType<typeof stream.push>) => {
-    told += step.events
+    output += step.events
     for (const one of step.received) chunks.push(one as ChatChunk)
     failure ??= step.failure
   }
@@ -44,13 +44,13 @@ function forwarded(pieces: Uint8Array[]) {
     take(stream.push(piece))
   }
   if (!failure) take(stream.close())
-  return { text: Buffer.from(told, 'latin1').toString(), failure, chunks, fail: parts.writer.fail }
+  return { text: Buffer.from(output, 'latin1').toString(), failure, chunks, fail: parts.writer.fail }
 }
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const singly = (all: Uint8Array) => Array.from(all, (byte) => new Uint8Array([byte]))
-const said = (chunks: ChatChunk[]) => ({
-  words: chunks
+const summary = (chunks: ChatChunk[]) => ({
+  texts: chunks
     .flatMap(({ choices }) => choices.map(({ delta }) => (delta.content ?? '') + (delta.reasoning_content ?? '')))
     .join(''),
   usage: chunks.findLast(({ usage }) => usage)?.usage,
@@ -69,10 +69,10 @@ const end = `data: ${JSON.stringify({ candidates: [{ finishReason: 'STOP', index
 
 describe('what the vendor says', () => {
   test.each(named('.sse'))('%s passes byte for byte but for the model, however it is cut', (name) => {
-    const came = fixture(name)
-    for (const pieces of [[bytes(came)], singly(bytes(came))]) {
+    const source = fixture(name)
+    for (const pieces of [[bytes(source)], singly(bytes(source))]) {
       const { text, failure } = forwarded(pieces)
-      expect([failure, text]).toEqual([undefined, put(came).replaceAll('\r\n', '\n')])
+      expect([failure, text]).toEqual([undefined, put(source).replaceAll('\r\n', '\n')])
     }
   })
 
@@ -87,7 +87,7 @@ describe('what the vendor says', () => {
       .filter((one) => one.startsWith('data: '))
     const read = [...events.flatMap((one) => reader.take(JSON.parse(one.slice(6)))), ...reader.end()]
     const { chunks } = forwarded([bytes(fixture(name))])
-    expect(said(chunks)).toEqual(said(read))
+    expect(summary(chunks)).toEqual(summary(read))
     expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe('stop')
   })
 
@@ -102,22 +102,22 @@ describe('what the vendor says', () => {
   )
 
   test('parts, events and fields that nobody has seen pass, cut anywhere', () => {
-    const words = fc.string({ unit: 'grapheme', maxLength: 8 })
+    const texts = fc.string({ unit: 'grapheme', maxLength: 8 })
     const unseen = fc.oneof(
-      words.map((text) => piece([{ text }])),
-      words.map((text) => piece([{ text, thought: true, thoughtSignature: text }])),
+      texts.map((text) => piece([{ text }])),
+      texts.map((text) => piece([{ text, thought: true, thoughtSignature: text }])),
       fc.jsonValue().map((hologram) => piece([{ hologram }])),
       fc.jsonValue().map((unseen_field) => piece([{ text: 'x' }], { unseen_field })),
       fc.jsonValue().map((weather) => `data: ${JSON.stringify({ weather })}\n\n`),
-      words.map((text) => piece([{ text }]).replaceAll('":', '": ').replace('data: ', 'data:')),
+      texts.map((text) => piece([{ text }]).replaceAll('":', '": ').replace('data: ', 'data:')),
     )
     fc.assert(
       fc.property(fc.array(unseen), fc.array(fc.nat()), (list, cuts) => {
-        const came = list.join('') + end
-        const all = bytes(came)
+        const source = list.join('') + end
+        const all = bytes(source)
         const places = [...new Set(cuts.map((cut) => cut % all.length))].sort((a, b) => a - b)
         const { text } = forwarded([0, ...places].map((from, at) => all.slice(from, places[at] ?? all.length)))
-        const expected = put(came)
+        const expected = put(source)
           // An event in which the model's name was put is written as they mostly are.
           .replaceAll(/^data:(?! )/gm, 'data: ')
           .replaceAll(/[\u0085\u2028\u2029]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
@@ -133,12 +133,12 @@ describe('what the vendor says', () => {
       const candidates = [{ content: { parts: [{ text }], role: 'model' }, index: 0 }]
       return `data: ${JSON.stringify({ candidates, usageMetadata, ...VERSION })}\n\n`
     }
-    const words = Array.from({ length: 120 }, (_, at) => `w${at}"\\ü `)
-    const came = words.map(counted).join('')
-    const { text, chunks } = forwarded([bytes(came)])
-    expect(text).toBe(put(came))
+    const texts = Array.from({ length: 120 }, (_, at) => `w${at}"\\ü `)
+    const source = texts.map(counted).join('')
+    const { text, chunks } = forwarded([bytes(source)])
+    expect(text).toBe(put(source))
     expect(chunks.length).toBeLessThan(5)
-    expect(said(chunks)).toMatchObject({ words: words.join(''), usage: { input_tokens: 3, output_tokens: 119 } })
+    expect(summary(chunks)).toMatchObject({ texts: texts.join(''), usage: { input_tokens: 3, output_tokens: 119 } })
   })
 
   test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
@@ -150,12 +150,12 @@ describe('what the vendor says', () => {
   })
 
   test('cut after any byte, it is an error or it is complete', () => {
-    const came = piece([{ text: 'Hel' }]) + piece([{ text: 'lo' }]) + end
-    for (let at = 0; at <= came.length; at++) {
-      const { text, failure } = forwarded([bytes(came.slice(0, at))])
-      expect([at, failure?.code]).toEqual([at, at < came.length - 2 ? 'upstream_cut' : undefined])
-      if (failure) expect(put(came)).toStartWith(text)
-      else expect(text).toBe(put(came))
+    const source = piece([{ text: 'Hel' }]) + piece([{ text: 'lo' }]) + end
+    for (let at = 0; at <= source.length; at++) {
+      const { text, failure } = forwarded([bytes(source.slice(0, at))])
+      expect([at, failure?.code]).toEqual([at, at < source.length - 2 ? 'upstream_cut' : undefined])
+      if (failure) expect(put(source)).toStartWith(text)
+      else expect(text).toBe(put(source))
     }
   })
 
@@ -174,9 +174,9 @@ describe('what the vendor says', () => {
   test('a prompt that was refused, and an answer that failed, are told in the vendor’s own words', () => {
     const blocked = { promptFeedback: { blockReason: 'SAFETY', safetyRatings: [{}] }, usageMetadata: USAGE, ...VERSION }
     const stream = `data: ${JSON.stringify(blocked)}\n\n`
-    const told = forwarded([bytes(stream)])
-    expect([told.failure, told.text]).toEqual([undefined, put(stream)])
-    expect(said(told.chunks).usage?.input_tokens).toBe(3)
+    const output = forwarded([bytes(stream)])
+    expect([output.failure, output.text]).toEqual([undefined, put(stream)])
+    expect(summary(output.chunks).usage?.input_tokens).toBe(3)
     const { encode: write } = contentgenPassthrough({ hasStarted: false }).whole(JSON.stringify(blocked), partsFor())
     expect(write(usageFrom({ input: 1, output: 1 }))).toBe(put(JSON.stringify(blocked)))
     const failed = piece([], { finishReason: 'MALFORMED_FUNCTION_CALL', finishMessage: 'call:x' })

@@ -565,8 +565,8 @@ describe('an error of the house', () => {
     ['model', 'model'],
   ])('at %s is told at %s', (param, known) => {
     const error = new GatewayError('invalid_value', `"${param}" must not be "image_url".`, { param })
-    const told = dialect.errorForClient?.(error, request)
-    expect(told?.detail.param).toBe(known)
-    expect(told?.message).toStartWith(`"${known}" must not be `)
+    const output = dialect.errorForClient?.(error, request)
+    expect(output?.detail.param).toBe(known)
+    expect(output?.message).toStartWith(`"${known}" must not be `)
   })
 })

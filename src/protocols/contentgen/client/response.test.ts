@@ -59,7 +59,7 @@ function streamed(
 
 const partsOf = (pieces: Piece[]): Part[] => pieces.flatMap(({ candidates = [] }) => candidates[0]?.content.parts ?? [])
 /** Without the empty words that pieces need. */
-const said = (parts: Part[]): Part[] => parts.filter((part) => JSON.stringify(part) !== '{"text":""}')
+const summary = (parts: Part[]): Part[] => parts.filter((part) => JSON.stringify(part) !== '{"text":""}')
 
 const whole = (
   message: Partial<AnswerMessage>,
@@ -85,7 +85,9 @@ const call = (index: number, text: string, name?: string, opaque?: Opaque): Delt
     },
   ],
 })
-const told = (index: number, name: string, args: object = {}) => ({ functionCall: { id: `call_${index}`, name, args } })
+const output = (index: number, name: string, args: object = {}) => ({
+  functionCall: { id: `call_${index}`, name, args },
+})
 const home = (value: string): Opaque => ({ origin: 'contentgen-compat', value })
 const foreign = (value: string): Opaque => ({ origin: 'messages-compat', value, id: 'i' })
 
@@ -128,8 +130,8 @@ describe('a stream', () => {
 
   test('as an array is one JSON text, also with an error in it', () => {
     const writer = writerFor({ form: 'array' })
-    const begun = writer.encode([chunk({ content: 'a' })]) + writer.encode([chunk({ content: 'b' })])
-    expect(JSON.parse(begun + writer.end(USAGE))).toHaveLength(3)
+    const started = writer.encode([chunk({ content: 'a' })]) + writer.encode([chunk({ content: 'b' })])
+    expect(JSON.parse(started + writer.end(USAGE))).toHaveLength(3)
     const broken = writerFor({ form: 'array' })
     const text = broken.encode([chunk({ content: 'a' })]) + broken.fail(new GatewayError('upstream_cut', 'Cut.'))
     expect(JSON.parse(text)[1]).toMatchObject({ error: { code: 502, status: 'UNAVAILABLE', message: 'Cut.' } })
@@ -155,17 +157,17 @@ describe('a stream', () => {
   test('tells calls whole and in their order, the first as soon as it is complete', () => {
     const deltas = [call(0, '{"a"', 'one'), call(0, ':1}'), call(1, '', 'two'), { content: 'So.' }, call(1, '{}')]
     const pieces = streamed(deltas, { finish: 'tool_calls' })
-    expect(pieces.map((piece) => said(partsOf([piece])))).toEqual([
-      [told(0, 'one', { a: 1 })],
+    expect(pieces.map((piece) => summary(partsOf([piece])))).toEqual([
+      [output(0, 'one', { a: 1 })],
       [{ text: 'So.' }],
-      [told(1, 'two')],
+      [output(1, 'two')],
       [],
     ])
   })
 
   test('of interleaved calls', () => {
     const pieces = streamed([call(0, '{"a', 'one'), call(1, '{"b', 'two'), call(0, '":1}'), call(1, '":2}')])
-    expect(said(partsOf(pieces))).toEqual([told(0, 'one', { a: 1 }), told(1, 'two', { b: 2 })])
+    expect(summary(partsOf(pieces))).toEqual([output(0, 'one', { a: 1 }), output(1, 'two', { b: 2 })])
   })
 
   test('of several answers', () => {
@@ -248,7 +250,7 @@ describe('reasoning', () => {
       { reasoning_details: [{ opaque: foreign('S') }] },
       { content: 'Yes.' },
     ]
-    expect(said(partsOf(streamed(deltas)))).toEqual([
+    expect(summary(partsOf(streamed(deltas)))).toEqual([
       { text: 'Let ', thought: true },
       { text: 'me see', thought: true },
       { text: '', thought: true, thoughtSignature: encodeSignature({ own: foreign('S') }) },
@@ -266,15 +268,15 @@ describe('reasoning', () => {
       { reasoning_details: [{ opaque: foreign('S') }] },
       { content: 'Yes.' },
     ]
-    expect(said(partsOf(streamed(deltas, hidden)))).toEqual(parts)
+    expect(summary(partsOf(streamed(deltas, hidden)))).toEqual(parts)
   })
 
   test('in plain words is wanted back only by those who made calls', () => {
     const hidden = { shows_thoughts: false }
-    expect(said(partsOf(streamed([{ reasoning_content: 'hm' }, { content: 'Yes.' }], hidden)))).toEqual([
+    expect(summary(partsOf(streamed([{ reasoning_content: 'hm' }, { content: 'Yes.' }], hidden)))).toEqual([
       { text: 'Yes.' },
     ])
-    const [part] = said(partsOf(streamed([{ reasoning_content: 'hm' }, call(0, '{}', 'one')], hidden)))
+    const [part] = summary(partsOf(streamed([{ reasoning_content: 'hm' }, call(0, '{}', 'one')], hidden)))
     expect(part?.thoughtSignature).toBe(encodeSignature({ before: [{ text: 'hm' }] }) ?? '')
   })
 
@@ -287,16 +289,16 @@ describe('reasoning', () => {
     expect(whole(message).candidates?.[0]?.content.parts).toEqual([
       { text: 'hm', thought: true, thoughtSignature: 'A' },
       { text: 'Yes.', thoughtSignature: 'B' },
-      { ...told(0, 'one'), thoughtSignature: 'C' },
+      { ...output(0, 'one'), thoughtSignature: 'C' },
     ] as Part[])
     // As they send it in a stream: at the end of the words.
     const parts = partsOf(streamed([{ content: 'Yes.' }, { reasoning_details: [{ opaque: home('B') }] }]))
-    expect(said(parts)).toEqual([{ text: 'Yes.' }, { text: '', thoughtSignature: 'B' }])
+    expect(summary(parts)).toEqual([{ text: 'Yes.' }, { text: '', thoughtSignature: 'B' }])
   })
 })
 
 describe('what goes back is what came', () => {
-  const text = fc.string({ minLength: 1, maxLength: 9 }).map((words) => `w${words}`)
+  const text = fc.string({ minLength: 1, maxLength: 9 }).map((texts) => `w${texts}`)
   const opaque = fc.record(
     {
       origin: fc.constantFrom('contentgen-compat' as const, 'messages-compat' as const, 'chatcompat-response' as const),
@@ -325,8 +327,8 @@ describe('what goes back is what came', () => {
         fc.array(piece, { maxLength: 3 }),
         fc.option(text, { nil: '' }),
         calls,
-        (reasoning_details, content, made) => {
-          const tool_calls = made.map(([args, signed], index) => ({
+        (reasoning_details, content, converted) => {
+          const tool_calls = converted.map(([args, signed], index) => ({
             id: `call_${index + 1}`,
             type: 'function' as const,
             function: { name: 'f', arguments: JSON.stringify(args) },
@@ -470,6 +472,6 @@ describe('what is told beside the words', () => {
     const images = [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,iVBO' }, opaque: home('A') }]
     const parts = [{ text: 'Here:' }, { inlineData: { mimeType: 'image/png', data: 'iVBO' }, thoughtSignature: 'A' }]
     expect(whole({ content: 'Here:', images }).candidates?.[0]?.content.parts).toEqual(parts)
-    expect(said(partsOf(streamed([{ content: 'Here:' }, { images }])))).toEqual(parts)
+    expect(summary(partsOf(streamed([{ content: 'Here:' }, { images }])))).toEqual(parts)
   })
 })

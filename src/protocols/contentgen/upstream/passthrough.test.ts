@@ -13,12 +13,16 @@ type Where = { model?: string; config?: ProviderConfig; request?: Partial<ChatRe
 function sent(body: JsonRecord, { model = 'gemini-2.5-flash', config = {}, request = {} }: Where = {}): JsonRecord {
   const whole = { base_url: 'https://v.example/v1beta', ...config }
   const settings = contentgenSettings({ id: 'v', config: whole, timeouts: DEFAULT_TIMEOUTS, environment: {} })
-  const asked: ChatRequest = { model: 'v/m', messages: [], ...request }
-  return passthroughBody({ model, request: asked, body }, settings)
+  const requested: ChatRequest = { model: 'v/m', messages: [], ...request }
+  return passthroughBody({ model, request: requested, body }, settings)
 }
 
 test('it is the same, whatever is in it', () => {
-  const body = { contents: [{ parts: [{ unseen: 1 }] }], cachedContent: 'x', generationConfig: { topP: 1, odd: null } }
+  const body = {
+    contents: [{ parts: [{ unseen: 1 }] }],
+    cachedContent: 'x',
+    generationConfig: { topP: 1, unusual: null },
+  }
   expect(sent(body)).toEqual(body)
   expect(sent({ contents: [] })).toEqual({ contents: [] })
 })

@@ -32,24 +32,24 @@ const writerOf = ({ config = {}, ...where }: Where) => {
   return createBodyEncoder(settings, files && (() => createRequestMedia(files)))
 }
 
-const callOf = (asked: Partial<ChatRequest>, model: string) => ({
+const callOf = (requested: Partial<ChatRequest>, model: string) => ({
   model,
-  request: { model: `v/${model}`, messages: HELLO, ...asked },
+  request: { model: `v/${model}`, messages: HELLO, ...requested },
   request_id: 'r',
 })
 
-async function bodyOf(asked: Partial<ChatRequest>, { model = OLD, ...where }: Where = {}) {
-  return JSON.parse(await writerOf(where).answer(callOf(asked, model), NEVER))
+async function bodyOf(requested: Partial<ChatRequest>, { model = OLD, ...where }: Where = {}) {
+  return JSON.parse(await writerOf(where).answer(callOf(requested, model), NEVER))
 }
 
 const contentsOf = async (messages: Message[], where: Where = {}) => (await bodyOf({ messages }, where)).contents
 const partsOf = async (content: ContentPart[], where: Where = {}) =>
   (await contentsOf([{ role: 'user', content }], where))[0].parts
-const generationOf = async (asked: Partial<ChatRequest>, where: Where = {}) =>
-  (await bodyOf(asked, where)).generationConfig
+const generationOf = async (requested: Partial<ChatRequest>, where: Where = {}) =>
+  (await bodyOf(requested, where)).generationConfig
 
-const refusalOf = (asked: Partial<ChatRequest>, where: Where = {}) =>
-  bodyOf(asked, where).then(
+const refusalOf = (requested: Partial<ChatRequest>, where: Where = {}) =>
+  bodyOf(requested, where).then(
     () => undefined,
     (thrown) => ({ code: thrown.code, param: thrown.detail.param }),
   )
@@ -146,8 +146,11 @@ describe('messages', () => {
   })
 
   test('a result without its call goes by its own name, or is refused', async () => {
-    const stray: Message = { ...result('9', 'x'), name: 'look' }
-    expect((await contentsOf([...HELLO, stray]))[1].parts[0].functionResponse).toMatchObject({ id: '9', name: 'look' })
+    const unknown: Message = { ...result('9', 'x'), name: 'look' }
+    expect((await contentsOf([...HELLO, unknown]))[1].parts[0].functionResponse).toMatchObject({
+      id: '9',
+      name: 'look',
+    })
     expect(await refusalOf({ messages: [result('9', 'x')] })).toEqual({
       code: 'invalid_value',
       param: 'messages[0].tool_call_id',
@@ -168,11 +171,11 @@ describe('messages', () => {
       { role: 'tool', tool_call_id: '1', content },
     ]
     const image = { inlineData: { mimeType: 'image/png', data: 'AAAA' } }
-    const told = { id: '1', name: 'look', response: { output: 'seen' } }
+    const output = { id: '1', name: 'look', response: { output: 'seen' } }
     expect((await contentsOf(messages, { model: NEW }))[1].parts).toEqual([
-      { functionResponse: { ...told, parts: [image] } },
+      { functionResponse: { ...output, parts: [image] } },
     ])
-    expect((await contentsOf(messages))[1].parts).toEqual([{ functionResponse: told }, image])
+    expect((await contentsOf(messages))[1].parts).toEqual([{ functionResponse: output }, image])
   })
 
   test('arguments are an object, or refused; so are the older forms of calls', async () => {
@@ -288,8 +291,8 @@ describe('images, sound and files', () => {
       link('https://v.example/files/abc'),
     ],
     ['a refusal', { type: 'refusal', refusal: 'No.' }, { text: 'No.' }],
-  ])('%s', async (_, part, told) => {
-    expect(await partsOf([part])).toEqual([told])
+  ])('%s', async (_, part, output) => {
+    expect(await partsOf([part])).toEqual([output])
   })
 
   test('where nothing is fetched, the vendor gets the address', async () => {
@@ -340,7 +343,7 @@ describe('how the answer is made', () => {
   })
 
   test('what only tunes is dropped where the vendor has no such thing', async () => {
-    const asked: Partial<ChatRequest> = {
+    const requested: Partial<ChatRequest> = {
       user: 'u',
       metadata: { a: 1 },
       store: true,
@@ -352,13 +355,13 @@ describe('how the answer is made', () => {
       stream: true,
       stream_options: { include_usage: true },
     }
-    expect(Object.keys(await bodyOf(asked))).toEqual(['contents'])
+    expect(Object.keys(await bodyOf(requested))).toEqual(['contents'])
   })
 
   test('penalties go to models that take them', async () => {
-    const asked = { presence_penalty: 1, frequency_penalty: -1 }
-    expect(await generationOf(asked)).toBeUndefined()
-    expect(await generationOf(asked, { model: NEW })).toEqual({ presencePenalty: 1, frequencyPenalty: -1 })
+    const requested = { presence_penalty: 1, frequency_penalty: -1 }
+    expect(await generationOf(requested)).toBeUndefined()
+    expect(await generationOf(requested, { model: NEW })).toEqual({ presencePenalty: 1, frequencyPenalty: -1 })
   })
 
   test('tiers by the vendor’s names', async () => {
@@ -371,8 +374,8 @@ describe('how the answer is made', () => {
     ['modalities', { modalities: ['text', 'audio'] }],
     ['functions', { functions: [{ name: 'x' }] }],
     ['function_call', { function_call: { name: 'x' } }],
-  ])('%s is refused by name', async (param, asked) => {
-    expect(await refusalOf(asked)).toEqual(unsupported(param))
+  ])('%s is refused by name', async (param, requested) => {
+    expect(await refusalOf(requested)).toEqual(unsupported(param))
   })
 
   test('images are asked for by their modality', async () => {
@@ -413,22 +416,22 @@ describe('thinking', () => {
     ['gemini-2.0-flash', { reasoning_effort: 'high' }, undefined],
     ['gemma-3-27b-it', { thinking_enabled: true }, undefined],
     ['a-model-of-others', { reasoning_effort: 'low' }, { thinkingBudget: 1024, ...shown }],
-  ])('%s, asked %j', async (model, asked, thinkingConfig) => {
-    expect((await generationOf(asked, { model }))?.thinkingConfig).toEqual(thinkingConfig)
+  ])('%s, asked %j', async (model, requested, thinkingConfig) => {
+    expect((await generationOf(requested, { model }))?.thinkingConfig).toEqual(thinkingConfig)
   })
 
   test('the operator knows better than the rows', async () => {
     const config = { options: { thinking: 'level' } }
-    const asked = { reasoning_effort: 'low' as const }
-    expect(await generationOf(asked, { model: 'other', config })).toEqual({
+    const requested = { reasoning_effort: 'low' as const }
+    expect(await generationOf(requested, { model: 'other', config })).toEqual({
       thinkingConfig: { thinkingLevel: 'LOW', ...shown },
     })
   })
 })
 
 describe('tools', () => {
-  const mode = async (asked: Partial<ChatRequest>, model = OLD) =>
-    (await bodyOf({ tools: [FUNCTION], ...asked }, { model })).toolConfig?.functionCallingConfig
+  const mode = async (requested: Partial<ChatRequest>, model = OLD) =>
+    (await bodyOf({ tools: [FUNCTION], ...requested }, { model })).toolConfig?.functionCallingConfig
 
   test('functions with their schemas', async () => {
     const tools = [
@@ -504,12 +507,12 @@ describe('the form of the answer', () => {
   })
 
   test('beside functions only for models that take both; a demanded call has no form', async () => {
-    const asked = { response_format: format, tools: [FUNCTION] }
-    expect(await refusalOf(asked)).toEqual(unsupported('response_format'))
-    expect(await generationOf(asked, { model: NEW })).toMatchObject(JSON_TYPE)
-    expect(await generationOf({ ...asked, tool_choice: 'none' })).toMatchObject(JSON_TYPE)
+    const requested = { response_format: format, tools: [FUNCTION] }
+    expect(await refusalOf(requested)).toEqual(unsupported('response_format'))
+    expect(await generationOf(requested, { model: NEW })).toMatchObject(JSON_TYPE)
+    expect(await generationOf({ ...requested, tool_choice: 'none' })).toMatchObject(JSON_TYPE)
     for (const model of [OLD, NEW]) {
-      expect(await generationOf({ ...asked, tool_choice: 'required' }, { model })).toBeUndefined()
+      expect(await generationOf({ ...requested, tool_choice: 'required' }, { model })).toBeUndefined()
     }
   })
 })
@@ -560,8 +563,8 @@ describe('schemas', () => {
     ['alternatives', { anyOf: [{ const: 'a' }], oneOf: [true] }, { anyOf: [{ enum: ['a'] }], oneOf: [{}] }],
     ['closed objects', { additionalProperties: false }, { additionalProperties: false }],
     ['open objects', { additionalProperties: { const: 'a' } }, { additionalProperties: { enum: ['a'] } }],
-  ])('%s', (_, schema, told) => {
-    expect(vendorSchema(schema)).toEqual(told)
+  ])('%s', (_, schema, output) => {
+    expect(vendorSchema(schema)).toEqual(output)
   })
 
   test('the caller’s own schema is left as it was', () => {
@@ -606,8 +609,8 @@ describe('the vendor’s own words', () => {
         allow: ['x'],
       },
     }
-    const asked: Record<string, unknown> = { temperature: 1, seed: 4, top_p: 0.5, x: 'y' }
-    expect(await bodyOf(asked, { config })).toEqual({
+    const requested: Record<string, unknown> = { temperature: 1, seed: 4, top_p: 0.5, x: 'y' }
+    expect(await bodyOf(requested, { config })).toEqual({
       contents: [{ role: 'user', parts: [{ text: 'Hello' }] }],
       safetySettings,
       generationConfig: { temperature: 1, topK: 3, nucleus: 0.5 },
@@ -617,13 +620,13 @@ describe('the vendor’s own words', () => {
 })
 
 describe('a count of tokens', () => {
-  const asked: Partial<ChatRequest> = {
+  const requested: Partial<ChatRequest> = {
     messages: [{ role: 'system', content: 'S' }, ...HELLO],
     tools: [FUNCTION],
     temperature: 1,
   }
   const count = async (config: ProviderConfig = {}) =>
-    JSON.parse(await writerOf({ config }).count(callOf(asked, OLD), NEVER))
+    JSON.parse(await writerOf({ config }).count(callOf(requested, OLD), NEVER))
   const prompt = {
     contents: [{ role: 'user', parts: [{ text: 'Hello' }] }],
     systemInstruction: { parts: [{ text: 'S' }] },

@@ -6,8 +6,8 @@ import { GatewayError } from '../../../spec/error.ts'
 import { encodeSigned } from '../../signed-content.ts'
 import { parseCount, parseMessages } from './request.ts'
 
-const ASKED = { model: 'a/b', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] }
-const parse = (more: object) => parseMessages({ ...ASKED, ...more })
+const REQUESTED = { model: 'a/b', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] }
+const parse = (more: object) => parseMessages({ ...REQUESTED, ...more })
 const messagesOf = (...messages: object[]) => parse({ messages }).messages
 const refusalOf = (body: unknown): unknown => {
   try {
@@ -100,8 +100,8 @@ describe('fields', () => {
     [{ type: 'adaptive' }, { thinking_enabled: true, reasoning_budget: -1 }],
     [{ type: 'disabled' }, { thinking_enabled: false, reasoning_budget: 0 }],
     [{ type: 'between_tools' }, {}],
-  ])('thinking %j', (thinking, said) => {
-    expect(parse({ thinking })).toEqual({ ...parse({}), ...said })
+  ])('thinking %j', (thinking, summary) => {
+    expect(parse({ thinking })).toEqual({ ...parse({}), ...summary })
   })
 
   test.each([
@@ -111,8 +111,8 @@ describe('fields', () => {
       { type: 'tool', name: 'look' },
       { type: 'function', function: { name: 'look' } },
     ],
-  ])('tool_choice %j', (tool_choice, said) => {
-    expect(parse({ tools: [tool()], tool_choice }).tool_choice).toEqual(said as never)
+  ])('tool_choice %j', (tool_choice, summary) => {
+    expect(parse({ tools: [tool()], tool_choice }).tool_choice).toEqual(summary as never)
   })
 
   test('the vendor’s search on the web is asked for in the house’s words', () => {
@@ -133,7 +133,7 @@ describe('fields', () => {
   })
 
   test('a count needs no limit', () => {
-    const { max_tokens: _, ...rest } = ASKED
+    const { max_tokens: _, ...rest } = REQUESTED
     expect(parseCount(rest).messages).toEqual([{ role: 'user', content: 'Hello' }])
     expect(refusalOf(rest)).toMatchObject({ code: 'missing_required_parameter', detail: { param: 'max_tokens' } })
   })
@@ -193,12 +193,12 @@ describe('history', () => {
       { type: 'thinking', thinking: '3', signature: 'c' },
       { type: 'tool_use', id: 'u', name: 'look', input: {} },
     ]
-    const made = messagesOf({ role: 'assistant', content })
-    expect(made.map(({ content, tool_calls = [] }) => [content, tool_calls.length])).toEqual([
+    const converted = messagesOf({ role: 'assistant', content })
+    expect(converted.map(({ content, tool_calls = [] }) => [content, tool_calls.length])).toEqual([
       ['x', 0],
       [null, 2],
     ])
-    expect(made.map(({ reasoning_content }) => reasoning_content)).toEqual(['1', '23'])
+    expect(converted.map(({ reasoning_content }) => reasoning_content)).toEqual(['1', '23'])
   })
 
   test('what other vendors signed comes back to them', () => {
@@ -232,12 +232,12 @@ describe('history', () => {
   })
 
   test('system messages within the conversation stay there', () => {
-    const said = messagesOf(
+    const summary = messagesOf(
       { role: 'user', content: 'a' },
       { role: 'system', content: [{ type: 'text', text: 'b' }] },
       { role: 'assistant', content: 'c' },
     )
-    expect(said.map(({ role }) => role)).toEqual(['user', 'system', 'assistant'])
+    expect(summary.map(({ role }) => role)).toEqual(['user', 'system', 'assistant'])
   })
 
   test('documents of every kind', () => {
@@ -251,7 +251,7 @@ describe('history', () => {
       document({ type: 'content', content: 'plain' }),
       { type: 'search_result', source: 'https://a.example', title: 'S', content: [{ type: 'text', text: 'found' }] },
     ]
-    const text = (words: string) => ({ type: 'text', text: words })
+    const text = (texts: string) => ({ type: 'text', text: texts })
     expect(messagesOf({ role: 'user', content })[0]?.content).toEqual([
       text('About.'),
       { type: 'file', file: { file_data: 'data:application/pdf;base64,JVBE', filename: 'a.pdf' } },
@@ -267,7 +267,7 @@ describe('history', () => {
 })
 
 describe('what is refused, with the client’s own place', () => {
-  const inUser = (block: object) => ({ messages: [...ASKED.messages, { role: 'user', content: [block] }] })
+  const inUser = (block: object) => ({ messages: [...REQUESTED.messages, { role: 'user', content: [block] }] })
   const REFUSED: [param: string, code: string, more: object][] = [
     ['max_tokens', 'invalid_value', { max_tokens: 0 }],
     ['max_tokens', 'missing_required_parameter', { max_tokens: null }],
@@ -322,7 +322,7 @@ describe('what is refused, with the client’s own place', () => {
   ]
   for (const [param, code, more] of REFUSED) {
     test(`${param} in ${JSON.stringify(more).slice(0, 80)}`, () => {
-      expect(refusalOf({ ...ASKED, ...more })).toMatchObject({ code, detail: { param } })
+      expect(refusalOf({ ...REQUESTED, ...more })).toMatchObject({ code, detail: { param } })
     })
   }
 
@@ -338,16 +338,16 @@ describe('what is refused, with the client’s own place', () => {
 describe('errors', () => {
   const dialect = messagesDialect()
   const body = {
-    ...ASKED,
+    ...REQUESTED,
     system: 'S',
     tools: [tool()],
     messages: [
-      ...ASKED.messages,
+      ...REQUESTED.messages,
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a' }, { type: 'text', text: 'x' }, IMAGE] },
     ],
   }
   const request = dialect.parse(body)
-  const told = (param: string) =>
+  const output = (param: string) =>
     dialect.errorForClient?.(new GatewayError('unsupported_value', `"${param}" is wrong.`, { param }), request)
 
   test.each([
@@ -361,13 +361,13 @@ describe('errors', () => {
     ['tools[0].function.parameters', 'tools[0].parameters'],
     ['temperature', 'temperature'],
   ])('%s is told as %s', (gateway, client) => {
-    expect(told(gateway)).toMatchObject({ message: `"${client}" is wrong.`, detail: { param: client } })
+    expect(output(gateway)).toMatchObject({ message: `"${client}" is wrong.`, detail: { param: client } })
   })
 
   test('kinds of parts are told as the client calls them', () => {
     const param = 'messages[3].content[1].type'
-    const words = `"${param}" must be "text", not the string "image_url".`
-    const error = dialect.errorForClient?.(new GatewayError('unsupported_value', words, { param }), request)
+    const texts = `"${param}" must be "text", not the string "image_url".`
+    const error = dialect.errorForClient?.(new GatewayError('unsupported_value', texts, { param }), request)
     expect(error?.message).toBe('"messages[1].content[2].type" must be "text", not the string "image".')
   })
 

@@ -100,9 +100,9 @@ function folded(text: string) {
   return { text, events, content, start: events[0], last: events.at(-2) }
 }
 
-const text = (words: string) => ({ type: 'text', text: words, citations: null })
+const text = (texts: string) => ({ type: 'text', text: texts, citations: null })
 const use = (index: number, input: string) => ({ type: 'tool_use', id: `call_${index}`, name: 'look', input })
-const thinking = (words: string, signature = '') => ({ type: 'thinking', thinking: words, signature })
+const thinking = (texts: string, signature = '') => ({ type: 'thinking', thinking: texts, signature })
 const opaque = (value: string) => ({ origin: 'messages-compat' as const, value })
 
 describe('a stream', () => {
@@ -141,12 +141,12 @@ describe('a stream', () => {
   })
 
   test('tells the input at its start: what the vendor said of it, else an estimate, never nothing', () => {
-    const told = usageFrom({ input: 472, output: 1, cached: 400 })
-    expect(streamed([chunk({ content: '' }, null, { usage: told })]).start?.message?.usage).toMatchObject({
+    const output = usageFrom({ input: 472, output: 1, cached: 400 })
+    expect(streamed([chunk({ content: '' }, null, { usage: output })]).start?.message?.usage).toMatchObject({
       input_tokens: 72,
       cache_read_input_tokens: 400,
     })
-    const later = streamed([{ content: 'a' }, chunk({ content: 'b' }, null, { usage: told })])
+    const later = streamed([{ content: 'a' }, chunk({ content: 'b' }, null, { usage: output })])
     expect(later.start?.message?.usage.input_tokens).toBeGreaterThan(5)
     expect(later.start?.message?.usage.input_tokens).toBeLessThan(30)
   })

@@ -19,16 +19,16 @@ function writerOf(config: ProviderConfig = {}) {
 }
 
 function bodyOf(
-  asked: Partial<ChatRequest>,
+  requested: Partial<ChatRequest>,
   { model = OLD, config = {} }: { model?: string; config?: ProviderConfig } = {},
 ) {
-  const request = { model: `v/${model}`, messages: HELLO, ...asked }
+  const request = { model: `v/${model}`, messages: HELLO, ...requested }
   return JSON.parse(writerOf(config).answer({ model, request }, false))
 }
 
-const refusalOf = (asked: Partial<ChatRequest>, model?: string) => {
+const refusalOf = (requested: Partial<ChatRequest>, model?: string) => {
   try {
-    bodyOf(asked, model === undefined ? {} : { model })
+    bodyOf(requested, model === undefined ? {} : { model })
   } catch (error) {
     return error
   }
@@ -74,7 +74,7 @@ describe('messages', () => {
   })
 
   test('a system message stays in the conversation where the model takes it and an answer follows', () => {
-    const said: Message[] = [
+    const summary: Message[] = [
       { role: 'user', content: 'a' },
       { role: 'system', content: 'inner' },
       { role: 'assistant', content: 'b' },
@@ -82,7 +82,7 @@ describe('messages', () => {
       { role: 'user', content: 'c' },
       { role: 'system', content: 'last' },
     ]
-    const body = messagesOf(said, NEW)
+    const body = messagesOf(summary, NEW)
     expect(body.messages.map(({ role }: Message) => role)).toEqual(['user', 'system', 'assistant', 'user', 'system'])
     expect(body.system).toEqual([{ type: 'text', text: 'gathered' }])
   })
@@ -220,7 +220,7 @@ describe('fields', () => {
     expect(body.messages).toHaveLength(1)
   })
 
-  const REFUSED: [param: string, asked: Partial<ChatRequest>, model?: string][] = [
+  const REFUSED: [param: string, requested: Partial<ChatRequest>, model?: string][] = [
     ['n', { n: 2 }],
     ['logprobs', { logprobs: true }],
     ['modalities', { modalities: ['text', 'audio'] }],
@@ -241,9 +241,9 @@ describe('fields', () => {
     ],
     ['messages[0].role', { messages: [{ role: 'function', name: 'f', content: 'x' }] }],
   ]
-  for (const [param, asked, model] of REFUSED) {
+  for (const [param, requested, model] of REFUSED) {
     test(`${param} is refused by name`, () => {
-      expect(refusalOf(asked, model)).toMatchObject({ code: 'unsupported_parameter', detail: { param } })
+      expect(refusalOf(requested, model)).toMatchObject({ code: 'unsupported_parameter', detail: { param } })
     })
   }
 
@@ -271,7 +271,7 @@ describe('tools', () => {
       { name: 'now', input_schema: { type: 'object', properties: {} } },
     ])
     expect(body.tool_choice).toEqual({ type: 'any' })
-    const choiceOf = (asked: Partial<ChatRequest>) => bodyOf({ tools: [FUNCTION], ...asked }).tool_choice
+    const choiceOf = (requested: Partial<ChatRequest>) => bodyOf({ tools: [FUNCTION], ...requested }).tool_choice
     expect(choiceOf({})).toBeUndefined()
     expect(choiceOf({ tool_choice: 'auto', parallel_tool_calls: false })).toEqual({
       type: 'auto',
@@ -337,8 +337,8 @@ describe('structured output', () => {
 })
 
 describe('thinking', () => {
-  const thinkingOf = (asked: Partial<ChatRequest>, model?: string) => {
-    const { thinking, output_config, max_tokens } = bodyOf(asked, model === undefined ? {} : { model })
+  const thinkingOf = (requested: Partial<ChatRequest>, model?: string) => {
+    const { thinking, output_config, max_tokens } = bodyOf(requested, model === undefined ? {} : { model })
     return [thinking, output_config?.effort, max_tokens]
   }
 
@@ -446,8 +446,8 @@ describe('settings', () => {
     [{ sampling: 1 }, 'options.sampling'],
     [{ thinking: 'much' }, 'options.thinking'],
     [{ wit: 1 }, 'no "wit"'],
-  ])('options %j are refused by name', (options, told) => {
-    expect(() => headersOf({ options })).toThrow(told)
+  ])('options %j are refused by name', (options, output) => {
+    expect(() => headersOf({ options })).toThrow(output)
   })
 
   test('what the operator knows better than the rows of models', () => {

@@ -53,10 +53,10 @@ function forwarded(pieces: Uint8Array[], more: Partial<PassthroughExchange> = {}
   })
   const stream = responsesPassthrough(passage).stream({ head, request, writer, faults })
   const chunks: ChatChunk[] = []
-  let told = ''
+  let output = ''
   let failure: GatewayError | undefined
   const take = (step: ReturnType<typeof stream.push>) => {
-    told += step.events
+    output += step.events
     for (const one of step.received) chunks.push(one as ChatChunk)
     failure ??= step.failure
   }
@@ -66,7 +66,7 @@ function forwarded(pieces: Uint8Array[], more: Partial<PassthroughExchange> = {}
     if (step.isDone || step.failure) break
   }
   if (!failure) take(stream.close())
-  const text = Buffer.from(told, 'latin1').toString()
+  const text = Buffer.from(output, 'latin1').toString()
   const end = failure ? '' : stream.end(usageFrom({ input: 9, output: 3 }))
   return { text: text + end, before: text, failure, chunks, passed, fail: (error: GatewayError) => writer.fail(error) }
 }
@@ -81,7 +81,7 @@ const eventsOf = (text: string): JsonRecord[] => {
   const parser = createSseParser()
   return [...parser.push(bytes(text)), ...parser.end()].map(({ data }) => JSON.parse(data))
 }
-const said = (chunks: ChatChunk[]) => {
+const summary = (chunks: ChatChunk[]) => {
   const all = { content: '', reasoning: '', calls: '' }
   for (const { choices } of chunks) {
     for (const { delta } of choices) {
@@ -159,33 +159,33 @@ const withEscapes = (text: string) =>
 
 describe('an answer that is not kept', () => {
   test.each(WELL)('%s passes byte for byte, but for the model', (name, all) => {
-    const came = new TextDecoder().decode(all).replace(/^:.*\n\n/gm, '')
+    const source = new TextDecoder().decode(all).replace(/^:.*\n\n/gm, '')
     const { text, failure } = forwarded([all])
     expect(failure).toBeUndefined()
-    const models = new Set([...came.matchAll(/"model":"([^"]*)"/g)].map(([, model]) => model))
+    const models = new Set([...source.matchAll(/"model":"([^"]*)"/g)].map(([, model]) => model))
     expect([name, models.size]).toEqual([name, 1])
-    expect(text).toBe(came.replaceAll(/"model":"[^"]*"/g, '"model":"house/model"'))
+    expect(text).toBe(source.replaceAll(/"model":"[^"]*"/g, '"model":"house/model"'))
   })
 
   test.each(FIXTURES)('%s is told the same however it is cut', (_, all) => {
     const whole = forwarded([all])
     const cut = forwarded(singly(all))
-    expect([cut.text, cut.failure, cut.passed, said(cut.chunks)]).toEqual([
+    expect([cut.text, cut.failure, cut.passed, summary(cut.chunks)]).toEqual([
       whole.text,
       whole.failure,
       whole.passed,
-      said(whole.chunks),
+      summary(whole.chunks),
     ])
   })
 
-  const words = fc.string({ unit: 'grapheme', maxLength: 8 })
+  const texts = fc.string({ unit: 'grapheme', maxLength: 8 })
   const unseen = fc.oneof(
-    words.map((text) => ['delta', text] as const),
-    words.map((text) => ['padded', text] as const),
+    texts.map((text) => ['delta', text] as const),
+    texts.map((text) => ['padded', text] as const),
     fc.jsonValue().map((value) => ['item', value] as const),
     fc.jsonValue().map((value) => ['brand_new', value] as const),
   )
-  const written = ([kind, value]: readonly [string, unknown]) => {
+  const encodeEvent = ([kind, value]: readonly [string, unknown]) => {
     if (kind === 'delta') return delta(value as string)
     if (kind === 'padded') return delta(value as string, { obfuscation: 'x'.repeat(Number(String(value).length)) })
     if (kind === 'item') {
@@ -199,14 +199,14 @@ describe('an answer that is not kept', () => {
     fc.assert(
       fc.property(fc.array(unseen), fc.array(fc.nat()), (list, cuts) => {
         const text = list.flatMap(([kind, value]) => (kind === 'delta' || kind === 'padded' ? [value] : [])).join('')
-        const came = start() + list.map(written).join('') + stop(text)
-        const { text: told, chunks } = forwarded(cutAt(bytes(came), cuts))
-        expect(told).toBe(withEscapes(put(came)))
+        const source = start() + list.map(encodeEvent).join('') + stop(text)
+        const { text: output, chunks } = forwarded(cutAt(bytes(source), cuts))
+        expect(output).toBe(withEscapes(put(source)))
         const reader = createEventReader(head)
-        const read = eventsOf(came)
+        const read = eventsOf(source)
           .map(reader.take)
           .filter((chunk) => chunk !== undefined)
-        expect(said(chunks)).toEqual(said(read))
+        expect(summary(chunks)).toEqual(summary(read))
         expect(chunks.at(-1)).toEqual({ ...(read.at(-1) as ChatChunk), model: 'v', id: 'resp_v' })
       }),
       { numRuns: 300 },
@@ -214,9 +214,9 @@ describe('an answer that is not kept', () => {
   })
 
   test('most events are not read: their text is heard in one piece', () => {
-    const came = start() + Array.from({ length: 50 }, () => delta('ab')).join('') + stop('ab'.repeat(50))
-    const { chunks, text } = forwarded([bytes(came)])
-    expect(text).toBe(put(came))
+    const source = start() + Array.from({ length: 50 }, () => delta('ab')).join('') + stop('ab'.repeat(50))
+    const { chunks, text } = forwarded([bytes(source)])
+    expect(text).toBe(put(source))
     expect(chunks.filter(({ choices }) => choices[0]?.delta.content)).toHaveLength(2)
   })
 
@@ -226,37 +226,37 @@ describe('an answer that is not kept', () => {
       event('response.function_call_arguments.delta', { item_id: 'fc_v', output_index: 1, delta: text })
     const think = (text: string) =>
       event('response.reasoning_summary_text.delta', { item_id: 'rs', output_index: 2, summary_index: 0, delta: text })
-    const came =
+    const source =
       start() +
       ['I ', 'think', ' "'].map(think).join('') +
       event('response.output_item.added', { output_index: 1, item: call }) +
       ['{"a', '":', '1', '}'].map(part).join('') +
       stop('')
-    const { text, chunks } = forwarded([bytes(came)])
-    expect(text).toBe(put(came))
-    expect(said(chunks)).toEqual({ content: '', reasoning: 'I think "', calls: 'f{"a":1}' })
+    const { text, chunks } = forwarded([bytes(source)])
+    expect(text).toBe(put(source))
+    expect(summary(chunks)).toEqual({ content: '', reasoning: 'I think "', calls: 'f{"a":1}' })
   })
 
   test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
-    const begun = start()
+    const started = start()
     const good = delta('a') + delta('b')
     for (const spoil of [
       (text: string) => text.replace('"delta":"c"', '"delta":"c'),
       (text: string) => text.replace('"logprobs":[]}', '"logprobs":[]} }'),
       (text: string) => text.replace('"c",', '"c\\",'),
     ]) {
-      const { before, failure } = forwarded([bytes(begun + good + spoil(delta('c')) + stop('abc'))])
-      expect([failure?.code, before]).toEqual(['bad_upstream_response', put(begun + good)])
+      const { before, failure } = forwarded([bytes(started + good + spoil(delta('c')) + stop('abc'))])
+      expect([failure?.code, before]).toEqual(['bad_upstream_response', put(started + good)])
     }
   })
 
   test('events without a name or a number get one', () => {
     const nameless = (type: string, more: object) => `data: ${JSON.stringify({ type, ...more })}\n\n`
-    const came =
+    const source =
       nameless('response.created', { response: vendorResponse() }) +
       ['a', 'b', 'c'].map((text) => nameless('response.output_text.delta', { item_id: 'm', delta: text })).join('') +
       `event: response.completed\ndata: ${JSON.stringify({ response: vendorResponse({ status: 'completed' }) })}\n\n`
-    const { text } = forwarded([bytes(came)])
+    const { text } = forwarded([bytes(source)])
     expect(eventsOf(text).map(({ type, sequence_number }) => [type, sequence_number])).toEqual([
       ['response.created', 0],
       ...['response.output_text.delta', 'response.output_text.delta', 'response.output_text.delta'].map((type, at) => [
@@ -292,30 +292,30 @@ describe('an answer that is not kept', () => {
       safety_identifier: 'secret',
       tools: [{ type: 'mcp', url: 'secret' }],
     }
-    const came = (more: object) => bytes(start() + delta('Hi') + stop('Hi', more))
-    const { text } = forwarded([came(own)])
+    const source = (more: object) => bytes(start() + delta('Hi') + stop('Hi', more))
+    const { text } = forwarded([source(own)])
     expect(text).not.toContain('secret')
     expect(eventsOf(text).at(-1)).toMatchObject({ response: { metadata: {}, safety_identifier: null, tools: [] } })
-    const clientRequest = forwarded([came(own)], { body: { model: 'x', ...own } })
+    const clientRequest = forwarded([source(own)], { body: { model: 'x', ...own } })
     expect(eventsOf(clientRequest.text).at(-1)).toMatchObject({ response: own })
   })
 })
 
 describe('errors', () => {
   test('cut after any byte, it is an error or it is complete, and an error goes on from what was told', () => {
-    const came = start() + delta('Hel') + delta('lo') + stop('Hello')
-    const all = bytes(came)
-    const complete = came.indexOf('event: response.completed')
-    const inside = came.length - 2
+    const source = start() + delta('Hel') + delta('lo') + stop('Hello')
+    const all = bytes(source)
+    const complete = source.indexOf('event: response.completed')
+    const inside = source.length - 2
     expect(complete).toBeGreaterThan(0)
     for (let end = 0; end <= all.length; end++) {
       const { text, failure, fail, before } = forwarded([all.slice(0, end)])
       expect([end, failure?.code]).toEqual([end, end < inside ? 'upstream_cut' : undefined])
       if (!failure) {
-        expect(text).toBe(put(came))
+        expect(text).toBe(put(source))
         continue
       }
-      expect(put(came)).toStartWith(before)
+      expect(put(source)).toStartWith(before)
       const events = eventsOf(before + fail(failure))
       expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, at) => at))
       expect(events.at(0)?.type).toBe('response.created')
@@ -334,14 +334,14 @@ describe('errors', () => {
     ],
     ['a text', 'event: error\ndata: secret\n\n'],
   ])('%s ends the stream, and is not passed on', (_, error) => {
-    const came = start() + delta('Hi')
-    const { before, failure } = forwarded([bytes(came + error + delta('more'))])
-    expect([failure?.code, before]).toEqual(['server_is_overloaded', put(came)])
+    const source = start() + delta('Hi')
+    const { before, failure } = forwarded([bytes(source + error + delta('more'))])
+    expect([failure?.code, before]).toEqual(['server_is_overloaded', put(source)])
   })
 
   test('until there is more than a beginning nothing is told: another vendor may still be asked', () => {
-    const came = start().split('event: response.output_item')[0] ?? ''
-    const { before, failure } = forwarded([bytes(`${came}event: error\ndata: {"type":"error"}\n\n`)])
+    const source = start().split('event: response.output_item')[0] ?? ''
+    const { before, failure } = forwarded([bytes(`${source}event: error\ndata: {"type":"error"}\n\n`)])
     expect([failure?.code, before]).toEqual(['server_is_overloaded', ''])
   })
 })
@@ -353,7 +353,7 @@ describe('an answer that is kept', () => {
   }
   const thought = { id: 'rs_v', type: 'reasoning', summary: [], encrypted_content: 'gAAAA' }
   const search = { id: 'ws_v', type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'x' } }
-  const came = () =>
+  const source = () =>
     start() +
     event('response.output_item.done', { output_index: 1, item: thought }) +
     event('response.web_search_call.searching', { output_index: 2, item_id: 'ws_v' }) +
@@ -362,7 +362,7 @@ describe('an answer that is kept', () => {
     stop('Hello', { output: [message('Hello'), thought, search], unseen: [1] })
 
   test('bears our ids, everywhere the same, and its items are those of the vendor', () => {
-    for (const pieces of [[bytes(came())], singly(bytes(came()))]) {
+    for (const pieces of [[bytes(source())], singly(bytes(source()))]) {
       const { text, passed } = forwarded(pieces, storedResponses)
       expect(text).not.toMatch(/(msg|rs|ws|resp)_v/)
       const ids = { msg_v: `msg_${NAME}_0`, rs_v: `rs_${NAME}_1`, ws_v: `ws_${NAME}_2` }
@@ -395,27 +395,27 @@ describe('an answer that is kept', () => {
   })
 
   test('tells what was encrypted where the client asked for it', () => {
-    const { text } = forwarded([bytes(came())], { ...storedResponses, includes_encrypted: true })
+    const { text } = forwarded([bytes(source())], { ...storedResponses, includes_encrypted: true })
     const last = eventsOf(text).at(-1) as { response: { output: JsonRecord[] } }
     const { id, encrypted_content } = last.response.output[1] ?? {}
     expect(decodeEncrypted(String(encrypted_content), String(id)).opaque).toMatchObject({ value: 'gAAAA', id: 'rs_v' })
   })
 
   test('goes back to its vendor under the vendor’s own ids', () => {
-    const { passed } = forwarded([bytes(came())], storedResponses)
+    const { passed } = forwarded([bytes(source())], storedResponses)
     const items = (passed.final?.output ?? []) as never[]
     const body = { model: 'x', input: 'And?', previous_response_id: head.id }
     const input = [{ type: 'message' as const, role: 'user' as const, content: 'And?' }]
     const passage = passageOf({ body, input, before: { items, ids: [] }, isStored: true })
-    const { id: _, ...words } = message('Hello')
+    const { id: _, ...texts } = message('Hello')
     expect(responsesPassthrough(passage).body(body)).toEqual({
       model: 'x',
       store: true,
-      input: [words, thought, { ...search, id: `ws_${NAME}_2` }, ...input],
+      input: [texts, thought, { ...search, id: `ws_${NAME}_2` }, ...input],
     })
     const cut = items.slice(0, 2) // by its limit, while it thought: vendors refuse that
     const again = responsesPassthrough({ ...passage, before: { items: cut, ids: [] } }).body(body)
-    expect(again?.input).toEqual([words, ...input])
+    expect(again?.input).toEqual([texts, ...input])
   })
 })
 

@@ -227,11 +227,11 @@ describe('items', () => {
 
   test('reasoning after words begins another message', () => {
     const thought = { type: 'reasoning', summary: [{ text: 'Then.' }] }
-    const made = messagesOf(user('x'), { role: 'assistant', content: 'One.' }, thought, {
+    const converted = messagesOf(user('x'), { role: 'assistant', content: 'One.' }, thought, {
       role: 'assistant',
       content: 'Two.',
     })
-    expect(made.slice(1)).toEqual([
+    expect(converted.slice(1)).toEqual([
       { role: 'assistant', content: 'One.' },
       { role: 'assistant', content: 'Two.', reasoning_content: 'Then.' },
     ])
@@ -316,7 +316,7 @@ test('what the house says of a message is said of the client`s item', () => {
     },
     places,
   )
-  const told = (param: string) => {
+  const output = (param: string) => {
     const error = errorForClient(
       new GatewayError('unsupported_value', `"${param}" must be "text", not "image_url".`, { param }),
       request,
@@ -324,14 +324,14 @@ test('what the house says of a message is said of the client`s item', () => {
     )
     return [error.detail.param, error.message]
   }
-  expect(told('messages[2].content[1].type')).toEqual([
+  expect(output('messages[2].content[1].type')).toEqual([
     'input[1].content[1].type',
     '"input[1].content[1].type" must be "input_text", not "input_image".',
   ])
-  expect(told('messages[0].content')[0]).toBe('instructions')
-  expect(told('tools[0].function.name')[0]).toBe('tools[1].name')
-  expect(told('max_tokens')[0]).toBe('max_output_tokens')
-  expect(told('seed')[0]).toBe('seed')
+  expect(output('messages[0].content')[0]).toBe('instructions')
+  expect(output('tools[0].function.name')[0]).toBe('tools[1].name')
+  expect(output('max_tokens')[0]).toBe('max_output_tokens')
+  expect(output('seed')[0]).toBe('seed')
 })
 
 test('a setting that an item of the input changes holds in place of the request`s own', () => {

@@ -52,7 +52,7 @@ function eventsOf(text: string): Event[] {
   })
 }
 /** A whole stream of these deltas. */
-function told(
+function output(
   deltas: Delta[],
   { finish = 'stop', ...more }: Partial<ResponsesRequest> & { finish?: FinishReason } = {},
 ) {
@@ -83,7 +83,7 @@ describe('calls of tools within namespaces', () => {
   })
 
   test('are told under the namespace and the name of the client, in every event that names them', () => {
-    const { events, response } = told([call(0, 'crm__list', '{"of":'), call(0, 'crm__list', '1}')], { tools })
+    const { events, response } = output([call(0, 'crm__list', '{"of":'), call(0, 'crm__list', '1}')], { tools })
     const named = { type: 'function_call', call_id: 'call_0', namespace: 'crm', name: 'list' }
     expect(events.find(({ type }) => type === 'response.output_item.added')?.item).toMatchObject(named)
     expect(events.find(({ type }) => type === 'response.function_call_arguments.done')).toMatchObject({
@@ -95,7 +95,7 @@ describe('calls of tools within namespaces', () => {
   })
 
   test('of free text too', () => {
-    const { response } = told([call(0, 'crm__note', '{"input":"Hi"}')], { tools })
+    const { response } = output([call(0, 'crm__note', '{"input":"Hi"}')], { tools })
     expect(response.output).toMatchObject([{ type: 'custom_tool_call', namespace: 'crm', name: 'note', input: 'Hi' }])
   })
 
@@ -108,7 +108,7 @@ describe('calls of tools within namespaces', () => {
   })
 
   test('of the search that the client runs have an item of their own, whose arguments are JSON', () => {
-    const { types, response } = told([call(0, 'tool_search', '{"query":'), call(0, '', '"notes"}')], { tools })
+    const { types, response } = output([call(0, 'tool_search', '{"query":'), call(0, '', '"notes"}')], { tools })
     expect(short(types).filter((type) => type.includes('item') || type.includes('arguments'))).toEqual([
       'output_item.added',
       'output_item.done',
@@ -128,7 +128,7 @@ describe('calls of tools within namespaces', () => {
 
 describe('a stream', () => {
   test('of words has the events that clients wait for, in their order', () => {
-    const { events, types, response } = told([
+    const { events, types, response } = output([
       { role: 'assistant', content: '' },
       { content: 'Hel' },
       { content: 'lo' },
@@ -158,7 +158,7 @@ describe('a stream', () => {
   })
 
   test('of interleaved calls names each by its place, and ends each when it is whole', () => {
-    const { events, types, response } = told(
+    const { events, types, response } = output(
       [
         { tool_calls: [{ index: 0, id: 'c0', type: 'function', function: { name: 'f', arguments: '{"a"' } }] },
         { tool_calls: [{ index: 1, id: 'c1', type: 'function', function: { name: 'g', arguments: '' } }] },
@@ -180,7 +180,7 @@ describe('a stream', () => {
   })
 
   test('that was cut off at its limit leaves its items incomplete, and so is the response', () => {
-    const { types, response } = told([{ content: 'Ha' }], { finish: 'length' })
+    const { types, response } = output([{ content: 'Ha' }], { finish: 'length' })
     expect(types.at(-1)).toBe('response.incomplete')
     expect(response).toMatchObject({
       status: 'incomplete',
@@ -191,7 +191,7 @@ describe('a stream', () => {
   })
 
   test('of words, a refusal and words again has a part of each', () => {
-    const { response } = told([{ content: 'Well' }, { refusal: 'no' }, { content: 'But' }])
+    const { response } = output([{ content: 'Well' }, { refusal: 'no' }, { content: 'But' }])
     expect(response.output).toMatchObject([
       {
         content: [
@@ -208,7 +208,7 @@ describe('a stream', () => {
       type: 'url_citation' as const,
       url_citation: { start_index, end_index, url: 'https://a.example', title: 'A' },
     })
-    const { events, response } = told([
+    const { events, response } = output([
       { content: 'One.' },
       { reasoning_content: 'Hm.' },
       { content: 'Two.' },
@@ -267,7 +267,7 @@ describe('reasoning', () => {
   const include = ['reasoning.encrypted_content']
 
   test('is a summary with its own events', () => {
-    const { types, response } = told([{ reasoning_content: 'Hm' }, { reasoning_content: 'm.' }, { content: 'A' }])
+    const { types, response } = output([{ reasoning_content: 'Hm' }, { reasoning_content: 'm.' }, { content: 'A' }])
     expect(short(types).slice(2, 9)).toEqual([
       'output_item.added',
       'reasoning_summary_part.added',
@@ -287,29 +287,29 @@ describe('reasoning', () => {
 
   test('carries what its vendor wants back to clients that ask for it only', () => {
     const deltas: Delta[] = [{ reasoning_content: 'Hm.' }, { reasoning_details: [{ text: 'Hm.', opaque }] }]
-    expect(told(deltas).response.output[0]?.encrypted_content).toBeUndefined()
-    expect(told(deltas, { include }).response.output).toMatchObject([
+    expect(output(deltas).response.output[0]?.encrypted_content).toBeUndefined()
+    expect(output(deltas, { include }).response.output).toMatchObject([
       { summary: [{ text: 'Hm.' }], encrypted_content: encodeEncrypted({ opaque }, 'rs_abc_0') },
     ])
   })
 
   test('that is hidden is an item without words, under the vendor`s own id where nothing is kept', () => {
     const own = { origin: 'chatcompat-response', value: 'ENC', id: 'rs_own' } as const
-    const { response } = told([{ reasoning_details: [{ opaque: own }] }], { include })
+    const { response } = output([{ reasoning_details: [{ opaque: own }] }], { include })
     expect(response.output).toEqual([
       { type: 'reasoning', id: 'rs_own', summary: [], status: 'completed', encrypted_content: 'ENC' },
     ])
   })
 
   test('that is plain text bears a mark for clients that send it back themselves', () => {
-    expect(told([{ reasoning_content: 'Hm.' }], { include }).response.output).toMatchObject([
+    expect(output([{ reasoning_content: 'Hm.' }], { include }).response.output).toMatchObject([
       { encrypted_content: PLAIN },
     ])
   })
 
   test('a call`s signature stands in an item before it', () => {
     const call = { index: 0, id: 'c1', type: 'function' as const, function: { name: 'f', arguments: '{}' }, opaque }
-    expect(told([{ tool_calls: [call] }], { include }).response.output).toMatchObject([
+    expect(output([{ tool_calls: [call] }], { include }).response.output).toMatchObject([
       { type: 'reasoning', encrypted_content: encodeEncrypted({ opaque, owner: 'c1' }, 'rs_abc_0') },
       { type: 'function_call', call_id: 'c1' },
     ])
@@ -319,7 +319,7 @@ describe('reasoning', () => {
 test('an image that the model made is a call of its own, with its bytes', () => {
   const opaque = { origin: 'contentgen-compat', value: 'SIG' } as const
   const image = { type: 'image_url' as const, image_url: { url: 'data:image/webp;base64,AA==' }, opaque }
-  const { types, response } = told([{ content: 'See:' }, { images: [image] }], {
+  const { types, response } = output([{ content: 'See:' }, { images: [image] }], {
     include: ['reasoning.encrypted_content'],
   })
   expect(short(types)).toContain('image_generation_call.completed')
@@ -340,13 +340,13 @@ test('a tool of free text is told of its text, or of all that a model said that 
   const call = (text: string): Delta => ({
     tool_calls: [{ index: 0, id: 'c1', type: 'function', function: { name: 'say', arguments: text } }],
   })
-  const { events, response } = told([call('{"input":"a\\nb"}')], { tools })
+  const { events, response } = output([call('{"input":"a\\nb"}')], { tools })
   expect(events.find(({ type }) => type === 'response.custom_tool_call_input.done')).toMatchObject({ input: 'a\nb' })
   expect(response.output).toEqual([
     { type: 'custom_tool_call', id: 'ctc_abc_0', call_id: 'c1', name: 'say', status: 'completed', input: 'a\nb' },
   ])
   for (const text of ['a b', '{"input":1}', 'null']) {
-    expect(told([call(text)], { tools }).response.output).toMatchObject([{ input: text }])
+    expect(output([call(text)], { tools }).response.output).toMatchObject([{ input: text }])
   }
 })
 
@@ -354,7 +354,7 @@ describe('a whole answer', () => {
   test('has reasoning, words and calls, as its stream has', () => {
     const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } }
     const message = { reasoning_content: 'Hm.', content: 'I look.', tool_calls: [call] }
-    const { response } = told([
+    const { response } = output([
       { reasoning_content: 'Hm.' },
       { content: 'I look.' },
       { tool_calls: [{ index: 0, ...call, type: 'function' }] },

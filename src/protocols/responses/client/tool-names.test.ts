@@ -232,7 +232,7 @@ describe('a search among tools', () => {
 })
 
 test('a message of another agent is one of a user, without what only its vendor can read', () => {
-  const said = (...texts: string[]) => ({
+  const summary = (...texts: string[]) => ({
     type: 'agent_message',
     author: '/root',
     recipient: '/root/one',
@@ -241,8 +241,10 @@ test('a message of another agent is one of a user, without what only its vendor 
       ...texts.map((encrypted_content) => ({ type: 'encrypted_content', encrypted_content })),
     ],
   })
-  expect(parse({ input: [said('Count to 3.'), said(`gAAAAAB${'x9-_'.repeat(20)}==`)] }).request.messages).toEqual([
-    { role: 'user', content: 'Payload: Count to 3.' },
-    { role: 'user', content: 'Payload: ' },
-  ])
+  expect(parse({ input: [summary('Count to 3.'), summary(`gAAAAAB${'x9-_'.repeat(20)}==`)] }).request.messages).toEqual(
+    [
+      { role: 'user', content: 'Payload: Count to 3.' },
+      { role: 'user', content: 'Payload: ' },
+    ],
+  )
 })

@@ -13,8 +13,8 @@ type Where = { model?: string; config?: ProviderConfig; request?: Partial<ChatRe
 function sent(body: JsonRecord, { model = 'gpt-4.1', config = {}, request = {} }: Where = {}): JsonRecord {
   const whole = { base_url: 'https://v.example/v1', ...config }
   const settings = responsesSettings({ id: 'v', config: whole, timeouts: DEFAULT_TIMEOUTS })
-  const asked: ChatRequest = { model: 'v/m', messages: [], ...request }
-  const call = { model, request: asked, request_id: 'r', body: { store: false, ...body }, headers: {} }
+  const requested: ChatRequest = { model: 'v/m', messages: [], ...request }
+  const call = { model, request: requested, request_id: 'r', body: { store: false, ...body }, headers: {} }
   const forwarded = passthroughBody(call, settings, createBodyEncoder(settings).defaults(model))
   const { model: named, store, ...rest } = forwarded
   expect([named, store]).toEqual([model, false])

@@ -12,20 +12,20 @@ const writerOf = (config: ProviderConfig = {}) =>
     responsesSettings({ id: 'v', config: { base_url: 'https://v.example/v1', ...config }, timeouts: DEFAULT_TIMEOUTS }),
   )
 
-type Asked = Omit<Partial<ChatRequest>, 'messages'> & { messages?: Message[] }
+type RequestFields = Omit<Partial<ChatRequest>, 'messages'> & { messages?: Message[] }
 const HELLO: Message[] = [{ role: 'user', content: 'Hello' }]
 
-const callOf = (asked: Asked, model: string) => ({
+const callOf = (requested: RequestFields, model: string) => ({
   model,
-  request: { model: `v/${model}`, messages: HELLO, ...asked } as ChatRequest,
+  request: { model: `v/${model}`, messages: HELLO, ...requested } as ChatRequest,
   request_id: 'r',
 })
-const bodyOf = (asked: Asked, { model = 'gpt-4.1', config = {} as ProviderConfig } = {}) =>
-  JSON.parse(writerOf(config).answer(callOf(asked, model), false))
+const bodyOf = (requested: RequestFields, { model = 'gpt-4.1', config = {} as ProviderConfig } = {}) =>
+  JSON.parse(writerOf(config).answer(callOf(requested, model), false))
 const inputOf = (messages: Message[], config: ProviderConfig = {}) => bodyOf({ messages }, { config }).input
-const refusalOf = (asked: Asked, config: ProviderConfig = {}) => {
+const refusalOf = (requested: RequestFields, config: ProviderConfig = {}) => {
   try {
-    bodyOf(asked, { config })
+    bodyOf(requested, { config })
   } catch (error) {
     const { code, detail, message } = error as { code: string; detail: { param: string }; message: string }
     return { code, param: detail.param, message }
@@ -42,7 +42,7 @@ test('a plain question is asked plainly, and not kept by the vendor', () => {
 })
 
 test('a stream is asked for as one', () => {
-  const streamed = (asked: Asked) => JSON.parse(writerOf().answer(callOf(asked, 'gpt-4.1'), true))
+  const streamed = (requested: RequestFields) => JSON.parse(writerOf().answer(callOf(requested, 'gpt-4.1'), true))
   expect(streamed({ stream: true, stream_options: { include_usage: true } })).toEqual({ ...bodyOf({}), stream: true })
   const stream_options = { include_usage: true, include_obfuscation: false }
   expect(streamed({ stream_options }).stream_options).toEqual({ include_obfuscation: false })
@@ -255,8 +255,8 @@ describe('tools', () => {
       { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'now' }] },
     ],
   ] as const)('the choice %j', (tool_choice, sent) => {
-    const asked = { tools: [look, now], tool_choice: tool_choice as ChatRequest['tool_choice'] } as Asked
-    expect(bodyOf(asked).tool_choice).toEqual(sent as unknown)
+    const requested = { tools: [look, now], tool_choice: tool_choice as ChatRequest['tool_choice'] } as RequestFields
+    expect(bodyOf(requested).tool_choice).toEqual(sent as unknown)
   })
 
   test('none are none, and nothing is chosen from them', () => {
@@ -323,11 +323,11 @@ describe('the form of the answer', () => {
 })
 
 describe('reasoning', () => {
-  const sent = (asked: Asked, model: string) => {
-    const { reasoning, include, temperature } = bodyOf({ temperature: 0.5, ...asked }, { model })
+  const sent = (requested: RequestFields, model: string) => {
+    const { reasoning, include, temperature } = bodyOf({ temperature: 0.5, ...requested }, { model })
     return [reasoning?.effort, include !== undefined, temperature !== undefined]
   }
-  test.each<[string, Asked, [effort: string | undefined, encrypted: boolean, sampled: boolean]]>([
+  test.each<[string, RequestFields, [effort: string | undefined, encrypted: boolean, sampled: boolean]]>([
     ['gpt-4.1', { reasoning_effort: 'high' }, [undefined, false, true]],
     ['gpt-5-chat-latest', { reasoning_effort: 'high' }, [undefined, false, true]],
     ['gpt-5.1-chat-latest', { reasoning_effort: 'none' }, ['medium', true, false]],
@@ -364,8 +364,8 @@ describe('reasoning', () => {
     ['gpt-oss-120b', { reasoning_effort: 'low' }, ['low', false, true]],
     ['somebody-else', { reasoning_effort: 'low' }, ['low', false, true]],
     ['somebody-else', { reasoning_budget: 9000, thinking_enabled: true }, [undefined, false, true]],
-  ])('%s asked for %j', (model, asked, wanted) => {
-    expect(sent(asked, model)).toEqual(wanted)
+  ])('%s asked for %j', (model, requested, requestedBody) => {
+    expect(sent(requested, model)).toEqual(requestedBody)
   })
 
   test('is summed up where the caller, or the operator for all, says so', () => {
@@ -429,8 +429,8 @@ describe('what the operator writes', () => {
 })
 
 describe('a caller’s own options', () => {
-  const own = (options: Record<string, unknown>, asked: Asked = {}, model = 'o3') =>
-    bodyOf({ ...asked, provider_options: { 'responses-compat': options, mistral: { other: 1 } } }, { model })
+  const own = (options: Record<string, unknown>, requested: RequestFields = {}, model = 'o3') =>
+    bodyOf({ ...requested, provider_options: { 'responses-compat': options, mistral: { other: 1 } } }, { model })
 
   test('are sent as they are, beside the house’s words', () => {
     expect(
@@ -471,8 +471,14 @@ describe('a caller’s own options', () => {
 
 describe('a question for a count', () => {
   test('has only what is counted', () => {
-    const asked: Asked = { max_tokens: 9, user: 'u', verbosity: 'low', reasoning_effort: 'low', temperature: 1 }
-    expect(JSON.parse(writerOf().count(callOf(asked, 'o3')))).toEqual({
+    const requested: RequestFields = {
+      max_tokens: 9,
+      user: 'u',
+      verbosity: 'low',
+      reasoning_effort: 'low',
+      temperature: 1,
+    }
+    expect(JSON.parse(writerOf().count(callOf(requested, 'o3')))).toEqual({
       model: 'o3',
       input: [{ type: 'message', role: 'user', content: 'Hello' }],
       reasoning: { effort: 'low' },
@@ -482,7 +488,7 @@ describe('a question for a count', () => {
 })
 
 describe('what no vendor of this API can do is refused by name', () => {
-  const ASKED: [param: string, asked: Asked][] = [
+  const REQUESTED: [param: string, requested: RequestFields][] = [
     ['n', { n: 2 }],
     ['stop', { stop: 'END' }],
     ['stop', { stop: ['END'] }],
@@ -491,22 +497,22 @@ describe('what no vendor of this API can do is refused by name', () => {
     ['functions', { functions: [{ name: 'f' }] }],
     ['function_call', { function_call: { name: 'f' } }],
   ]
-  test.each(ASKED)('%s, as in %j', (param, asked) => {
-    expect(refusalOf(asked)).toMatchObject({ code: 'unsupported_parameter', param })
+  test.each(REQUESTED)('%s, as in %j', (param, requested) => {
+    expect(refusalOf(requested)).toMatchObject({ code: 'unsupported_parameter', param })
   })
 
   test('and each such field has its row here', () => {
     const rows = Object.entries(FIELD_MAPPINGS).flatMap(([field, fate]) => ('refused' in fate ? [field] : []))
-    expect(rows.sort()).toEqual([...new Set(ASKED.map(([param]) => param))].sort())
+    expect(rows.sort()).toEqual([...new Set(REQUESTED.map(([param]) => param))].sort())
   })
 
   test('but not where it asks for nothing', () => {
-    const asked: Asked = { n: 1, stop: [], modalities: ['text'], functions: [], function_call: 'auto' }
-    expect(bodyOf(asked)).toEqual(bodyOf({}))
+    const requested: RequestFields = { n: 1, stop: [], modalities: ['text'], functions: [], function_call: 'auto' }
+    expect(bodyOf(requested)).toEqual(bodyOf({}))
   })
 
   test('what only tunes is left out', () => {
-    const asked: Asked = {
+    const requested: RequestFields = {
       top_k: 1,
       frequency_penalty: 1,
       presence_penalty: 1,
@@ -516,8 +522,8 @@ describe('what no vendor of this API can do is refused by name', () => {
       prediction: {},
     }
     const rows = Object.entries(FIELD_MAPPINGS).flatMap(([field, fate]) => ('dropped' in fate ? [field] : []))
-    expect(rows.sort()).toEqual(Object.keys(asked).sort())
-    expect(bodyOf(asked)).toEqual(bodyOf({}))
+    expect(rows.sort()).toEqual(Object.keys(requested).sort())
+    expect(bodyOf(requested)).toEqual(bodyOf({}))
   })
 
   test.each<[string, Message]>([

@@ -6,7 +6,7 @@ import { type EmbeddingModel, embed, embedMany } from 'ai'
 import { createGatehouse } from '../../../../packages/ai-sdk/src/gatehouse.ts'
 import { aiFault } from '../../clients/ai.ts'
 import type { FamilyRow, Gateway } from '../family.ts'
-import type { EmbeddingsClient } from '../words.ts'
+import type { EmbeddingsClient } from '../types.ts'
 
 /** A model of its own for a length, where the provider takes it so. */
 type Provider = (id: string) => EmbeddingModel
@@ -14,18 +14,18 @@ type Provider = (id: string) => EmbeddingModel
 function clientOf(model: Provider): EmbeddingsClient {
   return {
     counts: true,
-    async many({ texts, dimensions, ...ask }) {
+    async many({ texts, dimensions, ...params }) {
       const length = dimensions === undefined ? {} : { dimensions }
       const { embeddings, usage } = await embedMany({
-        model: model(ask.model),
+        model: model(params.model),
         values: texts,
         maxRetries: 0,
         ...length,
       })
       return { vectors: embeddings, tokens: usage.tokens }
     },
-    async one({ text, ...ask }) {
-      const { embedding, usage } = await embed({ model: model(ask.model), value: text, maxRetries: 0 })
+    async one({ text, ...params }) {
+      const { embedding, usage } = await embed({ model: model(params.model), value: text, maxRetries: 0 })
       return { vectors: [embedding], tokens: usage.tokens }
     },
     fault: aiFault,

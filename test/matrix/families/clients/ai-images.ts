@@ -5,25 +5,25 @@ import { generateImage, type ImageModel } from 'ai'
 import { createGatehouse } from '../../../../packages/ai-sdk/src/gatehouse.ts'
 import { aiFault } from '../../clients/ai.ts'
 import type { FamilyRow, Gateway } from '../family.ts'
-import type { Drawing, Drawn, Edit, ImagesClient } from '../words.ts'
+import type { Drawing, Drawn, Edit, ImagesClient } from '../types.ts'
 
 type Provider = (id: string) => ImageModel
 
 function clientOf(model: Provider): ImagesClient {
-  async function make(ask: Drawing, prompt: Parameters<typeof generateImage>[0]['prompt']): Promise<Drawn> {
+  async function make(params: Drawing, prompt: Parameters<typeof generateImage>[0]['prompt']): Promise<Drawn> {
     const { images, usage } = await generateImage({
-      model: model(ask.model),
+      model: model(params.model),
       prompt,
       maxRetries: 0,
-      ...(ask.n ? { n: ask.n } : {}),
-      ...(ask.size ? { size: ask.size } : {}),
+      ...(params.n ? { n: params.n } : {}),
+      ...(params.size ? { size: params.size } : {}),
     })
     return { images: images.map(({ uint8Array }) => uint8Array), tokens: usage.totalTokens }
   }
   return {
-    draw: (ask) => make(ask, ask.prompt),
-    edit: ({ image, mask, ...ask }: Edit) =>
-      make(ask, { text: ask.prompt, images: [image], ...(mask ? { mask } : {}) }),
+    draw: (params) => make(params, params.prompt),
+    edit: ({ image, mask, ...params }: Edit) =>
+      make(params, { text: params.prompt, images: [image], ...(mask ? { mask } : {}) }),
     fault: aiFault,
   }
 }

@@ -4,13 +4,13 @@ import { type RerankingModel, rerank } from 'ai'
 import { createGatehouse } from '../../../../packages/ai-sdk/src/gatehouse.ts'
 import { aiFault } from '../../clients/ai.ts'
 import type { FamilyRow, Gateway } from '../family.ts'
-import type { Question, Ranked, RerankClient } from '../words.ts'
+import type { Question, Ranked, RerankClient } from '../types.ts'
 
 type Provider = (id: string) => RerankingModel
 
 function clientOf(model: Provider): RerankClient {
-  async function rank({ top, query, documents, ...ask }: Question): Promise<Ranked> {
-    const settings = { model: model(ask.model), query, maxRetries: 0, ...(top ? { topN: top } : {}) }
+  async function rank({ top, query, documents, ...params }: Question): Promise<Ranked> {
+    const settings = { model: model(params.model), query, maxRetries: 0, ...(top ? { topN: top } : {}) }
     const { ranking, rerankedDocuments } = await rerank<string | { text: string; page: number }>({
       ...settings,
       documents,

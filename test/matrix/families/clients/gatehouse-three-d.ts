@@ -2,36 +2,36 @@
 import { errorCodeOf, generateThreeD, type ThreeDFile } from '../../../../packages/ai-sdk/src/gatehouse.ts'
 import { aiFault } from '../../clients/ai.ts'
 import type { FamilyRow, Gateway } from '../family.ts'
-import type { ThreeDClient, ThreeDMade, ThreeDOrder } from '../words.ts'
+import type { ThreeDClient, ThreeDMade, ThreeDOrder } from '../types.ts'
 import { gatehouseOf } from './gatehouse-videos.ts'
 
-async function madeOf(file: ThreeDFile | undefined): Promise<ThreeDMade> {
+async function generatedFrom(file: ThreeDFile | undefined): Promise<ThreeDMade> {
   if (!file) throw new Error('There is no file.')
   return { format: file.format, bytes: (await file.download()).data }
 }
 
 function clientOf(gateway: Gateway): ThreeDClient {
-  const asked = ({ prompt, polygons }: ThreeDOrder) => ({
+  const paramsOf = ({ prompt, polygons }: ThreeDOrder) => ({
     prompt,
     ...(polygons === undefined ? {} : { targetPolycount: polygons }),
   })
-  const make = (ask: ThreeDOrder) =>
-    generateThreeD({ model: gatehouseOf(gateway).threeD(ask.model), ...asked(ask), maxRetries: 0 })
+  const make = (params: ThreeDOrder) =>
+    generateThreeD({ model: gatehouseOf(gateway).threeD(params.model), ...paramsOf(params), maxRetries: 0 })
   return {
-    make: async (ask) => madeOf((await make(ask)).file),
-    failure: (ask) =>
-      make(ask).then(
+    make: async (params) => generatedFrom((await make(params)).file),
+    failure: (params) =>
+      make(params).then(
         () => undefined,
         (error: unknown) => errorCodeOf(error),
       ),
-    async later(ask) {
-      const { operation } = await gatehouseOf(gateway).threeD(ask.model).start(asked(ask))
-      const elsewhere = gatehouseOf(gateway).threeD(ask.model)
-      const kept = JSON.parse(JSON.stringify(operation))
+    async later(params) {
+      const { operation } = await gatehouseOf(gateway).threeD(params.model).start(paramsOf(params))
+      const elsewhere = gatehouseOf(gateway).threeD(params.model)
+      const stored = JSON.parse(JSON.stringify(operation))
       for (;;) {
-        const told = await elsewhere.status({ operation: kept })
-        if (told.status === 'error') throw new Error(told.failReason)
-        if (told.status === 'completed') return madeOf(told.files[0])
+        const reply = await elsewhere.status({ operation: stored })
+        if (reply.status === 'error') throw new Error(reply.failReason)
+        if (reply.status === 'completed') return generatedFrom(reply.files[0])
       }
     },
     fault: aiFault,

@@ -7,7 +7,7 @@ import {
 import { createGatehouse, errorCodeOf } from '../../../../packages/ai-sdk/src/gatehouse.ts'
 import { aiFault } from '../../clients/ai.ts'
 import type { FamilyRow, Gateway } from '../family.ts'
-import type { VideoOrder, VideosClient } from '../words.ts'
+import type { VideoOrder, VideosClient } from '../types.ts'
 
 /** How often a question is asked: the gateway holds it back until there is news. */
 const TASKS = { pollIntervalMs: 20, statusWaitSeconds: 10 }
@@ -16,31 +16,31 @@ export const gatehouseOf = ({ origin, token }: Gateway) =>
   createGatehouse({ baseURL: `${origin}/v1`, apiKey: token, tasks: TASKS })
 
 function clientOf(gateway: Gateway): VideosClient {
-  const asked = ({ model, prompt, seconds }: VideoOrder) => ({
+  const paramsOf = ({ model, prompt, seconds }: VideoOrder) => ({
     model: gatehouseOf(gateway).video(model),
     prompt,
     maxRetries: 0,
     ...(seconds ? { duration: seconds } : {}),
   })
   return {
-    async film(ask) {
-      const { video } = await generateVideo(asked(ask))
+    async film(params) {
+      const { video } = await generateVideo(paramsOf(params))
       return { bytes: video.uint8Array, media_type: video.mediaType }
     },
-    failure: (ask) =>
-      generateVideo(asked(ask)).then(
+    failure: (params) =>
+      generateVideo(paramsOf(params)).then(
         () => undefined,
         (error: unknown) => errorCodeOf(error),
       ),
-    async later(ask) {
-      const { operation } = await startVideo(asked(ask))
-      const elsewhere = gatehouseOf(gateway).video(ask.model)
-      const kept = JSON.parse(JSON.stringify(operation))
+    async later(params) {
+      const { operation } = await startVideo(paramsOf(params))
+      const elsewhere = gatehouseOf(gateway).video(params.model)
+      const stored = JSON.parse(JSON.stringify(operation))
       for (;;) {
-        const told = await getVideoStatus(elsewhere, { operation: kept })
-        if (told.status === 'error') throw new Error(told.error)
-        if (told.status === 'pending') continue
-        const [video] = told.videos
+        const reply = await getVideoStatus(elsewhere, { operation: stored })
+        if (reply.status === 'error') throw new Error(reply.error)
+        if (reply.status === 'pending') continue
+        const [video] = reply.videos
         if (video?.type !== 'binary') throw new Error(`It came as ${video?.type}.`)
         return { bytes: video.data, media_type: video.mediaType }
       }

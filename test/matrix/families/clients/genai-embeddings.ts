@@ -3,9 +3,9 @@ import type { EmbedContentResponse } from '@google/genai'
 import * as genai2 from 'google-genai-2'
 import { GENAI_3, type Package } from '../../clients/genai.ts'
 import type { FamilyRow, Gateway } from '../family.ts'
-import type { Embedded, EmbeddingsClient } from '../words.ts'
+import type { Embedded, EmbeddingsClient } from '../types.ts'
 
-const toldOf = ({ embeddings = [] }: EmbedContentResponse): Embedded => ({
+const replyOf = ({ embeddings = [] }: EmbedContentResponse): Embedded => ({
   vectors: embeddings.map(({ values = [] }) => values),
 })
 
@@ -15,10 +15,10 @@ function clientOf(own: Package, { origin, token }: Gateway): EmbeddingsClient {
     counts: false,
     async many({ model, texts, dimensions }) {
       const config = { taskType: 'RETRIEVAL_DOCUMENT', ...(dimensions ? { outputDimensionality: dimensions } : {}) }
-      return toldOf(await models.embedContent({ model, contents: texts, config }))
+      return replyOf(await models.embedContent({ model, contents: texts, config }))
     },
     one: async ({ model, text }) =>
-      toldOf(await models.embedContent({ model, contents: text, config: { taskType: 'RETRIEVAL_DOCUMENT' } })),
+      replyOf(await models.embedContent({ model, contents: text, config: { taskType: 'RETRIEVAL_DOCUMENT' } })),
     fault(error) {
       if (!(error instanceof own.ApiError)) return { status: undefined, message: String(error), is_own_class: false }
       return { status: error.status, message: error.message, is_own_class: true }

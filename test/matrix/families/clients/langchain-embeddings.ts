@@ -2,15 +2,15 @@
 import { OpenAIEmbeddings } from '@langchain/openai'
 import OpenAI from 'openai'
 import type { FamilyRow, Gateway } from '../family.ts'
-import type { EmbeddingsClient, Texts } from '../words.ts'
+import type { EmbeddingsClient, Texts } from '../types.ts'
 import { openaiFamilyFault } from './openai.ts'
 
-type Asked = Pick<Texts, 'model' | 'dimensions'> & { encodingFormat?: 'float' }
+type Params = Pick<Texts, 'model' | 'dimensions'> & { encodingFormat?: 'float' }
 
 function clientOf({ origin, token }: Gateway): EmbeddingsClient {
-  const embeddings = (asked: Asked) =>
+  const embeddings = (paramsOf: Params) =>
     new OpenAIEmbeddings({
-      ...asked,
+      ...paramsOf,
       apiKey: token,
       configuration: { baseURL: `${origin}/v1`, logLevel: 'off' },
       batchSize: 2,
@@ -20,11 +20,11 @@ function clientOf({ origin, token }: Gateway): EmbeddingsClient {
     })
   return {
     counts: false,
-    many: async ({ texts, ...ask }) => ({ vectors: await embeddings(ask).embedDocuments(texts) }),
-    plain: async ({ texts, ...ask }) => ({
-      vectors: await embeddings({ ...ask, encodingFormat: 'float' }).embedDocuments(texts),
+    many: async ({ texts, ...params }) => ({ vectors: await embeddings(params).embedDocuments(texts) }),
+    plain: async ({ texts, ...params }) => ({
+      vectors: await embeddings({ ...params, encodingFormat: 'float' }).embedDocuments(texts),
     }),
-    one: async ({ text, ...ask }) => ({ vectors: [await embeddings(ask).embedQuery(text)] }),
+    one: async ({ text, ...params }) => ({ vectors: [await embeddings(params).embedQuery(text)] }),
     // Its errors are those of the package beneath it.
     fault: (error, status) => openaiFamilyFault(OpenAI, error, status),
   }

@@ -2,12 +2,12 @@
 import type OpenAI from 'openai'
 import { floatsOfBase64 } from '../../../../src/kit/float32.ts'
 import type { FamilyRow, Gateway } from '../family.ts'
-import type { Embedded, EmbeddingsClient } from '../words.ts'
+import type { Embedded, EmbeddingsClient } from '../types.ts'
 import { OPENAI_MAJORS, openaiFamilyFault, openaiOf } from './openai.ts'
 
 type Answer = Pick<OpenAI.CreateEmbeddingResponse, 'usage' | 'model'> & { data: { embedding: unknown }[] }
 
-function toldOf({ data, usage, model }: Answer): Embedded {
+function replyOf({ data, usage, model }: Answer): Embedded {
   const vectors = data.map(({ embedding }) =>
     typeof embedding === 'string' ? (floatsOfBase64(embedding) ?? []) : (embedding as number[]),
   )
@@ -17,21 +17,21 @@ function toldOf({ data, usage, model }: Answer): Embedded {
 /** Where no form is said it asks for base64, and unpacks it itself; a form that is said comes as it is. */
 function clientOf(Sdk: typeof OpenAI, gateway: Gateway): EmbeddingsClient {
   const { embeddings } = openaiOf(Sdk, gateway)
-  const asked = ({ texts, ...more }: { model: string; texts: string[]; dimensions?: number }) => ({
+  const paramsOf = ({ texts, ...more }: { model: string; texts: string[]; dimensions?: number }) => ({
     ...more,
     input: texts,
   })
   return {
     counts: true,
-    many: async (ask) => toldOf(await embeddings.create(asked(ask))),
-    one: async ({ model, text }) => toldOf(await embeddings.create({ model, input: text })),
-    async packed(ask) {
-      const answer = await embeddings.create({ ...asked(ask), encoding_format: 'base64' })
+    many: async (params) => replyOf(await embeddings.create(paramsOf(params))),
+    one: async ({ model, text }) => replyOf(await embeddings.create({ model, input: text })),
+    async packed(params) {
+      const answer = await embeddings.create({ ...paramsOf(params), encoding_format: 'base64' })
       if (answer.data.some(({ embedding }) => typeof embedding !== 'string')) throw new Error('It is no base64.')
-      return toldOf(answer)
+      return replyOf(answer)
     },
-    plain: async (ask) => toldOf(await embeddings.create({ ...asked(ask), encoding_format: 'float' })),
-    tokens: async ({ model, tokens }) => toldOf(await embeddings.create({ model, input: tokens })),
+    plain: async (params) => replyOf(await embeddings.create({ ...paramsOf(params), encoding_format: 'float' })),
+    tokens: async ({ model, tokens }) => replyOf(await embeddings.create({ model, input: tokens })),
     fault: (error, status) => openaiFamilyFault(Sdk, error, status),
   }
 }

@@ -1,7 +1,7 @@
 /** How videos are ordered with the `openai` package; one text for both majors. */
 import type OpenAI from 'openai'
 import type { FamilyRow, Gateway } from '../family.ts'
-import type { Video, VideoOrder, VideosClient } from '../words.ts'
+import type { Video, VideoOrder, VideosClient } from '../types.ts'
 import { OPENAI_MAJORS, openaiFamilyFault, openaiOf } from './openai.ts'
 
 /** Of how many questions, each of which the gateway holds back until there is news. */
@@ -10,8 +10,8 @@ const MOST_QUESTIONS = 20
 function clientOf(Sdk: typeof OpenAI, gateway: Gateway): VideosClient {
   const { videos } = openaiOf(Sdk, gateway)
   // Its types know the lengths of the vendor's own models only.
-  const create = ({ seconds, ...ask }: VideoOrder) =>
-    videos.create({ ...ask, ...(seconds ? { seconds: String(seconds) as OpenAI.VideoSeconds } : {}) })
+  const create = ({ seconds, ...params }: VideoOrder) =>
+    videos.create({ ...params, ...(seconds ? { seconds: String(seconds) as OpenAI.VideoSeconds } : {}) })
 
   async function ended({ id }: OpenAI.Video): Promise<OpenAI.Video> {
     for (let turn = 0; turn < MOST_QUESTIONS; turn++) {
@@ -21,21 +21,21 @@ function clientOf(Sdk: typeof OpenAI, gateway: Gateway): VideosClient {
     throw new Error('It never ended.')
   }
 
-  async function made(ask: VideoOrder): Promise<OpenAI.Video> {
-    const video = await ended(await create(ask))
+  async function generated(params: VideoOrder): Promise<OpenAI.Video> {
+    const video = await ended(await create(params))
     if (video.status !== 'completed') throw new Error(`It failed: ${video.error?.message}`)
     return video
   }
 
   return {
-    async film(ask): Promise<Video> {
-      const { id } = await made(ask)
+    async film(params): Promise<Video> {
+      const { id } = await generated(params)
       const file = await videos.downloadContent(id)
       return { bytes: new Uint8Array(await file.arrayBuffer()), media_type: file.headers.get('content-type') }
     },
-    failure: async (ask) => (await ended(await create(ask))).error?.code,
-    async remove(ask) {
-      const { id } = await made(ask)
+    failure: async (params) => (await ended(await create(params))).error?.code,
+    async remove(params) {
+      const { id } = await generated(params)
       let isListed = false
       for await (const one of videos.list()) isListed ||= one.id === id
       await videos.delete(id)

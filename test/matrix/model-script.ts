@@ -1,8 +1,8 @@
 /** What every vendor of the matrix thinks, whatever it speaks: it answers what it is asked, and misbehaves when told. */
-import type { JsonSchema, Picture, Result, Tool } from './words.ts'
+import type { JsonSchema, Picture, Result, Tool } from './types.ts'
 
 /** A request as a vendor has read it from its own wire. */
-export type Heard = {
+export type ReceivedRequest = {
   system: string
   /** The text of the last message of the user. */
   question: string
@@ -42,7 +42,7 @@ export function linesOf(pieces: Line[]): Line[] {
   return lines
 }
 
-export type Said = {
+export type ScriptedResponse = {
   /** Pieces of a few letters each, as they are streamed. */
   reasoning: string[]
   text: string[]
@@ -61,26 +61,26 @@ export const INPUT = 40
 export const CACHED = 12
 export const THOUGHT = 'The vendor thinks about it first, and then it speaks.'
 
-export function think(heard: Heard): Said {
-  const { question, faults } = withoutFaults(heard.question)
-  const calls = wantedOf(heard, question).map(({ name, parameters }, at) => ({
+export function respond(received: ReceivedRequest): ScriptedResponse {
+  const { question, faults } = withoutFaults(received.question)
+  const calls = requestedTools(received, question).map(({ name, parameters }, at) => ({
     id: `call_${at + 1}_${name}`,
     name,
     pieces: piecesOf(JSON.stringify(sampleOf(parameters))),
   }))
-  const reasoning = heard.is_thinking ? piecesOf(THOUGHT) : []
-  const speech = calls.length > 0 ? '' : speechOf(heard, question)
-  const wanted = faults.tokens === undefined ? speech : 'word '.repeat(faults.tokens)
-  const { text, stop } = untilStop(wanted, heard.stops)
-  const limit = Math.max(1, (heard.max_tokens ?? 1000) - reasoning.length)
+  const reasoning = received.is_thinking ? piecesOf(THOUGHT) : []
+  const answer = calls.length > 0 ? '' : answerText(received, question)
+  const full = faults.tokens === undefined ? answer : 'word '.repeat(faults.tokens)
+  const { text, stop } = untilStop(full, received.stops)
+  const limit = Math.max(1, (received.max_tokens ?? 1000) - reasoning.length)
   const pieces = piecesOf(text)
   const isCut = pieces.length > limit
-  const kept = pieces.slice(0, limit)
-  const output = reasoning.length + kept.length + calls.reduce((sum, call) => sum + call.pieces.length, 0)
+  const limited = pieces.slice(0, limit)
+  const output = reasoning.length + limited.length + calls.reduce((sum, call) => sum + call.pieces.length, 0)
   const natural = calls.length > 0 ? 'tool_calls' : stop === undefined ? 'stop' : 'stop_sequence'
   return {
     reasoning,
-    text: kept,
+    text: limited,
     calls,
     finish: isCut ? 'length' : natural,
     stop: isCut ? undefined : stop,
@@ -90,14 +90,14 @@ export function think(heard: Heard): Said {
 }
 
 /** The tools that the question names, once; a call that is demanded is made in any case. */
-function wantedOf({ tools, demanded, results }: Heard, question: string): Tool[] {
+function requestedTools({ tools, demanded, results }: ReceivedRequest, question: string): Tool[] {
   if (typeof demanded === 'string') return tools.filter(({ name }) => name === demanded)
   if (results.length > 0) return []
   const named = tools.filter(({ name }) => question.includes(name))
   return named.length === 0 && demanded ? tools.slice(0, 1) : named
 }
 
-function speechOf({ results, schema, system, pictures, turns }: Heard, question: string): string {
+function answerText({ results, schema, system, pictures, turns }: ReceivedRequest, question: string): string {
   if (results.length > 0) {
     return results
       .map(({ name, text, is_error }) => `The tool "${name}" ${is_error ? 'failed' : 'answered'}: ${text}`)
@@ -105,9 +105,9 @@ function speechOf({ results, schema, system, pictures, turns }: Heard, question:
   }
   if (schema) return JSON.stringify(sampleOf(schema))
   const seen = pictures.map(({ media_type, data }) => `a picture (${media_type}, ${atob(data).length} bytes)`)
-  const told = system === '' ? '' : ` It was told: ${system}`
-  const came = seen.length === 0 ? '' : ` With the question came ${seen.join(', ')}.`
-  return `A simulated vendor heard ${turns} messages, the last of them: ${question}${told}${came}`
+  const systemText = system === '' ? '' : ` It was told: ${system}`
+  const mediaText = seen.length === 0 ? '' : ` With the question came ${seen.join(', ')}.`
+  return `A simulated vendor received ${turns} messages, the last of them: ${question}${systemText}${mediaText}`
 }
 
 /** A value that fits the schemas of the matrix: the first of an enum, and plain values otherwise. */

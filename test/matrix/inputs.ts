@@ -1,9 +1,9 @@
 /** What the clients of the matrix ask. */
-import type { Ask, JsonSchema, Picture, Tool } from './words.ts'
+import type { ChatInput, JsonSchema, Picture, Tool } from './types.ts'
 
 export const QUESTION = 'What is Gatehouse?'
 
-export const asks = (model: string, text = QUESTION): Ask => ({ model, turns: [{ role: 'user', text }] })
+export const chatInputOf = (model: string, text = QUESTION): ChatInput => ({ model, turns: [{ role: 'user', text }] })
 
 const oneOf = (name: string, ...values: string[]): JsonSchema => ({
   type: 'object',

@@ -6,14 +6,14 @@ export type Texts = { model: string; texts: string[]; dimensions?: number }
 export type Embedded = { vectors: number[][]; tokens?: number; model?: string }
 
 export type EmbeddingsClient = Faulty & {
-  many(ask: Texts): Promise<Embedded>
+  many(params: Texts): Promise<Embedded>
   /** The client's own call for one text. */
-  one(ask: { model: string; text: string }): Promise<Embedded>
+  one(params: { model: string; text: string }): Promise<Embedded>
   /** Asked for as base64, and unpacked by the program. */
-  packed?(ask: Texts): Promise<Embedded>
+  packed?(params: Texts): Promise<Embedded>
   /** Asked for as numbers. */
-  plain?(ask: Texts): Promise<Embedded>
-  tokens?(ask: { model: string; tokens: number[][] }): Promise<Embedded>
+  plain?(params: Texts): Promise<Embedded>
+  tokens?(params: { model: string; tokens: number[][] }): Promise<Embedded>
   /** Whether it tells what an answer has cost. */
   counts: boolean
 }
@@ -24,10 +24,10 @@ export type Question<Kind = Documents> = { model: string; query: string; documen
 export type Ranked = { order: number[]; scores: number[]; texts?: string[]; units?: number }
 
 export type RerankClient = Faulty & {
-  rank(ask: Question<string[]>): Promise<Ranked>
-  rankObjects?(ask: Question<{ text: string; page: number }[]>): Promise<Ranked>
+  rank(params: Question<string[]>): Promise<Ranked>
+  rankObjects?(params: Question<{ text: string; page: number }[]>): Promise<Ranked>
   /** The documents are asked back. */
-  withTexts?(ask: Question<string[]>): Promise<Ranked>
+  withTexts?(params: Question<string[]>): Promise<Ranked>
   /** Whether it tells what an answer has cost. */
   counts: boolean
 }
@@ -37,14 +37,14 @@ export type Edit = Drawing & { image: Uint8Array<ArrayBuffer>; mask?: Uint8Array
 export type Drawn = { images: Uint8Array[]; tokens?: number | undefined }
 
 export type ImagesClient = Faulty & {
-  draw(ask: Drawing): Promise<Drawn>
-  edit(ask: Edit): Promise<Drawn>
-  vary?(ask: Pick<Edit, 'model' | 'image' | 'size'>): Promise<Drawn>
+  draw(params: Drawing): Promise<Drawn>
+  edit(params: Edit): Promise<Drawn>
+  vary?(params: Pick<Edit, 'model' | 'image' | 'size'>): Promise<Drawn>
   /** Addresses instead of bytes. */
-  links?(ask: Drawing): Promise<string[]>
+  links?(params: Drawing): Promise<string[]>
   /** Partial images as they come, then the complete one. */
-  stream?(ask: Drawing & { partials: number }): Promise<Drawn & { partials: Uint8Array[] }>
-  streamEdit?(ask: Edit & { partials: number }): Promise<Drawn & { partials: Uint8Array[] }>
+  stream?(params: Drawing & { partials: number }): Promise<Drawn & { partials: Uint8Array[] }>
+  streamEdit?(params: Edit & { partials: number }): Promise<Drawn & { partials: Uint8Array[] }>
 }
 
 export type VideoOrder = { model: string; prompt: string; seconds?: number }
@@ -52,20 +52,20 @@ export type Video = { bytes: Uint8Array; media_type: string | null | undefined }
 
 export type VideosClient = Faulty & {
   /** Ordered, waited for, and downloaded. */
-  film(ask: VideoOrder): Promise<Video>
+  film(params: VideoOrder): Promise<Video>
   /** The `fail_code` of one that fails. */
-  failure(ask: VideoOrder): Promise<string | undefined>
+  failure(params: VideoOrder): Promise<string | undefined>
   /** Ordered by one client, and asked for until it is there by another one that knows its id only. */
-  later?(ask: VideoOrder): Promise<Video>
+  later?(params: VideoOrder): Promise<Video>
   /** Made and deleted: the list of videos before, and what is then said of it. */
-  remove?(ask: VideoOrder): Promise<{ isListed: boolean; gone: unknown }>
+  remove?(params: VideoOrder): Promise<{ isListed: boolean; gone: unknown }>
 }
 
 export type ThreeDOrder = { model: string; prompt: string; polygons?: number }
 export type ThreeDMade = { format: string; bytes: Uint8Array }
 
 export type ThreeDClient = Faulty & {
-  make(ask: ThreeDOrder): Promise<ThreeDMade>
-  failure(ask: ThreeDOrder): Promise<string | undefined>
-  later?(ask: ThreeDOrder): Promise<ThreeDMade>
+  make(params: ThreeDOrder): Promise<ThreeDMade>
+  failure(params: ThreeDOrder): Promise<string | undefined>
+  later?(params: ThreeDOrder): Promise<ThreeDMade>
 }

@@ -8,13 +8,13 @@ export type Result = { id: string; name: string; text: string; is_error?: boolea
 
 export type Turn =
   | { role: 'user'; text: string; picture?: Picture }
-  | { role: 'assistant'; told: Told }
+  | { role: 'assistant'; reply: Reply }
   | { role: 'results'; results: Result[] }
 
 /** A picture's bytes in base64, and what they are. */
 export type Picture = { media_type: string; data: string }
 
-export type Ask = {
+export type ChatInput = {
   model: string
   system?: string
   turns: Turn[]
@@ -32,7 +32,7 @@ export type Ask = {
 export type Finish = 'stop' | 'length' | 'tool_calls' | 'stop_sequence' | 'other'
 
 /** Input with what was cached, output with what was thought; a client that cannot know a number leaves it out. */
-export type Told = {
+export type Reply = {
   text: string
   reasoning?: string
   calls: Call[]
@@ -48,22 +48,22 @@ export type Told = {
 export type Watch = { signal?: AbortSignal; onText?: (text: string) => void }
 
 /** The second answer as it came and as it was found again, how many items were asked, and what is left of it. */
-export type Kept = { told: Told; found: Told; asked: number; gone: unknown }
+export type StoredResult = { reply: Reply; found: Reply; itemCount: number; deletedError: unknown }
 
 /** An error as a user of the client sees it. */
 export type Fault = { status: number | undefined; message: string; is_own_class: boolean }
 
 /** A client that stands before a gateway. What it lacks it has not: the matrix then says "has none". */
 export type Client = {
-  whole(ask: Ask): Promise<Told>
-  stream(ask: Ask, watch?: Watch): Promise<Told>
+  whole(chatInput: ChatInput): Promise<Reply>
+  stream(chatInput: ChatInput, watch?: Watch): Promise<Reply>
   /** The client's own way to put a stream together. */
-  gathered?(ask: Ask): Promise<Told>
+  collected?(chatInput: ChatInput): Promise<Reply>
   /** The client's own way to an answer that fits a schema: the value. */
-  parsed?(ask: Ask): Promise<unknown>
-  count?(ask: Ask): Promise<number>
+  parsed?(chatInput: ChatInput): Promise<unknown>
+  count?(chatInput: ChatInput): Promise<number>
   /** An answer that the gateway keeps, and one that goes on from it with these words; both deleted in the end. */
-  kept?(ask: Ask, next: string): Promise<Kept>
+  stored?(chatInput: ChatInput, next: string): Promise<StoredResult>
   list?(): Promise<string[]>
   retrieve?(model: string): Promise<string>
   /** How the error of a refusal with this status looks. */
@@ -71,10 +71,10 @@ export type Client = {
 }
 
 /** What a client of this kind cannot tell or ask, by its own design. */
-export type Lack = 'reasoning' | 'stop' | 'stop_sequence' | 'parallel'
+export type Unsupported = 'reasoning' | 'stop' | 'stop_sequence' | 'parallel'
 
 export type Row = PageRow & {
   dialect: 'chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat'
-  lacks: readonly Lack[]
+  unsupported: readonly Unsupported[]
   connect(gateway: { origin: string; token: string }): Client
 }
