@@ -1,9 +1,11 @@
-/** The tables of request fields inside hand-written pages of the manual, from the schemas that check the requests. */
+/** The tables of fields inside hand-written pages of the manual, from the schemas that check requests and responses. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TSchema } from 'typebox'
+import { ChatRequest } from '../../src/spec/chat-request.ts'
 import { EmbeddingRequest } from '../../src/spec/embedding-request.ts'
 import { ImageRequest } from '../../src/spec/image-request.ts'
+import { Model } from '../../src/spec/model.ts'
 import { ModerationRequest } from '../../src/spec/moderation-request.ts'
 import { RerankRequest } from '../../src/spec/rerank-request.ts'
 import { ThreeDRequest } from '../../src/spec/three-d-request.ts'
@@ -15,8 +17,10 @@ const MANUAL = join(import.meta.dir, '../../docs/manual')
 const START = '<!-- Generated from the schema by `npm run docs:reference`. -->'
 const END = '<!-- End of the generated table. -->'
 
-const PAGES: Record<string, TSchema> = {
+const RESPONSES: Record<string, TSchema> = { 'how-to/models.md': Model }
+const REQUESTS: Record<string, TSchema> = {
   'reference/3d.md': ThreeDRequest,
+  'reference/chat.md': ChatRequest,
   'reference/embeddings.md': EmbeddingRequest,
   'reference/images.md': ImageRequest,
   'reference/moderations.md': ModerationRequest,
@@ -25,27 +29,49 @@ const PAGES: Record<string, TSchema> = {
 }
 
 /** Each page as it should be: what stands around its table stays. */
-export const pagesWithFields = () =>
-  Object.entries(PAGES).map(([path, schema]) => {
-    const page = readFileSync(join(MANUAL, path), 'utf8')
-    const [start, end] = [page.indexOf(START), page.indexOf(END)]
-    if (start === -1 || end === -1) throw new Error(`${path} needs the lines ${START} and ${END}.`)
-    return { path, text: `${page.slice(0, start)}${START}\n\n${fieldsTable(schema as Schema)}\n\n${page.slice(end)}` }
-  })
+export const pagesWithFields = () => [
+  ...Object.entries(REQUESTS).map(([path, schema]) => withTable(path, requestTable(schema as Schema))),
+  ...Object.entries(RESPONSES).map(([path, schema]) => withTable(path, responseTable(schema as Schema))),
+]
 
-function fieldsTable(schema: Schema): string {
-  const required = Array.isArray(schema.required) ? schema.required : []
-  return table(
-    ['field', 'type', 'default', 'meaning'],
-    Object.entries(membersOf(schema)).map(([name, member]) => {
-      const { meaning, fallback } = describedBy(member)
-      return [code(name), formOf(member), required.includes(name) ? 'required' : fallback, meaning]
-    }),
-  )
+function withTable(path: string, text: string) {
+  const page = readFileSync(join(MANUAL, path), 'utf8')
+  const [start, end] = [page.indexOf(START), page.indexOf(END)]
+  if (start === -1 || end === -1) throw new Error(`${path} needs the lines ${START} and ${END}.`)
+  return { path, text: `${page.slice(0, start)}${START}\n\n${text}\n\n${page.slice(end)}` }
 }
 
-/** The forms of a union with many are in its meaning. */
+const requestTable = (schema: Schema): string =>
+  table(
+    ['field', 'type', 'default', 'meaning'],
+    fieldsOf(schema).map(({ name, type, isRequired, fallback, meaning }) => {
+      return [code(name), type, isRequired ? 'required' : fallback, meaning]
+    }),
+  )
+
+const responseTable = (schema: Schema): string =>
+  table(
+    ['field', 'type', 'presence', 'meaning'],
+    fieldsOf(schema).map(({ name, type, isRequired, meaning }) => {
+      return [code(name), type, isRequired ? 'always' : 'if known', meaning]
+    }),
+  )
+
+function fieldsOf(schema: Schema) {
+  const required: unknown[] = Array.isArray(schema.required) ? schema.required : []
+  return Object.entries(membersOf(schema)).map(([name, member]) => {
+    const { meaning, fallback } = describedBy(member)
+    const inSchema = member.default === undefined ? '' : String(member.default)
+    return { name, type: formOf(member), isRequired: required.includes(name), fallback: fallback || inSchema, meaning }
+  })
+}
+
+/** The forms of a union with many, and the members of an object, are left to the meaning and to `/docs`. */
 const MAX_FORMS = 2
 
 const formOf = (member: Schema): string =>
-  Array.isArray(member.anyOf) && member.anyOf.length > MAX_FORMS ? 'several forms' : typeOf(member)
+  Array.isArray(member.anyOf) && member.anyOf.length > MAX_FORMS
+    ? 'several forms'
+    : typeOf(member)
+        .replaceAll(/object: (?:`\w+`, )*`\w+`/g, 'object')
+        .replace('object or object', 'object')

@@ -17,30 +17,36 @@ const FunctionTool = Type.Object({
 })
 export type FunctionTool = Type.Static<typeof FunctionTool>
 
-const ToolChoice = Type.Union([
-  Type.Enum(['none', 'auto', 'required']),
-  Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: Type.String() }) }),
-  Type.Object({
-    type: Type.Literal('allowed_tools'),
-    allowed_tools: Type.Object({
-      mode: Type.Enum(['auto', 'required']),
-      tools: Type.Array(Type.Record(Type.String(), Type.Unknown())),
+const ToolChoice = Type.Union(
+  [
+    Type.Enum(['none', 'auto', 'required']),
+    Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: Type.String() }) }),
+    Type.Object({
+      type: Type.Literal('allowed_tools'),
+      allowed_tools: Type.Object({
+        mode: Type.Enum(['auto', 'required']),
+        tools: Type.Array(Type.Record(Type.String(), Type.Unknown())),
+      }),
     }),
-  }),
-])
+  ],
+  { description: 'Whether, and which, tool the model must call.' },
+)
 
-const ResponseFormat = Type.Union([
-  Type.Object({ type: Type.Enum(['text', 'json_object']) }),
-  Type.Object({
-    type: Type.Literal('json_schema'),
-    json_schema: Type.Object({
-      name: Type.String(),
-      description: Type.Optional(Type.String()),
-      schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-      strict: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
+const ResponseFormat = Type.Union(
+  [
+    Type.Object({ type: Type.Enum(['text', 'json_object']) }),
+    Type.Object({
+      type: Type.Literal('json_schema'),
+      json_schema: Type.Object({
+        name: Type.String(),
+        description: Type.Optional(Type.String()),
+        schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+        strict: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
+      }),
     }),
-  }),
-])
+  ],
+  { description: '`json_object` for any JSON object, `json_schema` for a schema.' },
+)
 
 const WebSearch = Type.Object(
   {
@@ -49,44 +55,75 @@ const WebSearch = Type.Object(
     max_results: Type.Optional(Type.Integer({ minimum: 1 })),
     user_location: Type.Optional(Type.Unknown()),
   },
-  { description: 'Unknown members are kept and forwarded.' },
+  {
+    description:
+      '`{"enable": true}` turns web search on; may have `search_context_size` (`low`, `medium`, `high`), `max_results` and `user_location`; other members are forwarded. Sources arrive as `annotations` of type `url_citation`. Of models with this field.',
+  },
 )
+
+const FORWARDED = 'Forwarded to providers that support it.'
 
 export const ChatRequest = Type.Object(
   {
     model: Type.String({ minLength: 1, description: 'Model id, with or without the provider prefix.' }),
-    messages: Type.Array(Message, { minItems: 1 }),
-    frequency_penalty: Type.Optional(Type.Number({ minimum: -2, maximum: 2 })),
-    presence_penalty: Type.Optional(Type.Number({ minimum: -2, maximum: 2 })),
+    messages: Type.Array(Message, { minItems: 1, description: 'At least one message.' }),
+    frequency_penalty: Type.Optional(
+      Type.Number({ minimum: -2, maximum: 2, description: 'Above 0, tokens that occurred often become less likely.' }),
+    ),
+    presence_penalty: Type.Optional(
+      Type.Number({ minimum: -2, maximum: 2, description: 'Above 0, tokens that occurred become less likely.' }),
+    ),
     temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2, description: 'Higher is more random.' })),
     top_p: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'Nucleus sampling.' })),
-    max_tokens: Type.Optional(Type.Integer({ minimum: 1, description: 'The upper bound depends on the model.' })),
-    stream: Type.Optional(Type.Boolean({ default: false })),
+    max_tokens: Type.Optional(Type.Integer({ minimum: 1, description: 'The maximum depends on the model.' })),
+    stream: Type.Optional(Type.Boolean({ default: false, description: 'Whether the response is an event stream.' })),
     // Extra fields of some models (2.3).
-    repetition_penalty: Type.Optional(Type.Number({ minimum: 0, description: '1.0 means no penalty.' })),
-    thinking_enabled: Type.Optional(Type.Boolean({ default: false, description: 'Enables thinking/reasoning mode.' })),
+    repetition_penalty: Type.Optional(
+      Type.Number({ minimum: 0, description: '1.0 means no penalty. Of models with this field.' }),
+    ),
+    thinking_enabled: Type.Optional(
+      Type.Boolean({
+        default: false,
+        description: 'Turns reasoning on; it arrives in `reasoning_content`. Of models with this field.',
+      }),
+    ),
     web_search: Type.Optional(WebSearch),
     // What clients send beyond the specification.
     max_completion_tokens: Type.Optional(
-      Type.Integer({ minimum: 1, description: 'Alias of max_tokens; wins if both are given.' }),
+      Type.Integer({ minimum: 1, description: 'A synonym of `max_tokens` that takes precedence.' }),
     ),
     stream_options: Type.Optional(
-      Type.Object({
-        include_usage: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
-        include_obfuscation: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
+      Type.Object(
+        {
+          include_usage: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
+          include_obfuscation: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
+        },
+        { description: '`{"include_usage": true}` adds the usage to a stream.' },
+      ),
+    ),
+    tools: Type.Optional(Type.Array(FunctionTool, { description: 'Functions that the model may call.' })),
+    tool_choice: Type.Optional(ToolChoice),
+    parallel_tool_calls: Type.Optional(
+      Type.Boolean({ description: 'Whether a response may have several tool calls.' }),
+    ),
+    response_format: Type.Optional(ResponseFormat),
+    n: Type.Optional(Type.Integer({ minimum: 1, maximum: 128, description: 'Number of choices. Default 1.' })),
+    stop: Type.Optional(
+      Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 4 })], {
+        description: 'Stop sequences, at most four.',
       }),
     ),
-    tools: Type.Optional(Type.Array(FunctionTool)),
-    tool_choice: Type.Optional(ToolChoice),
-    parallel_tool_calls: Type.Optional(Type.Boolean()),
-    response_format: Type.Optional(ResponseFormat),
-    n: Type.Optional(Type.Integer({ minimum: 1, maximum: 128 })),
-    stop: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 4 })])),
-    seed: Type.Optional(Type.Integer()),
-    logprobs: Type.Optional(Type.Boolean()),
-    top_logprobs: Type.Optional(Type.Integer({ minimum: 0, maximum: 20 })),
-    logit_bias: Type.Optional(Type.Record(Type.String(), Type.Number())),
-    reasoning_effort: Type.Optional(Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'])),
+    seed: Type.Optional(Type.Integer({ description: 'Makes sampling repeatable, as far as the provider can.' })),
+    logprobs: Type.Optional(Type.Boolean({ description: 'Return the log probabilities of tokens.' })),
+    top_logprobs: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 20, description: 'Alternatives at each token, with `logprobs`.' }),
+    ),
+    logit_bias: Type.Optional(Type.Record(Type.String(), Type.Number(), { description: 'Bias by token number.' })),
+    reasoning_effort: Type.Optional(
+      Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'], {
+        description: FORWARDED,
+      }),
+    ),
     reasoning_budget: Type.Optional(
       Type.Integer({
         minimum: -1,
@@ -95,27 +132,31 @@ export const ChatRequest = Type.Object(
     ),
     reasoning_summary: Type.Optional(
       Type.Enum(['auto', 'concise', 'detailed'], {
-        description: 'How much is told of the reasoning, where the vendor tells no more than a summary.',
+        description: 'Length of the summary, where the provider shows only a summary of the reasoning.',
       }),
     ),
-    top_k: Type.Optional(Type.Integer({ minimum: 0, description: 'Sample from the best so many only.' })),
+    top_k: Type.Optional(Type.Integer({ minimum: 0, description: 'Sample from so many of the most likely tokens.' })),
     provider_options: Type.Optional(
       Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()), {
-        description: "A vendor's own options under the name of its kind; other vendors do not see them.",
+        description: "A provider's own options under the name of its kind; other providers do not receive them.",
       }),
     ),
-    verbosity: Type.Optional(Type.String()),
-    user: Type.Optional(Type.String()),
-    safety_identifier: Type.Optional(Type.String()),
-    metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-    store: Type.Optional(Type.Boolean()),
-    service_tier: Type.Optional(Type.String()),
-    prediction: Type.Optional(Type.Unknown()),
-    prompt_cache_key: Type.Optional(Type.String()),
-    prompt_cache_options: Type.Optional(Type.Unknown()),
-    modalities: Type.Optional(Type.Array(Type.String())),
-    audio: Type.Optional(Type.Unknown()),
-    web_search_options: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    verbosity: Type.Optional(Type.String({ description: FORWARDED })),
+    user: Type.Optional(Type.String({ description: FORWARDED })),
+    safety_identifier: Type.Optional(Type.String({ description: FORWARDED })),
+    metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: FORWARDED })),
+    store: Type.Optional(Type.Boolean({ description: FORWARDED })),
+    service_tier: Type.Optional(Type.String({ description: FORWARDED })),
+    prediction: Type.Optional(Type.Unknown({ description: FORWARDED })),
+    prompt_cache_key: Type.Optional(Type.String({ description: FORWARDED })),
+    prompt_cache_options: Type.Optional(Type.Unknown({ description: FORWARDED })),
+    modalities: Type.Optional(Type.Array(Type.String(), { description: 'Such as `text` and `audio`.' })),
+    audio: Type.Optional(Type.Unknown({ description: 'Voice and format of generated audio.' })),
+    web_search_options: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: 'Web search as the openai libraries request it, on models with `web_search`.',
+      }),
+    ),
     functions: Type.Optional(
       Type.Array(
         Type.Object({
@@ -123,9 +164,14 @@ export const ChatRequest = Type.Object(
           description: Type.Optional(Type.String()),
           parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
         }),
+        { description: 'The older form of `tools`.' },
       ),
     ),
-    function_call: Type.Optional(Type.Union([Type.Enum(['none', 'auto']), Type.Object({ name: Type.String() })])),
+    function_call: Type.Optional(
+      Type.Union([Type.Enum(['none', 'auto']), Type.Object({ name: Type.String() })], {
+        description: 'The older form of `tool_choice`.',
+      }),
+    ),
   },
   { title: 'ChatRequest' },
 )

@@ -7,15 +7,17 @@ export type ModelStatus = (typeof MODEL_STATUSES)[number]
 
 export const Model = Type.Object(
   {
-    id: Type.String({ description: 'Model identifier used in request payloads.' }),
+    id: Type.String({ description: 'The name to use in requests.' }),
     object: Type.Literal('model'),
-    created: Type.Integer({ description: 'Unix timestamp of the model metadata.' }),
+    created: Type.Integer({
+      description: 'Unix time at which the model entered the catalogue; unchanged by restarts.',
+    }),
     owned_by: Type.String({ description: 'The part of `id` before the first `/`, or the whole `id`.' }),
-    supported_endpoint_types: Type.Array(EndpointFamily),
-    status: Type.Enum([...MODEL_STATUSES]),
-    deprecated_at: Type.Optional(Type.Integer({ description: 'Unix timestamp. Omitted when empty.' })),
-    retired_at: Type.Optional(Type.Integer({ description: 'Unix timestamp. Omitted when empty.' })),
-    replaced_by: Type.Optional(Type.String({ description: 'Replacement model id. Omitted when empty.' })),
+    supported_endpoint_types: Type.Array(EndpointFamily, { description: 'The endpoint families of the model.' }),
+    status: Type.Enum([...MODEL_STATUSES], { description: 'Its state.' }),
+    deprecated_at: Type.Optional(Type.Integer({ description: 'Unix time of deprecation. Omitted when empty.' })),
+    retired_at: Type.Optional(Type.Integer({ description: 'Unix time of retirement. Omitted when empty.' })),
+    replaced_by: Type.Optional(Type.String({ description: 'Model id of the successor. Omitted when empty.' })),
   },
   { title: 'Model' },
 )
