@@ -5,8 +5,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { manualIndex } from './reference/manual-index.ts'
+import { pagesWithTables } from './reference/page-tables.ts'
 import { referencePages } from './reference/pages.ts'
-import { pagesWithFields } from './reference/request-fields.ts'
 
 const MANUAL = join(import.meta.dir, '../docs/manual')
 
@@ -16,6 +16,6 @@ const write = ({ path, text }: { path: string; text: string }) => {
   process.stdout.write(`docs/manual/${path}\n`)
 }
 
-for (const page of [...(await referencePages()), ...pagesWithFields()]) write(page)
+for (const page of [...(await referencePages()), ...pagesWithTables()]) write(page)
 // After the pages: the index lists them too.
 write(await manualIndex())

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { manualIndex } from '../scripts/reference/manual-index.ts'
+import { pagesWithTables } from '../scripts/reference/page-tables.ts'
 import { referencePages } from '../scripts/reference/pages.ts'
 import { providerFromEnvironment, providerOf } from '../scripts/reference/providers.ts'
-import { pagesWithFields } from '../scripts/reference/request-fields.ts'
 import { ENVIRONMENT_VARIABLES } from '../src/config/environment.ts'
 import { DEFAULT_ADDRESSES, KINDS, type KindRow, PROVIDER_KINDS } from '../src/config/provider-kinds.ts'
 import { AI_SDK_VENDORS } from '../src/providers/ai-sdk/vendors.ts'
@@ -16,7 +16,7 @@ const SOURCE = join(import.meta.dir, '../src')
 const sources = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
   .map((name) => ({ name, text: readFileSync(join(SOURCE, name), 'utf8') }))
-const pages = [...(await referencePages()), ...pagesWithFields()]
+const pages = [...(await referencePages()), ...pagesWithTables()]
 
 describe('the generated reference (else: npm run docs:reference)', () => {
   it.each(pages.map(({ path, text }) => [path, text]))('%s is up to date', (path, text) => {

@@ -10,7 +10,7 @@ import {
   rejectDirectives,
 } from './directives.ts'
 
-const RULES = {
+export const TEXT_DIRECTIVES = {
   first_ms: { minimum: 0, maximum: MAX_MILLISECONDS },
   status: { minimum: 400, maximum: 599 },
   retry_after: { minimum: 0, maximum: MAX_RETRY_SECONDS },
@@ -25,7 +25,7 @@ export function parseTextDirectives(
   param: string,
 ): { rest: string[]; directives: TextDirectives } {
   const extracted = texts.map(extractDirectiveLines)
-  const known = { rules: RULES, param }
+  const known = { rules: TEXT_DIRECTIVES, param }
   const values = readDirectives(
     extracted.flatMap(({ lines }) => lines),
     known,

@@ -1,4 +1,4 @@
-/** The tables of fields inside hand-written pages of the manual, from the schemas that check requests and responses. */
+/** The generated tables inside hand-written pages of the manual: fields of requests and responses, directives. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TSchema } from 'typebox'
@@ -10,11 +10,12 @@ import { ModerationRequest } from '../../src/spec/moderation-request.ts'
 import { RerankRequest } from '../../src/spec/rerank-request.ts'
 import { ThreeDRequest } from '../../src/spec/three-d-request.ts'
 import { VideoRequest } from '../../src/spec/video-request.ts'
+import { directiveRows } from './directives.ts'
 import { describedBy, membersOf, type Schema, typeOf } from './schema.ts'
 import { code, table } from './table.ts'
 
 const MANUAL = join(import.meta.dir, '../../docs/manual')
-const START = '<!-- Generated from the schema by `npm run docs:reference`. -->'
+const START = '<!-- Generated from the code by `npm run docs:reference`. -->'
 const END = '<!-- End of the generated table. -->'
 
 const RESPONSES: Record<string, TSchema> = { 'how-to/models.md': Model }
@@ -29,9 +30,10 @@ const REQUESTS: Record<string, TSchema> = {
 }
 
 /** Each page as it should be: what stands around its table stays. */
-export const pagesWithFields = () => [
+export const pagesWithTables = () => [
   ...Object.entries(REQUESTS).map(([path, schema]) => withTable(path, requestTable(schema as Schema))),
   ...Object.entries(RESPONSES).map(([path, schema]) => withTable(path, responseTable(schema as Schema))),
+  withTable('reference/sandbox.md', table(['directive', 'of', 'values', 'effect'], directiveRows())),
 ]
 
 function withTable(path: string, text: string) {
