@@ -1,6 +1,6 @@
 /**
  * The sandbox as a moderation provider. It simulates: it has OpenAI's categories, and each score depends only on how many of
- * a few listed words the input contains. It protects nobody.
+ * a few listed words the input contains. It understands nothing and protects nobody.
  */
 import type { Clock } from '../../../src/kit/clock.ts'
 import type { ModerationProvider, SimulatedErrors } from '../../../src/providers/provider.ts'

@@ -60,6 +60,7 @@ export type StoredOrder = {
   id: string
   /** Unix milliseconds; `queue_ms` and `render_ms` count from here. */
   ordered_ms: number
+  /** Stored with the task: this name must not change. */
   course: OrderBehavior
 }
 
