@@ -251,7 +251,7 @@ describe('what the vendor refuses', () => {
     vendor.answer(whole({ error: { code: 400, message: `key=${KEY}`, status: 'INVALID_ARGUMENT' } }, { status: 400 }))
     const first = await provider.chat?.complete(CALL, NEVER).catch((failure) => failure)
     const second = await provider.chat?.complete(CALL, NEVER).catch((failure) => failure)
-    expect(logged()).toContain('upstream refused')
+    expect(logged()).toContain('upstream error response')
     expect(`${logged()}${first}${second}${vendor.requests.map(({ path }) => path)}`).not.toContain(KEY)
   })
 })

@@ -211,7 +211,7 @@ describe('meshy', () => {
       {
         status: 'FAILURE',
         fail_code: 'no_output',
-        fail_reason: 'The upstream "acme" said it was done, but gave no file.',
+        fail_reason: 'The upstream "acme" reported success, but returned no file.',
       },
     ],
   ]
@@ -421,7 +421,7 @@ describe('tripo', () => {
     ['failed', { status: 'FAILURE', fail_code: 'generation_failed', fail_reason: 'Something broke inside.' }],
     [
       'banned',
-      { status: 'FAILURE', fail_code: 'content_policy_violation', fail_reason: 'The upstream refused the content.' },
+      { status: 'FAILURE', fail_code: 'content_policy_violation', fail_reason: 'The upstream rejected the content.' },
     ],
     ['cancelled', { status: 'FAILURE', fail_code: 'canceled', fail_reason: 'The task was canceled at the upstream.' }],
     [
@@ -433,7 +433,7 @@ describe('tripo', () => {
       {
         status: 'FAILURE',
         fail_code: 'no_output',
-        fail_reason: 'The upstream "acme" said it was done, but gave no file.',
+        fail_reason: 'The upstream "acme" reported success, but returned no file.',
       },
     ],
     [

@@ -209,7 +209,7 @@ const LUMA: Case = {
     'done-empty': {
       status: 'FAILURE',
       fail_code: 'no_output',
-      fail_reason: 'The upstream "acme" said it was done, but gave no file.',
+      fail_reason: 'The upstream "acme" reported success, but returned no file.',
     },
     'failed-policy': {
       status: 'FAILURE',
@@ -382,7 +382,7 @@ const ARK: Case = {
     expired: {
       status: 'FAILURE',
       fail_code: 'timeout',
-      fail_reason: 'The upstream did not make it within its own time.',
+      fail_reason: 'The task exceeded the time limit of the upstream.',
     },
     'failed-policy': arkFailure('content_policy_violation'),
     'failed-input': arkFailure('invalid_input'),

@@ -1,4 +1,4 @@
-/** The contract of a provider. A family that a provider does not serve is a member that it does not have. */
+/** The contract of a provider. A provider has a member for each family that it serves, and lacks the others. */
 
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../protocols/canonical.ts'
 import type { Faults } from '../protocols/upstream.ts'
@@ -30,74 +30,74 @@ export type SimulatedErrors = {
 
 /** One chat request on its way to one target. */
 export type ChatCall = {
-  /** The vendor's own name of the model. */
+  /** The provider's own name of the model. */
   model: string
-  /** Within the model's limits, defaults filled in, `null`s gone; `request.model` is the full public id. */
+  /** Within the model's limits, defaults filled in, `null`s removed; `request.model` is the full public id. */
   request: ChatRequest
-  /** Our request id, for correlation at the vendor. */
+  /** Our request id, for correlation at the provider. */
   request_id: string
 }
 
 export type ChatProvider = {
   /**
-   * The whole answer, in the specification's words. `usage` is absent when the vendor gave none.
+   * Returns the whole response in the inner chat type. `usage` is absent when the provider returned none.
    * Throws GatewayError; rejects at once when `signal` is aborted.
    */
   complete(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion>
   /**
-   * The answer in chunks, batched as they came off the wire: one item holds the chunks of one read, so a fast stream
-   * costs one step a read, not one an event. Normal completion means the vendor finished its answer: an end without
-   * a finish is thrown as `upstream_cut`. A chunk whose `usage` is set carries the vendor's counts so far, the last
-   * one wins. `id`, `created` and `model` of a chunk are the vendor's and may be wrong; the chat room puts its own.
-   * Throws GatewayError before the first item for a refusal; ends at once when `signal` is aborted.
+   * The response in chunks, batched as they arrived: one item holds the chunks of one read, so a fast stream costs one
+   * step per read, not one per event. Normal completion means the provider finished its response: an end without a
+   * finish is thrown as `upstream_cut`. A chunk with `usage` holds the provider's counts so far; the last one counts.
+   * `id`, `created` and `model` of a chunk are the provider's and may be wrong; `chat/` sets its own.
+   * Throws GatewayError before the first item for an error response; ends at once when `signal` is aborted.
    */
   chunks(call: ChatCall, signal: AbortSignal): AsyncIterable<ChatChunk[]>
-  /** How many tokens the vendor says that the prompt has; absent where it cannot be asked. Throws GatewayError. */
+  /** The provider's own token count of the prompt; absent where it has no such API. Throws GatewayError. */
   countTokens?(call: ChatCall, signal: AbortSignal): Promise<number>
 }
 
-/** One order of something that takes minutes, on its way to one target. */
+/** One order of work that takes minutes, on its way to one target. */
 export type OrderCall<Order> = {
-  /** The vendor's own name of the model. */
+  /** The provider's own name of the model. */
   model: string
   /** Within the model's limits, defaults filled in, media in their fields; `request.model` is the full public id. */
   request: Order
-  /** Our id of the task, for correlation at the vendor. */
+  /** Our id of the task, for correlation at the provider. */
   task_id: string
-  /** The same for every attempt of this order at this target; sent on where the vendor takes such keys. */
+  /** The same for every attempt of this order at this target; sent where the provider accepts such keys. */
   idempotency_key: string
 }
 export type VideoCall = OrderCall<VideoOrder>
 export type ThreeDCall = OrderCall<ThreeDOrder>
 
-/** A file that the vendor holds, or one whose bytes came with the answer or lie on this machine. */
+/** A file that the provider holds, or one whose bytes came with the response or are on this machine. */
 export type RemoteOutput =
   | RemoteFile
   | { content_type: string; open(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> }
 
-/** What a vendor says of a task. */
+/** What a provider reports about a task. */
 export type TaskProgress =
-  /** Still at it. `status` is absent where the vendor's word is not known; `progress` is a percentage. */
+  /** In progress. `status` is absent where the provider's status is unknown; `progress` is a percentage. */
   | { status?: 'QUEUED' | 'IN_PROGRESS'; progress?: number; retry_after_seconds?: number }
-  /** The order is done, and another one has to follow, which `proceed` sends. */
+  /** The order is done, and a second one has to follow, which `proceed` sends. */
   | { status: 'PROCEED' }
-  /** `expires_at`: until when the vendor keeps the files, where it says so. Unix seconds. */
+  /** `expires_at`: until when the provider stores the files, where it says so. Unix seconds. */
   | { status: 'SUCCESS'; outputs: RemoteOutput[]; expires_at?: number }
   /** `fail_reason` is for the client and holds no secret. */
   | { status: 'FAILURE'; fail_code: FailCode; fail_reason: string }
 
 /**
- * A vendor that takes orders for what takes minutes. Each method makes at most a few short upstream calls; none waits
- * for the end. All throw GatewayError.
+ * A provider of work that takes minutes. Each method makes at most a few short upstream calls; none waits for the end.
+ * All throw GatewayError.
  */
 export type OrderProvider<Order> = {
   /**
    * Sends the order. Resolves only when the provider has accepted it. A GatewayError with `detail.accepted: 'no'` says that
-   * it was certainly not accepted (never sent, or `acceptanceOf` the answer); any other error leaves the order in doubt.
-   * `made`: what a vendor that answers at once has made; its status is then not asked for.
+   * it was certainly not accepted (never sent, or `acceptanceOf` the response); any other error leaves the order in doubt.
+   * `outputs`: the files of a provider that returns them at once; its status is then not polled.
    */
   start(call: OrderCall<Order>, signal: AbortSignal): Promise<{ operation: Json; outputs?: RemoteOutput[] }>
-  /** Asks for the progress. An error says nothing of the task: it is asked again later. */
+  /** Polls the progress. An error says nothing about the task: it is polled again later. */
   status(operation: Json, signal: AbortSignal): Promise<TaskProgress>
   /**
    * Sends the order that follows on one whose status is PROCEED, by the same rules as `start`. All that it needs is in
@@ -108,30 +108,30 @@ export type OrderProvider<Order> = {
     call: Pick<OrderCall<Order>, 'task_id' | 'idempotency_key'>,
     signal: AbortSignal,
   ): Promise<{ operation: Json }>
-  /** Tells the vendor to stop; absent where it cannot be told. Resolves when the vendor has agreed. */
+  /** Cancels the task at the provider; absent where the provider cannot cancel. Resolves when the provider has agreed. */
   cancel?(operation: Json, signal: AbortSignal): Promise<void>
-  /** Headers with which a file of this vendor is fetched (its key, for an address of its own); absent: none. */
+  /** Headers with which a file of this provider is fetched (its key, for a URL of its own); absent: none. */
   outputHeaders?(url: string): Record<string, string>
-  /** How long the vendor keeps what it has made, where its documentation says so: copying is not retried for longer. */
+  /** How long the provider stores its outputs, where its documentation says so: copying is not retried for longer. */
   retention_seconds?: number
   /**
-   * Looks up an order in doubt, by its key, by what it was labelled with, or by its time. Undefined: it is not there,
-   * which says little, since lists lag behind. Absent where the provider cannot be asked.
+   * Looks up an order in doubt, by its key, by its label, or by its time. Undefined: it was not found, which proves
+   * little, since lists lag behind. Absent where the provider has no such lookup.
    */
   findOrder?(call: OrderCall<Order>, signal: AbortSignal): Promise<{ operation: Json } | undefined>
-  /** Whether the same order, sent twice with the same key, is certainly one order at the vendor. */
+  /** Whether the same order, sent twice with the same key, is certainly one order at the provider. */
   resubmit: 'safe' | 'unsafe'
-  /** Where it is: how long the provider remembers a key. Absent: for ever. */
+  /** With `safe`: how long the provider remembers a key. Absent: forever. */
   key_seconds?: number
 }
 export type VideoProvider = OrderProvider<VideoOrder>
-/** The asked format comes first in its outputs, then other formats, then a preview. */
+/** Its outputs start with the requested format, then other formats, then a preview. */
 export type ThreeDProvider = OrderProvider<ThreeDOrder>
 
 export type EmbeddingCall = {
   model: string
   inputs: EmbeddingInput[]
-  /** What else was asked: `dimensions`, `input_type`, `user`. */
+  /** The other fields of the request: `dimensions`, `input_type`, `user`. */
   request: Pick<EmbeddingRequest, 'dimensions' | 'input_type' | 'user'>
   request_id: string
 }
@@ -143,7 +143,7 @@ export type EmbeddingProvider = {
   max_tokens?(model: string): number
   /** Whether inputs may be token numbers. */
   accepts_tokens: boolean
-  /** One vector an input, in order. `prompt_tokens` is absent when the vendor gave none. Throws GatewayError. */
+  /** One vector an input, in order. `prompt_tokens` is absent when the provider returned none. Throws GatewayError. */
   embed(call: EmbeddingCall, signal: AbortSignal): Promise<{ embeddings: number[][]; prompt_tokens?: number }>
 }
 
@@ -178,7 +178,7 @@ export type ModerationProvider = {
 
 export type ImageCall = { model: string; request: ImageOrder; request_id: string }
 
-/** An image that came with the answer, or that lies at the vendor. */
+/** An image that came with the response, or one that the provider holds. */
 export type GeneratedImage = ({ base64: string; content_type?: string } | { url: string }) & { revised_prompt?: string }
 
 export type ImageEvent =
@@ -186,36 +186,36 @@ export type ImageEvent =
   | { type: 'done'; images: GeneratedImage[]; usage?: ImageUsage }
 
 export type ImageProvider = {
-  /** What it can do; absent operations are refused before anything is sent. */
+  /** The supported operations; others are rejected before anything is sent. */
   operations: readonly ImageOperation[]
-  /** Throws GatewayError; one with `detail.accepted: 'no'` says that it certainly was not taken. */
+  /** Throws GatewayError; one with `detail.accepted: 'no'` says that the request was certainly not accepted. */
   generate(call: ImageCall, signal: AbortSignal): Promise<{ images: GeneratedImage[]; usage?: ImageUsage }>
-  /** The same with partial images on the way; absent where the vendor has none. */
+  /** The same with partial images before the end; absent where the provider has none. */
   stream?(call: ImageCall, partial_images: number, signal: AbortSignal): AsyncIterable<ImageEvent>
-  /** Headers with which an image at the vendor is fetched; absent: none. */
+  /** Headers with which an image at the provider is fetched; absent: none. */
   outputHeaders?(url: string): Record<string, string>
 }
 
-/** A client's way of speaking, for the lane in which bytes pass through (same dialect on both sides). */
+/** The API that a client uses, for passthrough (the same on both sides). */
 export type Dialect = 'chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat'
 
-/** A chat request in the vendor's own dialect. */
+/** A chat request in the provider's own dialect. */
 export type PassthroughCall = ChatCall & {
-  /** The client's own body, without what only the house understands; its `model` is the one that the client wrote. */
+  /** The client's own body, without the fields that only the gateway understands; its `model` is the one that the client wrote. */
   body: Readonly<Record<string, unknown>>
-  /** The client's headers that the dialect lets pass, names in lower case. */
+  /** The client's headers that the dialect passes on, names in lower case. */
   headers: Record<string, string>
 }
 
-/** An answer whose bytes are handed on: of status 2xx, and in the form that was asked for. */
+/** A response whose bytes are passed on: with status 2xx, and in the requested form. */
 export type PassthroughResponse = {
-  /** The vendor's; what of them the client sees is the dialect's affair. */
+  /** The provider's headers; the dialect decides which of them the client gets. */
   headers: Headers
   /** The next bytes of a stream; `undefined` at its end. */
   read(): Promise<Uint8Array | undefined>
-  /** The whole body of an answer that is no stream. */
+  /** The whole body of a response that is not a stream. */
   text(): Promise<string>
-  /** Done with it: `release` where it came to its end, else `drop`. */
+  /** Call one when done: `release` after the end of the body, else `drop`. */
   release(): void
   drop(): void
   faults: Faults
@@ -224,20 +224,20 @@ export type PassthroughResponse = {
 export type PassthroughProvider = {
   dialect: Dialect
   /**
-   * Sends the client's request as it is, but for the model's name and what the house and the operator demand. An answer
-   * in a form that cannot pass (a whole one where a stream was asked for) comes as chunks, to be written as always.
-   * Throws GatewayError for a refusal; rejects at once when `signal` is aborted.
+   * Sends the client's request as it is, except for the model's name and what the gateway and the operator require. A
+   * response in a form that cannot pass (a whole body where a stream was requested) is returned as chunks, to be encoded
+   * as usual. Throws GatewayError for an error response; rejects at once when `signal` is aborted.
    */
   send(
     call: PassthroughCall,
     stream: boolean,
     signal: AbortSignal,
   ): Promise<PassthroughResponse | AsyncIterable<ChatChunk[]>>
-  /** How many tokens the vendor says that such a request has; absent where it cannot be asked so. Throws GatewayError. */
+  /** The provider's own token count of such a request; absent where it has no such API. Throws GatewayError. */
   count?(call: PassthroughCall, signal: AbortSignal): Promise<number>
 }
 
-/** Whose requests have to keep to the lists in `allowed/`, and what the operator allows besides. */
+/** Which tokens are restricted to the lists in `allowed/`, and what the operator allows in addition. */
 export type PassthroughRules = { applies_to: 'limited_tokens' | 'all_tokens'; allow: readonly string[] }
 
 export type Provider = {
@@ -251,13 +251,13 @@ export type Provider = {
   rerank?: RerankProvider
   moderations?: ModerationProvider
   images?: ImageProvider
-  /** Absent where the operator wants every answer translated. */
+  /** Absent where the operator has turned passthrough off. */
   passthrough?: PassthroughProvider
-  /** What limited tokens may send beyond the lists; absent: nothing. */
+  /** What limited tokens may send in addition to the lists; absent: nothing. */
   passthroughRules?: PassthroughRules
-  /** The models that the vendor itself says it has; for discovery. Rejects with GatewayError. */
+  /** The models that the provider itself lists; for discovery. Rejects with GatewayError. */
   listModels?(signal: AbortSignal): Promise<DiscoveredModel[]>
-  /** Looks for its secrets in the deltas of one stream; undefined where it has none. */
+  /** Searches the deltas of one stream for the provider's secrets; undefined where it has none. */
   watchDeltas?(): { completes(text: string): boolean } | undefined
   /** Frees what the provider holds (connections, timers). */
   close?(): Promise<void>
@@ -283,12 +283,12 @@ export type FamilyMember = (typeof SERVED_BY)[EndpointFamily]
 export const servesFamily = (provider: Provider, family: EndpointFamily): boolean =>
   provider[SERVED_BY[family]] !== undefined
 
-/** Who may serve a model: a provider, and the provider's own name of the model. */
+/** A provider that may serve a model, and the provider's own name of the model. */
 export type Target = { provider: Provider; model: string }
 
 export type DiscoveredModel = {
   model: string
   created?: number
-  /** Where it is known to be of other families than chat's. */
+  /** Set where it is known to belong to other families than chat. */
   families?: EndpointFamily[]
 }

@@ -22,7 +22,7 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
   const upstream = createUpstream(parts, { listHeaders: ['openai-beta'] })
 
   const ask = (call: Asking, signal: AbortSignal, stream: boolean): Promise<UpstreamResponse> =>
-    upstream.ask(
+    upstream.request(
       { path: '/chat/completions', body: writeBody(call, stream), call, stream, headers: call.headers },
       signal,
     )
@@ -35,7 +35,7 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
 
   function chunksIn(answer: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
     const faults = upstream.faultsOf(call.model, answer)
-    return upstream.readAsked(answer, {
+    return upstream.readStreamOrWhole(answer, {
       events: () => readStream(answer, namedOf(call), faults),
       whole: async () => chunksOf(readWhole(await answer.text(), namedOf(call), faults)),
     })
@@ -45,7 +45,7 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
   const passthrough: PassthroughProvider = {
     dialect: 'chatcompat',
     send: async (call, stream, signal) =>
-      upstream.passed(await ask(call, signal, stream), call, stream ? chunksIn : undefined),
+      upstream.toPassthroughResponse(await ask(call, signal, stream), call, stream ? chunksIn : undefined),
   }
 
   return {
@@ -59,7 +59,6 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
       chunks,
     },
     ...(settings.quirks.passthrough ? { passthrough } : {}),
-    listModels: (signal) =>
-      upstream.listed('/models', (payload) => readModelList(payload, settings.chat_models), signal),
+    listModels: (signal) => upstream.list('/models', (payload) => readModelList(payload, settings.chat_models), signal),
   }
 }

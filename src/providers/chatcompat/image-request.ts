@@ -1,35 +1,35 @@
-/** An image order in the words of an OpenAI-shaped vendor: which fields its model knows, as rows of data; JSON or a form. */
+/** Encodes an image order for an OpenAI-shaped provider: which fields a model knows, as rows of data; JSON or a form. */
 import type { Quirks } from '../../config/quirks.ts'
 import { formName } from '../../kit/form-name.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import type { JsonRecord } from '../../kit/json.ts'
-import { GatewayError } from '../../spec/error.ts'
 import type { ImageOrder } from '../../spec/image-request.ts'
 import type { Bytes } from '../orders/order-client.ts'
 import { withExtras, withoutEmpty } from '../orders/order-fields.ts'
+import { unsupportedField } from '../orders/order-messages.ts'
 
 type ImageFormat = NonNullable<Quirks['image_response_format']>
 
-/** What one model's vendor understands. */
+/** What one model supports. */
 type ImageModelRules = {
-  /** How it is told to send bytes rather than an address; `none`: it has no such field. */
+  /** The value of the field that requests bytes rather than a URL; `none`: there is no such field. */
   response_format: ImageFormat
   /** Events with partial images. */
   streams: boolean
-  /** `auto` is a size of its own; elsewhere no size says the same. */
+  /** `auto` is a valid size; elsewhere leaving the size out means the same. */
   has_auto_size: boolean
-  /** Fields that only tune, and that it refuses. */
+  /** Fields that only tune the result, and that it rejects: they are dropped. */
   drops: readonly (keyof ImageOrder)[]
-  /** Fields that change what is made, and that it does not have. */
+  /** Fields that change the result, and that it does not support: the order is rejected. */
   lacks: readonly (keyof ImageOrder)[]
 }
 
 type Row = { models: readonly string[]; rules: Partial<ImageModelRules> }
 
-/** Globs over names in lower case; the first row that fits wins over what is said of the provider. */
+/** Globs over names in lower case; the first matching row overrides the provider's quirks. */
 const ROWS: readonly Row[] = [
   {
-    // They answer in base64 always, and refuse whatever they do not know by its name.
+    // They always return base64, and reject unknown fields by name.
     models: ['gpt-image*', '*/gpt-image*', 'chatgpt-image*', '*/chatgpt-image*'],
     rules: {
       response_format: 'none',
@@ -64,21 +64,21 @@ export function imageModelRules(model: string, { image_stream, image_response_fo
   }
 }
 
-/** What the house decides by its own fields: no extra may stand in for one. */
+/** Set by the gateway's own fields: no extra may replace one. */
 const DECIDED = ['n', 'size', 'width', 'height', 'stream', 'partial_images', 'image', 'mask', 'response_format']
 
-type Writing = {
+type ImageBody = {
   model: string
   request: ImageOrder
   rules: ImageModelRules
-  /** With so many partial images on the way; absent: no stream. */
+  /** How many partial images are streamed; absent: no stream. */
   partial_images?: number | undefined
   fields: { drop: string[]; rename: Record<string, string> }
   upstream: string
 }
 
-/** Everything but the pictures. Throws `unsupported_parameter` for what would be lost. */
-export function imageBody({ model, request, rules: words, partial_images, fields, upstream }: Writing): JsonRecord {
+/** Everything but the images. Throws `unsupported_parameter` for a field that would be ignored. */
+export function imageBody({ model, request, rules, partial_images, fields, upstream }: ImageBody): JsonRecord {
   const {
     operation: _,
     model: __,
@@ -90,10 +90,9 @@ export function imageBody({ model, request, rules: words, partial_images, fields
     metadata,
     ...order
   } = request
-  for (const field of words.lacks) {
+  for (const field of rules.lacks) {
     if (request[field] === undefined || request[field] === '') continue
-    const message = `The model "${model}" of "${upstream}" takes no "${field}". Leave it out, or choose another model.`
-    throw new GatewayError('unsupported_parameter', message, { param: field, accepted: 'no' })
+    throw unsupportedField(upstream, field)
   }
   const body = withExtras(
     {
@@ -101,8 +100,8 @@ export function imageBody({ model, request, rules: words, partial_images, fields
       ...order,
       prompt: order.prompt === '' ? undefined : order.prompt,
       n: n > 1 ? n : undefined,
-      size: size === 'auto' && !words.has_auto_size ? undefined : size,
-      ...formatOf(words),
+      size: size === 'auto' && !rules.has_auto_size ? undefined : size,
+      ...formatOf(rules),
       ...(partial_images === undefined ? {} : { stream: true }),
       ...(partial_images ? { partial_images } : {}),
     },
@@ -110,16 +109,16 @@ export function imageBody({ model, request, rules: words, partial_images, fields
     'chatcompat',
     DECIDED,
   )
-  const left = [...fields.drop, ...words.drops]
-  const kept = Object.entries(body).filter(([name]) => !left.includes(name))
-  return Object.fromEntries(kept.map(([name, value]) => [fields.rename[name] ?? name, value]))
+  const dropped = [...fields.drop, ...rules.drops]
+  const sent = Object.entries(body).filter(([name]) => !dropped.includes(name))
+  return Object.fromEntries(sent.map(([name, value]) => [fields.rename[name] ?? name, value]))
 }
 
 const formatOf = ({ response_format }: ImageModelRules) => (response_format === 'none' ? {} : { response_format })
 
 export type Picture = { field: 'image' | 'mask'; bytes: Uint8Array; content_type: string }
 
-/** A form (RFC 7578): several images are a list, as the official clients write one. */
+/** A form (RFC 7578): several images are a list, as the official clients encode one. */
 export function imageForm(body: JsonRecord, pictures: Picture[], boundary: string): Bytes {
   const head = (name: string, more = '') =>
     `--${boundary}\r\ncontent-disposition: form-data; name="${formName(name)}"${more}\r\n`
@@ -129,7 +128,7 @@ export function imageForm(body: JsonRecord, pictures: Picture[], boundary: strin
   const isList = pictures.filter(({ field }) => field === 'image').length > 1
   for (const [index, { field, bytes, content_type }] of pictures.entries()) {
     const name = field === 'image' && isList ? 'image[]' : field
-    const kind = content_type.replace('image/', '') // some look at the name's ending only
+    const kind = content_type.replace('image/', '') // some read only the extension of the name
     const more = `; filename="${field}-${index}.${kind}"`
     parts.push(Buffer.from(`${head(name, more)}content-type: ${content_type}\r\n\r\n`))
     parts.push(Buffer.from(bytes), Buffer.from('\r\n'))

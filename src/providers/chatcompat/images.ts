@@ -1,4 +1,4 @@
-/** Images of any OpenAI-shaped vendor: `/images/generations` as JSON, `/images/edits` and `/images/variations` as forms. */
+/** Images of any OpenAI-shaped provider: `/images/generations` as JSON, `/images/edits` and `/images/variations` as forms. */
 
 import type { Quirks } from '../../config/quirks.ts'
 import { parseJson } from '../../kit/json.ts'
@@ -28,7 +28,7 @@ const PATHS: Record<ImageOperation, string> = {
   variation: '/images/variations',
 }
 /** Ten images of 4K in base64. */
-const MAX_ANSWER_BYTES = 256 * 1024 * 1024
+const MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 
 export function createCompatImages(parts: ImageParts): ImageProvider {
   const { id, media } = parts
@@ -41,16 +41,18 @@ export function createCompatImages(parts: ImageParts): ImageProvider {
   })
   const origin = new URL(base_url).origin
 
-  const faultsOf = (model: string, answer: UpstreamResponse): Faults => ({
-    ...upstream.faultsOf(model, answer),
-    cut: () => new GatewayError('upstream_cut', `The upstream "${id}" ended its answer before the image was complete.`),
+  const faultsOf = (model: string, response: UpstreamResponse): Faults => ({
+    ...upstream.faultsOf(model, response),
+    cut: () =>
+      new GatewayError('upstream_cut', `The upstream "${id}" ended its response before the image was complete.`),
   })
 
-  /** The pictures of an order; nothing was sent yet, whatever fails here. */
+  /** Reads the images of an order; nothing was sent yet, whatever fails here. */
   async function picturesOf({ request }: ImageCall, signal: AbortSignal): Promise<Picture[]> {
     const { images = [], mask } = request
     const read = async (field: Picture['field'], value: string): Promise<Picture> => {
-      if (!media) throw new GatewayError('internal_error', `The provider "${id}" was made without a reader of media.`)
+      if (!media)
+        throw new GatewayError('internal_error', `The provider "${id}" was created without a reader of media.`)
       return { field, ...(await media.read(value, signal, field)) }
     }
     const all = [...images.map((image) => read('image', image)), ...(mask === undefined ? [] : [read('mask', mask)])]
@@ -59,22 +61,22 @@ export function createCompatImages(parts: ImageParts): ImageProvider {
     })
   }
 
-  /** Sends an order and hands back an answer of status 2xx; everything else is thrown. */
+  /** Sends an order and returns a response with status 2xx; throws for any other. */
   async function order(call: ImageCall, signal: AbortSignal, partial_images?: number): Promise<UpstreamResponse> {
     const { model, request } = call
     const isStream = partial_images !== undefined
-    const words = imageModelRules(model, quirks)
-    const body = imageBody({ model, request, rules: words, partial_images, fields, upstream: id })
+    const rules = imageModelRules(model, quirks)
+    const body = imageBody({ model, request, rules, partial_images, fields, upstream: id })
     const pictures = await picturesOf(call, signal)
-    // Nobody can know it beforehand: a prompt that held it would end its own field, and write others.
+    // Random, so that no prompt can contain it: it would end its own field and add others.
     const boundary = `gatehouse-${randomAlphanumerics(32)}`
     const form = pictures.length > 0 ? imageForm(body, pictures, boundary) : undefined
     const path = PATHS[request.operation]
-    return upstream.ask({ path, body: form ?? JSON.stringify(body), call, stream: isStream, order: true }, signal)
+    return upstream.request({ path, body: form ?? JSON.stringify(body), call, stream: isStream, order: true }, signal)
   }
 
-  const readAll = async (answer: UpstreamResponse, model: string) =>
-    readImages(parseJson(await answer.text(MAX_ANSWER_BYTES)), faultsOf(model, answer))
+  const readAll = async (response: UpstreamResponse, model: string) =>
+    readImages(parseJson(await response.text(MAX_RESPONSE_BYTES)), faultsOf(model, response))
 
   return {
     operations: ['generate', 'edit', 'variation'],
@@ -84,13 +86,13 @@ export function createCompatImages(parts: ImageParts): ImageProvider {
         yield { type: 'done', ...(await readAll(await order(call, signal), call.model)) }
         return
       }
-      const answer = await order(call, signal, partial_images)
-      yield* upstream.readAsked<ImageEvent>(answer, {
-        events: () => readImageEvents(answer, call.request.n, faultsOf(call.model, answer)),
-        whole: async () => ({ type: 'done', ...(await readAll(answer, call.model)) }),
+      const response = await order(call, signal, partial_images)
+      yield* upstream.readStreamOrWhole<ImageEvent>(response, {
+        events: () => readImageEvents(response, call.request.n, faultsOf(call.model, response)),
+        whole: async () => ({ type: 'done', ...(await readAll(response, call.model)) }),
       })
     },
-    // Another Gatehouse, and runtimes without a public address, keep their images behind the same key.
+    // Another Gatehouse, and local runtimes, require the same key for their images.
     outputHeaders: (url) => (URL.parse(url)?.origin === origin ? headers : {}),
   }
 }

@@ -1,17 +1,17 @@
-/** What upstreams in the chat-compatible style of videos answer: the official words, the specification's, New API's. */
+/** Reads the video responses of chat-compatible upstreams: the official fields, the specification's, New API's. */
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { FAIL_CODES, type FailCode } from '../../spec/task.ts'
 import { isHttpUrl, type OrderClient } from '../orders/order-client.ts'
 import type { TaskProgress } from '../provider.ts'
 
-/** Where the id of an order may stand: New API gives it twice, the specification within `data`. */
-export function orderIdIn(answer: JsonRecord): unknown[] {
-  const data = isRecord(answer.data) ? answer.data : {}
-  return [answer.id, answer.task_id, data.task_id, data.id]
+/** The places of an order's id: New API has it twice, the specification within `data`. */
+export function orderIdIn(response: JsonRecord): unknown[] {
+  const data = isRecord(response.data) ? response.data : {}
+  return [response.id, response.task_id, data.task_id, data.id]
 }
 
-/** In lower case. NOT_START and SUBMITTED are the specification's own; a gateway that waits has not failed. */
+/** In lower case. NOT_START and SUBMITTED are the specification's own; a gateway that is waiting has not failed. */
 const STATES: Record<string, 'QUEUED' | 'IN_PROGRESS' | 'SUCCESS' | FailCode> = {
   not_start: 'QUEUED',
   submitted: 'QUEUED',
@@ -36,19 +36,19 @@ const STATES: Record<string, 'QUEUED' | 'IN_PROGRESS' | 'SUCCESS' | FailCode> = 
   canceled: 'canceled',
 }
 
-/** `contentUrl` is where the file lies when the answer names no other place. */
-export function readVideo(answer: JsonRecord, vendor: OrderClient, contentUrl: string): TaskProgress {
-  const task = isRecord(answer.data) && answer.data.status !== undefined ? answer.data : answer
-  const state = STATES[vendor.readStatus(task.status).toLowerCase()]
+/** `contentUrl` is the URL of the file when the response has no other. */
+export function readVideo(response: JsonRecord, client: OrderClient, contentUrl: string): TaskProgress {
+  const task = isRecord(response.data) && response.data.status !== undefined ? response.data : response
+  const state = STATES[client.readStatus(task.status).toLowerCase()]
   if (state === undefined) return {}
-  if (state === 'SUCCESS') return withExpiry(vendor.success(filesIn(task, vendor.base_url) ?? [contentUrl]), task)
+  if (state === 'SUCCESS') return withExpiry(client.success(filesIn(task, client.base_url) ?? [contentUrl]), task)
   if (state === 'QUEUED' || state === 'IN_PROGRESS') return { status: state, ...progressIn(task.progress) }
   const error = isRecord(task.error) ? task.error : {}
-  const reason = [task.fail_reason, error.message, task.error, answer.message].find(isText)
-  return vendor.failure(failCodeOf(state, [task.fail_code, error.code]), reason)
+  const reason = [task.fail_reason, error.message, task.error, response.message].find(isText)
+  return client.failure(failCodeOf(state, [task.fail_code, error.code]), reason)
 }
 
-/** Unix seconds; some write 0 where they mean never. */
+/** Unix seconds; some upstreams use 0 for never. */
 const withExpiry = (progress: TaskProgress, { expires_at }: JsonRecord): TaskProgress =>
   progress.status === 'SUCCESS' && typeof expires_at === 'number' && expires_at > 0
     ? { ...progress, expires_at }
@@ -60,7 +60,7 @@ function progressIn(value: unknown): { progress?: number } {
   return typeof percent === 'number' && percent >= 0 && percent <= 100 ? { progress: Math.floor(percent) } : {}
 }
 
-/** Older versions of New API put the address into `fail_reason`; addresses may be relative to the gateway. */
+/** Older versions of New API put the URL into `fail_reason`; URLs may be relative to the gateway. */
 function filesIn(task: JsonRecord, base: string): string[] | undefined {
   const metadata = isRecord(task.metadata) ? task.metadata : {}
   const outputs = Array.isArray(task.outputs) ? task.outputs : []
@@ -74,15 +74,15 @@ function filesIn(task: JsonRecord, base: string): string[] | undefined {
   return outputs.length > 0 ? urls : urls.slice(0, 1)
 }
 
-/** Another Gatehouse speaks of our own codes; of others' words only the clear ones are believed. */
-function failCodeOf(otherwise: FailCode, words: unknown[]): FailCode {
-  const word = words.find(isText)
-  if (word === undefined) return otherwise
-  if (Object.hasOwn(FAIL_CODES, word)) return word as FailCode
-  if (/moderation|polic|safety|sensitive/i.test(word)) return 'content_policy_violation'
-  if (/^invalid_|bad_request/i.test(word)) return 'invalid_input'
-  if (/rate_limit/i.test(word)) return 'upstream_rate_limited'
-  if (/server_error|internal|upstream/i.test(word)) return 'upstream_error'
+/** Another Gatehouse returns our own codes; of other codes only the unambiguous ones are mapped. */
+function failCodeOf(otherwise: FailCode, codes: unknown[]): FailCode {
+  const code = codes.find(isText)
+  if (code === undefined) return otherwise
+  if (Object.hasOwn(FAIL_CODES, code)) return code as FailCode
+  if (/moderation|polic|safety|sensitive/i.test(code)) return 'content_policy_violation'
+  if (/^invalid_|bad_request/i.test(code)) return 'invalid_input'
+  if (/rate_limit/i.test(code)) return 'upstream_rate_limited'
+  if (/server_error|internal|upstream/i.test(code)) return 'upstream_error'
   return otherwise
 }
 

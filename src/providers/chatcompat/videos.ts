@@ -1,4 +1,4 @@
-/** An upstream with the chat-compatible style of videos: another Gatehouse, New API, and whoever looks like them. */
+/** Kind `chatcompat-video`: an upstream with OpenAI's video API, such as another Gatehouse or New API. */
 
 import { formName } from '../../kit/form-name.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
@@ -25,9 +25,9 @@ const CHOICES = {
   /** `/videos`, or the specification's `/video/generations`. */
   api: ['videos', 'video-generations'],
   body: ['json', 'multipart'],
-  /** Where a first frame stands in a JSON body: as the object of the official API, or as text in `image`. */
+  /** The place of a first frame in a JSON body: the object of the official API, or a string in `image`. */
   image_as: ['input_reference', 'image'],
-  /** How it is told to stop: not at all, by DELETE of the video, by POST of a cancel below the task. */
+  /** How a task is canceled: not at all, by DELETE of the video, by POST of a cancel below the task. */
   cancel: ['no', 'delete', 'post'],
 } as const
 type Choices = { [name in keyof typeof CHOICES]: (typeof CHOICES)[name][number] }
@@ -35,13 +35,13 @@ type Choices = { [name in keyof typeof CHOICES]: (typeof CHOICES)[name][number] 
 export function createChatcompatVideo(parts: AdapterParts): Provider {
   const { id, config } = parts
   const choices = choicesOf(id, config.options ?? {})
-  const vendor = createOrderClient(parts, { kind: 'chatcompat-video', classifyError: judge })
+  const client = createOrderClient(parts, { kind: 'chatcompat-video', classifyError })
   const tasks = choices.api === 'videos' ? '/videos' : '/video/generations'
   const write = choices.api === 'videos' ? writeVideo : writeGeneration
-  const origin = new URL(vendor.base_url).origin
+  const origin = new URL(client.base_url).origin
 
   async function bodyOf(call: VideoCall, signal: AbortSignal) {
-    const body = shaped(write(call, parts, choices), config.fields ?? {})
+    const body = applyFieldRules(write(call, parts, choices), config.fields ?? {})
     if (choices.body === 'json') return body
     const { image } = call.request
     return multipart(body, image === undefined ? undefined : await fileOf(image, parts, signal), call.task_id)
@@ -54,19 +54,19 @@ export function createChatcompatVideo(parts: AdapterParts): Provider {
       resubmit: config.options?.idempotent === true ? 'safe' : 'unsafe',
       key_seconds: keySecondsOf(id, config.options ?? {}),
       async start(call, signal) {
-        const answer = await vendor.submit({
+        const response = await client.submit({
           path: tasks,
           body: await bodyOf(call, signal),
           headers: { 'idempotency-key': call.idempotency_key },
           model: call.model,
           signal,
         })
-        return { operation: { id: vendor.readId(...orderIdIn(answer)) } }
+        return { operation: { id: client.readId(...orderIdIn(response)) } }
       },
       async status(operation, signal) {
         const task = operationId(operation)
-        const contentUrl = `${vendor.base_url}${withId('/videos', task)}/content`
-        return vendor.poll(withId(tasks, task), signal, (answer) => readVideo(answer, vendor, contentUrl))
+        const contentUrl = `${client.base_url}${withId('/videos', task)}/content`
+        return client.poll(withId(tasks, task), signal, (response) => readVideo(response, client, contentUrl))
       },
       ...(choices.cancel === 'no'
         ? {}
@@ -74,16 +74,16 @@ export function createChatcompatVideo(parts: AdapterParts): Provider {
             async cancel(operation, signal) {
               const task = operationId(operation)
               await (choices.cancel === 'delete'
-                ? vendor.send('DELETE', withId('/videos', task), signal)
-                : vendor.send('POST', `${withId('/video/generations', task)}/cancel`, signal))
+                ? client.send('DELETE', withId('/videos', task), signal)
+                : client.send('POST', `${withId('/video/generations', task)}/cancel`, signal))
             },
           }),
-      outputHeaders: (url) => (URL.parse(url)?.origin === origin ? vendor.headers() : {}),
+      outputHeaders: (url) => (URL.parse(url)?.origin === origin ? client.headers() : {}),
     },
   }
 }
 
-/** As long as another Gatehouse remembers a key, and as is customary. */
+/** As long as another Gatehouse remembers a key, which is also the usual time. */
 const KEY_HOURS = 24
 
 /** How long the upstream recognises a repeated order. */
@@ -101,7 +101,7 @@ function choicesOf(id: string, options: JsonRecord): Choices {
   return Object.fromEntries(chosen) as Choices
 }
 
-/** The official fields; what else this upstream takes, `fields.allow` says. */
+/** The official fields, and those that this upstream also accepts by `fields.allow`. */
 function writeVideo({ model, request }: VideoCall, { id, config }: AdapterParts, choices: Choices): JsonRecord {
   const allowed = config.fields?.allow ?? []
   assertSupportedFields(request, id, ['image', ...CHANGES.filter((field) => allowed.includes(field))])
@@ -127,7 +127,7 @@ function writeVideo({ model, request }: VideoCall, { id, config }: AdapterParts,
   )
 }
 
-/** The specification's fields are judged before they come here: no extra may stand in for one. */
+/** The specification's fields were checked before: no extra may replace one. */
 const DECIDED = ['n', 'duration', 'seconds', 'size', 'width', 'height', 'audio_enable']
 
 const CHANGES = ['last_image', 'images', 'video', 'negative_prompt', 'audio_enable', 'n'] as const
@@ -140,20 +140,23 @@ function writeGeneration({ model, request }: VideoCall): JsonRecord {
   return withExtras(own, request.metadata, 'chatcompat-video', DECIDED)
 }
 
-/** Other vendors' extras may be meant for who stands behind this upstream. */
+/** Other providers' extras may be meant for the provider behind this upstream. */
 function metadataOf({ metadata = {} }: VideoOrder): JsonRecord | undefined {
   const { model: _, 'chatcompat-video': __, ...rest } = metadata
   return Object.keys(rest).length > 0 ? rest : undefined
 }
 
-function shaped(body: JsonRecord, { drop = [], rename = {} }: { drop?: string[]; rename?: Record<string, string> }) {
-  const kept = Object.entries(body).filter(([name]) => !drop.includes(name))
-  return Object.fromEntries(kept.map(([name, value]) => [rename[name] ?? name, value]))
+function applyFieldRules(
+  body: JsonRecord,
+  { drop = [], rename = {} }: { drop?: string[]; rename?: Record<string, string> },
+) {
+  const sent = Object.entries(body).filter(([name]) => !drop.includes(name))
+  return Object.fromEntries(sent.map(([name, value]) => [rename[name] ?? name, value]))
 }
 
 type File = { bytes: Uint8Array; content_type: string }
 
-/** The bytes of an image; fetched before anything is ordered, so that a failure leaves nothing open. */
+/** Reads the bytes of an image before anything is ordered, so that a failure leaves no order in doubt. */
 async function fileOf(value: string, parts: AdapterParts, signal: AbortSignal): Promise<File> {
   if (!isHttpUrl(value)) {
     const [, given = '', base64 = ''] = /^data:([^;,]*);base64,(.*)$/s.exec(toMediaUrl(value)) ?? []
@@ -161,14 +164,14 @@ async function fileOf(value: string, parts: AdapterParts, signal: AbortSignal): 
     return { bytes: Buffer.from(base64, 'base64'), content_type }
   }
   if (!parts.media) {
-    throw unsupportedValue('image', `The upstream "${parts.id}" takes an image as data here, not by its address.`)
+    throw unsupportedValue('image', `The upstream "${parts.id}" accepts an image here only as data, not as a URL.`)
   }
   return parts.media.read(value, signal).catch((thrown: unknown) => {
     throw thrown instanceof GatewayError ? neverSent(thrown) : thrown
   })
 }
 
-/** A form, the same bytes for the same order: some upstreams compare what came under a key (RFC 7578). */
+/** A form with the same bytes for the same order: some upstreams compare the bodies of one key (RFC 7578). */
 function multipart(body: JsonRecord, file: File | undefined, task_id: string) {
   const boundary = `gatehouse-${task_id}`
   const head = (name: string, more = '') =>
@@ -177,7 +180,7 @@ function multipart(body: JsonRecord, file: File | undefined, task_id: string) {
     Buffer.from(`${head(name)}\r\n${typeof value === 'string' ? value : JSON.stringify(value)}\r\n`),
   )
   if (file) {
-    const kind = /^image\/(\w+)/.exec(file.content_type)?.[1] ?? 'png' // some look at the name's ending only
+    const kind = /^image\/(\w+)/.exec(file.content_type)?.[1] ?? 'png' // some read only the extension of the name
     const more = `; filename="image.${kind}"`
     parts.push(Buffer.from(`${head('input_reference', more)}content-type: ${file.content_type}\r\n\r\n`))
     parts.push(Buffer.from(file.bytes), Buffer.from('\r\n'))
@@ -187,12 +190,12 @@ function multipart(body: JsonRecord, file: File | undefined, task_id: string) {
 }
 
 const codeIn = (payload: unknown): string => {
-  const said = isRecord(payload) && isRecord(payload.error) ? payload.error : payload
-  return isRecord(said) && typeof said.code === 'string' ? said.code : ''
+  const error = isRecord(payload) && isRecord(payload.error) ? payload.error : payload
+  return isRecord(error) && typeof error.code === 'string' ? error.code : ''
 }
 
-/** New API says 403 of an account without money. */
-const judge: ErrorClassifier = (payload, status) =>
+/** New API returns 403 for an account without credit. */
+const classifyError: ErrorClassifier = (payload, status) =>
   status >= 400 &&
   status < 500 &&
   /^(insufficient_user_quota|insufficient_quota|pre_consume_token_quota_failed)$/.test(codeIn(payload))

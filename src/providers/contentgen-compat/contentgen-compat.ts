@@ -45,7 +45,7 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
 
   function send(body: string, { call, stream }: { call: ChatCall; stream: boolean }, signal: AbortSignal) {
     const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
-    return upstream.ask({ path: `${addressOf(call.model)}:${method}`, body, call, stream }, signal)
+    return upstream.request({ path: `${addressOf(call.model)}:${method}`, body, call, stream }, signal)
   }
 
   const ask = async (call: ChatCall, signal: AbortSignal, stream: boolean) =>
@@ -72,7 +72,7 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
 
   function chunksIn(answer: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
     const faults = faultsOf(call.model, answer)
-    return upstream.readAsked(answer, {
+    return upstream.readStreamOrWhole(answer, {
       events: () => readEvents(answer, readerOf(call, faults), faults),
       whole: async () => chunksOf(await answer.text(), call, faults),
     })
@@ -80,20 +80,20 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
 
   async function countTokens(call: ChatCall, signal: AbortSignal): Promise<number> {
     const body = await write.count(call, signal)
-    const answer = await upstream.ask({ path: `${addressOf(call.model)}:countTokens`, body, call }, signal)
-    return upstream.readCount(answer, 'totalTokens')
+    const answer = await upstream.request({ path: `${addressOf(call.model)}:countTokens`, body, call }, signal)
+    return upstream.readTokenCount(answer, 'totalTokens')
   }
 
   const pageAt = (token: string | undefined, signal: AbortSignal) => {
     const at = token === undefined ? '' : `&pageToken=${encodeURIComponent(token)}`
-    return upstream.listed(`/models?pageSize=1000${at}`, readModelPage, signal)
+    return upstream.list(`/models?pageSize=1000${at}`, readModelPage, signal)
   }
 
   const passthrough: PassthroughProvider = {
     dialect: 'contentgen-compat',
     async send(call, stream, signal) {
       const answer = await send(JSON.stringify(passthroughBody(call, settings)), { call, stream }, signal)
-      return upstream.passed(answer, call, stream ? chunksIn : undefined)
+      return upstream.toPassthroughResponse(answer, call, stream ? chunksIn : undefined)
     },
   }
   return {

@@ -34,7 +34,7 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
   const namedOf = (call: ChatCall) => fallbackOf('msg_', call, clock)
 
   const ask = (call: ChatCall, signal: AbortSignal, stream: boolean) =>
-    upstream.ask({ path: '/v1/messages', body: write.answer(call, stream), call, stream }, signal)
+    upstream.request({ path: '/v1/messages', body: write.answer(call, stream), call, stream }, signal)
 
   /** The message in a body's text. */
   function messageIn(text: string, faults: Faults): JsonRecord {
@@ -60,7 +60,7 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
   function chunksIn(answer: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
     const faults = upstream.faultsOf(call.model, answer)
     const reader = createEventReader(namedOf(call))
-    return upstream.readAsked(answer, {
+    return upstream.readStreamOrWhole(answer, {
       events: () => readEvents(answer, reader, faults),
       async whole() {
         const events = eventsOf(messageIn(await answer.text(), faults))
@@ -77,20 +77,20 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
     signal: AbortSignal,
   ) {
     const question = { path: '/v1/messages/count_tokens', body, call, headers: call.headers }
-    return upstream.readCount(await upstream.ask(question, signal), 'input_tokens')
+    return upstream.readTokenCount(await upstream.request(question, signal), 'input_tokens')
   }
 
   const pageAfter = (id: string | undefined, signal: AbortSignal) => {
     const after = id === undefined ? '' : `&after_id=${encodeURIComponent(id)}`
-    return upstream.listed(`/v1/models?limit=1000${after}`, readModelPage, signal)
+    return upstream.list(`/v1/models?limit=1000${after}`, readModelPage, signal)
   }
 
   const passthrough: PassthroughProvider = {
     dialect: 'messages-compat',
     async send(call, stream, signal) {
       const body = JSON.stringify(passthroughBody(call, settings))
-      const answer = await upstream.ask({ path: '/v1/messages', body, call, stream, headers: call.headers }, signal)
-      return upstream.passed(answer, call, stream ? chunksIn : undefined)
+      const answer = await upstream.request({ path: '/v1/messages', body, call, stream, headers: call.headers }, signal)
+      return upstream.toPassthroughResponse(answer, call, stream ? chunksIn : undefined)
     },
     count: (call, signal) => countIn(JSON.stringify(countedBody(call, settings)), call, signal),
   }

@@ -47,7 +47,7 @@ describe('the rule for the answers to orders', () => {
 
   const exceptions = KINDS.flatMap(([kind, { exceptions: all = [] }]) => all.map((one) => [kind, one] as const))
   test.each(exceptions)('has a source for each exception of %s, which counts for its answers only', (kind, one) => {
-    expect(one.source).toMatch(/^(https:\/\/|manual: )/)
+    expect(one.source).toMatch(/^(https:\/\/|manual: |from memory$)/)
     const other = one.acceptance === 'in doubt' ? 422 : 200
     for (const status of one.status ?? [other, 500]) {
       for (const code of one.codes ?? ['any']) {

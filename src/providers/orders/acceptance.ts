@@ -1,28 +1,29 @@
 /**
- * Whether a provider has accepted an order that it did not answer with an operation id: one rule for all kinds, and the
- * documented exceptions of a kind as data. Nothing else in the gateway decides this.
+ * Decides whether a provider has accepted an order when its response has no operation id: one rule for all kinds, and the
+ * known exceptions of a kind as data. Nothing else in the gateway decides this.
  */
 import type { ProviderKind } from '../../config/provider-kinds.ts'
 import { isRecord } from '../../kit/json.ts'
 import type { ErrorCode, GatewayError } from '../../spec/error.ts'
 
 /**
- * `not accepted`: another target may have the order, or the same one may have it again. `in doubt`: the provider may
- * work on it and charge for it, so nobody gets it again without an idempotency key that the provider honours.
+ * `not accepted`: the order may be sent to another target, or to the same one again. `in doubt`: the provider may
+ * work on it and charge for it, so it is not sent again without an idempotency key that the provider honours.
  */
 type Acceptance = 'not accepted' | 'in doubt'
 
-/** A documented answer of one kind whose meaning differs from the default rule. */
+/** A response of one kind whose meaning differs from the default rule. */
 export type AcceptanceException = {
   /** HTTP statuses; absent: any. */
   status?: readonly number[]
   /** The provider's own codes in the body; absent: any. */
   codes?: readonly string[]
-  /** Only with a JSON object as its body: a page of a proxy in between says nothing of the order. */
+  /** Only with a JSON object as its body: an error page of a proxy says nothing about the order. */
   is_json?: true
   acceptance: Acceptance
-  /** What the answer means, as the provider documents it. */
+  /** What the response means. */
   meaning: string
+  /** The provider's documentation, a page of the manual, or `from memory` where neither was read for this row. */
   source: string
 }
 
@@ -32,21 +33,24 @@ export type OrderKindRule = {
   exceptions?: readonly AcceptanceException[]
   /** When an order in doubt is sent again with its key. Default: never. */
   sent_again?: string
-  /** By what an order in doubt is looked up. Default: it cannot be. */
+  /** By which value an order in doubt is looked up. Default: it cannot be. */
   looked_up_by?: string
 }
 
 /**
- * The request was refused before any work: wrong input, credentials, account, model or size, or too many requests. Not
- * among them: 408 (a time-out), 409 (an order with the same key or name may be under way), 423 to 426, 460 and 499 (what
- * a proxy says of a connection that was given up). Every 2xx without an operation id, 3xx and 5xx is in doubt too.
+ * The request was rejected before any work: wrong input, credentials, account, model or size, or too many requests. Not
+ * in this list: 408 (a timeout), 409 (an order with the same key or name may be in progress), 423 to 426, 460 and 499 (what
+ * a proxy returns for an abandoned connection). Every 2xx without an operation id, 3xx and 5xx is in doubt too.
  */
 export const NOT_ACCEPTED: readonly number[] = [
   400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 422, 429, 431, 451,
 ]
 
 const KLING_DOCS = 'https://app.klingai.com/global/dev/document-api/apiReference/commonInfo'
+/** All of its codes below are on this page (read 2026-11-22, in a public copy). */
 const MINIMAX_DOCS = 'https://platform.minimax.io/docs/api-reference/errorcode'
+/** The row was written from memory; nobody has checked it against the provider's documentation yet. */
+const FROM_MEMORY = 'from memory'
 const NEW_API_CODE = 'https://github.com/QuantumNous/new-api/tree/main/relay'
 
 export const ORDER_KINDS = {
@@ -68,7 +72,7 @@ export const ORDER_KINDS = {
       {
         codes: ['do_request_failed', 'read_response_body_failed', 'unmarshal_response_body_failed', 'invalid_response'],
         acceptance: 'in doubt',
-        meaning: 'New API lost the answer of the provider behind it',
+        meaning: 'New API lost the response of the provider behind it',
         source: NEW_API_CODE,
       },
     ],
@@ -94,8 +98,8 @@ export const ORDER_KINDS = {
         status: [200],
         codes: ['1200', '1201', '1202', '1203', '1300', '1301', '1302', '1303', '1304'],
         acceptance: 'not accepted',
-        meaning: 'invalid request, refused content, too many requests or tasks, address not allowed',
-        source: KLING_DOCS,
+        meaning: 'invalid request, rejected content, too many requests or tasks, address not allowed',
+        source: FROM_MEMORY,
       },
     ],
   },
@@ -132,30 +136,30 @@ export const ORDER_KINDS = {
   xai: { source: 'https://docs.x.ai/developers/debugging' },
 } as const satisfies { [kind in ProviderKind]?: OrderKindRule }
 
-/** An HTTP answer to an order that holds no operation id, or none that can be read. */
-type OrderAnswer = { kind: ProviderKind; status: number; payload: unknown }
+/** An HTTP response to an order without a readable operation id. */
+type OrderResponse = { kind: ProviderKind; status: number; payload: unknown }
 
-export function acceptanceOf({ kind, status, payload }: OrderAnswer): Acceptance {
-  const exception = exceptionsOf(kind).find((one) => fits(one, status, payload))
+export function acceptanceOf({ kind, status, payload }: OrderResponse): Acceptance {
+  const exception = exceptionsOf(kind).find((one) => matches(one, status, payload))
   return exception?.acceptance ?? (NOT_ACCEPTED.includes(status) ? 'not accepted' : 'in doubt')
 }
 
-/** The same as the member of an error's detail by which the rest of the gateway knows it. */
-export const acceptanceDetail = (answer: OrderAnswer): { accepted?: 'no' } =>
-  acceptanceOf(answer) === 'not accepted' ? { accepted: 'no' } : {}
+/** The same as a member of an error's detail, by which the rest of the gateway knows it. */
+export const acceptanceDetail = (response: OrderResponse): { accepted?: 'no' } =>
+  acceptanceOf(response) === 'not accepted' ? { accepted: 'no' } : {}
 
 const ruleOf = (kind: ProviderKind): OrderKindRule | undefined =>
   Object.hasOwn(ORDER_KINDS, kind) ? ORDER_KINDS[kind as keyof typeof ORDER_KINDS] : undefined
 
 const exceptionsOf = (kind: ProviderKind): readonly AcceptanceException[] => ruleOf(kind)?.exceptions ?? []
 
-function fits({ status, codes, is_json }: AcceptanceException, answered: number, payload: unknown): boolean {
-  if (status && !status.includes(answered)) return false
+function matches({ status, codes, is_json }: AcceptanceException, received: number, payload: unknown): boolean {
+  if (status && !status.includes(received)) return false
   if (is_json && !isRecord(payload)) return false
   return !codes || codesIn(payload).some((code) => codes.includes(code))
 }
 
-/** Where providers put a code of their own: at the top, in `error`, in MiniMax's `base_resp`. */
+/** Reads the provider's own codes: at the top level, in `error`, in MiniMax's `base_resp`. */
 function codesIn(payload: unknown): string[] {
   if (!isRecord(payload)) return []
   const { code, error, base_resp } = payload
@@ -168,19 +172,19 @@ function codesIn(payload: unknown): string[] {
 }
 
 /**
- * Codes of a connection that failed before a byte of the request left: no name, no listener, a certificate that is not
- * trusted. Time-outs, lost routes and TLS errors (EPROTO) are not among them: a connection that stands ends with them too.
+ * Codes of a connection that failed before a byte of the request was sent: unknown host, no listener, an untrusted
+ * certificate. Timeouts, lost routes and TLS errors (EPROTO) are not among them: an established connection ends with them too.
  */
 const NOTHING_SENT =
   /^(ECONNREFUSED|ENOTFOUND|EAI_|ConnectionRefused|ERR_TLS_CERT|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_INVALID_URL)/
 
 /**
- * The code with which a client hears of a request that may be charged: not one of status 429, after which programs without
- * a look at `x-should-retry`, and a gateway in front of this one, send it again.
+ * The code that a client gets for a request that may be charged: never one with status 429, after which a gateway in front
+ * of this one, and programs that ignore `x-should-retry`, send the request again.
  */
 export const codeInDoubt = ({ code, status }: GatewayError): ErrorCode =>
   status === 429 ? 'bad_upstream_response' : code
 
-/** By the code of the error with which the connection of an order ended. */
+/** Decides by the error code with which the connection of an order failed. */
 export const acceptanceAfterFailure = (code: string): Acceptance =>
   NOTHING_SENT.test(code) ? 'not accepted' : 'in doubt'

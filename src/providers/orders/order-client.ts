@@ -1,4 +1,4 @@
-/** How a vendor of orders is spoken to that takes and gives JSON: one order, many questions, its refusals in our words. */
+/** The client of an order API with JSON: submits one order, polls it, and turns error responses into the gateway's errors. */
 
 import type { ProviderKind } from '../../config/provider-kinds.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
@@ -8,15 +8,16 @@ import type { FailCode, Json } from '../../spec/task.ts'
 import type { TaskProgress } from '../provider.ts'
 import { type AdapterParts, type ProviderSettings, settingsOf } from '../settings.ts'
 import { type ErrorClassifier, orderError } from './order-error.ts'
+import { foreignOperation, isPolicyMessage } from './order-messages.ts'
 
-/** How one vendor differs. */
+/** How the API of one kind differs. */
 type OrderApi = {
   kind: ProviderKind
-  /** Where the vendor is, with the version, unless the configuration says otherwise. */
+  /** The provider's base URL with its version, unless the configuration has one. */
   base_url?: string
   /** The environment variable of the key, when the configuration has none. */
   key_env?: string
-  /** Further headers, made anew for each request, since keys may expire. */
+  /** More headers, created for each request, since keys may expire. */
   headers?: () => Record<string, string>
   classifyError?: ErrorClassifier
 }
@@ -28,23 +29,23 @@ type OrderRequest = {
   path: string
   body: JsonRecord | Bytes
   headers?: Record<string, string>
-  /** The vendor's own name of the model, for messages. */
+  /** The provider's own name of the model, for messages. */
   model: string
   signal: AbortSignal
 }
 
 export type OrderClient = {
   base_url: string
-  /** Sends an order. A GatewayError has `accepted: 'no'` when the vendor certainly did not take it. */
+  /** Sends an order. A GatewayError has `accepted: 'no'` when the provider certainly did not accept it. */
   submit(request: OrderRequest): Promise<JsonRecord>
   /**
-   * Asks for a task. Everything but a JSON object with status 2xx that can be read is an error that says nothing of the
-   * task. When the vendor says when to ask again, that is handed on.
+   * Polls a task. Everything but a readable JSON object with status 2xx is an error that says nothing about the task. When
+   * the provider says when to poll again, the result has it.
    */
   poll(path: string, signal: AbortSignal, read: (answer: JsonRecord) => TaskProgress): Promise<TaskProgress>
-  /** What the vendor answers, refusals too: for those that say by them how a task has ended. */
+  /** Returns any response, errors too: some providers report by an error status how a task has ended. */
   get(path: string, signal: AbortSignal): Promise<{ status: number; payload: unknown }>
-  /** Tells the vendor something of a task; resolves when it has agreed. */
+  /** Sends a command about a task, such as a cancel; resolves when the provider has agreed. */
   send(method: 'DELETE' | 'POST' | 'PUT', path: string, signal: AbortSignal): Promise<void>
   /** The headers that hold the key. */
   headers(): Record<string, string>
@@ -82,16 +83,17 @@ export function createOrderClient(parts: AdapterParts, dialect: OrderApi): Order
     return { status, payload, headers: answer.headers }
   }
 
-  /** An answer of status 2xx; everything else is thrown. */
+  /** Returns a response with status 2xx; throws for any other. */
   async function send(sent: Sent) {
-    const said = await exchange(sent)
-    const { status, payload } = said
-    const meaning = dialect.classifyError?.(payload, status)
-    if (status >= 200 && status < 300 && meaning === undefined) return said
+    const response = await exchange(sent)
+    const { status, payload } = response
+    const errorClass = dialect.classifyError?.(payload, status)
+    if (status >= 200 && status < 300 && errorClass === undefined) return response
     const model = sent.order?.model
     const order_kind = sent.order && dialect.kind
-    const error = orderError({ provider: id, model, ...said, errorClass: meaning, order_kind, clock })
-    if (error.status >= 500) log.warn('upstream refused', { provider: id, upstream_status: status, error: error.code })
+    const error = orderError({ provider: id, model, ...response, errorClass, order_kind, clock })
+    if (error.status >= 500)
+      log.warn('upstream error response', { provider: id, upstream_status: status, error: error.code })
     throw error
   }
 
@@ -124,7 +126,7 @@ export function createOrderClient(parts: AdapterParts, dialect: OrderApi): Order
 function settingsWith(parts: AdapterParts, { base_url, key_env }: OrderApi): ProviderSettings {
   const { id, config, environment } = parts
   const key = config.key ?? (key_env === undefined ? undefined : environment?.[key_env])
-  // Behind an address of the operator's own, somebody else may add the key.
+  // Behind a base URL of the operator's own, a proxy may add the key.
   if (!key && key_env !== undefined && config.base_url === undefined) {
     throw new Error(`providers.${id} needs a key: write key, or set ${key_env} in the environment`)
   }
@@ -135,24 +137,20 @@ function settingsWith(parts: AdapterParts, { base_url, key_env }: OrderApi): Pro
   })
 }
 
-/** What is read from answers, whoever gives them. */
+/** Reads the parts that every order API has in its responses. */
 type ResponseReader = {
   readObject(answer: { status: number; payload: unknown }): JsonRecord
-  /** An answer of this status, in which nothing of what was asked for can be read. */
+  /** The error for a response with this status that has none of the expected content. */
   unreadable(status: number): GatewayError
-  /** The id of an order, the first that there is; none makes the answer unreadable, and the order perhaps taken. */
+  /** The id of an order, the first that there is; without one the response is unreadable, and the order may be accepted. */
   readId(...candidates: unknown[]): string
-  /** The status of a task as text; none makes the answer unreadable. */
+  /** The status of a task as text; without one the response is unreadable. */
   readStatus(value: unknown): string
-  /** What a task failed with; the vendor's words are cleaned, and looked through for a refusal of the content. */
+  /** The failure of a task; the provider's message is scrubbed, and searched for a rejection of the content. */
   failure(fail_code: FailCode, reason: unknown): TaskProgress
-  /** The end of a task that is done: without a file it has failed. */
+  /** The success of a task with its files; without a file it has failed. */
   success(urls: unknown[]): TaskProgress
 }
-
-/** Wordings for refused content in the reasons of failed tasks. */
-const AGAINST_POLICY =
-  /moderat|content[ _-]?polic|risk control|safety|sensitive|inappropriate|nsfw|prohibited|usage polic|copyright|public figure/i
 
 function createResponseReader(id: string): ResponseReader {
   const upstream = `The upstream "${id}"`
@@ -161,25 +159,25 @@ function createResponseReader(id: string): ResponseReader {
   return {
     readObject({ status, payload }) {
       if (isRecord(payload)) return payload
-      throw notUnderstood('answered with something that is no JSON object', { upstream_status: status })
+      throw notUnderstood('answered with something that is not a JSON object', { upstream_status: status })
     },
     unreadable: (status) => notUnderstood(`answered with HTTP ${status}`, { upstream_status: status }),
     readId(...candidates) {
       const found = candidates.find((value) => (typeof value === 'string' && value !== '') || typeof value === 'number')
       if (found !== undefined) return String(found)
-      throw notUnderstood('answered to an order without the id of a task')
+      throw notUnderstood('accepted an order without returning the id of a task')
     },
     readStatus(value) {
       if (typeof value === 'string' && value !== '') return value
       throw notUnderstood('answered without the status of the task')
     },
     failure(fail_code, reason) {
-      const said = typeof reason === 'string' ? scrub(reason) : ''
-      const isRefused = fail_code === 'generation_failed' && AGAINST_POLICY.test(said)
+      const message = typeof reason === 'string' ? scrub(reason) : ''
+      const isRefused = fail_code === 'generation_failed' && isPolicyMessage(message)
       return {
         status: 'FAILURE',
         fail_code: isRefused ? 'content_policy_violation' : fail_code,
-        fail_reason: said || `${upstream} failed without saying why.`,
+        fail_reason: message || `${upstream} failed without a reason.`,
       }
     },
     success(urls) {
@@ -188,20 +186,20 @@ function createResponseReader(id: string): ResponseReader {
       return {
         status: 'FAILURE',
         fail_code: 'no_output',
-        fail_reason: `${upstream} said it was done, but gave no file.`,
+        fail_reason: `${upstream} reported success, but returned no file.`,
       }
     },
   }
 }
 
-/** The id that an operation of ours holds. */
+/** The id in an operation that the gateway has stored. */
 export function operationId(operation: Json): string {
   const id = isRecord(operation) ? operation.id : undefined
   if (typeof id === 'string' && id !== '') return id
-  throw new GatewayError('internal_error', 'What was stored of the order is not of this kind of provider.')
+  throw foreignOperation()
 }
 
-/** A path of the vendor with an id of the vendor's making in it. */
+/** A path with an id of the provider appended. */
 export const withId = (path: string, id: string): string => `${path}/${encodeURIComponent(id)}`
 
 export const isHttpUrl = (value: string): boolean => /^https?:\/\//i.test(value)

@@ -1,8 +1,9 @@
-/** The fields of a video order on their way into a vendor's words: sizes, media, the vendor's own extras, refusals. */
+/** Encodes the fields of an order for a provider: sizes, media, the provider's own extras; rejects what it does not support. */
 import { matchesGlob } from '../../kit/glob.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
+import { unsupportedField } from './order-messages.ts'
 
 type Pixels = { width: number; height: number }
 
@@ -13,18 +14,18 @@ export function pixelsOf(size: string | undefined, aspect_ratio = '16:9'): Pixel
   const shorter = shorterSide(size)
   const [wide = Number.NaN, high = Number.NaN] = aspect_ratio.split(':').map(Number)
   if (shorter === undefined || !(wide > 0) || !(high > 0)) return undefined
-  const longer = 2 * Math.round((shorter * Math.max(wide, high)) / Math.min(wide, high) / 2) // encoders want even sides
+  const longer = 2 * Math.round((shorter * Math.max(wide, high)) / Math.min(wide, high) / 2) // encoders need even sides
   return wide >= high ? { width: longer, height: shorter } : { width: shorter, height: longer }
 }
 
 /** `720p` of `720p`, `1280x720` or `720x1280`; undefined without a size. */
 export function tierOf(size: string | undefined): string | undefined {
-  if (size !== undefined && /^\d+k$/i.test(size)) return size.toLowerCase() // `4k`, which vendors know by that name
+  if (size !== undefined && /^\d+k$/i.test(size)) return size.toLowerCase() // `4k`, which providers know by that name
   const shorter = shorterSide(size)
   return shorter === undefined ? undefined : `${shorter}p`
 }
 
-/** The ratio that was asked for: named, or that of the pixels. */
+/** The requested ratio: `aspect_ratio`, or that of the pixels. */
 export function ratioOf({ aspect_ratio, size }: Pick<VideoOrder, 'aspect_ratio' | 'size'>): string | undefined {
   if (aspect_ratio !== undefined) return aspect_ratio
   const pixels = size?.includes('x') ? pixelsOf(size) : undefined
@@ -43,27 +44,29 @@ function shorterSide(size: string | undefined): number | undefined {
 
 const commonDivisor = (a: number, b: number): number => (b === 0 ? a : commonDivisor(b, a % b))
 
-/** Fields that change what is made: a vendor that cannot honour one must not be asked without it. */
+/** Fields that change the result: an order is rejected, not sent without them, when the provider does not support one. */
 const SEMANTIC_FIELDS = ['image', 'last_image', 'images', 'video', 'negative_prompt', 'audio_enable', 'n'] as const
 type SemanticField = (typeof SEMANTIC_FIELDS)[number]
 
-/** Throws for each field that changes the meaning and is not among those that the vendor's model takes. */
-export function assertSupportedFields(order: VideoOrder, upstream: string, takes: readonly SemanticField[]): void {
+/** Throws for a field that changes the result and is not among those that the provider's model supports. */
+export function assertSupportedFields(order: VideoOrder, upstream: string, supported: readonly SemanticField[]): void {
   for (const field of SEMANTIC_FIELDS) {
-    if (takes.includes(field) || !isRequested(order[field])) continue
+    if (supported.includes(field) || !isRequested(order[field])) continue
+    if (field !== 'n') throw unsupportedField(upstream, field)
     throw new GatewayError(
       'unsupported_parameter',
-      field === 'n'
-        ? `The upstream "${upstream}" makes one video at a time; n may only be 1.`
-        : `The upstream "${upstream}" cannot honour "${field}" with this model. Leave it out, or choose another model.`,
+      `The upstream "${upstream}" generates one video at a time; n may only be 1.`,
       { param: field, accepted: 'no' },
     )
   }
 }
 
-/** Refuses a value that the vendor cannot take in any form. */
+/** The error for a value that the provider accepts in no form. Nothing was sent. */
 export const unsupportedValue = (param: string, message: string) =>
   new GatewayError('unsupported_value', message, { param, accepted: 'no' })
+
+export const onlyByUrl = (upstream: string, param: string, what: 'a video' | 'an image') =>
+  unsupportedValue(param, `The upstream "${upstream}" accepts ${what} only as an https URL, not as data.`)
 
 function isRequested(value: unknown): boolean {
   if (Array.isArray(value)) return value.length > 0
@@ -72,9 +75,9 @@ function isRequested(value: unknown): boolean {
 }
 
 /**
- * The vendor's own members from `metadata`, under its name. What a mapped field has set is not changed by them, nor may
- * they say what is `decided` by fields in other words: limits and prices are judged by the fields. Which model it is was
- * decided before, and the vendor calls nobody back.
+ * Adds the provider's own members from `metadata`, under its name. They do not override a mapped field, nor a member in
+ * `decided`, which a field sets under another name: limits and prices are checked by the fields. The model is fixed, and
+ * no callback may be registered.
  */
 export function withExtras(
   body: JsonRecord,
@@ -84,14 +87,14 @@ export function withExtras(
 ): JsonRecord {
   const extras = metadata?.[namespace]
   const never = ['model', 'callback_url', ...decided]
-  const kept = Object.entries(isRecord(extras) ? extras : {}).filter(([name]) => !never.includes(name))
-  return { ...Object.fromEntries(kept), ...withoutEmpty(body) }
+  const allowed = Object.entries(isRecord(extras) ? extras : {}).filter(([name]) => !never.includes(name))
+  return { ...Object.fromEntries(allowed), ...withoutEmpty(body) }
 }
 
 export const withoutEmpty = (body: JsonRecord): JsonRecord =>
   Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
 
-/** The first bytes of media in base64, by which its kind is known. */
+/** The first characters of media in base64, by which the type is recognised. */
 const BASE64_BEGINNINGS: [string, string][] = [
   ['/9j/', 'image/jpeg'],
   ['iVBORw0KGgo', 'image/png'],
@@ -100,17 +103,17 @@ const BASE64_BEGINNINGS: [string, string][] = [
   ['Qk', 'image/bmp'],
 ]
 
-/** Media as an address or a data URI, for vendors that take either: bare base64 gets its head. */
+/** Media as a URL or a data URI, for providers that accept either: bare base64 gets a data URI prefix. */
 export function toMediaUrl(value: string, otherwise = 'image/png'): string {
-  if (/^(https?|data|asset|runway):/i.test(value)) return value // the last two are vendors' own uploads
+  if (/^(https?|data|asset|runway):/i.test(value)) return value // the last two are uploads at the provider
   const found = BASE64_BEGINNINGS.find(([beginning]) => value.startsWith(beginning))
   return `data:${found?.[1] ?? otherwise};base64,${value}`
 }
 
-/** Media as an address or bare base64, for vendors that refuse the head of a data URI. */
+/** Media as a URL or bare base64, for providers that reject data URIs. */
 export const toBareBase64 = (value: string): string => value.replace(/^data:[^,]*;base64,/i, '') // up to the first comma
 
-/** Whether the provider's option, a list of globs over the vendor's model names, names the model. */
+/** Whether the model matches the provider's option, a list of globs over the provider's model names. */
 export function matchesModel(option: unknown, otherwise: readonly string[], model: string): boolean {
   const globs = Array.isArray(option) ? option.filter((glob) => typeof glob === 'string') : otherwise
   return globs.some((glob) => matchesGlob(glob, model))

@@ -13,7 +13,7 @@ import { type Faults, fallbackOf } from '../../protocols/upstream.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, ChatProvider, PassthroughProvider, Provider } from '../provider.ts'
 import type { UpstreamResponse } from '../upstream/transport-response.ts'
-import { createUpstream, isGood, type UpstreamParts } from '../upstream/upstream.ts'
+import { createUpstream, isSuccess, type UpstreamParts } from '../upstream/upstream.ts'
 import type { ResponsesSettings } from './settings.ts'
 
 type ResponsesParts = UpstreamParts & { settings: ResponsesSettings }
@@ -33,7 +33,7 @@ export function createResponsesCompat(parts: ResponsesParts): Provider {
   const namedOf = (call: ChatCall) => fallbackOf('resp_', call, clock)
 
   const ask = (call: ChatCall, signal: AbortSignal, stream: boolean) =>
-    upstream.ask({ path: '/responses', body: write.answer(call, stream), call, stream }, signal)
+    upstream.request({ path: '/responses', body: write.answer(call, stream), call, stream }, signal)
 
   /** The response in a body's text, which has ended. */
   function responseIn(text: string, faults: Faults): JsonRecord {
@@ -63,7 +63,7 @@ export function createResponsesCompat(parts: ResponsesParts): Provider {
   function chunksIn(answer: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
     const faults = upstream.faultsOf(call.model, answer)
     const reader = createEventReader(namedOf(call))
-    return upstream.readAsked(answer, {
+    return upstream.readStreamOrWhole(answer, {
       events: () => readEvents(answer, reader, faults),
       async whole() {
         const chunk = reader.take(endOf(responseIn(await answer.text(), faults)))
@@ -80,8 +80,8 @@ export function createResponsesCompat(parts: ResponsesParts): Provider {
       delete chat.countTokens
       throw upstream.notUnderstood('cannot count tokens', answer.status)
     }
-    if (!isGood(answer)) throw await upstream.refused(answer, call.model)
-    return upstream.readCount(answer, 'input_tokens')
+    if (!isSuccess(answer)) throw await upstream.errorFrom(answer, call.model)
+    return upstream.readTokenCount(answer, 'input_tokens')
   }
 
   const chat: ChatProvider = { complete: whole, chunks, countTokens }
@@ -89,8 +89,8 @@ export function createResponsesCompat(parts: ResponsesParts): Provider {
     dialect: 'chatcompat-response',
     async send(call, stream, signal) {
       const body = JSON.stringify(passthroughBody(call, settings, write.defaults(call.model)))
-      const answer = await upstream.ask({ path: '/responses', body, call, stream, headers: call.headers }, signal)
-      return upstream.passed(answer, call, stream ? chunksIn : undefined)
+      const answer = await upstream.request({ path: '/responses', body, call, stream, headers: call.headers }, signal)
+      return upstream.toPassthroughResponse(answer, call, stream ? chunksIn : undefined)
     },
   }
   return {
@@ -98,7 +98,6 @@ export function createResponsesCompat(parts: ResponsesParts): Provider {
     kind: 'responses-compat',
     chat,
     ...(settings.passthrough ? { passthrough } : {}),
-    listModels: (signal) =>
-      upstream.listed('/models', (payload) => readModelList(payload, settings.chat_models), signal),
+    listModels: (signal) => upstream.list('/models', (payload) => readModelList(payload, settings.chat_models), signal),
   }
 }

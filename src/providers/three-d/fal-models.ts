@@ -1,60 +1,60 @@
-/** The makers of 3D models behind fal, each with its own names for the same fields: a row a maker. */
+/** The 3D models behind fal, by company: each has its own names for the same fields, one row each. */
 import { matchesGlob } from '../../kit/glob.ts'
 import type { JsonRecord } from '../../kit/json.ts'
 import type { ThreeDOrder } from '../../spec/three-d-request.ts'
 import { toMediaUrl } from '../orders/order-fields.ts'
 import type { SemanticField } from './three-d-outputs.ts'
 
-type FalMaker = {
-  /** Of the model's name at fal; the first row that fits counts. */
+type FalModels = {
+  /** A glob over the model's name at fal; the first matching row counts. */
   models: string
-  /** Which fields it can honour; any other that changes the meaning is refused. */
-  takes: readonly SemanticField[]
-  /** Whether it makes what format it is asked for; otherwise it makes what it makes. */
+  /** The supported fields; any other that changes the result is rejected. */
+  fields: readonly SemanticField[]
+  /** The member for the output format; absent: the format cannot be chosen. */
   format?: string
-  write(order: ThreeDOrder): JsonRecord
+  encode(order: ThreeDOrder): JsonRecord
 }
 
-const address = (value: string | undefined) => (value === undefined ? undefined : toMediaUrl(value))
-const addresses = (values: string[] | undefined) => values?.map((value) => toMediaUrl(value))
+const url = (value: string | undefined) => (value === undefined ? undefined : toMediaUrl(value))
+const urls = (values: string[] | undefined) => values?.map((value) => toMediaUrl(value))
 
-/** From the front, the left, the back and the right, in this order. */
+/** Front, left, back and right, in this order. */
 const views = ([front, left, back, right]: string[] = [], names: readonly [string, string, string, string]) =>
-  Object.fromEntries([front, left, back, right].map((one, index) => [names[index] ?? '', address(one)]))
+  Object.fromEntries([front, left, back, right].map((one, index) => [names[index] ?? '', url(one)]))
 
 const HUNYUAN_VIEWS = ['input_image_url', 'left_image_url', 'back_image_url', 'right_image_url'] as const
 const TRIPO_VIEWS = ['front_image_url', 'left_image_url', 'back_image_url', 'right_image_url'] as const
 
-const MAKERS: FalMaker[] = [
+const ROWS: FalModels[] = [
   {
     models: '*trellis-2*',
-    takes: ['image', 'target_polycount'],
-    write: ({ image, target_polycount, seed }) => ({
-      image_url: address(image),
+    fields: ['image', 'target_polycount'],
+    encode: ({ image, target_polycount, seed }) => ({
+      image_url: url(image),
       decimation_target: target_polycount,
       seed,
     }),
   },
   {
     models: '*trellis*',
-    takes: ['image', 'images'],
-    write: ({ image, images, seed }) => ({ image_url: address(image), image_urls: addresses(images), seed }),
+    fields: ['image', 'images'],
+    encode: ({ image, images, seed }) => ({ image_url: url(image), image_urls: urls(images), seed }),
   },
   {
     models: '*hunyuan-3d/*/rapid/*',
-    takes: ['prompt', 'image', 'texture', 'pbr'],
-    write: ({ prompt, image, texture, pbr }) => ({
+    fields: ['prompt', 'image', 'texture', 'pbr'],
+    encode: ({ prompt, image, texture, pbr }) => ({
       prompt,
-      input_image_url: address(image),
+      input_image_url: url(image),
       enable_pbr: pbr,
       enable_geometry: texture === false ? true : undefined,
     }),
   },
   ...['*hunyuan-3d/*', '*hunyuan3d-v3*'].map(
-    (models): FalMaker => ({
+    (models): FalModels => ({
       models,
-      takes: ['prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount'],
-      write: ({ prompt, image, images, texture, pbr, target_polycount }) => ({
+      fields: ['prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount'],
+      encode: ({ prompt, image, images, texture, pbr, target_polycount }) => ({
         prompt,
         ...views(images ?? (image === undefined ? [] : [image]), HUNYUAN_VIEWS),
         enable_pbr: pbr,
@@ -65,13 +65,13 @@ const MAKERS: FalMaker[] = [
   ),
   {
     models: '*hunyuan3d*',
-    takes: ['image', 'texture'],
-    write: ({ image, texture, seed }) => ({ input_image_url: address(image), textured_mesh: texture, seed }),
+    fields: ['image', 'texture'],
+    encode: ({ image, texture, seed }) => ({ input_image_url: url(image), textured_mesh: texture, seed }),
   },
   {
     models: '*meshy/*text-to-3d*',
-    takes: ['prompt', 'texture', 'pbr', 'target_polycount'],
-    write: ({ prompt, texture, pbr, target_polycount, seed }) => ({
+    fields: ['prompt', 'texture', 'pbr', 'target_polycount'],
+    encode: ({ prompt, texture, pbr, target_polycount, seed }) => ({
       prompt,
       mode: texture === false ? 'preview' : undefined,
       enable_pbr: pbr,
@@ -81,20 +81,20 @@ const MAKERS: FalMaker[] = [
   },
   {
     models: '*meshy/*',
-    takes: ['image', 'images', 'texture', 'pbr', 'target_polycount'],
-    write: ({ image, images, texture, pbr, target_polycount }) => ({
-      image_url: address(image),
-      image_urls: addresses(images),
+    fields: ['image', 'images', 'texture', 'pbr', 'target_polycount'],
+    encode: ({ image, images, texture, pbr, target_polycount }) => ({
+      image_url: url(image),
+      image_urls: urls(images),
       should_texture: texture,
       enable_pbr: pbr,
       target_polycount,
     }),
   },
   {
-    // Of this one the texture is a word.
+    // Here the texture is a string.
     models: '*tripo3d/tripo/v2.5/*',
-    takes: ['prompt', 'negative_prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount'],
-    write: ({ texture, ...order }) => ({
+    fields: ['prompt', 'negative_prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount'],
+    encode: ({ texture, ...order }) => ({
       ...tripoOf(order),
       texture: texture === undefined ? undefined : texture ? 'standard' : 'no',
       pbr: texture === false ? false : order.pbr,
@@ -102,32 +102,32 @@ const MAKERS: FalMaker[] = [
   },
   {
     models: '*tripo3d/*',
-    takes: ['prompt', 'negative_prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount'],
-    write: ({ texture, ...order }) => ({
+    fields: ['prompt', 'negative_prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount'],
+    encode: ({ texture, ...order }) => ({
       ...tripoOf(order),
       texture,
-      // Maps bring a texture along: who wants no texture wants none of them.
+      // PBR maps imply a texture: without a texture they are turned off.
       pbr: texture === false ? false : order.pbr,
     }),
   },
   {
     models: '*rodin*',
-    takes: ['prompt', 'image', 'images', 'pbr'],
+    fields: ['prompt', 'image', 'images', 'pbr'],
     format: 'geometry_file_format',
-    write: ({ prompt, image, images, pbr, seed }) => ({
+    encode: ({ prompt, image, images, pbr, seed }) => ({
       prompt,
-      input_image_urls: addresses(images ?? (image === undefined ? undefined : [image])),
+      input_image_urls: urls(images ?? (image === undefined ? undefined : [image])),
       material: pbr === undefined ? undefined : pbr ? 'PBR' : 'Shaded',
       seed,
     }),
   },
   {
     models: '*',
-    takes: ['prompt', 'image', 'images'],
-    write: ({ prompt, image, images, seed }) => ({
+    fields: ['prompt', 'image', 'images'],
+    encode: ({ prompt, image, images, seed }) => ({
       prompt,
-      image_url: address(image),
-      image_urls: addresses(images),
+      image_url: url(image),
+      image_urls: urls(images),
       seed,
     }),
   },
@@ -136,11 +136,12 @@ const MAKERS: FalMaker[] = [
 const tripoOf = ({ prompt, negative_prompt, image, images, target_polycount, seed }: ThreeDOrder): JsonRecord => ({
   prompt,
   negative_prompt,
-  image_url: address(image),
+  image_url: url(image),
   ...views(images, TRIPO_VIEWS),
   face_limit: target_polycount,
   model_seed: seed,
 })
 
-/** The last row fits every model. */
-export const makerOf = (model: string): FalMaker => MAKERS.find(({ models }) => matchesGlob(models, model)) as FalMaker
+/** The last row matches every model. */
+export const falModelsFor = (model: string): FalModels =>
+  ROWS.find(({ models }) => matchesGlob(models, model)) as FalModels

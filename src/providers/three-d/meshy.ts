@@ -1,27 +1,27 @@
 /**
- * Meshy: from words in two orders, of which the second puts a texture on what the first has made; from images in one.
+ * Meshy: text to 3D takes two orders, of which the second adds a texture to the result of the first; image to 3D takes one.
  */
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
 import { THREE_D_FORMATS, type ThreeDFormat, type ThreeDOrder } from '../../spec/three-d-request.ts'
 import { createOrderClient, type OrderClient, operationId, withId } from '../orders/order-client.ts'
 import type { ErrorClassifier } from '../orders/order-error.ts'
 import { toMediaUrl, unsupportedValue, withExtras, withoutEmpty } from '../orders/order-fields.ts'
+import { CANCELED, EXPIRED, foreignOperation } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, ThreeDCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 import { assertSupportedThreeDFields, outputFiles } from './three-d-outputs.ts'
 
-/** On which path a task is ordered, and asked for. */
-const WAYS = { text: '/v2/text-to-3d', image: '/v1/image-to-3d', images: '/v1/multi-image-to-3d' } as const
-type Way = keyof typeof WAYS
+/** The path on which a task is ordered and polled. */
+const PATHS = { text: '/v2/text-to-3d', image: '/v1/image-to-3d', images: '/v1/multi-image-to-3d' } as const
+type Route = keyof typeof PATHS
 
-/** As many views as it takes. */
-const MOST_VIEWS = 4
-/** Of the vendor's own members, those that are about the texture: they go with the order that makes it. */
-const OF_TEXTURE = ['texture_prompt', 'texture_image_url', 'hd_texture', 'remove_lighting']
-/** Decided by fields in other words, or by us. */
+/** Meshy's limit. */
+const MAX_VIEWS = 4
+/** The members of `metadata.meshy` that belong to the order for the texture. */
+const TEXTURE_FIELDS = ['texture_prompt', 'texture_image_url', 'hd_texture', 'remove_lighting']
+/** Set by fields under other names, or by the gateway. */
 const DECIDED = [
   'mode',
   'ai_model',
@@ -36,54 +36,54 @@ const DECIDED = [
 const RETENTION_SECONDS = 3 * 86_400
 
 export function createMeshy(parts: AdapterParts): Provider {
-  const vendor = createOrderClient(parts, {
+  const client = createOrderClient(parts, {
     kind: 'meshy',
     base_url: 'https://api.meshy.ai/openapi',
     key_env: 'MESHY_API_KEY',
-    classifyError: judge,
+    classifyError,
   })
   return {
     id: parts.id,
     kind: 'meshy',
     threeD: {
-      // It takes no key by which a repeated order would be known.
+      // It accepts no idempotency key.
       resubmit: 'unsafe',
       retention_seconds: RETENTION_SECONDS,
       async start(call, signal) {
         const { way, body, texture } = writeOrder(call, parts.id)
-        const answer = await vendor.submit({ path: WAYS[way], body, model: call.model, signal })
-        const operation = { way, id: vendor.readId(answer.result), model: call.model, format: call.request.format }
+        const response = await client.submit({ path: PATHS[way], body, model: call.model, signal })
+        const operation = { way, id: client.readId(response.result), model: call.model, format: call.request.format }
         return { operation: texture ? { ...operation, texture: texture as Json } : operation }
       },
       async status(operation, signal) {
-        const path = withId(WAYS[wayOf(operation)], operationId(operation))
-        return vendor.poll(path, signal, (answer) => readTask(answer, operation, vendor))
+        const path = withId(PATHS[routeOf(operation)], operationId(operation))
+        return client.poll(path, signal, (response) => readTask(response, operation, client))
       },
-      /** The texture on what was made of words. */
+      /** Orders the texture for a mesh made from text. */
       async proceed(operation, _, signal) {
         const { model, format, texture } = isRecord(operation) ? operation : {}
         const body = { ...(isRecord(texture) ? texture : {}), preview_task_id: operationId(operation) }
-        const answer = await vendor.submit({ path: WAYS.text, body, model: String(model), signal })
-        return { operation: { way: 'text', id: vendor.readId(answer.result), model, format, part: 2 } as Json }
+        const response = await client.submit({ path: PATHS.text, body, model: String(model), signal })
+        return { operation: { way: 'text', id: client.readId(response.result), model, format, part: 2 } as Json }
       },
     },
   }
 }
 
-type Written = { way: Way; body: JsonRecord; texture?: JsonRecord }
+type EncodedOrder = { way: Route; body: JsonRecord; texture?: JsonRecord }
 
-function writeOrder({ model, request }: ThreeDCall, upstream: string): Written {
+function writeOrder({ model, request }: ThreeDCall, upstream: string): EncodedOrder {
   const { image, images = [] } = request
   if (image === undefined && images.length === 0) return writeText(model, request, upstream)
   assertSupportedThreeDFields(request, upstream, ['prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount'])
-  if (images.length > MOST_VIEWS) {
+  if (images.length > MAX_VIEWS) {
     throw unsupportedValue(
       'images',
-      `The upstream "${upstream}" takes at most ${MOST_VIEWS} images, not ${images.length}.`,
+      `The upstream "${upstream}" accepts at most ${MAX_VIEWS} images, not ${images.length}.`,
     )
   }
   if (request.prompt !== undefined && request.texture === false) {
-    throw unsupportedValue('prompt', `The upstream "${upstream}" takes words beside an image for its texture only.`)
+    throw unsupportedValue('prompt', `The upstream "${upstream}" uses a prompt beside an image for the texture only.`)
   }
   const media =
     image === undefined ? { image_urls: images.map((one) => toMediaUrl(one)) } : { image_url: toMediaUrl(image) }
@@ -104,12 +104,12 @@ function writeOrder({ model, request }: ThreeDCall, upstream: string): Written {
   return { way: image === undefined ? 'images' : 'image', body }
 }
 
-/** A model is meant to be seen: without a word to the contrary it gets its texture. */
-function writeText(model: string, request: ThreeDOrder, upstream: string): Written {
+/** A model gets a texture unless the request says otherwise. */
+function writeText(model: string, request: ThreeDOrder, upstream: string): EncodedOrder {
   assertSupportedThreeDFields(request, upstream, ['prompt', 'texture', 'pbr', 'target_polycount'])
   const extras = Object.entries(withExtras({}, request.metadata, 'meshy', DECIDED))
   const of = (isOfTexture: boolean) =>
-    Object.fromEntries(extras.filter(([name]) => OF_TEXTURE.includes(name) === isOfTexture))
+    Object.fromEntries(extras.filter(([name]) => TEXTURE_FIELDS.includes(name) === isOfTexture))
   const preview = { ...of(false), mode: 'preview', prompt: request.prompt, ai_model: model, ...shapeOf(request) }
   const target_formats = formatsOf(request)
   if (request.texture === false) return { way: 'text', body: withoutEmpty({ ...preview, target_formats }) }
@@ -117,44 +117,44 @@ function writeText(model: string, request: ThreeDOrder, upstream: string): Writt
   return { way: 'text', body: withoutEmpty(preview), texture: withoutEmpty(texture) }
 }
 
-/** How many polygons is heeded only where the mesh is made anew. */
+/** The number of polygons has an effect only with a remesh. */
 const shapeOf = ({ target_polycount }: ThreeDOrder): JsonRecord =>
   target_polycount === undefined ? {} : { should_remesh: true, target_polycount }
 
-/** Each further format is a further file to fetch: those that the client has asked the vendor for by name. */
+/** Each further format is one more file to fetch: only those that the client requests in `metadata.meshy`. */
 function formatsOf({ format, metadata }: ThreeDOrder): string[] {
-  const { target_formats: asked } = isRecord(metadata?.meshy) ? metadata.meshy : {}
-  const more = Array.isArray(asked) ? THREE_D_FORMATS.filter((one) => asked.includes(one)) : []
+  const { target_formats: requested } = isRecord(metadata?.meshy) ? metadata.meshy : {}
+  const more = Array.isArray(requested) ? THREE_D_FORMATS.filter((one) => requested.includes(one)) : []
   return [...new Set<string>([format, ...more])]
 }
 
-function readTask(task: JsonRecord, operation: Json, vendor: OrderClient): TaskProgress {
+function readTask(task: JsonRecord, operation: Json, client: OrderClient): TaskProgress {
   const { texture, part, format } = isRecord(operation) ? operation : {}
-  switch (vendor.readStatus(task.status)) {
+  switch (client.readStatus(task.status)) {
     case 'PENDING':
       return { status: 'QUEUED' }
     case 'IN_PROGRESS':
-      return underWay(task.progress, texture ? 1 : part === 2 ? 2 : undefined)
+      return inProgress(task.progress, texture ? 1 : part === 2 ? 2 : undefined)
     case 'SUCCEEDED':
-      return texture ? { status: 'PROCEED' } : filesIn(task, format as ThreeDFormat, vendor)
+      return texture ? { status: 'PROCEED' } : filesIn(task, format as ThreeDFormat, client)
     case 'FAILED':
-      return vendor.failure('generation_failed', isRecord(task.task_error) ? task.task_error.message : undefined)
+      return client.failure('generation_failed', isRecord(task.task_error) ? task.task_error.message : undefined)
     case 'EXPIRED':
-      return vendor.failure('generation_failed', 'The task expired at the upstream.')
+      return client.failure('generation_failed', EXPIRED)
     case 'CANCELED':
-      return vendor.failure('canceled', 'The task was canceled at the upstream.')
+      return CANCELED
     default:
       return {}
   }
 }
 
-/** Of an order in two parts each is a half. */
-function underWay(progress: unknown, part: 1 | 2 | undefined): TaskProgress {
+/** Each of two orders counts as half of the progress. */
+function inProgress(progress: unknown, part: 1 | 2 | undefined): TaskProgress {
   if (typeof progress !== 'number') return { status: 'IN_PROGRESS' }
   return { status: 'IN_PROGRESS', progress: part === undefined ? progress : (progress + (part === 2 ? 100 : 0)) / 2 }
 }
 
-function filesIn(task: JsonRecord, format: ThreeDFormat, vendor: OrderClient): TaskProgress {
+function filesIn(task: JsonRecord, format: ThreeDFormat, client: OrderClient): TaskProgress {
   const models = isRecord(task.model_urls) ? task.model_urls : {}
   const textures = Array.isArray(task.texture_urls) ? task.texture_urls.filter(isRecord) : []
   const outputs = outputFiles({
@@ -164,17 +164,17 @@ function filesIn(task: JsonRecord, format: ThreeDFormat, vendor: OrderClient): T
     pictures: textures.flatMap((maps) => Object.values(maps)),
     preview: task.thumbnail_url,
   })
-  return outputs.length > 0 ? { status: 'SUCCESS', outputs } : vendor.success([])
+  return outputs.length > 0 ? { status: 'SUCCESS', outputs } : client.success([])
 }
 
-function wayOf(operation: Json): Way {
+function routeOf(operation: Json): Route {
   const way = isRecord(operation) ? operation.way : undefined
   if (way === 'text' || way === 'image' || way === 'images') return way
-  throw new GatewayError('internal_error', 'What was stored of the order is not of this kind of provider.')
+  throw foreignOperation()
 }
 
-/** Refused content is a 400 like any other, told by its words alone. */
-const judge: ErrorClassifier = (payload, status) => {
+/** Rejected content is a 400 like any other; only the message shows it. */
+const classifyError: ErrorClassifier = (payload, status) => {
   const message = isRecord(payload) && typeof payload.message === 'string' ? payload.message : ''
   return status === 400 && /moderat|harmful|violat|polic|nsfw/i.test(message) ? 'policy' : undefined
 }

@@ -1,22 +1,22 @@
-/** The transport of one provider: what the provider repeats of its own secrets goes no further than this. */
+/** The transport of one provider, which removes that provider's own secrets from its responses. */
 import { isCredentialName, secretsInHeader, secretsInQuery } from './secret-forms.ts'
 import { createSecretScrubber, type DeltaWatch, type SecretScrubber } from './secret-scrubber.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamRequest, UpstreamResponse } from './transport-response.ts'
 
-/** Tokens are renewed every half an hour or hour; answers to the last few may still be on their way. */
+/** Tokens are renewed every 30 to 60 minutes; responses to requests with the last few may still arrive. */
 const MOST_LEARNED = 16
 
 type ScrubbingTransport = Transport & {
-  /** For one stream of deltas; undefined while the provider has no secret. */
+  /** Watches one stream of deltas; undefined while the provider has no secret. */
   watchDeltas(): DeltaWatch | undefined
 }
 
-/** The secrets are those that are given, and whatever credentials are sent: keys of the environment, derived tokens. */
+/** Scrubs the configured secrets, and every credential that is sent: keys of the environment, derived tokens. */
 export function createScrubbingTransport(transport: Transport, written: string[]): ScrubbingTransport {
   const learned = new Set<string>()
   const isCredential = new Map<string, boolean>()
-  /** Header name -> the last value that was looked at. */
+  /** Header name -> the last value that was checked. */
   const seen = new Map<string, string>()
   let scrubber = createSecretScrubber(written)
 
@@ -47,22 +47,22 @@ export function createScrubbingTransport(transport: Transport, written: string[]
     async send(request) {
       if (request.grants_credentials) return transport.send(request)
       learnFrom(request)
-      const answer = await transport.send(request)
-      return scrubber ? scrubbed(answer, scrubber) : answer
+      const response = await transport.send(request)
+      return scrubber ? scrubbed(response, scrubber) : response
     },
     watchDeltas: () => scrubber?.deltas(),
   }
 }
 
-/** Whatever the provider calls its body: a JSON that is labelled as an image is read as JSON all the same. */
-function scrubbed(answer: UpstreamResponse, scrubber: SecretScrubber): UpstreamResponse {
-  const headers = scrubHeaders(answer.headers, scrubber)
+/** Scrubs whatever the content type is: JSON that is labelled as an image is still read as JSON. */
+function scrubbed(response: UpstreamResponse, scrubber: SecretScrubber): UpstreamResponse {
+  const headers = scrubHeaders(response.headers, scrubber)
   const body = scrubber.body()
   let peeked: Uint8Array | undefined
   let failure: { thrown: unknown } | undefined
   let isEnded = false
 
-  /** Without an async function: a stream waits here for each of its events. */
+  /** Not an async function: a stream waits here for each of its events. */
   function read(): Promise<Uint8Array | undefined> {
     if (peeked) {
       const bytes = peeked
@@ -70,7 +70,7 @@ function scrubbed(answer: UpstreamResponse, scrubber: SecretScrubber): UpstreamR
       return Promise.resolve(bytes)
     }
     if (isEnded) return failure ? Promise.reject(failure.thrown) : Promise.resolve(undefined)
-    return answer.read().then(clean, end)
+    return response.read().then(clean, end)
   }
 
   function clean(bytes: Uint8Array | undefined): Uint8Array | Promise<Uint8Array | undefined> {
@@ -79,7 +79,7 @@ function scrubbed(answer: UpstreamResponse, scrubber: SecretScrubber): UpstreamR
     return passed.length > 0 ? passed : read()
   }
 
-  /** What came before a failure is handed on first. */
+  /** Bytes from before a failure are returned first. */
   function end(thrown?: unknown): Uint8Array | Promise<Uint8Array | undefined> {
     isEnded = true
     if (thrown !== undefined) failure = { thrown }
@@ -88,19 +88,19 @@ function scrubbed(answer: UpstreamResponse, scrubber: SecretScrubber): UpstreamR
   }
 
   return {
-    ...answer,
+    ...response,
     headers,
     read,
     async peek() {
       peeked ??= await read()
       return peeked
     },
-    text: async (limit) => scrubber.text(await answer.text(limit)),
-    excerpt: async () => scrubber.text(await answer.excerpt()),
+    text: async (limit) => scrubber.text(await response.text(limit)),
+    excerpt: async () => scrubber.text(await response.excerpt()),
   }
 }
 
-/** The same object where nothing is to be replaced. */
+/** Returns the same object when nothing has to be replaced. */
 function scrubHeaders(headers: Headers, scrubber: SecretScrubber): Headers {
   let all = ''
   for (const [, value] of headers) all += `${value}\n`

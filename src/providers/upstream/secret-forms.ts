@@ -1,13 +1,13 @@
-/** Which texts are secrets of a provider, and the forms in which a provider may repeat one. */
+/** Which strings are secrets of a provider, and the encoded forms in which a provider may repeat one. */
 import type { ProviderKind } from '../../config/provider-kinds.ts'
 import type { ProviderConfig } from '../../config/schema.ts'
 import { isRecord } from '../../kit/json.ts'
 
-/** Shorter texts occur in answers by chance, and a key of that length protects nothing. */
+/** Shorter strings occur in responses by chance, and a key of that length protects nothing. */
 export const MIN_SECRET_BYTES = 8
 /**
- * What people write as a key where a local server asks for none: replacing these words would garble answers. The last
- * ones are words of the protocols, without which an answer could not be read at all.
+ * Placeholders that people use as a key for a local server that needs none: replacing these words would garble responses.
+ * The last ones are field names and values of the protocols: without them a response could not be parsed at all.
  */
 const PLACEHOLDERS = new Set([
   'anything',
@@ -37,18 +37,18 @@ const PLACEHOLDERS = new Set([
   ...['reasoning', 'response', 'text_delta', 'thinking', 'tool_calls', 'tool_use', 'usagemetadata'],
 ])
 
-/** Names of headers, options and query parameters whose value is a credential. */
+/** Matches names of headers, options and query parameters whose value is a credential. */
 const CREDENTIAL_NAME = /auth|cookie|credential|key|password|private|secret|session|signature|token/i
-/** ... although they have such a name: a page token comes from the provider, which expects it back. */
+/** Names that match but hold no credential: a page token comes from the provider, which expects it back. */
 const NOT_A_CREDENTIAL =
   /^(idempotency-key|x-idempotency-key|anthropic-dangerous-direct-browser-access|(next|prev(ious)?)?[-_]?(page|continuation|sync)[-_]?token)$/i
-/** Headers that name a version of an API, which models write about. */
+/** Headers that name an API version, which can occur in generated text. */
 const VERSION_NAME = /(^|-)(beta|version)$/i
-/** A header of another name is one all the same if its value looks like it: long, letters and digits, no address. */
+/** A header with any other name counts as a credential if its value looks random: long, letters and digits, no URL. */
 const LOOKS_RANDOM = /^(?=.*[a-z])(?=.*\d)[^\s:/]{16,}$/i
-/** `Bearer ...`, `Token ...`, `Key ...`: the word is no part of the secret. */
+/** `Bearer ...`, `Token ...`, `Key ...`: the scheme is not part of the secret. */
 const SCHEME = /^[A-Za-z][\w-]*\s+(?=\S)/
-/** Signatures of single requests are of no use to anybody else, and another one is made for each request. */
+/** A request signature is useless to anyone else, and each request has its own. */
 const SIGNED_REQUEST = /^AWS4-HMAC-SHA256\s/
 
 export const isSecret = (text: string): boolean =>
@@ -56,7 +56,7 @@ export const isSecret = (text: string): boolean =>
 
 export const isCredentialName = (name: string): boolean => CREDENTIAL_NAME.test(name) && !NOT_A_CREDENTIAL.test(name)
 
-/** The secrets in the value of a header that holds a credential. */
+/** Returns the secrets in the value of a credential header. */
 export function secretsInHeader(value: string): string[] {
   if (SIGNED_REQUEST.test(value)) return []
   const credential = value.replace(SCHEME, '')
@@ -68,7 +68,7 @@ export function secretsInHeader(value: string): string[] {
   return found.filter(isSecret)
 }
 
-/** The secrets in the query of an address. */
+/** Returns the secrets in the query of a URL. */
 export function secretsInQuery(url: string): string[] {
   const start = url.indexOf('?')
   if (start === -1) return []
@@ -76,7 +76,7 @@ export function secretsInQuery(url: string): string[] {
   return pairs.filter(([name, value]) => isCredentialName(name) && isSecret(value)).map(([, value]) => value)
 }
 
-/** Secrets of the environment that are never sent, only signed with; all others are learned when they are sent. */
+/** Secrets of the environment that are never sent, only used to sign; all others are learned when they are sent. */
 const SIGNING_VARIABLES: { [kind in ProviderKind]?: string[] } = {
   'amazon-bedrock': ['AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'],
   kling: ['KLING_SECRET_KEY'],
@@ -86,11 +86,11 @@ export function secretsInEnvironment(kind: ProviderKind, environment: Record<str
   return (SIGNING_VARIABLES[kind] ?? []).flatMap((name) => environment[name] ?? []).filter(isSecret)
 }
 
-/** The secrets that the operator wrote of a provider. */
+/** Returns the secrets in a provider's configuration. */
 export function secretsInConfig({ key, base_url, headers = {}, options = {} }: ProviderConfig): string[] {
   const found = key === undefined ? [] : [key]
   const url = base_url === undefined ? null : URL.parse(base_url)
-  // A user name without a password is a token.
+  // A user name without a password is an access token.
   if (url) found.push(decodeURIComponent(url.password || url.username))
   for (const [name, value] of Object.entries(headers)) {
     if (isCredentialName(name)) found.push(...secretsInHeader(value))
@@ -107,8 +107,8 @@ export function secretsInConfig({ key, base_url, headers = {}, options = {} }: P
 }
 
 /**
- * Each form once: plain, percent-encoded, as a JSON string, and the part of base64 that is the same whatever stands
- * around the secret, for each of its three places within a group of four characters, in both alphabets.
+ * Returns each form once: plain, percent-encoded, as a JSON string, and the part of base64 that does not depend on the bytes
+ * around the secret, for each of its three offsets within a group of four characters, in both alphabets.
  */
 export function formsOf(secret: string): string[] {
   const forms = new Set<string>()
@@ -125,7 +125,7 @@ export function formsOf(secret: string): string[] {
   add(percent.replace(/%[\dA-F]{2}/g, (code) => code.toLowerCase()))
   for (let before = 0; before < 3; before++) {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(secret)])
-    // Six bits a character: those that hold bits of a neighbour are not the secret's own.
+    // Six bits a character: characters that also hold bits of a neighbouring byte are left out.
     const [first, end] = [Math.ceil((before * 8) / 6), Math.floor((bytes.length * 8) / 6)]
     const base64 = bytes.toString('base64').slice(first, end)
     add(base64)
@@ -135,7 +135,7 @@ export function formsOf(secret: string): string[] {
   return [...forms].filter((form) => form.length >= MIN_SECRET_BYTES)
 }
 
-/** Writers of JSON differ: in `/` (PHP), in what could be HTML (Go), in `+` and quotes (.NET). */
+/** JSON encoders differ: in `/` (PHP), in HTML characters (Go), in `+` and quotes (.NET). */
 function jsonForms(text: string): string[] {
   const plain = JSON.stringify(text).slice(1, -1)
   const unicode = (found: string) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`

@@ -1,33 +1,33 @@
-/** Replaces the secrets of one provider in what it answers: in texts, in bytes that come in pieces, in deltas. */
+/** Replaces the secrets of one provider in its responses: in text, in bytes that arrive in pieces, in deltas. */
 import { formsOf } from './secret-forms.ts'
 
 export type SecretScrubber = {
   text(text: string): string
-  /** Of one body. A secret is found however its bytes are split over reads. */
+  /** For one body. A secret is found however its bytes are split over reads. */
   body(): BodyScrubber
-  /** Of one stream of deltas. */
+  /** For one stream of deltas. */
   deltas(): DeltaWatch
 }
 
 type BodyScrubber = {
-  /** What may be handed on now; empty while the bytes could be the beginning of a secret. */
+  /** Returns the bytes that may pass now; empty while they could be the beginning of a secret. */
   push(bytes: Uint8Array): Uint8Array
-  /** What was held back. */
+  /** Returns the bytes that were held back. */
   end(): Uint8Array
 }
 
 export type DeltaWatch = {
-  /** Whether this text, after those before it, has completed half of a secret. */
+  /** Whether this text, appended to the earlier ones, completes half of a secret. */
   completes(text: string): boolean
 }
 
 const REDACTED = '[redacted]'
 const REDACTED_BYTES = Buffer.from(REDACTED)
 const NOTHING = new Uint8Array(0)
-/** Of a secret that comes in pieces: its first half, but not so little that it could be a common prefix. */
+/** Deltas are watched for the first half of a secret, but never for so few characters that it could be a common prefix. */
 const MIN_WATCHED = 8
 
-/** Undefined where there is no secret. */
+/** Returns undefined when there is no secret. */
 export function createSecretScrubber(secrets: string[]): SecretScrubber | undefined {
   // The longest first: a form may be the beginning of another.
   const forms = [...new Set(secrets.flatMap(formsOf))].sort((a, b) => b.length - a.length)
@@ -46,15 +46,15 @@ export function createSecretScrubber(secrets: string[]): SecretScrubber | undefi
 }
 
 type Search = {
-  /** The first secret at or after `from`, the longest of those that begin there. */
+  /** Finds the first secret at or after `from`, the longest of those that begin there. */
   find(data: Uint8Array, from: number): { at: number; length: number } | undefined
-  /** Where a secret may begin that goes on beyond the end; the length of the data where none does. */
+  /** Returns where a secret may begin that continues beyond the end; the length of the data when none does. */
   openAt(data: Uint8Array): number
 }
 
 /**
- * Wu and Manber's search for several needles: two bytes say how far to the next place worth a look, so that most bytes of
- * an answer are not looked at. A search for each needle took 60 to 260 ns of an event of a stream, this one 15 ns for all.
+ * Wu and Manber's search for several needles: two bytes give the distance to the next position worth checking, so most bytes
+ * of a response are skipped. One search per needle took 60 to 260 ns per stream event, this one takes 15 ns for all.
  */
 function createSearch(needles: Buffer[]): Search {
   const shortest = Math.min(...needles.map(({ length }) => length))
@@ -95,7 +95,7 @@ function createSearch(needles: Buffer[]): Search {
     },
     openAt(data) {
       const { length } = data
-      // Events end with a line break, which is in no secret that can be sent in a header.
+      // Events end with a line break, which no secret that can be sent in a header contains.
       if (length === 0 || isIn[data[length - 1] ?? 0] === 0) return length
       for (let at = Math.max(0, length - longest + 1); at < length; at++) {
         if (isFirst[data[at] ?? 0] === 0) continue
@@ -106,7 +106,7 @@ function createSearch(needles: Buffer[]): Search {
   }
 }
 
-/** How many bytes of the needle stand there: all of it, all up to the end of the data, or -1. */
+/** How many bytes of the needle match there: all of them, all up to the end of the data, or -1. */
 function startsWith(data: Uint8Array, at: number, needle: Buffer): number {
   const length = Math.min(needle.length, data.length - at)
   for (let index = 0; index < length; index++) if (data[at + index] !== needle[index]) return -1
@@ -128,7 +128,7 @@ function createBodyScrubber(search: Search): BodyScrubber {
       }
       const rest = from === 0 ? data : data.subarray(from)
       const open = search.openAt(rest)
-      // A copy: whoever read the bytes may use their memory again.
+      // A copy: the caller may reuse the memory of these bytes.
       if (open < rest.length) held = rest.slice(open)
       if (pieces.length === 0) return open === rest.length ? rest : rest.subarray(0, open)
       return Buffer.concat([...pieces, rest.subarray(0, open)])
@@ -141,10 +141,10 @@ function createBodyScrubber(search: Search): BodyScrubber {
   }
 }
 
-/** Knuth, Morris and Pratt's search, a character at a time, for each of the texts. */
+/** Knuth, Morris and Pratt's search for each of the texts, one character at a time. */
 function createDeltaSearch(texts: string[]): () => DeltaWatch {
   const borders = texts.map(bordersOf)
-  /** By the low byte: another character of the same one costs a look, no more. */
+  /** Indexed by the low byte: another character with the same low byte only costs one more check. */
   const isFirst = new Uint8Array(256)
   for (const text of texts) isFirst[text.charCodeAt(0) & 255] = 1
 
@@ -176,7 +176,7 @@ function createDeltaSearch(texts: string[]): () => DeltaWatch {
   }
 }
 
-/** Of each beginning of the text, how long the longest end of it is with which it begins as well. */
+/** For each prefix of the text: the length of its longest proper suffix that is also a prefix. */
 function bordersOf(text: string): Uint16Array {
   const borders = new Uint16Array(text.length)
   for (let at = 1, length = 0; at < text.length; at++) {

@@ -1,16 +1,16 @@
-/** A failed connection in our words; what a runtime throws never leaves this file, since it may hold the address. */
+/** Errors for failed connections; what a runtime throws never leaves this file, since it may hold the URL. */
 import { GatewayError } from '../../spec/error.ts'
 import { acceptanceAfterFailure } from '../orders/acceptance.ts'
 
-/** What a request ends with when its caller is gone: the caller's own reason if it has one (a stop of the gateway). */
+/** The error of a request whose caller has disconnected: the caller's own reason if it has one (the gateway is stopping). */
 export function clientClosed(signal: AbortSignal): GatewayError {
   return signal.reason instanceof GatewayError
     ? signal.reason
-    : new GatewayError('client_closed_request', 'The client left before the answer was complete.')
+    : new GatewayError('client_closed_request', 'The client disconnected before the response was complete.')
 }
 
 export const timedOut = (provider: string, what: string) =>
-  new GatewayError('upstream_timeout', `The upstream "${provider}" kept silent for too long: ${what}.`)
+  new GatewayError('upstream_timeout', `The upstream "${provider}" timed out: ${what}.`)
 
 export const tooLarge = (provider: string, limit: number) =>
   new GatewayError('bad_upstream_response', `The upstream "${provider}" answered with more than ${limit} bytes.`)
@@ -21,11 +21,11 @@ export function errorCodeOf(thrown: unknown): string {
   return typeof code === 'string' ? code : thrown instanceof Error ? thrown.name : 'unknown'
 }
 
-/** Codes of a connection that never stood: nothing was sent. All others may mean that the vendor has the request. */
+/** Codes of a connection that was never established: nothing was sent. After any other, the provider may have the request. */
 const NEVER_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|ETIMEDOUT|EPROTO|ECONNABORTED|ConnectionRefused|FailedToOpenSocket|ERR_TLS|ERR_SSL|CERT|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|ERR_INVALID_URL)/
 
-/** `thrown` never leaves this function whole: runtimes put the address, with all it holds, into such errors. */
+/** `thrown` never leaves this function whole: runtimes put the full URL into such errors. */
 export function failedToSend(provider: string, thrown: unknown): GatewayError {
   const code = errorCodeOf(thrown)
   if (NEVER_CONNECTED.test(code)) {
@@ -41,7 +41,7 @@ export function failedToSend(provider: string, thrown: unknown): GatewayError {
   )
 }
 
-/** The same error, of a request of which nothing was sent. */
+/** The same error for a request of which nothing was sent. */
 export const neverSent = (error: GatewayError) =>
   new GatewayError(error.code, error.message, { ...error.detail, accepted: 'no' })
 
@@ -52,6 +52,6 @@ export function failedToRead(
   if (thrown instanceof GatewayError) return thrown
   return new GatewayError(
     stream ? 'upstream_cut' : 'bad_upstream_response',
-    `The upstream "${provider}" broke off in the middle of its answer (${errorCodeOf(thrown)}).`,
+    `The upstream "${provider}" closed the connection in the middle of its response (${errorCodeOf(thrown)}).`,
   )
 }

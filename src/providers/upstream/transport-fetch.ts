@@ -1,19 +1,19 @@
-/** A `fetch` over the house's transport, for packages that bring their own idea of a vendor's API but no manners. */
+/** A `fetch` over the gateway's transport, for packages that know a provider's API but have no timeouts, limits or order safety. */
 import type { Timeouts } from '../../config/schema.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Transport } from './transport.ts'
 import { tooLarge } from './transport-failure.ts'
 import type { UpstreamRequest, UpstreamResponse } from './transport-response.ts'
 
-/** What one call of a package came to on the wire: what the package makes of it is worth less than this. */
+/** What one call of a package did on the wire; this counts more than what the package reports. */
 export type Wire = {
-  /** The last answer; its text once it was read whole, which a stream never is. */
+  /** The last response; its text once it was read whole, which a stream never is. */
   response?: { status: number; headers: Headers; text: string }
-  /** Why the last request came to nothing; it keeps its meaning however the package wraps it. */
+  /** Why the last request failed, however the package wraps the error. */
   failure?: GatewayError
-  /** The body of a streamed answer came to its end. */
+  /** The body of a streamed response was read to its end. */
   isAtEnd?: boolean
-  /** Whether an order was given to the transport. */
+  /** Whether an order was passed to the transport. */
   orderSent: boolean
 }
 
@@ -25,26 +25,26 @@ type TransportFetchParts = {
   transport: Transport
   timeouts: Required<Timeouts>
   signal: AbortSignal
-  /** True: the first request that is no GET costs money, and there must not be a second. */
+  /** True: the first request that is not a GET may cost money, and there must not be a second. */
   isOrder: boolean
-  /** Addresses of questions that are no GET either: they cost nothing, and may be repeated. */
+  /** Paths of requests that are not GET and still cost nothing: they may be repeated. */
   repeatablePaths?: RegExp
-  /** Hands a good answer on as it comes, with back-pressure; JSON, which is none that was asked for, is read whole. */
+  /** Passes a successful response on as it arrives, with back-pressure; a JSON body is not a stream and is read whole. */
   stream?: boolean
-  /** Where a request truly goes, and with what; undefined: nowhere, since its address is none of the vendor's. */
+  /** The URL and headers that are really used; undefined: the request is rejected, since its URL is not one of the provider's. */
   route(request: Plain): Plain | undefined
 }
 
-/** A video in base64 within JSON: four clips of Veo in 1080p take about a hundred. */
-const MAX_ANSWER_BYTES = 256 * 1024 * 1024
-/** Names of one message, not of what it says: the text is decoded already. */
+/** A video in base64 within JSON: four clips of Veo in 1080p take about a hundred megabytes. */
+const MAX_RESPONSE_BYTES = 256 * 1024 * 1024
+/** Headers of one transfer, not of its content: the text is decoded already. */
 const HOP_HEADERS = ['content-encoding', 'content-length', 'transfer-encoding', 'connection']
-/** To which the standard allows no body. */
+/** Statuses for which the standard allows no body. */
 const WITHOUT_BODY = [204, 205, 304]
 
 export type PackageFetch = typeof globalThis.fetch
 
-/** Good for one call of a package's method: it remembers what happened in `wire`. */
+/** For one call of a package's method: `wire` records what happened. */
 export function createTransportFetch(parts: TransportFetchParts): { fetch: PackageFetch; wire: Wire } {
   const { provider, transport, timeouts, signal, isOrder: orders, repeatablePaths: asks, route, stream = false } = parts
   const wire: Wire = { orderSent: false }
@@ -65,15 +65,15 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
     if (!target) {
       throw new GatewayError(
         'bad_upstream_response',
-        `The upstream "${provider}" named an address that is none of its own. Its key was not sent there.`,
+        `The upstream "${provider}" named a URL that is not its own. Its key was not sent there.`,
       )
     }
     const isOrder = orders && method !== 'GET' && !asks?.test(new URL(target.url).pathname)
     if (isOrder && wire.orderSent) {
-      throw new GatewayError('internal_error', `An order for "${provider}" was about to be sent twice.`)
+      throw new GatewayError('internal_error', `The package tried to send an order for "${provider}" twice.`)
     }
     if (isOrder) wire.orderSent = true
-    const answer = await transport.send({
+    const response = await transport.send({
       provider,
       ...target,
       method,
@@ -83,18 +83,18 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
       timeouts,
       stream,
     })
-    const { status, headers } = answer
+    const { status, headers } = response
     const shown = new Headers(headers)
     for (const name of HOP_HEADERS) shown.delete(name)
     if (stream && status < 300 && !isJson(headers)) {
       wire.response = { status, headers, text: '' }
-      return new Response(bodyFrom(answer, wire), { status, headers: shown })
+      return new Response(bodyFrom(response, wire), { status, headers: shown })
     }
     if (status < 300 && /^image\//.test(headers.get('content-type') ?? '')) {
       wire.response = { status, headers, text: '' }
-      return new Response(await bytesOf(provider, answer), { status, headers: shown })
+      return new Response(await bytesOf(provider, response), { status, headers: shown })
     }
-    const text = status < 300 ? await answer.text(MAX_ANSWER_BYTES) : await answer.excerpt()
+    const text = status < 300 ? await response.text(MAX_RESPONSE_BYTES) : await response.excerpt()
     wire.response = { status, headers, text }
     return new Response(WITHOUT_BODY.includes(status) ? null : text, { status, headers: shown })
   }
@@ -110,15 +110,15 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
   return { wire, fetch: asFetch(fetch) }
 }
 
-/** A file as it is, which text would spoil. */
-async function bytesOf(provider: string, answer: UpstreamResponse): Promise<Uint8Array<ArrayBuffer>> {
+/** Reads a file as bytes, since decoding it as text would damage it. */
+async function bytesOf(provider: string, response: UpstreamResponse): Promise<Uint8Array<ArrayBuffer>> {
   const pieces: Uint8Array[] = []
   let size = 0
-  for (let bytes = await answer.read(); bytes; bytes = await answer.read()) {
+  for (let bytes = await response.read(); bytes; bytes = await response.read()) {
     size += bytes.length
-    if (size > MAX_ANSWER_BYTES) {
-      answer.drop()
-      throw tooLarge(provider, MAX_ANSWER_BYTES)
+    if (size > MAX_RESPONSE_BYTES) {
+      response.drop()
+      throw tooLarge(provider, MAX_RESPONSE_BYTES)
     }
     pieces.push(bytes)
   }
@@ -127,35 +127,35 @@ async function bytesOf(provider: string, answer: UpstreamResponse): Promise<Uint
 
 const isJson = (headers: Headers) => /^[^;]*\bjson\b/.test(headers.get('content-type') ?? '')
 
-/** The body as it comes: nothing is read ahead of its reader, and one that goes away closes the connection. */
-function bodyFrom(answer: UpstreamResponse, wire: Wire): ReadableStream<Uint8Array<ArrayBuffer>> {
-  /** The package has left: that a read under way ends by it is no failure of the vendor's. */
-  let isLeft = false
+/** The body as it arrives: nothing is read ahead of the reader, and a reader that cancels closes the connection. */
+function bodyFrom(response: UpstreamResponse, wire: Wire): ReadableStream<Uint8Array<ArrayBuffer>> {
+  /** The package has canceled: a read that ends because of it is not a failure of the provider. */
+  let isCanceled = false
   return new ReadableStream(
     {
       async pull(controller) {
         try {
-          const bytes = await answer.read()
+          const bytes = await response.read()
           if (bytes) controller.enqueue(new Uint8Array(bytes))
           else {
             wire.isAtEnd = true
             controller.close()
           }
         } catch (thrown) {
-          if (thrown instanceof GatewayError && !isLeft) wire.failure = thrown
+          if (thrown instanceof GatewayError && !isCanceled) wire.failure = thrown
           throw thrown
         }
       },
       cancel() {
-        isLeft = true
-        answer.drop()
+        isCanceled = true
+        response.drop()
       },
     },
     { highWaterMark: 0 },
   )
 }
 
-/** The runtime's own type wants a member that no package calls. */
+/** The runtime's own type has a member that no package calls. */
 export const asFetch = (send: (input: string | URL | Request, init?: RequestInit) => Promise<Response>): PackageFetch =>
   Object.assign(send, { preconnect: () => {} })
 

@@ -6,60 +6,61 @@ import { GatewayError } from '../../spec/error.ts'
 import { clientClosed, failedToRead, timedOut, tooLarge } from './transport-failure.ts'
 
 export type UpstreamRequest = {
-  /** The operator's name of the provider, for messages and the log; the address never stands in either. */
+  /** The operator's name of the provider, for messages and the log; neither ever contains the URL. */
   provider: string
   url: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   headers: Record<string, string>
   body?: string | Uint8Array<ArrayBuffer>
-  /** Aborted when the client has left: the connection is closed at once, whatever the state of the answer. */
+  /** Aborted when the client has disconnected: the connection is closed at once, whatever the state of the response. */
   signal: AbortSignal
   timeouts: Required<Timeouts>
-  /** Whether the answer is read as it comes (idle time-out) or as a whole (total time-out). */
+  /** Whether the response is read as it arrives (idle timeout) or as a whole (total timeout). */
   stream: boolean
   /**
-   * It may cost money, so it is written to the wire at most once. Its failure has `detail.accepted: 'no'` when nothing of
-   * it was sent, and leaves that open otherwise. What an HTTP answer says of it, `acceptanceOf` knows.
+   * It may cost money, so it is written to the wire at most once. Its error has `detail.accepted: 'no'` when nothing of
+   * it was sent, and no such detail otherwise. For an HTTP response, `acceptanceOf` decides.
    */
   order?: true
-  /** The answer holds credentials for this provider: it is read by the gateway only, and they are left in it. */
+  /** The response holds credentials for this provider: only the gateway reads it, and they are not scrubbed. */
   grants_credentials?: true
-  /** A look whether somebody is there: a failure is not worth a line in the log, and no proxy is asked. */
+  /** A probe for a listener: its failure is not logged, and no proxy is used. */
   isProbe?: true
 }
 
 export type UpstreamResponse = {
   status: number
   headers: Headers
-  /** The next bytes of the body, `undefined` at its end. The idle time-out runs only while this waits. */
+  /** The next bytes of the body, `undefined` at its end. The idle timeout runs only while this waits. */
   read(): Promise<Uint8Array | undefined>
-  /** The first bytes of the body, left to be read. */
+  /** The first bytes of the body, without consuming them. */
   peek(): Promise<Uint8Array | undefined>
   /** The whole body, at most `limit` bytes: beyond it, an error. */
   text(limit?: number): Promise<string>
-  /** The beginning of the body, for error answers: what comes within a limit and a short time, never an error. */
+  /** The beginning of the body, for error responses: what arrives within a size limit and a short time; never throws for the body. */
   excerpt(): Promise<string>
-  /** Done with the answer: a body that ends by itself within a moment leaves its connection for the next request. */
+  /** Call when done: a body that ends by itself within a moment leaves its connection for the next request. */
   release(): void
-  /** Done with the answer, whatever still comes: closes the connection. */
+  /** Call to abandon the response: closes the connection. */
   drop(): void
 }
 
-/** Official vendors answer a few hundred kilobytes at most; images in base64 take some tens of megabytes. */
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+/** Official APIs return a few hundred kilobytes at most; images in base64 take some tens of megabytes. */
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 /** An error page is read for its message only. */
 const MAX_EXCERPT_BYTES = 64 * 1024
 const EXCERPT_MILLISECONDS = 5_000
-/** What may still follow an answer that is complete: the end of a chunked body, a comment. */
+/** What may still follow a complete response: the end of a chunked body, a comment. */
 const MAX_REST_BYTES = 16 * 1024
 const REST_MILLISECONDS = 1_000
+
 export type RequestLifetime = {
   signal: AbortSignal
-  /** Why the request was ended by us, if it was. */
+  /** Why the gateway ended the request, if it did. */
   reason(): GatewayError | undefined
   /** Closes the connection. */
   end(error: GatewayError): void
-  /** Ends the request after so many seconds; the result cancels that. */
+  /** Ends the request after so many seconds; call the result to cancel that. */
   limit(seconds: number, what: string): () => void
   /** No more timers, no more listening to the client. */
   close(): void
@@ -76,14 +77,14 @@ export function createLifetime(clock: Clock, request: UpstreamRequest): RequestL
     close()
     control.abort(error)
   }
-  const leave = () => end(clientClosed(request.signal))
+  const disconnect = () => end(clientClosed(request.signal))
   const close = () => {
     for (const cancel of timers) cancel()
     timers.length = 0
-    request.signal.removeEventListener('abort', leave)
+    request.signal.removeEventListener('abort', disconnect)
   }
-  if (request.signal.aborted) leave()
-  else request.signal.addEventListener('abort', leave)
+  if (request.signal.aborted) disconnect()
+  else request.signal.addEventListener('abort', disconnect)
   return {
     signal: control.signal,
     reason: () => reason,
@@ -97,15 +98,15 @@ export function createLifetime(clock: Clock, request: UpstreamRequest): RequestL
   }
 }
 
-/** How the upstream has compressed the body although it was asked not to; undefined: it has not. */
+/** The encoding with which the upstream compressed the body although the request forbade it; undefined: none. */
 function codingOf(headers: Headers): string | undefined {
   const coding = headers.get('content-encoding')?.trim().toLowerCase()
   return coding === '' || coding === 'identity' ? undefined : coding
 }
 
-type AnswerParts = { clock: Clock; request: UpstreamRequest; response: Response; life: RequestLifetime }
+type ResponseParts = { clock: Clock; request: UpstreamRequest; response: Response; life: RequestLifetime }
 
-export function createUpstreamResponse({ clock, request, response, life }: AnswerParts): UpstreamResponse {
+export function createUpstreamResponse({ clock, request, response, life }: ResponseParts): UpstreamResponse {
   const { provider } = request
   const idleMilliseconds = request.timeouts.idle_seconds * 1000
   let reader: ByteReader | undefined
@@ -115,14 +116,14 @@ export function createUpstreamResponse({ clock, request, response, life }: Answe
   let waitingSince: number | undefined
   let armed: (() => void) | undefined
 
-  /** One timer for the whole stream, moved on when it fires: setting one for each read would cost more than the read. */
+  /** One timer for the whole stream, rearmed when it fires: a timer for each read would cost more than the read. */
   const arm = (ms: number) => {
     armed = clock.after(ms, () => {
       armed = undefined
       if (waitingSince === undefined) return
       const left = waitingSince + idleMilliseconds - clock.now()
       if (left > 0) arm(left)
-      else life.end(timedOut(provider, `the stream was silent for ${request.timeouts.idle_seconds} s`))
+      else life.end(timedOut(provider, `the stream sent nothing for ${request.timeouts.idle_seconds} s`))
     })
   }
   const finish = () => {
@@ -141,12 +142,12 @@ export function createUpstreamResponse({ clock, request, response, life }: Answe
   const unreadable = ({ message }: Error) =>
     new GatewayError('bad_upstream_response', `The upstream "${provider}" sent a body that ${message}.`)
 
-  /** The body as it is once inflated: all limits count these bytes. */
+  /** The body after decompression: all limits count these bytes. */
   function readerOf(body: ReadableStream<Uint8Array>): ByteReader {
     const plain = body.getReader()
     if (coding === undefined) return plain
     if (isCoding(coding)) return inflate(plain, coding)
-    throw new InflateError(`has the content-encoding "${coding.slice(0, 40)}", which was not asked for`)
+    throw new InflateError(`has the content-encoding "${coding.slice(0, 40)}", which was not requested`)
   }
 
   async function read(): Promise<Uint8Array | undefined> {
@@ -168,7 +169,7 @@ export function createUpstreamResponse({ clock, request, response, life }: Answe
       reader ??= readerOf(response.body)
       const { done, value } = await reader.read()
       waitingSince = undefined
-      // The end of a body may be told before the abort that caused it is.
+      // The end of a body may be reported before the abort that caused it.
       const reason = life.reason()
       if (reason) throw reason
       if (!done) return value
@@ -179,17 +180,17 @@ export function createUpstreamResponse({ clock, request, response, life }: Answe
     }
   }
 
-  /** Closes the connection, whatever still comes. */
+  /** Closes the connection and discards the rest. */
   const drop = () => {
     if (ended) return
-    life.end(new GatewayError('client_closed_request', 'The answer was no longer wanted.'))
+    life.end(new GatewayError('client_closed_request', 'The response was no longer needed.'))
     finish()
-    // The abort has errored the body already: an answer to this is of no interest, and must not go unhandled.
+    // The abort has errored the body already: the rejection of this call is irrelevant and must not go unhandled.
     if (reader) reader.cancel().catch(() => {})
     else response.body?.cancel().catch(() => {})
   }
 
-  /** Reads and forgets a short rest, so that the connection can be used again. */
+  /** Reads and discards a short rest, so that the connection can be reused. */
   async function drain(): Promise<void> {
     let size = 0
     while (size <= MAX_REST_BYTES) {
@@ -209,7 +210,7 @@ export function createUpstreamResponse({ clock, request, response, life }: Answe
       peeked ??= await read()
       return peeked
     },
-    async text(limit = MAX_ANSWER_BYTES) {
+    async text(limit = MAX_RESPONSE_BYTES) {
       const length = Number(response.headers.get('content-length') ?? Number.NaN)
       if (length > limit) {
         drop()
@@ -249,7 +250,7 @@ export function createUpstreamResponse({ clock, request, response, life }: Answe
           text += decoder.decode(bytes, { stream: true })
         }
       } catch {
-        // The status line alone says enough; a client that left is told by its own signal.
+        // The status line alone is enough; a client that disconnected is detected by its own signal.
         if (request.signal.aborted) throw clientClosed(request.signal)
       } finally {
         cancel()

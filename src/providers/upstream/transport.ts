@@ -1,4 +1,4 @@
-/** The one fetch of the house: time-outs, abort, size limits, and a failed connection in our words. */
+/** The gateway's only HTTP client: timeouts, abort, size limits, and errors for failed connections. */
 import { connect } from 'node:net'
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
@@ -16,7 +16,7 @@ export type Transport = { send(request: UpstreamRequest): Promise<UpstreamRespon
 
 type FetchInit = RequestInit & { timeout: false; decompress: false; protocol?: 'http1.1' }
 type Fetch = (url: string, init: FetchInit) => Promise<Response>
-/** Opens and closes a bare connection; calls back once when it stood, or with why it failed. The result gives up. */
+/** Opens and closes a bare connection; calls back once when it was established, or with why it failed. Call the result to give up. */
 type Dial = (host: string, port: number, settled: (failure?: unknown) => void) => () => void
 
 type TransportParts = {
@@ -28,22 +28,22 @@ type TransportParts = {
   environment?: Record<string, string | undefined>
 }
 
-/** An origin that answered this recently has a connection open or opens one quickly: no need to watch it. */
+/** An origin that responded this recently has an open connection or opens one quickly: it is not watched. */
 const TRUSTED_MILLISECONDS = 30_000
 
 export function createTransport(parts: TransportParts): Transport {
   const { clock, log, environment = {} } = parts
   const send: Fetch = parts.fetch ?? fetch
   const dial = parts.dial ?? dialTcp
-  /** Origin -> when it last answered; origins come from the configuration, so there are few. */
-  const answeredAt = new Map<string, number>()
+  /** Origin -> when it last responded; origins come from the configuration, so there are few. */
+  const respondedAt = new Map<string, number>()
 
   /**
-   * Bun's fetch knows no connect time-out, so a second, bare connection is opened beside the first request to an
-   * origin: if that one does not stand in time either, nobody is there.
+   * Bun's fetch has no connect timeout, so a second, bare connection is opened beside the first request to an origin: if
+   * that one is not established in time either, the host is unreachable.
    */
   function watchConnect(url: URL, connectSeconds: number, giveUp: () => void): () => void {
-    const last = answeredAt.get(url.origin)
+    const last = respondedAt.get(url.origin)
     if (last !== undefined && clock.now() - last < TRUSTED_MILLISECONDS) return () => {}
     if (isProxied(url, environment)) return () => {}
     const stop = () => {
@@ -59,8 +59,8 @@ export function createTransport(parts: TransportParts): Transport {
   }
 
   /**
-   * An order is sent only once a bare connection to its host stood: whatever keeps that from standing has kept the
-   * order from being sent, for certain. The connection itself is not used, since fetch takes none.
+   * An order is sent only after a bare connection to its host was established: whatever prevents that connection has
+   * certainly prevented the order. The connection itself is not used, since fetch accepts none.
    */
   async function reach(request: UpstreamRequest, url: URL, life: RequestLifetime): Promise<void> {
     if (life.signal.aborted) throw neverSent(clientClosed(request.signal))
@@ -69,11 +69,11 @@ export function createTransport(parts: TransportParts): Transport {
     await new Promise<void>((resolve, reject) => {
       const done = (error?: GatewayError) => {
         cancelTimer()
-        life.signal.removeEventListener('abort', leave)
+        life.signal.removeEventListener('abort', disconnect)
         if (error) reject(neverSent(error))
         else resolve()
       }
-      const leave = () => {
+      const disconnect = () => {
         hangUp()
         done(life.reason() ?? clientClosed(request.signal))
       }
@@ -81,7 +81,7 @@ export function createTransport(parts: TransportParts): Transport {
         hangUp()
         done(notAccepted(request))
       })
-      life.signal.addEventListener('abort', leave)
+      life.signal.addEventListener('abort', disconnect)
       const hangUp = dial(hostOf(url), portOf(url), (failure) =>
         done(failure === undefined ? undefined : failedToSend(request.provider, failure)),
       )
@@ -92,12 +92,12 @@ export function createTransport(parts: TransportParts): Transport {
     async send(request) {
       const url = new URL(request.url)
       if (request.isProbe && isProxied(url, environment)) {
-        throw new GatewayError('upstream_unreachable', 'Only a proxy could be asked.')
+        throw new GatewayError('upstream_unreachable', 'The probe would have to go through a proxy.')
       }
       const life = createLifetime(clock, request)
       const { timeouts } = request
-      if (!request.stream) life.limit(timeouts.total_seconds, 'the whole answer took longer than')
-      const first = life.limit(timeouts.first_byte_seconds, 'no answer came within')
+      if (!request.stream) life.limit(timeouts.total_seconds, 'the whole response took longer than')
+      const first = life.limit(timeouts.first_byte_seconds, 'no response within')
       let stopWatching = () => {}
       try {
         if (request.order) await reach(request, url, life)
@@ -107,16 +107,16 @@ export function createTransport(parts: TransportParts): Transport {
           headers: uncompressed(request.headers),
           ...(request.body === undefined ? {} : { body: request.body }),
           signal: life.signal,
-          // A redirect could carry the key to another host.
+          // A redirect could send the key to another host.
           redirect: 'manual',
-          // The runtime inflates without a limit: what comes compressed all the same is inflated where it is counted.
+          // The runtime decompresses without a limit: a compressed body is decompressed where its size is counted.
           decompress: false,
           // Bun would give up by itself after five minutes.
           timeout: false,
-          // Bun repeats a PUT, DELETE or GET by itself when a kept connection breaks; on a new one it repeats nothing.
+          // Bun repeats a PUT, DELETE or GET by itself when a reused connection breaks; on a new one it repeats nothing.
           ...(request.order ? { keepalive: false, protocol: 'http1.1' } : {}),
         })
-        answeredAt.set(url.origin, clock.now())
+        respondedAt.set(url.origin, clock.now())
         first()
         return createUpstreamResponse({ clock, request, response, life })
       } catch (thrown) {
@@ -125,7 +125,7 @@ export function createTransport(parts: TransportParts): Transport {
         if (error.code !== 'client_closed_request' && !request.isProbe) {
           log.warn('upstream failed', { provider: request.provider, error: error.code, reason: errorCodeOf(thrown) })
         }
-        answeredAt.delete(url.origin)
+        respondedAt.delete(url.origin)
         life.close()
         throw error
       } finally {
@@ -135,7 +135,7 @@ export function createTransport(parts: TransportParts): Transport {
   }
 }
 
-/** The runtime would offer to take what it can inflate. */
+/** By default the runtime would accept every encoding that it can decompress. */
 const uncompressed = (headers: Record<string, string>): Record<string, string> =>
   headers['accept-encoding'] === undefined ? { ...headers, 'accept-encoding': 'identity' } : headers
 

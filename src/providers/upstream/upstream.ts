@@ -1,4 +1,4 @@
-/** A vendor behind HTTP: questions to it, and what is wrong with its answers in the house's words. */
+/** The HTTP side of a provider: sends requests, and turns bad responses into the gateway's errors. */
 
 import { isRecord, parseJson } from '../../kit/json.ts'
 import type { ChatChunk } from '../../protocols/canonical.ts'
@@ -13,28 +13,28 @@ export type UpstreamParts = Pick<AdapterParts, 'id' | 'transport' | 'clock' | 'l
   settings: Pick<ProviderSettings, 'base_url' | 'headers' | 'timeouts'>
 }
 
-/** What a kind of vendors says in its own way. */
+/** How the API of one kind differs. */
 type ApiRules = {
-  /** An error with a status. */
+  /** The error for a response with an error status. */
   errorFromResponse?: (refusal: ErrorResponse) => GatewayError
-  /** An error where an answer was expected. */
+  /** The error for an error body where a result was expected. */
   errorFromBody?: (refusal: Omit<ErrorResponse, 'status' | 'headers'>) => GatewayError
-  /** Headers that are lists, of which the client and the operator may each have a part. */
+  /** Headers that hold lists: the values of the client and of the operator are merged. */
   listHeaders?: readonly string[]
-  /** Headers in which the client's word counts before the operator's. */
+  /** Headers for which the client's value overrides the operator's. */
   clientHeaders?: readonly string[]
 }
 
-type UpstreamCallRequest = {
+type UpstreamCall = {
   /** Below the base URL, with its slash. */
   path: string
   /** JSON, or a form; without a body it is a GET. */
   body?: string | { bytes: Uint8Array<ArrayBuffer>; content_type: string }
   call?: { request_id: string; model: string }
   stream?: boolean
-  /** May not be repeated by the transport. */
+  /** The transport must not repeat it. */
   order?: boolean
-  /** What the client's own headers ask of the vendor. */
+  /** The client's own headers that are passed to the provider. */
   headers?: Record<string, string> | undefined
 }
 
@@ -43,20 +43,20 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   const { errorFromResponse: toResponseError = errorFromResponse, errorFromBody: toBodyError = errorInResponse } = rules
   const { base_url, timeouts } = settings
 
-  /** The operator's headers with the client's. Of the same header the operator's counts, unless it is a list: then both. */
+  /** Merges the client's headers with the operator's. The operator's value overrides, unless the header is a list: then both count. */
   function headersWith(client: Record<string, string> = {}): Record<string, string> {
     const headers = { ...client, ...settings.headers }
     for (const name of clientHeaders) if (client[name] !== undefined) headers[name] = client[name]
     for (const name of listHeaders) {
-      const [asked, set] = [client[name], settings.headers[name]]
-      if (asked === undefined || set === undefined) continue
-      headers[name] = [...new Set([...set.split(','), ...asked.split(',')].map((one) => one.trim()))].join(',')
+      const [fromClient, set] = [client[name], settings.headers[name]]
+      if (fromClient === undefined || set === undefined) continue
+      headers[name] = [...new Set([...set.split(','), ...fromClient.split(',')].map((one) => one.trim()))].join(',')
     }
     return headers
   }
 
-  /** The answer, whatever its status. */
-  function send({ path, body, call, stream = false, order, headers }: UpstreamCallRequest, signal: AbortSignal) {
+  /** Returns the response, whatever its status. */
+  function send({ path, body, call, stream = false, order, headers }: UpstreamCall, signal: AbortSignal) {
     const form = typeof body === 'object' ? body : undefined
     return transport.send({
       provider: id,
@@ -78,20 +78,20 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
     })
   }
 
-  /** The answer, if it can be one; everything but a status 2xx is thrown. */
-  async function request(question: UpstreamCallRequest, signal: AbortSignal): Promise<UpstreamResponse> {
-    const answer = await send(question, signal)
-    if (isGood(answer)) return answer
-    throw await errorFrom(answer, question.call?.model)
+  /** Returns a response with a 2xx status; throws an error for any other. */
+  async function request(question: UpstreamCall, signal: AbortSignal): Promise<UpstreamResponse> {
+    const response = await send(question, signal)
+    if (isSuccess(response)) return response
+    throw await errorFrom(response, question.call?.model)
   }
 
-  async function errorFrom(answer: UpstreamResponse, model: string | undefined): Promise<GatewayError> {
-    const { status, headers } = answer
-    const payload = parseJson(await answer.excerpt())
+  async function errorFrom(response: UpstreamResponse, model: string | undefined): Promise<GatewayError> {
+    const { status, headers } = response
+    const payload = parseJson(await response.excerpt())
     const error = toResponseError({ provider: id, model, status, headers, payload, clock })
     if (error.status >= 500) {
       const upstream_request_id = requestIdOf(headers)
-      log.warn('upstream refused', {
+      log.warn('upstream error response', {
         provider: id,
         model,
         upstream_status: status,
@@ -113,82 +113,82 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
     inAnswer(payload) {
       const error = toBodyError({ provider: id, model, payload, clock })
       const upstream_request_id = requestIdOf(headers)
-      log.warn('upstream failed in its answer', { provider: id, model, error: error.code, upstream_request_id })
+      log.warn('upstream error in response body', { provider: id, model, error: error.code, upstream_request_id })
       return error
     },
     notUnderstood,
     cut: () =>
-      new GatewayError('upstream_cut', `The upstream "${id}" ended its answer in the middle, without a finish.`),
+      new GatewayError('upstream_cut', `The upstream "${id}" ended its response in the middle, without a finish.`),
   })
 
-  /** An answer to a request for a stream, by the one of the two ways in which it came, to its end. */
+  /** Reads the response to a stream request to its end, whether it came as events or as one body. */
   async function* readStreamOrWhole<T>(
-    answer: UpstreamResponse,
+    response: UpstreamResponse,
     { events, whole }: { events(): AsyncIterable<T>; whole(): Promise<T> },
   ): AsyncGenerator<T> {
     let isComplete = false
     try {
-      const type = answer.headers.get('content-type') ?? ''
-      if (type.includes('text/html')) throw notUnderstood('answered with a web page', answer.status)
-      // JSON in one piece instead of a stream; some vendors label it as a stream even so.
-      if (await isEventStream(answer)) yield* events()
+      const type = response.headers.get('content-type') ?? ''
+      if (type.includes('text/html')) throw notUnderstood('answered with a web page', response.status)
+      // Some providers return one JSON body instead of a stream, and some of them label it as a stream.
+      if (await isEventStream(response)) yield* events()
       else yield await whole()
       isComplete = true
     } finally {
-      if (isComplete) answer.release()
-      else answer.drop()
+      if (isComplete) response.release()
+      else response.drop()
     }
   }
 
-  /** An answer for the client itself: as it is, or as chunks where a stream was asked for and it is none. */
+  /** The response for the client: as it is, or as chunks where a stream was requested and the body is not one. */
   async function toPassthroughResponse(
-    answer: UpstreamResponse,
+    response: UpstreamResponse,
     call: ChatCall,
-    chunksIn?: (answer: UpstreamResponse, call: ChatCall) => AsyncIterable<ChatChunk[]>,
+    chunksIn?: (response: UpstreamResponse, call: ChatCall) => AsyncIterable<ChatChunk[]>,
   ): Promise<PassthroughResponse | AsyncIterable<ChatChunk[]>> {
-    if (chunksIn && !(await isEventStream(answer))) return chunksIn(answer, call)
-    return { ...answer, faults: faultsOf(call.model, answer) }
+    if (chunksIn && !(await isEventStream(response))) return chunksIn(response, call)
+    return { ...response, faults: faultsOf(call.model, response) }
   }
 
-  /** The member of an answer that is a count of tokens. */
-  async function readTokenCount(answer: UpstreamResponse, member: string): Promise<number> {
-    const payload = parseJson(await answer.text())
+  /** Reads the named member of a response as a token count. */
+  async function readTokenCount(response: UpstreamResponse, member: string): Promise<number> {
+    const payload = parseJson(await response.text())
     const tokens = isRecord(payload) ? payload[member] : undefined
     if (typeof tokens === 'number' && Number.isInteger(tokens) && tokens >= 0) return tokens
-    throw notUnderstood('answered with something that is no count of tokens')
+    throw notUnderstood('answered with something that is not a token count')
   }
 
-  /** A list of models, or a page of one; `read` knows its shape. */
+  /** Fetches a list of models, or one page of it; `read` knows its shape. */
   async function list<T>(path: string, read: (payload: unknown) => T | undefined, signal: AbortSignal): Promise<T> {
-    const answer = await request({ path }, signal)
-    const found = read(parseJson(await answer.text()))
+    const response = await request({ path }, signal)
+    const found = read(parseJson(await response.text()))
     if (found) return found
-    throw notUnderstood('answered with something that is no list of models', answer.status)
+    throw notUnderstood('answered with something that is not a list of models', response.status)
   }
 
   return {
     send,
-    ask: request,
-    refused: errorFrom,
+    request,
+    errorFrom,
     notUnderstood,
     faultsOf,
-    readAsked: readStreamOrWhole,
-    passed: toPassthroughResponse,
-    readCount: readTokenCount,
-    listed: list,
+    readStreamOrWhole,
+    toPassthroughResponse,
+    readTokenCount,
+    list,
   }
 }
 
-export const isGood = ({ status }: UpstreamResponse): boolean => status >= 200 && status < 300
+export const isSuccess = ({ status }: UpstreamResponse): boolean => status >= 200 && status < 300
 
-/** By its label, and by its first byte where that lies: no event stream begins as an object does. */
-async function isEventStream(answer: UpstreamResponse): Promise<boolean> {
-  const type = answer.headers.get('content-type') ?? ''
+/** Decides by the content type, and by the first byte where the type is wrong: no event stream begins with an object. */
+async function isEventStream(response: UpstreamResponse): Promise<boolean> {
+  const type = response.headers.get('content-type') ?? ''
   if (type.includes('text/html') || /^[^;]*\bjson\b/.test(type)) return false
-  const first = (await answer.peek())?.find((byte) => byte > 32) // 9, 10, 13 and 32 are white space
+  const first = (await response.peek())?.find((byte) => byte > 32) // 9, 10, 13 and 32 are white space
   return first !== 123
 }
 
-/** For the operator who asks the vendor what happened. */
+/** For an operator who reports a problem to the provider. */
 const requestIdOf = (headers: Headers): string | undefined =>
   headers.get('request-id') ?? headers.get('x-request-id') ?? undefined

@@ -1,4 +1,4 @@
-/** ByteDance's Ark (Volcengine, BytePlus ModelArk), for the Seedance models: a task of content, asked for by its id. */
+/** ByteDance's Ark (Volcengine, BytePlus ModelArk), for the Seedance models: a content generation task, polled by its id. */
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
@@ -8,28 +8,29 @@ import type { ErrorClassifier } from '../orders/order-error.ts'
 import {
   assertSupportedFields,
   matchesModel,
+  onlyByUrl,
   ratioOf,
   tierOf,
   toMediaUrl,
-  unsupportedValue,
   withExtras,
 } from '../orders/order-fields.ts'
+import { CANCELED } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 
 const TASKS = '/contents/generations/tasks'
-/** The models before 1.5 have no sound, and refuse the field by which it is switched. */
+/** The models before 1.5 have no sound, and reject the field that switches it. */
 const WITHOUT_SOUND = ['*seedance-1-0*', '*wan2-1*']
 
 /** `video_url` is cleared 24 hours after the task has ended (BytePlus ModelArk, "Retrieve a video generation task"). */
 const RETENTION_SECONDS = 86_400
 
 export function createArk(parts: AdapterParts): Provider {
-  const vendor = createOrderClient(parts, {
+  const client = createOrderClient(parts, {
     kind: 'ark',
     base_url: 'https://ark.ap-southeast.bytepluses.com/api/v3',
     key_env: 'ARK_API_KEY',
-    classifyError: judge,
+    classifyError,
   })
   const audioModels = parts.config.options?.audio_models
   const hasSound = (model: string) =>
@@ -38,20 +39,20 @@ export function createArk(parts: AdapterParts): Provider {
     id: parts.id,
     kind: 'ark',
     video: {
-      // It takes no key by which a repeated order would be known.
+      // It accepts no idempotency key.
       resubmit: 'unsafe',
       retention_seconds: RETENTION_SECONDS,
       async start(call, signal) {
         const body = writeOrder(call, parts.id, hasSound(call.model))
-        const answer = await vendor.submit({ path: TASKS, body, model: call.model, signal })
-        return { operation: { id: vendor.readId(answer.id) } }
+        const response = await client.submit({ path: TASKS, body, model: call.model, signal })
+        return { operation: { id: client.readId(response.id) } }
       },
       async status(operation, signal) {
-        return vendor.poll(withId(TASKS, operationId(operation)), signal, (answer) => readTask(answer, vendor))
+        return client.poll(withId(TASKS, operationId(operation)), signal, (response) => readTask(response, client))
       },
-      // Cancels what is queued; of what runs it refuses, and what has ended it forgets.
+      // DELETE cancels a queued task, is rejected for a running one, and deletes the record of a finished one.
       async cancel(operation, signal) {
-        await vendor.send('DELETE', withId(TASKS, operationId(operation)), signal)
+        await client.send('DELETE', withId(TASKS, operationId(operation)), signal)
       },
     },
   }
@@ -77,7 +78,7 @@ function writeOrder({ model, request }: VideoCall, upstream: string, hasSound: b
     },
     request.metadata,
     'ark',
-    // Frames count before the duration.
+    // `frames` overrides the duration.
     ['frames', 'generate_audio'],
   )
 }
@@ -86,7 +87,7 @@ function contentOf(order: VideoOrder, upstream: string): JsonRecord[] {
   const image = (value: string, role: string) => ({ type: 'image_url', image_url: { url: toMediaUrl(value) }, role })
   const { image: first, last_image: last, images = [], video } = order
   if (video !== undefined && !isHttpUrl(video) && !video.startsWith('asset:')) {
-    throw unsupportedValue('video', `The upstream "${upstream}" takes a video only by its https address, not as data.`)
+    throw onlyByUrl(upstream, 'video', 'a video')
   }
   return [
     ...(order.prompt ? [{ type: 'text', text: order.prompt }] : []),
@@ -100,41 +101,41 @@ function contentOf(order: VideoOrder, upstream: string): JsonRecord[] {
 const STATUSES: Record<string, TaskProgress> = {
   queued: { status: 'QUEUED' },
   running: { status: 'IN_PROGRESS' },
-  cancelled: { status: 'FAILURE', fail_code: 'canceled', fail_reason: 'The task was canceled at the upstream.' },
+  cancelled: CANCELED,
   expired: {
     status: 'FAILURE',
     fail_code: 'timeout',
-    fail_reason: 'The upstream did not make it within its own time.',
+    fail_reason: 'The task exceeded the time limit of the upstream.',
   },
 }
 
-function readTask(task: JsonRecord, vendor: OrderClient): TaskProgress {
-  const status = vendor.readStatus(task.status)
-  if (status === 'succeeded') return vendor.success([isRecord(task.content) ? task.content.video_url : undefined])
+function readTask(task: JsonRecord, client: OrderClient): TaskProgress {
+  const status = client.readStatus(task.status)
+  if (status === 'succeeded') return client.success([isRecord(task.content) ? task.content.video_url : undefined])
   if (status === 'failed') {
     const error = isRecord(task.error) ? task.error : {}
-    return vendor.failure(failCodeOf(error.code), error.message)
+    return client.failure(failCodeOf(error.code), error.message)
   }
   return STATUSES[status] ?? {}
 }
 
-/** Codes are words, some with a second one after a dot: `OutputVideoSensitiveContentDetected.PolicyViolation`. */
+/** Codes are names, some with a second one after a dot: `OutputVideoSensitiveContentDetected.PolicyViolation`. */
 function failCodeOf(code: unknown): FailCode {
-  const word = typeof code === 'string' ? code : ''
-  if (/Sensitive|PolicyViolation/.test(word)) return 'content_policy_violation'
-  if (/^Invalid(Image|Video|Audio)/.test(word)) return 'input_media_invalid'
-  if (/^(InvalidParameter|MissingParameter|InvalidArgument)/.test(word)) return 'invalid_input'
-  if (/^Internal|ServerOverloaded/.test(word)) return 'upstream_error'
+  const name = typeof code === 'string' ? code : ''
+  if (/Sensitive|PolicyViolation/.test(name)) return 'content_policy_violation'
+  if (/^Invalid(Image|Video|Audio)/.test(name)) return 'input_media_invalid'
+  if (/^(InvalidParameter|MissingParameter|InvalidArgument)/.test(name)) return 'invalid_input'
+  if (/^Internal|ServerOverloaded/.test(name)) return 'upstream_error'
   return 'generation_failed'
 }
 
-/** 403 and 429 each stand for several things, which only the code tells apart. */
-const judge: ErrorClassifier = (payload, status) => {
+/** 403 and 429 each have several meanings, which only the code distinguishes. */
+const classifyError: ErrorClassifier = (payload, status) => {
   if (status < 400 || status >= 500 || !isRecord(payload)) return undefined
   const error = isRecord(payload.error) ? payload.error : payload
   const code = typeof error.code === 'string' ? error.code : ''
   if (/Sensitive|PolicyViolation/.test(code)) return 'policy'
-  // The account's money, its free quota, and the limit of spending that it has set itself.
+  // The account's balance, its free quota, and its own spending limit.
   if (/^(AccountOverdue|ServiceOverdue|QuotaExceeded|SetLimitExceeded|InsufficientBalance)/.test(code)) return 402
   if (/^(ServerOverloaded|ModelLoading)/.test(code)) return 503
   return undefined

@@ -1,9 +1,8 @@
-/** Kling's own API: orders by text or by image, each asked for on its own path, signed with a key pair. */
+/** Kling's own API: orders by text or by image, each polled on its own path, signed with a key pair. */
 import { createHmac } from 'node:crypto'
 import type { Clock } from '../../kit/clock.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { createOrderClient, type OrderClient, operationId, withId } from '../orders/order-client.ts'
@@ -16,62 +15,63 @@ import {
   unsupportedValue,
   withExtras,
 } from '../orders/order-fields.ts'
+import { foreignOperation } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 
-/** The vendor's own advice: a token lives for half an hour, and is valid a little before it was made. */
+/** As Kling recommends: a token is valid for half an hour, starting shortly before it was created. */
 const TOKEN_SECONDS = 1800
 const EARLIER_SECONDS = 5
-/** A new one is made this long before the end, so that none runs out on its way. */
+/** A token is renewed this long before its end, so that none expires in transit. */
 const RENEW_SECONDS = 300
 
 /** No such resource. */
 const UNKNOWN_TASK = 1203
 
-/** Which path a task is asked for on depends on which one it was ordered on. */
-const WAYS = ['text2video', 'image2video'] as const
-type Way = (typeof WAYS)[number]
+/** A task is polled on the path on which it was ordered. */
+const ROUTES = ['text2video', 'image2video'] as const
+type Route = (typeof ROUTES)[number]
 
 export function createKling(parts: AdapterParts): Provider {
   const token = createToken(parts)
-  const vendor = createOrderClient(parts, {
+  const client = createOrderClient(parts, {
     kind: 'kling',
     base_url: 'https://api-singapore.klingai.com/v1',
     ...(token ? { headers: () => ({ authorization: `Bearer ${token()}` }) } : {}),
-    classifyError: judge,
+    classifyError,
   })
   return {
     id: parts.id,
     kind: 'kling',
     video: {
-      // `external_task_id` is said to be unique in an account, but not what a second order with it comes to.
+      // `external_task_id` must be unique in an account, but what a second order with it does is not documented.
       resubmit: 'unsafe',
       async start(call, signal) {
-        const { way, body } = writeOrder(call, parts.id)
-        const answer = await vendor.submit({ path: `/videos/${way}`, body, model: call.model, signal })
-        return { operation: { id: vendor.readId(dataOf(answer).task_id), way } }
+        const { route, body } = writeOrder(call, parts.id)
+        const response = await client.submit({ path: `/videos/${route}`, body, model: call.model, signal })
+        return { operation: { id: client.readId(dataOf(response).task_id), way: route } }
       },
-      // "task_id or external_task_id" is what its path takes; 1203 and 404 say that there is none.
+      // The path accepts "task_id or external_task_id"; 1203 and 404 mean that there is no such task.
       async findOrder(call, signal) {
-        const { way } = writeOrder(call, parts.id)
-        const { status, payload } = await vendor.get(withId(`/videos/${way}`, call.task_id), signal)
-        const answer = isRecord(payload) ? payload : {}
-        if (status === 404 || Number(answer.code) === UNKNOWN_TASK) return undefined
-        if (status !== 200 || Number(answer.code ?? 0) !== 0) throw vendor.unreadable(status)
-        const { task_id, task_info } = dataOf(answer)
+        const { route } = writeOrder(call, parts.id)
+        const { status, payload } = await client.get(withId(`/videos/${route}`, call.task_id), signal)
+        const response = isRecord(payload) ? payload : {}
+        if (status === 404 || Number(response.code) === UNKNOWN_TASK) return undefined
+        if (status !== 200 || Number(response.code ?? 0) !== 0) throw client.unreadable(status)
+        const { task_id, task_info } = dataOf(response)
         const name = isRecord(task_info) ? task_info.external_task_id : undefined
         if (typeof name === 'string' && name !== call.task_id) return undefined
-        return { operation: { id: vendor.readId(task_id), way } }
+        return { operation: { id: client.readId(task_id), way: route } }
       },
       async status(operation, signal) {
-        const path = withId(`/videos/${wayOf(operation)}`, operationId(operation))
-        return vendor.poll(path, signal, (answer) => readTask(dataOf(answer), vendor))
+        const path = withId(`/videos/${routeOf(operation)}`, operationId(operation))
+        return client.poll(path, signal, (response) => readTask(dataOf(response), client))
       },
     },
   }
 }
 
-/** A ready `key` is used as it is; without one, tokens are made of the key pair. */
+/** A configured `key` is used as it is; without one, tokens are created from the key pair. */
 function createToken({ id, config, clock, environment }: AdapterParts) {
   if (config.key) return undefined
   const access = textOf(config.options?.access_key) ?? environment?.KLING_ACCESS_KEY
@@ -100,10 +100,10 @@ function sign(access: string, secret: string, clock: Clock): { token: string; un
   return { token: `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`, until }
 }
 
-function writeOrder({ model, request, task_id }: VideoCall, upstream: string): { way: Way; body: JsonRecord } {
+function writeOrder({ model, request, task_id }: VideoCall, upstream: string): { route: Route; body: JsonRecord } {
   assertSupportedFields(request, upstream, ['image', 'last_image', 'negative_prompt', 'audio_enable'])
   const { image, last_image } = request
-  const way = image === undefined && last_image === undefined ? 'text2video' : 'image2video'
+  const route = image === undefined && last_image === undefined ? 'text2video' : 'image2video'
   const body = withExtras(
     {
       model_name: model,
@@ -111,11 +111,11 @@ function writeOrder({ model, request, task_id }: VideoCall, upstream: string): {
       negative_prompt: request.negative_prompt,
       image: image === undefined ? undefined : toBareBase64(image),
       image_tail: last_image === undefined ? undefined : toBareBase64(last_image),
-      // From an image, the image's own ratio is what counts, and there is no field for another.
-      aspect_ratio: way === 'text2video' ? ratioOf(request) : undefined,
+      // With an image, the ratio is that of the image, and there is no field for another.
+      aspect_ratio: route === 'text2video' ? ratioOf(request) : undefined,
       mode: modeOf(request, upstream),
       duration: request.duration === undefined ? undefined : String(request.duration),
-      // Only models from 2.6 on know the field, and they are silent without it.
+      // Only models from 2.6 on have the field; without it they generate no sound.
       sound: request.audio_enable ? 'on' : undefined,
       external_task_id: task_id,
     },
@@ -123,16 +123,16 @@ function writeOrder({ model, request, task_id }: VideoCall, upstream: string): {
     'kling',
     ['sound'],
   )
-  return { way, body }
+  return { route, body }
 }
 
-/** Sizes go by the names of two modes. */
+/** Two modes stand for the sizes. */
 function modeOf({ size }: VideoOrder, upstream: string): string | undefined {
   const tier = tierOf(size)
   if (tier === undefined) return undefined
   if (tier === '720p') return 'std'
   if (tier === '1080p') return 'pro'
-  throw unsupportedValue('size', `The upstream "${upstream}" makes 720p and 1080p, not ${size}.`)
+  throw unsupportedValue('size', `The upstream "${upstream}" generates 720p and 1080p, not ${size}.`)
 }
 
 const STATUSES: Record<string, TaskProgress> = {
@@ -140,30 +140,30 @@ const STATUSES: Record<string, TaskProgress> = {
   processing: { status: 'IN_PROGRESS' },
 }
 
-function readTask(task: JsonRecord, vendor: OrderClient): TaskProgress {
-  const status = vendor.readStatus(task.task_status)
+function readTask(task: JsonRecord, client: OrderClient): TaskProgress {
+  const status = client.readStatus(task.task_status)
   if (status === 'succeed') {
     const videos = isRecord(task.task_result) ? task.task_result.videos : undefined
-    return vendor.success(Array.isArray(videos) ? videos.map((video) => (isRecord(video) ? video.url : undefined)) : [])
+    return client.success(Array.isArray(videos) ? videos.map((video) => (isRecord(video) ? video.url : undefined)) : [])
   }
-  if (status === 'failed') return vendor.failure('generation_failed', task.task_status_msg)
+  if (status === 'failed') return client.failure('generation_failed', task.task_status_msg)
   return STATUSES[status] ?? {}
 }
 
-function wayOf(operation: Json): Way {
-  const way = WAYS.find((known) => isRecord(operation) && operation.way === known)
-  if (way) return way
-  throw new GatewayError('internal_error', 'What was stored of the order is not of this kind of provider.')
+function routeOf(operation: Json): Route {
+  const route = ROUTES.find((known) => isRecord(operation) && operation.way === known)
+  if (route) return route
+  throw foreignOperation()
 }
 
-/** The vendor's own codes, which come in every answer; 0 is success. */
+/** Kling's own codes, which are in every response; 0 is success. The rows from 1200 to 1304 are from memory. */
 const STATUS_OF_CODE: Record<number, number | 'policy'> = {
   1000: 401, // the key pair or its token
   1001: 401,
   1002: 401,
   1003: 401,
   1004: 401,
-  1100: 402, // the account: something is wrong with it, in arrears, its package used up
+  1100: 402, // the account: a problem with it, in arrears, its resource package used up
   1101: 402,
   1102: 402,
   1103: 403, // the account may not use this
@@ -175,19 +175,19 @@ const STATUS_OF_CODE: Record<number, number | 'policy'> = {
   1301: 'policy',
   1302: 429, // too many requests, too many at a time
   1303: 429,
-  1304: 403, // the address of the gateway is not on the account's list
+  1304: 403, // the gateway's IP address is not on the account's allow list
   5000: 500,
   5001: 503,
   5002: 504,
 }
 
-const judge: ErrorClassifier = (payload, status) => {
+const classifyError: ErrorClassifier = (payload, status) => {
   const code = isRecord(payload) ? Number(payload.code ?? 0) : 0
   if (code === 0 || Number.isNaN(code)) return undefined
-  // A code that is not known, in an answer that went well otherwise: nobody knows what it means.
+  // An unknown code in a response that is otherwise successful: its meaning is unknown.
   return STATUS_OF_CODE[code] ?? (status < 300 ? 502 : undefined)
 }
 
-const dataOf = (answer: JsonRecord): JsonRecord => (isRecord(answer.data) ? answer.data : {})
+const dataOf = (response: JsonRecord): JsonRecord => (isRecord(response.data) ? response.data : {})
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)

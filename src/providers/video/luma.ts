@@ -1,39 +1,39 @@
-/** Luma's Dream Machine API: an order is a "generation", which dreams until it is completed. */
+/** Luma's Dream Machine API: an order is a "generation", whose state is `dreaming` until it is completed. */
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { createOrderClient, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'
 import type { ErrorClassifier } from '../orders/order-error.ts'
-import { assertSupportedFields, ratioOf, tierOf, unsupportedValue, withExtras } from '../orders/order-fields.ts'
+import { assertSupportedFields, onlyByUrl, ratioOf, tierOf, withExtras } from '../orders/order-fields.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 
 export function createLuma(parts: AdapterParts): Provider {
-  const vendor = createOrderClient(parts, {
+  const client = createOrderClient(parts, {
     kind: 'luma',
     base_url: 'https://api.lumalabs.ai/dream-machine/v1',
     key_env: 'LUMAAI_API_KEY',
-    classifyError: judge,
+    classifyError,
   })
   return {
     id: parts.id,
     kind: 'luma',
     video: {
-      // It takes no key by which a repeated order would be known.
+      // It accepts no idempotency key.
       resubmit: 'unsafe',
       async start(call, signal) {
         const body = writeOrder(call, parts.id)
-        const answer = await vendor.submit({ path: '/generations/video', body, model: call.model, signal })
-        return { operation: { id: vendor.readId(answer.id) } }
+        const response = await client.submit({ path: '/generations/video', body, model: call.model, signal })
+        return { operation: { id: client.readId(response.id) } }
       },
       async status(operation, signal) {
-        return vendor.poll(withId('/generations', operationId(operation)), signal, (answer) =>
-          readGeneration(answer, vendor),
+        return client.poll(withId('/generations', operationId(operation)), signal, (response) =>
+          readGeneration(response, client),
         )
       },
-      // Deletes the generation, which is all that the vendor offers.
+      // Deletes the generation: Luma has no other way to cancel.
       async cancel(operation, signal) {
-        await vendor.send('DELETE', withId('/generations', operationId(operation)), signal)
+        await client.send('DELETE', withId('/generations', operationId(operation)), signal)
       },
     },
   }
@@ -61,7 +61,7 @@ function keyframe(order: VideoOrder, field: 'image' | 'last_image', upstream: st
   const url = order[field]
   if (url === undefined) return undefined
   if (isHttpUrl(url)) return { type: 'image', url }
-  throw unsupportedValue(field, `The upstream "${upstream}" takes an image only by its https address, not as data.`)
+  throw onlyByUrl(upstream, field, 'an image')
 }
 
 const STATES: Record<string, TaskProgress> = {
@@ -70,15 +70,15 @@ const STATES: Record<string, TaskProgress> = {
   dreaming: { status: 'IN_PROGRESS' },
 }
 
-function readGeneration(generation: JsonRecord, vendor: OrderClient): TaskProgress {
-  const state = vendor.readStatus(generation.state)
-  if (state === 'completed') return vendor.success([isRecord(generation.assets) ? generation.assets.video : undefined])
-  if (state === 'failed') return vendor.failure('generation_failed', generation.failure_reason)
+function readGeneration(generation: JsonRecord, client: OrderClient): TaskProgress {
+  const state = client.readStatus(generation.state)
+  if (state === 'completed') return client.success([isRecord(generation.assets) ? generation.assets.video : undefined])
+  if (state === 'failed') return client.failure('generation_failed', generation.failure_reason)
   return STATES[state] ?? {}
 }
 
-/** Refused content is a 400 like any other, told by its words alone. */
-const judge: ErrorClassifier = (payload, status) => {
+/** Rejected content is a 400 like any other; only the message shows it. */
+const classifyError: ErrorClassifier = (payload, status) => {
   const detail = isRecord(payload) && typeof payload.detail === 'string' ? payload.detail : ''
   return status === 400 && /moderation|not allowed|polic/i.test(detail) ? 'policy' : undefined
 }

@@ -1,17 +1,17 @@
-/** What the models behind Runway's API take, as rows of data: each has a closed schema (types of @runwayml/sdk 4.20). */
+/** What the models behind Runway's API accept, as rows of data: each has a closed schema (types of @runwayml/sdk 4.20). */
 import { matchesGlob } from '../../kit/glob.ts'
 
-/** How the picture is asked for: as pixels, as a ratio and a resolution, as a resolution alone, as `auto_<resolution>`. */
-type Frame = 'pixels' | 'words' | 'resolution' | 'auto'
+/** How the frame is encoded: as pixels, as a ratio and a resolution, as a resolution alone, as `auto_<resolution>`. */
+type Frame = 'pixels' | 'named' | 'resolution' | 'auto'
 
 export type RunwayModel = {
-  takes: ('last_image' | 'images' | 'negative_prompt' | 'seed')[]
-  /** Whether sound can be switched, comes always, or never; or is asked for when it is wanted, since nobody knows. */
+  fields: ('last_image' | 'images' | 'negative_prompt' | 'seed')[]
+  /** Whether sound can be switched, is always or never generated; `ask`: unknown, so it is sent when it is requested. */
   sound: 'switch' | 'always' | 'none' | 'ask'
   /** Default: pixels. */
   text_frame?: Frame
   image_frame?: Frame
-  /** Pixels of sizes that are not simply the shorter side and the proportion. */
+  /** Pixels of sizes that do not follow from the shorter side and the ratio. */
   sides?: Record<string, string>
 }
 
@@ -57,25 +57,25 @@ const HORSE = {
   '1080p 3:4': '1248:1662',
 }
 
-/** The first that fits counts. */
+/** The first matching row counts. */
 const MODELS: [string, RunwayModel][] = [
-  // Its own sizes, 1280x768 and 768x1280, are named in the model's row.
-  ['gen3a*', { takes: ['last_image', 'seed'], sound: 'none' }],
-  ['gen*', { takes: ['seed'], sound: 'none', sides: GEN }],
-  ['veo3.1*', { takes: ['last_image', 'negative_prompt', 'seed'], sound: 'switch' }],
-  ['veo3', { takes: [], sound: 'always' }],
-  ['seedance2_5', { takes: ['last_image', 'images', 'seed'], sound: 'switch', sides: SEEDANCE_2_5 }],
-  ['seedance*', { takes: ['last_image', 'images', 'seed'], sound: 'switch', sides: SEEDANCE }],
-  ['wan3*', { takes: ['last_image', 'images'], sound: 'switch', image_frame: 'auto', sides: WAN }],
-  ['happyhorse*', { takes: [], sound: 'always', image_frame: 'resolution', sides: HORSE }],
-  ['hailuo3', { takes: ['last_image', 'images'], sound: 'always', text_frame: 'words', image_frame: 'words' }],
-  ['grok*', { takes: ['images'], sound: 'always', text_frame: 'words', image_frame: 'resolution' }],
-  ['gemini_omni*', { takes: ['images'], sound: 'always' }],
-  ['h3*', { takes: ['last_image', 'seed'], sound: 'none', text_frame: 'resolution', image_frame: 'resolution' }],
+  // Its own sizes, 1280x768 and 768x1280, are in the model's row.
+  ['gen3a*', { fields: ['last_image', 'seed'], sound: 'none' }],
+  ['gen*', { fields: ['seed'], sound: 'none', sides: GEN }],
+  ['veo3.1*', { fields: ['last_image', 'negative_prompt', 'seed'], sound: 'switch' }],
+  ['veo3', { fields: [], sound: 'always' }],
+  ['seedance2_5', { fields: ['last_image', 'images', 'seed'], sound: 'switch', sides: SEEDANCE_2_5 }],
+  ['seedance*', { fields: ['last_image', 'images', 'seed'], sound: 'switch', sides: SEEDANCE }],
+  ['wan3*', { fields: ['last_image', 'images'], sound: 'switch', image_frame: 'auto', sides: WAN }],
+  ['happyhorse*', { fields: [], sound: 'always', image_frame: 'resolution', sides: HORSE }],
+  ['hailuo3', { fields: ['last_image', 'images'], sound: 'always', text_frame: 'named', image_frame: 'named' }],
+  ['grok*', { fields: ['images'], sound: 'always', text_frame: 'named', image_frame: 'resolution' }],
+  ['gemini_omni*', { fields: ['images'], sound: 'always' }],
+  ['h3*', { fields: ['last_image', 'seed'], sound: 'none', text_frame: 'resolution', image_frame: 'resolution' }],
 ]
 
-/** A model that is not known yet is asked for what was asked for: the vendor judges. */
-const UNKNOWN: RunwayModel = { takes: ['last_image', 'images', 'negative_prompt', 'seed'], sound: 'ask' }
+/** For an unknown model every field is sent: Runway decides. */
+const UNKNOWN: RunwayModel = { fields: ['last_image', 'images', 'negative_prompt', 'seed'], sound: 'ask' }
 
 export const runwayModel = (model: string): RunwayModel =>
   MODELS.find(([glob]) => matchesGlob(glob, model))?.[1] ?? UNKNOWN

@@ -1,4 +1,4 @@
-/** Runway's own API, and the models of other makers behind it: an order, its task, its files. */
+/** Runway's own API, and the models of other companies behind it: an order, its task, its files. */
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
@@ -14,20 +14,21 @@ import {
   toMediaUrl,
   withExtras,
 } from '../orders/order-fields.ts'
+import { CANCELED } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 import { type RunwayModel, runwayModel } from './runway-models.ts'
 
 export function createRunway(parts: AdapterParts): Provider {
-  const vendor = createOrderClient(parts, {
+  const client = createOrderClient(parts, {
     kind: 'runway',
     base_url: 'https://api.dev.runwayml.com/v1',
     key_env: 'RUNWAYML_API_SECRET',
-    // The only version that there is; requests without one are refused.
+    // The only version; requests without it are rejected.
     headers: () => ({ 'x-runway-version': '2024-11-06' }),
-    classifyError: judge,
+    classifyError,
   })
-  /** The operator's word on which models have a switch for sound goes before ours. */
+  /** The operator's list of models with a switch for sound overrides our table. */
   const modelOf = (model: string): RunwayModel => {
     const known = runwayModel(model)
     return matchesModel(parts.config.options?.audio_models, [], model) ? { ...known, sound: 'switch' } : known
@@ -36,29 +37,29 @@ export function createRunway(parts: AdapterParts): Provider {
     id: parts.id,
     kind: 'runway',
     video: {
-      // It takes no key by which a repeated order would be known.
+      // It accepts no idempotency key.
       resubmit: 'unsafe',
       async start(call, signal) {
         const { path, body } = writeOrder(call, modelOf(call.model), parts.id)
-        const answer = await vendor.submit({ path, body, model: call.model, signal })
-        return { operation: { id: vendor.readId(answer.id) } }
+        const response = await client.submit({ path, body, model: call.model, signal })
+        return { operation: { id: client.readId(response.id) } }
       },
       async status(operation, signal) {
-        return vendor.poll(withId('/tasks', operationId(operation)), signal, (answer) => readTask(answer, vendor))
+        return client.poll(withId('/tasks', operationId(operation)), signal, (response) => readTask(response, client))
       },
       async cancel(operation, signal) {
-        await vendor.send('DELETE', withId('/tasks', operationId(operation)), signal)
+        await client.send('DELETE', withId('/tasks', operationId(operation)), signal)
       },
     },
   }
 }
 
 function writeOrder({ model, request }: VideoCall, traits: RunwayModel, upstream: string) {
-  const { takes, sound } = traits
+  const { fields, sound } = traits
   const images = request.images ?? []
   assertSupportedFields(request, upstream, [
     'image',
-    ...takes.filter((field) => field !== 'seed'),
+    ...fields.filter((field) => field !== 'seed'),
     ...(sound === 'none' ? [] : (['audio_enable'] as const)),
   ])
   const isFromImage = request.image !== undefined || request.last_image !== undefined
@@ -70,7 +71,7 @@ function writeOrder({ model, request }: VideoCall, traits: RunwayModel, upstream
       ...(isFromImage ? { promptImage: promptImage(request) } : {}),
       ...frameOf(request, frame, traits.sides ?? {}),
       duration: request.duration,
-      seed: takes.includes('seed') ? request.seed : undefined,
+      seed: fields.includes('seed') ? request.seed : undefined,
       audio: sound === 'switch' ? request.audio_enable : sound === 'ask' && request.audio_enable ? true : undefined,
       negativePrompt: request.negative_prompt,
       references: images.length > 0 ? images.map((image) => ({ uri: toMediaUrl(image) })) : undefined,
@@ -93,10 +94,10 @@ function promptImage({ image, last_image }: VideoOrder) {
 function frameOf(order: VideoOrder, frame: NonNullable<RunwayModel['text_frame']>, sides: Record<string, string>) {
   const tier = tierOf(order.size)
   const ratio = ratioOf(order)
-  if (frame === 'words') return { ratio, resolution: tier }
+  if (frame === 'named') return { ratio, resolution: tier }
   if (frame === 'resolution') return { resolution: tier }
   if (frame === 'auto') return { ratio: tier === undefined ? undefined : `auto_${tier}` }
-  // A ratio without a size still needs pixels: 720p is what every model has.
+  // A ratio without a size still needs pixels: every model has 720p.
   const known = order.size?.includes('x') ? undefined : sides[`${tier ?? '720p'} ${ratio ?? '16:9'}`]
   const pixels = pixelsOf(order.size ?? (ratio === undefined ? undefined : '720p'), ratio)
   return { ratio: known ?? (pixels && `${pixels.width}:${pixels.height}`) }
@@ -105,34 +106,34 @@ function frameOf(order: VideoOrder, frame: NonNullable<RunwayModel['text_frame']
 const STATUSES: Record<string, TaskProgress> = {
   PENDING: { status: 'QUEUED' },
   THROTTLED: { status: 'QUEUED' },
-  CANCELLED: { status: 'FAILURE', fail_code: 'canceled', fail_reason: 'The task was canceled at the upstream.' },
+  CANCELLED: CANCELED,
 }
 
-/** Exported for nobody but `status`: a word that is not known yet keeps the state. */
-function readTask(task: JsonRecord, vendor: OrderClient): TaskProgress {
-  const status = vendor.readStatus(task.status)
+/** An unknown status keeps the state of the task. */
+function readTask(task: JsonRecord, client: OrderClient): TaskProgress {
+  const status = client.readStatus(task.status)
   if (status === 'RUNNING') {
     const done = typeof task.progress === 'number' && task.progress >= 0 ? Math.min(1, task.progress) : undefined
     return { status: 'IN_PROGRESS', ...(done === undefined ? {} : { progress: Math.floor(done * 100) }) }
   }
-  if (status === 'SUCCEEDED') return vendor.success(Array.isArray(task.output) ? task.output : [])
-  if (status === 'FAILED') return vendor.failure(failCodeOf(task.failureCode), task.failure)
+  if (status === 'SUCCEEDED') return client.success(Array.isArray(task.output) ? task.output : [])
+  if (status === 'FAILED') return client.failure(failCodeOf(task.failureCode), task.failure)
   return STATUSES[status] ?? {}
 }
 
-/** The codes are dotted, from the general to the special; `SAFETY` stands first, or second after a step's name. */
+/** The codes are dotted, from general to specific; `SAFETY` is first, or second after the name of a step. */
 function failCodeOf(code: unknown): FailCode {
-  const word = typeof code === 'string' ? code : ''
-  if (/(^|\.)SAFETY(\.|$)/.test(word)) return 'content_policy_violation'
-  if (/^(ASSET|INPUT_PREPROCESSING\.(?!INTERNAL))/.test(word)) return 'input_media_invalid'
-  if (/^(INTERNAL|THIRD_PARTY|INPUT_PREPROCESSING)/.test(word)) return 'upstream_error'
+  const name = typeof code === 'string' ? code : ''
+  if (/(^|\.)SAFETY(\.|$)/.test(name)) return 'content_policy_violation'
+  if (/^(ASSET|INPUT_PREPROCESSING\.(?!INTERNAL))/.test(name)) return 'input_media_invalid'
+  if (/^(INTERNAL|THIRD_PARTY|INPUT_PREPROCESSING)/.test(name)) return 'upstream_error'
   return 'generation_failed'
 }
 
-/** It says 400 for an account without credits and for refused content as well. */
-const judge: ErrorClassifier = (payload, status) => {
+/** Runway also returns 400 for an account without credits and for rejected content. */
+const classifyError: ErrorClassifier = (payload, status) => {
   if (status !== 400 && status !== 429) return undefined
-  const said = isRecord(payload) && typeof payload.error === 'string' ? payload.error : ''
-  if (/not (have )?enough credits|out of credits/i.test(said)) return 402
-  return status === 400 && /content moderation|safety/i.test(said) ? 'policy' : undefined
+  const message = isRecord(payload) && typeof payload.error === 'string' ? payload.error : ''
+  if (/not (have )?enough credits|out of credits/i.test(message)) return 402
+  return status === 400 && /content moderation|safety/i.test(message) ? 'policy' : undefined
 }
