@@ -23,4 +23,8 @@ function describe({ status, codes, is_json, meaning, source }: AcceptanceExcepti
 }
 
 const linkTo = (source: string) =>
-  source.startsWith('manual: ') ? `[${source.slice(8)}](${source.slice(8)}.md)` : `<${source}>`
+  source.startsWith('manual: ')
+    ? `[${source.slice(8)}](${source.slice(8)}.md)`
+    : source.startsWith('https:')
+      ? `<${source}>`
+      : source

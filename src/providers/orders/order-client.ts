@@ -8,7 +8,7 @@ import type { FailCode, Json } from '../../spec/task.ts'
 import type { TaskProgress } from '../provider.ts'
 import { type AdapterParts, type ProviderSettings, settingsOf } from '../settings.ts'
 import { type ErrorClassifier, orderError } from './order-error.ts'
-import { foreignOperation, isPolicyMessage } from './order-messages.ts'
+import { foreignOperation, POLICY_WORDING } from './order-messages.ts'
 
 /** How the API of one kind differs. */
 type OrderApi = {
@@ -173,7 +173,7 @@ function createResponseReader(id: string): ResponseReader {
     },
     failure(fail_code, reason) {
       const message = typeof reason === 'string' ? scrub(reason) : ''
-      const isRefused = fail_code === 'generation_failed' && isPolicyMessage(message)
+      const isRefused = fail_code === 'generation_failed' && POLICY_WORDING.test(message)
       return {
         status: 'FAILURE',
         fail_code: isRefused ? 'content_policy_violation' : fail_code,

@@ -3,19 +3,18 @@ import { GatewayError } from '../../spec/error.ts'
 import type { TaskProgress } from '../provider.ts'
 
 /** How providers phrase that they rejected the content, in error messages and in the reasons of failed tasks. */
-const POLICY_MESSAGE =
+export const POLICY_WORDING =
   /moderat|content[ _-]?(polic|filter)|risk control|safety|sensitive|inappropriate|nsfw|prohibited|responsible ai|usage (polic|guidelines)|copyright|public figure|data_?inspection/i
 
-export const isPolicyMessage = (message: string): boolean => POLICY_MESSAGE.test(message)
-
 export const CONTENT_REJECTED = 'The upstream rejected the content.'
-export const OUTPUT_FILTERED = 'The upstream removed the output by a content filter.'
 export const EXPIRED = 'The task expired at the upstream.'
+
+export const CANCELED_REASON = 'The task was canceled at the upstream.'
 
 export const CANCELED: TaskProgress = {
   status: 'FAILURE',
   fail_code: 'canceled',
-  fail_reason: 'The task was canceled at the upstream.',
+  fail_reason: CANCELED_REASON,
 }
 
 /** The stored operation of an order does not have the shape of this kind: the provider's kind was changed since. */

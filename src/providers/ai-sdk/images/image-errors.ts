@@ -2,9 +2,9 @@
 import { isRecord } from '../../../kit/json.ts'
 import { holdsError, scrub } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { AdapterParts } from '../../settings.ts'
 import { createPackageErrors, type UpstreamResponse } from '../errors.ts'
-import { POLICY_WORDING } from '../vendors/response-values.ts'
 import type { ImageResult, ImageVendor } from './image-family.ts'
 
 type Request = {

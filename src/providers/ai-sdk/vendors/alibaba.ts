@@ -3,6 +3,7 @@ import { isRecord } from '../../../kit/json.ts'
 import type { FailCode } from '../../../spec/task.ts'
 import type { VideoOrder } from '../../../spec/video-request.ts'
 import { ratioOf, tierOf, unsupportedValue } from '../../orders/order-fields.ts'
+import { CANCELED_REASON } from '../../orders/order-messages.ts'
 import { vendor } from '../vendor.ts'
 import type { OrderOptions, VideoFamily, VideoModelOptions, VideoStatus } from '../video/video-family.ts'
 
@@ -34,7 +35,7 @@ const VIDEO: VideoFamily = {
       case 'FAILED':
         return { failure: failureOf(String(output.code ?? ''), String(output.message ?? '')) }
       case 'CANCELED':
-        return { failure: { fail_code: 'canceled', reason: 'The task was canceled at the upstream.' } }
+        return { failure: { fail_code: 'canceled', reason: CANCELED_REASON } }
       default:
         // Among them UNKNOWN, the status of ids that it does not know (any more).
         return typeof output.task_status === 'string' ? { isPending: true } : undefined

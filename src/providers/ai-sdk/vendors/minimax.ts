@@ -2,6 +2,7 @@
 import { isRecord } from '../../../kit/json.ts'
 import type { ErrorClass } from '../../orders/order-error.ts'
 import { tierOf } from '../../orders/order-fields.ts'
+import { CANCELED_REASON, EXPIRED } from '../../orders/order-messages.ts'
 import { vendor } from '../vendor.ts'
 import type { VideoFamily, VideoModelOptions, VideoStatus } from '../video/video-family.ts'
 import { messageIn } from './response-values.ts'
@@ -43,9 +44,9 @@ const VIDEO: VideoFamily = {
       case 'failed':
         return { failure: failureOf(task.error) }
       case 'cancelled':
-        return { failure: { fail_code: 'canceled', reason: 'The task was canceled at the upstream.' } }
+        return { failure: { fail_code: 'canceled', reason: CANCELED_REASON } }
       case 'expired':
-        return { failure: { fail_code: 'generation_failed', reason: 'The task expired at the upstream.' } }
+        return { failure: { fail_code: 'generation_failed', reason: EXPIRED } }
       default:
         return typeof task.status === 'string' ? { isPending: true } : undefined
     }

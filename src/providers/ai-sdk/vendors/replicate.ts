@@ -1,10 +1,11 @@
 /** Replicate: models of many makers, each with its own inputs. */
 import { isRecord } from '../../../kit/json.ts'
 import { tierOf } from '../../orders/order-fields.ts'
+import { POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { ImageFamily } from '../images/image-family.ts'
 import { vendor } from '../vendor.ts'
 import type { VideoFamily, VideoStatus } from '../video/video-family.ts'
-import { imagesIn, matchesAny, POLICY_WORDING, POLL_ATTEMPTS } from './response-values.ts'
+import { imagesIn, matchesAny, POLL_ATTEMPTS } from './response-values.ts'
 
 const BASE_URL = 'https://api.replicate.com/v1'
 

@@ -2,6 +2,7 @@
 import { matchesGlob } from '../../../kit/glob.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { imageIn } from '../../chatcompat/image-response.ts'
+import { POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { GeneratedImage } from '../../provider.ts'
 
 /** The message of an error or of a failed task, wherever the vendor puts it. */
@@ -15,10 +16,6 @@ export function messageIn(payload: unknown): string {
   }
   return ''
 }
-
-/** Wordings for refused content, in error responses and in the reasons of failed tasks. */
-export const POLICY_WORDING =
-  /moderat|content[ _-]?(polic|filter)|safety|sensitive|inappropriate|nsfw|prohibited|responsible ai|usage guidelines|copyright|public figure|data_?inspection/i
 
 /** An invalid request whose message reports refused content. */
 export const classifyByWording = (payload: unknown, status: number) =>

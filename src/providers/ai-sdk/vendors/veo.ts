@@ -4,8 +4,9 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FailCode } from '../../../spec/task.ts'
 import type { VideoOrder } from '../../../spec/video-request.ts'
 import { tierOf, unsupportedValue } from '../../orders/order-fields.ts'
+import { POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { OrderOptions, VideoModelOptions, VideoStatus } from '../video/video-family.ts'
-import { filtered, POLICY_WORDING } from './response-values.ts'
+import { filtered } from './response-values.ts'
 
 export function veoOptions(options: OrderOptions, order: VideoOrder, model: string): OrderOptions {
   const isSilent = model.startsWith('veo-2')

@@ -1,10 +1,11 @@
 /** xAI: Grok for chat, Grok Imagine for images and videos. */
 import { isRecord } from '../../../kit/json.ts'
 import { tierOf } from '../../orders/order-fields.ts'
+import { POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { ImageFamily } from '../images/image-family.ts'
 import { vendor } from '../vendor.ts'
 import type { VideoFamily, VideoStatus } from '../video/video-family.ts'
-import { filtered, imagesIn, messageIn, POLICY_WORDING } from './response-values.ts'
+import { filtered, imagesIn, messageIn } from './response-values.ts'
 
 const VIDEO: VideoFamily = {
   acceptedResponse: { request_id: 'id' },

@@ -1,9 +1,9 @@
 /** The progress of a task: by the vendor's own response, since packages leave out much, then by the package's result. */
 import { scrub } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { RemoteOutput, TaskProgress } from '../../provider.ts'
 import type { UpstreamResponse } from '../errors.ts'
-import { POLICY_WORDING } from '../vendors/response-values.ts'
 import type { VideoFamily, VideoModelStatus, VideoStatus } from './video-family.ts'
 
 type ProgressParts = {
