@@ -69,7 +69,7 @@ function allowed(orders: MeshyOrder[], prompt: string): string[] {
 }
 
 test(
-  'killed between and within its parts, no 3D model is lost, stuck or paid for twice',
+  'after kills between and within its parts, no 3D model is lost, stuck or paid for twice',
   async () => {
     const vendor = startMeshyVendor({
       polls: 2,

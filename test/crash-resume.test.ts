@@ -70,8 +70,8 @@ async function kill(gateway: GatewayProcess): Promise<void> {
 describe.each([
   ['sqlite', async () => `sqlite:${join(directory, 'sqlite', 'gatehouse.db')}`],
   ['postgres', async () => (await startPostgres()).createDatabase()],
-] as const)('a gateway on %s that is killed while it copies', (name, store) => {
-  test.concurrent('fails nothing for good, and delivers all after a resume, paid for once', async () => {
+] as const)('a gateway on %s that is killed during copies', (name, store) => {
+  test.concurrent('fails no task permanently, and delivers all after a resume, paid for once', async () => {
     let is_gone = true
     const vendor = startVideoVendor({ idempotent: false, isGone: () => is_gone })
     const store_url = await store()

@@ -139,7 +139,7 @@ const chains = Object.entries(stores).flatMap(([engine, store]) =>
 
 describe.each(chains)('killed $name', ({ name, is_idempotent, store }) => {
   test.concurrent(
-    'no task is lost, stuck or paid for twice, and each ends as the ledger says',
+    'no task is lost, stuck or paid for twice, and each ends as the ledger states',
     async () => {
       const chain: Chain = {
         name,

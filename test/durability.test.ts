@@ -97,8 +97,8 @@ async function killAfter(writer: ReturnType<typeof startWriter>, { lines, turns 
   return { out, signal: writer.signalCode }
 }
 
-describe('a kill at any moment', () => {
-  test('loses no token that was promised, and the next start needs no repair', async () => {
+describe('a kill at any time', () => {
+  test('loses no confirmed token, and the next start needs no repair', async () => {
     const path = await freshFile()
     const all: string[][] = []
     // From before the tables stand (no line yet) to the middle of a busy run; `turns` shifts the moment within a round.
@@ -113,7 +113,7 @@ describe('a kill at any moment', () => {
     expect(await missing(path, all)).toEqual([])
   }, 30_000)
 
-  test('while the tables are being made leaves a file that the next start completes', async () => {
+  test('during the migration leaves a file that the next start completes', async () => {
     for (const ms of [5, 25, 40, 50, 60]) {
       const path = await freshFile()
       const writer = startWriter(path, 1)

@@ -19,7 +19,7 @@ async function withImage(server: object) {
 const FILES = 'http://files.example:8788'
 
 describe('server.files_base_url', () => {
-  it('is the address of links, and serves them', async () => {
+  it('is the origin of links, and serves them', async () => {
     const { link, at } = await withImage({ files_base_url: FILES, base_url: 'http://api.example' })
     expect(link.origin).toBe(FILES)
     const file = await at('files.example:8788')
@@ -44,7 +44,7 @@ describe('server.files_base_url', () => {
     }
   })
 
-  it('is where other hosts send a client, with a link that works', async () => {
+  it('is where other hosts redirect a client, with a valid link', async () => {
     const { link, at, token } = await withImage({ files_base_url: FILES })
     for (const [path, headers] of [
       [link.pathname + link.search, {}],
@@ -60,7 +60,7 @@ describe('server.files_base_url', () => {
     expect((await at('api.example', `${link.pathname}?expires=9999999999&signature=x`)).status).toBe(403)
   })
 
-  it('is known by the proxy’s word only where the proxy is trusted', async () => {
+  it('is recognized from forwarded headers only if the proxy is trusted', async () => {
     const forwarded = { 'x-forwarded-host': 'files.example' }
     const trusting = await withImage({ files_base_url: FILES, trust_proxy: true })
     expect((await trusting.at('10.0.0.1', undefined, forwarded)).status).toBe(200)
@@ -69,7 +69,7 @@ describe('server.files_base_url', () => {
     expect((await other.at('10.0.0.1', undefined, forwarded)).status).toBe(302)
   })
 
-  it('is not needed: without it files are served where all else is', async () => {
+  it('is optional: without it the gateway serves files', async () => {
     const { link, at } = await withImage({})
     expect((await at(link.host)).status).toBe(200)
     expect((await at('files.example')).status).toBe(200)

@@ -34,7 +34,7 @@ const endOf = async (gateway: TaskEngine, id: string) => {
   return { status, fail_code, fail_reason }
 }
 
-describe('the answer to an order', () => {
+describe('the response to an order', () => {
   /** 30 s beyond the wait for the first byte are for connecting and for reading the rest. */
   test.each([
     [60, 89, 'QUEUED'],
@@ -43,28 +43,25 @@ describe('the answer to an order', () => {
     [300, 331, 'FAILURE'],
     [900, 929, 'QUEUED'],
     [900, 931, 'FAILURE'],
-  ])(
-    'is waited for as long as first_byte_seconds %d says: after %d s it is %s',
-    async (first_byte_seconds, after, status) => {
-      const acme = scriptedVendor({
-        start: async () => {
-          await new Promise<void>((resolve) => void gateway.clock.after(after * 1000, resolve))
-          return { operation: 'op' }
-        },
-        status: async () => ({ status: 'QUEUED' }),
-      })
-      await using gateway = await taskEngine({ vendors: { acme }, providers: { acme: { first_byte_seconds } } })
-      const id = await gateway.submit()
-      await gateway.advance(after + 5)
-      expect((await gateway.read(id)).status).toBe(status as 'QUEUED')
-      expect(acme.calls).toHaveLength(1)
-    },
-  )
+  ])('is awaited for first_byte_seconds %d: after %d s it is %s', async (first_byte_seconds, after, status) => {
+    const acme = scriptedVendor({
+      start: async () => {
+        await new Promise<void>((resolve) => void gateway.clock.after(after * 1000, resolve))
+        return { operation: 'op' }
+      },
+      status: async () => ({ status: 'QUEUED' }),
+    })
+    await using gateway = await taskEngine({ vendors: { acme }, providers: { acme: { first_byte_seconds } } })
+    const id = await gateway.submit()
+    await gateway.advance(after + 5)
+    expect((await gateway.read(id)).status).toBe(status as 'QUEUED')
+    expect(acme.calls).toHaveLength(1)
+  })
 
   test.each([
     [358, 0],
     [362, 1],
-  ])('is waited for by nobody else: %d s after a process died, its order was taken over %d times', async (...row) => {
+  ])('is not awaited by another process: %d s after a process died, its order was claimed %d times', async (...row) => {
     const [after, times] = row
     let is_dead = false
     const wrapStore = (store: Store): Store => ({ ...store, tasks: unless(() => is_dead, store.tasks) })
@@ -81,7 +78,7 @@ describe('the answer to an order', () => {
     expect(alive.calls).toHaveLength(times)
   })
 
-  test('to a repetition, and to an order that follows on another, is waited for as long', async () => {
+  test('to a repetition, and to a second part, is awaited as long', async () => {
     const calls: (() => Promise<{ operation: string }>)[] = [async () => Promise.reject(broken())]
     const slow = async () => {
       await new Promise<void>((resolve) => void gateway.clock.after(320_000, resolve))
@@ -115,7 +112,7 @@ describe('an order in doubt that can be looked up', () => {
     return Object.assign(vendor, { findOrder })
   }
 
-  test('is found, and followed like any other', async () => {
+  test('is found, and polled like any other', async () => {
     const keys: string[] = []
     const find = respondInTurn<Found>(broken(), undefined, { operation: 'found' })
     const acme = vendorWith(async (call) => {
@@ -131,7 +128,7 @@ describe('an order in doubt that can be looked up', () => {
     expect([...new Set(keys)]).toEqual(acme.calls.map(({ idempotency_key }) => idempotency_key))
   })
 
-  test('is found before it is sent again, where it could be', async () => {
+  test('is found before it is sent again, if it could be repeated', async () => {
     const acme = vendorWith(respondInTurn<Found>({ operation: 'found' }), { resubmit: 'safe' })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
@@ -140,7 +137,7 @@ describe('an order in doubt that can be looked up', () => {
     expect(acme.calls).toHaveLength(1)
   })
 
-  test('is sent again with its key where it is not found, if the provider honours keys', async () => {
+  test('is sent again with its key if it is not found and the provider honours keys', async () => {
     const acme = vendorWith(respondInTurn<Found>(undefined), {
       resubmit: 'safe',
       start: respondInTurn<{ operation: string }>(broken(), { operation: 'op' }),
@@ -152,7 +149,7 @@ describe('an order in doubt that can be looked up', () => {
     expect(acme.calls).toHaveLength(2)
   })
 
-  test('is looked up for five minutes after its answer can have come last, and then given up', async () => {
+  test('is looked up for five minutes after its last possible arrival, and then given up', async () => {
     let questions = 0
     const acme = vendorWith(async () => void questions++ as undefined)
     await using gateway = await taskEngine({ vendors: { acme } })
@@ -167,7 +164,7 @@ describe('an order in doubt that can be looked up', () => {
     expect(acme.calls).toHaveLength(1)
   })
 
-  test('is looked up until the deadline where nothing is learned, and once more then', async () => {
+  test('is looked up until the deadline while lookups fail, and once more then', async () => {
     let is_back = false
     const acme = vendorWith(async () => (is_back ? { operation: 'found' } : Promise.reject(broken())))
     await using gateway = await taskEngine({ vendors: { acme }, settings: { deadline_minutes: 20 } })
@@ -182,7 +179,7 @@ describe('an order in doubt that can be looked up', () => {
   })
 })
 
-test('an order in doubt whose repetition every target would refuse ends by that, and says that it may have been charged', async () => {
+test('an order in doubt whose repetition every target would refuse ends with that code, and states that it may have been charged', async () => {
   const refusal = new GatewayError('upstream_invalid_request', 'x'.repeat(600), { accepted: 'no' })
   const acme = scriptedVendor({ resubmit: 'safe', start: respondInTurn<never>(broken(), refusal) })
   await using gateway = await taskEngine({ vendors: { acme } })
@@ -199,7 +196,7 @@ describe('the key of an order', () => {
   test.each([
     [200, 2],
     [95, 1],
-  ])('that is remembered for %d s lets it be sent %d times', async (key_seconds, times) => {
+  ])('that is remembered for %d s allows %d attempts', async (key_seconds, times) => {
     const acme = scriptedVendor({
       resubmit: 'safe',
       key_seconds,
@@ -227,7 +224,7 @@ describe('an order in doubt whose provider has changed meanwhile', () => {
     ['its kind', { kind: 'kling' }, 1, 'FAILURE', 'submit_outcome_unknown'],
     ['its preset', { preset: 'other' }, 1, 'FAILURE', 'submit_outcome_unknown'],
     ['what is written', { fields: { drop: ['seed'] } }, 1, 'FAILURE', 'submit_outcome_unknown'],
-  ] as const)('in %s is sent again only where its key is known', async (_, change, times, status, fail_code) => {
+  ] as const)('in %s is sent again only if its key is known there', async (_, change, times, status, fail_code) => {
     const acme = scriptedVendor({
       resubmit: 'safe',
       start: respondInTurn<{ operation: string }>(new GatewayError('upstream_cut', 'Broken.', { retry_after: 10 }), {
@@ -257,19 +254,19 @@ describe('at the deadline', () => {
     return endOf(gateway, id)
   }
 
-  test('an order in doubt says that it may have been charged', async () => {
+  test('an order in doubt states that it may have been charged', async () => {
     const end = await atDeadline({ resubmit: 'safe', start: respondInTurn<never>(broken()) })
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'submit_outcome_unknown' })
     expect(end.fail_reason).toContain('may have been charged')
   })
 
-  test('an order that was certainly refused says that nobody accepted it', async () => {
+  test('an order that was certainly refused states that no provider accepted it', async () => {
     const end = await atDeadline({ start: respondInTurn<never>(refusal()) })
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'timeout' })
     expect(end.fail_reason).toBe('No provider accepted the order before the deadline.')
   })
 
-  test('one that was refused at first and then left in doubt is not said to be unsent', async () => {
+  test('an order that was refused first and then left in doubt is not reported as unsent', async () => {
     const end = await atDeadline({ resubmit: 'safe', start: respondInTurn<never>(refusal(), refusal(), broken()) })
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'submit_outcome_unknown' })
     expect(end.fail_reason).toContain('may have been charged')

@@ -130,7 +130,7 @@ describe.each(ENGINES_ON_DISK.map((engine) => [engine.name, engine] as const))('
   afterAll(() => engine.cleanup())
 
   describe.each(MODES)('an order %s', (mode) => {
-    test.each(FAULTS)('that is answered with %s is accepted once', async (_, fault) => {
+    test.each(FAULTS)('with the fault %s is accepted once', async (_, fault) => {
       await using world = await worldOf(store, mode, fault)
       const [first, second] = world.vendors
       const task = await endOf(world, await world.gateway.submit())
@@ -151,7 +151,7 @@ describe.each(ENGINES_ON_DISK.map((engine) => [engine.name, engine] as const))('
   test.each([
     [FIRST_BYTE_SECONDS - 1, 'SUCCESS', ''],
     [FIRST_BYTE_SECONDS + 1, 'FAILURE', 'submit_outcome_unknown'],
-  ])('an answer that takes %d s to begin makes it %s', async (seconds, status, fail_code) => {
+  ])('with a response that starts after %d s becomes %s', async (seconds, status, fail_code) => {
     await using world = await worldOf(store, 'without keys', 'lateness')
     const [vendor] = world.vendors
     const id = await world.gateway.submit()
@@ -168,14 +168,11 @@ describe.each(ENGINES_ON_DISK.map((engine) => [engine.name, engine] as const))('
     [403, 1, 'SUCCESS'],
     [404, 1, 'SUCCESS'],
     [429, 1, 'SUCCESS'],
-  ] as const)(
-    'an order that is refused with %d was not accepted: %d at the next target, %s',
-    async (status, count, end) => {
-      await using world = await worldOf(store, 'with two targets', { refusal: failure(status) })
-      const [first, second] = world.vendors
-      const task = await endOf(world, await world.gateway.submit())
-      expect([first?.received.length, first?.accepted.length]).toEqual([1, 0])
-      expect([second?.accepted.length, task.status]).toEqual([count, end])
-    },
-  )
+  ] as const)('that is refused with %d was not accepted: %d at the next target, %s', async (status, count, end) => {
+    await using world = await worldOf(store, 'with two targets', { refusal: failure(status) })
+    const [first, second] = world.vendors
+    const task = await endOf(world, await world.gateway.submit())
+    expect([first?.received.length, first?.accepted.length]).toEqual([1, 0])
+    expect([second?.accepted.length, task.status]).toEqual([count, end])
+  })
 })

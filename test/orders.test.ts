@@ -116,7 +116,7 @@ const atOnce: NonNullable<Parts['dial']> = (_host, _port, settled) => {
 const METHODS = ['POST', 'PUT', 'DELETE'] as const
 
 describe('an order', () => {
-  test.each(METHODS)('by %s goes out once, whole, on a connection of its own', async (method) => {
+  test.each(METHODS)('by %s is sent once, complete, on a connection of its own', async (method) => {
     const vendor = vendorWith()
     vendor.otherwise(whole({ ok: true }))
     const send = sender()
@@ -129,7 +129,7 @@ describe('an order', () => {
     expect(new Set([...before, ...orders.map(({ connection }) => connection)]).size).toBe(4)
   })
 
-  test('may be bytes', async () => {
+  test('may have a binary body', async () => {
     const vendor = vendorWith(whole({}))
     await sender()(vendor.url, { body: new TextEncoder().encode('{"é":1}') })
     expect(vendor.requests[0]?.json()).toEqual({ é: 1 })
@@ -141,7 +141,7 @@ describe('an order', () => {
     ['is closed within the head of the answer', raw('HTTP/1.1 200 OK\r\ncontent-le', { close: true })],
   ]
   describe.each(METHODS)('by %s', (method) => {
-    test.each(faults)('whose connection %s is not repeated, and may have been taken', async (_, fault) => {
+    test.each(faults)('whose connection %s is not repeated, and may have been accepted', async (_, fault) => {
       const vendor = vendorWith()
       const send = sender()
       await send.look(vendor.url)
@@ -152,7 +152,7 @@ describe('an order', () => {
       expect(vendor.requests).toHaveLength(2)
     })
 
-    test('whose answer breaks off in its body is not repeated, and may have been taken', async () => {
+    test('whose response breaks off in its body is not repeated, and may have been accepted', async () => {
       const vendor = vendorWith(raw('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{"id":', { close: true }))
       const answer = await sender()(vendor.url, { method })
       const error = await refusal(answer.text())
@@ -182,7 +182,7 @@ describe('an order', () => {
       expect(server.seen.requests).toBe(1)
     })
 
-    test('is not sent on a kept connection that the vendor closed just before', async () => {
+    test('is not sent on a reused connection that the provider has just closed', async () => {
       const closing: Answer = async (wire) => {
         await whole({ ok: true })(wire)
         wire.close()
@@ -199,7 +199,7 @@ describe('an order', () => {
     })
   })
 
-  test('that is answered late, or given up by its caller, may have been taken', async () => {
+  test('with a late response, or aborted by its caller, may have been accepted', async () => {
     const clock = manualClock()
     const vendor = vendorWith(hang(), hang())
     const send = sender({ clock })
@@ -218,24 +218,24 @@ describe('an order', () => {
   })
 })
 
-describe('an order that cannot be sent was certainly not taken', () => {
+describe('an order that cannot be sent was certainly not accepted', () => {
   const never: NonNullable<Parts['fetch']> = () => {
     throw new Error('it was sent')
   }
   const notTaken = (code: string) => ({ code, detail: { accepted: 'no' } })
 
-  test('because nobody listens', async () => {
+  test('because nothing listens', async () => {
     const server = startVendor()
     await server.stop()
     expect(await refusal(sender({ fetch: never })(server.url))).toMatchObject(notTaken('upstream_unreachable'))
   })
 
-  test('because the name is unknown', async () => {
+  test('because the host name is unknown', async () => {
     const error = await refusal(sender({ fetch: never })('http://vendor.invalid/v1'))
     expect(error).toMatchObject(notTaken('upstream_unreachable'))
   })
 
-  test('because no connection stands within connect_seconds, and not a moment sooner', async () => {
+  test('because no connection is established within connect_seconds, and not earlier', async () => {
     const clock = manualClock()
     let hungUp = 0
     const dial: NonNullable<Parts['dial']> = () => () => hungUp++
@@ -252,7 +252,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
     expect(hungUp).toBe(1)
   })
 
-  test('because its caller left, before it was begun or while the connection was awaited', async () => {
+  test('because its caller aborted it, before it started or while it was connecting', async () => {
     const dial: NonNullable<Parts['dial']> = () => () => {}
     const leaving = new AbortController()
     const send = sender({ fetch: never, dial })
@@ -264,7 +264,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
     )
   })
 
-  test('but not because TLS fails: the runtime says the same of a connection that stood', async () => {
+  test('but not because TLS fails: the runtime reports the same for an established connection', async () => {
     const plain = socketServer({ bytes: () => 'end' })
     const error = await refusal(sender()(`https://127.0.0.1:${plain.port}/v1`))
     // A server that hangs up within the handshake looks like one that hangs up on a request: left open.
@@ -279,7 +279,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
     expect([other.code, other.detail.accepted]).toEqual(['upstream_unreachable', undefined])
   })
 
-  test('nor because TLS broke after the whole request was read', async () => {
+  test('nor because TLS broke after the complete request was read', async () => {
     const vendor = await brokenTls()
     const untrusting: NonNullable<Parts['fetch']> = (url, init) =>
       fetch(url, { ...init, tls: { rejectUnauthorized: false } } as RequestInit)
@@ -294,7 +294,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
       Promise.reject(Object.assign(new Error('at https://vendor.example/?key=canary'), { code }))
 
   test.each(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'CERT_HAS_EXPIRED', 'SELF_SIGNED_CERT_IN_CHAIN'])(
-    'because the request itself met %s',
+    'because the request itself failed with %s',
     async (code) => {
       const send = sender({ dial: atOnce, fetch: failingWith(code) })
       expect(await refusal(send('https://vendor.example/v1'))).toMatchObject(notTaken('upstream_unreachable'))
@@ -302,7 +302,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
   )
 
   test.each(['ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'EPROTO', 'EHOSTUNREACH', 'ECONNABORTED', 'anything'])(
-    'but not because it met %s, which a connection that stands meets too',
+    'but not because it failed with %s, which an established connection can cause too',
     async (code) => {
       const error = await refusal(sender({ dial: atOnce, fetch: failingWith(code) })('https://vendor.example/v1'))
       expect(error.detail.accepted).toBeUndefined()
@@ -310,7 +310,7 @@ describe('an order that cannot be sent was certainly not taken', () => {
     },
   )
 
-  test('where a proxy stands between, no bare connection is asked for', async () => {
+  test('but through a proxy it opens no direct connection', async () => {
     let dials = 0
     const dial: NonNullable<Parts['dial']> = (_host, _port, settled) => {
       dials++
@@ -327,16 +327,17 @@ describe('an order that cannot be sent was certainly not taken', () => {
   })
 })
 
-describe('what an HTTP status says of an order', () => {
+describe('an HTTP status of an order', () => {
   const acceptanceWith = (status: number) => acceptanceOf({ kind: 'chatcompat', status, payload: {} })
-  test.each([400, 401, 402, 403, 404, 405, 410, 413, 415, 422, 429, 431, 451])('%d: it was not accepted', (status) =>
-    expect(acceptanceWith(status)).toBe('not accepted'),
+  test.each([400, 401, 402, 403, 404, 405, 410, 413, 415, 422, 429, 431, 451])(
+    '%d means that it was not accepted',
+    (status) => expect(acceptanceWith(status)).toBe('not accepted'),
   )
   test.each([
     200, 201, 202, 204, 299, 300, 301, 302, 303, 307, 308, 407, 408, 409, 412, 421, 423, 424, 425, 426, 460, 498, 499,
     500, 501, 502, 503, 504, 507, 519, 520, 522, 524, 527, 528, 529, 530, 598, 599,
-  ])('%d: it is in doubt', (status) => expect(acceptanceWith(status)).toBe('in doubt'))
-  test('and an answer with any of them is an answer, not a failure of the transport', async () => {
+  ])('%d leaves it in doubt', (status) => expect(acceptanceWith(status)).toBe('in doubt'))
+  test('is a response in any case, not a failure of the transport', async () => {
     const vendor = vendorWith(failure(503), failure(200))
     const send = sender()
     expect((await send(vendor.url)).status).toBe(503)

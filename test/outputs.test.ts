@@ -166,7 +166,7 @@ async function errorOf(work: Promise<unknown>): Promise<GatewayError> {
 }
 
 describe('a copy', () => {
-  test('ends with the whole file under its key, and nothing left over', async () => {
+  test('stores the complete file under its key, and leaves nothing else', async () => {
     const bytes = video(LONG)
     const { outputs, partials } = roomOf()
     const vendor = vendorOf(file(bytes))
@@ -179,7 +179,7 @@ describe('a copy', () => {
     expect(partials()).toEqual([])
   })
 
-  test('that was stored by a step whose outcome was lost is not made again', async () => {
+  test('that was stored by a step whose outcome was lost is not repeated', async () => {
     const { outputs } = roomOf()
     const vendor = vendorOf(file(video(LONG)))
     const first = await outputs.copy('task_1/0', sourceOf(vendor), soon())
@@ -187,7 +187,7 @@ describe('a copy', () => {
     expect(vendor.requests.length).toBe(1)
   })
 
-  test('that broke off goes on where it was', async () => {
+  test('that was interrupted resumes where it was', async () => {
     const bytes = video(LONG)
     const { outputs, partials } = roomOf()
     const vendor = vendorOf(file(bytes, { cutAfter: 100_000 }), file(bytes))
@@ -201,7 +201,7 @@ describe('a copy', () => {
     expect(partials()).toEqual([])
   })
 
-  test('goes on in another process, too', async () => {
+  test('resumes in another process, too', async () => {
     const bytes = video(LONG)
     const { outputs, home } = roomOf()
     const vendor = vendorOf(file(bytes, { cutAfter: 100_000 }), file(bytes))
@@ -212,7 +212,7 @@ describe('a copy', () => {
     expect(await bytesOf(again)).toEqual(bytes)
   })
 
-  test('stops in good order when its time is up, and goes on at the next call', async () => {
+  test('stops cleanly when its time is up, and resumes at the next call', async () => {
     const clock = manualClock()
     const bytes = video(LONG)
     const vendor = vendorOf(file(bytes, { hangAfter: 100_000 }), file(bytes))
@@ -227,7 +227,7 @@ describe('a copy', () => {
     expect(await bytesOf(outputs)).toEqual(bytes)
   })
 
-  test('stops when its time is up before the vendor has answered at all', async () => {
+  test('stops when its time is up before the server has responded at all', async () => {
     const clock = manualClock()
     const { outputs, partials } = roomOf({ clock })
     const vendor = vendorOf(hang())
@@ -243,7 +243,7 @@ describe('a copy', () => {
     expect(vendor.requests.length).toBe(1)
   })
 
-  test('that is aborted keeps what has come, and rejects with the reason', async () => {
+  test('that is aborted keeps the received bytes, and rejects with the reason', async () => {
     const bytes = video(LONG)
     const vendor = vendorOf(file(bytes, { hangAfter: 100_000 }), file(bytes))
     const { outputs } = roomOf()
@@ -258,7 +258,7 @@ describe('a copy', () => {
     expect(await bytesOf(outputs)).toEqual(bytes)
   })
 
-  test('begins again when the file has changed, or the server knows no ranges', async () => {
+  test('starts again when the file has changed, or the server supports no ranges', async () => {
     const [old, bytes] = [video(LONG), video(LONG + 7, 2)]
     for (const second of [file(bytes, { etag: '"v2"' }), file(bytes, { ranges: false })]) {
       const { outputs } = roomOf()
@@ -270,7 +270,7 @@ describe('a copy', () => {
     }
   })
 
-  test('does not put parts of two files together, even if the server does not mind', async () => {
+  test('never joins parts of two files, even if the server does not notice', async () => {
     const [old, bytes] = [video(LONG), video(LONG + 7, 2)]
     // Neither heeds if-range: one shows another tag, one only another length, one sends another part.
     const careless: Answer[] = [
@@ -289,7 +289,7 @@ describe('a copy', () => {
     }
   })
 
-  test('goes on by the date where there is no tag, or only a weak one, and by the length where there is neither', async () => {
+  test('resumes by date if there is no tag or only a weak one, and by length if there is neither', async () => {
     const bytes = video(LONG)
     const modified = 'Fri, 20 Nov 2026 10:00:00 GMT'
     const rows: [FileOptions, string | undefined][] = [
@@ -308,7 +308,7 @@ describe('a copy', () => {
     }
   })
 
-  test('goes on under a link that was signed anew, but not from another file', async () => {
+  test('resumes under a newly signed link, but not from another file', async () => {
     const bytes = video(LONG)
     const { outputs } = roomOf()
     const vendor = vendorOf(file(bytes, { cutAfter: 100_000 }), file(bytes, { cutAfter: 100_000 }), file(bytes))
@@ -320,7 +320,7 @@ describe('a copy', () => {
     expect(await bytesOf(outputs)).toEqual(bytes)
   })
 
-  test('that had come whole but was not stored yet only stores', async () => {
+  test('that was complete but not stored yet only stores', async () => {
     const bytes = video(LONG)
     const { outputs, home } = roomOf()
     const vendor = vendorOf(file(bytes))
@@ -337,7 +337,7 @@ describe('a copy', () => {
     expect(await bytesOf(outputs)).toEqual(bytes)
   })
 
-  test('into a place on another machine is gathered here first, and goes on here after a break', async () => {
+  test('to a remote store is downloaded locally first, and resumes locally', async () => {
     const bytes = video(LONG)
     const home = mkdtempSync(join(tmpdir(), 'gatehouse-outputs-'))
     directories.push(home)
@@ -354,7 +354,7 @@ describe('a copy', () => {
     expect(partials()).toEqual([])
   })
 
-  test('by two holders at once ends whole, whoever comes last', async () => {
+  test('by two processes at once ends complete, whichever is last', async () => {
     const bytes = video(LONG)
     const one = roomOf()
     const two = roomOf({ root: one.home })
@@ -369,7 +369,7 @@ describe('a copy', () => {
     expect(one.partials()).toEqual([])
   })
 
-  test('holds no more than a piece in memory: each is on the disk before the next is asked for', async () => {
+  test('holds only one chunk in memory: each is written before the next is read', async () => {
     const piece = video(64 * 1024)
     const pieces = 50
     const late: number[] = []
@@ -426,7 +426,7 @@ describe('a crash', () => {
     await child.exited
   }
 
-  test('in the middle of a copy leaves what had come, and the next call goes on from there', async () => {
+  test('during a copy keeps the received bytes, and the next call resumes from there', async () => {
     const bytes = video(LONG)
     const { outputs, home, partials } = roomOf()
     const vendor = vendorOf(file(bytes, { hangAfter: 100_000 }), file(bytes))
@@ -440,7 +440,7 @@ describe('a crash', () => {
     expect(partials()).toEqual([])
   })
 
-  test('what a living holder has in hand is left to it', async () => {
+  test('leaves the partial file of a living process to it', async () => {
     const bytes = video(LONG)
     const slow = roomOf()
     const vendor = vendorOf(file(bytes, { hangAfter: 100_000 }), file(bytes))
@@ -457,7 +457,7 @@ describe('a crash', () => {
     expect(await bytesOf(other)).toEqual(bytes)
   })
 
-  test('a holder on another machine who has not written for two minutes is taken to be gone', async () => {
+  test('counts a process on another machine that has not written for two minutes as dead', async () => {
     const bytes = video(LONG)
     const { outputs, home, partials } = roomOf()
     const vendor = vendorOf(file(bytes, { cutAfter: 100_000 }), file(bytes), file(bytes))
@@ -480,7 +480,7 @@ describe('a crash', () => {
     expect(await bytesOf(outputs)).toEqual(bytes)
   })
 
-  test('what nobody goes on with is removed after a day', async () => {
+  test('leaves partial files that are removed after a day', async () => {
     const { outputs, home, partials } = roomOf()
     const vendor = vendorOf()
     vendor.otherwise(file(video(LONG), { cutAfter: 100_000 }))
@@ -489,12 +489,12 @@ describe('a crash', () => {
     const time = Date.now() / 1000 - 86_400
     utimesSync(join(home, 'outputs/.partial', one, 'data'), time - 10, time - 10)
     utimesSync(join(home, 'outputs/.partial', two, 'data'), time + 10, time + 10)
-    expect(await outputs.tidy()).toBe(1)
+    expect(await outputs.removeLeftovers()).toBe(1)
     expect(partials()).toEqual([two])
   })
 })
 
-describe('what is not a file to keep', () => {
+describe('a response that is not a file', () => {
   const GONE: [number, string][] = [
     [404, 'output_gone'],
     [410, 'output_gone'],
@@ -507,7 +507,7 @@ describe('what is not a file to keep', () => {
     [304, 'bad_upstream_response'],
   ]
   for (const [status, code] of GONE) {
-    test(`an answer with ${status} is ${code}, and what had come before is kept`, async () => {
+    test(`with ${status} is ${code}, and the received bytes are kept`, async () => {
       const bytes = video(LONG)
       const { outputs } = roomOf()
       const vendor = vendorOf(
@@ -527,7 +527,7 @@ describe('what is not a file to keep', () => {
     })
   }
 
-  test('a page or a JSON document where a video was expected may pass, and is not kept', async () => {
+  test('such as a page or a JSON document instead of a video is temporary, and is not stored', async () => {
     for (const type of ['text/html; charset=utf-8', 'application/json', 'application/problem+json']) {
       const { outputs, partials } = roomOf()
       const vendor = vendorOf(whole('{"error":"try again"}', { headers: { 'content-type': type } }))
@@ -538,7 +538,7 @@ describe('what is not a file to keep', () => {
     }
   })
 
-  test('an empty file, and a compressed one, may pass', async () => {
+  test('such as an empty or compressed file is temporary', async () => {
     const { outputs } = roomOf()
     const vendor = vendorOf(
       file(new Uint8Array()),
@@ -549,7 +549,7 @@ describe('what is not a file to keep', () => {
     expect(await outputs.open('task_1/0')).toBeUndefined()
   })
 
-  test('a file of exactly the limit is kept, one byte more is refused, said or not said', async () => {
+  test('of exactly the size limit is stored, one byte more is refused, announced or not', async () => {
     for (const length of [true, false]) {
       const exact = roomOf({ max_bytes: 5000 })
       await exact.outputs.copy('task_1/0', sourceOf(vendorOf(file(video(5000), { length }))), soon())
@@ -566,7 +566,7 @@ describe('what is not a file to keep', () => {
     }
   })
 
-  test('a private address is refused unless the provider or its own origin allows it', async () => {
+  test('from a private address is refused unless the provider or its own origin allows it', async () => {
     const { outputs } = roomOf()
     const vendor = vendorOf()
     vendor.otherwise(file(video(100)))
@@ -580,7 +580,7 @@ describe('what is not a file to keep', () => {
     })
   })
 
-  test('nobody at the other end may pass', async () => {
+  test('or an unreachable server is temporary', async () => {
     const { outputs } = roomOf()
     const vendor = startVendor()
     await vendor.stop()
@@ -608,7 +608,7 @@ describe('the content type', () => {
     ['application/octet-stream', 'application/zip', 'application/zip'],
   ]
   for (const [type, content_type, expected] of unknown) {
-    test(`of bytes that tell nothing is ${expected} when the server says ${type} and the vendor ${content_type}`, async () => {
+    test(`of undetectable bytes is ${expected} when the server reports ${type} and the provider ${content_type}`, async () => {
       const { outputs } = roomOf()
       const html = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>')
       const source = sourceOf(vendorOf(file(html, { type })), content_type ? { content_type } : {})
@@ -623,7 +623,7 @@ describe('the content type', () => {
     })
   }
   for (const [type, content_type, expected] of rows) {
-    test(`is ${expected} when the server says ${type} and the vendor ${content_type}`, async () => {
+    test(`is ${expected} when the server reports ${type} and the provider ${content_type}`, async () => {
       const { outputs } = roomOf()
       const source = sourceOf(vendorOf(file(video(100), { type })), content_type ? { content_type } : {})
       expect(await outputs.copy('task_1/0', source, soon())).toMatchObject({ output: { content_type: expected } })
@@ -632,11 +632,11 @@ describe('the content type', () => {
   }
 })
 
-describe('bytes at hand', () => {
+describe('storing bytes', () => {
   const bodyOf = (bytes: Uint8Array) => new Blob([bytes as BlobPart]).stream()
   const { signal } = new AbortController()
 
-  test('are kept under their key, and replace what was there', async () => {
+  test('stores them under their key, and replaces an existing file', async () => {
     const { outputs } = roomOf()
     for (const seed of [1, 2]) {
       const bytes = video(LONG, seed)
@@ -646,7 +646,7 @@ describe('bytes at hand', () => {
     }
   })
 
-  test('that are too many or none are refused, and leave what was there', async () => {
+  test('refuses too many or none, and keeps the existing file', async () => {
     const { outputs } = roomOf({ max_bytes: 5000 })
     const keep = (length: number) =>
       outputs.keep('task_1/0', { content_type: 'video/mp4', body: bodyOf(video(length)) }, signal)

@@ -89,7 +89,7 @@ const stores = [
 ]
 
 describe.each(stores)('three gateways on one $engine', ({ engine, store }) => {
-  test('step every task one at a time and order it once, whoever is killed', async () => {
+  test('run every step once and order once, whichever is killed', async () => {
     const vendor = startVideoVendor({ idempotent: true, polls: 2 })
     const plan: CrashPlan = {
       store_url: await store(),

@@ -30,7 +30,7 @@ const failure = ({ status, fail_code }: Task) => `${status} ${fail_code}`
 const errorOf = async (work: Promise<unknown>) => (await work.catch((error) => error)) as GatewayError
 
 describe('a submission', () => {
-  test('is one durable row; no vendor hears of it before the answer', async () => {
+  test('is one durable row, and calls no provider before the response', async () => {
     const acme = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit({
@@ -56,14 +56,14 @@ describe('a submission', () => {
     expect(await gateway.store.webhooks.ofTask(id)).toMatchObject({ url: 'https://me.test/x' })
   })
 
-  test('is refused for a model that is unknown or of another family', async () => {
+  test('is rejected for an unknown model or one of another family', async () => {
     await using gateway = await taskEngine()
     expect(await errorOf(gateway.submit({ model: 'acme/other' }))).toMatchObject({ code: 'model_not_found' })
     gateway.setTargets([])
     expect(await errorOf(gateway.submit())).toMatchObject({ code: 'model_not_found', detail: { param: 'model' } })
   })
 
-  test('is refused for a callback_url that is no plain http(s) URL', async () => {
+  test('is rejected for a callback_url that is not a plain http(s) URL', async () => {
     await using gateway = await taskEngine()
     for (const callback_url of [
       'ftp://me.test/x',
@@ -77,7 +77,7 @@ describe('a submission', () => {
     }
   })
 
-  test('with the same key and the same words is the same task, whatever the order of the fields', async () => {
+  test('with the same key and the same fields returns the same task, whatever the order of the fields', async () => {
     await using gateway = await taskEngine()
     const first = await gateway.submit({ prompt: 'a dog', duration: 4 }, { key: 'k' })
     expect(await gateway.submit({ duration: 4, prompt: 'a dog' }, { key: 'k' })).toBe(first)
@@ -91,15 +91,15 @@ describe('a submission', () => {
     expect((await errorOf(elsewhere)).code).toBe('idempotency_key_reused')
   })
 
-  test('two at once with the same key are one task', async () => {
+  test('made twice at the same time with one key creates one task', async () => {
     await using gateway = await taskEngine()
     const ids = await Promise.all(Array.from({ length: 5 }, () => gateway.submit({}, { key: 'k' })))
     expect(new Set(ids).size).toBe(1)
   })
 })
 
-describe('the way of a task', () => {
-  test('goes from NOT_START to SUCCESS, each state once, and ends with the file in our own keeping', async () => {
+describe('the lifecycle of a task', () => {
+  test("goes from NOT_START to SUCCESS, each state once, and ends with the file in the gateway's storage", async () => {
     const status = respondInTurn<TaskProgress>({ status: 'QUEUED' }, working(), working(50), working(40), success())
     await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     const id = await gateway.submit({ image: 'data:image/png;base64,AAAA' })
@@ -133,7 +133,7 @@ describe('the way of a task', () => {
     expect(await gateway.store.usage.list({ limit: 10 })).toMatchObject([{ model: MODEL, requests: 1, errors: 0 }])
   })
 
-  test('gives the vendor the request in the words of the specification, media in their fields, and one key', async () => {
+  test('passes the request to the provider in the fields of the specification, with its media and one key', async () => {
     const acme = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit({ prompt: 'a dog', seed: 7, image: 'data:image/png;base64,AAAA' })
@@ -148,7 +148,7 @@ describe('the way of a task', () => {
     ])
   })
 
-  test('has sent_at and its target in the store before the vendor is called', async () => {
+  test('stores sent_at and the target before it calls the provider', async () => {
     const rows: Task[] = []
     const acme = scriptedVendor({
       start: async ({ task_id }) => {
@@ -164,7 +164,7 @@ describe('the way of a task', () => {
     ])
   })
 
-  test('of a model with its own keep_days keeps its files that long', async () => {
+  test('retains files for the keep_days of the model', async () => {
     await using gateway = await taskEngine({ keep_days: 0.5 })
     const id = await gateway.submit()
     await gateway.run(10)
@@ -174,7 +174,7 @@ describe('the way of a task', () => {
 })
 
 describe('the inputs', () => {
-  test('that are wrong end the task, with the reason', async () => {
+  test('that are invalid end the task with the reason', async () => {
     const checkInputs = async () => {
       throw new GatewayError('invalid_value', '"image" is no image.', { param: 'image' })
     }
@@ -191,7 +191,7 @@ describe('the inputs', () => {
     expect(acme.calls).toHaveLength(0)
   })
 
-  test('that cannot be had now are tried again, five times in all', async () => {
+  test('that cannot be fetched now are retried, five times in all', async () => {
     let tries = 0
     const checkInputs = async () => {
       tries++
@@ -207,7 +207,7 @@ describe('the inputs', () => {
     expect(failure(await gateway.read(id))).toBe('FAILURE input_media_invalid')
   })
 
-  test('that were had at the third try leave nothing of it behind', async () => {
+  test('that were fetched at the third attempt leave no failures behind', async () => {
     let tries = 0
     const checkInputs = async () => {
       if (tries++ < 2) throw new GatewayError('upstream_unreachable', 'The host of "image" cannot be reached.')
@@ -220,7 +220,7 @@ describe('the inputs', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUBMITTED', failures: 0 })
   })
 
-  test('are kept no longer than until the order is taken', async () => {
+  test('are deleted once the order is accepted', async () => {
     const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working()) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit({ image: 'https://example.test/a.png' })
@@ -230,7 +230,7 @@ describe('the inputs', () => {
     expect(await gateway.store.tasks.inputs(id)).toBeUndefined()
   })
 
-  test('are not asked for where there are none', async () => {
+  test('are not checked if there are none', async () => {
     let tries = 0
     await using gateway = await taskEngine({ checkInputs: async () => void tries++ })
     await gateway.submit()
@@ -239,7 +239,7 @@ describe('the inputs', () => {
   })
 })
 
-describe('an order that was certainly not taken', () => {
+describe('an order that was certainly not accepted', () => {
   test.each([
     'rate_limit_exceeded',
     'upstream_auth',
@@ -262,7 +262,7 @@ describe('an order that was certainly not taken', () => {
     ['content_policy_violation', 'content_policy_violation'],
     ['upstream_invalid_request', 'invalid_input'],
     ['unsupported_value', 'invalid_input'],
-  ] as const)('(%s) ends where every target would refuse it', async (code, fail_code) => {
+  ] as const)('(%s) ends the task if every target would refuse it', async (code, fail_code) => {
     const acme = scriptedVendor({ start: respondInTurn<never>(refusal(code)) })
     const zenith = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme, zenith } })
@@ -277,7 +277,7 @@ describe('an order that was certainly not taken', () => {
     expect(zenith.calls).toHaveLength(0)
   })
 
-  test('is tried again after a while where the refusal passes and no other target is left', async () => {
+  test('is retried after a pause if the refusal is temporary and no other target is left', async () => {
     const acme = scriptedVendor({
       start: respondInTurn<{ operation: string }>(refusal('rate_limit_exceeded'), refusal('upstream_unreachable'), {
         operation: 'op',
@@ -293,7 +293,7 @@ describe('an order that was certainly not taken', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', failures: 0 })
   })
 
-  test('is tried again when the vendor said so', async () => {
+  test('is retried at the time that the provider requested', async () => {
     const acme = scriptedVendor({
       start: respondInTurn<{ operation: string }>(refusal('rate_limit_exceeded', 120), { operation: 'op' }),
     })
@@ -305,7 +305,7 @@ describe('an order that was certainly not taken', () => {
     expect(acme.calls).toHaveLength(2)
   })
 
-  test('is tried in eight rounds, and then ends with the code of the refusal', async () => {
+  test('is retried in eight rounds, and then ends with the code of the refusal', async () => {
     const acme = scriptedVendor({ start: respondInTurn<never>(refusal('rate_limit_exceeded')) })
     const zenith = scriptedVendor({ start: respondInTurn<never>(refusal('upstream_auth')) })
     await using gateway = await taskEngine({ vendors: { acme, zenith } })
@@ -323,7 +323,7 @@ describe('an order that was certainly not taken', () => {
     expect(lone.calls).toHaveLength(8)
   })
 
-  test('is not tried again where the refusal would stay', async () => {
+  test('is not retried if the refusal is permanent', async () => {
     const acme = scriptedVendor({ start: respondInTurn<never>(refusal('upstream_auth')) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
@@ -344,7 +344,7 @@ describe('an order in doubt', () => {
     ['a vendor that never answers', hang],
   ]
 
-  test.each(doubts)('(%s) is never sent to anybody again where twice is twice', async (_, start) => {
+  test.each(doubts)('(%s) is never sent again without an idempotency key', async (_, start) => {
     const acme = scriptedVendor({ start })
     const zenith = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme, zenith } })
@@ -358,23 +358,27 @@ describe('an order in doubt', () => {
     expect([acme.calls.length, zenith.calls.length]).toEqual([1, 0])
   })
 
-  test.each(doubts)('(%s) is repeated with the same key where twice is once, never elsewhere', async (_, start) => {
-    let calls = 0
-    const acme = scriptedVendor({
-      resubmit: 'safe',
-      start: (call, signal) => (calls++ < 2 ? start() : Promise.resolve({ operation: [call.task_id, signal.aborted] })),
-    })
-    const zenith = scriptedVendor()
-    await using gateway = await taskEngine({ vendors: { acme, zenith } })
-    const id = await gateway.submit()
-    await gateway.advance(200)
-    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'acme' })
-    expect(acme.calls).toHaveLength(3)
-    expect(new Set(acme.calls.map(({ idempotency_key }) => idempotency_key)).size).toBe(1)
-    expect(zenith.calls).toHaveLength(0)
-  })
+  test.each(doubts)(
+    '(%s) is repeated with the same key if the provider honours it, never at another target',
+    async (_, start) => {
+      let calls = 0
+      const acme = scriptedVendor({
+        resubmit: 'safe',
+        start: (call, signal) =>
+          calls++ < 2 ? start() : Promise.resolve({ operation: [call.task_id, signal.aborted] }),
+      })
+      const zenith = scriptedVendor()
+      await using gateway = await taskEngine({ vendors: { acme, zenith } })
+      const id = await gateway.submit()
+      await gateway.advance(200)
+      expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'acme' })
+      expect(acme.calls).toHaveLength(3)
+      expect(new Set(acme.calls.map(({ idempotency_key }) => idempotency_key)).size).toBe(1)
+      expect(zenith.calls).toHaveLength(0)
+    },
+  )
 
-  test('stays in doubt when its repetition is refused for the time being, and ends so at the deadline', async () => {
+  test('stays in doubt when its repetition is refused temporarily, and ends so at the deadline', async () => {
     const acme = scriptedVendor({
       resubmit: 'safe',
       start: respondInTurn<never>(broken(), refusal('rate_limit_exceeded')),
@@ -389,7 +393,7 @@ describe('an order in doubt', () => {
     expect(zenith.calls).toHaveLength(0)
   })
 
-  test('ends when its repetition is refused for what it says', async () => {
+  test('ends with the reason when its repetition is refused permanently', async () => {
     const acme = scriptedVendor({
       resubmit: 'safe',
       start: respondInTurn<never>(broken(), refusal('content_policy_violation')),
@@ -400,7 +404,7 @@ describe('an order in doubt', () => {
     expect(failure(await gateway.read(id))).toBe('FAILURE content_policy_violation')
   })
 
-  test('whose answer came, while the store was away for some seconds, is not lost', async () => {
+  test('is not lost when the store is unavailable for some seconds after its response', async () => {
     let is_away = false
     const acme = scriptedVendor({
       start: async () => {
@@ -433,7 +437,7 @@ describe('an order in doubt', () => {
   })
 })
 
-test('every numbered point is come by on the ways of a task, so that a process can be ended there', async () => {
+test('the tests of this file reach every crash point', async () => {
   const met = new Set<string>()
   const at = (point: string) => void met.add(point)
   const way = async (acme: ReturnType<typeof scriptedVendor>, options: EngineOptions = {}, cancels = false) => {
@@ -464,7 +468,7 @@ test('every numbered point is come by on the ways of a task, so that a process c
   expect([...met].toSorted()).toEqual([...CRASH_POINTS].toSorted())
 })
 
-test('a client that repeats itself gets its task, whatever has become of the model since', async () => {
+test('a repeated request returns its task, whatever has become of the model since', async () => {
   await using gateway = await taskEngine()
   const first = await gateway.submit({}, { key: 'again' })
   gateway.setTargets([])

@@ -72,11 +72,11 @@ async function diesAt(
   return { next, id }
 }
 
-describe('a vendor that answers at once', () => {
+describe('a provider that returns its outputs at once', () => {
   const atOnce = (made: RemoteOutput[], more: Partial<ScriptedVendor> = {}) =>
     scriptedVendor({ start: async () => ({ operation: { id: 'now' }, outputs: made }), ...more })
 
-  test('is not asked again: bytes are kept, links are copied, in the order in which they came', async () => {
+  test('is not polled: bytes are stored, links are copied, in their order', async () => {
     const acme = atOnce([bytes('one'), link('https://files.acme.test/two.png'), bytes('three', 'image/webp')])
     const files = memoryFiles()
     await using gateway = await taskEngine({ vendors: { acme }, files })
@@ -92,14 +92,14 @@ describe('a vendor that answers at once', () => {
     expect(task.start_time).toBeGreaterThan(0)
   })
 
-  test('that made nothing has failed', async () => {
+  test('without any output fails the task', async () => {
     await using gateway = await taskEngine({ vendors: { acme: atOnce([]) } })
     const id = await gateway.submit()
     await gateway.run(2)
     expect(endOf(await gateway.read(id))).toBe('FAILURE no_output')
   })
 
-  test('of a provider whose files stay where they are: its links are the outputs, its bytes are kept', async () => {
+  test('with passthrough outputs: its links are the outputs, its bytes are stored', async () => {
     const acme = atOnce([link('https://files.acme.test/one.png'), bytes('two')])
     const files = memoryFiles()
     const providers = { acme: { outputs: 'passthrough' as const } }
@@ -127,7 +127,7 @@ describe('a vendor that answers at once', () => {
     ['made: before the write', 'unsafe', 'SUCCESS', 1],
     ['made: after the write', 'unsafe', 'SUCCESS', 1],
     ['end: before the write', 'unsafe', 'SUCCESS', 1],
-  ] as const)('whose process ends at "%s" (%s): %s, after %d orders', async (point, resubmit, end, calls) => {
+  ] as const)('whose process dies at "%s" (%s): %s, after %d orders', async (point, resubmit, end, calls) => {
     const acme = atOnce([bytes('one')], { resubmit })
     const { next, id } = await diesAt(point, 1, { vendors: { acme }, files: memoryFiles() })
     await using gateway = next
@@ -136,7 +136,7 @@ describe('a vendor that answers at once', () => {
     expect(new Set(acme.calls.map(({ idempotency_key }) => idempotency_key)).size).toBe(1)
   })
 
-  test('when one of two files was kept before the process ended, that one is not asked for again of an unsafe one', async () => {
+  test('and is unsafe to repeat is not asked again for a file that was stored before the process died', async () => {
     const acme = atOnce([bytes('one'), bytes('two')])
     const { next, id } = await diesAt('copy: before the first byte', 2, { vendors: { acme }, files: memoryFiles() })
     await using gateway = next
@@ -146,7 +146,7 @@ describe('a vendor that answers at once', () => {
     expect(gone.flatMap(({ outputs }) => outputs.map(({ key }) => key))).toEqual([`${id}/0.png`])
   })
 
-  test('and of a safe one, all of them come in their order, each once', async () => {
+  test('and is safe to repeat returns all files in order, each once', async () => {
     const acme = atOnce([bytes('one'), bytes('two')], { resubmit: 'safe' })
     const { next, id } = await diesAt('copy: before the first byte', 2, { vendors: { acme }, files: memoryFiles() })
     await using gateway = next
@@ -155,7 +155,7 @@ describe('a vendor that answers at once', () => {
     expect(acme.calls).toHaveLength(2)
   })
 
-  test('and a place for files that is away for a moment: the bytes are tried again', async () => {
+  test('has its bytes stored again after a short failure of the file store', async () => {
     const files = memoryFiles()
     const { keep } = files
     let tries = 0
@@ -170,7 +170,7 @@ describe('a vendor that answers at once', () => {
     expect(tries).toBe(3)
   })
 
-  test('and a place for files that stays away: a safe one is asked again, seldom, and not beyond the deadline', async () => {
+  test('and is safe to repeat is asked again, rarely, until the deadline, if the file store stays unavailable', async () => {
     const files = memoryFiles()
     files.keep = () => Promise.reject(new Error('the bucket is gone'))
     const acme = atOnce([bytes('one')], { resubmit: 'safe' })
@@ -181,7 +181,7 @@ describe('a vendor that answers at once', () => {
     expect(acme.calls.length).toBeWithin(4, 10)
   })
 
-  test('and a place for files that is away for hours: bytes that exist nowhere else wait for it, and nobody else takes the task', async () => {
+  test('and is unsafe to repeat has its bytes held for hours until the file store returns, and no other process claims the task', async () => {
     const files = memoryFiles()
     const { keep } = files
     let is_away = true
@@ -197,7 +197,7 @@ describe('a vendor that answers at once', () => {
     expect(acme.calls).toHaveLength(1)
   })
 
-  test('and a place for files that never comes back: at the copying deadline it is a fault of the gateway', async () => {
+  test('fails with a fault of the gateway at the copying deadline if the file store never returns', async () => {
     const files = memoryFiles()
     files.keep = () => Promise.reject(new Error('the bucket is gone'))
     const acme = atOnce([bytes('one')])
@@ -210,7 +210,7 @@ describe('a vendor that answers at once', () => {
     expect(acme.calls).toHaveLength(1)
   })
 
-  test('a file that may not be kept ends the task', async () => {
+  test('fails the task if a file is refused', async () => {
     const files = memoryFiles()
     files.keep = () => Promise.reject(new GatewayError('output_refused', 'Too large.'))
     await using gateway = await taskEngine({ vendors: { acme: atOnce([bytes('one')]) }, files })
@@ -235,7 +235,7 @@ describe('an order in two parts', () => {
       ...script,
     })
 
-  test('goes on from what the first has made, with a key of its own', async () => {
+  test('continues from the result of the first part, with a key of its own', async () => {
     const keys: string[] = []
     const acme = inTwo({
       proceed: async (_, { idempotency_key }) => {
@@ -252,7 +252,7 @@ describe('an order in two parts', () => {
     expect(keys[0]).not.toBe(acme.calls[0]?.idempotency_key)
   })
 
-  test('that is refused for the time being is sent again, from the same place', async () => {
+  test('is sent again from the same result after a temporary refusal', async () => {
     const acme = inTwo({
       proceed: respondInTurn<{ operation: Json }>(refusal('rate_limit_exceeded'), { operation: { part: 2 } }),
     })
@@ -264,7 +264,7 @@ describe('an order in two parts', () => {
     expect(acme.calls).toHaveLength(1)
   })
 
-  test('that is always refused for the time being ends, and no other target is asked', async () => {
+  test('ends after repeated temporary refusals, and no other target is called', async () => {
     const acme = inTwo({ proceed: respondInTurn<never>(refusal('rate_limit_exceeded')) })
     const zenith = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme, zenith } })
@@ -277,7 +277,7 @@ describe('an order in two parts', () => {
   test.each([
     ['upstream_invalid_request', 'invalid_input'],
     ['insufficient_quota', 'insufficient_quota'],
-  ] as const)('that is refused for good with %s ends as %s', async (code, fail_code) => {
+  ] as const)('ends when it is refused permanently with %s as %s', async (code, fail_code) => {
     const acme = inTwo({ proceed: respondInTurn<never>(refusal(code)) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
@@ -289,7 +289,7 @@ describe('an order in two parts', () => {
   test.each([
     ['unsafe', 'FAILURE submit_outcome_unknown', 1],
     ['safe', 'SUCCESS', 2],
-  ] as const)('whose connection breaks (%s): %s, sent %d times', async (resubmit, end, times) => {
+  ] as const)('after a lost connection (%s): %s, sent %d times', async (resubmit, end, times) => {
     const acme = inTwo({ resubmit, proceed: respondInTurn<{ operation: Json }>(broken(), { operation: { part: 2 } }) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
@@ -306,7 +306,7 @@ describe('an order in two parts', () => {
     ['send: before the operation', 2, 'safe', 'SUCCESS', 2],
     ['send: after the operation', 2, 'unsafe', 'SUCCESS', 1],
   ] as const)(
-    'whose process ends at "%s" (time %d, %s): %s, sent %d times',
+    'whose process dies at "%s" (time %d, %s): %s, sent %d times',
     async (point, nth, resubmit, end, times) => {
       const acme = inTwo({ resubmit })
       const { next, id } = await diesAt(point, nth, { vendors: { acme } })
@@ -317,7 +317,7 @@ describe('an order in two parts', () => {
     },
   )
 
-  test('has the whole time of an order for the second, however long the question before it took', async () => {
+  test('has the full order timeout for the second part, however long the poll before it took', async () => {
     const later = <T>(seconds: number, answer: T) =>
       new Promise<T>((resolve) => void gateway.clock.after(seconds * 1000, () => resolve(answer)))
     const acme = inTwo({
@@ -331,7 +331,7 @@ describe('an order in two parts', () => {
     expect(acme.proceeded).toHaveLength(1)
   })
 
-  test('can be told to stop between its parts, and then the second is never sent', async () => {
+  test('can be canceled between its parts, and then the second is never sent', async () => {
     const told: Json[] = []
     const acme = inTwo({
       status: async () => ({ status: 'IN_PROGRESS' }),
@@ -348,7 +348,7 @@ describe('an order in two parts', () => {
 })
 
 describe('a task of another family', () => {
-  test('is made by its own part of the provider, under its own limits, and its file has its own ending', async () => {
+  test('uses its own part of the provider, its own limits and its own file extension', async () => {
     const acme = scriptedVendor()
     const files = memoryFiles()
     await using gateway = await taskEngine({ vendors: { acme }, files })
@@ -364,7 +364,7 @@ describe('a task of another family', () => {
     expect(files.copied.map(({ key }) => key)).toEqual([`${id}/0.glb`])
   })
 
-  test('is seen under its own face only', async () => {
+  test('is visible only in its own API', async () => {
     await using gateway = await taskEngine()
     const video = await gateway.submit()
     const solid = await gateway.submit({}, { family: '3d-generation' })
@@ -389,7 +389,7 @@ describe('a task of another family', () => {
   test.each([
     [329, 'SUCCESS'],
     [331, 'FAILURE submit_outcome_unknown'],
-  ])('may have a longer time for its order: one of images that takes %d seconds is %s', async (seconds, end) => {
+  ])('may have a longer order timeout: one of images that takes %d seconds is %s', async (seconds, end) => {
     let made = 0
     const make = async () => {
       made++
@@ -414,7 +414,7 @@ describe('a task of another family', () => {
     expect(made).toBe(1)
   })
 
-  test('a model that is not of its family is refused', async () => {
+  test('is rejected for a model of another family', async () => {
     await using gateway = await taskEngine()
     gateway.providers.set('flat', { id: 'flat', kind: 'scripted', video: scriptedVendor() })
     gateway.setTargets(['flat'])

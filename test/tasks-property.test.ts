@@ -270,7 +270,7 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
   return { tasks, ledgers, points }
 }
 
-describe('whatever vendors do and whoever dies', () => {
+describe('with random providers and crashes', () => {
   test('states go forward, progress never decreases, ends are final, times are ordered, and no order is paid twice', async () => {
     const ends = new Map<string, number>()
     let deaths = 0

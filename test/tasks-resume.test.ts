@@ -60,83 +60,80 @@ async function failedGateway(
   return { gateway, id }
 }
 
-describe.each(ENGINES.map((engine) => [engine.name, engine] as const))(
-  'a task that failed by copying (%s)',
-  (_, engine) => {
-    afterAll(() => engine.cleanup())
+describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('a task whose copy failed (%s)', (_, engine) => {
+  afterAll(() => engine.cleanup())
 
-    test('goes on where it was: one file is there, the other is copied, and nothing is ordered again', async () => {
-      await engine.cleanup()
-      const store = await engine.open()
-      const { files, heal } = fussyFiles((key) => key.endsWith('1.mp4'))
-      const acme = scriptedVendor({ status: two() })
-      const { gateway, id } = await failedGateway({ store, files, vendors: { acme } })
-      await using _gateway = gateway
-      const failed = await gateway.read(id)
-      expect([failed.outputs.length, failed.made?.length, failed.progress]).toEqual([1, 1, 100])
-      expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
+  test('continues where it was: one file is stored, the other is copied, and nothing is ordered again', async () => {
+    await engine.cleanup()
+    const store = await engine.open()
+    const { files, heal } = fussyFiles((key) => key.endsWith('1.mp4'))
+    const acme = scriptedVendor({ status: two() })
+    const { gateway, id } = await failedGateway({ store, files, vendors: { acme } })
+    await using _gateway = gateway
+    const failed = await gateway.read(id)
+    expect([failed.outputs.length, failed.made?.length, failed.progress]).toEqual([1, 1, 100])
+    expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
 
-      expect(await resume(store, gateway.clock, failed)).toBe(true)
-      const resumed = await gateway.read(id)
-      expect(resumed).toMatchObject({
-        status: 'IN_PROGRESS',
-        progress: 99,
-        fail_code: '',
-        fail_reason: '',
-        finish_time: 0,
-        failures: 0,
-        outputs_expire_at: null,
-        deadline_at: seconds(gateway.clock) + DAY,
-        operation: failed.operation,
-        start_time: failed.start_time,
-        outputs: failed.outputs,
-        made: failed.made,
-      })
-      expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 0, errors: 0 }])
-      const before = files.copied.length
-      heal()
-      await gateway.run(3)
-      const task = await gateway.read(id)
-      expect(endOf(task)).toBe('SUCCESS')
-      expect(task.outputs.map(({ key }) => key)).toEqual([`${id}/0.mp4`, `${id}/1.mp4`])
-      expect(files.copied.slice(before).map(({ key }) => key)).toEqual([`${id}/1.mp4`])
-      expect(acme.calls).toHaveLength(1)
-      expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 0 }])
-    }, 60_000)
+    expect(await resume(store, gateway.clock, failed)).toBe(true)
+    const resumed = await gateway.read(id)
+    expect(resumed).toMatchObject({
+      status: 'IN_PROGRESS',
+      progress: 99,
+      fail_code: '',
+      fail_reason: '',
+      finish_time: 0,
+      failures: 0,
+      outputs_expire_at: null,
+      deadline_at: seconds(gateway.clock) + DAY,
+      operation: failed.operation,
+      start_time: failed.start_time,
+      outputs: failed.outputs,
+      made: failed.made,
+    })
+    expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 0, errors: 0 }])
+    const before = files.copied.length
+    heal()
+    await gateway.run(3)
+    const task = await gateway.read(id)
+    expect(endOf(task)).toBe('SUCCESS')
+    expect(task.outputs.map(({ key }) => key)).toEqual([`${id}/0.mp4`, `${id}/1.mp4`])
+    expect(files.copied.slice(before).map(({ key }) => key)).toEqual([`${id}/1.mp4`])
+    expect(acme.calls).toHaveLength(1)
+    expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 0 }])
+  }, 60_000)
 
-    test('is resumed by one of two operators, and by nobody who read it before it changed', async () => {
-      await engine.cleanup()
-      const store = await engine.open()
-      const { files, heal } = fussyFiles(() => true)
-      const { gateway, id } = await failedGateway({ store, files })
-      await using _gateway = gateway
-      const failed = await gateway.read(id)
-      const both = await Promise.all([resume(store, gateway.clock, failed), resume(store, gateway.clock, failed)])
-      expect(both.toSorted()).toEqual([false, true])
-      heal()
-      await gateway.run(3)
-      expect(endOf(await gateway.read(id))).toBe('SUCCESS')
-      expect(await resume(store, gateway.clock, failed)).toBe(false)
-      expect(endOf(await gateway.read(id))).toBe('SUCCESS')
-    }, 60_000)
+  test('is resumed by only one of two operators, and not by one who read it before it changed', async () => {
+    await engine.cleanup()
+    const store = await engine.open()
+    const { files, heal } = fussyFiles(() => true)
+    const { gateway, id } = await failedGateway({ store, files })
+    await using _gateway = gateway
+    const failed = await gateway.read(id)
+    const both = await Promise.all([resume(store, gateway.clock, failed), resume(store, gateway.clock, failed)])
+    expect(both.toSorted()).toEqual([false, true])
+    heal()
+    await gateway.run(3)
+    expect(endOf(await gateway.read(id))).toBe('SUCCESS')
+    expect(await resume(store, gateway.clock, failed)).toBe(false)
+    expect(endOf(await gateway.read(id))).toBe('SUCCESS')
+  }, 60_000)
 
-    test('that was deleted, that succeeded or that has not ended is not put back', async () => {
-      await engine.cleanup()
-      const store = await engine.open()
-      const { files } = fussyFiles((key) => key.endsWith('0.mp4'))
-      const { gateway, id } = await failedGateway({ store, files })
-      await using _gateway = gateway
-      const failed = await gateway.read(id)
-      await store.tasks.remove(id, 'tok_one', seconds(gateway.clock))
-      expect(await resume(store, gateway.clock, failed)).toBe(false)
-      await gateway.tasks.stop({ deadline_ms: 0 })
-      const under_way = await gateway.submit()
-      const waiting = await gateway.read(under_way)
-      expect(await store.tasks.reopen(waiting, { ...reopeningOf(failed), due_ms: 1, deadline_at: 1 })).toBe(false)
-      expect(await gateway.read(under_way)).toEqual(waiting)
-    }, 60_000)
-  },
-)
+  test('is not reopened if it was deleted, has succeeded or has not ended', async () => {
+    await engine.cleanup()
+    const store = await engine.open()
+    const { files } = fussyFiles((key) => key.endsWith('0.mp4'))
+    const { gateway, id } = await failedGateway({ store, files })
+    await using _gateway = gateway
+    const failed = await gateway.read(id)
+    await store.tasks.remove(id, 'tok_one', seconds(gateway.clock))
+    expect(await resume(store, gateway.clock, failed)).toBe(false)
+    await gateway.tasks.stop({ deadline_ms: 0 })
+    const under_way = await gateway.submit()
+    const waiting = await gateway.read(under_way)
+    expect(await store.tasks.reopen(waiting, { ...reopeningOf(failed), due_ms: 1, deadline_at: 1 })).toBe(false)
+    expect(await gateway.read(under_way)).toEqual(waiting)
+  }, 60_000)
+})
 
 function reopeningOf(task: Task) {
   const resumption = resumptionOf(task, 0)
@@ -172,7 +169,7 @@ describe('a resumed task', () => {
     expect(endOf(await gateway.read(id))).toBe('SUCCESS')
   })
 
-  test('whose files were cleaned away after a week asks its vendor for all of them again', async () => {
+  test('polls its provider for all files if they were removed after a week', async () => {
     const { files, heal } = fussyFiles((key) => key.endsWith('1.mp4'))
     const acme = scriptedVendor({ status: two() })
     const { gateway, id } = await failedGateway({ files, vendors: { acme } })
@@ -197,7 +194,7 @@ describe('a resumed task', () => {
     expect(files.stored.size).toBe(2)
   })
 
-  test('keeps what it has when a clean-up that began before it ends after it', async () => {
+  test('keeps its files when a sweep that began before it ends after it', async () => {
     const { files } = fussyFiles((key) => key.endsWith('1.mp4'))
     const { gateway, id } = await failedGateway({ files, vendors: { acme: scriptedVendor({ status: two() }) } })
     await using _gateway = gateway
@@ -209,7 +206,7 @@ describe('a resumed task', () => {
     })
   })
 
-  test('tells its receiver of both ends, each as an event of its own', async () => {
+  test('notifies its receiver of both ends, each as a separate event', async () => {
     const { files, heal } = fussyFiles(() => true)
     const clock = manualClock()
     const got: { id: string; type: string }[] = []
@@ -246,7 +243,7 @@ describe('a resumed task', () => {
     await webhooks.stop({ deadline_ms: 0 })
   })
 
-  test('that timed out and was made all the same is fetched', async () => {
+  test('that timed out and finished late is copied', async () => {
     let answer: TaskProgress = { status: 'IN_PROGRESS' }
     const acme = scriptedVendor({ status: async () => answer })
     await using gateway = await taskEngine({ vendors: { acme }, settings: { deadline_minutes: 2 } })
@@ -294,8 +291,8 @@ async function killableGateway(options: EngineOptions, point: CrashPoint, nth: n
   })
 }
 
-describe.each(CRASH_POINTS)('a process that ends at "%s"', (point) => {
-  test('while it copies, before and after a resume, loses nothing and orders nothing twice', async () => {
+describe.each(CRASH_POINTS)('a process that dies at "%s"', (point) => {
+  test('during a copy, before and after a resume, loses nothing and orders nothing twice', async () => {
     const { files, heal } = fussyFiles((key) => key.endsWith('1.mp4'))
     const acme = scriptedVendor({ status: two() })
     const options = { files, vendors: { acme }, settings }

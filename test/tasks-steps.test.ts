@@ -47,7 +47,7 @@ describe('a poll', () => {
     ['a success without a list', () => Promise.resolve({ status: 'SUCCESS' } as never)],
     ['a number of files that is none', () => Promise.resolve({ status: 'SUCCESS', outputs: { length: 0 } } as never)],
   ]
-  test.each(nonsense)('that is answered by %s changes nothing but when it is asked again', async (_, answer) => {
+  test.each(nonsense)('that returns %s changes only the time of the next poll', async (_, answer) => {
     let asked = 0
     const status = async () => {
       asked++
@@ -67,7 +67,7 @@ describe('a poll', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', failures: 0 })
   })
 
-  test('that hangs is given up after a minute, and asked again', async () => {
+  test('that hangs is aborted after a minute and repeated', async () => {
     let asked = 0
     const status = async () => (asked++ === 0 ? hang() : success())
     await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
@@ -79,7 +79,7 @@ describe('a poll', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
-  test('is asked again when the vendor said so: after an error, and in good order', async () => {
+  test('is repeated at the time that the provider requests, after an error and after a success', async () => {
     const limited = new GatewayError('rate_limit_exceeded', 'slow down', { retry_after: 40 })
     const acme = scriptedVendor({
       status: respondInTurn<TaskProgress>(limited, { ...working, retry_after_seconds: 50 }, working),
@@ -100,7 +100,7 @@ describe('a poll', () => {
     expect(acme.polls).toBe(3)
   })
 
-  test('with a word that nobody knows keeps the state', async () => {
+  test('with an unknown status keeps the state', async () => {
     const acme = scriptedVendor({
       status: respondInTurn<TaskProgress>(working, {}, { status: 'MYSTERY' } as never, { status: 'QUEUED' }),
     })
@@ -111,7 +111,7 @@ describe('a poll', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 30, failures: 0 })
   })
 
-  test('that tells of a failure ends the task, without addresses in the reason', async () => {
+  test('that reports a failure ends the task, without URLs in the reason', async () => {
     const status = respondInTurn<TaskProgress>({
       status: 'FAILURE',
       fail_code: 'generation_failed',
@@ -129,7 +129,7 @@ describe('a poll', () => {
     expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
   })
 
-  test('that tells of a failure in a word that is not on the list is a failed generation', async () => {
+  test('that reports a failure with an unknown code becomes generation_failed', async () => {
     const status = respondInTurn<TaskProgress>({ status: 'FAILURE', fail_code: 'E1234' } as never)
     await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     expect(await gateway.read(await taken(gateway))).toMatchObject({
@@ -138,7 +138,7 @@ describe('a poll', () => {
     })
   })
 
-  test('that tells of a success with nothing in it is a failure', async () => {
+  test('that reports a success without outputs fails the task', async () => {
     const status = respondInTurn<TaskProgress>({ status: 'SUCCESS', outputs: [] })
     await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
     expect(failure(await gateway.read(await taken(gateway)))).toBe('FAILURE no_output')
@@ -148,7 +148,7 @@ describe('a poll', () => {
 describe('the files', () => {
   const gone = () => new GatewayError('output_gone', 'The file is no longer there.')
 
-  test('are written down by their links before the first byte is copied, and copied one after the other', async () => {
+  test('are stored as links before the first byte is copied, and copied one after the other', async () => {
     const rows: Task[] = []
     const files = memoryFiles({
       copy: async (key) => {
@@ -169,7 +169,7 @@ describe('the files', () => {
     expect(task.outputs.map(({ key }) => key)).toEqual([`${id}/0.mp4`, `${id}/1.mp4`])
   })
 
-  test('that take longer than a step are copied on in the next, at once', async () => {
+  test('that take longer than one step are continued in the next step at once', async () => {
     let calls = 0
     const files = memoryFiles({ copy: async () => (++calls < 4 ? { done: false, bytes: calls } : undefined) })
     await using gateway = await taskEngine({ files })
@@ -179,7 +179,7 @@ describe('the files', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
-  test('whose link is dead are fetched by a fresh one', async () => {
+  test('with an expired link are fetched by a fresh one', async () => {
     const files = memoryFiles({
       copy: async (_, { url }) => {
         if (url.endsWith('old')) throw gone()
@@ -193,7 +193,7 @@ describe('the files', () => {
     expect(acme.polls).toBe(2)
   })
 
-  test('of which the first is copied need a fresh link for the second only', async () => {
+  test('need a fresh link only for the second when the first is copied', async () => {
     const files = memoryFiles({
       copy: async (_, { url }) => {
         if (url.endsWith('2-old')) throw gone()
@@ -218,7 +218,7 @@ describe('the files', () => {
     ['a time-out', new GatewayError('upstream_timeout', 'It kept silent.')],
     ['a full disk', Object.assign(new Error('no space left'), { code: 'ENOSPC' })],
     ['a bucket that is away', new Error('The bucket answered with HTTP 500.')],
-  ])('whose download fails once by %s are copied at the second attempt', async (_, error) => {
+  ])('whose download fails once with %s are copied at the second attempt', async (_, error) => {
     let calls = 0
     const files = memoryFiles({ copy: () => (calls++ === 0 ? Promise.reject(error) : Promise.resolve(undefined)) })
     await using gateway = await taskEngine({ files })
@@ -228,7 +228,7 @@ describe('the files', () => {
     expect(calls).toBe(2)
   })
 
-  test('that stay away are tried until the copying deadline, ever more seldom, and no longer', async () => {
+  test('that are unavailable are retried until the copying deadline, ever less often, and not after it', async () => {
     let failing = true
     const files = memoryFiles({ copy: () => (failing ? Promise.reject(gone()) : Promise.resolve(undefined)) })
     // The deadline of the task itself has nothing to do with it.
@@ -260,7 +260,7 @@ describe('the files', () => {
     expect(await gateway.read(late)).toMatchObject({ status: 'SUCCESS' })
   })
 
-  test('that come too slowly are copied on for ten minutes after the deadline, not for longer', async () => {
+  test('that arrive too slowly are copied for ten minutes after the deadline, not longer', async () => {
     const files = memoryFiles({ copy: async () => ({ done: false, bytes: 1 }) })
     await using gateway = await taskEngine({ files, settings: { copy_deadline_minutes: 1 } })
     const pace = files.copy
@@ -284,7 +284,7 @@ describe('the files', () => {
     ['a vendor whose files are gone in a minute gets all the same', { retention_seconds: 60 }, undefined, 600],
     ['a clock of the vendor that is wrong leaves', {}, -5_000, 600],
     ['the setting allows, whatever the vendor keeps,', { retention_seconds: 864_000 }, 864_000, 86_400],
-  ] as const)('are tried for as long as %s (%p, %p): %d s', async (_, more, expires_in, seconds) => {
+  ] as const)('are retried as long as %s (%p, %p): %d s', async (_, more, expires_in, seconds) => {
     const files = memoryFiles({ copy: () => Promise.reject(broken()) })
     const status = async (): Promise<TaskProgress> => ({
       ...(success() as TaskProgress & { status: 'SUCCESS' }),
@@ -297,7 +297,7 @@ describe('the files', () => {
     expect(deadline_at - submit_time).toBeWithin(seconds, seconds + 7)
   })
 
-  test("that the gateway's own storage never takes end as a fault of the gateway", async () => {
+  test("that the gateway's own storage never accepts end the task with a fault of the gateway", async () => {
     const files = memoryFiles({ copy: () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })) })
     await using gateway = await taskEngine({ files, settings: { copy_deadline_minutes: 5 } })
     const id = await gateway.submit()
@@ -309,7 +309,7 @@ describe('the files', () => {
     expect(gateway.logged()).toContain('file could not be stored')
   })
 
-  test('of which the vendor takes its success back are given up after five attempts, not after one', async () => {
+  test('of a revoked success are given up after five attempts, not after one', async () => {
     const files = memoryFiles({ copy: () => Promise.reject(gone()) })
     const taken_back: TaskProgress = { status: 'FAILURE', fail_code: 'generation_failed', fail_reason: 'Taken down.' }
     const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(success(), taken_back) })
@@ -323,7 +323,7 @@ describe('the files', () => {
     expect(files.copied).toHaveLength(5)
   })
 
-  test('whose fresh link does not work yet are tried by it again, not by the dead one', async () => {
+  test('whose fresh link does not work yet are retried with it, not with the expired one', async () => {
     let notifications = 0
     const files = memoryFiles({
       copy: async (_, { url }) => {
@@ -340,7 +340,7 @@ describe('the files', () => {
     expect(files.copied.map(({ source }) => source.url.slice(15))).toEqual(['old', 'new', 'new'])
   })
 
-  test('that are being copied are not given up for a wish to cancel: they are paid for', async () => {
+  test('that are being copied are not canceled, since they are paid for', async () => {
     let is_there = false
     const files = memoryFiles({ copy: async () => (is_there ? undefined : Promise.reject(broken())) })
     await using gateway = await taskEngine({ files, vendors: { acme: scriptedVendor({ cancel: async () => {} }) } })
@@ -353,7 +353,7 @@ describe('the files', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
-  test('that may not be fetched end the task with the reason; what was copied is removed a week later', async () => {
+  test('that are refused end the task with the reason; copied files are removed a week later', async () => {
     const files = memoryFiles({
       copy: async (key) => {
         if (key.endsWith('1.mp4')) throw new GatewayError('output_refused', 'The file is larger than 10 bytes.')
@@ -376,7 +376,7 @@ describe('the files', () => {
     expect(await toRemove(gateway)).toEqual([`${id}/0.mp4`])
   })
 
-  test('are fetched with the headers of their vendor, and from where the operator allows', async () => {
+  test('are fetched with the headers of their provider, and from the addresses that the operator allows', async () => {
     const acme = scriptedVendor({ outputHeaders: (url) => ({ 'x-key': `for ${new URL(url).host}` }) })
     const providers = { acme: { private_addresses: true, base_url: 'http://10.0.0.7:81/v1' } }
     await using gateway = await taskEngine({ vendors: { acme }, providers })
@@ -389,7 +389,7 @@ describe('the files', () => {
     })
   })
 
-  test('whose bytes came with the answer are kept at once, before those behind links', async () => {
+  test('whose bytes came with the response are stored at once, before those with links', async () => {
     const bytes = { content_type: 'video/webm', open: async () => new Blob(['12345']).stream() }
     const status = respondInTurn<TaskProgress>({ status: 'SUCCESS', outputs: [{ url: 'https://a.test/1' }, bytes] })
     await using gateway = await taskEngine({ vendors: { acme: scriptedVendor({ status }) } })
@@ -400,7 +400,7 @@ describe('the files', () => {
     ])
   })
 
-  test('whose bytes cannot be kept now are asked for again', async () => {
+  test('whose bytes cannot be stored now are polled again', async () => {
     let opened = 0
     const open = async () => {
       if (opened++ < 2) throw new Error('the renderer fell over')
@@ -413,7 +413,7 @@ describe('the files', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', outputs: [{ bytes: 5 }] })
   })
 
-  test('are passed through as they are where the operator wants it; nothing is copied or removed', async () => {
+  test('are passed through unchanged if the operator configured it; nothing is copied or removed', async () => {
     await using gateway = await taskEngine({ providers: { acme: { outputs: 'passthrough' } } })
     const task = await gateway.read(await taken(gateway))
     expect(task).toMatchObject({
@@ -428,7 +428,7 @@ describe('the files', () => {
 describe('the deadline', () => {
   const settings = { deadline_minutes: 2 }
 
-  test('ends a task that is still at work; what becomes of it is recorded, and the answer stays', async () => {
+  test('ends a task that is in progress; the late outcome is recorded, and the result stays', async () => {
     let answer: TaskProgress = working
     const acme = scriptedVendor({ status: async () => answer })
     await using gateway = await taskEngine({ vendors: { acme }, settings })
@@ -455,7 +455,7 @@ describe('the deadline', () => {
     expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 1 }])
   })
 
-  test('is looked past no more once the outcome is known, also when an operator resumes the task', async () => {
+  test('stops the late polls once the outcome is known, also when an operator resumes the task', async () => {
     const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(...Array(60).fill(working), success()) })
     await using gateway = await taskEngine({ vendors: { acme }, settings })
     const id = await gateway.submit()
@@ -470,7 +470,7 @@ describe('the deadline', () => {
     expect(await gateway.read(id)).toMatchObject({ due_ms: null, fail_code: 'timeout' })
   })
 
-  test('is looked past for a day, seldom', async () => {
+  test('is followed by late polls for a day, rarely', async () => {
     const acme = scriptedVendor({ status: respondInTurn(working) })
     await using gateway = await taskEngine({ vendors: { acme }, settings })
     const id = await gateway.submit()
@@ -487,7 +487,7 @@ describe('the deadline', () => {
     expect(await gateway.read(id)).toMatchObject({ due_ms: null, late_outcome: null })
   })
 
-  test('has a last look first: what is done is delivered, however late the gateway comes', async () => {
+  test('polls a last time and delivers a finished result, however late the poll is', async () => {
     const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working, success()) })
     await using gateway = await taskEngine({ vendors: { acme }, settings })
     const id = await taken(gateway)
@@ -497,7 +497,7 @@ describe('the deadline', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
-  test('is that of copying from when it is made, also where its bytes come with the answer and cannot be kept', async () => {
+  test('of copying starts when the task finishes, also when its bytes come inline and cannot be stored', async () => {
     let fails = true
     const open = async () => (fails ? Promise.reject(new Error('no')) : new Blob(['12345']).stream())
     const kept = { content_type: 'video/webm', open: async () => new Blob(['123']).stream() }
@@ -525,7 +525,7 @@ describe('the deadline', () => {
     expect(failure(await gateway.read(second))).toBe('FAILURE output_expired')
   })
 
-  test('of an order that was never sent leaves nothing to look for', async () => {
+  test('of an order that was never sent leaves nothing to poll', async () => {
     const limited = new GatewayError('rate_limit_exceeded', 'busy', { accepted: 'no', retry_after: 9_999 })
     const acme = scriptedVendor({ start: respondInTurn<never>(limited) })
     await using gateway = await taskEngine({ vendors: { acme }, settings })
@@ -535,8 +535,8 @@ describe('the deadline', () => {
   })
 })
 
-describe('a wish to cancel', () => {
-  test('of a task that was not sent is granted at once', async () => {
+describe('a cancel request', () => {
+  test('for a task that was not sent ends it at once', async () => {
     const acme = scriptedVendor({
       start: respondInTurn<never>(new GatewayError('rate_limit_exceeded', 'busy', { accepted: 'no', retry_after: 60 })),
     })
@@ -550,7 +550,7 @@ describe('a wish to cancel', () => {
     expect(acme.calls).toHaveLength(1)
   })
 
-  test('is passed on to a vendor that can be told', async () => {
+  test('is passed to a provider that can cancel', async () => {
     const acme = scriptedVendor({ status: respondInTurn(working), cancel: async () => {} })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
@@ -562,7 +562,7 @@ describe('a wish to cancel', () => {
     expect(acme.canceled).toBe(1)
   })
 
-  test('that the vendor refuses three times leaves the task to be followed to its end', async () => {
+  test('that the provider refuses three times leaves the task to be polled to its end', async () => {
     let answer: TaskProgress = working
     const acme = scriptedVendor({ status: async () => answer, cancel: () => Promise.reject(broken()) })
     await using gateway = await taskEngine({ vendors: { acme } })
@@ -576,7 +576,7 @@ describe('a wish to cancel', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
-  test('where the vendor cannot be told ends the task, says what that means, and records what becomes of it', async () => {
+  test('ends the task, gives the reason and records the late outcome if the provider cannot cancel', async () => {
     let answer: TaskProgress = working
     const acme = scriptedVendor({ status: async () => answer })
     await using gateway = await taskEngine({ vendors: { acme } })
@@ -592,7 +592,7 @@ describe('a wish to cancel', () => {
     expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 0 }])
   })
 
-  test('during the order waits for its answer: the order is not sent again', async () => {
+  test('during the order waits for its response: the order is not sent again', async () => {
     const answered = Promise.withResolvers<{ operation: string }>()
     const acme = scriptedVendor({
       start: () => answered.promise,
@@ -611,7 +611,7 @@ describe('a wish to cancel', () => {
     expect([acme.calls.length, acme.canceled]).toEqual([1, 1])
   })
 
-  test('is of no effect on a task that has ended, nor on one of another token', async () => {
+  test('has no effect on an ended task, nor on one of another token', async () => {
     await using gateway = await taskEngine()
     const id = await gateway.submit()
     expect(await errorOf(gateway.tasks.cancel(id, callerOf('tok_two')))).toMatchObject({ code: 'task_not_exist' })
@@ -620,8 +620,8 @@ describe('a wish to cancel', () => {
   })
 })
 
-describe('a provider that is gone from the configuration', () => {
-  test('keeps its task waiting, is told of once, and goes on when it is back', async () => {
+describe('a provider that was removed from the configuration', () => {
+  test('keeps its task waiting, is logged once, and continues when it returns', async () => {
     const acme = scriptedVendor({ status: respondInTurn(working) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
@@ -635,7 +635,7 @@ describe('a provider that is gone from the configuration', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
-  test('and that nobody replaces ends its task at the deadline', async () => {
+  test('ends its task at the deadline if nothing replaces it', async () => {
     const acme = scriptedVendor({ status: respondInTurn(working) })
     await using gateway = await taskEngine({ vendors: { acme }, settings: { deadline_minutes: 3 } })
     const id = await taken(gateway)
@@ -644,7 +644,7 @@ describe('a provider that is gone from the configuration', () => {
     expect(failure(await gateway.read(id))).toBe('FAILURE timeout')
   })
 
-  test('before it got the order is passed over for the next target', async () => {
+  test('is skipped for the next target if it has no order yet', async () => {
     const acme = scriptedVendor({
       start: respondInTurn<never>(new GatewayError('rate_limit_exceeded', 'busy', { accepted: 'no', retry_after: 20 })),
     })
@@ -658,7 +658,7 @@ describe('a provider that is gone from the configuration', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', provider: 'zenith' })
   })
 
-  test('with no other that serves the model makes it unavailable, after some tries', async () => {
+  test('makes the model unavailable after some attempts if no other target serves it', async () => {
     await using gateway = await taskEngine()
     const id = await gateway.submit()
     gateway.setTargets([])
@@ -670,7 +670,7 @@ describe('a provider that is gone from the configuration', () => {
 })
 
 describe('the worker', () => {
-  test('has no more steps in hand than the provider has hands', async () => {
+  test("runs no more concurrent steps than the provider's concurrency", async () => {
     const open: (() => void)[] = []
     const acme = scriptedVendor({
       start: ({ task_id }) => new Promise((resolve) => void open.push(() => resolve({ operation: task_id }))),
@@ -694,7 +694,7 @@ describe('the worker', () => {
     expect(acme.calls).toHaveLength(8)
   })
 
-  test('lets a provider that hangs not hold up another', async () => {
+  test('does not let a hanging provider block another one', async () => {
     const acme = scriptedVendor({ start: hang })
     const zenith = scriptedVendor()
     await using gateway = await taskEngine({ vendors: { acme, zenith }, settings: { concurrency: 2 } })
@@ -707,7 +707,7 @@ describe('the worker', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
-  test('outlives a fault of its own: the task is logged and tried again', async () => {
+  test('survives an internal error: the task is logged and retried', async () => {
     let faults = 3
     const wrapStore = (store: Store): Store => ({
       ...store,
@@ -723,7 +723,7 @@ describe('the worker', () => {
     expect(gateway.logged().match(/step failed/g)).toHaveLength(3)
   })
 
-  test('ends a task after eight faults in a row, if nothing can have been paid', async () => {
+  test('ends a task after eight consecutive faults if nothing can have been paid', async () => {
     const wrapStore = (store: Store): Store => ({
       ...store,
       tasks: { ...store.tasks, inputs: () => Promise.reject(new Error('a bug with a secret')) },
@@ -756,7 +756,7 @@ describe('the worker', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
-  test('goes on when the store was away', async () => {
+  test('continues after the store was unavailable', async () => {
     let is_away = false
     const wrapStore = (store: Store): Store => ({
       ...store,
@@ -772,7 +772,7 @@ describe('the worker', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
-  test('takes nothing new after a stop, lets steps end, and cuts those that do not', async () => {
+  test('claims nothing after a stop, lets steps finish, and aborts those that do not', async () => {
     const answered = Promise.withResolvers<{ operation: string }>()
     const acme = scriptedVendor({ start: () => answered.promise })
     const zenith = scriptedVendor({ start: hang })
@@ -798,7 +798,7 @@ describe('the worker', () => {
     expect(await gateway.read(third)).toMatchObject({ status: 'NOT_START' })
   })
 
-  test('takes back an order that a stop has cut before it was sent', async () => {
+  test('resets an order that a stop aborted before it was sent', async () => {
     const acme = scriptedVendor({
       start: (_, signal) =>
         new Promise((_resolve, reject) => {
@@ -821,7 +821,7 @@ describe('the worker', () => {
     })
   })
 
-  test('gives a question that a stop has cut back at once', async () => {
+  test('releases a poll that a stop aborted at once', async () => {
     const acme = scriptedVendor({ status: hang })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
@@ -836,7 +836,7 @@ describe('the worker', () => {
     })
   })
 
-  test('takes over what another process had in hand when it died, once the lease is over', async () => {
+  test('claims the tasks of a dead process once their leases expire', async () => {
     const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
@@ -864,7 +864,7 @@ describe('the worker', () => {
     ['safe', 'SUCCESS ', 1, 'this version'],
     ['safe', 'FAILURE submit_outcome_unknown', 0, 'a version that did not store where to'],
   ] as const)(
-    'that died when the order was about to be sent (%s): %s, sent again %d times, after %s',
+    'claims a task whose process died before the order was sent (%s): %s, sent again %d times, after %s',
     async (resubmit, end, calls, version) => {
       const acme = scriptedVendor({ resubmit })
       const zenith = scriptedVendor()
@@ -891,7 +891,7 @@ describe('the worker', () => {
     },
   )
 
-  test('wakes by itself for each step that is due, and for nothing else', async () => {
+  test('wakes by itself for each due step, and for nothing else', async () => {
     const times: number[] = []
     const acme = scriptedVendor({
       status: async () => {
@@ -925,7 +925,7 @@ describe('the worker', () => {
     expect(looks).toBeWithin(19, 22)
   })
 
-  test('brings the tasks that clients ask for forward in one batch a second', async () => {
+  test('advances the tasks that clients read in one batch a second', async () => {
     const batches: number[] = []
     const wrapStore = (store: Store): Store => ({
       ...store,
@@ -951,7 +951,7 @@ describe('the worker', () => {
     }
   })
 
-  test('does not ask a vendor who asked for patience, however old the task and many the clients', async () => {
+  test('does not poll before the time that the provider requested, however old the task and many the clients', async () => {
     let answer: TaskProgress = working
     const acme = scriptedVendor({ status: async () => answer })
     await using gateway = await taskEngine({ vendors: { acme } })
@@ -970,7 +970,7 @@ describe('the worker', () => {
     expect(acme.polls).toBe(asked + 1)
   })
 
-  test('asks sooner when a client does, of an old task', async () => {
+  test('polls an old task sooner when a client reads it', async () => {
     const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
@@ -988,7 +988,7 @@ describe('the worker', () => {
 })
 
 describe('a client', () => {
-  test('finds its own tasks only', async () => {
+  test('reads only its own tasks', async () => {
     await using gateway = await taskEngine()
     const id = await gateway.submit()
     expect(await gateway.tasks.find(id, CALLER)).toMatchObject({ task_id: id })
@@ -998,7 +998,7 @@ describe('a client', () => {
     expect(await gateway.tasks.findAny('task_none')).toBeUndefined()
   })
 
-  test('lists its own tasks, newest first, a page at a time', async () => {
+  test('lists its own tasks, newest first, page by page', async () => {
     await using gateway = await taskEngine()
     const ids: string[] = []
     for (let one = 0; one < 5; one++) {
@@ -1014,7 +1014,7 @@ describe('a client', () => {
     expect(exact.has_more).toBe(false)
   })
 
-  test('deletes a task once it has ended, and its files with it', async () => {
+  test('deletes an ended task together with its files', async () => {
     await using gateway = await taskEngine()
     const id = await gateway.submit()
     expect(await errorOf(gateway.tasks.remove(id, CALLER))).toMatchObject({ code: 'task_not_ended' })
@@ -1026,7 +1026,7 @@ describe('a client', () => {
     expect(await toRemove(gateway)).toEqual([`${id}/0.mp4`])
   })
 
-  test('is told when to ask again, and of an ended task nothing', async () => {
+  test('gets a retry time for an unfinished task, and none for an ended one', async () => {
     const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working, working, success()) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
@@ -1035,7 +1035,7 @@ describe('a client', () => {
     expect(gateway.tasks.retryAfter(await gateway.read(id))).toBe(0)
   })
 
-  test('who waits is answered at the change, and not before', async () => {
+  test('that waits gets the task at the change, and not before', async () => {
     const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working, working, success()) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
@@ -1049,7 +1049,7 @@ describe('a client', () => {
     expect(answer?.progress).toBeGreaterThan(seen.progress)
   })
 
-  test('who waits is answered when nothing but the progress has changed', async () => {
+  test('that waits gets the task when only the progress has changed', async () => {
     const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working, { ...working, progress: 50 }) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const seen = await gateway.read(await taken(gateway))
@@ -1060,7 +1060,7 @@ describe('a client', () => {
     expect(waited).toBeLessThan(seen.submit_time + 25)
   })
 
-  test('who waits is answered when the time is up, after a minute at most, and at once of an ended task', async () => {
+  test('that waits gets the task when the time is up, after a minute at most, and at once if it has ended', async () => {
     const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await taken(gateway)
@@ -1086,7 +1086,7 @@ describe('a client', () => {
     })
   })
 
-  test('who waits hears of a change that was made by another process', async () => {
+  test('that waits is notified of a change by another process', async () => {
     const wrapStore = (store: Store): Store => ({ ...store, tasks: { ...store.tasks, watch: () => () => {} } })
     await using gateway = await taskEngine({ wrapStore })
     await gateway.tasks.stop({ deadline_ms: 0 }) // this one takes no steps
@@ -1100,7 +1100,7 @@ describe('a client', () => {
     expect(answer?.status).toBe('SUBMITTED')
   })
 
-  test('who leaves waits no more; a stop ends all waiting', async () => {
+  test('that disconnects stops waiting; a stop ends all waits', async () => {
     const acme = scriptedVendor({ status: respondInTurn<TaskProgress>(working) })
     await using gateway = await taskEngine({ vendors: { acme } })
     const seen = await gateway.read(await taken(gateway))
@@ -1114,7 +1114,7 @@ describe('a client', () => {
     expect(await kept).toMatchObject({ task_id: seen.task_id })
   })
 
-  test('and the operator know how old the oldest task is, and how late the steps are', async () => {
+  test('and the operator get the age of the oldest task and the lag of the steps', async () => {
     await using gateway = await taskEngine()
     expect(await gateway.tasks.health()).toEqual({ unfinished: 0, oldest_seconds: 0, lag_seconds: 0 })
     await gateway.tasks.stop({ deadline_ms: 0 })

@@ -72,7 +72,7 @@ const withoutToken = (url: string | undefined, headers: Record<string, string> =
 const refusalOf = async (answer: Response) => ({ status: answer.status, ...((await answer.json()) as TaskErrorBody) })
 
 describe('a 3D model of the sandbox', () => {
-  test('is ordered without a key, made, and downloaded by links that need no token', async () => {
+  test('is ordered without a key, generated, and downloaded by links that need no token', async () => {
     const task_id = await order({ model: MODEL, prompt: `${QUICK}A paper boat`, pbr: true })
     expect(task_id).toMatch(/^task_[A-Za-z0-9]{32}$/)
     const data = await ended(task_id)
@@ -96,7 +96,7 @@ describe('a 3D model of the sandbox', () => {
     expect([part.status, await part.text()]).toEqual([206, 'glTF'])
   })
 
-  test('as OBJ refers to its other files by the names under which they are downloaded', async () => {
+  test('as OBJ refers to its other files by their download names', async () => {
     const task_id = await order({ model: MODEL, prompt: `${QUICK}A boat`, format: 'obj' })
     const files = await Promise.all(
       ((await ended(task_id)).outputs ?? []).map(async (url) => {
@@ -115,7 +115,7 @@ describe('a 3D model of the sandbox', () => {
     expect(files[1]?.text).toContain(`map_Kd ${files[2]?.name}\n`)
   })
 
-  test('comes by a form too, with its fields as text', async () => {
+  test('may be ordered by a form, with its fields as text', async () => {
     const form = new FormData()
     for (const [name, value] of [
       ['model', MODEL],
@@ -137,21 +137,21 @@ describe('a 3D model of the sandbox', () => {
     expect(info.hasTextures).toBe(false)
   })
 
-  test('can be canceled on its way', async () => {
+  test('can be canceled in progress', async () => {
     const task_id = await order({ model: MODEL, prompt: '@sandbox hang=1\nA boat' })
     const canceled = await gateway.call(`${PATH}/${task_id}/cancel`, { method: 'POST' })
     expect(await canceled.json()).toMatchObject({ code: 'success', message: 'The task is being canceled.' })
     expect(await ended(task_id)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled' })
   })
 
-  test('fails in the words of tasks', async () => {
+  test('fails with the fail codes of tasks', async () => {
     const task_id = await order({ model: MODEL, prompt: '@sandbox no_output=1\nA boat' })
     expect(await ended(task_id)).toMatchObject({ status: 'FAILURE', fail_code: 'no_output', progress: '100%' })
     const answer = await gateway.call(`${PATH}/${task_id}/content`)
     expect(await refusalOf(answer)).toMatchObject({ status: 404, code: 'output_not_found', fail_code: 'no_output' })
   })
 
-  test('the same key makes one task, and another request with it is refused', async () => {
+  test('is created once for one key, which is rejected for another request', async () => {
     const headers = { 'idempotency-key': 'boat-1' }
     const json = { model: MODEL, prompt: `${QUICK}A boat` }
     const first = await order(json, headers)
@@ -169,8 +169,8 @@ describe('a 3D model of the sandbox', () => {
   })
 })
 
-describe('what is not one', () => {
-  test('is refused by its field, in the shape of tasks', async () => {
+describe('an invalid request for a 3D model', () => {
+  test('is rejected with its field, in the form of tasks', async () => {
     const cases: [object, number, string, string | null][] = [
       [{ prompt: 'a' }, 400, 'missing_required_parameter', 'model'],
       [{ model: MODEL }, 400, 'missing_required_parameter', 'prompt'],
@@ -200,7 +200,7 @@ describe('what is not one', () => {
     await order({ model: MODEL, prompt: `${QUICK}a`, image: null, images: null, texture: null, colour: 'red' })
   })
 
-  test('a task is seen under its own face only', async () => {
+  test('cannot read a task through another API', async () => {
     const video = await gateway.call('/v1/videos', {
       json: { model: 'sandbox/text-to-video', prompt: '@sandbox hang=1\na' },
     })
@@ -231,7 +231,7 @@ describe('what is not one', () => {
     expect(videos.data.map((one) => one.id)).toEqual([id])
   })
 
-  test('a link to one face does not open the same file below another', async () => {
+  test('cannot open a file with a link of another API', async () => {
     const task_id = await order({ model: MODEL, prompt: `${QUICK}A boat` })
     const [model] = (await ended(task_id)).outputs ?? []
     const elsewhere = model?.replace('/v1/3d/generations/', '/v1/videos/')
@@ -242,7 +242,7 @@ describe('what is not one', () => {
 })
 
 describe('a 3D model of Meshy', () => {
-  test('from words is made in two orders, and its files are ours in the end', async () => {
+  test('from text is generated in two orders, and its files are copied', async () => {
     const before = meshy.orders.length
     const task_id = await order({
       model: 'meshy/meshy-6',
@@ -279,7 +279,7 @@ describe('a 3D model of Meshy', () => {
     expect(meshy.orders.slice(before).map(({ mode }) => mode)).toEqual(['preview'])
   })
 
-  test('from an image that came as a file in a form', async () => {
+  test('from an image may be uploaded in a form', async () => {
     const PNG = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52])
     upstream.otherwise(whole({ result: 'task-1' }, { status: 202 }))
     const form = new FormData()

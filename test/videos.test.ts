@@ -17,7 +17,7 @@ const stored = async (answer: Response): Promise<Task> => {
   return (await gateway.store.tasks.find(data.task_id)) as Task
 }
 describe('an order', () => {
-  test('is answered as section 2.6 has it, when it is written down', async () => {
+  test('is answered as in section 2.6 once it is stored', async () => {
     const answer = await order()
     expect(answer.status).toBe(200)
     expect(answer.headers.get('cache-control')).toBe('no-store')
@@ -39,7 +39,7 @@ describe('an order', () => {
     })
   })
 
-  test('that is refused says why in all the forms that clients of this family read', async () => {
+  test('that is rejected reports the reason in all the forms that clients of this family read', async () => {
     const answer = await order({ duration: 5 })
     expect(answer.status).toBe(400)
     const message = '"duration" must be one of 4, 8 for the model "acme/film", not 5.'
@@ -58,7 +58,7 @@ describe('an order', () => {
     [{ prompt: undefined }, 400, 'missing_required_parameter', 'invalid_input'],
     [{ callback_url: 'ftp://x.test' }, 400, 'invalid_value', 'invalid_input'],
     [{ image: 'cat.png' }, 400, 'invalid_value', 'invalid_input'],
-  ])('%j is refused: %i %s, %s', async (more, status, code, fail_code) => {
+  ])('%j is rejected: %i %s, %s', async (more, status, code, fail_code) => {
     const answer = await order(more)
     expect([answer.status, await answer.json()]).toMatchObject([
       status,
@@ -66,14 +66,14 @@ describe('an order', () => {
     ])
   })
 
-  test('that is no JSON, or too large, is told of in the same form', async () => {
+  test('that is not JSON, or too large, is rejected in the same form', async () => {
     const broken = await call(GENERATIONS, { json: {}, headers: { 'content-type': 'text/plain' } })
     expect([broken.status, (await broken.json()).code]).toEqual([415, 'unsupported_media_type'])
     const large = await order({}, { headers: { 'content-length': String(33 * 1024 * 1024) } })
     expect([large.status, (await large.json()).error.code]).toEqual([413, 'request_too_large'])
   })
 
-  test('may come as a form, with its files', async () => {
+  test('may be a form, with its files', async () => {
     const form = new FormData()
     for (const [name, value] of Object.entries({ ...ORDER, duration: '8', seed: '7' })) form.append(name, value)
     const png = Buffer.from('iVBORw0KGgo=', 'base64')
@@ -84,7 +84,7 @@ describe('an order', () => {
     expect(inputs).toEqual({ image: 'data:image/png;base64,iVBORw0KGgo=' })
   })
 
-  test("headers tell of a model on its way out, and of one that answers in another's place", async () => {
+  test('has headers that report a model to be retired, and a model that replaces another', async () => {
     const old = await order({ model: 'acme/old' })
     expect(old.headers.get('deprecation')).toBe(`@${NOW - 60}`)
     expect(old.headers.get('x-model-replaced-by')).toBe('acme/film')
@@ -99,14 +99,14 @@ describe('an order', () => {
 describe('Idempotency-Key', () => {
   const keyed = (key: string, more: object = {}) => order(more, { headers: { 'idempotency-key': key } })
 
-  test('the same order again answers with the first task, and says so', async () => {
+  test('returns the first task for a repeated order, and reports the replay', async () => {
     const first = await keyed('k1')
     const again = await keyed('k1')
     expect(again.headers.get('idempotent-replayed')).toBe('true')
     expect(await again.json()).toEqual(await first.json())
   })
 
-  test('another order with the same key is refused, and not worth repeating', async () => {
+  test('is rejected for another order, as not retryable', async () => {
     await keyed('k2')
     const other = await keyed('k2', { duration: 8 })
     expect([other.status, other.headers.get('x-should-retry')]).toEqual([422, 'false'])
@@ -123,7 +123,7 @@ describe('Idempotency-Key', () => {
   })
 })
 
-describe('the state of a task', () => {
+describe('reading a task', () => {
   const state = async (task: Task) => call(`${GENERATIONS}/${task.task_id}`)
 
   test.each<[Partial<Task>, string]>([
@@ -131,7 +131,7 @@ describe('the state of a task', () => {
     [{ status: 'SUBMITTED', progress: 10 }, '10%'],
     [{ status: 'QUEUED', progress: 20 }, '20%'],
     [{ status: 'IN_PROGRESS', progress: 47, start_time: NOW - 3 }, '47%'],
-  ])('while it is under way has no outputs and no failure: %j', async (more, progress) => {
+  ])('in progress returns no outputs and no failure: %j', async (more, progress) => {
     const task = await put(more)
     const answer = await state(task)
     expect(answer.headers.get('cache-control')).toBe('no-store')
@@ -152,7 +152,7 @@ describe('the state of a task', () => {
     })
   })
 
-  test('after a success has links to the files, made anew, and no reason to ask again', async () => {
+  test('after a success returns fresh links to the files, and no retry-after', async () => {
     const task = await film()
     const answer = await state(task)
     expect(answer.headers.has('retry-after')).toBe(false)
@@ -184,7 +184,7 @@ describe('the state of a task', () => {
     gateway.clock.advance(-3_600_000)
   })
 
-  test('of a vendor whose files are passed through has their addresses', async () => {
+  test('with passthrough outputs returns the URLs of the provider', async () => {
     const url = 'https://files.acme.test/a.mp4'
     const { data } = await (
       await state(await put({ ...SUCCESS, outputs: [{ url, content_type: 'video/mp4' }] }))
@@ -192,13 +192,13 @@ describe('the state of a task', () => {
     expect(data).toMatchObject({ outputs: [url], result_url: url })
   })
 
-  test('whose files are no longer kept is still a success, with none', async () => {
+  test('whose files have expired is still a success, without files', async () => {
     const { data } = await (await state(await put({ ...SUCCESS, outputs: [] }))).json()
     expect(data).toMatchObject({ status: 'SUCCESS', outputs: [] })
     expect('result_url' in data).toBe(false)
   })
 
-  test('after a failure says why, and has no outputs', async () => {
+  test('after a failure returns the reason, and no outputs', async () => {
     const answer = await state(await put(FAILURE))
     expect(answer.headers.has('retry-after')).toBe(false)
     const { data } = await answer.json()
@@ -211,7 +211,7 @@ describe('the state of a task', () => {
     expect('outputs' in data || 'result_url' in data).toBe(false)
   })
 
-  test('of a task that nobody has, and of a task of another token, are the same answer on every path', async () => {
+  test('returns the same error for a missing task and for one of another token, on every path', async () => {
     const { task_id } = await film()
     for (const [method, path] of [
       ['GET', '/v1/video/generations/:id'],
@@ -235,11 +235,11 @@ describe('a long poll', () => {
   const ask = (task: Task, wait: string, more: Parameters<typeof call>[1] = {}) =>
     call(`${GENERATIONS}/${task.task_id}?wait=${wait}`, more)
 
-  test('is answered at once when the task has ended', async () => {
+  test('returns at once when the task has ended', async () => {
     expect((await ask(await film(), '60')).status).toBe(200)
   })
 
-  test('is answered when the task changes', async () => {
+  test('returns when the task changes', async () => {
     const task = await put()
     const answer = ask(task, '60')
     const [claimed] = await gateway.store.tasks
@@ -255,7 +255,7 @@ describe('a long poll', () => {
     expect((await (await answer).json()).data.status).toBe('SUBMITTED')
   })
 
-  test('is answered with the same when its time is up', async () => {
+  test('returns the unchanged task when its time is up', async () => {
     const task = await put()
     const answer = ask(task, '2.5')
     const done = answer.then(() => true)
@@ -268,7 +268,7 @@ describe('a long poll', () => {
     gateway.clock.advance(-3_000)
   })
 
-  test('ends when its client leaves', async () => {
+  test('ends when its client disconnects', async () => {
     const task = await put()
     const control = new AbortController()
     const answer = ask(task, '60', { signal: control.signal })
@@ -277,7 +277,7 @@ describe('a long poll', () => {
     expect((await answer).status).toBe(499)
   })
 
-  test('takes from 0 to 60 seconds', async () => {
+  test('accepts 0 to 60 seconds', async () => {
     const task = await film()
     for (const wait of ['0', '60', '0.5', '60.0']) expect((await ask(task, wait)).status).toBe(200)
     for (const wait of ['', '-1', '60.1', '61', 'a', '1e1', '0x1', ' 5']) {
@@ -304,7 +304,7 @@ describe('the list of tasks', () => {
     }
   }
 
-  test("has the token's own, newest first, page by page", async () => {
+  test("contains the token's own tasks, newest first, page by page", async () => {
     const ids: string[] = []
     for (let i = 0; i < 5; i++) ids.push((await put({ token_id: 'tok_lister', submit_time: NOW + i })).task_id)
     await put({ ...FAILURE, token_id: 'tok_lister', submit_time: NOW + 9 })
@@ -318,7 +318,7 @@ describe('the list of tasks', () => {
     expect((await listed('?order=asc')).tasks.map(({ task_id }) => task_id).slice(0, 5)).toEqual(ids)
   })
 
-  test('is narrowed by states', async () => {
+  test('is filtered by states', async () => {
     expect((await listed('?status=FAILURE')).tasks.map(({ status }) => status)).toEqual(['FAILURE'])
     expect((await listed('?status=NOT_START,FAILURE')).tasks).toHaveLength(6)
     expect((await listed('?status=SUCCESS')).tasks).toEqual([])
@@ -326,7 +326,7 @@ describe('the list of tasks', () => {
   })
 
   test.each(['limit=0', 'limit=101', 'limit=', 'limit=1.5', 'limit=-1', 'order=up', 'status=', 'status=queued'])(
-    '%s is refused with what may be said',
+    '%s is rejected with the allowed values',
     async (query) => {
       for (const path of query.startsWith('status') ? [GENERATIONS] : [GENERATIONS, '/v1/videos']) {
         const answer = await call(`${path}?${query}`)
@@ -336,7 +336,7 @@ describe('the list of tasks', () => {
     },
   )
 
-  test('has from 1 to 100 at once', async () => {
+  test('has pages of 1 to 100', async () => {
     for (const limit of [1, 100]) expect((await call(`${GENERATIONS}?limit=${limit}`)).status).toBe(200)
   })
 })
@@ -344,7 +344,7 @@ describe('the list of tasks', () => {
 describe('canceling', () => {
   const cancel = (task: Task) => call(`${GENERATIONS}/${task.task_id}/cancel`, { method: 'POST' })
 
-  test('notes the wish, and answers with the task as it is', async () => {
+  test('stores the request, and returns the task unchanged', async () => {
     const task = await put()
     const answer = await cancel(task)
     expect([answer.status, await answer.json()]).toMatchObject([
@@ -355,7 +355,7 @@ describe('canceling', () => {
     expect((await gateway.store.tasks.find(task.task_id))?.cancel_asked_at).toBe(NOW)
   })
 
-  test('leaves an ended task as it is, and says so', async () => {
+  test('leaves an ended task unchanged, and says so', async () => {
     const { message, data } = await (await cancel(await put(FAILURE))).json()
     expect([message, data.status, data.fail_code]).toEqual([
       'The task had already ended.',
@@ -365,7 +365,7 @@ describe('canceling', () => {
   })
 })
 
-describe('in the chat-compatible style', () => {
+describe('in the chat-compatible API', () => {
   const video = async ({ task_id }: Task) => (await call(`/v1/videos/${task_id}`)).json()
 
   test.each<[Partial<Task>, string]>([
@@ -394,12 +394,12 @@ describe('in the chat-compatible style', () => {
     })
   })
 
-  test('what the request did not say, and the model has no default for, is empty', async () => {
+  test('a field is empty if neither the request nor the model sets it', async () => {
     const task = await put({ request: { model: 'acme/film', prompt: 'a boat', n: 1 } })
     expect(await video(task)).toMatchObject({ seconds: '', size: '' })
   })
 
-  test('a JSON order is answered with its video, the same order with the same', async () => {
+  test('a JSON order returns its video, and the same order the same video', async () => {
     const ask = () =>
       call('/v1/videos', {
         json: { model: 'film', prompt: 'a boat', seconds: '8', input_reference: { image_url: 'https://x.test/a.png' } },
@@ -414,7 +414,7 @@ describe('in the chat-compatible style', () => {
     expect(await gateway.store.tasks.inputs(body.id)).toEqual({ image: 'https://x.test/a.png' })
   })
 
-  test('one that has not ended is not deleted; one that has is gone with its file', async () => {
+  test('an unfinished video cannot be deleted; an ended one is deleted with its file', async () => {
     const path = ({ task_id }: Task) => `/v1/videos/${task_id}`
     const refused = await call(path(await put()), { method: 'DELETE' })
     expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([409, 'false'])
@@ -433,7 +433,7 @@ describe('in the chat-compatible style', () => {
     expect((await call(path(task), { method: 'DELETE' })).status).toBe(404)
   })
 
-  test('an empty list has no ends', async () => {
+  test('an empty list has no first and last id', async () => {
     expect(await (await call('/v1/videos', { token: 'nobody' })).json()).toEqual({
       object: 'list',
       data: [],
@@ -444,7 +444,7 @@ describe('in the chat-compatible style', () => {
   })
 })
 
-test("what is refused below the family's paths is told in the family's form", async () => {
+test("errors below the family's paths have the family's form", async () => {
   for (const [method, path, status, code] of [
     ['GET', '/v1/video/nothing', 404, 'unknown_url'],
     ['GET', '/v1/videos/a/b/c', 404, 'unknown_url'],
@@ -464,7 +464,7 @@ test("what is refused below the family's paths is told in the family's form", as
   expect(Object.keys(elsewhere)).toEqual(['error'])
 })
 
-describe('where links lead', () => {
+describe('links lead', () => {
   const baseOf = async (server: object, headers: Record<string, string> = {}, origin = 'http://gatehouse.test') => {
     const other = await videoFaces({ server })
     const answer = await other.call(`${origin}${GENERATIONS}`, { json: ORDER, headers })
@@ -475,12 +475,12 @@ describe('where links lead', () => {
   }
   const FORWARDED = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'api.example.com:8443, inner' }
 
-  test('to where the client reached the gateway', async () => {
+  test('to the address that the client used', async () => {
     expect(await baseOf({}, {}, 'http://127.0.0.1:9')).toBe('http://127.0.0.1:9')
     expect(await baseOf({}, FORWARDED)).toBe('http://gatehouse.test')
   })
 
-  test('to where a trusted proxy was reached', async () => {
+  test('to the address of a trusted proxy', async () => {
     const server = { trust_proxy: true }
     expect(await baseOf(server, FORWARDED)).toBe('https://api.example.com:8443')
     expect(await baseOf(server, { 'x-forwarded-proto': 'HTTPS' })).toBe('https://gatehouse.test')
@@ -488,7 +488,7 @@ describe('where links lead', () => {
     expect(await baseOf(server, strange)).toBe('http://gatehouse.test')
   })
 
-  test('to where the operator says, for tasks of before too', async () => {
+  test('to the configured address, also for earlier tasks', async () => {
     expect(await baseOf({ base_url: 'https://video.example.com/' }, FORWARDED)).toBe('https://video.example.com')
     const task = await film()
     gateway.settings.base_url = 'https://moved.example.com/'
@@ -507,7 +507,7 @@ describe('the file', () => {
     return { status: answer.status, code, fail_code, message }
   }
 
-  test('is given to the token whose task it is, to be asked for again', async () => {
+  test('is returned to the token of its task, with an etag to revalidate', async () => {
     const task = await film()
     const answer = await call(content(task))
     expect([answer.status, await answer.text()]).toEqual([200, BYTES])
@@ -524,18 +524,18 @@ describe('the file', () => {
     })
   })
 
-  test('is given to whoever has the link, for as long as that works', async () => {
+  test('is returned to the holder of a valid link', async () => {
     const answer = await call(linkTo(await film()), { token: '' })
     expect([answer.status, await answer.text()]).toEqual([200, BYTES])
     expect(answer.headers.get('cache-control')).toBe(`private, max-age=${24 * 3600}`)
   })
 
-  test('is not kept by a client for longer than the gateway keeps it', async () => {
+  test('is not cached by a client for longer than the gateway retains it', async () => {
     const answer = await call(linkTo(await film({ outputs_expire_at: NOW + 60 })), { token: '' })
     expect(answer.headers.get('cache-control')).toBe('private, max-age=60')
   })
 
-  test('comes in parts', async () => {
+  test('is returned in ranges', async () => {
     const task = await film()
     const part = await call(content(task), { headers: { range: 'bytes=4-9' } })
     expect([part.status, await part.text()]).toEqual([206, BYTES.slice(4, 10)])
@@ -545,7 +545,7 @@ describe('the file', () => {
     expect((await call(content(task), { headers: { 'if-none-match': '"v1"' } })).status).toBe(304)
   })
 
-  test('HEAD tells its length without reading it', async () => {
+  test('has its length returned by HEAD without being read', async () => {
     const body = () => {
       throw new Error('read')
     }
@@ -557,7 +557,7 @@ describe('the file', () => {
     ])
   })
 
-  test('is refused by a link that is over its time or was changed', async () => {
+  test('is rejected for an expired or changed link', async () => {
     const task = await film()
     const other = await film()
     const link = linkTo(task)
@@ -582,7 +582,7 @@ describe('the file', () => {
     expect((await call(content(task), { token: '' })).status).toBe(401)
   })
 
-  test('is not there before the end, nor after a failure', async () => {
+  test('is missing before the end and after a failure', async () => {
     expect(await errorOf(await call(content(await put({ status: 'QUEUED', progress: 20 }))))).toMatchObject({
       status: 404,
       code: 'output_not_found',
@@ -596,7 +596,7 @@ describe('the file', () => {
     })
   })
 
-  test('that is no longer kept says since when', async () => {
+  test('that has expired is reported with the time', async () => {
     const gone = { status: 404, code: 'output_not_found', fail_code: 'output_expired' }
     const task = await put({ ...SUCCESS, outputs: [], outputs_expire_at: NOW - 60 })
     expect(await errorOf(await call(content(task)))).toMatchObject({
@@ -607,7 +607,7 @@ describe('the file', () => {
     expect(await errorOf(await call(content(lost)))).toMatchObject(gone)
   })
 
-  test('is one of several by its index', async () => {
+  test('is selected by its index', async () => {
     const [first, second] = [await film(), await film({}, { content_type: 'video/webm' })]
     const outputs = [...first.outputs, ...second.outputs]
     const task = await film({ outputs })
@@ -623,7 +623,7 @@ describe('the file', () => {
     }
   })
 
-  test('that stays at the vendor is fetched there', async () => {
+  test('that stays at the provider is a redirect', async () => {
     const url = 'https://files.acme.test/a.mp4'
     const task = await put({ ...SUCCESS, outputs: [{ url, content_type: 'video/mp4' }] })
     const answer = await call(content(task))
@@ -646,7 +646,7 @@ describe('the file', () => {
   })
 })
 
-test('no prompt, no signature and no vendor address is in the log', () => {
+test('the log contains no prompt, no signature and no provider URL', () => {
   const logged = gateway.logged()
   expect(logged).toContain('"path":"/v1/video/generations"')
   for (const secret of ['a boat', 'signature', 'files.acme.test']) expect(logged).not.toContain(secret)

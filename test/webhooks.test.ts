@@ -130,8 +130,8 @@ const stateOf = async ({ task_id }: Task) => {
   return { attempts, delivered_at, last_status }
 }
 
-describe('what is sent', () => {
-  test('nothing before the end; then one POST with the data of a poll, the model, and the headers of the standard', async () => {
+describe('the event', () => {
+  test('is sent once the task has ended: one POST with the data of a poll, the model, and the standard headers', async () => {
     const { got, guardedFetch } = receiver(() => 204)
     const { idle } = webhooks(guardedFetch)
     const task = await order()
@@ -169,7 +169,7 @@ describe('what is sent', () => {
     expect(await stateOf(task)).toEqual({ attempts: 1, delivered_at: finish_time, last_status: 204 })
   })
 
-  test('a failure says so', async () => {
+  test('reports a failure', async () => {
     const { got, guardedFetch } = receiver(() => 200)
     const { idle } = webhooks(guardedFetch)
     await ended({ status: 'FAILURE' })
@@ -182,7 +182,7 @@ describe('what is sent', () => {
     expect(data).not.toHaveProperty('outputs')
   })
 
-  test('the signature is that of the standard, by a secret of the token alone', async () => {
+  test('is signed as the standard requires, with a secret of the token', async () => {
     const { got, guardedFetch } = receiver(() => 200)
     const { idle, secretOf } = webhooks(guardedFetch)
     await ended({ token_id: 'tok_a' })
@@ -202,7 +202,7 @@ describe('what is sent', () => {
     expect(webhooks(guardedFetch, { master_secret: 'another' }).secretOf('tok_a')).not.toBe(secretOf('tok_a'))
   })
 
-  test('the master secret is made once for the store', async () => {
+  test('is signed with a master secret that the store creates once', async () => {
     const master = await webhookMasterSecret(store.secrets)
     expect(master).toMatch(/^[A-Za-z0-9]{48}$/)
     expect(await webhookMasterSecret(store.secrets)).toBe(master)
@@ -210,7 +210,7 @@ describe('what is sent', () => {
 })
 
 describe('attempts', () => {
-  test('a receiver that never answers well is tried again for a day, then given up, always with the same id', async () => {
+  test('are repeated for a day at a failing receiver, then given up, always with the same id', async () => {
     const { got, guardedFetch } = receiver(() => 500)
     const { idle, log } = webhooks(guardedFetch)
     const task = await ended()
@@ -231,7 +231,7 @@ describe('attempts', () => {
     expect(logged).toContain('"event":"webhook given up"')
   }, 30_000)
 
-  test('after a success there is no more', async () => {
+  test('stop after a success', async () => {
     let answers = [503, 200]
     const { got, guardedFetch } = receiver(() => answers.shift() ?? 500)
     const { idle } = webhooks(guardedFetch)
@@ -256,7 +256,7 @@ describe('attempts', () => {
     [409, 'again'],
     [410, 'no more'],
     [411, 'again'],
-  ])('the status %d means: %s', async (status, meaning) => {
+  ])('treat the status %d as: %s', async (status, meaning) => {
     const { guardedFetch } = receiver(() => status)
     const { idle } = webhooks(guardedFetch)
     const task = await ended()
@@ -267,7 +267,7 @@ describe('attempts', () => {
     expect(is_due ? 'again' : delivered_at === null ? 'no more' : 'done').toBe(meaning)
   })
 
-  test('a redirect is not followed', async () => {
+  test('do not follow a redirect', async () => {
     const asked: string[] = []
     const fetched = createGuardedFetch({
       clock,
@@ -284,7 +284,7 @@ describe('attempts', () => {
     expect(await stateOf(task)).toEqual({ attempts: 1, delivered_at: null, last_status: 302 })
   })
 
-  test('a private address is not called, unless the operator allows its origin', async () => {
+  test('do not call a private address, unless the operator allows its origin', async () => {
     let calls = 0
     const fetched = createGuardedFetch({
       clock,
@@ -305,7 +305,7 @@ describe('attempts', () => {
     expect({ calls, ...(await stateOf(task)) }).toMatchObject({ calls: 1, last_status: 200 })
   })
 
-  test('a receiver that keeps silent is left after 15 seconds, and asked again', async () => {
+  test('are aborted after 15 seconds without a response, and repeated', async () => {
     const { got, guardedFetch } = receiver(({ signal }) => hang(signal))
     const { idle, log } = webhooks(guardedFetch)
     const task = await ended()
@@ -328,7 +328,7 @@ describe('attempts', () => {
     ['999999', 3_600],
     ['-1', 5],
     ['tomorrow', 5],
-  ])('a receiver that asks for a pause of %j gets one of %d seconds', async (text, seconds) => {
+  ])('with a retry-after of %j pause for %d seconds', async (text, seconds) => {
     const { guardedFetch } = receiver(async () => ({ status: 429, headers: new Headers({ 'retry-after': text }) }))
     const { idle } = webhooks(guardedFetch)
     await ended()
@@ -336,7 +336,7 @@ describe('attempts', () => {
     expect(await store.webhooks.earliest()).toBe(clock.now() + seconds * SECOND)
   })
 
-  test('an answer without end is not read', async () => {
+  test('do not read an endless response', async () => {
     let pulled = 0
     let canceled = false
     const body = new ReadableStream<Uint8Array>(
@@ -358,7 +358,7 @@ describe('attempts', () => {
     expect({ pulled, canceled }).toEqual({ pulled: 0, canceled: true })
   })
 
-  test('a fault of our own is an attempt like another, and told in the log', async () => {
+  test('with an internal error count like others, and are logged', async () => {
     const { got, guardedFetch } = receiver(() => 200)
     const faulty = () => {
       throw new Error('a fault')
@@ -371,7 +371,7 @@ describe('attempts', () => {
     expect(logged).toContain('a fault')
   })
 
-  test('of a deleted task nothing is told', async () => {
+  test('for a deleted task send nothing', async () => {
     const { got, guardedFetch } = receiver(() => 500)
     const { idle } = webhooks(guardedFetch)
     const task = await ended()
@@ -382,7 +382,7 @@ describe('attempts', () => {
     expect(await store.webhooks.earliest()).toBe(null)
   })
 
-  test('the log holds neither path nor query', async () => {
+  test('log neither path nor query', async () => {
     const { guardedFetch } = receiver(() =>
       Object.assign(new Error('https://app.test/hook?key=hush'), { code: 'ECONNRESET' }),
     )
@@ -398,7 +398,7 @@ describe('attempts', () => {
 })
 
 describe('a crash', () => {
-  test('between the delivery and its note: sent again, with the same id, once the lease is over', async () => {
+  test('between the delivery and its record repeats the event with the same id once the lease expires', async () => {
     const { got, guardedFetch } = receiver(() => 200)
     const dying: Store['webhooks'] = { ...store.webhooks, save: () => Promise.reject(new Error('killed')) }
     const first = webhooks(guardedFetch, { store: { webhooks: dying, tasks: store.tasks } })
@@ -414,7 +414,7 @@ describe('a crash', () => {
     expect(await stateOf(task)).toMatchObject({ attempts: 1, last_status: 200 })
   })
 
-  test('a stop leaves what is under way to the next start, uncounted', async () => {
+  test('by a stop leaves running deliveries to the next start, uncounted', async () => {
     const { got, guardedFetch } = receiver(({ signal }) => hang(signal))
     const first = webhooks(guardedFetch)
     const task = await ended()
@@ -425,7 +425,7 @@ describe('a crash', () => {
     expect(await store.webhooks.earliest()).toBe(clock.now() + 60 * SECOND)
   })
 
-  test('two processes do not deliver the same one at the same time', async () => {
+  test('never makes two processes deliver the same event at the same time', async () => {
     const { got, guardedFetch } = receiver(() => 200)
     const [one, other] = [webhooks(guardedFetch), webhooks(guardedFetch)]
     for (let index = 0; index < 50; index++) await ended({ token_id: `tok_${index}` })
@@ -436,8 +436,8 @@ describe('a crash', () => {
   })
 })
 
-describe('when it runs', () => {
-  test('the end of a task is told at once, without a timer', async () => {
+describe('timing', () => {
+  test('the end of a task is delivered at once, without a timer', async () => {
     const { got, guardedFetch } = receiver(() => 200)
     const started = webhooks(guardedFetch)
     started.start()
@@ -460,7 +460,7 @@ describe('when it runs', () => {
     await until(() => got.length === 1)
   })
 
-  test('a store that fails for a while ends nothing', async () => {
+  test('a failing store ends no delivery', async () => {
     const { got, guardedFetch } = receiver(() => 200)
     let fails = true
     const failing: Store['webhooks'] = {
@@ -478,7 +478,7 @@ describe('when it runs', () => {
 })
 
 describe('fairness', () => {
-  test('a receiver that is silent for one token does not delay another token at the same host', async () => {
+  test('a receiver that times out for one token does not delay another token at the same host', async () => {
     const silent = 'https://shared.test/silent'
     const { got, guardedFetch } = receiver((request) => (request.url === silent ? hang(request.signal) : 200))
     const { start } = webhooks(guardedFetch)
@@ -495,7 +495,7 @@ describe('fairness', () => {
     expect(got.filter(({ url }) => url !== silent)).toHaveLength(1)
   })
 
-  test('the receivers of many tokens at one silent host take at most half of the slots', async () => {
+  test('the receivers of many tokens at one silent host use at most half of the slots', async () => {
     const { got, guardedFetch } = receiver(({ url, signal }) => (url.includes('dead') ? hang(signal) : 200))
     const { start } = webhooks(guardedFetch, { concurrency: 8 })
     for (let index = 0; index < 20; index++) await ended({ url: 'https://dead.test/', token_id: `tok_${index}` })
@@ -505,7 +505,7 @@ describe('fairness', () => {
     expect(got.filter(({ url }) => url.includes('dead'))).toHaveLength(4)
   })
 
-  test('receivers that keep silent do not hold up the others, however many of their callbacks wait', async () => {
+  test('silent receivers do not delay the others, however many of their webhooks wait', async () => {
     const slow = 'https://dead.test/'
     const { got, guardedFetch } = receiver((request) => (request.url === slow ? hang(request.signal) : 200))
     const { start } = webhooks(guardedFetch, { concurrency: 8 })
@@ -525,7 +525,7 @@ describe('fairness', () => {
     expect(got.length - before).toBe(1)
   })
 
-  test('a token with many receivers holds at most half of the hands', async () => {
+  test('a token with many receivers uses at most half of the slots', async () => {
     const { got, guardedFetch } = receiver(({ url, signal }) => (url.includes('dead') ? hang(signal) : 200))
     const { start } = webhooks(guardedFetch, { concurrency: 8 })
     for (let index = 0; index < 50; index++) await ended({ url: `https://dead-${index}.test/`, token_id: 'tok_a' })
@@ -535,7 +535,7 @@ describe('fairness', () => {
     expect(got.filter(({ url }) => url.includes('dead'))).toHaveLength(4)
   })
 
-  test('many callbacks for one good receiver are all delivered, each once', async () => {
+  test('many webhooks for one working receiver are all delivered, each once', async () => {
     const { got, guardedFetch } = receiver(() => 200)
     const { idle } = webhooks(guardedFetch, { concurrency: 8 })
     for (let index = 0; index < 200; index++) await ended()

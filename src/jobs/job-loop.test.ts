@@ -132,7 +132,7 @@ describe('claiming', () => {
     expect(began).toEqual(['a', 'b', 'other', 'c'])
   })
 
-  test('finds a job that nobody announced within the poll interval', async () => {
+  test('finds a job without a notification within the poll interval', async () => {
     const { store, loop, began, pass } = setUp()
     loop.start()
     await settled()
@@ -162,7 +162,7 @@ describe('claiming', () => {
     expect(began).toEqual(['a', 'b'])
   })
 
-  test('claims a job again when the time that its run returned has come', async () => {
+  test('claims a job again at the time that its run returned', async () => {
     const { store, loop, began, pass } = setUp((_, clock) => ({
       async run(job) {
         const due_ms = clock.now() + 2_000
@@ -209,7 +209,7 @@ describe('claiming', () => {
 })
 
 describe('fairness', () => {
-  test('runs the claimed jobs that the rule admits, postpones the others, and claims on until the slots are taken', async () => {
+  test('runs the claimed jobs that the fairness rule admits, postpones the others, and claims until all slots are used', async () => {
     const postponed: string[] = []
     const { store, loop, began, pass } = setUp((_, clock) => ({
       fairness: {
@@ -282,7 +282,7 @@ describe('a run', () => {
     expect(row).toMatchObject({ fence: 7, due_ms: 10 * LEASE })
   })
 
-  test('goes on when one heartbeat fails', async () => {
+  test('continues when one heartbeat fails', async () => {
     let beats = 0
     const { store, loop, logged, pass } = setUp(() => ({
       heartbeat: {
@@ -364,7 +364,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ what: fc.constant('start' as const) }) },
 )
 
-test('whatever crashes and stops: a job runs in one live process at a time, and is finished once', async () => {
+test('after crashes and stops, each job runs in one live process at a time and finishes once', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const clock = manualClock(0)

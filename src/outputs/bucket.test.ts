@@ -57,7 +57,7 @@ const bytesOf = async (body: ReadableStream<Uint8Array> | undefined) =>
   new Uint8Array(await new Response(body ?? null).arrayBuffer())
 
 describe('a bucket', () => {
-  test('keeps a small file and one of several parts, with their types and lengths', async () => {
+  test('stores a small file and one of several parts, with their types and lengths', async () => {
     const files = filesOf()
     for (const [key, count] of [
       ['task_1/0', 1],
@@ -74,7 +74,7 @@ describe('a bucket', () => {
     }
   })
 
-  test('gives any part of a file', async () => {
+  test('returns any range of a file', async () => {
     const files = filesOf()
     await files.write('task_3/0', { content_type: 'text/plain', body: new Blob(['0123456789']).stream() }, signal)
     const stored = await files.open('task_3/0')
@@ -87,7 +87,7 @@ describe('a bucket', () => {
       expect(await new Response(stored?.body({ first, last })).text()).toBe(expected)
   })
 
-  test('replaces a file, removes it, and minds none that is absent', async () => {
+  test('replaces a file, removes it, and ignores a missing one', async () => {
     const files = filesOf()
     const write = (text: string) =>
       files.write('task_4/0', { content_type: 'a/b', body: new Blob([text]).stream() }, signal)
@@ -100,18 +100,18 @@ describe('a bucket', () => {
     await files.remove('task_4/0')
   })
 
-  test('puts its prefix before every key', async () => {
+  test('prepends its prefix to every key', async () => {
     await filesOf({ prefix: 'gatehouse/' }).write('task_5/0', { content_type: 'a/b', body: pieces(1) }, signal)
     expect(await filesOf().open('gatehouse/task_5/0')).toBeDefined()
     expect(await filesOf().open('task_5/0')).toBeUndefined()
   })
 
-  test('takes no key that leads elsewhere', async () => {
+  test('rejects a key that leads elsewhere', async () => {
     await expect(filesOf().open('../other/0')).rejects.toThrow('no key')
     await expect(filesOf().write('/a', { content_type: 'a/b', body: pieces(1) }, signal)).rejects.toThrow('no key')
   })
 
-  test('that refuses the account is a failure, not an absent file', async () => {
+  test('reports a rejected account as an error, not as a missing file', async () => {
     const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response(null, { status: 403 }) })
     servers.push(server)
     const files = filesOf({ endpoint: `http://127.0.0.1:${server.port}` })
@@ -120,7 +120,7 @@ describe('a bucket', () => {
     await expect(files.write('task_6/0', { content_type: 'a/b', body: pieces(1) }, signal)).rejects.toThrow()
   })
 
-  test('whose file goes away before it is read is a failure for its reader', async () => {
+  test('fails the reader when the file is removed before it is read', async () => {
     const files = filesOf()
     await files.write('task_9/0', { content_type: 'a/b', body: pieces(1) }, signal)
     const stored = await files.open('task_9/0')
@@ -128,7 +128,7 @@ describe('a bucket', () => {
     await expect(bytesOf(stored?.body())).rejects.toThrow('HTTP 404')
   })
 
-  test('shows nothing of a write whose source broke off, whether small or of several parts', async () => {
+  test('shows nothing of a write whose source failed, whether small or of several parts', async () => {
     const files = filesOf()
     for (const [key, count] of [
       ['task_7/0', 2],
@@ -189,7 +189,7 @@ describe('an upload', () => {
     }
   }
 
-  test('tells a browser that reads it there the type, and to save what it must not show', async () => {
+  test('stores the content type and the disposition for browsers', async () => {
     const { files, began } = recorder()
     for (const content_type of ['video/mp4', 'model/obj', 'video/mp4, text/html']) {
       await files.write('task_1/0', { content_type, body: pieces(16) }, signal)
@@ -201,7 +201,7 @@ describe('an upload', () => {
     ])
   })
 
-  test('holds one part in memory: the source waits while a part is on its way', async () => {
+  test('holds one part in memory: the source waits while a part is being sent', async () => {
     const { files, seen, unsigned, until, holdBack } = recorder()
     const held = Promise.withResolvers<void>()
     holdBack(held.promise)
@@ -217,7 +217,7 @@ describe('an upload', () => {
     expect(unsigned).toEqual([])
   })
 
-  test('whose source breaks off is taken back', async () => {
+  test('is aborted when its source fails', async () => {
     const { files, seen, until } = recorder()
     const body = pieces(19, { failing: true })
     await expect(files.write('task_1/0', { content_type: 'a/b', body }, signal)).rejects.toThrow('broke off')
@@ -225,7 +225,7 @@ describe('an upload', () => {
     expect(seen).toEqual(['POST begin', 'PUT 1', 'PUT 2', 'DELETE end'])
   })
 
-  test('that is aborted ends at once, even while a part is on its way, and is taken back', async () => {
+  test('ends at once and is aborted when its signal is aborted, even while a part is being sent', async () => {
     const { files, seen, until, holdBack } = recorder()
     const held = Promise.withResolvers<void>()
     holdBack(held.promise)

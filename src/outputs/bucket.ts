@@ -1,13 +1,13 @@
-/** A bucket that keeps files: any service that speaks S3. */
+/** Stores files in a bucket of any S3-compatible service. */
 import type { OutputSettings } from '../config/config.ts'
 import { servedAs } from '../kit/file-type.ts'
 import { type ByteRange, checkKey, type FileStore } from './outputs.ts'
 
 type BucketSettings = NonNullable<OutputSettings['s3']>
 
-/** Held in memory once per upload. S3 takes at most 10,000 parts of at least 5 MiB: files up to 78 GiB. */
+/** In memory once per upload. S3 accepts at most 10,000 parts of at least 5 MiB: files up to 78 GiB. */
 const PART_BYTES = 8 * 1024 * 1024
-/** A link to read by is used at once, and a long download goes on after its time. */
+/** A read link is used at once, and a long download continues after it expires. */
 const READ_SECONDS = 900
 
 export function createBucket({ s3 }: { s3: BucketSettings }): FileStore {
@@ -16,7 +16,7 @@ export function createBucket({ s3 }: { s3: BucketSettings }): FileStore {
     bucket,
     region,
     ...(endpoint === undefined ? {} : { endpoint }),
-    // Without them the runtime takes AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+    // Without them the runtime uses AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
     ...(access_key_id === undefined ? {} : { accessKeyId: access_key_id }),
     ...(secret_access_key === undefined ? {} : { secretAccessKey: secret_access_key }),
   })
@@ -34,13 +34,13 @@ export function createBucket({ s3 }: { s3: BucketSettings }): FileStore {
         body: (range) => readObject(client.presign(name, { method: 'GET', expiresIn: READ_SECONDS }), range),
       }
     },
-    /** In parts, each sent before the next is gathered. A broken-off upload is taken back; none of it can be seen. */
+    /** In parts, each sent before the next one is read. An interrupted upload is aborted and never visible. */
     async write(key, { content_type, body }, signal) {
       const name = nameOf(key)
       const served = servedAs(content_type)
       signal.throwIfAborted()
-      const written = client.write(name, new Response(endWith(body, signal)), {
-        // For whoever reads the bucket by other means: it tells a browser the same as the gateway does.
+      const written = client.write(name, new Response(abortableBody(body, signal)), {
+        // For other readers of the bucket: a browser gets the same headers as from the gateway.
         type: served.content_type,
         contentDisposition: served.disposition,
         partSize: PART_BYTES,
@@ -55,8 +55,8 @@ export function createBucket({ s3 }: { s3: BucketSettings }): FileStore {
   }
 }
 
-/** The body, which fails when the signal is aborted: the upload fails with it. */
-function endWith(body: ReadableStream<Uint8Array>, signal: AbortSignal): ReadableStream<Uint8Array> {
+/** The body, which fails when the signal is aborted, so that the upload fails too. */
+function abortableBody(body: ReadableStream<Uint8Array>, signal: AbortSignal): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   return new ReadableStream<Uint8Array>(
     {
@@ -74,7 +74,7 @@ function endWith(body: ReadableStream<Uint8Array>, signal: AbortSignal): Readabl
   )
 }
 
-/** Rejects at once when the signal is aborted, even while a part is on its way. */
+/** Rejects at once when the signal is aborted, even while a part is being sent. */
 function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const leave = () => reject(signal.reason)
@@ -83,7 +83,7 @@ function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   })
 }
 
-/** Asked for when it is first read; a reader that leaves closes the connection. */
+/** Requested when it is first read; canceling the stream closes the connection. */
 function readObject(url: string, range: ByteRange | undefined): ReadableStream<Uint8Array> {
   const ending = new AbortController()
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
@@ -110,7 +110,7 @@ async function startReading(url: string, range: ByteRange | undefined, signal: A
   const response = await fetch(url, { headers, signal, timeout: false, decompress: false } as RequestInit)
   if (response.status !== (range ? 206 : 200) || !response.body) {
     await response.body?.cancel()
-    throw new Error(`The bucket answered with HTTP ${response.status} where a file was expected.`)
+    throw new Error(`The bucket returned HTTP ${response.status} instead of a file.`)
   }
   return response.body.getReader()
 }

@@ -44,7 +44,7 @@ function world(rows: Row[], { keys = 0, broken = [] as string[] } = {}) {
         events.push(`file ${key}`)
         files.delete(key)
       },
-      async tidy() {
+      async removeLeftovers() {
         tidied++
         return 0
       },
@@ -76,7 +76,7 @@ const row = (number: number, expires = NOW): Row => ({
 const rowsOf = (count: number) => Array.from({ length: count }, (_, index) => row(index))
 
 describe('a sweep', () => {
-  test('removes what is over its time, the files before their row, and leaves the rest', async () => {
+  test('removes expired outputs, the files before their row, and keeps the rest', async () => {
     const two = { ...row(1), outputs: [...row(1).outputs, { key: 'task_1/1', content_type: 'video/mp4' }] }
     const kept = row(2, NOW + 1)
     const { cleaner, files, events } = world([two, kept])
@@ -85,7 +85,7 @@ describe('a sweep', () => {
     expect([...files]).toEqual(['task_2/0'])
   })
 
-  test('forgets outputs that lie at the vendor without removing a file', async () => {
+  test('clears outputs that are stored at the provider without removing a file', async () => {
     const { cleaner, events } = world([
       { ...row(1), outputs: [{ url: 'https://a.example/1', content_type: 'video/mp4' }] },
     ])
@@ -93,14 +93,14 @@ describe('a sweep', () => {
     expect(events).toEqual(['row task_1'])
   })
 
-  test('goes through any number, in small batches', async () => {
+  test('handles any number of tasks, in small batches', async () => {
     const { cleaner, files, limits } = world(rowsOf(205))
     await cleaner.sweep()
     expect(files.size).toBe(0)
     expect(Math.max(...limits)).toBe(20)
   })
 
-  test('is not held up by files that cannot be removed, and tries them again next time', async () => {
+  test('continues past files that cannot be removed, and retries them in the next sweep', async () => {
     const broken = Array.from({ length: 25 }, (_, index) => `task_${index}/0`)
     const { cleaner, files, lines } = world(rowsOf(100), { broken })
     await cleaner.sweep()
@@ -111,7 +111,7 @@ describe('a sweep', () => {
     expect(files.size).toBe(0)
   })
 
-  test('forgets keys and tidies up, even if the outputs could not be cleaned', async () => {
+  test('deletes keys and leftovers even if the outputs could not be cleaned', async () => {
     const { cleaner, keysLeft, tidied, breakDown, lines } = world([], { keys: 1201 })
     breakDown(true)
     await cleaner.sweep()
@@ -123,7 +123,7 @@ describe('a sweep', () => {
 describe('the cleaner', () => {
   const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-  test('sweeps soon after its start, and then every quarter of an hour, whatever happens', async () => {
+  test('sweeps soon after its start, and then every quarter of an hour, despite failures', async () => {
     const { cleaner, clock, tidied, breakDown } = world([])
     cleaner.start()
     clock.advance(29_999)
@@ -140,7 +140,7 @@ describe('the cleaner', () => {
     }
   })
 
-  test('that was stopped sweeps no more', async () => {
+  test('does not sweep after it was stopped', async () => {
     const { cleaner, clock, tidied } = world([])
     cleaner.start()
     await cleaner.stop()
@@ -150,7 +150,7 @@ describe('the cleaner', () => {
     expect(tidied()).toBe(0)
   })
 
-  test('that is stopped in the middle ends after the batch in hand', async () => {
+  test('finishes only the current batch when it is stopped during a sweep', async () => {
     const { cleaner, files, clock } = world(rowsOf(100))
     cleaner.start()
     clock.advance(30_000)

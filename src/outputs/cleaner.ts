@@ -1,10 +1,10 @@
-/** Removes files whose time is over, and what is not needed any more with them: in small batches, all day long. */
+/** Removes expired files and idempotency keys, and leftovers of interrupted copies, regularly in small batches. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { TaskOutput } from '../spec/task.ts'
 import type { Outputs } from './outputs.ts'
 
-/** What the cleaner asks of whoever remembers tasks. */
+/** The part of the task store that the cleaner uses. */
 type CleanedTasks = {
   outputsToRemove(now: number, limit: number): Promise<{ task_id: string; outputs: TaskOutput[] }[]>
   outputsRemoved(task_ids: string[]): Promise<void>
@@ -12,41 +12,41 @@ type CleanedTasks = {
 }
 
 type Cleaner = {
-  /** Sweeps now and then until it is stopped. */
+  /** Sweeps periodically until it is stopped. */
   start(): void
-  /** Resolves when a sweep under way has ended. */
+  /** Resolves when a running sweep has ended. */
   stop(): Promise<void>
-  /** Once through; never rejects. */
+  /** One sweep; never rejects. */
   sweep(): Promise<void>
 }
 
 type CleanerParts = {
   tasks: CleanedTasks
-  outputs: Pick<Outputs, 'remove'> & { tidy?(): Promise<number> }
+  outputs: Pick<Outputs, 'remove'> & { removeLeftovers?(): Promise<number> }
   clock: Clock
   log: Log
 }
 
-/** Files are kept for days: a quarter of an hour more does no harm, and leaves the disk alone. */
-const EVERY_MILLISECONDS = 15 * 60 * 1000
-/** The first sweep waits until a start is over, with all that it has to do. */
-const FIRST_MILLISECONDS = 30_000
-const TASKS_AT_A_TIME = 20
-const KEYS_AT_A_TIME = 500
-/** A sweep ends after so many batches, so that a stop need not wait; the next one goes on. */
-const BATCHES_A_SWEEP = 200
+/** Files are retained for days, so a quarter of an hour more does no harm and spares the disk. */
+const INTERVAL_MILLISECONDS = 15 * 60 * 1000
+/** The first sweep waits until the start is finished. */
+const FIRST_DELAY_MILLISECONDS = 30_000
+const TASKS_PER_BATCH = 20
+const KEYS_PER_BATCH = 500
+/** A sweep ends after this many batches, so that a stop need not wait; the next sweep continues. */
+const BATCHES_PER_SWEEP = 200
 
 export function createCleaner({ tasks, outputs, clock, log }: CleanerParts): Cleaner {
   let isStopped = false
   let cancelTimer = () => {}
-  let underWay: Promise<void> | undefined
+  let running: Promise<void> | undefined
 
-  /** The files first, then the row: what breaks in between is done again, and removing twice is no error. */
+  /** The files first, then the row: after a failure in between it is repeated, and removing a missing file is no error. */
   async function removeOutputs(): Promise<void> {
     const failed = new Set<string>()
-    for (let batch = 0; batch < BATCHES_A_SWEEP && !isStopped; batch++) {
-      // Those that failed come first again: they must not block the others.
-      const limit = TASKS_AT_A_TIME + failed.size
+    for (let batch = 0; batch < BATCHES_PER_SWEEP && !isStopped; batch++) {
+      // Tasks that failed come first again: they must not block the others.
+      const limit = TASKS_PER_BATCH + failed.size
       const found = await tasks.outputsToRemove(unixSeconds(clock), limit)
       const due = found.filter(({ task_id }) => !failed.has(task_id))
       if (due.length === 0) return
@@ -71,29 +71,29 @@ export function createCleaner({ tasks, outputs, clock, log }: CleanerParts): Cle
   }
 
   async function forgetKeys(): Promise<void> {
-    for (let batch = 0; batch < BATCHES_A_SWEEP && !isStopped; batch++) {
-      if ((await tasks.deleteExpiredKeys(unixSeconds(clock), KEYS_AT_A_TIME)) < KEYS_AT_A_TIME) return
+    for (let batch = 0; batch < BATCHES_PER_SWEEP && !isStopped; batch++) {
+      if ((await tasks.deleteExpiredKeys(unixSeconds(clock), KEYS_PER_BATCH)) < KEYS_PER_BATCH) return
     }
   }
 
-  /** One that fails does not block the others. */
+  /** A failed job does not block the others. */
   async function sweepOnce(): Promise<void> {
-    const chores = {
+    const jobs = {
       'outputs not cleaned': removeOutputs,
-      'keys not forgotten': forgetKeys,
-      'partials not removed': tidy,
+      'idempotency keys not deleted': forgetKeys,
+      'partial files not removed': removeLeftovers,
     }
-    for (const [event, chore] of Object.entries(chores)) {
+    for (const [event, job] of Object.entries(jobs)) {
       try {
-        if (!isStopped) await chore()
+        if (!isStopped) await job()
       } catch (thrown) {
         log.error(event, {}, thrown)
       }
     }
   }
 
-  async function tidy(): Promise<void> {
-    await outputs.tidy?.()
+  async function removeLeftovers(): Promise<void> {
+    await outputs.removeLeftovers?.()
   }
 
   const cleaner: Cleaner = {
@@ -102,22 +102,22 @@ export function createCleaner({ tasks, outputs, clock, log }: CleanerParts): Cle
       const wait = (ms: number) => {
         cancelTimer = clock.after(ms, () => {
           void cleaner.sweep().then(() => {
-            if (!isStopped) wait(EVERY_MILLISECONDS)
+            if (!isStopped) wait(INTERVAL_MILLISECONDS)
           })
         })
       }
-      wait(FIRST_MILLISECONDS)
+      wait(FIRST_DELAY_MILLISECONDS)
     },
     async stop() {
       isStopped = true
       cancelTimer()
-      await underWay
+      await running
     },
     sweep() {
-      underWay ??= sweepOnce().finally(() => {
-        underWay = undefined
+      running ??= sweepOnce().finally(() => {
+        running = undefined
       })
-      return underWay
+      return running
     },
   }
   return cleaner

@@ -1,4 +1,4 @@
-/** Puts the room together: where files are kept, how they come there, and the links to them. */
+/** Creates the outputs: where files are stored, how they are copied there, and the links to them. */
 import type { OutputSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
 import { typeOfFile } from '../kit/file-type.ts'
@@ -19,21 +19,21 @@ type OutputsParts = {
   secret: string
   /** Read at each use: the configuration may change. */
   settings: () => Pick<OutputSettings, 'link_hours' | 'max_bytes'>
-  /** Where files are served, if not where all else is; read at each use as well. */
+  /** The origin that serves files, if it is not the gateway's; also read at each use. */
   files_base_url?: () => string | undefined
-  /** Where files lie while they are being copied: `<data>/outputs/.partial`. Gateways on one machine may share it. */
+  /** The directory of files that are being copied: `<data>/outputs/.partial`. Gateways on one machine may share it. */
   partial_directory: string
   clock: Clock
   log: Log
-  /** For tests: how much is written between two syncs. */
+  /** For tests: how many bytes are written between two syncs. */
   checkpoint_bytes?: number
 }
 
-/** A copy that was not gone on with for so long never will be. */
+/** A copy that was not continued for this long is abandoned. */
 const STALE_MILLISECONDS = 24 * 3600 * 1000
 
-/** `tidy` removes what broken-off copies left behind a day ago; how many there were. */
-export function createOutputs(parts: OutputsParts): Outputs & { tidy(): Promise<number> } {
+/** `removeLeftovers` removes files of copies that were interrupted at least a day ago; returns how many. */
+export function createOutputs(parts: OutputsParts): Outputs & { removeLeftovers(): Promise<number> } {
   const { files, guardedFetch, secret, settings, clock, log } = parts
   const { partial_directory: directory, checkpoint_bytes } = parts
   const partials = createPartialFiles({
@@ -42,7 +42,7 @@ export function createOutputs(parts: OutputsParts): Outputs & { tidy(): Promise<
     ...(checkpoint_bytes === undefined ? {} : { checkpoint_bytes }),
   })
 
-  /** From this machine to where files are kept. A second holder may do the same: the last complete one stays. */
+  /** Moves a complete file from this machine to the file store. If a second process does the same, the last one stays. */
   async function store(key: string, partial: PartialFile, file: { content_type: string; signal: AbortSignal }) {
     const { content_type, signal } = file
     const path = await partial.finish()
@@ -52,9 +52,9 @@ export function createOutputs(parts: OutputsParts): Outputs & { tidy(): Promise<
 
   return {
     async copy(key, source, { until_ms, signal }) {
-      const there = await files.open(key)
-      // Stored by a step whose outcome was lost: a file can be seen only when it is whole.
-      if (there) return { done: true, output: { key, content_type: there.content_type, bytes: there.bytes } }
+      const stored = await files.open(key)
+      // Stored by a step whose outcome was lost: a file is visible only when it is complete.
+      if (stored) return { done: true, output: { key, content_type: stored.content_type, bytes: stored.bytes } }
       const partial = await partials.take(key)
       const before = partial.bytes
       try {
@@ -73,7 +73,7 @@ export function createOutputs(parts: OutputsParts): Outputs & { tidy(): Promise<
       } catch (thrown) {
         log.warn('output not copied', {
           key,
-          came: partial.bytes - before,
+          received: partial.bytes - before,
           bytes: partial.bytes,
           error: codeOf(thrown),
         })
@@ -83,7 +83,7 @@ export function createOutputs(parts: OutputsParts): Outputs & { tidy(): Promise<
     },
     async keep(key, file, signal) {
       const { max_bytes } = settings()
-      const { first, body } = await begin(file.body.pipeThrough(limitTo(max_bytes)))
+      const { first, body } = await readStart(file.body.pipeThrough(limitTo(max_bytes)))
       const content_type = typeOfFile(first, file.content_type)
       const { bytes } = await files.write(key, { content_type, body }, signal)
       return { key, content_type, bytes } satisfies TaskOutput
@@ -91,15 +91,15 @@ export function createOutputs(parts: OutputsParts): Outputs & { tidy(): Promise<
     open: (key) => files.open(key),
     remove: (key) => files.remove(key),
     ...createLinks({ clock, secret, link_hours: () => settings().link_hours, files_base_url: parts.files_base_url }),
-    async tidy() {
+    async removeLeftovers() {
       const before_ms = clock.now() - STALE_MILLISECONDS
-      return (await partials.tidy(before_ms)) + ((await files.tidy?.(before_ms)) ?? 0)
+      return (await partials.removeLeftovers(before_ms)) + ((await files.removeLeftovers?.(before_ms)) ?? 0)
     },
   }
 }
 
-/** The first bytes of a stream, and the stream with them. */
-async function begin(stream: ReadableStream<Uint8Array>) {
+/** The first bytes of a stream, and a stream that still contains them. */
+async function readStart(stream: ReadableStream<Uint8Array>) {
   const reader = stream.getReader()
   const pieces: Uint8Array[] = []
   let length = 0
@@ -123,19 +123,19 @@ async function begin(stream: ReadableStream<Uint8Array>) {
   return { first: new Uint8Array(Buffer.concat(pieces)), body }
 }
 
-/** Fails when more comes than may be kept, or nothing at all. */
+/** Fails if the stream is larger than allowed, or empty. */
 function limitTo(max_bytes: number): TransformStream<Uint8Array, Uint8Array> {
   let bytes = 0
   return new TransformStream({
     transform(chunk, controller) {
       bytes += chunk.length
       if (bytes > max_bytes) {
-        throw new GatewayError('output_refused', `The upstream's file is larger than the ${max_bytes} bytes allowed.`)
+        throw new GatewayError('output_refused', `The provider's file is larger than the allowed ${max_bytes} bytes.`)
       }
       controller.enqueue(chunk)
     },
     flush() {
-      if (bytes === 0) throw new GatewayError('bad_upstream_response', "The upstream's file is empty.")
+      if (bytes === 0) throw new GatewayError('bad_upstream_response', "The provider's file is empty.")
     },
   })
 }

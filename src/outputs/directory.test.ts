@@ -24,7 +24,7 @@ const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 const writing = (directory: string) => readdirSync(join(directory, '.writing'))
 
 describe('a directory', () => {
-  test('keeps a file with its type, for its owner only', async () => {
+  test('stores a file with its type, for its owner only', async () => {
     const { files, directory } = storeOf()
     expect(await files.write('task_1/0', mp4('0123456789'), signal)).toEqual({ bytes: 10 })
     const stored = await files.open('task_1/0')
@@ -37,7 +37,7 @@ describe('a directory', () => {
     expect(writing(directory)).toEqual([])
   })
 
-  test('gives any part of a file', async () => {
+  test('returns any range of a file', async () => {
     const { files } = storeOf()
     await files.write('task_1/0', mp4('0123456789'), signal)
     const stored = await files.open('task_1/0')
@@ -50,7 +50,7 @@ describe('a directory', () => {
       expect(await textOf(stored?.body({ first, last }))).toBe(expected)
   })
 
-  test('has another version for another content', async () => {
+  test('returns another version for other content', async () => {
     const { files, directory } = storeOf()
     await files.write('task_1/0', mp4('one'), signal)
     const first = (await files.open('task_1/0'))?.version
@@ -60,7 +60,7 @@ describe('a directory', () => {
     expect((await files.open('task_1/0'))?.version).not.toBe(first as string)
   })
 
-  test('whoever reads a file while it is replaced reads one or the other', async () => {
+  test('lets a reader of a replaced file read either the old or the new one', async () => {
     const { files } = storeOf()
     await files.write('task_1/0', mp4('a'.repeat(1_000_000)), signal)
     const reading = (await files.open('task_1/0'))?.body().getReader()
@@ -72,7 +72,7 @@ describe('a directory', () => {
     expect(await textOf((await files.open('task_1/0'))?.body())).toBe('b'.repeat(1_000_000))
   })
 
-  test('a write that breaks off, or is aborted, leaves what was there, and nothing beside it', async () => {
+  test('keeps the old file, and no temporary one, when a write fails or is aborted', async () => {
     const { files, directory } = storeOf()
     await files.write('task_1/0', mp4('old'), signal)
     const broken = () => {
@@ -106,14 +106,14 @@ describe('a directory', () => {
     expect(writing(directory)).toEqual([])
   })
 
-  test('a write that waits for its source ends at once when it is aborted', async () => {
+  test('ends a write that waits for its source at once when it is aborted', async () => {
     const { files } = storeOf()
     const aborting = new AbortController()
     const silent = new ReadableStream<Uint8Array>({ pull: () => void aborting.abort(new Error('enough')) })
     await expect(files.write('a', { content_type: 'x/y', body: silent }, aborting.signal)).rejects.toThrow('enough')
   })
 
-  test('takes a file of this machine over', async () => {
+  test('adopts a local file', async () => {
     const { files, home } = storeOf()
     const path = join(home, 'made')
     writeFileSync(path, 'made here')
@@ -124,7 +124,7 @@ describe('a directory', () => {
     expect(await textOf((await files.open('task_1/0'))?.body())).toBe('made here')
   })
 
-  test('removes a file with all that belongs to it, and minds none that is absent', async () => {
+  test('removes a file with its type, and ignores a missing one', async () => {
     const { files, directory } = storeOf()
     await files.write('task_1/0', mp4('a'), signal)
     await files.write('task_1/1', mp4('b'), signal)
@@ -137,7 +137,7 @@ describe('a directory', () => {
     expect(await files.open('task_1')).toBeUndefined()
   })
 
-  test('removes what broken-off writes left behind, once it is old', async () => {
+  test('removes leftovers of interrupted writes once they are old', async () => {
     const { files, directory } = storeOf()
     await files.write('task_1/0', mp4('a'), signal)
     for (const [name, time] of [
@@ -147,7 +147,7 @@ describe('a directory', () => {
       writeFileSync(join(directory, '.writing', name), 'x')
       utimesSync(join(directory, '.writing', name), time, time)
     }
-    expect(await files.tidy?.(1_000_000)).toBe(1)
+    expect(await files.removeLeftovers?.(1_000_000)).toBe(1)
     expect(writing(directory)).toEqual(['young'])
   })
 
@@ -169,7 +169,7 @@ describe('a directory', () => {
     'ä',
   ]
   for (const key of [...bad, 'a'.repeat(201)]) {
-    test(`has no place for the key ${JSON.stringify(key.slice(0, 20))}`, async () => {
+    test(`rejects the key ${JSON.stringify(key.slice(0, 20))}`, async () => {
       const { files, home } = storeOf()
       await expect(files.write(key, mp4('x'), signal)).rejects.toThrow('no key')
       await expect(files.open(key)).rejects.toThrow('no key')
@@ -179,7 +179,7 @@ describe('a directory', () => {
     })
   }
 
-  test('has a place for a key of 200 characters', async () => {
+  test('accepts a key of 200 characters', async () => {
     const { files } = storeOf()
     expect(await files.write('a'.repeat(200), mp4('x'), signal)).toEqual({ bytes: 1 })
   })

@@ -1,12 +1,12 @@
-/** A directory that keeps files: written beside, made safe on the disk, and only then moved to their name. */
+/** Stores files in a directory: written to a temporary file, synced to the disk, and only then renamed. */
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type ByteRange, checkKey, type FileStore } from './outputs.ts'
 
-/** Keys never begin with a dot, so nobody can ask for what lies here. */
+/** Keys never begin with a dot, so no request can reach these files. */
 const WRITING = '.writing'
-/** Keys have no `~`, so a file's own type never lies where another file may. */
+/** Keys contain no `~`, so the type of a file never collides with another file. */
 const TYPE = '~type'
 
 export function createDirectory({ directory }: { directory: string }): FileStore {
@@ -18,12 +18,12 @@ export function createDirectory({ directory }: { directory: string }): FileStore
   }
 
   async function writeText(path: string, text: string): Promise<void> {
-    const beside = await temporary()
-    await writeStream(beside, new Blob([text]).stream(), undefined)
-    await rename(beside, path)
+    const temporary_path = await temporary()
+    await writeStream(temporary_path, new Blob([text]).stream(), undefined)
+    await rename(temporary_path, path)
   }
 
-  /** The type first: a file that can be seen always has one. */
+  /** Writes the type first, so that a visible file always has one. */
   async function place(key: string, from: string, content_type: string): Promise<{ bytes: number }> {
     const path = pathOf(key)
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
@@ -48,37 +48,37 @@ export function createDirectory({ directory }: { directory: string }): FileStore
     },
     async write(key, file, signal) {
       checkKey(key)
-      const beside = await temporary()
+      const temporary_path = await temporary()
       try {
-        await writeStream(beside, file.body, signal)
-        return await place(key, beside, file.content_type)
+        await writeStream(temporary_path, file.body, signal)
+        return await place(key, temporary_path, file.content_type)
       } catch (thrown) {
-        await rm(beside, { force: true })
+        await rm(temporary_path, { force: true })
         throw thrown
       }
     },
     async adopt(key, file) {
       checkKey(key)
-      const beside = await temporary()
+      const temporary_path = await temporary()
       try {
-        await rename(file.path, beside)
+        await rename(file.path, temporary_path)
       } catch (thrown) {
         if (!hasCode(thrown, 'EXDEV')) throw thrown
-        // Another disk: it has to be copied after all.
-        await writeStream(beside, readStream(file.path), undefined)
+        // On another disk: it must be copied.
+        await writeStream(temporary_path, readStream(file.path), undefined)
         await rm(file.path, { force: true })
       }
-      await chmod(beside, 0o600)
-      return place(key, beside, file.content_type)
+      await chmod(temporary_path, 0o600)
+      return place(key, temporary_path, file.content_type)
     },
     async remove(key) {
       const path = pathOf(key)
       await rm(path, { force: true })
       await rm(`${path}${TYPE}`, { force: true })
-      // The directory of the key goes with its last file.
+      // The directory of the key is removed with its last file.
       if (dirname(path) !== directory) await rmdir(dirname(path)).catch(() => {})
     },
-    async tidy(before_ms) {
+    async removeLeftovers(before_ms) {
       let removed = 0
       for (const name of (await unlessAbsent(readdir(join(directory, WRITING)))) ?? []) {
         const path = join(directory, WRITING, name)
@@ -92,7 +92,7 @@ export function createDirectory({ directory }: { directory: string }): FileStore
   }
 }
 
-/** Piece by piece, each on its way to the disk before the next is asked for; safe there when it resolves. */
+/** Chunk by chunk, each written before the next is read; synced to the disk when it resolves. */
 async function writeStream(
   path: string,
   body: ReadableStream<Uint8Array>,
@@ -120,13 +120,13 @@ async function writeStream(
   }
 }
 
-/** Read as it is asked for, and to its end even if the file is replaced meanwhile. */
+/** Read on demand, and to its end even if the file is replaced meanwhile. */
 function readStream(path: string, range?: ByteRange): ReadableStream<Uint8Array> {
   const file = Bun.file(path)
   return (range ? file.slice(range.first, range.last + 1) : file).stream()
 }
 
-/** So that the new name, too, outlives a machine that stops. */
+/** Makes the new name survive a crash of the machine. */
 async function syncDirectory(path: string): Promise<void> {
   const handle = await open(path, 'r')
   try {

@@ -1,4 +1,4 @@
-/** Copies one file of a vendor into a partial file: streamed, within its time and its size, and gone on with later. */
+/** Downloads a provider's file into a partial file: streamed, limited in time and size, and resumable. */
 import { createHash } from 'node:crypto'
 import type { Clock } from '../kit/clock.ts'
 import { typeOfFile, UNKNOWN_TYPE } from '../kit/file-type.ts'
@@ -17,57 +17,57 @@ type Download = {
 
 type DownloadParts = { guardedFetch: GuardedFetch; clock: Clock }
 
-/** A range that does not fit leads to a second request from the start, and no third. */
-const REQUESTS_AT_MOST = 2
+/** A range that does not match leads to a second request from the start, and to no third. */
+const MAX_REQUESTS = 2
 
 /**
- * Whether the file is here whole; false: the time was up. Throws GatewayError; what has come stays in the partial,
- * unless it is of no use.
+ * True if the file is complete; false if the time was up. Throws GatewayError. The bytes received so far stay in the
+ * partial file, unless they are useless.
  */
-export async function download(partial: PartialFile, asked: Download, parts: DownloadParts): Promise<boolean> {
+export async function download(partial: PartialFile, request: Download, parts: DownloadParts): Promise<boolean> {
   const { clock } = parts
   const ending = new AbortController()
-  const follow = () => ending.abort(asked.signal.reason)
-  asked.signal.throwIfAborted()
-  asked.signal.addEventListener('abort', follow, { once: true })
+  const follow = () => ending.abort(request.signal.reason)
+  request.signal.throwIfAborted()
+  request.signal.addEventListener('abort', follow, { once: true })
   const timeIsUp = new Error('The time is up.')
-  const cancel = clock.after(Math.max(0, asked.until_ms - clock.now()), () => ending.abort(timeIsUp))
+  const cancel = clock.after(Math.max(0, request.until_ms - clock.now()), () => ending.abort(timeIsUp))
   try {
-    if (clock.now() >= asked.until_ms) return false
-    for (let request = 1; request <= REQUESTS_AT_MOST; request++) {
-      if (isWhole(partial, asked.source)) return true
-      const answer = await ask(partial, { ...asked, signal: ending.signal }, parts)
-      if (await receive(partial, answer, asked)) return true
+    if (clock.now() >= request.until_ms) return false
+    for (let count = 1; count <= MAX_REQUESTS; count++) {
+      if (isWhole(partial, request.source)) return true
+      const response = await sendRequest(partial, { ...request, signal: ending.signal }, parts)
+      if (await receive(partial, response, request)) return true
     }
-    throw unreadable('its ranges do not fit together')
+    throw unreadable('its ranges do not match')
   } catch (thrown) {
-    asked.signal.throwIfAborted()
+    request.signal.throwIfAborted()
     if (ending.signal.reason === timeIsUp) return false
-    throw inOurWords(thrown)
+    throw asGatewayError(thrown)
   } finally {
     cancel()
-    asked.signal.removeEventListener('abort', follow)
-    // Whatever is still coming is not wanted.
+    request.signal.removeEventListener('abort', follow)
+    // Cancels the rest of the response.
     ending.abort(timeIsUp)
   }
 }
 
-/** The type that the bytes show; what the vendor says counts for a few that they do not. */
+/** The type detected from the bytes; the provider's type counts only where detection fails. */
 export async function contentTypeOf(partial: PartialFile, source: CopySource): Promise<string> {
   const first = await partial.first(SNIFF_BYTES)
-  // Of a model its vendor says the format; servers of files seldom know it, and call it text or an archive.
+  // For a 3D model the provider reports the format; file servers rarely know it, and call it text or an archive.
   const type = typeOfFile(first, source.content_type)
   return type === UNKNOWN_TYPE ? typeOfFile(first, partial.source?.content_type ?? undefined) : type
 }
 
-/** What servers answer instead of a file when something is wrong, with a 200 all the same. */
+/** What servers return instead of a file on an error, despite a 200. */
 const NOT_A_FILE = /^(text\/html|application\/(problem\+)?json|application\/xhtml)\b/i
 
 const isOfSource = ({ source: known }: PartialFile, { url }: CopySource) => known?.address === addressOf(url)
 const isWhole = (partial: PartialFile, source: CopySource) =>
   partial.bytes > 0 && partial.bytes === partial.source?.total && isOfSource(partial, source)
 
-function ask(
+function sendRequest(
   partial: PartialFile,
   { source, signal }: Download,
   { guardedFetch }: DownloadParts,
@@ -76,7 +76,7 @@ function ask(
   const known = partial.source
   if (partial.bytes > 0 && known && isOfSource(partial, source)) {
     headers.range = `bytes=${partial.bytes}-`
-    // A weak tag does not promise the same bytes (RFC 9110, section 13.1.5).
+    // A weak tag does not guarantee the same bytes (RFC 9110, section 13.1.5).
     const validator = known.etag && !known.etag.startsWith('W/') ? known.etag : known.last_modified
     if (validator) headers['if-range'] = validator
   }
@@ -88,60 +88,60 @@ function ask(
   })
 }
 
-/** Whether the file is whole after it; false: it has to be asked for again, from the start. */
-async function receive(partial: PartialFile, answer: GuardedAnswer, asked: Download): Promise<boolean> {
-  const range = readContentRange(answer.headers.get('content-range'))
-  if (answer.status === 416) {
-    await answer.body.cancel()
+/** True if the file is then complete; false if it must be requested again from the start. */
+async function receive(partial: PartialFile, response: GuardedAnswer, request: Download): Promise<boolean> {
+  const range = readContentRange(response.headers.get('content-range'))
+  if (response.status === 416) {
+    await response.body.cancel()
     if (partial.bytes > 0 && range?.total === partial.bytes) return true
-    await startAgain(partial)
+    await reset(partial)
     return false
   }
-  if (answer.status !== 200 && answer.status !== 206) {
-    await answer.body.cancel()
-    throw refusalOf(answer)
+  if (response.status !== 200 && response.status !== 206) {
+    await response.body.cancel()
+    throw statusError(response)
   }
   try {
-    const found = describe(answer, asked.source)
-    if (answer.status === 200 || partial.source === undefined) {
-      if (answer.status === 206 && range?.first !== 0) throw unreadable('it sent a part that was not asked for')
-      await partial.begin({ ...found, total: answer.status === 206 ? (range?.total ?? null) : found.total })
+    const found = describe(response, request.source)
+    if (response.status === 200 || partial.source === undefined) {
+      if (response.status === 206 && range?.first !== 0) throw unreadable('it sent a part that was not requested')
+      await partial.begin({ ...found, total: response.status === 206 ? (range?.total ?? null) : found.total })
     } else if (!continues(partial, found, range)) {
-      await answer.body.cancel()
-      await startAgain(partial)
+      await response.body.cancel()
+      await reset(partial)
       return false
     }
-    await take(partial, answer, asked.max_bytes)
+    await readBody(partial, response, request.max_bytes)
   } catch (thrown) {
-    await answer.body.cancel().catch(() => {})
+    await response.body.cancel().catch(() => {})
     throw thrown
   }
   const { total } = partial.source as PartialSource
   if (partial.bytes === 0) throw unreadable('it was empty')
   if (total !== null && partial.bytes !== total) {
-    throw new GatewayError('upstream_cut', `Only ${partial.bytes} of ${total} bytes of the file came.`)
+    throw new GatewayError('upstream_cut', `Only ${partial.bytes} of ${total} bytes of the file arrived.`)
   }
   return true
 }
 
-function describe(answer: GuardedAnswer, source: CopySource): PartialSource {
-  const encoding = answer.headers.get('content-encoding')
-  if (encoding && encoding !== 'identity') throw unreadable(`it came compressed (${encoding}), which was not asked for`)
-  const content_type = answer.headers.get('content-type')
+function describe(response: GuardedAnswer, source: CopySource): PartialSource {
+  const encoding = response.headers.get('content-encoding')
+  if (encoding && encoding !== 'identity') throw unreadable(`it was compressed (${encoding}), which was not requested`)
+  const content_type = response.headers.get('content-type')
   if (content_type && NOT_A_FILE.test(content_type) && !NOT_A_FILE.test(source.content_type ?? '')) {
-    throw unreadable(`it answered with ${content_type.split(';')[0]} where a file was expected`)
+    throw unreadable(`its content type was ${content_type.split(';')[0]} instead of a file`)
   }
-  const length = answer.headers.get('content-length')
+  const length = response.headers.get('content-length')
   return {
     address: addressOf(source.url),
-    etag: answer.headers.get('etag'),
-    last_modified: answer.headers.get('last-modified'),
+    etag: response.headers.get('etag'),
+    last_modified: response.headers.get('last-modified'),
     total: length === null ? null : Number(length),
     content_type,
   }
 }
 
-/** Whether the part is of the same file, and begins where the last one ended. */
+/** Whether the part belongs to the same file and starts where the last one ended. */
 function continues(partial: PartialFile, found: PartialSource, range: ContentRange | undefined): boolean {
   const known = partial.source
   if (!known || range?.first !== partial.bytes) return false
@@ -151,16 +151,16 @@ function continues(partial: PartialFile, found: PartialSource, range: ContentRan
   return true
 }
 
-async function take(partial: PartialFile, answer: GuardedAnswer, max_bytes: number): Promise<void> {
+async function readBody(partial: PartialFile, response: GuardedAnswer, max_bytes: number): Promise<void> {
   const total = partial.source?.total ?? null
   if (total !== null && total > max_bytes) throw await tooLarge(partial, max_bytes)
-  const reader = answer.body.getReader()
+  const reader = response.body.getReader()
   try {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
       if (partial.bytes + value.length > max_bytes) throw await tooLarge(partial, max_bytes)
-      if (total !== null && partial.bytes + value.length > total) throw unreadable('it is longer than it said')
+      if (total !== null && partial.bytes + value.length > total) throw unreadable('it is longer than announced')
       await partial.append(value)
     }
   } finally {
@@ -169,55 +169,55 @@ async function take(partial: PartialFile, answer: GuardedAnswer, max_bytes: numb
 }
 
 async function tooLarge(partial: PartialFile, max_bytes: number): Promise<GatewayError> {
-  await startAgain(partial)
-  return new GatewayError('output_refused', `The upstream's file is larger than the ${max_bytes} bytes allowed.`)
+  await reset(partial)
+  return new GatewayError('output_refused', `The provider's file is larger than the allowed ${max_bytes} bytes.`)
 }
 
-const startAgain = (partial: PartialFile) =>
+const reset = (partial: PartialFile) =>
   partial.begin({ address: '', etag: null, last_modified: null, total: null, content_type: null })
 
 type ContentRange = { first: number | null; total: number | null }
 
-/** `bytes 5-9/10`, with `*` for what is not known (RFC 9110, section 14.4). */
+/** `bytes 5-9/10`, with `*` for an unknown value (RFC 9110, section 14.4). */
 function readContentRange(header: string | null): ContentRange | undefined {
   const [, first, , total] = /^bytes (?:(\d+)-(\d+)|\*)\/(\d+|\*)$/i.exec(header?.trim() ?? '') ?? []
   if (total === undefined) return undefined
   return { first: first === undefined ? null : Number(first), total: total === '*' ? null : Number(total) }
 }
 
-/** The query may be signed anew each time, and is a secret. */
+/** Without the query, which is a secret and may be signed anew each time. */
 function addressOf(url: string): string {
   const { origin, pathname } = new URL(url)
   return createHash('sha256').update(`${origin}${pathname}`).digest('hex')
 }
 
-const unreadable = (what: string) =>
-  new GatewayError('bad_upstream_response', `The upstream's file could not be copied: ${what}.`)
+const unreadable = (reason: string) =>
+  new GatewayError('bad_upstream_response', `The provider's file could not be copied: ${reason}.`)
 
-function refusalOf({ status, headers }: GuardedAnswer): GatewayError {
+function statusError({ status, headers }: GuardedAnswer): GatewayError {
   const detail = { upstream_status: status }
-  // An expired link is 403 at most object stores.
+  // Most object stores return 403 for an expired link.
   if (status === 404 || status === 410 || status === 403) {
-    return new GatewayError('output_gone', `The upstream's file is no longer there (HTTP ${status}).`, detail)
+    return new GatewayError('output_gone', `The provider's file is no longer available (HTTP ${status}).`, detail)
   }
   const seconds = Number(headers.get('retry-after') ?? Number.NaN)
   const wait = Number.isFinite(seconds) && seconds >= 0 ? { retry_after: seconds } : {}
   const code = status === 429 || status === 503 ? 'server_is_overloaded' : 'bad_upstream_response'
-  return new GatewayError(code, `The upstream's file could not be fetched (HTTP ${status}).`, { ...detail, ...wait })
+  return new GatewayError(code, `The provider's file could not be fetched (HTTP ${status}).`, { ...detail, ...wait })
 }
 
-function inOurWords(thrown: unknown): unknown {
+function asGatewayError(thrown: unknown): unknown {
   if (thrown instanceof GatewayError) return thrown
   if (thrown instanceof AddressRefused) return new GatewayError('output_refused', thrown.message, { cause: thrown })
   const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined
-  // What the disk says is ours, not the upstream's.
+  // Errors of the disk are the gateway's own, not the provider's.
   if (code === undefined || DISK.test(code)) return thrown
   if (code === 'ETIMEDOUT') {
-    return new GatewayError('upstream_timeout', "The upstream's file server did not respond in time.", {
+    return new GatewayError('upstream_timeout', "The provider's file server did not respond in time.", {
       cause: thrown,
     })
   }
-  return new GatewayError('upstream_cut', `The upstream's file server gave no whole answer (${code}).`, {
+  return new GatewayError('upstream_cut', `The provider's file server did not send a complete response (${code}).`, {
     cause: thrown,
   })
 }

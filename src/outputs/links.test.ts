@@ -17,7 +17,7 @@ function readLink(link: string) {
 }
 
 describe('a link', () => {
-  test('is ours, for its task and its file', () => {
+  test('is valid for its task and its file', () => {
     const { link, verify } = linksOf()
     expect(link(TO)).toMatch(
       /^https:\/\/gateway\.example\/v1\/videos\/task_abc\/content\?expires=\d+&signature=[\w-]{43}$/,
@@ -26,7 +26,7 @@ describe('a link', () => {
     for (const index of [0, 1, 2]) expect(verify(readLink(link({ ...TO, index })))).toBe('valid')
   })
 
-  test('is forged when anything of it was changed', () => {
+  test('is forged when any part of it was changed', () => {
     const { link, verify, clock } = linksOf()
     const good = readLink(link(TO))
     const other = readLink(linksOf({ secret: 'another', clock }).link(TO))
@@ -47,7 +47,7 @@ describe('a link', () => {
     for (const query of changed) expect([query, verify(query)]).toEqual([query, 'forged'])
   })
 
-  test('works for its hours, and not a second longer than it says', () => {
+  test('is valid for its hours, and not a second longer than it states', () => {
     const { link, verify, clock } = linksOf()
     const start = clock.now()
     const query = readLink(link(TO))
@@ -62,7 +62,7 @@ describe('a link', () => {
     expect(verify({ ...query, expires: String(Number(query.expires) + 3600) })).toBe('forged')
   })
 
-  test('is the same for five minutes, so that caches and clients that poll know it again', () => {
+  test('is equal within five minutes, so that caches and polling clients recognize it', () => {
     const { link, clock } = linksOf()
     clock.advance(1000)
     const first = link(TO)
@@ -72,7 +72,7 @@ describe('a link', () => {
     expect(link(TO)).not.toBe(first)
   })
 
-  test('that is meant to be short stays short', () => {
+  test('with a short lifetime stays short', () => {
     const { link, clock } = linksOf({ hours: 1 / 60 })
     clock.advance(1000)
     const life = Number(readLink(link(TO)).expires) - Math.floor(clock.now() / 1000)

@@ -1,4 +1,4 @@
-/** Where finished files live: copied from the vendor, kept under a key, handed out by signed links that expire. */
+/** Finished files: copied from the provider, stored under a key, served through signed links that expire. */
 import type { TaskOutput } from '../spec/task.ts'
 
 /** A part of a file: `last` is inclusive. */
@@ -14,22 +14,22 @@ export type StoredFile = {
   body(range?: ByteRange): ReadableStream<Uint8Array>
 }
 
-/** One place that keeps bytes: a directory, or a bucket. */
+/** One place that stores files: a directory or a bucket. */
 export type FileStore = {
   /** Undefined: there is no such file. */
   open(key: string): Promise<StoredFile | undefined>
-  /** Complete or not there at all; whoever opens the key never sees half a file. Replaces what was there. */
+  /** Atomic: a reader sees the complete file or none. Replaces an existing file. */
   write(
     key: string,
     file: { content_type: string; body: ReadableStream<Uint8Array> },
     signal: AbortSignal,
   ): Promise<{ bytes: number }>
-  /** The same with a whole file of this machine, which is gone afterwards: moved, where that is possible. */
+  /** The same with a complete local file, which is moved where possible, and otherwise copied and removed. */
   adopt?(key: string, file: { content_type: string; path: string }): Promise<{ bytes: number }>
   /** No error if there is none. */
   remove(key: string): Promise<void>
-  /** Removes what broken-off writes left behind before that time (unix milliseconds); how many there were. */
-  tidy?(before_ms: number): Promise<number>
+  /** Removes files that interrupted writes left before that time (unix milliseconds); returns how many. */
+  removeLeftovers?(before_ms: number): Promise<number>
 }
 
 export type CopySource = {
@@ -38,21 +38,21 @@ export type CopySource = {
   content_type?: string
   /** The provider's configuration says so: files may come from private addresses. */
   private_addresses: boolean
-  /** The provider's own origin, which the operator has configured and which is therefore allowed. */
+  /** The provider's own origin: allowed, since the operator has configured it. */
   own_origin?: string
 }
 
-/** `more`: the time was up; what has come so far is kept, and the next call goes on from there. */
+/** Not `done`: the time was up. The bytes so far are stored, and the next call continues from there. */
 export type Copied = { done: true; output: TaskOutput } | { done: false; bytes: number }
 
 export type Outputs = {
   /**
-   * Copies a vendor's file under the key, streamed. Stops in good order when `until_ms` (unix) is reached, and goes on
-   * at the next call, by a range request where the vendor knows them. Throws GatewayError: `output_gone` (404, 410,
-   * 403 of an expired link), `output_refused` (a forbidden address, too large), or what may pass (anything else).
+   * Copies a provider's file to the key, streamed. Stops cleanly at `until_ms` (unix), and continues at the next call,
+   * with a range request where the server supports it. Throws GatewayError: `output_gone` (404, 410, 403 of an expired
+   * link), `output_refused` (a forbidden address, too large), or another code for what may be temporary.
    */
   copy(key: string, source: CopySource, options: { until_ms: number; signal: AbortSignal }): Promise<Copied>
-  /** Keeps bytes that are at hand. */
+  /** Stores the bytes of a stream. */
   keep(
     key: string,
     file: { content_type: string; body: ReadableStream<Uint8Array> },
@@ -62,18 +62,23 @@ export type Outputs = {
   remove(key: string): Promise<void>
   /** A link that works without a token until it expires: `{base_url}{path}/{task_id}/content?...`. */
   link(to: { base_url: string; path: string; task_id: string; index: number }): string
-  /** Whether the query of such a link is ours and not over its time. */
+  /** Checks the signature and the expiry of such a link. */
   verify(to: { task_id: string; index: number; expires: string; signature: string }): 'valid' | 'expired' | 'forged'
 }
 
-/** Segments of letters, digits, `_`, `-` and `.`, none of which begins with a dot: no way leads up or to a hidden name. */
+/**
+ * Keys that are valid and harmless in a directory and in a bucket: segments of letters, digits, `_`, `-` and `.`, none of
+ * which begins with a dot, so that no key leads to a parent directory or to a hidden file.
+ */
 const KEY = /^[A-Za-z0-9_-][A-Za-z0-9._-]*(\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/
-/** Some file systems take no longer names; a key of ours has some forty characters. */
-const LONGEST = 200
+/** Some file systems allow no longer names; the gateway's keys have some forty characters. */
+const MAX_KEY_LENGTH = 200
 
 export function checkKey(key: string): string {
-  if (key.length > LONGEST || !KEY.test(key)) {
-    throw new Error(`"${key.slice(0, LONGEST)}" is no key of a file: letters, digits, "_", "-", "." and "/" only.`)
+  if (key.length > MAX_KEY_LENGTH || !KEY.test(key)) {
+    throw new Error(
+      `"${key.slice(0, MAX_KEY_LENGTH)}" is not a valid file key: only letters, digits, "_", "-", "." and "/" are allowed.`,
+    )
   }
   return key
 }

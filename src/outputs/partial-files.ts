@@ -1,4 +1,4 @@
-/** What has come so far of files that are being copied: kept on this machine, and gone on with after a break. */
+/** Partial files: the received bytes of files that are being copied, stored locally so that a copy can resume. */
 import { createHash, randomBytes } from 'node:crypto'
 import {
   constants,
@@ -18,9 +18,9 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Clock } from '../kit/clock.ts'
 
-/** What tells whether a file that is asked for again is still the same. */
+/** Identifies the file, to tell whether it is still the same when it is requested again. */
 export type PartialSource = {
-  /** SHA-256 of the address without its query, which may be signed anew each time. */
+  /** SHA-256 of the URL without its query, which may be signed anew each time. */
   address: string
   etag: string | null
   last_modified: string | null
@@ -29,38 +29,38 @@ export type PartialSource = {
 }
 
 export type PartialFile = {
-  /** Undefined: nothing has come. */
+  /** Undefined: nothing was received. */
   source: PartialSource | undefined
   bytes: number
-  /** Forgets what has come: another source begins. */
+  /** Discards the received bytes and starts with another source. */
   begin(source: PartialSource): Promise<void>
   append(bytes: Uint8Array): Promise<void>
-  /** Everything is here and safe on the disk; where it lies. */
+  /** The file is complete: syncs it to the disk and returns its path. */
   finish(): Promise<string>
   first(count: number): Promise<Uint8Array>
-  /** Keeps it for the next who takes it. */
+  /** Leaves it for the next process that takes it. */
   release(): Promise<void>
   /** Removes it. */
   drop(): Promise<void>
 }
 
 type PartialFiles = {
-  /** Takes what there is of this key, or begins. Two holders never write into the same file. */
+  /** Takes the partial file of this key, or creates one. Two processes never write into the same file. */
   take(key: string): Promise<PartialFile>
-  /** Removes what nobody has touched since that time; how many there were. */
-  tidy(before_ms: number): Promise<number>
+  /** Removes partial files that were not modified since that time; returns how many. */
+  removeLeftovers(before_ms: number): Promise<number>
 }
 
 type PartialsParts = {
   directory: string
   clock: Clock
-  /** So often what has come is made safe on the disk: at most so much is lost when the machine stops. */
+  /** The file is synced after this many bytes: at most so much is lost when the machine crashes. */
   checkpoint_bytes?: number
 }
 
 const CHECKPOINT_BYTES = 8 * 1024 * 1024
-/** Whoever copies writes, or gives up after a minute of silence; twice that, and it is not copying any more. */
-const DEAD_MILLISECONDS = 120_000
+/** A copying process writes, or gives up after a minute without data. After twice that time it has stopped copying. */
+const ABANDONED_MILLISECONDS = 120_000
 
 export function createPartialFiles({
   directory,
@@ -70,25 +70,25 @@ export function createPartialFiles({
   const nameOf = (key: string) => createHash('sha256').update(key).digest('hex').slice(0, 40)
   const at = (name: string, file = '') => join(directory, name, file)
 
-  /** Whether the holder of a partial is certainly not at work on it any more. */
-  async function isLeft(name: string): Promise<boolean> {
+  /** Whether the process that holds a partial file has certainly stopped writing to it. */
+  async function isAbandoned(name: string): Promise<boolean> {
     const [, host, pid, started] = /@([^~]*)~(\d+)~(\d+)~/.exec(name) ?? []
     if (host === hostName()) {
       if (Number(pid) === process.pid) return started !== processStart()
       if (!isRunning(Number(pid))) return true
     }
     const touched = await stat(at(name, 'data')).catch(() => undefined)
-    return (touched?.mtimeMs ?? 0) < clock.now() - DEAD_MILLISECONDS
+    return (touched?.mtimeMs ?? 0) < clock.now() - ABANDONED_MILLISECONDS
   }
 
   /**
-   * After a crash: the last stretch may never have reached the disk, so only what was made safe counts. The bytes move
-   * to a new file, so that a holder who was only slow goes on writing to one that nobody reads.
+   * After a crash: the last bytes may never have reached the disk, so only synced bytes count. They are copied to a new
+   * file, so that a process that was only slow keeps writing to a file that no one reads.
    */
-  async function takeLeft(key: string, mine: string): Promise<boolean> {
+  async function takeAbandoned(key: string, mine: string): Promise<boolean> {
     const names = await readdir(directory).catch(() => [])
     for (const name of names.filter((entry) => entry.startsWith(`${nameOf(key)}@`))) {
-      if (!(await isLeft(name)) || !(await moved(at(name), at(mine)))) continue
+      if (!(await isAbandoned(name)) || !(await moved(at(name), at(mine)))) continue
       const size = await stat(at(mine, 'data')).then(
         ({ size }) => size,
         () => 0,
@@ -110,11 +110,11 @@ export function createPartialFiles({
     async take(key) {
       await mkdir(directory, { recursive: true, mode: 0o700 })
       const mine = `${nameOf(key)}@${hostName()}~${process.pid}~${processStart()}~${randomBytes(8).toString('hex')}`
-      const found = (await moved(at(`${nameOf(key)}.ready`), at(mine))) || (await takeLeft(key, mine))
+      const found = (await moved(at(`${nameOf(key)}.ready`), at(mine))) || (await takeAbandoned(key, mine))
       if (!found) await mkdir(at(mine), { mode: 0o700 })
       return openPartial({ path: at(mine), ready: at(`${nameOf(key)}.ready`), checkpoint_bytes })
     },
-    async tidy(before_ms) {
+    async removeLeftovers(before_ms) {
       let removed = 0
       for (const name of await readdir(directory).catch(() => [])) {
         const touched =
@@ -136,7 +136,7 @@ async function openPartial({ path, ready, checkpoint_bytes }: OpenParts): Promis
   const source = await readSource(about)
   let handle: FileHandle | undefined = await open(data, constants.O_RDWR | constants.O_CREAT, 0o600)
   const isOpen = () => {
-    if (!handle) throw new Error('The partial file was given away.')
+    if (!handle) throw new Error('The partial file was released.')
     return handle
   }
   const close = async () => {
@@ -155,11 +155,11 @@ async function openPartial({ path, ready, checkpoint_bytes }: OpenParts): Promis
     },
     async append(bytes) {
       while (bytes.length > 0) {
-        const room = checkpoint_bytes - (partial.bytes % checkpoint_bytes)
-        const { bytesWritten } = await isOpen().write(bytes, 0, Math.min(room, bytes.length), partial.bytes)
+        const until_checkpoint = checkpoint_bytes - (partial.bytes % checkpoint_bytes)
+        const { bytesWritten } = await isOpen().write(bytes, 0, Math.min(until_checkpoint, bytes.length), partial.bytes)
         partial.bytes += bytesWritten
         bytes = bytes.subarray(bytesWritten)
-        if (bytesWritten === room) await isOpen().datasync()
+        if (bytesWritten === until_checkpoint) await isOpen().datasync()
       }
     },
     async first(count) {
@@ -176,11 +176,11 @@ async function openPartial({ path, ready, checkpoint_bytes }: OpenParts): Promis
       if (partial.bytes === 0 || !partial.source) return partial.drop()
       await handle?.sync()
       await close()
-      // It counts as touched now, for whoever tidies.
+      // Counts as modified now, for `removeLeftovers`.
       const now = new Date()
       await utimes(data, now, now).catch(() => {})
       if (await moved(path, ready)) return
-      // Another holder left one in the meantime: one of them is enough.
+      // Another process left one in the meantime: one of them is enough.
       await rm(path, { recursive: true, force: true })
     },
     async drop() {
@@ -191,7 +191,7 @@ async function openPartial({ path, ready, checkpoint_bytes }: OpenParts): Promis
   return partial
 }
 
-/** What cannot be read is as good as absent: the copy begins again. */
+/** An unreadable file counts as absent: the copy starts again. */
 async function readSource(path: string): Promise<PartialSource | undefined> {
   try {
     return JSON.parse(await readFile(path, 'utf8')) as PartialSource
@@ -211,7 +211,7 @@ async function writeSafely(path: string, text: string): Promise<void> {
   await rename(`${path}.new`, path)
 }
 
-/** False if it is not there, or something is in the way: somebody else was first. */
+/** False if the source is missing or the target exists: another process was first. */
 async function moved(from: string, to: string): Promise<boolean> {
   try {
     await rename(from, to)
@@ -225,7 +225,7 @@ async function moved(from: string, to: string): Promise<boolean> {
 
 const hostName = () => hostname().replace(/[^A-Za-z0-9.-]/g, '_')
 
-/** Tells a process from an earlier one with the same number, as in a container that was started again. */
+/** Distinguishes a process from an earlier one with the same id, as in a restarted container. */
 const processStart = () => String(Math.round(performance.timeOrigin))
 
 function isRunning(pid: number): boolean {
@@ -233,7 +233,7 @@ function isRunning(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (thrown) {
-    // Not ours to signal, but there.
+    // The process exists but belongs to another user.
     return thrown instanceof Error && 'code' in thrown && thrown.code === 'EPERM'
   }
 }

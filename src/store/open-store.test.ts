@@ -41,7 +41,7 @@ afterEach(async () => {
 })
 
 describe('addresses', () => {
-  test('an address of another kind is refused without repeating what may be a password', async () => {
+  test('rejects an unknown scheme without repeating a possible password', async () => {
     const error = await refusal('mysql://user:hunter2@host/db')
     expect(error.message).toBe(
       'The store\'s address must be "sqlite:<path>", "sqlite::memory:" or ' +
@@ -49,7 +49,7 @@ describe('addresses', () => {
     )
   })
 
-  test('an address without a path or a scheme is refused', async () => {
+  test('rejects an address without a path or a scheme', async () => {
     expect((await refusal('sqlite:')).message).toContain('it is "sqlite:"')
     expect((await refusal('gatehouse.db')).message).toContain('must be "sqlite:<path>"')
     expect((await refusal('')).message).toContain('must be "sqlite:<path>"')
@@ -57,7 +57,7 @@ describe('addresses', () => {
 })
 
 describe('files', () => {
-  test('missing directories and the file are made for the owner alone', async () => {
+  test('creates missing directories and the file for the owner only', async () => {
     const directory = await freshDirectory()
     const path = join(directory, 'data', 'deeper', 'gatehouse.db')
     const store = await open(path)
@@ -69,14 +69,14 @@ describe('files', () => {
     }
   })
 
-  test('a directory that is there keeps its mode', async () => {
+  test('keeps the mode of an existing directory', async () => {
     const directory = await freshDirectory()
     await chmod(directory, 0o750)
     await open(join(directory, 'gatehouse.db'))
     expect(await mode(directory)).toBe(0o750)
   })
 
-  test('a closed store leaves one file behind, its log folded in', async () => {
+  test('leaves one file after it was closed, with the log merged into it', async () => {
     const directory = await freshDirectory()
     const store = await open(join(directory, 'gatehouse.db'))
     await store.models.firstSeen(['a'], 1)
@@ -85,7 +85,7 @@ describe('files', () => {
     expect(readdirSync(directory)).toEqual(['gatehouse.db'])
   })
 
-  test('what is no database is refused by name and left as it was', async () => {
+  test('rejects a file that is not a database by name, and does not change it', async () => {
     const path = join(await freshDirectory(), 'notes.txt')
     const text = 'not a database, but long enough to look at. '.repeat(100)
     await writeFile(path, text)
@@ -94,7 +94,7 @@ describe('files', () => {
     expect(await Bun.file(path).text()).toBe(text)
   })
 
-  test('a path under a file is refused by name', async () => {
+  test('rejects a path below a file by name', async () => {
     const path = join(await freshDirectory(), 'file')
     await writeFile(path, '')
     expect((await refusal(`sqlite:${path}/gatehouse.db`)).message).toStartWith(
@@ -102,14 +102,14 @@ describe('files', () => {
     )
   })
 
-  test('a directory in place of the file is refused by name', async () => {
+  test('rejects a directory in place of the file by name', async () => {
     const directory = await freshDirectory()
     expect((await refusal(`sqlite:${directory}`)).message).toContain(directory)
   })
 })
 
 describe('versions', () => {
-  test('a database of a newer version is refused, named, and left as it was', async () => {
+  test('rejects a database of a newer version by name, and does not change it', async () => {
     const path = join(await freshDirectory(), 'gatehouse.db')
     await (await open(path)).close()
     const file = new Database(path)
@@ -125,7 +125,7 @@ describe('versions', () => {
     await (await open(path)).ping()
   })
 
-  test('a migration that fails leaves nothing of itself, and the next start does it whole', async () => {
+  test('rolls back a failed migration, and the next start runs it completely', async () => {
     const path = join(await freshDirectory(), 'gatehouse.db')
     const file = new Database(path)
     file.run('create table models (in_the_way text)') // made third by the first migration
@@ -140,7 +140,7 @@ describe('versions', () => {
     expect(await (await open(path)).tokens.list()).toEqual([])
   })
 
-  test('migrations are named so that their order is the order of their names', () => {
+  test('names migrations so that they sort in their order', () => {
     const names = Object.keys(MIGRATIONS)
     expect(names).toEqual(names.toSorted())
     for (const [index, name] of names.entries())
@@ -149,7 +149,7 @@ describe('versions', () => {
 })
 
 describe('several processes', () => {
-  test('many that start at once on a fresh file all open it, and one of them adds the first token', async () => {
+  test('open a new file at the same time, and one of them adds the first token', async () => {
     const path = join(await freshDirectory(), 'fresh', 'gatehouse.db')
     const script = `
       import { openStore } from ${JSON.stringify(join(import.meta.dir, 'open-store.ts'))}
@@ -173,7 +173,7 @@ describe('several processes', () => {
     expect(await (await open(path)).tokens.list()).toHaveLength(1)
   }, 20_000)
 
-  test('a write waits for the other writer without holding up this process, and then goes in', async () => {
+  test("wait for each other's writes without blocking their event loop", async () => {
     const path = join(await freshDirectory(), 'gatehouse.db')
     const store = await open(path)
     const other = new Database(path)

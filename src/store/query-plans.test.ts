@@ -90,20 +90,20 @@ const TASK: Task = blankTask({
   due_ms: 1,
 })
 
-describe('no statement walks over a table', () => {
+describe('no statement scans a table', () => {
   for (const [name, work] of Object.entries(cases))
     test(name, async () => {
       for (const plan of await plansOf(work)) expect(plan).not.toMatch(SCAN_OF_A_TABLE)
     })
 })
 
-describe('each question has its index', () => {
-  test('a status is read by the primary key alone', async () => {
+describe('each query uses its index', () => {
+  test('a status read uses only the primary key', async () => {
     const [plan] = await plansOf(({ tasks }) => tasks.find('task_a', 'tok_a'))
     expect(plan).toBe('SEARCH tasks USING INDEX sqlite_autoindex_tasks_1 (task_id=?)')
   })
 
-  test("a token's list is read in order, from where the last page ended", async () => {
+  test("a token's list is read in order, from the end of the last page", async () => {
     const plans = await plansOf(async ({ tasks }) => {
       await tasks.add({ task: TASK })
       await tasks.list({ token_id: 'tok_a', after: 'task_a', limit: 3, statuses: ['SUCCESS'] })
@@ -111,7 +111,7 @@ describe('each question has its index', () => {
     expect(plans.at(-1)).toBe('SEARCH tasks USING INDEX tasks_of_token (token_id=? AND (submit_time,task_id)<(?,?))')
   })
 
-  test("a face's list is read in order too, each of its families from its index", async () => {
+  test('the list of one API is read in order too, each of its families from its index', async () => {
     const plans = await plansOf(async ({ tasks }) => {
       await tasks.add({ task: TASK })
       await tasks.list({ token_id: 'tok_a', families: ['3d-generation'], after: 'task_a', limit: 3 })
@@ -124,19 +124,19 @@ describe('each question has its index', () => {
     expect(plans.at(-1)).not.toContain('SCAN tasks')
   })
 
-  test('the list of all is read in order, and what is unfinished without what has ended', async () => {
+  test('the list of all tasks is read in order, and unfinished tasks without ended ones', async () => {
     const [all] = await plansOf(({ tasks }) => tasks.list({ limit: 3 }))
     expect(all).toBe('SCAN tasks USING INDEX tasks_by_time')
     const [unfinished] = await plansOf(({ tasks }) => tasks.list({ limit: 3, statuses: ['QUEUED', 'NOT_START'] }))
     expect(unfinished).toBe('SCAN tasks USING INDEX tasks_unfinished')
   })
 
-  test('health looks at unfinished tasks only', async () => {
+  test('health reads only unfinished tasks', async () => {
     const [plan] = await plansOf(({ tasks }) => tasks.health())
     expect(plan).toBe('SCAN tasks USING COVERING INDEX tasks_unfinished')
   })
 
-  test('a claim looks only at the ends of queues', async () => {
+  test('a claim reads only the heads of queues', async () => {
     const plans = (await plansOf(cases.claim ?? Promise.reject)).join('\n')
     expect(plans).toContain('SEARCH tasks USING COVERING INDEX tasks_due_of_token (provider=? AND token_id>?)')
     expect(plans).toContain(

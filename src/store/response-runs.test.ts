@@ -26,7 +26,7 @@ for (const engine of ENGINES) {
   describe(engine.name, () => {
     afterEach(() => engine.cleanup())
 
-    test('what is due is taken once, the longest due first, and again when its time in hand is over', async () => {
+    test('claims a due run once, the oldest first, and again when its lease has expired', async () => {
       const { responseRuns: runs } = await engine.open()
       await runs.add(run('later', 2_000, CREATED), [])
       await runs.add(run('first'), [])
@@ -54,7 +54,7 @@ for (const engine of ENGINES) {
       ])
     })
 
-    test('of many who claim at once each run goes to one', async () => {
+    test('gives each run to one of many concurrent claims', async () => {
       const { responseRuns: runs } = await engine.open()
       for (let n = 0; n < 20; n++) await runs.add(run(`r${n}`), [])
       const taken = await Promise.all(Array.from({ length: 8 }, () => runs.claim({ ...ALL, limit: 5 })))
@@ -62,7 +62,7 @@ for (const engine of ENGINES) {
       expect(new Set(ids).size).toBe(ids.length)
     })
 
-    test('a token with many waits no less than one with few', async () => {
+    test('makes a token with many runs wait no less than one with few', async () => {
       const { responseRuns: runs } = await engine.open()
       for (const n of [1, 2, 3]) await runs.add(run(`many_${n}`, n), [])
       const few = run('few', 4)
@@ -71,7 +71,7 @@ for (const engine of ENGINES) {
       expect(taken.map(({ response }) => response.response_id)).toEqual(['resp_many_1', 'resp_few'])
     })
 
-    test('only whoever has it in hand can keep it, tell of it and end it', async () => {
+    test('lets only the owner of the lease renew, save and end a run', async () => {
       const { responseRuns: runs, responses } = await engine.open()
       await runs.add(run('a', 1_000, CREATED), [])
       await runs.claim(ALL)
@@ -97,7 +97,7 @@ for (const engine of ENGINES) {
       expect(await runs.events('resp_a', 7)).toEqual([])
     })
 
-    test('one that was laid down counts as not begun', async () => {
+    test('counts a released run as not started', async () => {
       const { responseRuns: runs } = await engine.open()
       await runs.add(run('a'), [])
       await runs.claim(ALL)
@@ -107,7 +107,7 @@ for (const engine of ENGINES) {
       expect((await runs.claim({ ...ALL, now_ms: 6_000 })).map(({ attempts }) => attempts)).toEqual([1])
     })
 
-    test('a cancel ends it, whoever has it in hand, for its own token and once', async () => {
+    test('cancels a run whoever owns it, only for its token and once', async () => {
       const { responseRuns: runs, responses } = await engine.open()
       await runs.add(run('a'), [])
       await runs.claim(ALL)
@@ -118,7 +118,7 @@ for (const engine of ENGINES) {
       expect((await responses.find(['resp_a'], 'tok_a', NOW))[0]?.response).toEqual({ status: 'cancelled' })
     })
 
-    test('with a response that is removed or over its time all of it goes', async () => {
+    test('deletes the run and the events together with a removed or expired response', async () => {
       const { responseRuns: runs, responses } = await engine.open()
       for (const name of ['removed', 'over']) await runs.add(run(name, 1_000, CREATED), [])
       await responses.remove('resp_removed', 'tok_b')

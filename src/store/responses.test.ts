@@ -23,7 +23,7 @@ for (const engine of ENGINES) {
   describe(engine.name, () => {
     afterEach(() => engine.cleanup())
 
-    test('an answer comes back as it was given, to its own token only, until its time is over', async () => {
+    test('returns a stored response unchanged, only to its token, until it expires', async () => {
       const { responses } = await engine.open()
       const one = answer('one')
       await responses.add(one, [])
@@ -39,7 +39,7 @@ for (const engine of ENGINES) {
       expect(await responses.find(['resp_one'], 'tok_a', one.expires_at)).toEqual([])
     })
 
-    test('a conversation is told from its beginning, and ends the way back at a gap', async () => {
+    test('returns a conversation from its start, and stops at a missing response', async () => {
       const { responses } = await engine.open()
       await responses.add(answer('a'), [])
       await responses.add(answer('b', { previous_id: 'resp_a' }), [])
@@ -53,14 +53,14 @@ for (const engine of ENGINES) {
       expect(ids(await responses.conversation('resp_c', at('tok_a')))).toEqual(['resp_b', 'resp_c'])
     })
 
-    test('another token’s answer is no part of a conversation', async () => {
+    test('excludes the responses of another token from a conversation', async () => {
       const { responses } = await engine.open()
       await responses.add(answer('theirs', { token_id: 'tok_b' }), [])
       await responses.add(answer('mine', { previous_id: 'resp_theirs' }), [])
       expect(ids(await responses.conversation('resp_mine', at('tok_a')))).toEqual(['resp_mine'])
     })
 
-    test('a conversation ends the way back with the answer that makes it longer than it may be', async () => {
+    test('stops a conversation at the response that exceeds the maximum length', async () => {
       const { responses } = await engine.open()
       const [a, b, c] = [
         answer('a'),
@@ -75,7 +75,7 @@ for (const engine of ENGINES) {
       expect(ids(await responses.conversation('resp_c', at('tok_a', both - 1)))).toEqual(['resp_b', 'resp_c'])
     })
 
-    test('what an answer goes on from lives at least as long as it does', async () => {
+    test('keeps previous responses at least as long as the new one', async () => {
       const { responses } = await engine.open()
       await responses.add(answer('a', { expires_at: NOW + 10 }), [])
       await responses.add(answer('b', { expires_at: NOW + 90 }), [])
@@ -85,7 +85,7 @@ for (const engine of ENGINES) {
       expect(ids(await responses.find(['resp_b'], 'tok_a', NOW + 89))).toEqual(['resp_b'])
     })
 
-    test('a removed answer is gone; nobody removes another’s', async () => {
+    test('removes a response, but not another token’s', async () => {
       const { responses } = await engine.open()
       await responses.add(answer('one'), [])
       expect(await responses.remove('resp_one', 'tok_b')).toBe(false)
@@ -94,7 +94,7 @@ for (const engine of ENGINES) {
       expect(await responses.find(['resp_one'], 'tok_a', NOW)).toEqual([])
     })
 
-    test('what is over its time is forgotten, the oldest first, at most so many at once', async () => {
+    test('deletes expired responses, the oldest first, up to the limit', async () => {
       const { responses } = await engine.open()
       for (const [name, expires_at] of [
         ['a', NOW - 3],

@@ -24,7 +24,7 @@ const add = (write: Write, name: string, value = name) =>
 const names = async ({ db }: Engine) =>
   (await db.selectFrom('secrets').select('name').orderBy('name').execute()).map(({ name }) => name)
 
-test('the writes of one turn share a commit, and each gets its own answer', async () => {
+test('writes of one turn share a commit, and each gets its own result', async () => {
   const engine = await open()
   const run = spyOn(Database.prototype, 'run')
   const answers = await Promise.all(['a', 'b', 'c'].map((name) => engine.write((write) => add(write, name))))
@@ -34,7 +34,7 @@ test('the writes of one turn share a commit, and each gets its own answer', asyn
   expect(begins).toHaveLength(1)
 })
 
-test('one that fails is undone whole and alone', async () => {
+test('only the failed write is rolled back', async () => {
   const engine = await open()
   const failing = async (write: Write) => {
     await add(write, 'half')
@@ -51,13 +51,13 @@ test('one that fails is undone whole and alone', async () => {
   expect(await names(engine)).toEqual(['a', 'b'])
 })
 
-test('more than fit one transaction are all written', async () => {
+test('more writes than fit one transaction are all stored', async () => {
   const engine = await open()
   await Promise.all(Array.from({ length: 700 }, (_, index) => engine.write((write) => add(write, `${index}`))))
   expect(await names(engine)).toHaveLength(700)
 })
 
-test('on a full disk no write is told that was not stored, the reason is true, and later ones go in', async () => {
+test('on a full disk no lost write is reported as stored, the error is the original one, and later writes succeed', async () => {
   const engine = await open()
   const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(engine.db)
   await sql.raw(`pragma max_page_count = ${(rows[0]?.page_count ?? 0) + 20}`).execute(engine.db)
@@ -75,7 +75,7 @@ test('on a full disk no write is told that was not stored, the reason is true, a
   expect(await names(engine)).toContain('later')
 })
 
-test('a store that is being closed finishes what it was asked to write', async () => {
+test('a store that is being closed finishes its pending writes', async () => {
   const engine = await open()
   let written = 0
   const writes = Array.from({ length: 5 }, (_, index) =>

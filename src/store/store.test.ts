@@ -42,7 +42,7 @@ for (const engine of ENGINES) {
     afterEach(() => engine.cleanup())
 
     describe('tokens', () => {
-      test('a token comes back as it was given, every field', async () => {
+      test('returns a stored token with every field', async () => {
         const { tokens } = await engine.open()
         const full = token('full', {
           models: ['sandbox/*', 'a"b\\c'],
@@ -60,14 +60,14 @@ for (const engine of ENGINES) {
         expect(await tokens.list()).toEqual([full, plain])
       })
 
-      test('what is not there is undefined', async () => {
+      test('returns undefined for a missing token', async () => {
         const { tokens } = await engine.open()
         expect(await tokens.find('tok_none')).toBeUndefined()
         expect(await tokens.findByHash('none')).toBeUndefined()
         expect(await tokens.list()).toEqual([])
       })
 
-      test('a taken id or hash is refused and changes nothing', async () => {
+      test('rejects an existing id or hash and changes nothing', async () => {
         const { tokens } = await engine.open()
         const first = token('first')
         await tokens.add(first)
@@ -78,7 +78,7 @@ for (const engine of ENGINES) {
         expect(await tokens.revision()).toBe(before)
       })
 
-      test('the list is oldest first, and in the order of adding within a second', async () => {
+      test('lists the oldest first, and in the order of adding within a second', async () => {
         const { tokens } = await engine.open()
         await tokens.add(token('z', { created_at: 20 }))
         await tokens.add(token('a', { created_at: 20 }))
@@ -86,7 +86,7 @@ for (const engine of ENGINES) {
         expect(ids(await tokens.list())).toEqual(['tok_m', 'tok_z', 'tok_a'])
       })
 
-      test('an update changes the given fields and no other', async () => {
+      test('updates the given fields and no other', async () => {
         const { tokens } = await engine.open()
         await tokens.add(token('a', { families: ['rerank'], expires_at: 5 }))
         await tokens.add(token('b'))
@@ -108,7 +108,7 @@ for (const engine of ENGINES) {
         expect(await tokens.find('tok_b')).toEqual(token('b'))
       })
 
-      test('an update of nobody is false, an empty one says whether the token is there', async () => {
+      test('returns false for an update of a missing token, and true for an empty update of an existing one', async () => {
         const { tokens } = await engine.open()
         await tokens.add(token('a'))
         const before = await tokens.revision()
@@ -118,7 +118,7 @@ for (const engine of ENGINES) {
         expect(await tokens.revision()).toBe(before)
       })
 
-      test('an update to a taken hash is refused', async () => {
+      test('rejects an update to an existing hash', async () => {
         const { tokens } = await engine.open()
         await tokens.add(token('a'))
         await tokens.add(token('b'))
@@ -126,7 +126,7 @@ for (const engine of ENGINES) {
         expect(await tokens.find('tok_b')).toEqual(token('b'))
       })
 
-      test('the revision grows with every add and update, not with reads or touches', async () => {
+      test('increases the revision with every add and update, not with reads or touches', async () => {
         const { tokens } = await engine.open()
         const seen = [await tokens.revision()]
         await tokens.add(token('a'))
@@ -141,7 +141,7 @@ for (const engine of ENGINES) {
         expect(seen.toSorted((a, b) => a - b)).toEqual(seen)
       })
 
-      test('a last use is written for the tokens that are there, and never moves back', async () => {
+      test('stores the last use of existing tokens, and never an earlier one', async () => {
         const { tokens } = await engine.open()
         await tokens.add(token('a'))
         await tokens.add(token('b', { last_used_at: 50 }))
@@ -156,7 +156,7 @@ for (const engine of ENGINES) {
         expect((await tokens.find('tok_b'))?.last_used_at).toBe(51)
       })
 
-      test('the first token is added to an empty store only, also by many at once', async () => {
+      test('adds the first token to an empty store only, also with concurrent calls', async () => {
         const store = await engine.open()
         const answers = await Promise.all(
           Array.from({ length: 10 }, (_, index) => store.tokens.addFirst(token(`t${index}`))),
@@ -166,7 +166,7 @@ for (const engine of ENGINES) {
         expect(await store.tokens.addFirst(token('late'))).toBe(false)
       })
 
-      test('a failing write does not undo others that run beside it', async () => {
+      test('does not undo concurrent writes when one fails', async () => {
         const { tokens } = await engine.open()
         await tokens.add(token('taken'))
         const results = await Promise.allSettled(
@@ -182,7 +182,7 @@ for (const engine of ENGINES) {
     })
 
     describe('usage', () => {
-      test('counts of the same token, model and hour are added up', async () => {
+      test('adds up counts of the same token, model and hour', async () => {
         const store = await engine.open()
         await store.usage.add([usage({ errors: 1, estimated: 1 }), usage({ model: 'b' })])
         await store.usage.add([usage({ requests: 2, input_tokens: 5, output_tokens: 7, estimated: 2 })])
@@ -192,7 +192,7 @@ for (const engine of ENGINES) {
         ])
       })
 
-      test('whatever is added, in whatever batches, the sums are true', async () => {
+      test('returns exact sums for any rows in any batches', async () => {
         const row = fc.record({
           token_id: fc.constantFrom('tok_a', 'tok_b'),
           model: fc.constantFrom('m', 'n', 'o'),
@@ -220,13 +220,13 @@ for (const engine of ENGINES) {
         )
       })
 
-      test('a batch larger than one statement goes in whole', async () => {
+      test('stores a batch larger than one statement completely', async () => {
         const store = await engine.open()
         await store.usage.add(Array.from({ length: 1234 }, (_, index) => usage({ model: `m${index}` })))
         expect(await store.usage.list({ limit: 5000 })).toHaveLength(1234)
       })
 
-      test('the list is newest first, within its filter and its limit', async () => {
+      test('lists the newest first, within the filter and the limit', async () => {
         const store = await engine.open()
         await store.usage.add([
           usage({ hour: 3600 }),
@@ -246,7 +246,7 @@ for (const engine of ENGINES) {
     })
 
     describe('models', () => {
-      test('a model keeps the time at which it was first seen', async () => {
+      test('keeps the time at which a model was first seen', async () => {
         const { models } = await engine.open()
         expect(await models.firstSeen(['a', 'b', 'a'], 100)).toEqual(
           new Map([
@@ -263,7 +263,7 @@ for (const engine of ENGINES) {
         expect(await models.firstSeen([], 300)).toEqual(new Map())
       })
 
-      test('more models than fit one statement are all answered', async () => {
+      test('returns all models, also more than fit one statement', async () => {
         const { models } = await engine.open()
         const many = Array.from({ length: 1201 }, (_, index) => `vendor/${index}`)
         expect((await models.firstSeen(many, 100)).size).toBe(1201)
@@ -272,7 +272,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    test('an open store answers a ping, a closed one rejects, and closing twice is no fault', async () => {
+    test('answers a ping while it is open, rejects it when closed, and can be closed twice', async () => {
       const store = await engine.open()
       await store.ping()
       await store.close()
@@ -283,7 +283,7 @@ for (const engine of ENGINES) {
     const { openAgain } = engine
     if (!openAgain) return
 
-    test('another opener sees every change and its revision', async () => {
+    test('shows every change and its revision to another process', async () => {
       const here = await engine.open()
       const there = await openAgain()
       const before = await there.tokens.revision()
@@ -295,7 +295,7 @@ for (const engine of ENGINES) {
       expect((await here.tokens.find('tok_a'))?.disabled).toBe(true)
     })
 
-    test('two openers who write at once lose nothing', async () => {
+    test('loses nothing when two processes write at the same time', async () => {
       const stores = [await engine.open(), await openAgain()]
       await Promise.all(
         Array.from({ length: 60 }, async (_, index) => {
@@ -308,7 +308,7 @@ for (const engine of ENGINES) {
       expect((await stores[0]?.usage.list({ limit: 1 }))?.[0]?.requests).toBe(60)
     })
 
-    test('a closed store keeps its data', async () => {
+    test('keeps its data after it is closed', async () => {
       const store = await engine.open()
       await store.tokens.add(token('a'))
       await store.close()

@@ -67,7 +67,7 @@ for (const engine of ENGINES) {
     afterEach(() => engine.cleanup())
 
     describe('adding and reading', () => {
-      test('a task comes back as it was given, every field', async () => {
+      test('returns a stored task with every field', async () => {
         const { tasks } = await engine.open()
         const full = task('full', {
           status: 'IN_PROGRESS',
@@ -99,7 +99,7 @@ for (const engine of ENGINES) {
         expect(await tasks.find('task_plain', 'tok_a')).toEqual(plain)
       })
 
-      test('an operation may be any JSON, also a text or false', async () => {
+      test('stores any JSON as the operation, also a string or false', async () => {
         const { tasks } = await engine.open()
         for (const [index, operation] of (['text', false, 0, [], {}, null] as const).entries()) {
           await tasks.add({ task: task(`${index}`, { operation: operation as Task['operation'] }) })
@@ -107,7 +107,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      test('what is not there, or of another token, is undefined', async () => {
+      test('returns undefined for a missing task, and for one of another token', async () => {
         const { tasks } = await engine.open()
         await tasks.add({ task: task('a') })
         expect(await tasks.find('task_none')).toBeUndefined()
@@ -115,14 +115,14 @@ for (const engine of ENGINES) {
         expect(await tasks.inputs('task_a')).toBeUndefined()
       })
 
-      test('inputs are kept whole, also large ones', async () => {
+      test('stores inputs completely, also large ones', async () => {
         const { tasks } = await engine.open()
         const inputs = { image: `data:image/png;base64,${'A'.repeat(3_000_000)}`, images: ['https://a.test/1'] }
         await tasks.add({ task: task('a'), inputs })
         expect(await tasks.inputs('task_a')).toEqual(inputs)
       })
 
-      test('a taken task_id is refused, and takes nothing else with it', async () => {
+      test('rejects an existing task_id, and stores nothing else of it', async () => {
         const { tasks } = await engine.open()
         await tasks.add({ task: task('a') })
         const results = await Promise.allSettled([
@@ -137,7 +137,7 @@ for (const engine of ENGINES) {
         expect((await tasks.add({ task: task('d'), idempotency: keyOf('k') })).outcome).toBe('added')
       })
 
-      test('hundreds asked for at once are all stored', async () => {
+      test('stores hundreds of concurrent tasks', async () => {
         const { tasks } = await engine.open()
         await Promise.all(Array.from({ length: 600 }, (_, index) => tasks.add({ task: task(`${index}`) })))
         expect((await tasks.health()).unfinished).toBe(600)
@@ -145,7 +145,7 @@ for (const engine of ENGINES) {
     })
 
     describe('idempotency', () => {
-      test('the same key and body give the first task again, another body is a conflict', async () => {
+      test('returns the first task for the same key and body, and a conflict for another body', async () => {
         const { tasks } = await engine.open()
         await tasks.add({ task: task('a'), idempotency: keyOf('k') })
         expect(await tasks.add({ task: task('b'), idempotency: keyOf('k') })).toEqual({
@@ -157,7 +157,7 @@ for (const engine of ENGINES) {
         expect(ids(await tasks.list({ limit: 9 }))).toEqual(['a'])
       })
 
-      test('many with one key at once make one task', async () => {
+      test('creates one task for many concurrent calls with one key', async () => {
         const { tasks } = await engine.open()
         const answers = await Promise.all(
           Array.from({ length: 20 }, (_, index) =>
@@ -170,14 +170,14 @@ for (const engine of ENGINES) {
         expect(await tasks.list({ limit: 99 })).toHaveLength(1)
       })
 
-      test('keys are of their token', async () => {
+      test('separates the keys of tokens', async () => {
         const { tasks } = await engine.open()
         await tasks.add({ task: task('a'), idempotency: keyOf('k') })
         const added = await tasks.add({ task: task('b', { token_id: 'tok_b' }), idempotency: keyOf('k') })
         expect(added.outcome).toBe('added')
       })
 
-      test('a key is taken again at its end, and not a second earlier', async () => {
+      test('accepts a key again when it expires, and not a second earlier', async () => {
         const { tasks } = await engine.open()
         await tasks.add({ task: task('a'), idempotency: keyOf('k', { expires_at: 2_000 }) })
         const early = task('b', { submit_time: 1_999 })
@@ -189,7 +189,7 @@ for (const engine of ENGINES) {
         expect(await tasks.add({ task: third, idempotency: again })).toEqual({ outcome: 'replayed', task: late })
       })
 
-      test('a key finds its task for its token, until its end', async () => {
+      test('finds the task of a key for its token, until the key expires', async () => {
         const { tasks } = await engine.open()
         await tasks.add({ task: task('a'), idempotency: keyOf('k', { expires_at: 2_000 }) })
         const found = { task: task('a'), body_hash: keyOf('k').body_hash }
@@ -199,7 +199,7 @@ for (const engine of ENGINES) {
         expect(await tasks.findByKey('tok_a', 'other', 1_999)).toBeUndefined()
       })
 
-      test('a deleted task is not paid for a second time', async () => {
+      test('returns a deleted task for its key, so that it is not paid twice', async () => {
         const store = await engine.open()
         const taken = await inHand(store, { task: task('a'), idempotency: keyOf('k') })
         await store.tasks.save(taken, SUCCESS)
@@ -207,7 +207,7 @@ for (const engine of ENGINES) {
         expect((await store.tasks.add({ task: task('b'), idempotency: keyOf('k') })).outcome).toBe('replayed')
       })
 
-      test('keys over their time are forgotten, a bounded number at once', async () => {
+      test('deletes expired keys, up to the limit', async () => {
         const { tasks } = await engine.open()
         for (const [name, expires_at] of Object.entries({ a: 2_000, b: 2_001, c: 2_002, d: 2_003 }))
           await tasks.add({ task: task(name), idempotency: keyOf(name, { expires_at }) })
@@ -221,7 +221,7 @@ for (const engine of ENGINES) {
     })
 
     describe('claims', () => {
-      test('a claim takes what is due, of its provider only, and marks it', async () => {
+      test('claims the due tasks of its provider only, and marks them', async () => {
         const store = await engine.open()
         await addAll(
           store,
@@ -238,7 +238,7 @@ for (const engine of ENGINES) {
         expect(await store.tasks.find('task_later')).toEqual(task('later', { due_ms: 20_001 }))
       })
 
-      test('a lease that ran out is taken by another, whose fence is higher', async () => {
+      test('gives a task with an expired lease to another worker, with a higher fence', async () => {
         const store = await engine.open()
         const first = await inHand(store, { task: task('a') })
         expect(await claim(store, { now_ms: 49_999 })).toEqual([])
@@ -246,7 +246,7 @@ for (const engine of ENGINES) {
         expect(second).toEqual({ ...first, leased_by: 'rival', due_ms: 80_000, fence: 2 })
       })
 
-      test('the oldest of each token comes before the second oldest of any', async () => {
+      test('returns the oldest task of each token before the second oldest of any', async () => {
         const store = await engine.open()
         for (let index = 0; index < 30; index++) await addAll(store, task(`a${index}`, { due_ms: 100 + index }))
         await addAll(
@@ -263,7 +263,7 @@ for (const engine of ENGINES) {
         expect(await claim(store, { limit: 1_000 })).toHaveLength(22)
       })
 
-      test('in whatever order and number, all that is due is claimed once, in fair turns', async () => {
+      test('claims everything that is due once, in fair order, whatever the order and number', async () => {
         const due = fc.record({ token: fc.constantFrom('a', 'b', 'c', 'd'), due_ms: fc.integer({ min: 0, max: 9 }) })
         await fc.assert(
           fc.asyncProperty(fc.array(due, { maxLength: 25 }), fc.integer({ min: 1, max: 8 }), async (all, limit) => {
@@ -285,7 +285,7 @@ for (const engine of ENGINES) {
         )
       })
 
-      test('many claims at once never get the same task, and get them all', async () => {
+      test('gives no task to two of many concurrent claims, and claims all', async () => {
         const store = await engine.open()
         const stores = engine.openAgain ? [store, await engine.openAgain(), await engine.openAgain()] : [store]
         await Promise.all(
@@ -307,7 +307,7 @@ for (const engine of ENGINES) {
           expect((await store.tasks.find(each.task_id))?.leased_by).toBe(each.leased_by)
       })
 
-      test('each provider that has work waiting is a lane with its earliest time', async () => {
+      test('lists each provider that has waiting tasks with its earliest time', async () => {
         const store = await engine.open()
         expect(await store.tasks.queues()).toEqual([])
         await addAll(
@@ -332,7 +332,7 @@ for (const engine of ENGINES) {
         ])
       })
 
-      test('health counts what is unfinished, and knows the oldest and the most overdue', async () => {
+      test('counts the unfinished tasks, and returns the oldest and the most overdue', async () => {
         const store = await engine.open()
         const nothing = { unfinished: 0, oldest_submit_time: null, earliest_due_ms: null }
         expect(await store.tasks.health()).toEqual(nothing)
@@ -347,7 +347,7 @@ for (const engine of ENGINES) {
     })
 
     describe('saves', () => {
-      test('a save changes the given fields and no other, and ends the claim', async () => {
+      test('changes the given fields and no other, and ends the claim', async () => {
         const store = await engine.open()
         const taken = await inHand(store, { task: task('a', { tried: ['x/y'] }), inputs: { image: 'i' } })
         const change: TaskChange = {
@@ -382,7 +382,7 @@ for (const engine of ENGINES) {
         expect(await store.tasks.find('task_a')).toEqual({ ...whole, operation: null, made: null, late_outcome: null })
       })
 
-      test('a step that goes on keeps its holder, also with nothing to write', async () => {
+      test('keeps the claim for a step that continues, also with no other change', async () => {
         const store = await engine.open()
         const taken = await inHand(store, { task: task('a') })
         expect(await store.tasks.save(taken, { sent_at: 5, keep_lease: true })).toBe(true)
@@ -392,7 +392,7 @@ for (const engine of ENGINES) {
         expect(await store.tasks.find('task_a')).toEqual({ ...taken, sent_at: 5, leased_by: '' })
       })
 
-      test('a holder who lost the lease changes nothing', async () => {
+      test('changes nothing after the lease was lost', async () => {
         const store = await engine.open()
         const lost = await inHand(store, { task: task('a'), inputs: { image: 'i' }, callback: callbackOf('a') })
         const [held] = await claim(store, { by: 'rival', now_ms: 50_000, until_ms: 80_000 })
@@ -405,7 +405,7 @@ for (const engine of ENGINES) {
         expect(await store.usage.list({ limit: 9 })).toEqual([])
       })
 
-      test('an end is final: no later save changes the status or counts again', async () => {
+      test('never changes the status of an ended task, nor counts it again', async () => {
         const store = await engine.open()
         const taken = await inHand(store, { task: task('a') })
         expect(await store.tasks.save(taken, SUCCESS)).toBe(true)
@@ -419,7 +419,7 @@ for (const engine of ENGINES) {
         expect((await store.tasks.find('task_a'))?.late_outcome).toEqual(late_outcome)
       })
 
-      test('of several ends at once one is written, and counted once', async () => {
+      test('stores and counts one of several concurrent ends', async () => {
         const store = await engine.open()
         const taken = await inHand(store, { task: task('a'), callback: callbackOf('a') })
         const answers = await Promise.all(
@@ -432,7 +432,7 @@ for (const engine of ENGINES) {
         expect(await store.webhooks.earliest()).toBe(finish * 1000)
       })
 
-      test('whatever is saved, status and progress never go backward', async () => {
+      test('never decreases status or progress', async () => {
         const step = fc.record({
           status: fc.constantFrom('NOT_START', 'SUBMITTED', 'QUEUED', 'IN_PROGRESS', undefined),
           progress: fc.option(fc.integer({ min: 0, max: 100 }), { nil: undefined }),
@@ -459,7 +459,7 @@ for (const engine of ENGINES) {
         )
       })
 
-      test('inputs go when they are of no more use, and with the end', async () => {
+      test('deletes inputs when they are no longer needed, and at the end', async () => {
         const store = await engine.open()
         const first = await inHand(store, { task: task('a', { provider: 'p' }), inputs: { image: 'a' } })
         await store.tasks.save(first, { status: 'QUEUED', drop_inputs: true })
@@ -480,7 +480,7 @@ for (const engine of ENGINES) {
       const page = async (store: Store, filter: Partial<Parameters<Store['tasks']['list']>[0]>) =>
         ids(await store.tasks.list({ limit: 10, ...filter }))
 
-      test('newest first or oldest first, of a token or of all, within the limit', async () => {
+      test('returns the newest or the oldest first, of a token or of all, within the limit', async () => {
         const store = await engine.open()
         await addAll(
           store,
@@ -495,7 +495,7 @@ for (const engine of ENGINES) {
         expect(await page(store, { token_id: 'tok_none' })).toEqual([])
       })
 
-      test('pages follow one another without a gap or a repeat, also within one second', async () => {
+      test('returns pages without a gap or a repeat, also within one second', async () => {
         const store = await engine.open()
         const all = Array.from({ length: 11 }, (_, index) =>
           task(String.fromCharCode(97 + index), { submit_time: 10 + Math.floor(index / 4) }),
@@ -512,7 +512,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      test("a cursor that is unknown or another token's gives nothing, a deleted one still marks its place", async () => {
+      test("returns nothing for a cursor that is unknown or another token's, and accepts one of a deleted task", async () => {
         const store = await engine.open()
         await addAll(store, task('a'), task('c'))
         const taken = await inHand(store, { task: task('b', { provider: 'p' }) })
@@ -523,7 +523,7 @@ for (const engine of ENGINES) {
         expect(await page(store, { after: 'task_b', order: 'asc', token_id: 'tok_a' })).toEqual(['c'])
       })
 
-      test('by status and family', async () => {
+      test('filters by status and family', async () => {
         const store = await engine.open()
         await addAll(
           store,
@@ -540,7 +540,7 @@ for (const engine of ENGINES) {
         expect(await page(store, { families: [] })).toEqual([])
       })
 
-      test('of several families come in one order, page after page, without those of others', async () => {
+      test('returns several families in one order, page after page, without other families', async () => {
         const store = await engine.open()
         const families = ['video-generation', '3d-generation', 'chatcompat-video'] as const
         const all = Array.from({ length: 12 }, (_, index) =>
@@ -565,8 +565,8 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('wishes', () => {
-      test('hastening makes waiting tasks due, and leaves alone what is in hand, due already or never', async () => {
+    describe('changes by clients and operators', () => {
+      test('advances waiting tasks, and not those that are claimed, due already or never due', async () => {
         const store = await engine.open()
         await addAll(
           store,
@@ -587,7 +587,7 @@ for (const engine of ENGINES) {
         )
       })
 
-      test('a wish to cancel is noted once and makes the task due', async () => {
+      test('stores a cancel request once and makes the task due', async () => {
         const store = await engine.open()
         await addAll(store, task('a', { due_ms: 90_000 }), task('parked', { due_ms: null }))
         const asked = task('a', { cancel_asked_at: 40, due_ms: 40_500 })
@@ -597,7 +597,7 @@ for (const engine of ENGINES) {
         expect((await store.tasks.requestCancel('task_parked', { now: 40, now_ms: 40_500 }))?.due_ms).toBe(40_500)
       })
 
-      test('a wish to cancel a task in hand is noted, and its holder keeps it', async () => {
+      test('stores a cancel request for a claimed task, which keeps its worker', async () => {
         const store = await engine.open()
         const taken = await inHand(store, { task: task('a') })
         const asked = await store.tasks.requestCancel('task_a', { now: 21, now_ms: 21_000 })
@@ -606,7 +606,7 @@ for (const engine of ENGINES) {
         expect((await store.tasks.find('task_a'))?.cancel_asked_at).toBe(21)
       })
 
-      test('an ended task, or none, cannot be canceled', async () => {
+      test('rejects a cancel request for an ended or missing task', async () => {
         const store = await engine.open()
         await store.tasks.save(await inHand(store, { task: task('a') }), SUCCESS)
         expect(await store.tasks.requestCancel('task_a', { now: 1, now_ms: 1 })).toBeUndefined()
@@ -614,7 +614,7 @@ for (const engine of ENGINES) {
         expect((await store.tasks.find('task_a'))?.cancel_asked_at).toBeNull()
       })
 
-      test('the operator makes a waiting or failed task due again; one in hand keeps its holder', async () => {
+      test('makes a waiting or failed task due again for the operator; a claimed one keeps its worker', async () => {
         const store = await engine.open()
         await store.tasks.save(await inHand(store, { task: task('ended') }), FAILURE)
         await addAll(store, task('waits', { due_ms: 99_000 }))
@@ -632,7 +632,7 @@ for (const engine of ENGINES) {
     })
 
     describe('removal', () => {
-      test('an ended task is hidden from everyone, and its outputs are due for removal', async () => {
+      test('hides an ended task from everyone, and makes its outputs due for removal', async () => {
         const store = await engine.open()
         const outputs = [{ key: 'k', content_type: 'video/mp4', bytes: 5 }]
         const taken = await inHand(store, { task: task('a') })
@@ -651,7 +651,7 @@ for (const engine of ENGINES) {
         expect(await store.tasks.outputsToRemove(1_500, 9)).toEqual([{ task_id: 'task_a', outputs }])
       })
 
-      test('outputs over their time are listed oldest first, until their files are gone', async () => {
+      test('lists expired outputs, the oldest first, until their files are removed', async () => {
         const store = await engine.open()
         const outputs = [{ key: 'k', content_type: 'video/mp4' }]
         await addAll(
@@ -672,7 +672,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('callbacks', () => {
+    describe('webhooks', () => {
       const waiting = (name: string) => ({
         callback_id: `cb_${name}`,
         task_id: `task_${name}`,
@@ -683,7 +683,7 @@ for (const engine of ENGINES) {
       const next = (store: Store, now_ms: number, limit = 9) =>
         store.webhooks.claim({ now_ms, until_ms: now_ms + 1_000, limit })
 
-      test('a callback is due when its task has ended, and not before', async () => {
+      test('become due when their task has ended, and not before', async () => {
         const store = await engine.open()
         const taken = await inHand(store, { task: task('a'), callback: callbackOf('a') })
         await store.tasks.save(taken, { status: 'IN_PROGRESS', keep_lease: true })
@@ -697,7 +697,7 @@ for (const engine of ENGINES) {
         expect(await next(store, 1_201_000)).toEqual([waiting('a')])
       })
 
-      test('attempts are counted, tried again, and end', async () => {
+      test('count attempts, are retried, and end', async () => {
         const store = await engine.open()
         await store.tasks.save(await inHand(store, { task: task('a'), callback: callbackOf('a') }), FAILURE)
         await next(store, 2_000_000)
@@ -721,7 +721,7 @@ for (const engine of ENGINES) {
         expect(await store.webhooks.ofTask('task_none')).toBeUndefined()
       })
 
-      test('claims at once never get the same one', async () => {
+      test('are never claimed twice by concurrent claims', async () => {
         const store = await engine.open()
         const stores = engine.openAgain ? [store, await engine.openAgain()] : [store]
         for (let index = 0; index < 20; index++) {
@@ -740,7 +740,7 @@ for (const engine of ENGINES) {
     })
 
     describe('secrets', () => {
-      test('a secret is made once, and is the same for all who ask', async () => {
+      test('are created once, and are the same for all callers', async () => {
         const store = await engine.open()
         const stores = engine.openAgain ? [store, await engine.openAgain()] : [store]
         let made = 0
@@ -752,8 +752,8 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('news', () => {
-      test('what is added or changed is told, until nobody wants to hear it', async () => {
+    describe('notifications', () => {
+      test('announce added and changed tasks until the listener unsubscribes', async () => {
         const store = await engine.open()
         const heard: string[] = []
         const stop = store.tasks.watch(({ task_id, status }) => heard.push(`${task_id} ${status}`))
@@ -768,7 +768,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    test('a closed store has written what it was asked to, and refuses what comes later', async () => {
+    test('finishes its writes before it closes, and rejects later ones', async () => {
       const store = await engine.open()
       const adding = Array.from({ length: 20 }, (_, index) => store.tasks.add({ task: task(`${index}`) }))
       await Promise.all(adding)

@@ -42,7 +42,7 @@ for (const { name, open, openAgain, run, cleanup } of ENGINES) {
   describe(name, () => {
     afterEach(cleanup)
 
-    test('a database of the first version is brought up to date, with its rows', async () => {
+    test('migrates a database of the first version with its rows', async () => {
       const first = await open()
       await first.tokens.add(TOKEN)
       await first.usage.add([USAGE])
@@ -62,7 +62,7 @@ for (const { name, open, openAgain, run, cleanup } of ENGINES) {
       expect(await there.secrets.get('a', () => 'b')).toBe('b')
     })
 
-    test('a database of a newer version is refused by name, and left as it was', async () => {
+    test('rejects a database of a newer version by name, and does not change it', async () => {
       const store = await open()
       await store.tokens.add(TOKEN)
       await store.close()

@@ -43,7 +43,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
   const idsOf = (webhooks: { callback_id: string }[]) => webhooks.map(({ callback_id }) => callback_id)
   const MS = NOW * 1000
 
-  test('a callback is due with the end of its task, and not before', async () => {
+  test('makes a webhook due with the end of its task, and not before', async () => {
     await add(1)
     expect(await store.webhooks.earliest()).toBe(null)
     expect(await claim(MS * 2)).toEqual([])
@@ -61,7 +61,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
     ])
   })
 
-  test('one in hand is not given away until the lease is over', async () => {
+  test('does not claim a claimed webhook until its lease expires', async () => {
     await add(1)
     await end(1)
     await claim(MS)
@@ -70,7 +70,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
     expect(idsOf(await claim(MS + 60_000))).toEqual(['evt_1'])
   })
 
-  test('an attempt that was saved counts; one that was put off does not', async () => {
+  test('counts a saved attempt, and not a postponed one', async () => {
     await add(1)
     await end(1)
     await claim(MS)
@@ -86,7 +86,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
     await store.webhooks.postpone([])
   })
 
-  test('the longest due come first, as many as are wanted', async () => {
+  test('claims the longest due first, up to the limit', async () => {
     for (const number of [1, 2, 3]) await add(number)
     await end(2, NOW + 1)
     await end(1, NOW + 2)
@@ -96,7 +96,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
     expect(await claim(MS + 9_000, 0)).toEqual([])
   })
 
-  test('several who claim at once get each callback once', async () => {
+  test('gives each webhook to one of several concurrent claims', async () => {
     const others = [store]
     if (engine.openAgain) others.push(await engine.openAgain(), await engine.openAgain())
     for (let number = 1; number <= 30; number++) {
@@ -112,7 +112,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
     expect(new Set(got).size).toBe(30)
   })
 
-  test('a task without a callback has none', async () => {
+  test('returns no webhook for a task without a callback URL', async () => {
     await store.tasks.add({ task: taskOf(1) })
     await end(1)
     expect(await store.webhooks.ofTask(taskOf(1).task_id)).toBeUndefined()

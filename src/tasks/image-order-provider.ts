@@ -1,4 +1,4 @@
-/** A vendor of images as one that takes orders: what it is asked for is made before it answers. */
+/** Adapts an image provider to the order interface: it generates the images before it responds. */
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import { asOrderError } from '../providers/orders/order-error.ts'
 import type { GeneratedImage, ImageProvider, OrderProvider, RemoteOutput } from '../providers/provider.ts'
@@ -8,7 +8,7 @@ import type { FailCode } from '../spec/task.ts'
 
 export function imageOrderProvider({ generate, outputHeaders }: ImageProvider): OrderProvider<ImageOrder> {
   return {
-    // Nobody makes the same image for the same key: asked twice, it would be paid twice.
+    // No image provider honours idempotency keys: a repeated order would be paid twice.
     resubmit: 'unsafe',
     async start({ model, request, task_id }, signal): ReturnType<OrderProvider<ImageOrder>['start']> {
       return generate({ model, request, request_id: task_id }, signal).then(
@@ -16,7 +16,7 @@ export function imageOrderProvider({ generate, outputHeaders }: ImageProvider): 
         (thrown: unknown) => ({ operation: failureOf(thrown) }),
       )
     },
-    /** Asked where the work has failed; else only where the bytes that came were lost before they could be stored. */
+    /** Called where the generation has failed, or where the returned bytes were lost before they could be stored. */
     async status(operation) {
       const { fail_code, fail_reason } = operation as Partial<Failure>
       if (fail_code !== undefined) return { status: 'FAILURE', fail_code, fail_reason: fail_reason ?? '' }
@@ -28,7 +28,7 @@ export function imageOrderProvider({ generate, outputHeaders }: ImageProvider): 
 
 type Failure = { fail_code: FailCode; fail_reason: string }
 
-/** The order was taken, and its work has ended without an image; whatever else was thrown is thrown on. */
+/** The failure of an accepted order that produced no image. Any other error is rethrown. */
 function failureOf(thrown: unknown): Failure {
   if (!(thrown instanceof GatewayError)) throw thrown
   const { fail_code, accepted } = thrown.detail

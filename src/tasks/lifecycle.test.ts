@@ -35,36 +35,36 @@ describe('the transitions', () => {
     'IN_PROGRESS FAILURE',
   ]
 
-  test('go forward, by skipping too, and never out of an end', () => {
+  test('go forward, may skip states, and never leave a final state', () => {
     const found = TASK_STATUSES.flatMap((from) =>
       TASK_STATUSES.filter((to) => mayMove(from, to)).map((to) => `${from} ${to}`),
     )
     expect(found.toSorted()).toEqual(ALLOWED.toSorted())
   })
 
-  test('the ends are SUCCESS and FAILURE', () => {
+  test('end with SUCCESS or FAILURE', () => {
     expect(TASK_STATUSES.filter((status) => isEnded({ status }))).toEqual(['SUCCESS', 'FAILURE'])
   })
 })
 
-describe('under way', () => {
+describe('in progress', () => {
   const progress = (fields: Partial<Task>, status: 'SUBMITTED' | 'QUEUED' | 'IN_PROGRESS', percent?: number) =>
     advance(task(fields), { status, percent, now: 2_000 }).progress
 
-  test('each state begins with its percentage', () => {
+  test('each state starts at its percentage', () => {
     expect(progress({}, 'SUBMITTED')).toBe(10)
     expect(progress({}, 'QUEUED')).toBe(20)
     expect(progress({}, 'IN_PROGRESS')).toBe(30)
   })
 
-  test("the vendor's percentage fills 30 to 99, and only while IN_PROGRESS", () => {
+  test("the provider's percentage fills 30 to 99, only in IN_PROGRESS", () => {
     expect(progress({}, 'IN_PROGRESS', 0)).toBe(30)
     expect(progress({}, 'IN_PROGRESS', 50)).toBe(64)
     expect(progress({}, 'IN_PROGRESS', 100)).toBe(99)
     expect(progress({}, 'QUEUED', 50)).toBe(20)
   })
 
-  test('a percentage that is none is passed over', () => {
+  test('an invalid percentage is ignored', () => {
     for (const percent of [Number.NaN, Number.POSITIVE_INFINITY, '80' as unknown as number]) {
       expect(progress({}, 'IN_PROGRESS', percent)).toBe(30)
     }
@@ -76,7 +76,7 @@ describe('under way', () => {
     expect(progress({ status: 'IN_PROGRESS', progress: 80, start_time: 1_500 }, 'IN_PROGRESS', 10)).toBe(80)
   })
 
-  test('a step back is not taken', () => {
+  test('the status never goes back', () => {
     const change = advance(task({ status: 'IN_PROGRESS', progress: 40, start_time: 1_500 }), {
       status: 'QUEUED',
       now: 2_000,
@@ -84,7 +84,7 @@ describe('under way', () => {
     expect(change).toEqual({ status: 'IN_PROGRESS', progress: 40 })
   })
 
-  test('start_time is set when generation is first seen, once', () => {
+  test('start_time is set once, when generation is first seen', () => {
     expect(advance(task({ status: 'QUEUED' }), { status: 'IN_PROGRESS', now: 2_000 }).start_time).toBe(2_000)
     const retryLater = advance(task({ status: 'IN_PROGRESS', start_time: 1_500 }), {
       status: 'IN_PROGRESS',
@@ -94,7 +94,7 @@ describe('under way', () => {
     expect(advance(task(), { status: 'QUEUED', now: 2_000 })).not.toHaveProperty('start_time')
   })
 
-  test('a clock that is behind does not put the start before the submission', () => {
+  test('a clock that is behind does not set the start before the submission', () => {
     expect(advance(task(), { status: 'IN_PROGRESS', now: 900 }).start_time).toBe(SUBMITTED_AT)
   })
 })
@@ -103,19 +103,19 @@ describe('the end', () => {
   const done: Ending = { status: 'SUCCESS', outputs: [], outputs_expire_at: null }
   const broken: Ending = { status: 'FAILURE', fail_code: 'generation_failed', fail_reason: 'because' }
 
-  test('of a success that was never seen at work: it began when it was sent', () => {
+  test('of a success that was never seen in progress: it started when it was sent', () => {
     expect(endChange(task({ sent_at: 1_200 }), done, 2_000)).toMatchObject({ start_time: 1_200, finish_time: 2_000 })
   })
 
-  test('of a failure before the start: it never began', () => {
+  test('of a failure before the start: it never started', () => {
     expect(endChange(task({ sent_at: 1_200 }), broken, 2_000)).toMatchObject({ start_time: 0, finish_time: 2_000 })
   })
 
-  test('keeps the start that is known', () => {
+  test('keeps a known start', () => {
     expect(endChange(task({ start_time: 1_500 }), broken, 2_000)).toMatchObject({ start_time: 1_500 })
   })
 
-  test('is at 100 %, and the times are ordered whatever the clock says', () => {
+  test('sets 100 %, and times in order whatever the clock shows', () => {
     const statuses: TaskStatus[] = ['NOT_START', 'IN_PROGRESS']
     for (const status of statuses) {
       for (const ending of [done, broken]) {
@@ -129,7 +129,7 @@ describe('the end', () => {
     }
   })
 
-  test('only a failure has a fail_code', () => {
+  test('has a fail_code only for a failure', () => {
     expect(endChange(task(), done, 2_000)).not.toHaveProperty('fail_code')
     expect(endChange(task(), broken, 2_000)).toMatchObject({ fail_code: 'generation_failed', fail_reason: 'because' })
   })

@@ -14,8 +14,8 @@ const RANK: Record<TaskStatus, number> = {
   FAILURE: 4,
 }
 
-/** The percentage with which each state begins. */
-const LEAST_PROGRESS: Record<TaskStatus, number> = {
+/** The percentage at which each state starts. */
+const MIN_PROGRESS: Record<TaskStatus, number> = {
   NOT_START: 0,
   SUBMITTED: 10,
   QUEUED: 20,
@@ -23,16 +23,16 @@ const LEAST_PROGRESS: Record<TaskStatus, number> = {
   SUCCESS: 100,
   FAILURE: 100,
 }
-/** 100 is said at the end only. */
-const MOST_PROGRESS_UNDER_WAY = 99
+/** 100 is reserved for ended tasks. */
+const MAX_PROGRESS_UNFINISHED = 99
 
-type Beginning = Pick<
+type NewTaskFields = Pick<
   Task,
   'task_id' | 'token_id' | 'family' | 'model' | 'submit_time' | 'request' | 'base_url' | 'deadline_at' | 'due_ms'
 >
 
-/** A task before its first step: all that its steps set later is empty, unless `fields` says otherwise. */
-export const blankTask = (fields: Beginning & Partial<Task>): Task => ({
+/** A task before its first step: the fields that its steps set later are empty, unless `fields` sets them. */
+export const blankTask = (fields: NewTaskFields & Partial<Task>): Task => ({
   status: 'NOT_START',
   progress: 0,
   start_time: 0,
@@ -60,28 +60,28 @@ export const isEnded = ({ status }: Pick<Task, 'status'>): boolean => RANK[statu
 
 export const mayMove = (from: TaskStatus, to: TaskStatus): boolean => RANK[from] < RANK[to] && RANK[from] < RANK.SUCCESS
 
-type PollResult = {
+type ProviderProgress = {
   status: Exclude<TaskStatus, 'SUCCESS' | 'FAILURE'>
-  /** The vendor's own percentage, if it has one. */
+  /** The provider's own percentage, if it reports one. */
   percent?: number | undefined
   /** Unix seconds. */
   now: number
 }
 
-/** What is written of a task that is still under way; a step back is not taken. */
-export function advance(task: Task, { status: wanted, percent, now }: PollResult): TaskChange {
-  const status = mayMove(task.status, wanted) ? wanted : task.status
+/** The change to a task that is still in progress. Status and progress never decrease. */
+export function advance(task: Task, { status: reported, percent, now }: ProviderProgress): TaskChange {
+  const status = mayMove(task.status, reported) ? reported : task.status
   const change: TaskChange = { status, progress: Math.max(task.progress, progressIn(status, percent)) }
   if (status === 'IN_PROGRESS' && task.start_time === 0) change.start_time = Math.max(now, task.submit_time)
   return change
 }
 
-/** A vendor's 0 to 100 fills what lies between the beginning of IN_PROGRESS and the end. */
+/** Maps the provider's 0 to 100 to the range between the start of IN_PROGRESS and the end. */
 function progressIn(status: TaskStatus, percent: number | undefined): number {
-  const least = LEAST_PROGRESS[status]
+  const least = MIN_PROGRESS[status]
   if (status !== 'IN_PROGRESS' || typeof percent !== 'number' || !Number.isFinite(percent)) return least
   const share = Math.min(100, Math.max(0, percent)) / 100
-  return Math.floor(least + share * (MOST_PROGRESS_UNDER_WAY - least))
+  return Math.floor(least + share * (MAX_PROGRESS_UNFINISHED - least))
 }
 
 export type Ending =
@@ -90,22 +90,23 @@ export type Ending =
       status: 'FAILURE'
       fail_code: FailCode
       fail_reason: string
-      /** What was still to be copied, and until when what was copied is kept: an operator may resume the task. */
+      /** The files that were not copied yet, and how long the copied ones are retained: an operator may resume the task. */
       resumable?: { made: ComingOutput[]; outputs: TaskOutput[]; outputs_expire_at: number }
     }
 
 /**
- * What is written at the end. A task that succeeded without ever having been seen at work began, as far as anybody
- * knows, when its order was sent; one that failed before it began keeps `start_time` 0.
+ * The change that ends a task. A task that succeeded and was never seen in progress counts as started when its order was
+ * sent; one that failed before it started keeps `start_time` 0.
  */
 export function endChange(task: Task, given: Ending, now: number): TaskChange {
   const { resumable, ...ending } = given.status === 'FAILURE' ? given : { ...given, resumable: undefined }
-  const began = task.start_time || (ending.status === 'SUCCESS' ? Math.max(task.sent_at ?? now, task.submit_time) : 0)
-  const finish_time = Math.max(now, task.submit_time, began)
+  const start_time =
+    task.start_time || (ending.status === 'SUCCESS' ? Math.max(task.sent_at ?? now, task.submit_time) : 0)
+  const finish_time = Math.max(now, task.submit_time, start_time)
   return {
     ...ending,
-    progress: LEAST_PROGRESS[ending.status],
-    start_time: began,
+    progress: MIN_PROGRESS[ending.status],
+    start_time,
     finish_time,
     made: null,
     ...resumable,
@@ -116,7 +117,7 @@ export function endChange(task: Task, given: Ending, now: number): TaskChange {
   }
 }
 
-/** Takes back what the end of a failed task has counted: the task is resumed, and will be counted when it ends again. */
+/** Reverses the usage of a failed task that is resumed: its next end counts instead. */
 export function usageReversal(task: Task): UsageRow {
   const { fail_code, fail_reason, finish_time } = task
   const counted = usageOf(
@@ -129,7 +130,7 @@ export function usageReversal(task: Task): UsageRow {
 
 const HOUR_SECONDS = 3600
 
-/** One request; an error, unless its client wanted it to end. Videos have no tokens. */
+/** One request; an error, unless its client canceled it. Videos have no tokens. */
 function usageOf({ token_id, model }: Task, ending: Ending, finish_time: number): UsageRow {
   const failed = ending.status === 'FAILURE' && ending.fail_code !== 'canceled'
   return {

@@ -24,13 +24,13 @@ function refusalOf(parts: FormPart[]) {
   return undefined
 }
 
-describe('text', () => {
-  test('is read as what the field is in JSON; seconds stay as they are', () => {
+describe('text fields', () => {
+  test('get the JSON type of the field; seconds stay as they are', () => {
     const parts = text(['duration', '8'], ['n', '2'], ['seed', '0'], ['audio_enable', 'true'], ['seconds', '8'])
     expect(fieldsOf(parts)).toEqual({ duration: 8, n: 2, seed: 0, audio_enable: true, seconds: '8' })
   })
 
-  test('that is nothing of the kind is left, and refused as in JSON', () => {
+  test('stay text if they do not parse, and are rejected as in JSON', () => {
     for (const [name, value] of [
       ['duration', 'long'],
       ['n', '0x2'],
@@ -44,19 +44,19 @@ describe('text', () => {
     expect(refusalOf(text(['model', 'm'], ['metadata', '{']))).toEqual({ code: 'invalid_value', param: 'metadata' })
   })
 
-  test('that was left empty is absent', () => {
+  test('count as absent if they are empty', () => {
     expect(fieldsOf(text(['prompt', ''], ['size', '']))).toEqual({})
     expect(refusalOf(text(['model', '']))).toEqual({ code: 'missing_required_parameter', param: 'model' })
   })
 })
 
-test('lists come by repetition, with brackets or without', () => {
+test('lists are repeated fields, with or without brackets', () => {
   expect(fieldsOf(text(['images', 'AAAA'], ['images', 'BBBB']))).toEqual({ images: ['AAAA', 'BBBB'] })
   expect(fieldsOf(text(['images[]', 'AAAA']))).toEqual({ images: ['AAAA'] })
   expect(fieldsOf([file('images', PNG), file('images[]', PNG)]).images).toHaveLength(2)
 })
 
-test('objects come as JSON, or field by field', () => {
+test('objects are JSON, or separate fields', () => {
   expect(fieldsOf(text(['metadata', '{"fal":{"loop":true}}']))).toEqual({ metadata: { fal: { loop: true } } })
   const parts = text(['metadata[fal][loop]', 'true'], ['metadata[fal][mode]', 'pro'], ['metadata[x]', '1'])
   expect(fieldsOf(parts)).toEqual({ metadata: { fal: { loop: 'true', mode: 'pro' }, x: '1' } })
@@ -66,7 +66,7 @@ test('objects come as JSON, or field by field', () => {
   })
 })
 
-test('a name cannot reach into the prototype', () => {
+test('a name cannot reach the prototype', () => {
   fieldsOfForm(
     text(['metadata[__proto__][polluted]', '1'], ['__proto__[polluted]', '1'], ['constructor[x]', '1']),
     ORDER_FORM,
@@ -79,27 +79,27 @@ test.each<[string, FormPart[], string]>([
   ['a deep field', text(['metadata[a]', '1'], ['metadata[a]', '2']), 'metadata[a]'],
   ['a field that is text and object at once', text(['metadata[a]', '1'], ['metadata[a][b]', '2']), 'metadata[a][b]'],
   ['a form without end', text([`metadata${'[a]'.repeat(8)}`, '1']), `metadata${'[a]'.repeat(8)}`],
-])('%s twice is refused', (_, parts, param) => {
+])('%s twice is rejected', (_, parts, param) => {
   expect(refusalOf(parts)).toEqual({ code: 'invalid_value', param })
 })
 
 describe('files', () => {
-  test('become data URIs, of the type that their bytes have', () => {
+  test('become data URIs with the type of their bytes', () => {
     expect(fieldsOf([file('image', PNG, 'text/plain')])).toEqual({ image: 'data:image/png;base64,iVBORw0KGgo=' })
     expect(fieldsOf([file('video', [1, 2, 3], 'video/x')])).toEqual({ video: 'data:video/x;base64,AQID' })
     expect(fieldsOf([file('image', [0])])).toEqual({ image: 'data:application/octet-stream;base64,AA==' })
   })
 
-  test('that were not chosen are absent', () => {
+  test('count as absent if none was chosen', () => {
     const none: FormPart = { name: 'image', value: { bytes: new Uint8Array(), content_type: '', filename: '' } }
     expect(fieldsOf([none])).toEqual({})
   })
 
-  test('stand only where files may', () => {
+  test('are accepted only in file fields', () => {
     expect(refusalOf([file('prompt', PNG)])).toEqual({ code: 'invalid_type', param: 'prompt' })
   })
 
-  test('as a reference are the first frame, or the video to start from', () => {
+  test('as a reference become the first frame, or the video to start from', () => {
     const of = (bytes: number[]) =>
       parseVideo(fieldsOfForm([...text(['model', 'm']), file('input_reference', bytes)], ORDER_FORM))
     expect(of(PNG)).toEqual({ model: 'm', image: 'data:image/png;base64,iVBORw0KGgo=' })

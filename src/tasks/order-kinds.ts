@@ -1,4 +1,4 @@
-/** What takes minutes, as a row a family: who makes it, what its model takes, which of its fields are media. */
+/** The task families, one row each: which providers generate it, which limits apply, which request fields are media. */
 import type { CatalogueModel } from '../models/catalogue.ts'
 import { applyImageLimits } from '../models/image-limits.ts'
 import { applyThreeDLimits } from '../models/three-d-limits.ts'
@@ -17,28 +17,28 @@ type Requests = {
   '3d-generation': ThreeDRequest
   'image-generation': ImageTaskRequest
 }
-/** Which of the three the client asked for is part of what is ordered. */
+/** The operation (one of three) is part of the order. */
 type ImageTaskRequest = ImageRequest & { operation: ImageOperation }
 export type TaskFamily = keyof Requests
 type TaskRequest = Requests[TaskFamily]
-/** A request with the face by which it came: the model must declare that family. */
+/** A request with the family of its API: the model must declare that family. */
 export type FamilyRequest = { [family in TaskFamily]: { family: family; request: Requests[family] } }[TaskFamily]
 
-/** A vendor of any of them: it is handed what `applyLimits` of its own row has made. */
+/** A provider of any of them: it receives the result of `applyLimits` of its own row. */
 export type TaskProvider = OrderProvider<object>
 
 type OrderKind<Order> = {
-  /** The part of a provider that makes it. */
+  /** The part of a provider that generates it. */
   providerFor(provider: Provider): TaskProvider | undefined
-  /** The request as this model takes it; throws GatewayError naming the field and what it may be. */
+  /** The request within the limits of this model; throws GatewayError with the field and its allowed values. */
   applyLimits(model: CatalogueModel, request: Order): object
-  /** Fields that may be megabytes: they are kept apart from what every read of a task brings along. */
+  /** Fields that may be megabytes: they are stored apart from the row that every read of a task loads. */
   media: readonly string[]
-  /** Of an output whose vendor does not say what it is, and by whose ending its file is then known. */
+  /** The type of an output, and thus its file extension, if the provider does not report one. */
   content_type: string
-  /** Below which path its files are handed out: `{path}/{task_id}/content`. */
+  /** The path below which its files are served: `{path}/{task_id}/content`. */
   content_path: string
-  /** How long the order itself may take, where the vendor makes the thing before it answers. Default 60. */
+  /** How long the order itself may take, where the provider responds only after the generation. Default 60. */
   order_seconds?: number
 }
 
@@ -70,13 +70,13 @@ const KINDS: { [family in TaskFamily]: OrderKind<Requests[family]> } = {
   },
 }
 
-/** Videos have two faces, and each shows the tasks of both. */
+/** Videos have two APIs, and each shows the tasks of both. */
 export const VIDEO_FAMILIES = ['video-generation', 'chatcompat-video'] as const satisfies TaskFamily[]
 export const IMAGE_FAMILIES = ['image-generation'] as const satisfies TaskFamily[]
 export const THREE_D_FAMILIES = ['3d-generation'] as const satisfies TaskFamily[]
 
-/** Of a task's family; a task of any other cannot have been taken on. */
+/** The row of a task's family. Tasks of other families cannot be submitted. */
 export function kindOf(family: EndpointFamily): OrderKind<TaskRequest> {
   if (Object.hasOwn(KINDS, family)) return KINDS[family as TaskFamily]
-  throw new Error(`No task is of the family ${family}.`)
+  throw new Error(`The family ${family} has no tasks.`)
 }

@@ -12,13 +12,13 @@ function refusalOf(body: unknown) {
   return undefined
 }
 
-test('what is known is kept, what is null is absent, what is unknown is ignored', () => {
+test('keeps known fields, drops null and unknown ones', () => {
   const body = { model: 'm', prompt: 'p', seed: null, duration: 8, hats: 3, metadata: { v: { a: null } } }
   expect(parseVideo(body)).toEqual({ model: 'm', prompt: 'p', duration: 8, metadata: { v: { a: null } } })
   expect(parseVideo(JSON.parse('{"model":"m","__proto__":{"prompt":"x"}}')).prompt).toBeUndefined()
 })
 
-test.each([[null], ['text'], [[]], [7]])('a body that is %j is refused', (body) => {
+test.each([[null], ['text'], [[]], [7]])('rejects the body %j', (body) => {
   expect(refusalOf(body)).toMatchObject({ code: 'invalid_type' })
 })
 
@@ -39,18 +39,18 @@ test.each([
   [{ model: 'm', images: ['AAAA', 7] }, 'invalid_type', 'images[1]'],
   [{ model: 'm', metadata: [] }, 'invalid_type', 'metadata'],
   [{ model: 'm', callback_url: {} }, 'invalid_type', 'callback_url'],
-])('%j is refused as %s of %s', (body, code, param) => {
+])('rejects %j with %s of %s', (body, code, param) => {
   expect(refusalOf(body)).toMatchObject({ code, param })
 })
 
-test('the ends of the seed are taken', () => {
+test('accepts the limits of the seed', () => {
   for (const seed of [0, 4_294_967_295]) expect(parseVideo({ model: 'm', seed }).seed).toBe(seed)
 })
 
 describe('input_reference', () => {
   const parse = (input_reference: unknown, more: object = {}) => parseVideo({ model: 'm', input_reference, ...more })
 
-  test('is an image, as an object or as text', () => {
+  test('accepts an image, as an object or as text', () => {
     const image = 'https://x.test/a.png'
     expect(parse(image)).toEqual({ model: 'm', image })
     expect(parse({ image_url: image, file_id: null })).toEqual({ model: 'm', image })
@@ -65,7 +65,7 @@ describe('input_reference', () => {
     [7, {}, 'invalid_type', 'input_reference'],
     ['', {}, 'invalid_value', 'input_reference'],
     ['AAAA', { image: 'BBBB' }, 'invalid_value', 'input_reference'],
-  ])('%j beside %j is refused as %s of %s', (reference, more, code, param) => {
+  ])('rejects %j with %j as %s of %s', (reference, more, code, param) => {
     expect(refusalOf({ model: 'm', input_reference: reference, ...more })).toMatchObject({ code, param })
   })
 })

@@ -1,4 +1,4 @@
-/** A client's video request into the house's words, refused with the place and the rule (specification 2.5). */
+/** Parses requests for videos and 3D models, as JSON or as a form (specification 2.5). */
 
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
@@ -20,7 +20,7 @@ export const ORDER_FORM: FormFields = {
 const checkVideo = checker(VideoCreate)
 const KNOWN = new Set(Object.keys(VideoCreate.properties))
 
-/** `null` is absent; unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
+/** `null` counts as absent; unknown fields are ignored. Throws GatewayError with the field and its allowed values. */
 export function parseVideo(body: unknown): VideoRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
@@ -40,7 +40,7 @@ const withoutNulls = (object: object, known?: ReadonlySet<string>): Record<strin
     Object.entries(object).filter(([name, value]) => value !== null && (known === undefined || known.has(name))),
   )
 
-/** What the chat-compatible style calls a reference is the first frame here, or the video to start from. */
+/** The `input_reference` of the chat-compatible API becomes the first frame, or the video to start from. */
 function withReference(request: VideoRequest, reference: NonNullable<VideoCreate['input_reference']>): VideoRequest {
   const { image_url, file_id } = typeof reference === 'string' ? { image_url: reference } : reference
   if (file_id !== undefined) {
@@ -53,7 +53,7 @@ function withReference(request: VideoRequest, reference: NonNullable<VideoCreate
   }
   const field = /^data:video\//i.test(image_url) ? 'video' : 'image'
   if (request[field] !== undefined) {
-    const message = `"input_reference" says the same as "${field}". Send one of them.`
+    const message = `"input_reference" sets the same as "${field}". Send only one of them.`
     throw new GatewayError('invalid_value', message, { param: 'input_reference' })
   }
   return { ...request, [field]: image_url }
@@ -61,7 +61,7 @@ function withReference(request: VideoRequest, reference: NonNullable<VideoCreate
 
 const checkThreeD = checker(ThreeDRequest)
 
-/** `null` is absent; unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
+/** `null` counts as absent; unknown fields are ignored. Throws GatewayError with the field and its allowed values. */
 export function parseThreeD(body: unknown): ThreeDRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)

@@ -31,8 +31,8 @@ const task = (fields: Partial<Task> = {}): Task =>
 
 const at = (age: number) => (SENT + age) * 1000
 
-describe('the pause between two questions', () => {
-  test('is poll_seconds while the task is young, slow_poll_seconds when it is old, give or take 15 %', () => {
+describe('the pause between two polls', () => {
+  test('is poll_seconds while the task is young and slow_poll_seconds when it is old, within 15 %', () => {
     for (let one = 0; one < 50; one++) {
       const some = task({ task_id: `task_${one}` })
       expect(pollPause(some, SETTINGS, at(0))).toBeWithin(3_400, 4_601)
@@ -42,13 +42,13 @@ describe('the pause between two questions', () => {
     }
   })
 
-  test('grows with age, evenly', () => {
+  test('grows linearly with age', () => {
     const pauses = [60, 200, 330, 460, 600].map((age) => pollPause(task(), SETTINGS, at(age)))
     expect(pauses).toEqual(pauses.toSorted((a, b) => a - b))
     expect(new Set(pauses).size).toBe(5)
   })
 
-  test('is the same for the same task, and differs between tasks that were sent at once', () => {
+  test('is the same for the same task, and differs between tasks that were sent together', () => {
     expect(pollPause(task(), SETTINGS, at(5))).toBe(pollPause(task(), SETTINGS, at(5)))
     const pauses = Array.from({ length: 1_000 }, (_, one) =>
       pollPause(task({ task_id: `task_${one * 7919}` }), SETTINGS, at(5)),
@@ -56,22 +56,22 @@ describe('the pause between two questions', () => {
     expect(new Set(pauses).size).toBeGreaterThan(400)
   })
 
-  test('does not shrink with age where the slow pause is set below the quick one', () => {
+  test('does not shrink with age if the slow pause is shorter than the fast one', () => {
     expect(pollPause(task(), { poll_seconds: 10, slow_poll_seconds: 5 }, at(9_000))).toBe(
       pollPause(task(), { poll_seconds: 10, slow_poll_seconds: 10 }, at(0)),
     )
   })
 })
 
-describe('the next question', () => {
-  test('is not asked before the vendor wants it', () => {
+describe('the next poll', () => {
+  test('is not before the time that the provider requests', () => {
     expect(nextPollAt(task(), SETTINGS, { now_ms: at(5), retry_after: 60 })).toBe(at(65))
     expect(nextPollAt(task(), SETTINGS, { now_ms: at(5), retry_after: 1 })).toBe(
       nextPollAt(task(), SETTINGS, { now_ms: at(5) }),
     )
   })
 
-  test('a wish of the vendor that is no time is passed over', () => {
+  test('ignores an invalid retry time of the provider', () => {
     for (const retry_after of [Number.NaN, -5, Number.POSITIVE_INFINITY]) {
       expect(nextPollAt(task(), SETTINGS, { now_ms: at(5), retry_after })).toBe(
         nextPollAt(task(), SETTINGS, { now_ms: at(5) }),
@@ -79,7 +79,7 @@ describe('the next question', () => {
     }
   })
 
-  test('does not sleep through the deadline', () => {
+  test('is not after the deadline', () => {
     const some = task({ deadline_at: SENT + 7 })
     expect(nextPollAt(some, SETTINGS, { now_ms: at(5), retry_after: 900 })).toBe(at(7))
     expect(nextPollAt(some, SETTINGS, { now_ms: at(8), retry_after: 10 })).toBe(at(18))
@@ -87,7 +87,7 @@ describe('the next question', () => {
 })
 
 describe('the next attempt after failures', () => {
-  test('comes after 2, 4, 8, 16, 32, 60, 60 seconds, give or take 15 %', () => {
+  test('comes after 2, 4, 8, 16, 32, 60, 60 seconds, within 15 %', () => {
     const seconds = [2, 4, 8, 16, 32, 60, 60]
     for (const [index, pause] of seconds.entries()) {
       const due = nextAttemptAt(task(), index + 1, { now_ms: at(0) }) - at(0)
@@ -96,7 +96,7 @@ describe('the next attempt after failures', () => {
     expect(nextAttemptAt(task(), 5_000, { now_ms: at(0) }) - at(0)).toBeWithin(51_000, 69_001)
   })
 
-  test('honours what the vendor asked for, up to the deadline', () => {
+  test("honours the provider's retry time, up to the deadline", () => {
     expect(nextAttemptAt(task(), 1, { now_ms: at(0), retry_after: 300 })).toBe(at(300))
     expect(nextAttemptAt(task({ deadline_at: SENT + 100 }), 1, { now_ms: at(0), retry_after: 300 })).toBe(at(100))
   })
@@ -104,32 +104,32 @@ describe('the next attempt after failures', () => {
 
 describe('after the end', () => {
   const given = task({ finish_time: SENT, deadline_at: SENT })
-  test('looks are a minute apart and more, ten minutes at most', () => {
+  test('polls are at least a minute and at most ten minutes apart', () => {
     expect((nextSlowPollAt(given, at(0)) ?? 0) - at(0)).toBeWithin(51_000, 69_001)
     expect((nextSlowPollAt(given, at(50_000)) ?? 0) - at(50_000)).toBeWithin(510_000, 690_001)
   })
 
-  test('there is none after a day', () => {
+  test('polling stops after a day', () => {
     expect(nextSlowPollAt(given, at(DAY - 1_000))).not.toBeNull()
     expect(nextSlowPollAt(given, at(DAY - 100))).toBeNull()
   })
 
-  test('a later deadline, as an operator may set it, counts', () => {
+  test('a later deadline set by the operator counts', () => {
     expect(nextSlowPollAt({ ...given, deadline_at: SENT + 5_000 }, at(DAY))).not.toBeNull()
   })
 })
 
-describe('a client who asks', () => {
+describe('a client that reads a task', () => {
   /** Its last step was at the age of 1,000 seconds. */
   const waiting = (fields: Partial<Task> = {}) =>
     task({ due_ms: at(1_000) + pollPause(task(), SETTINGS, at(1_000)), ...fields })
 
-  test('brings the next step forward, once the last is 3 seconds ago', () => {
+  test('advances the next poll if the last one was 3 seconds ago', () => {
     expect(mayPollEarlier(waiting(), SETTINGS, at(1_003))).toBe(true)
     expect(mayPollEarlier(waiting(), SETTINGS, at(1_002.9))).toBe(false)
   })
 
-  test('does not, of a task in hand, in back-off, due already, never due or not sent', () => {
+  test('does not advance a task that is claimed, in backoff, due, never due or not sent', () => {
     expect(mayPollEarlier(waiting({ leased_by: 'worker' }), SETTINGS, at(1_005))).toBe(false)
     expect(mayPollEarlier(waiting({ failures: 1 }), SETTINGS, at(1_005))).toBe(false)
     expect(mayPollEarlier(waiting({ due_ms: at(1_005) }), SETTINGS, at(1_005))).toBe(false)
@@ -137,7 +137,7 @@ describe('a client who asks', () => {
     expect(mayPollEarlier(waiting({ operation: null }), SETTINGS, at(1_005))).toBe(false)
   })
 
-  test('is told when the next step is due, between one second and the slow pause', () => {
+  test('gets a retry time between one second and the slow pause', () => {
     expect(retryAfterSeconds(task({ due_ms: at(5.2) }), SETTINGS, at(0))).toBe(6)
     expect(retryAfterSeconds(task({ due_ms: at(0) }), SETTINGS, at(5))).toBe(1)
     expect(retryAfterSeconds(task({ due_ms: at(900) }), SETTINGS, at(0))).toBe(15)

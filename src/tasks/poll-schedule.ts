@@ -1,28 +1,28 @@
-/** When a task's next step is due: often while it is young, seldom when it is old, never all at once. Pure. */
+/** When a task's next step is due: frequent while it is young, rare when it is old, spread over time. Pure. */
 import type { Task } from '../spec/task.ts'
 
 export type PollSettings = { poll_seconds: number; slow_poll_seconds: number }
 
-/** Until this age a task is young; most videos are done within some minutes. */
+/** Until this age a task is young; most videos finish within some minutes. */
 const YOUNG_SECONDS = 60
-/** From this age on it is old; in between the pause grows evenly. */
+/** From this age on it is old; in between the pause grows linearly. */
 const OLD_SECONDS = 600
-/** Each task's pauses differ by up to this share, so that tasks that were accepted at once do not stay in step. */
+/** Each task's pauses differ by up to this share, so that tasks that were accepted together are not polled together. */
 const JITTER = 0.15
-const FIRST_BACK_OFF_SECONDS = 2
-const LONGEST_BACK_OFF_SECONDS = 60
-/** Of a finished file, which is retried for hours: about 300 attempts a day. */
-const LONGEST_COPY_BACK_OFF_SECONDS = 300
-/** A task that has just been asked about is not asked about again, however many clients want to know. */
+const FIRST_BACKOFF_SECONDS = 2
+const MAX_BACKOFF_SECONDS = 60
+/** For copying a finished file, which is retried for hours: about 300 attempts a day. */
+const MAX_COPY_BACKOFF_SECONDS = 300
+/** A task that has just been polled is not polled again, however many clients read it. */
 const FRESH_MILLISECONDS = 3_000
-/** Of ended tasks: nobody waits for what became of them. */
-const LATE_LEAST_SECONDS = 60
-const LATE_MOST_SECONDS = 600
+/** For ended tasks: no client waits for their late outcome. */
+const LATE_MIN_SECONDS = 60
+const LATE_MAX_SECONDS = 600
 const LATE_WATCH_SECONDS = 86_400
-/** What a client is told while a step is under way: it takes a moment. */
+/** The `retry-after` of a task whose step is running. */
 const CLAIM_SECONDS = 2
 
-/** Milliseconds between two questions about this task. */
+/** Milliseconds between two polls of this task. */
 export function pollPause(task: Task, settings: PollSettings, now_ms: number): number {
   const { poll_seconds, slow_poll_seconds } = settings
   const age = now_ms / 1000 - (task.sent_at ?? task.submit_time)
@@ -31,7 +31,7 @@ export function pollPause(task: Task, settings: PollSettings, now_ms: number): n
   return jittered(task, seconds * 1000)
 }
 
-/** The next question; not before the vendor wants it, and not after the deadline. Unix milliseconds. */
+/** The next poll: not before the time that the provider requests, and not after the deadline. Unix milliseconds. */
 export function nextPollAt(
   task: Task,
   settings: PollSettings,
@@ -42,37 +42,37 @@ export function nextPollAt(
 
 type Retry = { now_ms: number; retry_after?: number | undefined }
 
-/** The next attempt after this many in a row that went wrong. Unix milliseconds. */
+/** The next attempt after this many consecutive failures. Unix milliseconds. */
 export const nextAttemptAt = (task: Task, failures: number, retry: Retry): number =>
-  backOff(task, failures, { ...retry, longest_seconds: LONGEST_BACK_OFF_SECONDS })
+  backoff(task, failures, { ...retry, max_seconds: MAX_BACKOFF_SECONDS })
 
-/** The same of a download. */
+/** The same for a download. */
 export const nextCopyAttemptAt = (task: Task, failures: number, retry: Retry): number =>
-  backOff(task, failures, { ...retry, longest_seconds: LONGEST_COPY_BACK_OFF_SECONDS })
+  backoff(task, failures, { ...retry, max_seconds: MAX_COPY_BACKOFF_SECONDS })
 
-function backOff(
+function backoff(
   task: Task,
   failures: number,
-  { now_ms, retry_after = 0, longest_seconds }: Retry & { longest_seconds: number },
+  { now_ms, retry_after = 0, max_seconds }: Retry & { max_seconds: number },
 ): number {
-  const seconds = Math.min(longest_seconds, FIRST_BACK_OFF_SECONDS * 2 ** Math.max(0, failures - 1))
+  const seconds = Math.min(max_seconds, FIRST_BACKOFF_SECONDS * 2 ** Math.max(0, failures - 1))
   const pause = Math.max(jittered(task, seconds * 1000), milliseconds(retry_after))
   return beforeDeadline(task, now_ms + pause, now_ms)
 }
 
-/** When to ask what became of a task that has ended here but not there; null: not any more. Unix milliseconds. */
+/** When to poll a task that has ended here but not at the provider; null: no more. Unix milliseconds. */
 export function nextSlowPollAt(task: Task, now_ms: number): number | null {
-  const finish_time = task.finish_time || now_ms / 1000 // of one that ends just now
+  const finish_time = task.finish_time || now_ms / 1000 // 0 for a task that ends now
   const end = Math.max(finish_time, task.deadline_at) + LATE_WATCH_SECONDS
   const since = now_ms / 1000 - finish_time
-  const seconds = Math.min(LATE_MOST_SECONDS, Math.max(LATE_LEAST_SECONDS, since / 10))
+  const seconds = Math.min(LATE_MAX_SECONDS, Math.max(LATE_MIN_SECONDS, since / 10))
   const due_ms = now_ms + jittered(task, seconds * 1000)
   return due_ms / 1000 < end ? due_ms : null
 }
 
 /**
- * Whether a client who asks may bring a task's next step forward: it waits in good order (not for its vendor's sake),
- * and its last step is some seconds ago. When that was is told by when the next is due.
+ * Whether a client that reads a task may advance its next poll: the task waits regularly (not in backoff), and its last
+ * poll was some seconds ago. The time of the last poll follows from when the next one is due.
  */
 export function mayPollEarlier(task: Task, settings: PollSettings, now_ms: number): boolean {
   if (task.leased_by !== '' || task.due_ms === null || task.failures > 0 || task.operation === null) return false
@@ -80,14 +80,14 @@ export function mayPollEarlier(task: Task, settings: PollSettings, now_ms: numbe
   return now_ms - (task.due_ms - pollPause(task, settings, now_ms)) >= FRESH_MILLISECONDS
 }
 
-/** Seconds after which asking for a task that is under way makes sense. */
+/** After how many seconds a client should read an unfinished task again. */
 export function retryAfterSeconds(task: Task, settings: PollSettings, now_ms: number): number {
   if (task.leased_by !== '' || task.due_ms === null) return CLAIM_SECONDS
   const seconds = Math.ceil((task.due_ms - now_ms) / 1000)
   return Math.min(Math.max(seconds, 1), Math.max(1, Math.ceil(settings.slow_poll_seconds)))
 }
 
-/** The deadline is a step of its own: it is not slept through. */
+/** The deadline is a step of its own, so no pause extends beyond it. */
 function beforeDeadline(task: Task, due_ms: number, now_ms: number): number {
   const deadline_ms = task.deadline_at * 1000
   return deadline_ms > now_ms ? Math.min(due_ms, deadline_ms) : due_ms
@@ -101,5 +101,5 @@ function jittered({ task_id }: Task, ms: number): number {
   return Math.round(ms * (1 - JITTER + 2 * JITTER * share))
 }
 
-/** What a vendor wants is honoured; what is no number of seconds is not. */
+/** A provider's `retry-after` is honoured; a value that is not a number of seconds is ignored. */
 const milliseconds = (seconds: number): number => (Number.isFinite(seconds) ? Math.max(0, seconds) * 1000 : 0)

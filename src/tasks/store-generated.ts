@@ -33,20 +33,20 @@ type StoreParts = {
 const DAY_SECONDS = 86_400
 
 /**
- * The links of the files, in their order. The task is stored before its files are: whatever happens in between, the
- * cleaner finds them and removes them when they expire.
+ * Returns the links of the files, in order. The task is stored before its files, so that after a failure in between the
+ * cleaner still finds the files and removes them when they expire.
  */
 export function createGeneratedFileStore({ store, outputs, settings, clock }: StoreParts) {
-  return async (made: GeneratedFiles, { caller, signal }: Call): Promise<string[]> => {
-    const { family, model, target, files, base_url } = made
+  return async (generated: GeneratedFiles, { caller, signal }: Call): Promise<string[]> => {
+    const { family, model, target, files, base_url } = generated
     const now = unixSeconds(clock)
-    const blank = newTask({ clock, settings }, { family, caller, base_url, model, request: made.request })
+    const blank = newTask({ clock, settings }, { family, caller, base_url, model, request: generated.request })
     const names = files.map(({ content_type, bytes }, index): TaskOutput & { key: string } => ({
       key: `${blank.task_id}/${index}.${endingOf(content_type) ?? 'bin'}`,
       content_type,
       bytes: bytes.length,
     }))
-    const keep_days = made.keep_days ?? settings().keep_days
+    const keep_days = generated.keep_days ?? settings().keep_days
     const task: Task = {
       ...blank,
       status: 'SUCCESS',

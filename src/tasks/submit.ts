@@ -1,4 +1,4 @@
-/** Takes an order on: everything is checked, then one durable write; no vendor is called. */
+/** Accepts an order: checks everything, then makes one durable write. No provider is called. */
 
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { canonicalJson } from '../kit/json.ts'
@@ -23,7 +23,7 @@ export type Order = FamilyRequest & {
   idempotency_key?: string
 }
 
-/** `chosen`: the model that was asked for and the one that serves it; absent where an earlier task answers. */
+/** `chosen`: the requested model and the one that serves it; absent for a replayed task. */
 export type Submitted = { task: Task; replayed: boolean; chosen?: Chosen }
 
 type SubmitParts = {
@@ -34,9 +34,9 @@ type SubmitParts = {
   crashHook: CrashHook
 }
 
-/** How long a client may repeat itself with the same key. */
+/** How long a client may repeat a request with the same key. */
 const KEY_SECONDS = 86_400
-const LONGEST_URL = 2_048
+const MAX_URL_LENGTH = 2_048
 
 export async function submit(parts: SubmitParts, order: Order): Promise<Submitted> {
   const idempotency = idempotencyFor(order, unixSeconds(parts.clock))
@@ -51,16 +51,16 @@ export async function submit(parts: SubmitParts, order: Order): Promise<Submitte
 
 type AcceptedInput = Order & { idempotency: Idempotency | undefined }
 
-/** Accepts an order: what `execute` does is one durable write. The worker calls the provider. */
+/** The pipeline family of submissions: `execute` is one durable write. The worker calls the provider. */
 const acceptOrder = (parts: SubmitParts): Family<AcceptedInput, NewTask, Omit<Submitted, 'chosen'>, undefined> => ({
   endpoint: ({ family }) => family,
   modelOf: ({ request }) => request.model,
   fit(model, order, { caller }) {
     for (const { provider } of model.targets) assertOrder(order.request, provider, caller)
     const kind = kindOf(order.family)
-    const wanted = kind.applyLimits(model, order.request)
+    const limited = kind.applyLimits(model, order.request)
     const callback = callbackOf(order.request)
-    const { inputs, request } = splitMedia(wanted, kind.media)
+    const { inputs, request } = splitMedia(limited, kind.media)
     const { family, base_url, idempotency } = order
     const row: NewTask = { task: newTask(parts, { family, caller, base_url, model: model.id, request }) }
     if (inputs) row.inputs = inputs
@@ -86,7 +86,7 @@ const acceptOrder = (parts: SubmitParts): Family<AcceptedInput, NewTask, Omit<Su
 
 type Idempotency = NonNullable<NewTask['idempotency']>
 
-/** A client that repeats itself is answered as at first, whatever has become of the model since. */
+/** A repeated request gets its first task, whatever has become of the model since. */
 async function findReplayed(
   { store, clock }: SubmitParts,
   { call: { caller } }: Order,
@@ -96,12 +96,12 @@ async function findReplayed(
   return earlier?.body_hash === body_hash ? earlier.task : undefined
 }
 
-type Beginning = Pick<Order, 'family' | 'base_url'> & { caller: Caller; model: string; request: JsonObject }
+type TaskSource = Pick<Order, 'family' | 'base_url'> & { caller: Caller; model: string; request: JsonObject }
 
-/** A task with which nothing has happened yet. */
+/** A task that no step has changed yet. */
 export function newTask(
   { clock, settings }: Pick<SubmitParts, 'clock' | 'settings'>,
-  { caller, ...rest }: Beginning,
+  { caller, ...rest }: TaskSource,
 ): Task {
   const now = unixSeconds(clock)
   return blankTask({
@@ -114,7 +114,7 @@ export function newTask(
   })
 }
 
-/** Media may be megabytes: they are kept apart from what every read of the task brings along. */
+/** Media may be megabytes: they are stored apart from the row that every read of the task loads. */
 function splitMedia(order: object, media: readonly string[]): { inputs?: JsonObject; request: JsonObject } {
   const fields = Object.entries(order).filter(([, value]) => value !== undefined) as [string, Json][]
   const inputs = Object.fromEntries(fields.filter(([name]) => media.includes(name)))
@@ -122,22 +122,22 @@ function splitMedia(order: object, media: readonly string[]): { inputs?: JsonObj
   return Object.keys(inputs).length === 0 ? { request } : { inputs, request }
 }
 
-/** Where its address truly leads is checked when it is called: until then it may change. */
+/** The address that its host resolves to is checked when it is called, since it may change until then. */
 function callbackOf({ callback_url }: Order['request']): NewTask['callback'] {
   if (callback_url === undefined) return undefined
   const url = URL.parse(callback_url)
-  const is_fit = url !== null && (url.protocol === 'http:' || url.protocol === 'https:')
-  if (!is_fit || url.username !== '' || url.password !== '' || callback_url.length > LONGEST_URL) {
+  const is_valid = url !== null && (url.protocol === 'http:' || url.protocol === 'https:')
+  if (!is_valid || url.username !== '' || url.password !== '' || callback_url.length > MAX_URL_LENGTH) {
     throw new GatewayError(
       'invalid_value',
-      `"callback_url" must be an http(s) URL of at most ${LONGEST_URL} characters, without a user name and password.`,
+      `"callback_url" must be an http(s) URL of at most ${MAX_URL_LENGTH} characters, without a user name and password.`,
       { param: 'callback_url' },
     )
   }
   return { callback_id: `callback_${randomAlphanumerics(24)}`, url: callback_url }
 }
 
-/** Two bodies are the same when they say the same, in whatever order and with whatever spaces. */
+/** Two bodies are the same if they have the same members, whatever their order and white space. */
 function idempotencyFor({ request, family, idempotency_key: key }: Order, now: number): Idempotency | undefined {
   if (key === undefined) return undefined
   return { key, body_hash: sha256(`${family}\n${canonicalJson(request)}`), expires_at: now + KEY_SECONDS }

@@ -1,4 +1,4 @@
-/** A task as its clients read it (specification 2.6, 2.7), and the errors of this family. */
+/** Encodes a task for its clients (specification 2.6, 2.7), and the errors of this family. */
 import type { Outputs } from '../outputs/outputs.ts'
 import { type ErrorCode, errorBody, type GatewayError } from '../spec/error.ts'
 import type { FailCode, Task, TaskAnswer, TaskCreated, TaskData, TaskList } from '../spec/task.ts'
@@ -7,7 +7,7 @@ import { kindOf } from './order-kinds.ts'
 
 type Links = Pick<Outputs, 'link'>
 
-/** Links are made anew each time, so that each works for the whole of its life from when it was read. */
+/** Links are created on each read, so that each is valid for its full lifetime from then on. */
 export function taskData(task: Task, outputs: Links): TaskData {
   const { task_id, status, submit_time, start_time, finish_time } = task
   const has_failed = status === 'FAILURE'
@@ -63,7 +63,7 @@ export const encodeTaskList = (
   },
 })
 
-/** Where a refusal is what a task could also have failed with, both say it in the same word. */
+/** Where an error could also have been the failure of a task, both have the same code. */
 const FAIL_CODE_OF: Partial<Record<ErrorCode, FailCode>> = {
   invalid_json: 'invalid_input',
   missing_required_parameter: 'invalid_input',
@@ -83,7 +83,7 @@ const FAIL_CODE_OF: Partial<Record<ErrorCode, FailCode>> = {
   internal_error: 'internal_error',
 }
 
-/** The flat form that this family's clients know, and the nested one that all others do, in one body. */
+/** One body with both the flat form that this family's clients expect and the nested form of all others. */
 export const encodeTaskError = (error: GatewayError): TaskErrorBody => ({
   code: error.code,
   message: error.message,

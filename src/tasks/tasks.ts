@@ -35,7 +35,7 @@ export type Tasks = {
   submit(order: Order): Promise<Submitted>
   /** One indexed read. Throws task_not_exist, also for a task of another token, or of none of the families. */
   find(task_id: string, caller: Caller, families?: Families): Promise<Task>
-  /** For a signed link: whoever holds it may read. */
+  /** For a signed link, whose holder may read the task. */
   findAny(task_id: string, families?: Families): Promise<Task | undefined>
   /** Resolves with the task once its state or progress differs from `seen`, or `seconds` have passed. */
   wait(seen: Task, options: { seconds: number; signal: AbortSignal; caller: Caller }): Promise<Task>
@@ -47,12 +47,12 @@ export type Tasks = {
   cancel(task_id: string, caller: Caller, families?: Families): Promise<Task>
   /** Deletes an ended task and its files. Throws task_not_ended, task_not_exist. */
   remove(task_id: string, caller: Caller, families?: Families): Promise<void>
-  /** Seconds after which asking again for this task makes sense. */
+  /** After how many seconds a client should read this task again. */
   retryAfter(task: Task): number
   health(): Promise<Health>
-  /** Begins to step tasks. */
+  /** Starts the worker. */
   start(): void
-  /** Answers all requests that wait for a change, since the gateway stops. */
+  /** Ends all requests that wait for a change, since the gateway stops. */
   endWaits(): void
   /** Starts no more steps and waits for the running ones, at most until the deadline. */
   stop(options: { deadline_ms: number }): Promise<void>
@@ -91,7 +91,7 @@ export function createTasks({ crashHook = () => {}, ...given }: TasksParts): Tas
       waiting.until(seen, { seconds, signal, read: () => find(seen.task_id, caller) }),
 
     async list({ token_id }, { limit, families, ...filter }) {
-      // One more than wanted tells whether there is more.
+      // One more than requested shows whether there are more.
       const tasks = await store.tasks.list({
         ...filter,
         ...(families && { families: [...families] }),
@@ -104,9 +104,9 @@ export function createTasks({ crashHook = () => {}, ...given }: TasksParts): Tas
     async cancel(task_id, caller, families) {
       const task = await find(task_id, caller, families)
       if (isEnded(task)) return task
-      const noted = await store.tasks.requestCancel(task_id, { now: unixSeconds(clock), now_ms: clock.now() })
+      const canceling = await store.tasks.requestCancel(task_id, { now: unixSeconds(clock), now_ms: clock.now() })
       worker.wake()
-      return noted ?? find(task_id, caller)
+      return canceling ?? find(task_id, caller)
     },
 
     async remove(task_id, caller, families) {

@@ -1,4 +1,4 @@
-/** A task as the chat-compatible style of videos shows it. */
+/** Encodes a task for the chat-compatible video API. */
 import { pixelsOf } from '../providers/orders/order-fields.ts'
 import type { Task, TaskStatus } from '../spec/task.ts'
 import type { Video, VideoList } from '../spec/video.ts'
@@ -26,7 +26,7 @@ export function encodeVideo(task: Task): Video {
     completed_at: task.status === 'SUCCESS' ? task.finish_time : null,
     expires_at: task.status === 'SUCCESS' ? task.outputs_expire_at : null,
     prompt: textOf(prompt) ?? '',
-    // Where the model's own default decides, nobody here knows.
+    // Unknown where the model's own default applies.
     seconds: typeof duration === 'number' ? String(duration) : '',
     size: pixels ? `${pixels.width}x${pixels.height}` : '',
     remixed_from_video_id: null,

@@ -1,13 +1,13 @@
-/** Holds a client's question until its task changes: one look at once, one at each sign of a change, one a second. */
+/** Long polling: waits until a task changes. Reads it at once, at each notification, and once a second. */
 import type { Clock } from '../kit/clock.ts'
 import type { Task } from '../spec/task.ts'
 import type { TaskStore } from '../store/store.ts'
 import { isEnded } from './lifecycle.ts'
 
-/** Proxies and clients give up on an answer that takes much longer. */
+/** Proxies and clients give up on a response that takes much longer. */
 export const MAX_WAIT_SECONDS = 60
-/** Another process may have changed it, and its news got lost. */
-const LOOK_MILLISECONDS = 1_000
+/** Another process may have changed it, and its notification may be lost. */
+const READ_MILLISECONDS = 1_000
 
 type WaitOptions = {
   seconds: number
@@ -17,39 +17,39 @@ type WaitOptions = {
 }
 
 type Waiting = {
-  /** Resolves with the row when it differs from `seen`, has ended, or the time is up; rejects when aborted. */
+  /** Resolves with the task when it differs from `seen`, has ended, or the time is up; rejects when aborted. */
   until(seen: Task, options: WaitOptions): Promise<Task>
-  /** Everyone who waits gets what there is. */
+  /** All waiting requests get the current state. */
   stop(): void
 }
 
 export function createWaiting({ store, clock }: { store: { tasks: TaskStore }; clock: Clock }): Waiting {
-  const signs = new Map<string, Set<() => void>>()
+  const waiters = new Map<string, Set<() => void>>()
   let unwatch: (() => void) | undefined
   let is_stopped = false
 
-  /** Resolves at the next sign of a change of this task, or after `ms`. */
-  function sign(
+  /** Resolves at the next notification of a change of this task, or after `ms`. */
+  function nextChange(
     task_id: string,
     { ms, signal }: { ms: number; signal: AbortSignal },
-  ): { come: Promise<void>; leave(): void } {
-    const { promise: come, resolve } = Promise.withResolvers<void>()
+  ): { changed: Promise<void>; stop(): void } {
+    const { promise: changed, resolve } = Promise.withResolvers<void>()
     unwatch ??= store.tasks.watch((change) => {
-      for (const wake of signs.get(change.task_id) ?? []) wake()
+      for (const wake of waiters.get(change.task_id) ?? []) wake()
     })
-    const mine = signs.get(task_id) ?? new Set()
-    signs.set(task_id, mine.add(resolve))
+    const own = waiters.get(task_id) ?? new Set()
+    waiters.set(task_id, own.add(resolve))
     const cancel = clock.after(ms, resolve)
     const aborted = () => resolve()
     signal.addEventListener('abort', aborted, { once: true })
     return {
-      come,
-      leave() {
+      changed,
+      stop() {
         cancel()
         signal.removeEventListener('abort', aborted)
-        mine.delete(resolve)
-        if (mine.size === 0) signs.delete(task_id)
-        if (signs.size > 0) return
+        own.delete(resolve)
+        if (own.size === 0) waiters.delete(task_id)
+        if (waiters.size > 0) return
         unwatch?.()
         unwatch = undefined
       },
@@ -62,20 +62,20 @@ export function createWaiting({ store, clock }: { store: { tasks: TaskStore }; c
       for (;;) {
         signal.throwIfAborted()
         const left = end_ms - clock.now()
-        // Listens before it reads: a change in between is not missed.
-        const next = sign(seen.task_id, { ms: Math.min(left, LOOK_MILLISECONDS), signal })
+        // Subscribes before it reads, so that a change in between is not missed.
+        const next = nextChange(seen.task_id, { ms: Math.min(left, READ_MILLISECONDS), signal })
         try {
           const task = await read()
           if (isChanged(seen, task) || isEnded(task) || left <= 0 || is_stopped) return task
-          await next.come
+          await next.changed
         } finally {
-          next.leave()
+          next.stop()
         }
       }
     },
     stop() {
       is_stopped = true
-      for (const waiting of signs.values()) for (const wake of waiting) wake()
+      for (const waiting of waiters.values()) for (const wake of waiting) wake()
     },
   }
 }

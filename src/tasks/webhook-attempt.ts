@@ -15,24 +15,24 @@ type AttemptParts = {
 /** `answered`: whether the receiver answered, with whatever status. `due_ms`: when the next attempt is due. */
 type Outcome = { answered: boolean; due_ms: number | undefined }
 
-/** From one attempt to the next; the last one counts for all that follow. */
+/** Pauses between attempts; the last one applies to all further attempts. */
 const BACKOFF_SECONDS = [5, 30, 120, 600, 1_800, 3_600, 7_200]
-/** After the end of the task; the last attempt is made then. */
+/** Counted from the end of the task; the last attempt is made then. */
 const GIVE_UP_SECONDS = 86_400
 /** A receiver may ask for a pause of at most this. */
-const LONGEST_PAUSE_SECONDS = 3_600
+const MAX_PAUSE_SECONDS = 3_600
 
 /** Rejects when the stop interrupts it or the store fails: nothing is stored then, and it is sent again with the same id. */
 export async function attempt(parts: AttemptParts, webhook: Webhook, context: JobContext): Promise<Outcome> {
   const { store, delivery } = parts
   const task = await store.tasks.find(webhook.task_id)
-  const began_ms = delivery.clock.now()
+  const start_ms = delivery.clock.now()
   const answer = task && isEnded(task) ? await tryOnce(parts, { webhook, task }, context) : { status: 0 }
-  const due_ms = await save(parts, { webhook, task, answer, took_ms: delivery.clock.now() - began_ms })
+  const due_ms = await save(parts, { webhook, task, answer, took_ms: delivery.clock.now() - start_ms })
   return { answered: answer.status !== 0, due_ms: due_ms ?? undefined }
 }
 
-/** An internal error counts as an attempt, so that it is not repeated every minute for ever. */
+/** An internal error counts as an attempt, so that it is not repeated every minute without end. */
 async function tryOnce(
   parts: AttemptParts,
   tried: { webhook: Webhook; task: Task },
@@ -56,7 +56,7 @@ async function save({ store, log, delivery }: AttemptParts, tried: Tried): Promi
   const { status, error } = answer
   const now_ms = delivery.clock.now()
   const delivered_at = status >= 200 && status < 300 ? Math.floor(now_ms / 1000) : null
-  const is_over = !task || delivered_at !== null || status === 410 // Gone: the receiver wants no more of them
+  const is_over = !task || delivered_at !== null || status === 410 // Gone: the receiver wants no more events
   const due_ms = is_over ? null : nextAttemptAt(task, { attempts, answer, now_ms })
   await store.webhooks.save(callback_id, { due_ms, delivered_at, status })
   const fields = { ...fieldsOf(webhook), status, attempt: attempts + 1, total_ms: took_ms, error }
@@ -69,12 +69,12 @@ async function save({ store, log, delivery }: AttemptParts, tried: Tried): Promi
 
 type Attempts = { attempts: number; answer: Answer; now_ms: number }
 
-/** Unix milliseconds; null: it was tried for long enough. */
+/** Unix milliseconds; null: no attempt is left. */
 function nextAttemptAt({ finish_time }: Task, { attempts, answer, now_ms }: Attempts): number | null {
   const last_ms = (finish_time + GIVE_UP_SECONDS) * 1000
   if (now_ms >= last_ms) return null
   const pause = BACKOFF_SECONDS[Math.min(attempts, BACKOFF_SECONDS.length - 1)] ?? 0
-  const requested = Math.min(answer.retry_after_seconds ?? 0, LONGEST_PAUSE_SECONDS)
+  const requested = Math.min(answer.retry_after_seconds ?? 0, MAX_PAUSE_SECONDS)
   return Math.min(now_ms + Math.max(pause, requested) * 1000, last_ms)
 }
 

@@ -17,7 +17,7 @@ export type DeliveryParts = {
   clock: Clock
 }
 
-/** `status`: 0 when there was no answer; `error` then says what went wrong. */
+/** `status`: 0 if there was no response; `error` is then the reason. */
 export type Answer = { status: number; error?: string; retry_after_seconds?: number }
 
 /** Rejects when the stop interrupts it, and on an internal error. */
@@ -51,7 +51,7 @@ export async function deliver(
   }
 }
 
-/** What is sent: the type says how the task ended, the data is what a poll returns (specification 2.7), and the model's id. */
+/** The event: its type is the outcome, its data is what a poll returns (specification 2.7) and the model's id. */
 function eventOf({ status, finish_time, model }: Task, data: TaskData) {
   return {
     type: status === 'SUCCESS' ? 'task.succeeded' : 'task.failed',
@@ -66,7 +66,7 @@ function retryAfter(headers: Headers): { retry_after_seconds?: number } {
   return /^\d{1,6}$/.test(text) ? { retry_after_seconds: Number(text) } : {}
 }
 
-/** A code only: a message may hold the URL, and a secret of the receiver in it. */
+/** Only a code: a message may contain the URL with a secret of the receiver. */
 function codeOf(error: unknown): string {
   if (error instanceof AddressRefused) return 'address_refused'
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
@@ -77,7 +77,7 @@ function codeOf(error: unknown): string {
 export const webhookMasterSecret = (secrets: SecretStore): Promise<string> =>
   secrets.get('callbacks', () => randomAlphanumerics(48))
 
-/** What the holder of a token verifies signatures with: 32 bytes that cannot be derived from another token's. */
+/** The secret with which the holder of a token verifies signatures: 32 bytes that another token's secret does not reveal. */
 export const webhookSecret = (master: string, token_id: string): string =>
   `whsec_${createHmac('sha256', master).update(token_id).digest('base64')}`
 

@@ -1,82 +1,82 @@
-/** Shares the delivery slots: no token and no receiver can take them all, and no token slows down another one's receiver. */
+/** Shares the delivery slots: no token and no receiver can use all of them, and no token delays another token's receiver. */
 import type { Clock } from '../kit/clock.ts'
 
-/** For one token at a receiver that answers; at one that did not, the last time, each slot is lost for a whole timeout. */
+/** Slots of one token at a receiver that responds. At one that last timed out, each slot is blocked for a whole timeout. */
 const SLOTS_PER_RECEIVER = 4
 const SLOTS_PER_SILENT_RECEIVER = 1
-/** Nobody waits longer: a receiver that is back should not wait because of what was computed while it was away. */
-const LONGEST_WAIT_MILLISECONDS = 600_000
-const SHORTEST_WAIT_MILLISECONDS = 1_000
-/** Beyond this number, lines with no delivery under way are forgotten. */
-const MOST_LINES = 1_000
+/** The longest wait: a receiver that is back should not wait for a time that was computed while it was unavailable. */
+const MAX_WAIT_MILLISECONDS = 600_000
+const MIN_WAIT_MILLISECONDS = 1_000
+/** Beyond this number, pools without running deliveries are dropped. */
+const MAX_POOLS = 1_000
 
 /** `host`: name and port of the receiver. */
 type Delivery = { host: string; token_id: string }
 
 type WebhookSlots = {
-  /** Takes a slot, or returns when to try again: those that wait form a line, each a little later than the one before. */
+  /** Takes a slot, or returns when to try again: waiting deliveries queue up, each a little later than the one before. */
   reserve(delivery: Delivery): number | undefined
   /** Returns the slot. */
   release(delivery: Delivery, outcome: { answered: boolean; took_ms: number }): void
 }
 
-type Line = {
+type Pool = {
   limit: number
   running: number
   /** How long the last delivery took. */
   took_ms: number
-  /** When the last one in line is due. */
+  /** When the last waiting delivery is due. */
   end_ms: number
 }
 
 export function createWebhookSlots({ concurrency, clock }: { concurrency: number; clock: Clock }): WebhookSlots {
-  const lines = new Map<string, Line>()
+  const pools = new Map<string, Pool>()
   const half = Math.max(1, Math.floor(concurrency / 2))
   const per_receiver = Math.min(SLOTS_PER_RECEIVER, concurrency)
 
-  function lineOf(name: string, limit: number): Line {
-    const line = lines.get(name) ?? { limit, running: 0, took_ms: SHORTEST_WAIT_MILLISECONDS, end_ms: 0 }
-    lines.delete(name) // the most recently used are last
-    lines.set(name, line)
-    return line
+  function poolOf(name: string, limit: number): Pool {
+    const pool = pools.get(name) ?? { limit, running: 0, took_ms: MIN_WAIT_MILLISECONDS, end_ms: 0 }
+    pools.delete(name) // the most recently used are last
+    pools.set(name, pool)
+    return pool
   }
 
   /** A silent receiver of one token must not delay another token at the same host: many tenants share some hosts. */
-  const linesOf = ({ host, token_id }: Delivery) => ({
-    receiver: lineOf(`receiver ${host} ${token_id}`, per_receiver),
-    token: lineOf(`token ${token_id}`, half),
-    host: lineOf(`host ${host}`, half),
+  const poolsOf = ({ host, token_id }: Delivery) => ({
+    receiver: poolOf(`receiver ${host} ${token_id}`, per_receiver),
+    token: poolOf(`token ${token_id}`, half),
+    host: poolOf(`host ${host}`, half),
   })
 
-  function forget(): void {
-    for (const [name, line] of lines) {
-      if (lines.size <= MOST_LINES) return
-      if (line.running === 0) lines.delete(name)
+  function dropIdlePools(): void {
+    for (const [name, pool] of pools) {
+      if (pools.size <= MAX_POOLS) return
+      if (pool.running === 0) pools.delete(name)
     }
   }
 
   return {
     reserve(delivery) {
-      const all = Object.values(linesOf(delivery))
-      forget()
+      const all = Object.values(poolsOf(delivery))
+      dropIdlePools()
       const full = all.find(({ running, limit }) => running >= limit)
-      if (full) return joinLine(full, clock.now())
-      for (const line of all) line.running++
+      if (full) return enqueue(full, clock.now())
+      for (const pool of all) pool.running++
       return undefined
     },
     release(delivery, { answered, took_ms }) {
-      const { receiver, token, host } = linesOf(delivery)
-      for (const line of [receiver, token, host]) {
-        line.running--
-        line.took_ms = took_ms
+      const { receiver, token, host } = poolsOf(delivery)
+      for (const pool of [receiver, token, host]) {
+        pool.running--
+        pool.took_ms = took_ms
       }
       receiver.limit = answered ? per_receiver : SLOTS_PER_SILENT_RECEIVER
     },
   }
 }
 
-function joinLine(line: Line, now_ms: number): number {
-  line.end_ms = Math.max(line.end_ms, now_ms) + Math.max(1, line.took_ms / line.limit)
-  const wait_ms = Math.min(Math.max(line.end_ms - now_ms, SHORTEST_WAIT_MILLISECONDS), LONGEST_WAIT_MILLISECONDS)
+function enqueue(pool: Pool, now_ms: number): number {
+  pool.end_ms = Math.max(pool.end_ms, now_ms) + Math.max(1, pool.took_ms / pool.limit)
+  const wait_ms = Math.min(Math.max(pool.end_ms - now_ms, MIN_WAIT_MILLISECONDS), MAX_WAIT_MILLISECONDS)
   return Math.round(now_ms + wait_ms)
 }

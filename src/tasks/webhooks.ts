@@ -1,4 +1,4 @@
-/** Webhooks: tell those who asked for it that their task has ended. Signed, at least once, retried for a day. */
+/** Webhooks: notify clients that their task has ended. Signed, delivered at least once, retried for a day. */
 import { createJobLoop } from '../jobs/job-loop.ts'
 import type { Log } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -9,7 +9,7 @@ import { type DeliveryParts, webhookSecret } from './webhook-delivery.ts'
 import { createWebhookSlots } from './webhook-slots.ts'
 
 export type Webhooks = {
-  /** Begins to deliver. */
+  /** Starts delivering. */
   start(): void
   /** Starts no more deliveries; those under way have until the deadline, and are repeated later if they miss it. */
   stop(options: { deadline_ms: number }): Promise<void>
@@ -29,11 +29,11 @@ export type WebhookParts = Omit<DeliveryParts, 'private_origins'> & {
 }
 
 const DEFAULT_CONCURRENCY = 32
-/** Longer than a receiver needs that only stores the event and answers; Standard Webhooks recommends 15 to 30. */
+/** Enough for a receiver that stores the event and then responds; Standard Webhooks recommends 15 to 30. */
 const ANSWER_MILLISECONDS = 15_000
 /** Well above the timeout of an attempt and the writes around it. */
 const LEASE_MILLISECONDS = 60_000
-/** Another process on this store may have ended a task, and a store that failed may be back. */
+/** Another process on this store may have ended a task, and a store that failed may be available again. */
 const POLL_MILLISECONDS = 5_000
 
 export function createWebhooks(parts: WebhookParts): Webhooks {
@@ -64,14 +64,14 @@ export function createWebhooks(parts: WebhookParts): Webhooks {
         error: () => new GatewayError('upstream_timeout', 'The receiver did not answer in time.'),
       },
       async run(webhook, context) {
-        const began_ms = clock.now()
+        const start_ms = clock.now()
         let answered = true // a failure of the gateway says nothing about the receiver
         try {
           const outcome = await attempt(attempting, webhook, context)
           answered = outcome.answered
           return outcome.due_ms
         } finally {
-          slots.release(deliveryOf(webhook), { answered, took_ms: clock.now() - began_ms })
+          slots.release(deliveryOf(webhook), { answered, took_ms: clock.now() - start_ms })
         }
       },
       // No `release`: a claim has no fence here, so only the end of the lease is certain not to meet another process.

@@ -8,7 +8,7 @@ const verdict = (code: ErrorCode) => {
   return `${fail_code} ${refusal}`
 }
 
-test('a refusal that every target would share is told from one of this target, and from one that passes', () => {
+test('classifies errors as common to all targets, of one target, or temporary', () => {
   expect(verdict('content_policy_violation')).toBe('content_policy_violation every')
   expect(verdict('upstream_invalid_request')).toBe('invalid_input every')
   expect(verdict('invalid_value')).toBe('invalid_input every')
@@ -24,13 +24,13 @@ test('a refusal that every target would share is told from one of this target, a
   expect(verdict('bad_upstream_response')).toBe('upstream_error passing')
 })
 
-test('every error of the house has a fail_code of the closed list', () => {
+test('every error code of the gateway maps to a documented fail_code', () => {
   for (const code of Object.keys(ERRORS) as ErrorCode[]) {
     expect(FAIL_CODES).toHaveProperty(classifyError(new GatewayError(code, '')).fail_code)
   }
 })
 
-test('media that could not be had now may be had later; those that are wrong may not', () => {
+test('media that cannot be fetched now are retried; invalid media are not', () => {
   expect(mayPass(new GatewayError('upstream_unreachable', ''))).toBe(true)
   expect(mayPass(new GatewayError('upstream_timeout', ''))).toBe(true)
   for (const code of ['invalid_value', 'output_gone', 'output_refused', 'unsupported_value'] as const) {
@@ -40,14 +40,14 @@ test('media that could not be had now may be had later; those that are wrong may
 })
 
 describe('the reason for the client', () => {
-  test('holds no address and no key', () => {
+  test('contains no URL and no key', () => {
     expect(reasonFrom('fetch of https://api.acme.test/v1?key=sk-123 (gs://bucket/x) failed')).toBe(
       'fetch of (address) ((address)) failed',
     )
     expect(reasonFrom('refused Bearer abc.def.ghi here')).toBe('refused Bearer (secret) here')
   })
 
-  test('stays one line of at most 500 characters', () => {
+  test('is one line of at most 500 characters', () => {
     expect(reasonFrom('a\r\n\tb\u0000c')).toBe('a b c')
     expect(reasonFrom('x'.repeat(500))).toHaveLength(500)
     expect(reasonFrom('x'.repeat(501))).toHaveLength(500)

@@ -77,7 +77,7 @@ const isRepeatable = (claimed: ClaimedTask): boolean => taskProvider(claimed)?.r
 
 type StoreAttempt = { one: OutputBytes; key: string; until_ms: number }
 
-/** A few quick attempts, then slow ones until `until_ms`, while the lease keeps other processes from the task. */
+/** A few quick attempts, then slow ones until `until_ms`; the lease keeps other processes away from the task. */
 async function storeWithRetries(
   claimed: ClaimedTask,
   { one, key, until_ms }: StoreAttempt,
