@@ -180,7 +180,9 @@ describe('a resumed task', () => {
     await cleaner.sweep()
     expect(files.stored.size).toBe(1)
     gateway.clock.advance(60_000)
-    expect(await resume(gateway.store, gateway.clock, await gateway.read(id))).toContain('its files are being removed')
+    expect(await resume(gateway.store, gateway.clock, await gateway.read(id))).toContain(
+      'its files have expired and are being removed',
+    )
     await cleaner.sweep()
     expect(files.stored.size).toBe(0)
     heal()

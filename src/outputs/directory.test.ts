@@ -171,10 +171,10 @@ describe('a directory', () => {
   for (const key of [...bad, 'a'.repeat(201)]) {
     test(`rejects the key ${JSON.stringify(key.slice(0, 20))}`, async () => {
       const { files, home } = storeOf()
-      await expect(files.write(key, mp4('x'), signal)).rejects.toThrow('no key')
-      await expect(files.open(key)).rejects.toThrow('no key')
-      await expect(files.remove(key)).rejects.toThrow('no key')
-      await expect(files.adopt?.(key, { content_type: 'x/y', path: home })).rejects.toThrow('no key')
+      await expect(files.write(key, mp4('x'), signal)).rejects.toThrow('not a valid file key')
+      await expect(files.open(key)).rejects.toThrow('not a valid file key')
+      await expect(files.remove(key)).rejects.toThrow('not a valid file key')
+      await expect(files.adopt?.(key, { content_type: 'x/y', path: home })).rejects.toThrow('not a valid file key')
       expect(readdirSync(home)).toEqual([])
     })
   }
