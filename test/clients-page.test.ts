@@ -1,4 +1,4 @@
-/** What the manual's page on clients shows runs as it is shown, and the variables that it names are read. */
+/** The programs on the manual's page about clients run, and the clients read the environment variables that it names. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { manualPage } from './kit/manual.ts'
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => port.close())
 const origin = () => port.url.replace(/\/v1$/, '')
 
-/** A program of its own, with no other environment than this; what it printed. */
+/** Runs a program with this environment only, and returns its output. */
 async function run(program: string, env: Record<string, string>): Promise<string> {
   const child = Bun.spawn([process.execPath, '-e', program.replaceAll(ADDRESS, origin())], {
     cwd: ROOT,
@@ -31,18 +31,18 @@ async function run(program: string, env: Record<string, string>): Promise<string
 const programs = [...page.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, program = '']) => program)
 const nameOf = (program: string) => /from '([^']+)'\n\n/.exec(program)?.[1] ?? ''
 
-test('each family of packages has its program', () => {
+test('each family of packages has a program', () => {
   expect(programs.map(nameOf)).toEqual(['openai', '@anthropic-ai/sdk', '@google/genai', 'ai', '@langchain/openai'])
 })
 
 test.each(programs.map((program) => [nameOf(program), program]))('the program for %s runs', async (_, program) => {
-  const said = await run(program, { GATEHOUSE_TOKEN: port.token })
+  const output = await run(program, { GATEHOUSE_TOKEN: port.token })
   const answers = { openai: 2, ai: 4 }[nameOf(program)] ?? 1
-  expect(said.split('simulated').length - 1).toBeGreaterThanOrEqual(answers)
+  expect(output.split('simulated').length - 1).toBeGreaterThanOrEqual(answers)
 })
 
-describe('without a word in the program', () => {
-  const ASKS: [name: string, address: string, key: string, program: string][] = [
+describe('a client configured by environment variables only', () => {
+  const CLIENTS: [name: string, address: string, key: string, program: string][] = [
     [
       'openai',
       'OPENAI_BASE_URL=http://127.0.0.1:8787/v1',
@@ -71,8 +71,8 @@ describe('without a word in the program', () => {
       key,
       `import Anthropic from '@anthropic-ai/sdk'
        const messages = [{ role: 'user', content: 'Hello' }]
-       const asked = { model: 'sandbox/general', max_tokens: 100, messages }
-       console.log((await new Anthropic().messages.create(asked)).content[0].text)`,
+       const request = { model: 'sandbox/general', max_tokens: 100, messages }
+       console.log((await new Anthropic().messages.create(request)).content[0].text)`,
     ]),
     [
       '@ai-sdk/anthropic',
@@ -87,12 +87,12 @@ describe('without a word in the program', () => {
       'GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8787',
       'GEMINI_API_KEY',
       `import { GoogleGenAI } from '@google/genai'
-       const asked = { model: 'sandbox/general', contents: 'Hello' }
-       console.log((await new GoogleGenAI({}).models.generateContent(asked)).text)`,
+       const request = { model: 'sandbox/general', contents: 'Hello' }
+       console.log((await new GoogleGenAI({}).models.generateContent(request)).text)`,
     ],
   ]
 
-  test.each(ASKS)('%s reads %s and %s', async (name, address, key, program) => {
+  test.each(CLIENTS)('%s reads %s and %s', async (name, address, key, program) => {
     const row = page.split('\n').find((line) => line.startsWith('|') && line.includes(`\`${address}\``)) ?? ''
     expect(row).toContain(`\`${name}\``)
     expect(row).toContain(`\`${key}\``)

@@ -1,4 +1,4 @@
-/** The sandbox answers what people ask about Gatehouse with the section of the manual that says it. */
+/** The sandbox answers questions about Gatehouse with the right section of the manual. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { createManual, type Manual } from '../packages/sandbox/src/manual-search.ts'
 import { loadManual } from '../src/config/manual.ts'

@@ -5,14 +5,14 @@ import { indexContent, type Layout, manualHtml, searchContent } from './page.ts'
 import { type ManualPage, type ManualPart, manualParts } from './parts.ts'
 import { createManualSearch, type ManualSearch } from './search.ts'
 
-type Dressing = Pick<Layout, 'version' | 'nonce'>
+type LayoutBase = Pick<Layout, 'version' | 'nonce'>
 
 export type Manual = {
-  index(dressing: Dressing): string
-  /** Undefined where there is no such page. */
-  page(name: string, dressing: Dressing): string | undefined
+  index(base: LayoutBase): string
+  /** Undefined if the page does not exist. */
+  page(name: string, base: LayoutBase): string | undefined
   markdown(name: string): string | undefined
-  search(query: string, dressing: Dressing): string
+  search(query: string, base: LayoutBase): string
   /** Every page with its address, as llmstxt.org describes it. */
   list(): string
 }
@@ -27,25 +27,25 @@ export function createManual(files: readonly ManualFile[]): Manual {
     [...pages.values()].map(({ name, title, text }) => ({ name, title, text, headings: render(text).headings }))
 
   return {
-    index: (dressing) => manualHtml({ ...dressing, title: 'Contents', parts, content: indexContent(parts) }),
-    page(name, dressing) {
+    index: (base) => manualHtml({ ...base, title: 'Contents', parts, content: indexContent(parts) }),
+    page(name, base) {
       const page = pages.get(name)
       if (!page) return undefined
       const { html, headings } = render(page.text)
       const content = html.replaceAll('<table>', '<div class="scroll"><table>').replaceAll('</table>', '</table></div>')
-      return manualHtml({ ...dressing, title: page.title, parts, content, current: { name, headings } })
+      return manualHtml({ ...base, title: page.title, parts, content, current: { name, headings } })
     },
     markdown: (name) => pages.get(name)?.text,
-    search(query, dressing) {
+    search(query, base) {
       search ??= createManualSearch(indexed())
       const content = searchContent(query, search(query))
-      return manualHtml({ ...dressing, title: 'Search', parts, content, query })
+      return manualHtml({ ...base, title: 'Search', parts, content, query })
     },
     list: () => listOf(parts),
   }
 }
 
-/** Pages by their name; other files of the project have no address here; other sites as they are. */
+/** The address of a link: pages by name, other sites unchanged; other files of the project have none. */
 function addressOf(href: string, pages: ReadonlyMap<string, ManualPage>): string | undefined {
   if (/^(https?:\/\/|#|\/(?!\/))/.test(href)) return href
   const [, name = '', anchor = ''] = /([^/#]+)\.md(#.*)?$/.exec(href) ?? []

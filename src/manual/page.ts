@@ -1,4 +1,4 @@
-/** The HTML of the manual: one layout with navigation, search and the page. It asks no other server for anything. */
+/** The HTML of the manual: one layout with navigation, search and the page. It sends no request to another server. */
 
 import { escapeHtml, type Heading } from '../kit/markdown.ts'
 import { BASE_STYLE, ICON } from './page-style.ts'
@@ -46,7 +46,7 @@ const STYLE = `${BASE_STYLE}
   }
 `
 
-/** Opens the list of pages where there is room for it; gives each block of code a button; `/` goes to the search. */
+/** Opens the list of pages on wide screens, adds a button for copying to each block of code, and focuses the search on `/`. */
 const SCRIPT = `
   const parts = document.querySelector('.parts')
   const wide = matchMedia('(min-width: 56.01rem)')

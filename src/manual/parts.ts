@@ -17,7 +17,7 @@ export type ManualPage = ManualFile & {
 }
 export type ManualPart = { title: string; pages: ManualPage[] }
 
-/** Parts without pages are left out; within a part the pages stand by their titles. */
+/** Omits parts without pages; sorts the pages of a part by title. */
 export function manualParts(files: readonly ManualFile[]): ManualPart[] {
   const pages = files.map(pageOf).sort((one, other) => one.title.localeCompare(other.title, 'en'))
   const known = new Set(PARTS.map(({ folder }) => folder))

@@ -26,7 +26,7 @@ describe('the search of the manual', () => {
     expect(search('revoked events').map(({ page }) => page)).toEqual(['streams'])
     expect(search('revoke events token')).toEqual([])
   })
-  it('finds what stands in code, and takes no line of code for a heading', () => {
+  it('finds text in code blocks, whose lines are never headings', () => {
     expect(search('tok_1')[0]?.heading).toBe('Revoke a token')
   })
   it('shows the text around the words without markup', () => {

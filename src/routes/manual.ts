@@ -1,4 +1,4 @@
-/** The paths of the manual. Nothing of it is read or loaded before the first request for it. */
+/** The routes of the manual. The first request for a page reads the files and loads the code. */
 import type { ManualFile } from '../config/manual.ts'
 import type { Route } from '../http/context.ts'
 import { queryOf } from '../http/query.ts'
@@ -16,7 +16,7 @@ export function manualRoutes({ load, version }: ManualParts): Route[] {
     manual ??= Promise.all([import('../manual/manual.ts'), load()]).then(([{ createManual }, files]) =>
       createManual(files),
     )
-    // A failure is not kept: the next request tries again.
+    // A failure is not cached: the next request tries again.
     manual.catch(() => {
       manual = undefined
     })
@@ -39,7 +39,7 @@ export function manualRoutes({ load, version }: ManualParts): Route[] {
       ...route('/manual/search', 'Search the manual', 'text/html', async ({ request }) => {
         const query = (queryOf(request).get('q') ?? '').slice(0, MAX_QUERY_CHARACTERS)
         const { search } = await open()
-        return htmlPage((dressing) => search(query, dressing), version)
+        return htmlPage((base) => search(query, base), version)
       }),
       hidden: true,
     },
@@ -51,7 +51,7 @@ export function manualRoutes({ load, version }: ManualParts): Route[] {
         if (text === undefined)
           throw new GatewayError('unknown_url', `The manual has no page named ${JSON.stringify(name)}.`)
         const asMarkdown = page !== name || request.headers.get('accept')?.includes('text/markdown')
-        return asMarkdown ? markdownResponse(text) : htmlPage((dressing) => html(name, dressing) ?? '', version)
+        return asMarkdown ? markdownResponse(text) : htmlPage((base) => html(name, base) ?? '', version)
       }),
       hidden: true,
     },
