@@ -1,4 +1,4 @@
-/** The vendors of chat models behind AI SDK packages, each against a loopback vendor that answers in the vendor's own shapes. */
+/** The vendors of chat models behind AI SDK packages, each against a loopback vendor that responds in the vendor's own format. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createHash, createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -21,22 +21,22 @@ import { type Answer, hang, type StreamOptions, startVendor, stream, type Vendor
 const NEVER = new AbortController().signal
 const KEY = 'sk-secret-key-of-ours'
 
-/** One vendor: where its requests go, how a question is written there, and what differs in its answers. */
+/** One vendor: where its requests go, how a request is encoded, and what differs in its responses. */
 type Case = {
   kind: ProviderKind
   model: string
-  /** The version in the address, as in `base_url`. */
+  /** The version in the path of `base_url`. */
   base: string
   path: string
   streamPath?: string
   /** The header that holds the key. */
   auth: [name: string, value: string]
-  /** Members of the body of a simple question. */
+  /** Members of the body of a simple request. */
   body: Record<string, unknown>
   reasons: boolean
   cached?: number
   hasTools?: boolean
-  /** What it says when the request is wrong, and when it refuses the key. */
+  /** Its responses to an invalid request and to an invalid key. */
   invalid?: unknown
   forbidden?: { status: number; body: unknown }
 }
@@ -239,7 +239,7 @@ const read = (kind: string, name: string) =>
   readFileSync(new URL(`./fixtures/ai-sdk-chat/${kind}/${name}`, import.meta.url), 'utf8')
 const fixture = (kind: string, name: string): Record<string, unknown> => JSON.parse(read(kind, name))
 
-/** A stream of the vendor's own making, event by event: text, or Amazon's binary frames. */
+/** A stream of the vendor, event by event: text, or Amazon's binary frames. */
 function eventsOf(kind: string, name: string): (string | Uint8Array)[] {
   if (kind !== 'amazon-bedrock') return read(kind, `${name}.sse`).split(/(?<=\r?\n\r?\n)/)
   const events: [string, unknown][] = JSON.parse(read(kind, `${name}.json`))
@@ -253,7 +253,7 @@ const streamed = (kind: string, events: (string | Uint8Array)[], options: Stream
     headers: { 'content-type': TYPES[kind] ?? 'text/event-stream', ...options.headers },
   })
 
-/** The event that says why the answer ended. */
+/** The event with the finish reason. */
 const FINISH = /finish_?reason":\s*"[a-z]|messageStop|message-end|response\.completed/i
 
 async function chunksOf(provider: Provider, call: ChatCall, signal = NEVER): Promise<ChatChunk[]> {
@@ -286,11 +286,11 @@ async function errorOf(work: Promise<unknown>): Promise<GatewayError> {
   throw new Error(`expected a GatewayError, found ${JSON.stringify(thrown)} ${thrown}`)
 }
 
-/** The same JSON with a member that nobody has seen before in every object. */
-function strange(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(strange)
+/** The same JSON with an unknown member in every object. */
+function withUnknownMembers(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withUnknownMembers)
   if (typeof value !== 'object' || value === null) return value
-  const members = Object.entries(value).map(([name, member]) => [name, strange(member)])
+  const members = Object.entries(value).map(([name, member]) => [name, withUnknownMembers(member)])
   return { ...Object.fromEntries(members), unseen_member: { deep: [1, null, 'x'] } }
 }
 
@@ -298,7 +298,7 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
   const { reasons, cached, hasTools = true } = given
   const thoughts = reasons ? 'A greeting.' : ''
 
-  test('a question is asked in the words of the vendor, and its whole answer is read', async () => {
+  test("encodes a request in the vendor's format, and decodes its whole response", async () => {
     const { vendor, provider } = open(given, whole(fixture(kind, 'whole.json')))
     const answer = await wholeOf(provider, callOf(given))
     expect(answer.choices).toMatchObject([
@@ -307,14 +307,18 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
     expect(answer.choices[0]?.message.reasoning_content ?? '').toBe(thoughts)
     expect(answer.usage).toMatchObject({ prompt_tokens: 12, completion_tokens: 7, total_tokens: 19 })
     expect(answer.usage?.prompt_tokens_details.cached_tokens).toBe(cached ?? 0)
-    const [asked] = vendor.requests
-    expect([asked?.method, asked?.path, asked?.headers[given.auth[0]]]).toEqual(['POST', given.path, given.auth[1]])
-    expect(asked?.json()).toMatchObject(given.body)
-    expect([asked?.headers['user-agent'], asked?.headers['x-request-id']]).toEqual(['gatehouse', 'req_7'])
+    const [request] = vendor.requests
+    expect([request?.method, request?.path, request?.headers[given.auth[0]]]).toEqual([
+      'POST',
+      given.path,
+      given.auth[1],
+    ])
+    expect(request?.json()).toMatchObject(given.body)
+    expect([request?.headers['user-agent'], request?.headers['x-request-id']]).toEqual(['gatehouse', 'req_7'])
     expect(vendor.requests).toHaveLength(1)
   })
 
-  test('a streamed answer is the same, cut into any pieces', async () => {
+  test('decodes the same from a stream, cut at any byte', async () => {
     for (const chunkBytes of [undefined, 7]) {
       const options = chunkBytes === undefined ? {} : { chunkBytes }
       const { vendor, provider } = open(given, streamed(kind, eventsOf(kind, 'stream'), options))
@@ -327,7 +331,7 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
     }
   })
 
-  test(hasTools ? 'a tool is called, whole and streamed' : 'tools are refused by name', async () => {
+  test(hasTools ? 'decodes a tool call, whole and streamed' : 'refuses tools by name', async () => {
     if (!hasTools) {
       const { provider } = open(given)
       const refused = wholeOf(provider, callOf(given, { tools: LOOK }))
@@ -341,9 +345,9 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
     const call = callOf(given, { tools: LOOK })
     const { choices } = await wholeOf(provider, call)
     expect(choices[0]?.finish_reason).toBe('tool_calls')
-    const [told] = choices[0]?.message.tool_calls ?? []
-    expect(told).toMatchObject({ type: 'function', function: { name: 'look', arguments: '{"what":"kite"}' } })
-    expect(told?.id).toBeString()
+    const [received] = choices[0]?.message.tool_calls ?? []
+    expect(received).toMatchObject({ type: 'function', function: { name: 'look', arguments: '{"what":"kite"}' } })
+    expect(received?.id).toBeString()
     expect(vendor.requests[0]?.body).toContain('"required":["what"]')
 
     const chunks = await chunksOf(provider, call)
@@ -354,18 +358,21 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
     expect(finishesOf(chunks)).toEqual(['tool_calls'])
   })
 
-  test('an answer with members that nobody has seen is read all the same', async () => {
+  test('ignores unknown members of a response', async () => {
     const events = eventsOf(kind, 'stream').map((event) =>
       typeof event === 'string'
-        ? event.replace(/^data: (\{.*\})/m, (_, json) => `data: ${JSON.stringify(strange(JSON.parse(json)))}`)
+        ? event.replace(
+            /^data: (\{.*\})/m,
+            (_, json) => `data: ${JSON.stringify(withUnknownMembers(JSON.parse(json)))}`,
+          )
         : event,
     )
-    const { provider } = open(given, whole(strange(fixture(kind, 'whole.json'))), streamed(kind, events))
+    const { provider } = open(given, whole(withUnknownMembers(fixture(kind, 'whole.json'))), streamed(kind, events))
     expect((await wholeOf(provider, callOf(given))).choices[0]?.message.content).toBe('Hello there')
     expect(textOf(await chunksOf(provider, callOf(given)))).toBe('Hello there')
   })
 
-  test('a refusal is told by its kind, whole and streamed: never as the caller’s own key, and with the time to wait', async () => {
+  test("maps error responses, whole and streamed: never to the client's own key, with retry-after", async () => {
     const invalid = given.invalid ?? { error: { message: 'Unrecognized thing', type: 'invalid_request_error' } }
     const forbidden = given.forbidden ?? {
       status: 401,
@@ -393,7 +400,7 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
     expect((await errorOf(wholeOf(provider, callOf(given)))).message).toContain('Unrecognized thing')
   })
 
-  test('a stream that is cut after any of its events is no answer, however its connection ends', async () => {
+  test('throws for a stream that is cut after any event, however its connection ends', async () => {
     const events = eventsOf(kind, 'stream')
     const last = events.findIndex((event) => FINISH.test(Buffer.from(event).toString('latin1')))
     expect(last).toBeGreaterThan(1)
@@ -405,7 +412,7 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
     }
   })
 
-  test('nor is one that is cut within an event', async () => {
+  test('throws for a stream that is cut within an event', async () => {
     const events = eventsOf(kind, 'stream').map((event) => Buffer.from(event))
     const finish = events.findIndex((event) => FINISH.test(event.toString('latin1')))
     const bytes = Buffer.concat(events.slice(0, finish + 1))
@@ -418,7 +425,7 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
     }
   })
 
-  test('an answer that is none is not taken for one', async () => {
+  test('throws for a response that is no completion', async () => {
     for (const body of ['<html>Hello</html>', '{"hello":"there"}', '']) {
       const { provider } = open(given, whole(body), whole(body))
       expect((await errorOf(wholeOf(provider, callOf(given)))).code).toBe('bad_upstream_response')
@@ -428,14 +435,14 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
     }
   })
 
-  test('a caller who leaves closes the connection', async () => {
+  test('closes the connection when the client disconnects', async () => {
     const { vendor, provider } = open(given, streamed(kind, eventsOf(kind, 'stream'), { hangAfter: 2 }), hang())
     for (const count of [1, 2]) {
       const control = new AbortController()
-      const asked = errorOf(chunksOf(provider, callOf(given), control.signal))
+      const error = errorOf(chunksOf(provider, callOf(given), control.signal))
       const { gone } = await vendor.request(count)
       control.abort()
-      expect((await asked).code).toBe('client_closed_request')
+      expect((await error).code).toBe('client_closed_request')
       await gone
     }
   })
@@ -447,8 +454,8 @@ const caseOf = (kind: ProviderKind): Case => {
   throw new Error(`no case for ${kind}`)
 }
 
-describe('what a vendor says in the midst of a stream', () => {
-  const SAID: [ProviderKind, string | Uint8Array, object][] = [
+describe('in the middle of a stream', () => {
+  const STREAM_ERRORS: [ProviderKind, string | Uint8Array, object][] = [
     [
       'amazon-bedrock',
       eventFrame('throttlingException', { message: 'Slow' }, 'exception'),
@@ -484,25 +491,25 @@ describe('what a vendor says in the midst of a stream', () => {
     ],
     ['mistral', 'data: {"object": nonsense\n\n', { code: 'bad_upstream_response' }],
   ]
-  test.each(SAID)('%s: an error is told as one, after what was said before it (%#)', async (kind, event, error) => {
+  test.each(STREAM_ERRORS)('%s: an error is thrown after the chunks before it (%#)', async (kind, event, error) => {
     const given = caseOf(kind)
     const events = eventsOf(kind, 'stream')
     const { provider, vendor } = open(given, streamed(kind, [...events.slice(0, -3), event]))
     const batches = provider.chat?.chunks(callOf(given), NEVER)[Symbol.asyncIterator]()
-    let said = ''
+    let text = ''
     const thrown = await errorOf(
       (async () => {
         for (let next = await batches?.next(); next && !next.done; next = await batches?.next()) {
-          said += textOf(next.value)
+          text += textOf(next.value)
         }
       })(),
     )
     expect(thrown).toMatchObject(error)
-    expect('Hello there').toStartWith(said)
+    expect('Hello there').toStartWith(text)
     expect(vendor.requests).toHaveLength(1)
   })
 
-  test('an event of a kind that nobody has seen is passed over, one that carries words is not', async () => {
+  test('an unknown event is skipped, unless it has text', async () => {
     const given = caseOf('cohere')
     const [first = '', ...rest] = eventsOf('cohere', 'stream')
     const unseen = (type: string) => `event: ${type}\n${sse({ type, index: 0, delta: { message: { sound: 'x' } } })}`
@@ -515,13 +522,13 @@ describe('what a vendor says in the midst of a stream', () => {
     expect(await errorOf(chunksOf(provider, callOf(given)))).toMatchObject({ code: 'bad_upstream_response' })
   })
 
-  test('azure: an error before the first words is told as one too', async () => {
+  test('azure: an error before the first text is thrown too', async () => {
     const early = sse({ error: { message: 'Slow', code: 'rate_limit_exceeded' } })
     const { provider } = open(caseOf('azure'), streamed('azure', [early]))
     expect(await errorOf(chunksOf(provider, callOf(caseOf('azure'))))).toMatchObject({ code: 'rate_limit_exceeded' })
   })
 
-  test('an error with status 200, in JSON where a stream was asked for, is that error', async () => {
+  test('an error in JSON with status 200 in place of a stream is thrown as that error', async () => {
     const body = { error: { message: 'Slow', code: 'rate_limit_exceeded' } }
     for (const kind of ['mistral', 'groq', 'perplexity'] as const) {
       const { provider } = open(caseOf(kind), whole(body), whole(body))
@@ -535,8 +542,8 @@ function sse(payload: unknown): string {
   return `data: ${JSON.stringify(payload)}\n\n`
 }
 
-describe('what a vendor has signed', () => {
-  const SIGNED = [
+describe('signed content', () => {
+  const SIGNATURES = [
     [
       'amazon-bedrock',
       'messages-compat',
@@ -544,37 +551,40 @@ describe('what a vendor has signed', () => {
     ],
     ['google-vertex', 'contentgen-compat', { text: 'A greeting.', thought: true, thoughtSignature: 'U0lHMQ==' }],
   ] as const
-  test.each(SIGNED)('%s: reasoning goes out with its signature, and back with it', async (kind, origin, part) => {
-    const given = caseOf(kind)
-    const { vendor, provider } = open(
-      given,
-      whole(fixture(kind, 'whole.json')),
-      streamed(kind, eventsOf(kind, 'stream')),
-    )
-    const details = [{ text: 'A greeting.', opaque: { origin, value: 'U0lHMQ==' } }]
-    const { message } = (await wholeOf(provider, callOf(given))).choices[0] ?? {}
-    expect(message?.reasoning_details).toEqual(details)
-    const told = deltas(await chunksOf(provider, callOf(given))).flatMap(
-      ({ reasoning_details }) => reasoning_details ?? [],
-    )
-    expect(told).toEqual(details)
+  test.each(SIGNATURES)(
+    '%s: reasoning is returned with its signature, and sent back with it',
+    async (kind, origin, part) => {
+      const given = caseOf(kind)
+      const { vendor, provider } = open(
+        given,
+        whole(fixture(kind, 'whole.json')),
+        streamed(kind, eventsOf(kind, 'stream')),
+      )
+      const details = [{ text: 'A greeting.', opaque: { origin, value: 'U0lHMQ==' } }]
+      const { message } = (await wholeOf(provider, callOf(given))).choices[0] ?? {}
+      expect(message?.reasoning_details).toEqual(details)
+      const received = deltas(await chunksOf(provider, callOf(given))).flatMap(
+        ({ reasoning_details }) => reasoning_details ?? [],
+      )
+      expect(received).toEqual(details)
 
-    vendor.answer(whole(fixture(kind, 'whole.json')))
-    const history: ChatRequest['messages'] = [
-      { role: 'user', content: 'Say hello.' },
-      {
-        role: 'assistant',
-        content: 'Hello there',
-        reasoning_details: [...details, { text: 'Foreign.', opaque: { origin: 'chatcompat-response', value: 'x' } }],
-      },
-      { role: 'user', content: 'Again.' },
-    ]
-    await wholeOf(provider, callOf(given, { messages: history }))
-    expect(vendor.requests[2]?.body).toContain(JSON.stringify(part).slice(1, -1))
-    expect(vendor.requests[2]?.body).not.toContain('Foreign')
-  })
+      vendor.answer(whole(fixture(kind, 'whole.json')))
+      const history: ChatRequest['messages'] = [
+        { role: 'user', content: 'Say hello.' },
+        {
+          role: 'assistant',
+          content: 'Hello there',
+          reasoning_details: [...details, { text: 'Foreign.', opaque: { origin: 'chatcompat-response', value: 'x' } }],
+        },
+        { role: 'user', content: 'Again.' },
+      ]
+      await wholeOf(provider, callOf(given, { messages: history }))
+      expect(vendor.requests[2]?.body).toContain(JSON.stringify(part).slice(1, -1))
+      expect(vendor.requests[2]?.body).not.toContain('Foreign')
+    },
+  )
 
-  test('google-vertex: so does the signature of a call of a tool', async () => {
+  test('google-vertex: a tool call is sent back with its signature', async () => {
     const given = caseOf('google-vertex')
     const { vendor, provider } = open(
       given,
@@ -585,8 +595,8 @@ describe('what a vendor has signed', () => {
     const opaque = { origin: 'contentgen-compat' as const, value: 'U0lHMg==' }
     const [made] = (await wholeOf(provider, call)).choices[0]?.message.tool_calls ?? []
     expect(made?.opaque).toEqual(opaque)
-    const told = deltas(await chunksOf(provider, call)).flatMap(({ tool_calls }) => tool_calls ?? [])
-    expect(told.flatMap((one) => one.opaque ?? [])).toEqual([opaque])
+    const received = deltas(await chunksOf(provider, call)).flatMap(({ tool_calls }) => tool_calls ?? [])
+    expect(received.flatMap((one) => one.opaque ?? [])).toEqual([opaque])
     vendor.answer(whole(fixture('google-vertex', 'whole.json')))
     const request = { name: 'look', arguments: '{"what":"kite"}' }
     await wholeOf(provider, {
@@ -613,14 +623,14 @@ describe('what a vendor has signed', () => {
     }
     const [, calls, results] = contents
     expect(calls?.parts.map(({ thoughtSignature }) => thoughtSignature)).toEqual(['U0lHMg==', undefined])
-    // Results of calls that were made at once stand together.
+    // The results of parallel calls stand together.
     expect(results?.parts.map(({ functionResponse }) => functionResponse)).toMatchObject([
       { name: 'look', response: { content: 'a kite' } },
       { name: 'look', response: { error: 'gone' } },
     ])
   })
 
-  test('deepseek and alibaba get the reasoning of the turn in plain words', async () => {
+  test('deepseek and alibaba get earlier reasoning as plain text', async () => {
     for (const kind of ['deepseek', 'alibaba'] as const) {
       const given = caseOf(kind)
       const { vendor, provider } = open(given, whole(fixture(kind, 'whole.json')))
@@ -636,7 +646,7 @@ describe('what a vendor has signed', () => {
   })
 })
 
-describe('what a package would lose is refused by name, and nothing is sent', () => {
+describe('a field that a package would drop is refused by name, and nothing is sent', () => {
   const schema = { type: 'json_schema' as const, json_schema: { name: 'x', schema: { type: 'object' } } }
   const used: ChatRequest['messages'] = [
     { role: 'user', content: 'Look.' },
@@ -646,7 +656,7 @@ describe('what a package would lose is refused by name, and nothing is sent', ()
   const sound: ChatRequest['messages'] = [
     { role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }] },
   ]
-  const LOST: [ProviderKind, Partial<ChatRequest>, string][] = [
+  const DROPPED: [ProviderKind, Partial<ChatRequest>, string][] = [
     ['mistral', { n: 2 }, 'n'],
     ['mistral', { logprobs: true }, 'logprobs'],
     ['mistral', { functions: [{ name: 'f' }] }, 'functions'],
@@ -669,10 +679,10 @@ describe('what a package would lose is refused by name, and nothing is sent', ()
       'messages[0].content[0].file.file_id',
     ],
   ]
-  test.each(LOST)('%s: %j', async (kind, more, param) => {
+  test.each(DROPPED)('%s: %j', async (kind, more, param) => {
     const { vendor, provider } = open(caseOf(kind))
-    for (const asked of [wholeOf, chunksOf]) {
-      expect(await errorOf(asked(provider, callOf(caseOf(kind), more)))).toMatchObject({
+    for (const send of [wholeOf, chunksOf]) {
+      expect(await errorOf(send(provider, callOf(caseOf(kind), more)))).toMatchObject({
         code: 'unsupported_parameter',
         detail: { param },
       })
@@ -680,7 +690,7 @@ describe('what a package would lose is refused by name, and nothing is sent', ()
     expect(vendor.requests).toEqual([])
   })
 
-  test('what only tunes is left out, and the operator can see it', async () => {
+  test('a tuning parameter is left out, and logged', async () => {
     const { vendor, provider, logged } = open(caseOf('perplexity'), whole(fixture('perplexity', 'whole.json')))
     await wholeOf(provider, callOf(caseOf('perplexity'), { seed: 7, logit_bias: { 1: 2 } }))
     expect(vendor.requests[0]?.json().seed).toBeUndefined()
@@ -688,8 +698,8 @@ describe('what a package would lose is refused by name, and nothing is sent', ()
   })
 })
 
-describe('how much is to be thought, and other words that the vendors write differently', () => {
-  const WRITTEN: [ProviderKind, Partial<ChatRequest>, Record<string, unknown>][] = [
+describe('reasoning and other options that vendors name differently', () => {
+  const ENCODED: [ProviderKind, Partial<ChatRequest>, Record<string, unknown>][] = [
     ['alibaba', { reasoning_budget: 2000 }, { enable_thinking: true, thinking_budget: 2000 }],
     ['alibaba', { thinking_enabled: false }, { enable_thinking: false }],
     ['cohere', { reasoning_budget: 2000 }, { thinking: { type: 'enabled', token_budget: 2000 } }],
@@ -738,14 +748,14 @@ describe('how much is to be thought, and other words that the vendors write diff
       { mirostat: 1, max_tokens: 50 },
     ],
   ]
-  test.each(WRITTEN)('%s: %j', async (kind, more, body) => {
+  test.each(ENCODED)('%s: %j', async (kind, more, body) => {
     const { vendor, provider } = open(caseOf(kind), whole(fixture(kind, 'whole.json')))
     await wholeOf(provider, callOf(caseOf(kind), more))
     expect(vendor.requests[0]?.json()).toMatchObject(body)
     expect(vendor.requests[0]?.json()).not.toMatchObject({ MaxTokens: 9 })
   })
 
-  test('an option of the vendor’s own that its package does not take is named', async () => {
+  test('an option that the package rejects is named', async () => {
     const { vendor, provider } = open(caseOf('mistral'))
     const call = callOf(caseOf('mistral'), { provider_options: { mistral: { safePrompt: 'perhaps' } } })
     const thrown = await errorOf(wholeOf(provider, call))
@@ -754,7 +764,7 @@ describe('how much is to be thought, and other words that the vendors write diff
     expect(vendor.requests).toEqual([])
   })
 
-  test('the operator’s defaults, new names and dropped fields hold', async () => {
+  test('request_defaults, fields.rename and fields.drop apply', async () => {
     const given = caseOf('azure')
     const vendor = startVendor(whole(fixture('azure', 'whole.json')))
     started.push(vendor)
@@ -771,7 +781,7 @@ describe('how much is to be thought, and other words that the vendors write diff
     expect([sent?.max_tokens, sent?.temperature]).toEqual([undefined, undefined])
   })
 
-  test('bedrock does not think after a call that was made without, nor where one is demanded', async () => {
+  test('bedrock disables reasoning after a tool call without reasoning, and with a required one', async () => {
     const given = caseOf('amazon-bedrock')
     const { vendor, provider } = open(given)
     vendor.otherwise(whole(fixture('amazon-bedrock', 'whole.json')))
@@ -786,7 +796,7 @@ describe('how much is to be thought, and other words that the vendors write diff
     for (const request of vendor.requests) expect(request.body).not.toContain('thinking')
   })
 
-  test('perplexity’s sources are citations, whole and streamed', async () => {
+  test('perplexity sources become citations, whole and streamed', async () => {
     const given = caseOf('perplexity')
     const { provider } = open(
       given,
@@ -796,15 +806,15 @@ describe('how much is to be thought, and other words that the vendors write diff
     const urls = ['https://kites.example/a', 'https://kites.example/b']
     const { message } = (await wholeOf(provider, callOf(given))).choices[0] ?? {}
     expect(message?.annotations?.map(({ url_citation }) => url_citation.url)).toEqual(urls)
-    const told = deltas(await chunksOf(provider, callOf(given))).flatMap(({ annotations }) => annotations ?? [])
-    expect(told.map(({ url_citation }) => url_citation.url)).toEqual(urls)
+    const received = deltas(await chunksOf(provider, callOf(given))).flatMap(({ annotations }) => annotations ?? [])
+    expect(received.map(({ url_citation }) => url_citation.url)).toEqual(urls)
   })
 })
 
-describe('who we are at a vendor', () => {
+describe('credentials and base URLs', () => {
   const SIGNER = { region: 'eu-west-1', accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG' }
 
-  /** The signature of version 4, made again from what arrived. */
+  /** The signature of version 4, computed again from the received request. */
   function signatureOf({ method, path, headers, body }: Vendor['requests'][number]): string {
     const found = /SignedHeaders=([^,]+), Signature=/.exec(headers.authorization ?? '')
     const names = found?.[1]?.split(';') ?? []
@@ -826,7 +836,7 @@ describe('who we are at a vendor', () => {
     return mac(key, text).toString('hex')
   }
 
-  test('bedrock: requests are signed for the address that they go to, by written or found credentials', async () => {
+  test('bedrock: requests are signed for the URL that is called, with configured or environment credentials', async () => {
     const { region, ...pair } = SIGNER
     const environment = {
       AWS_REGION: region,
@@ -847,17 +857,17 @@ describe('who we are at a vendor', () => {
         around,
       )
       await wholeOf(provider, callOf(caseOf('amazon-bedrock')))
-      const [asked] = vendor.requests
-      if (!asked) throw new Error('nothing was asked')
-      expect(asked.headers.authorization).toEndWith(`Signature=${signatureOf(asked)}`)
-      expect(asked.headers.authorization).toContain('host')
-      expect(asked.headers['x-amz-security-token']).toBe(options?.sessionToken as string)
+      const [request] = vendor.requests
+      if (!request) throw new Error('no request was sent')
+      expect(request.headers.authorization).toEndWith(`Signature=${signatureOf(request)}`)
+      expect(request.headers.authorization).toContain('host')
+      expect(request.headers['x-amz-security-token']).toBe(options?.sessionToken as string)
       const thrown = await errorOf(wholeOf(provider, callOf(caseOf('amazon-bedrock'))))
       expect(thrown.message).toBe('no [redacted]')
     }
   })
 
-  const WRONG: [ProviderConfig, RegExp][] = [
+  const INVALID: [ProviderConfig, RegExp][] = [
     [{ kind: 'amazon-bedrock' }, /providers\.acme needs a key .*AWS_ACCESS_KEY_ID/],
     [{ kind: 'amazon-bedrock', options: { accessKeyId: 'only-half' } }, /providers\.acme needs a key/],
     [{ kind: 'amazon-bedrock', options: { accessKey: 'x' } }, /options has no "accessKey".* it has region/],
@@ -869,11 +879,11 @@ describe('who we are at a vendor', () => {
     [{ kind: 'groq' }, /providers\.acme needs a key: write key, or set GROQ_API_KEY/],
     [{ kind: 'cohere', key: 'two words' }, /providers\.acme\.key holds a space/],
   ]
-  test.each(WRONG)('%j is told what would be right', (config, message) => {
+  test.each(INVALID)('%j is refused with what would be right', (config, message) => {
     expect(() => provide(config)).toThrow(message)
   })
 
-  test('azure: deployments have addresses of their own where that is asked for, and the responses API too', async () => {
+  test('azure: options select deployment URLs and the responses API', async () => {
     const paths = async (options: Record<string, unknown>) => {
       const vendor = startVendor()
       started.push(vendor)
@@ -887,7 +897,7 @@ describe('who we are at a vendor', () => {
     expect(await paths({ api: 'responses' })).toBe('/openai/v1/responses?api-version=v1')
   })
 
-  test('google-vertex: an access token takes the place of the key', async () => {
+  test('google-vertex: an access token replaces the key', async () => {
     const vendor = startVendor(whole(fixture('google-vertex', 'whole.json')))
     started.push(vendor)
     const { provider } = provide({
@@ -897,18 +907,21 @@ describe('who we are at a vendor', () => {
       options: { project: 'p' },
     })
     await wholeOf(provider, callOf(caseOf('google-vertex')))
-    const [asked] = vendor.requests
-    expect([asked?.headers.authorization, asked?.headers['x-goog-api-key']]).toEqual(['Bearer ya29.token', undefined])
+    const [request] = vendor.requests
+    expect([request?.headers.authorization, request?.headers['x-goog-api-key']]).toEqual([
+      'Bearer ya29.token',
+      undefined,
+    ])
   })
 
-  test('the same provider makes videos, where its vendor does', () => {
+  test('the same provider serves videos, where its vendor does', () => {
     for (const kind of ['xai', 'alibaba', 'google-vertex'] as const) {
       const { provider } = provide({ kind, key: KEY })
       expect([typeof provider.chat?.complete, typeof provider.video?.start]).toEqual(['function', 'function'])
     }
   })
 
-  test('alibaba: an address that is written for videos leads to chat in the same region', async () => {
+  test('alibaba: a base URL for videos is adapted to chat in the same region', async () => {
     const vendor = startVendor(whole(fixture('alibaba', 'whole.json')))
     started.push(vendor)
     const { provider } = provide({ kind: 'alibaba', base_url: `${vendor.origin}/api/v1`, key: KEY })
@@ -916,7 +929,7 @@ describe('who we are at a vendor', () => {
     expect(vendor.requests[0]?.path).toBe('/compatible-mode/v1/chat/completions')
   })
 
-  test('its models are listed, those of other trades left out', async () => {
+  test('the model list leaves out models that are not for chat', async () => {
     const list = { object: 'list', data: [{ id: 'b', created: 7 }, { id: 'text-embed-1' }, { id: 'a', type: 'image' }] }
     for (const kind of ['mistral', 'groq', 'deepinfra', 'xai', 'deepseek', 'alibaba'] as const) {
       const given = caseOf(kind)
@@ -935,7 +948,7 @@ describe('who we are at a vendor', () => {
     }
   })
 
-  test('bedrock and cohere get the bytes of an image that was given by its address', async () => {
+  test('bedrock and cohere get the bytes of an image that was given by URL', async () => {
     const address = 'https://pictures.example/kite.png'
     for (const kind of ['amazon-bedrock', 'cohere'] as const) {
       const given = caseOf(kind)
@@ -966,7 +979,7 @@ test('the manual has a row for every vendor', () => {
   expect(rows.sort()).toEqual(CASES.map(({ kind }) => kind as string).sort())
 })
 
-test('clients of two dialects are answered by such vendors through the whole gateway', async () => {
+test('clients of two APIs are served by such vendors through the whole gateway', async () => {
   for (const kind of ['amazon-bedrock', 'xai', 'cohere'] as const) {
     const given = caseOf(kind)
     const vendor = startVendor()

@@ -1,4 +1,4 @@
-/** The vendors behind AI SDK packages, each against a loopback vendor that answers in the vendor's own shapes. */
+/** The vendors behind AI SDK packages, each against a loopback vendor that responds in the vendor's own format. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -74,11 +74,11 @@ function open(given: Case, ...answers: Answer[]): Opened {
   started.push(vendor)
   const parts = partsOf({ kind: given.kind, base_url: vendor.origin + given.version, key: KEY, ...given.config })
   const { video } = createProvider(parts)
-  if (!video) throw new Error('no videos here')
+  if (!video) throw new Error('the provider serves no videos')
   return { vendor, video, logged: parts.logged, clock: parts.clock }
 }
 
-/** Orders of a vendor whose smallest order is not that of the others say the difference themselves. */
+/** A case has an order of its own where the vendor's smallest order differs from that of the others. */
 const callOf = (given: Case, order: Partial<VideoOrder> = given.order ?? {}, model = given.model): VideoCall => ({
   model,
   request: {
@@ -116,38 +116,40 @@ const named = (given: Case) => [given.kind, given] as const
 describe.each(CASES.map(named))('%s', (kind, given) => {
   const accepted = () => whole(fixture(kind, 'accepted'))
 
-  test('an order is sent once, in the words of the vendor, and what it answers is all that is kept', async () => {
+  test("sends an order once, in the vendor's format, and stores only its response", async () => {
     const { vendor, video } = open(given, accepted())
     expect(await video.start(callOf(given), SIGNAL)).toEqual({ operation: given.operation })
     expectSent(vendor.requests[0], given.sent)
     expect(vendor.requests).toHaveLength(1)
   })
 
-  test.each(Object.entries(given.states))('asked for the task, %s means what it means', async (name, progress) => {
+  test.each(Object.entries(given.states))('maps the task response %s', async (name, progress) => {
     const { vendor, video } = open(given, whole(fixture(kind, name), { status: given.statuses?.[name] ?? 200 }))
-    const said = await video.status(given.operation, SIGNAL)
-    const here = JSON.parse(JSON.stringify(said).replaceAll(vendor.origin, '{origin}'))
+    const result = await video.status(given.operation, SIGNAL)
+    const local = JSON.parse(JSON.stringify(result).replaceAll(vendor.origin, '{origin}'))
     const outputs =
-      'outputs' in said ? said.outputs.map((output, at) => ('open' in output ? output : here.outputs[at])) : undefined
-    expect({ ...here, ...(outputs ? { outputs } : {}) }).toEqual(progress)
-    expectSent(vendor.requests[0], { method: 'GET', ...given.asked })
+      'outputs' in result
+        ? result.outputs.map((output, at) => ('open' in output ? output : local.outputs[at]))
+        : undefined
+    expect({ ...local, ...(outputs ? { outputs } : {}) }).toEqual(progress)
+    expectSent(vendor.requests[0], { method: 'GET', ...given.query })
     expect(vendor.requests).toHaveLength(1)
   })
 
-  test('a state that is not known yet keeps the one that was', async () => {
-    const { video } = open(given, given.strange)
+  test('keeps the status of a task whose state is unknown', async () => {
+    const { video } = open(given, given.unknownState)
     expect(await video.status(given.operation, SIGNAL)).toEqual({})
   })
 
-  test('an object without a state ends nothing', async () => {
+  test('does not end a task on an object without a state', async () => {
     const { video } = open(given, whole({}), whole({ status: 7, output: [], task: null, seed: 'x' }))
     for (let round = 0; round < 2; round++) {
-      const said = await video.status(given.operation, SIGNAL).catch((error: unknown) => error)
-      if (!(said instanceof GatewayError)) expect(said).toEqual({})
+      const result = await video.status(given.operation, SIGNAL).catch((error: unknown) => error)
+      if (!(result instanceof GatewayError)) expect(result).toEqual({})
     }
   })
 
-  test('when the vendor says when to ask again, that is handed on', async () => {
+  test('passes on retry-after of a status response', async () => {
     const [name = ''] = Object.keys(given.states)
     const status = given.statuses?.[name] ?? 200
     const { video } = open(given, whole(fixture(kind, name), { status, headers: { 'retry-after': '9' } }))
@@ -163,7 +165,7 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
     ['503 that is no JSON', whole('busy', { status: 503 })],
     ['a redirect elsewhere', whole('', { status: 302, headers: { location: 'https://elsewhere.example/x' } })],
     ['a broken connection', reset()],
-  ])('%s in place of a state says nothing of the task: an error', async (_, answer) => {
+  ])('throws for %s in place of a task status, without ending the task', async (_, answer) => {
     const { vendor, video } = open(given, answer)
     const error = await errorOf(video.status(given.operation, SIGNAL))
     expect(error.detail.accepted).toBeUndefined()
@@ -179,21 +181,21 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
     refusal(502, { message: 'bad gateway' }, 'bad_upstream_response', 'open'),
     refusal(504, { message: 'gateway timeout' }, 'upstream_timeout', 'open'),
     {
-      says: '502 that is no JSON',
+      title: '502 that is no JSON',
       answer: whole('<html>', { status: 502 }),
       code: 'bad_upstream_response',
       accepted: undefined,
     },
     {
-      says: 'a redirect',
+      title: 'a redirect',
       answer: whole('', { status: 307, headers: { location: 'https://elsewhere.example/x' } }),
       code: 'bad_upstream_response',
       accepted: undefined,
     },
-    { says: 'an answer that is not JSON', answer: whole('ok'), code: 'bad_upstream_response', accepted: undefined },
-    { says: 'an answer without an id', answer: whole({}), code: 'bad_upstream_response', accepted: undefined },
+    { title: 'an answer that is not JSON', answer: whole('ok'), code: 'bad_upstream_response', accepted: undefined },
+    { title: 'an answer without an id', answer: whole({}), code: 'bad_upstream_response', accepted: undefined },
   ] as Refusal[])(
-    'an order answered with $says is $code, accepted: $accepted',
+    'maps the order response "$title" to $code, accepted: $accepted',
     async ({ answer, code, accepted, retry_after }) => {
       const { vendor, video, logged } = open(given, answer)
       const error = await errorOf(video.start(callOf(given), SIGNAL))
@@ -207,7 +209,7 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
     },
   )
 
-  test('a connection that breaks after the order was read leaves open whether it was taken; it was sent once', async () => {
+  test('leaves acceptance in doubt when the connection breaks after the order, and sends it once', async () => {
     const { vendor, video } = open(given, reset(), accepted())
     const error = await errorOf(video.start(callOf(given), SIGNAL))
     expect(error.code).toBe('bad_upstream_response')
@@ -215,7 +217,7 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
     expect(vendor.requests).toHaveLength(1)
   })
 
-  test('an answer that breaks off leaves it open too', async () => {
+  test('leaves acceptance in doubt when the response is cut', async () => {
     const { vendor, video } = open(given, async (wire) => {
       await wire.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{"id')
       wire.close()
@@ -224,7 +226,7 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
     expect(vendor.requests).toHaveLength(1)
   })
 
-  test('an order that reached nobody was not taken', async () => {
+  test('reports an order as not accepted when nothing listens', async () => {
     const { vendor, video } = open(given)
     await vendor.stop()
     expect(await errorOf(video.start(callOf(given), SIGNAL))).toMatchObject({
@@ -233,21 +235,21 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
     })
   })
 
-  test('an order whose caller has left is not sent', async () => {
+  test('does not send an order of a client that has disconnected', async () => {
     const { vendor, video } = open(given)
     expect((await errorOf(video.start(callOf(given), AbortSignal.abort()))).detail.accepted).toBe('no')
     expect(vendor.requests).toHaveLength(0)
   })
 
-  test.each(given.media)('of what is shown and asked, $says', async ({ order, model, body }) => {
+  test.each(given.media)('encodes media and options: $title', async ({ order, model, body }) => {
     const { vendor, video } = open(given, accepted())
     await video.start(callOf(given, order, model), SIGNAL)
     const sent = vendor.requests[0]?.json() ?? {}
     expect(kind === 'replicate' ? sent.input : sent).toMatchObject(body)
   })
 
-  test.each(given.unable)(
-    'what it cannot honour is refused before anything is sent: $param',
+  test.each(given.unsupported)(
+    'refuses an unsupported $param before anything is sent',
     async ({ order, model, param }) => {
       const { vendor, video } = open(given)
       const error = await errorOf(video.start(callOf(given, order, model), SIGNAL))
@@ -256,20 +258,23 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
     },
   )
 
-  test(given.cancels ? 'it can be told to stop, and may refuse' : 'it cannot be told to stop', async () => {
-    const { vendor, video } = open(
-      given,
-      whole({ status: 'ok' }, { status: 202 }),
-      whole({ detail: 'no' }, { status: 409 }),
-    )
-    if (!given.cancels) return void expect(video.cancel).toBeUndefined()
-    await video.cancel?.(given.operation, SIGNAL)
-    expectSent(vendor.requests[0], given.cancels)
-    await errorOf(video.cancel?.(given.operation, SIGNAL) ?? Promise.resolve())
-    expect(vendor.requests).toHaveLength(2)
-  })
+  test(
+    given.cancels ? 'cancels a task, and throws when the vendor refuses' : 'does not support cancellation',
+    async () => {
+      const { vendor, video } = open(
+        given,
+        whole({ status: 'ok' }, { status: 202 }),
+        whole({ detail: 'no' }, { status: 409 }),
+      )
+      if (!given.cancels) return void expect(video.cancel).toBeUndefined()
+      await video.cancel?.(given.operation, SIGNAL)
+      expectSent(vendor.requests[0], given.cancels)
+      await errorOf(video.cancel?.(given.operation, SIGNAL) ?? Promise.resolve())
+      expect(vendor.requests).toHaveLength(2)
+    },
+  )
 
-  test('what was stored of an order of another kind is an error, not a question to the vendor', async () => {
+  test('throws for a stored operation of another kind without calling the vendor', async () => {
     const { vendor, video } = open(given)
     for (const stored of [{}, null, 'x', { id: '1' }, { model: given.model }]) {
       expect((await errorOf(video.status(stored, SIGNAL))).code).toBe('internal_error')
@@ -277,7 +282,7 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
     expect(vendor.requests).toHaveLength(0)
   })
 
-  test('a second order is never safe', () => expect(open(given).video.resubmit).toBe('unsafe'))
+  test('never repeats an order', () => expect(open(given).video.resubmit).toBe('unsafe'))
 })
 
 const SHARED = {
@@ -288,7 +293,7 @@ const SHARED = {
   },
 }
 
-describe('what the vendors share', () => {
+describe('all video vendors', () => {
   test.each([
     ['fal', 'FAL_KEY'],
     ['replicate', 'REPLICATE_API_TOKEN'],
@@ -298,13 +303,13 @@ describe('what the vendors share', () => {
     ['minimax', 'MINIMAX_API_KEY'],
     ['xai', 'XAI_API_KEY'],
     ['black-forest-labs', 'BFL_API_KEY'],
-  ] as const)('%s takes its key from %s, and without one is refused at once, by name', (kind, name) => {
+  ] as const)('%s reads its key from %s, and without one is refused with the name of the provider', (kind, name) => {
     expect(() => createProvider(partsOf({ kind }))).toThrow(/^providers\.acme needs a key/)
     expect(() => createProvider(partsOf({ kind }, { [name]: KEY }))).not.toThrow()
     expect(() => createProvider(partsOf({ kind, key: 'a key' }))).toThrow('providers.acme.key')
   })
 
-  test('no package is loaded before it is needed', () => {
+  test('no source file imports a package statically', () => {
     const files = readdirSync(join(import.meta.dir, '../src'), { recursive: true, encoding: 'utf8' })
     const early = files
       .filter((name) => name.endsWith('.ts'))
@@ -315,7 +320,7 @@ describe('what the vendors share', () => {
     expect(early).toEqual([])
   })
 
-  test('an address that the vendor names elsewhere is not asked: the key stays where it belongs', async () => {
+  test('never send the key to a URL of another host that a response names', async () => {
     const other = startVendor()
     started.push(other)
     const elsewhere = [
@@ -340,7 +345,7 @@ describe('what the vendors share', () => {
     }
   })
 
-  test('a redirect is followed where it stays with the vendor, and nowhere else', async () => {
+  test('follow a redirect only within the vendor', async () => {
     const { vendor, video } = open(
       SHARED,
       whole('', { status: 302, headers: { location: '/moved' } }),
@@ -350,27 +355,27 @@ describe('what the vendors share', () => {
     expect(vendor.requests.map(({ path }) => path)).toEqual(['/x/requests/1', '/moved'])
   })
 
-  test('what a proxy at base_url writes in its own name is kept in the vendor\u2019s, and asked there again', async () => {
+  test("store URLs of a proxy at base_url as the vendor's, and call the proxy again", async () => {
     const vendor = startVendor()
     started.push(vendor)
     const base_url = `${vendor.origin}/to-fal`
     const { video } = createProvider(partsOf({ kind: 'fal', key: KEY, base_url }))
     vendor.answer(whole({ request_id: '1', response_url: `${base_url}/x/requests/1` }), whole(fixture('fal', 'done')))
-    const taken = await video?.start(callOf(FAL), SIGNAL)
-    expect(JSON.stringify(taken)).toContain('https://queue.fal.run/x/requests/1')
-    await video?.status(taken?.operation ?? null, SIGNAL)
+    const order = await video?.start(callOf(FAL), SIGNAL)
+    expect(JSON.stringify(order)).toContain('https://queue.fal.run/x/requests/1')
+    await video?.status(order?.operation ?? null, SIGNAL)
     expect(vendor.requests.map(({ path }) => path)).toEqual(['/to-fal/fal-ai/veo3.1', '/to-fal/x/requests/1'])
     expect(vendor.requests[1]?.headers.authorization).toBe(`Key ${KEY}`)
   })
 
-  test('models of fal that do not lie below fal-ai are asked for where they lie', async () => {
+  test('call fal models outside fal-ai at their own path', async () => {
     const { vendor, video } = open(FAL, whole(fixture('fal', 'accepted')), whole(fixture('fal', 'accepted')))
     await video.start(callOf(FAL, {}, 'bytedance/seedance-2.0/text-to-video'), SIGNAL)
     await video.start(callOf(FAL, {}, 'veo3'), SIGNAL)
     expect(vendor.requests.map(({ path }) => path)).toEqual(['/bytedance/seedance-2.0/text-to-video', '/fal-ai/veo3'])
   })
 
-  test('a model of google without sound is not told of it', async () => {
+  test('send no audio field to a Google model without sound', async () => {
     const { vendor, video } = open(VERTEX, whole(fixture('google-vertex', 'accepted')))
     await video.start(callOf(VERTEX, {}, 'veo-2.0-generate-001'), SIGNAL)
     expect(vendor.requests[0]?.json().parameters).toEqual({
@@ -381,21 +386,21 @@ describe('what the vendors share', () => {
     })
   })
 
-  test('an access token of google is a bearer, and no key', async () => {
+  test('send a Google access token as a bearer token, not as a key', async () => {
     const { vendor, video } = open(VERTEX, whole(fixture('google-vertex', 'pending')))
     await video.status(VERTEX.operation, SIGNAL)
     expect(vendor.requests[0]?.headers.authorization).toBe(`Bearer ${KEY}`)
     expect(vendor.requests[0]?.headers).not.toHaveProperty('x-goog-api-key')
   })
 
-  test('a pinned version of replicate goes to its own path', async () => {
+  test('send a pinned Replicate version to its own path', async () => {
     const { vendor, video } = open(REPLICATE, whole(fixture('replicate', 'accepted')))
     await video.start(callOf(REPLICATE, {}, 'owner/name:5c7d5dc6'), SIGNAL)
     expectSent(vendor.requests[0], { path: '/v1/predictions' })
     expect(vendor.requests[0]?.json().version).toBe('5c7d5dc6')
   })
 
-  test('the operator may leave fields out, call them otherwise, and set fields that the vendor alone has', async () => {
+  test('apply fields.drop, fields.rename and request_defaults', async () => {
     const given: Case = {
       ...FAL,
       config: {
@@ -422,36 +427,36 @@ describe('what the vendors share', () => {
     expect(vendor.requests[0]?.headers['x-team']).toBe('blue')
   })
 
-  test('what only tunes and is not taken is logged, without the prompt', async () => {
+  test('log ignored tuning parameters, without the prompt', async () => {
     const { video, logged } = open(XAI, whole(fixture('xai', 'accepted')))
     await video.start(callOf(XAI, { seed: 7 }), SIGNAL)
     expect(logged()).toContain('"feature":"seed"')
     expect(logged()).not.toContain('kite')
   })
 
-  test('neither the key nor an address with one stands in what a client sees of a failed task', async () => {
-    const said = {
+  test('keep the key and URLs with a key out of a fail_reason', async () => {
+    const result = {
       ...(fixture('replicate', 'failed') as object),
       error: `bad ${KEY} at https://a.example/x?key=abc123 Bearer abcdefgh`,
     }
-    const { video } = open(REPLICATE, whole(said))
+    const { video } = open(REPLICATE, whole(result))
     const text = JSON.stringify(await video.status(REPLICATE.operation, SIGNAL))
     for (const secret of [KEY, 'abc123', 'abcdefgh']) expect(text).not.toContain(secret)
   })
 
-  test('a small file that comes within the answer is a file like any other', async () => {
+  test('read a small file from a data URI in the response', async () => {
     const output = [`data:video/webm;base64,${Buffer.from('the film').toString('base64')}`]
     const done = { ...(fixture('replicate', 'done') as object), output }
     const { video } = open(REPLICATE, whole(done))
-    const said = await video.status(REPLICATE.operation, SIGNAL)
-    const [made] = 'outputs' in said ? said.outputs : []
-    if (!made || !('open' in made)) throw new Error('nothing to open')
-    expect(made.content_type).toBe('video/webm')
-    expect(await new Response(await made.open(SIGNAL)).text()).toBe('the film')
+    const result = await video.status(REPLICATE.operation, SIGNAL)
+    const [file] = 'outputs' in result ? result.outputs : []
+    if (!file || !('open' in file)) throw new Error('nothing to open')
+    expect(file.content_type).toBe('video/webm')
+    expect(await new Response(await file.open(SIGNAL)).text()).toBe('the film')
   })
 
   test.each(CASES.filter(({ kind }) => kind !== 'google-vertex').map(named))(
-    '%s without a key is spoken to without one where a proxy may add it',
+    '%s sends no key header when no key is configured for a proxy',
     async (kind, { version, ...given }) => {
       const vendor = startVendor(whole(fixture(kind, 'accepted')))
       started.push(vendor)
@@ -462,7 +467,7 @@ describe('what the vendors share', () => {
     },
   )
 
-  test('a video that is edited keeps its frame and length at xai', async () => {
+  test('accept that an edited video keeps its frame and length at xAI', async () => {
     const { vendor, video } = open(XAI, whole(fixture('xai', 'accepted')))
     await video.start(callOf(XAI, { video: FILM }), SIGNAL)
     expectSent(vendor.requests[0], {
@@ -471,44 +476,47 @@ describe('what the vendors share', () => {
     })
   })
 
-  test('a task that black-forest-labs does not know is an error, not a failure', async () => {
+  test('throw for a task unknown at Black Forest Labs, without ending it', async () => {
     const { video } = open(BLACK_FOREST_LABS, whole(fixture('black-forest-labs', 'lost')))
     expect((await errorOf(video.status(BLACK_FOREST_LABS.operation, SIGNAL))).code).toBe('bad_upstream_response')
   })
 })
 
-describe('files', () => {
-  test('of google are fetched with the key in a header, and only there', async () => {
+describe('output files', () => {
+  test('of Google are fetched with the key in a header, only from the base URL', async () => {
     const { vendor, video } = open(GOOGLE, whole(fixture('google', 'done')))
-    const said = await video.status(GOOGLE.operation, SIGNAL)
-    expect(JSON.stringify(said)).not.toContain(KEY)
-    const [first] = 'outputs' in said ? said.outputs : []
+    const result = await video.status(GOOGLE.operation, SIGNAL)
+    expect(JSON.stringify(result)).not.toContain(KEY)
+    const [first] = 'outputs' in result ? result.outputs : []
     expect(first && 'url' in first ? first.url : '').toStartWith(vendor.origin)
     expect(video.outputHeaders?.(`${vendor.origin}/v1beta/files/a`)).toEqual({ 'x-goog-api-key': KEY })
     for (const url of ['https://elsewhere.example/files/a', 'nonsense']) expect(video.outputHeaders?.(url)).toEqual({})
   })
 
-  test.each(CASES.filter((given) => given.kind !== 'google').map(named))('of %s are fetched without it', (_, given) => {
-    const { vendor, video } = open(given)
-    for (const url of [`${vendor.origin}/file`, 'https://elsewhere.example/a'])
-      expect(video.outputHeaders?.(url)).toEqual({})
-  })
+  test.each(CASES.filter((given) => given.kind !== 'google').map(named))(
+    'of %s are fetched without the key',
+    (_, given) => {
+      const { vendor, video } = open(given)
+      for (const url of [`${vendor.origin}/file`, 'https://elsewhere.example/a'])
+        expect(video.outputHeaders?.(url)).toEqual({})
+    },
+  )
 
   const bytesOf = async (output: RemoteOutput | undefined) => {
     if (!output || !('open' in output)) throw new Error('nothing to open')
     return Buffer.from(await new Response(await output.open(SIGNAL)).arrayBuffer())
   }
   const firstOf = async (video: VideoProvider) => {
-    const said = await video.status(VERTEX.operation, SIGNAL)
-    return 'outputs' in said ? said.outputs[0] : undefined
+    const result = await video.status(VERTEX.operation, SIGNAL)
+    return 'outputs' in result ? result.outputs[0] : undefined
   }
 
-  test('of google-vertex come with the answer', async () => {
+  test('of Vertex AI come in the response', async () => {
     const { video } = open(VERTEX, whole(fixture('google-vertex', 'done')))
     expect((await bytesOf(await firstOf(video))).toString('base64')).toBe('AAAAIGZ0eXBpc29t')
   })
 
-  test('or lie in a bucket, which is opened with the credentials', async () => {
+  test('of Vertex AI are read from a bucket with the credentials', async () => {
     const vendor = startVendor(
       whole(fixture('google-vertex', 'done-in-bucket')),
       whole('the film'),
@@ -520,7 +528,7 @@ describe('files', () => {
     const { video } = createProvider(
       partsOf({ kind: 'google-vertex', key: KEY, base_url: vendor.origin + VERTEX_HOME, options }),
     )
-    if (!video) throw new Error('no videos here')
+    if (!video) throw new Error('the provider serves no videos')
     const output = await firstOf(video)
     expect((await bytesOf(output)).toString()).toBe('the film')
     expectSent(vendor.requests[1], {
@@ -533,17 +541,17 @@ describe('files', () => {
   })
 })
 
-describe('media that google takes only as bytes', () => {
+describe('media that Google accepts only as bytes', () => {
   const opened = (read: (value: string) => Promise<{ bytes: Uint8Array; content_type: string }>) => {
     const vendor = startVendor(whole(fixture('google', 'accepted')))
     started.push(vendor)
     const media = { read, check: () => Promise.resolve() }
     const { video } = createProvider({ ...partsOf({ kind: 'google', key: KEY, base_url: vendor.url }), media })
-    if (!video) throw new Error('no videos here')
+    if (!video) throw new Error('the provider serves no videos')
     return { vendor, video }
   }
 
-  test('are fetched from their address before the order', async () => {
+  test('are fetched from their URL before the order', async () => {
     const { vendor, video } = opened(async () => ({ bytes: Buffer.from(PNG, 'base64'), content_type: 'image/webp' }))
     await video.start(callOf(GOOGLE, { image: PICTURE, images: ['gs://bucket/a.png'] }), SIGNAL)
     expect(vendor.requests[0]?.json().instances).toEqual([
@@ -555,7 +563,7 @@ describe('media that google takes only as bytes', () => {
     ])
   })
 
-  test('and when they cannot be, nothing was ordered', async () => {
+  test('leave the order unsent when they cannot be fetched', async () => {
     const { vendor, video } = opened(() => Promise.reject(new GatewayError('invalid_value', 'It is not there.')))
     const error = await errorOf(video.start(callOf(GOOGLE, { image: PICTURE }), SIGNAL))
     expect(error.detail).toMatchObject({ param: 'image', accepted: 'no' })
@@ -563,8 +571,8 @@ describe('media that google takes only as bytes', () => {
   })
 })
 
-describe('google-vertex is entered', () => {
-  /** The vendor is also the one that gives tokens. */
+describe('Vertex AI authenticates', () => {
+  /** The vendor issues the tokens too. */
   const opened = async (credentials: Record<string, unknown> | undefined, config: Partial<ProviderConfig> = {}) => {
     const vendor = startVendor()
     started.push(vendor)
@@ -573,13 +581,13 @@ describe('google-vertex is entered', () => {
       : {}
     const parts = partsOf({ kind: 'google-vertex', base_url: vendor.origin + VERTEX_HOME, options, ...config })
     const { video } = createProvider(parts)
-    if (!video) throw new Error('no videos here')
+    if (!video) throw new Error('the provider serves no videos')
     return { vendor, video, clock: parts.clock }
   }
   const granted = (access_token: string) => whole({ access_token, expires_in: 3600, token_type: 'Bearer' })
   const pending = () => whole(fixture('google-vertex', 'pending'))
 
-  test('by an express key, which is no bearer', async () => {
+  test('with an express-mode key, which is not a bearer token', async () => {
     const { vendor, video } = await opened(undefined, { key: KEY })
     vendor.answer(whole(fixture('google-vertex', 'accepted')))
     await video.start(callOf(VERTEX, {}), SIGNAL)
@@ -587,7 +595,7 @@ describe('google-vertex is entered', () => {
     expect(vendor.requests[0]?.headers.authorization).toBeUndefined()
   })
 
-  test('by a service account: a signed claim for a token, which is kept until shortly before its end', async () => {
+  test('with a service account: a signed assertion for a token, which is cached until shortly before it expires', async () => {
     const pair = await crypto.subtle.generateKey(
       { name: 'RSASSA-PKCS1-v1_5', modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' },
       true,
@@ -629,7 +637,7 @@ describe('google-vertex is entered', () => {
     ).toBe(true)
   })
 
-  test('by a user\u2019s login, which is refreshed', async () => {
+  test("with a refresh token of a user's login", async () => {
     const { vendor, video } = await opened({
       type: 'authorized_user',
       client_id: 'c',
@@ -655,7 +663,7 @@ describe('google-vertex is entered', () => {
     ['empty', { type: 'authorized_user', client_id: 'c', client_secret: 'canary', refresh_token: 'r' }, [whole({})]],
     ['not to be had with a broken key', { type: 'service_account', client_email: 'a', private_key: 'canary' }, []],
     ['not to be had with nothing', { type: 'service_account', secret: 'canary' }, []],
-  ])('not at all when the token is %s: nothing was ordered', async (_, credentials, answers) => {
+  ])('not when the token is %s, and sends no order', async (_, credentials, answers) => {
     const { vendor, video } = await opened(credentials)
     vendor.answer(...answers)
     const error = await errorOf(video.start(callOf(VERTEX, {}), SIGNAL))
@@ -668,15 +676,15 @@ describe('google-vertex is entered', () => {
     ['credentials without a project', { options: { credentials: 'metadata' } }, {}],
     ['a location that is none', { options: { project: 'p', location: 'evil.example/', credentials: 'metadata' } }, {}],
     ['nothing', { options: { project: 'p' } }, {}],
-  ])('not with %s, which is said at once', (_, config, environment) => {
+  ])('not with %s, and refuses the configuration', (_, config, environment) => {
     expect(() => createProvider(partsOf({ kind: 'google-vertex', ...config }, environment))).toThrow('providers.acme')
   })
 })
 
-describe('through the whole house, from the order to the file', () => {
+describe('through the whole gateway, from the order to the file', () => {
   const FILM_BYTES = Buffer.from('AAAAIGZ0eXBpc29tAAACAGlzb21pc28yYXZjMW1wNDE=', 'base64')
 
-  /** The files of the fixture lie at the vendor. */
+  /** The files of the fixture are at the vendor. */
   const doneAt = (kind: string, origin: string) =>
     JSON.parse(
       JSON.stringify(fixture(kind, 'done'))
@@ -684,7 +692,7 @@ describe('through the whole house, from the order to the file', () => {
         .replace('AAAAIGZ0eXBpc29t', FILM_BYTES.toString('base64')),
     )
 
-  test.each(CASES.map(named))('%s makes a video that is kept here', async (kind, given) => {
+  test.each(CASES.map(named))('%s generates a video that the gateway stores', async (kind, given) => {
     const vendor = startVendor()
     started.push(vendor)
     const [first = ''] = Object.keys(given.states)
@@ -712,12 +720,12 @@ describe('through the whole house, from the order to the file', () => {
       call: testCall({ token_id: 't1', mayUseModel: () => true, mayUseFamily: () => true }),
       base_url: 'https://gate.example',
     })
-    const look = async () => (await tasks.findAny(task.task_id)) ?? task
-    for (let round = 0; round < 40 && !['SUCCESS', 'FAILURE'].includes((await look()).status); round++) {
+    const read = async () => (await tasks.findAny(task.task_id)) ?? task
+    for (let round = 0; round < 40 && !['SUCCESS', 'FAILURE'].includes((await read()).status); round++) {
       await tasks.idle()
       gateway.clock.advance(20_000)
     }
-    const ended = await look()
+    const ended = await read()
     expect([ended.status, ended.fail_code, ended.fail_reason]).toEqual(['SUCCESS', '', ''])
     const [file] = ended.outputs
     expect(file).toMatchObject({ content_type: 'video/mp4', bytes: FILM_BYTES.length })
@@ -735,7 +743,7 @@ describe('presets', () => {
     ['replicate', 'REPLICATE_API_TOKEN'],
     ['minimax', 'MINIMAX_API_KEY'],
     ['black-forest-labs', 'BFL_API_KEY'],
-  ])('%s is a vendor of videos, with the key of %s; a key alone brings no provider', (preset, name) => {
+  ])('%s serves videos with the key in %s; a key alone creates no provider', (preset, name) => {
     const provider = createProvider(partsOf({ preset }, { [name]: KEY }))
     expect([provider.kind as string, provider.chat, typeof provider.video]).toEqual([preset, undefined, 'object'])
     expect(discoverProviders({ [name]: KEY })).toEqual({})
@@ -745,19 +753,19 @@ describe('presets', () => {
     ['xai', 'XAI_API_KEY', 'chatcompat'],
     ['alibaba', 'DASHSCOPE_API_KEY', 'chatcompat'],
     ['gemini', 'GEMINI_API_KEY', 'contentgen-compat'],
-  ])('%s chats and makes videos with one key', (preset, name, kind) => {
+  ])('%s serves chat and videos with one key', (preset, name, kind) => {
     for (const provider of [
       createProvider(partsOf({ preset }, { [name]: KEY })),
       createProvider(partsOf({ preset, key: KEY, headers: { 'x-team': 'blue' } })),
     ]) {
       expect([provider.kind, typeof provider.chat, typeof provider.video]).toEqual([kind, 'object', 'object'])
     }
-    // Without a key there is nobody to pay; at an address of the operator's own nobody knows where videos are made.
+    // No vendor without a key, and with a configured base_url the path for videos is unknown.
     expect(createProvider(partsOf({ preset })).video).toBeUndefined()
     expect(createProvider(partsOf({ preset, key: KEY, base_url: 'https://proxy.example/v1' })).video).toBeUndefined()
   })
 
-  test('of chat alone stay so', () => {
+  test('for chat only serve no videos', () => {
     expect(createProvider(partsOf({ preset: 'groq', key: KEY })).video).toBeUndefined()
   })
 })

@@ -1,4 +1,4 @@
-/** The vendors of images behind AI SDK packages, each against a loopback vendor that answers in the vendor's own shapes. */
+/** The vendors of images behind AI SDK packages, each against a loopback vendor that responds in the vendor's own format. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
@@ -22,28 +22,29 @@ const signal = new AbortController().signal
 
 type Json = Record<string, unknown>
 type Sent = { path: string; body?: Json; auth?: string }
-type Refusal = { says: string; answers: Answer[]; code: ErrorCode; accepted: 'no' | 'open' | 'failed' }
+type Refusal = { title: string; answers: Answer[]; code: ErrorCode; accepted: 'no' | 'open' | 'failed' }
 
-/** One vendor: what an order is there, what it answers, and how it refuses. */
+/** One vendor: how an order is encoded, its responses, and its errors. */
 type Case = {
   kind: ProviderKind
   model: string
   base: string
   config?: Partial<ProviderConfig>
-  /** A generation with a shape, a seed and the vendor's own option. */
+  /** A generation with dimensions, a seed and an option of the vendor. */
   order: Partial<ImageOrder>
   sent: Sent[]
-  /** Its answers to that, in order; addresses of its own are below `origin`. */
+  /** Its responses to that, in order; its own URLs are below `origin`. */
   answers(origin: string): Answer[]
-  made: GeneratedImage[]
+  images: GeneratedImage[]
   usage?: Json
   edit?: { order: Partial<ImageOrder>; sent: Sent; answers(origin: string): Answer[] }
-  /** What cannot be honoured, and which field says so. */
+  /** Unsupported orders, and the field of the error. */
   refuses: [order: Partial<ImageOrder>, param: string][]
   refusals: Refusal[]
 }
 
-const said = (status: number, body: unknown, headers: Record<string, string> = {}) => whole(body, { status, headers })
+const respond = (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  whole(body, { status, headers })
 const bearer = `Bearer ${KEY}`
 const unseen = { unseen: { more: [1] } }
 
@@ -72,40 +73,40 @@ const geminiBody = (more: Json[] = []) => ({
 const geminiError = (code: number, status: string, message = 'Wrong thing') => ({ error: { code, message, status } })
 const GOOGLE_REFUSALS: Refusal[] = [
   {
-    says: 'a wrong field',
-    answers: [said(400, geminiError(400, 'INVALID_ARGUMENT'))],
+    title: 'a wrong field',
+    answers: [respond(400, geminiError(400, 'INVALID_ARGUMENT'))],
     code: 'upstream_invalid_request',
     accepted: 'no',
   },
   {
-    says: 'a bad key',
-    answers: [said(400, geminiError(400, 'INVALID_ARGUMENT', 'API key not valid. Please pass a valid API key.'))],
+    title: 'a bad key',
+    answers: [respond(400, geminiError(400, 'INVALID_ARGUMENT', 'API key not valid. Please pass a valid API key.'))],
     code: 'upstream_auth',
     accepted: 'no',
   },
   {
-    says: 'a prompt that its filter blocks',
-    answers: [said(200, { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' }, usageMetadata: {} })],
+    title: 'a prompt that its filter blocks',
+    answers: [respond(200, { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' }, usageMetadata: {} })],
     code: 'content_policy_violation',
     accepted: 'failed',
   },
   {
-    says: 'an image that its filter keeps',
+    title: 'an image that its filter removes',
     answers: [
-      said(200, { candidates: [{ finishReason: 'IMAGE_SAFETY', finishMessage: 'Unable to show the image.' }] }),
+      respond(200, { candidates: [{ finishReason: 'IMAGE_SAFETY', finishMessage: 'Unable to show the image.' }] }),
     ],
     code: 'content_policy_violation',
     accepted: 'failed',
   },
   {
-    says: 'words instead of an image',
-    answers: [said(200, GEMINI({ text: 'I cannot draw.' }))],
+    title: 'text instead of an image',
+    answers: [respond(200, GEMINI({ text: 'I cannot draw.' }))],
     code: 'bad_upstream_response',
     accepted: 'failed',
   },
   {
-    says: 'too many requests',
-    answers: [said(429, geminiError(429, 'RESOURCE_EXHAUSTED'), { 'retry-after': '7' })],
+    title: 'too many requests',
+    answers: [respond(429, geminiError(429, 'RESOURCE_EXHAUSTED'), { 'retry-after': '7' })],
     code: 'rate_limit_exceeded',
     accepted: 'no',
   },
@@ -117,8 +118,8 @@ const GOOGLE: Case = {
   base: '/v1beta',
   order: { size: '1024x1536', seed: 7 },
   sent: [{ path: '/v1beta/models/gemini-2.5-flash-image:generateContent', auth: KEY, body: geminiBody() }],
-  answers: () => [said(200, GEMINI(inline('AAAA', { thought: true }), { text: 'Here it is' }, inline(PNG)))],
-  made: [{ base64: PNG }],
+  answers: () => [respond(200, GEMINI(inline('AAAA', { thought: true }), { text: 'Here it is' }, inline(PNG)))],
+  images: [{ base64: PNG }],
   usage: {
     input_tokens: 5,
     output_tokens: 1295,
@@ -131,7 +132,7 @@ const GOOGLE: Case = {
       path: '/v1beta/models/gemini-2.5-flash-image:generateContent',
       body: geminiBody([{ inlineData: { mimeType: 'image/png', data: PNG } }]),
     },
-    answers: () => [said(200, GEMINI(inline(PNG)))],
+    answers: () => [respond(200, GEMINI(inline(PNG)))],
   },
   refuses: [
     [{ size: '1792x1024' }, 'size'],
@@ -156,7 +157,7 @@ const VERTEX: Case = {
       path: `${VERTEX_PATH}/models/gemini-2.5-flash-image:generateContent`,
       body: geminiBody([{ inlineData: { mimeType: 'image/png', data: PNG } }]),
     },
-    answers: () => [said(200, GEMINI(inline(PNG)))],
+    answers: () => [respond(200, GEMINI(inline(PNG)))],
   },
 }
 
@@ -191,8 +192,8 @@ const BEDROCK: Case = {
       },
     },
   ],
-  answers: () => [said(200, { images: [PNG, 'AAAA'], error: null, ...unseen })],
-  made: [{ base64: PNG }, { base64: 'AAAA' }],
+  answers: () => [respond(200, { images: [PNG, 'AAAA'], error: null, ...unseen })],
+  images: [{ base64: PNG }, { base64: 'AAAA' }],
   edit: {
     order: { images: [URI, URI] },
     sent: {
@@ -203,7 +204,7 @@ const BEDROCK: Case = {
         imageGenerationConfig: { numberOfImages: 1 },
       },
     },
-    answers: () => [said(200, { images: [PNG] })],
+    answers: () => [respond(200, { images: [PNG] })],
   },
   refuses: [
     [{ operation: 'edit', images: Array(6).fill(URI) }, 'image'],
@@ -211,30 +212,35 @@ const BEDROCK: Case = {
   ],
   refusals: [
     {
-      says: 'a wrong field',
-      answers: [said(400, { message: 'Malformed input request: width' })],
+      title: 'a wrong field',
+      answers: [respond(400, { message: 'Malformed input request: width' })],
       code: 'upstream_invalid_request',
       accepted: 'no',
     },
     {
-      says: 'refused content',
-      answers: [said(400, { message: 'This request has been blocked by our content filters.' })],
+      title: 'refused content',
+      answers: [respond(400, { message: 'This request has been blocked by our content filters.' })],
       code: 'content_policy_violation',
       accepted: 'no',
     },
     {
-      says: 'images that its filter keeps',
+      title: 'images that its filter removes',
       answers: [
-        said(200, { images: [], error: 'All of the generated images have been blocked by our content filters.' }),
+        respond(200, { images: [], error: 'All of the generated images have been blocked by our content filters.' }),
       ],
       code: 'content_policy_violation',
       accepted: 'failed',
     },
-    { says: 'no image', answers: [said(200, { images: [] })], code: 'bad_upstream_response', accepted: 'failed' },
-    { says: 'a bad key', answers: [said(403, { message: 'not authorized' })], code: 'upstream_auth', accepted: 'no' },
+    { title: 'no image', answers: [respond(200, { images: [] })], code: 'bad_upstream_response', accepted: 'failed' },
     {
-      says: 'too many requests',
-      answers: [said(429, { message: 'slow down' })],
+      title: 'a bad key',
+      answers: [respond(403, { message: 'not authorized' })],
+      code: 'upstream_auth',
+      accepted: 'no',
+    },
+    {
+      title: 'too many requests',
+      answers: [respond(429, { message: 'slow down' })],
       code: 'rate_limit_exceeded',
       accepted: 'no',
     },
@@ -261,7 +267,7 @@ const FAL: Case = {
     },
   ],
   answers: () => [
-    said(200, {
+    respond(200, {
       images: [{ url: FILE, width: 1024, height: 512, content_type: 'image/png' }],
       timings: { inference: 1 },
       seed: 7,
@@ -270,55 +276,57 @@ const FAL: Case = {
       ...unseen,
     }),
   ],
-  made: [{ url: FILE }],
+  images: [{ url: FILE }],
   edit: {
     order: { images: [URI, FILE] },
     sent: {
       path: '/fal-ai/flux/dev',
       body: { prompt: 'A kite', num_images: 1, image_urls: [URI, FILE] },
     },
-    answers: () => [said(200, { image: { url: FILE } })],
+    answers: () => [respond(200, { image: { url: FILE } })],
   },
   refuses: [[{ background: 'transparent' }, 'background']],
   refusals: [
     {
-      says: 'a wrong field',
-      answers: [said(422, { detail: [{ loc: ['body', 'image_size'], msg: 'wrong', type: 'value_error' }] })],
+      title: 'a wrong field',
+      answers: [respond(422, { detail: [{ loc: ['body', 'image_size'], msg: 'wrong', type: 'value_error' }] })],
       code: 'upstream_invalid_request',
       accepted: 'no',
     },
     {
-      says: 'refused content',
-      answers: [said(422, { detail: [{ loc: ['body', 'prompt'], msg: 'flagged', type: 'content_policy_violation' }] })],
+      title: 'refused content',
+      answers: [
+        respond(422, { detail: [{ loc: ['body', 'prompt'], msg: 'flagged', type: 'content_policy_violation' }] }),
+      ],
       code: 'content_policy_violation',
       accepted: 'no',
     },
     {
-      says: 'an image that its filter blacked out',
-      answers: [said(200, { images: [{ url: FILE }], has_nsfw_concepts: [true] })],
+      title: 'an image that its filter blacked out',
+      answers: [respond(200, { images: [{ url: FILE }], has_nsfw_concepts: [true] })],
       code: 'content_policy_violation',
       accepted: 'failed',
     },
-    { says: 'no image', answers: [said(200, { images: [] })], code: 'bad_upstream_response', accepted: 'failed' },
+    { title: 'no image', answers: [respond(200, { images: [] })], code: 'bad_upstream_response', accepted: 'failed' },
     {
-      says: 'a bad key',
-      answers: [said(401, { detail: 'Authentication is required' })],
+      title: 'a bad key',
+      answers: [respond(401, { detail: 'Authentication is required' })],
       code: 'upstream_auth',
       accepted: 'no',
     },
     {
-      says: 'no credit',
-      answers: [said(403, { detail: 'User is locked. Reason: Exhausted balance.' })],
+      title: 'no credit',
+      answers: [respond(403, { detail: 'User is locked. Reason: Exhausted balance.' })],
       code: 'no_available_channel',
       accepted: 'no',
     },
     {
-      says: 'a failure',
-      answers: [said(500, { detail: 'Internal' })],
+      title: 'a failure',
+      answers: [respond(500, { detail: 'Internal' })],
       code: 'bad_upstream_response',
       accepted: 'open',
     },
-    { says: 'a proxy that lost it', answers: [said(504, 'gone')], code: 'upstream_timeout', accepted: 'open' },
+    { title: 'a timeout of a proxy', answers: [respond(504, 'gone')], code: 'upstream_timeout', accepted: 'open' },
   ],
 }
 
@@ -348,65 +356,76 @@ const REPLICATE: Case = {
     { path: '/v1/predictions/p1', auth: bearer },
   ],
   answers: (origin) => [
-    said(201, prediction(origin, {})),
-    said(200, prediction(origin, { status: 'succeeded', output: [FILE] })),
+    respond(201, prediction(origin, {})),
+    respond(200, prediction(origin, { status: 'succeeded', output: [FILE] })),
   ],
-  made: [{ url: FILE }],
+  images: [{ url: FILE }],
   edit: {
     order: { images: [FILE] },
     sent: {
       path: '/v1/models/black-forest-labs/flux-schnell/predictions',
       body: { input: { prompt: 'A kite', num_outputs: 1, image: FILE } },
     },
-    answers: (origin) => [said(201, prediction(origin, { status: 'succeeded', output: FILE }))],
+    answers: (origin) => [respond(201, prediction(origin, { status: 'succeeded', output: FILE }))],
   },
   refuses: [[{ operation: 'edit', images: [URI, URI] }, 'image']],
   refusals: [
     {
-      says: 'a wrong field',
-      answers: [said(422, { detail: 'input: wrong' })],
+      title: 'a wrong field',
+      answers: [respond(422, { detail: 'input: wrong' })],
       code: 'upstream_invalid_request',
       accepted: 'no',
     },
     {
-      says: 'refused content',
+      title: 'refused content',
       answers: [
-        said(201, prediction('https://api.replicate.com', { status: 'failed', error: 'NSFW content detected (E005)' })),
+        respond(
+          201,
+          prediction('https://api.replicate.com', { status: 'failed', error: 'NSFW content detected (E005)' }),
+        ),
       ],
       code: 'content_policy_violation',
       accepted: 'failed',
     },
     {
-      says: 'a failure in its work',
-      answers: [said(201, prediction('https://api.replicate.com', { status: 'failed', error: 'CUDA out of memory' }))],
+      title: 'a failure in its work',
+      answers: [
+        respond(201, prediction('https://api.replicate.com', { status: 'failed', error: 'CUDA out of memory' })),
+      ],
       code: 'bad_upstream_response',
       accepted: 'failed',
     },
     {
-      says: 'no image',
-      answers: [said(201, prediction('https://api.replicate.com', { status: 'succeeded', output: [] }))],
+      title: 'no image',
+      answers: [respond(201, prediction('https://api.replicate.com', { status: 'succeeded', output: [] }))],
       code: 'bad_upstream_response',
       accepted: 'failed',
     },
-    { says: 'a bad key', answers: [said(401, { detail: 'Unauthenticated' })], code: 'upstream_auth', accepted: 'no' },
     {
-      says: 'no credit',
-      answers: [said(402, { detail: 'Insufficient credit' })],
+      title: 'a bad key',
+      answers: [respond(401, { detail: 'Unauthenticated' })],
+      code: 'upstream_auth',
+      accepted: 'no',
+    },
+    {
+      title: 'no credit',
+      answers: [respond(402, { detail: 'Insufficient credit' })],
       code: 'no_available_channel',
       accepted: 'no',
     },
     {
-      says: 'too many requests',
-      answers: [said(429, { detail: 'Throttled' }, { 'retry-after': '7' })],
+      title: 'too many requests',
+      answers: [respond(429, { detail: 'Throttled' }, { 'retry-after': '7' })],
       code: 'rate_limit_exceeded',
       accepted: 'no',
     },
   ],
 }
 
-const bflStarted = (origin: string) => said(200, { id: 'b1', polling_url: `${origin}/v1/get_result?id=b1`, ...unseen })
+const bflStarted = (origin: string) =>
+  respond(200, { id: 'b1', polling_url: `${origin}/v1/get_result?id=b1`, ...unseen })
 const bflReady = () =>
-  said(200, {
+  respond(200, {
     id: 'b1',
     status: 'Ready',
     result: { sample: FILE, seed: 7, prompt: 'A kite' },
@@ -432,7 +451,7 @@ const BFL: Case = {
     { path: '/v1/get_result?id=b1', auth: KEY },
   ],
   answers: (origin) => [bflStarted(origin), bflReady()],
-  made: [{ url: FILE }],
+  images: [{ url: FILE }],
   edit: {
     order: { images: [URI, FILE] },
     sent: { path: '/v1/flux-kontext-pro', body: { prompt: 'A kite', input_image: PNG, input_image_2: FILE } },
@@ -444,16 +463,16 @@ const BFL: Case = {
   ],
   refusals: [
     {
-      says: 'a wrong field',
-      answers: [said(422, { detail: [{ loc: ['body', 'x'], msg: 'wrong' }] })],
+      title: 'a wrong field',
+      answers: [respond(422, { detail: [{ loc: ['body', 'x'], msg: 'wrong' }] })],
       code: 'upstream_invalid_request',
       accepted: 'no',
     },
     {
-      says: 'a request that is moderated',
+      title: 'a request that is moderated',
       answers: [
         bflStarted('https://api.bfl.ai'),
-        said(200, {
+        respond(200, {
           id: 'b1',
           status: 'Request Moderated',
           result: null,
@@ -464,31 +483,44 @@ const BFL: Case = {
       accepted: 'failed',
     },
     {
-      says: 'content that is moderated',
-      answers: [bflStarted('https://api.bfl.ai'), said(200, { id: 'b1', status: 'Content Moderated', result: null })],
+      title: 'content that is moderated',
+      answers: [
+        bflStarted('https://api.bfl.ai'),
+        respond(200, { id: 'b1', status: 'Content Moderated', result: null }),
+      ],
       code: 'content_policy_violation',
       accepted: 'failed',
     },
     {
-      says: 'a failure in its work',
-      answers: [bflStarted('https://api.bfl.ai'), said(200, { id: 'b1', status: 'Error', result: null })],
+      title: 'a failure in its work',
+      answers: [bflStarted('https://api.bfl.ai'), respond(200, { id: 'b1', status: 'Error', result: null })],
       code: 'bad_upstream_response',
       accepted: 'failed',
     },
     {
-      says: 'task that it does not know any more',
-      answers: [bflStarted('https://api.bfl.ai'), said(404, { status: 'Task not found' })],
+      title: 'a task that it no longer knows',
+      answers: [bflStarted('https://api.bfl.ai'), respond(404, { status: 'Task not found' })],
       code: 'bad_upstream_response',
       accepted: 'open',
     },
-    { says: 'a bad key', answers: [said(403, { detail: 'Not authenticated' })], code: 'upstream_auth', accepted: 'no' },
     {
-      says: 'no credit',
-      answers: [said(402, { detail: 'Insufficient credits' })],
+      title: 'a bad key',
+      answers: [respond(403, { detail: 'Not authenticated' })],
+      code: 'upstream_auth',
+      accepted: 'no',
+    },
+    {
+      title: 'no credit',
+      answers: [respond(402, { detail: 'Insufficient credits' })],
       code: 'no_available_channel',
       accepted: 'no',
     },
-    { says: 'a receipt that is none', answers: [said(200, {})], code: 'bad_upstream_response', accepted: 'open' },
+    {
+      title: 'a response without an order id',
+      answers: [respond(200, {})],
+      code: 'bad_upstream_response',
+      accepted: 'open',
+    },
   ],
 }
 
@@ -514,7 +546,7 @@ const TOGETHERAI: Case = {
     },
   ],
   answers: () => [
-    said(200, {
+    respond(200, {
       id: 't1',
       model: 'm',
       object: 'list',
@@ -522,14 +554,14 @@ const TOGETHERAI: Case = {
       ...unseen,
     }),
   ],
-  made: [{ base64: PNG }],
+  images: [{ base64: PNG }],
   edit: {
     order: { images: [FILE] },
     sent: {
       path: '/v1/images/generations',
       body: { model: 'black-forest-labs/FLUX.1-schnell', prompt: 'A kite', image_url: FILE, response_format: 'base64' },
     },
-    answers: () => [said(200, { data: [{ index: 0, url: FILE }] })],
+    answers: () => [respond(200, { data: [{ index: 0, url: FILE }] })],
   },
   refuses: [
     [{ operation: 'edit', images: [URI], mask: URI }, 'mask'],
@@ -537,27 +569,27 @@ const TOGETHERAI: Case = {
   ],
   refusals: [
     {
-      says: 'a wrong field',
-      answers: [said(400, { error: { message: 'steps must be between 1 and 4', type: 'invalid_request_error' } })],
+      title: 'a wrong field',
+      answers: [respond(400, { error: { message: 'steps must be between 1 and 4', type: 'invalid_request_error' } })],
       code: 'upstream_invalid_request',
       accepted: 'no',
     },
     {
-      says: 'refused content',
-      answers: [said(422, { error: { message: 'NSFW content was found in the image' } })],
+      title: 'refused content',
+      answers: [respond(422, { error: { message: 'NSFW content was found in the image' } })],
       code: 'content_policy_violation',
       accepted: 'no',
     },
-    { says: 'no image', answers: [said(200, { data: [] })], code: 'bad_upstream_response', accepted: 'failed' },
+    { title: 'no image', answers: [respond(200, { data: [] })], code: 'bad_upstream_response', accepted: 'failed' },
     {
-      says: 'a bad key',
-      answers: [said(401, { error: { message: 'Invalid API key provided', code: 'invalid_api_key' } })],
+      title: 'a bad key',
+      answers: [respond(401, { error: { message: 'Invalid API key provided', code: 'invalid_api_key' } })],
       code: 'upstream_auth',
       accepted: 'no',
     },
     {
-      says: 'an overload',
-      answers: [said(503, { error: { message: 'busy' } })],
+      title: 'an overload',
+      answers: [respond(503, { error: { message: 'busy' } })],
       code: 'server_is_overloaded',
       accepted: 'open',
     },
@@ -577,32 +609,32 @@ const FIREWORKS: Case = {
       body: { prompt: 'A kite', aspect_ratio: '16:9', seed: 7, samples: 1, num_inference_steps: 4 },
     },
   ],
-  answers: () => [said(200, { id: 'f1', base64: [URI], finishReason: 'SUCCESS', seed: 7 })],
-  made: [{ base64: PNG }],
+  answers: () => [respond(200, { id: 'f1', base64: [URI], finishReason: 'SUCCESS', seed: 7 })],
+  images: [{ base64: PNG }],
   refuses: [
     [{ operation: 'edit', images: [URI] }, 'image'],
     [{ aspect_ratio: '7:4' }, 'aspect_ratio'],
   ],
   refusals: [
     {
-      says: 'a wrong field',
-      answers: [said(400, { error: { object: 'error', type: 'invalid_request_error', message: 'wrong' } })],
+      title: 'a wrong field',
+      answers: [respond(400, { error: { object: 'error', type: 'invalid_request_error', message: 'wrong' } })],
       code: 'upstream_invalid_request',
       accepted: 'no',
     },
     {
-      says: 'content that is filtered',
-      answers: [said(200, { base64: [], finishReason: 'CONTENT_FILTERED', seed: 1 })],
+      title: 'content that is filtered',
+      answers: [respond(200, { base64: [], finishReason: 'CONTENT_FILTERED', seed: 1 })],
       code: 'content_policy_violation',
       accepted: 'failed',
     },
     {
-      says: 'a bad key',
-      answers: [said(401, { error: { message: 'unauthorized' } })],
+      title: 'a bad key',
+      answers: [respond(401, { error: { message: 'unauthorized' } })],
       code: 'upstream_auth',
       accepted: 'no',
     },
-    { says: 'an overload', answers: [said(503, 'busy')], code: 'server_is_overloaded', accepted: 'open' },
+    { title: 'an overload', answers: [respond(503, 'busy')], code: 'server_is_overloaded', accepted: 'open' },
   ],
 }
 
@@ -628,7 +660,7 @@ const XAI: Case = {
     },
   ],
   answers: () => [
-    said(200, {
+    respond(200, {
       data: [
         { b64_json: PNG, revised_prompt: 'A red kite', respect_moderation: true },
         { url: FILE, unseen: 1 },
@@ -638,7 +670,7 @@ const XAI: Case = {
       ...unseen,
     }),
   ],
-  made: [{ base64: PNG, revised_prompt: 'A red kite' }, { url: FILE }],
+  images: [{ base64: PNG, revised_prompt: 'A red kite' }, { url: FILE }],
   edit: {
     order: { images: [URI, FILE] },
     sent: {
@@ -654,7 +686,7 @@ const XAI: Case = {
         ],
       },
     },
-    answers: () => [said(200, { data: [{ b64_json: PNG }] })],
+    answers: () => [respond(200, { data: [{ b64_json: PNG }] })],
   },
   refuses: [
     [{ size: '1024x1000' }, 'size'],
@@ -663,27 +695,27 @@ const XAI: Case = {
   ],
   refusals: [
     {
-      says: 'a wrong field',
-      answers: [said(400, { code: 'Client specified an invalid argument', error: 'Unsupported ratio' })],
+      title: 'a wrong field',
+      answers: [respond(400, { code: 'Client specified an invalid argument', error: 'Unsupported ratio' })],
       code: 'upstream_invalid_request',
       accepted: 'no',
     },
     {
-      says: 'images that moderation keeps',
-      answers: [said(200, { data: [{ url: '', respect_moderation: false }] })],
+      title: 'images that moderation removes',
+      answers: [respond(200, { data: [{ url: '', respect_moderation: false }] })],
       code: 'content_policy_violation',
       accepted: 'failed',
     },
     {
-      says: 'a bad key',
-      answers: [said(400, { code: 'x', error: 'Incorrect API key provided: ab***cd.' })],
+      title: 'a bad key',
+      answers: [respond(400, { code: 'x', error: 'Incorrect API key provided: ab***cd.' })],
       code: 'upstream_auth',
       accepted: 'no',
     },
-    { says: 'no image', answers: [said(200, { data: [] })], code: 'bad_upstream_response', accepted: 'failed' },
+    { title: 'no image', answers: [respond(200, { data: [] })], code: 'bad_upstream_response', accepted: 'failed' },
     {
-      says: 'too many requests',
-      answers: [said(429, { error: 'slow' }, { 'retry-after': '7' })],
+      title: 'too many requests',
+      answers: [respond(429, { error: 'slow' }, { 'retry-after': '7' })],
       code: 'rate_limit_exceeded',
       accepted: 'no',
     },
@@ -691,7 +723,7 @@ const XAI: Case = {
 }
 
 const dream = (more: Json) =>
-  said(200, { id: 'l1', state: 'queued', failure_reason: null, assets: null, ...unseen, ...more })
+  respond(200, { id: 'l1', state: 'queued', failure_reason: null, assets: null, ...unseen, ...more })
 const LUMA: Case = {
   kind: 'luma',
   model: 'photon-1',
@@ -706,7 +738,7 @@ const LUMA: Case = {
     { path: '/dream-machine/v1/generations/l1', auth: bearer },
   ],
   answers: () => [dream({}), dream({ state: 'completed', assets: { image: FILE } })],
-  made: [{ url: FILE }],
+  images: [{ url: FILE }],
   edit: {
     order: { images: [FILE] },
     sent: {
@@ -722,30 +754,35 @@ const LUMA: Case = {
   ],
   refusals: [
     {
-      says: 'a wrong field',
-      answers: [said(400, { detail: 'Invalid model' })],
+      title: 'a wrong field',
+      answers: [respond(400, { detail: 'Invalid model' })],
       code: 'upstream_invalid_request',
       accepted: 'no',
     },
     {
-      says: 'refused content',
-      answers: [said(400, { detail: 'The prompt was not allowed by our moderation' })],
+      title: 'refused content',
+      answers: [respond(400, { detail: 'The prompt was not allowed by our moderation' })],
       code: 'content_policy_violation',
       accepted: 'no',
     },
     {
-      says: 'a failure in its work',
+      title: 'a failure in its work',
       answers: [dream({}), dream({ state: 'failed', failure_reason: 'No GPU' })],
       code: 'bad_upstream_response',
       accepted: 'failed',
     },
     {
-      says: 'no image',
+      title: 'no image',
       answers: [dream({}), dream({ state: 'completed', assets: {} })],
       code: 'bad_upstream_response',
       accepted: 'failed',
     },
-    { says: 'a bad key', answers: [said(401, { detail: 'Invalid API key' })], code: 'upstream_auth', accepted: 'no' },
+    {
+      title: 'a bad key',
+      answers: [respond(401, { detail: 'Invalid API key' })],
+      code: 'upstream_auth',
+      accepted: 'no',
+    },
   ],
 }
 
@@ -792,7 +829,7 @@ function open(given: Case, answers: (origin: string) => Answer[], config: Partia
     images.generate({ model, request: order(more), request_id: 'r1' }, signal)
   const fail = async (more: Partial<ImageOrder>, model = given.model) => {
     const error = await make(more, model).then(
-      () => new Error('It was made.'),
+      () => new Error('It was generated.'),
       (thrown: unknown) => thrown,
     )
     if (error instanceof GatewayError) return error
@@ -809,10 +846,10 @@ const acceptanceOf = ({ detail }: GatewayError): Refusal['accepted'] =>
   detail.accepted === 'no' ? 'no' : detail.fail_code ? 'failed' : 'open'
 
 describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (_, given) => {
-  test('is asked in its own words, and its answer is read', async () => {
+  test("encodes a request in the vendor's format, and decodes its response", async () => {
     const { vendor, make } = open(given, given.answers)
     const { images, usage } = await make(given.order)
-    expect(images).toEqual(given.made)
+    expect(images).toEqual(given.images)
     expect(usage as unknown).toEqual(given.usage)
     expect(vendor.requests.map(({ path }) => path)).toEqual(given.sent.map(({ path }) => path))
     for (const [index, { body, auth }] of given.sent.entries()) {
@@ -824,7 +861,7 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (_, give
 
   const { edit } = given
   if (edit) {
-    test('changes what it is given', async () => {
+    test('edits the given images', async () => {
       const { vendor, make } = open(given, edit.answers)
       expect((await make(edit.order)).images).toHaveLength(1)
       expect(vendor.requests[0]?.path).toBe(edit.sent.path)
@@ -833,7 +870,7 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (_, give
   }
 
   test.each(given.refuses.map(([order, param]) => [param, order] as const))(
-    'what it cannot honour is refused by name: %s',
+    'refuses an unsupported %s by name',
     async (param, order) => {
       const { vendor, fail } = open(given, () => [])
       const error = await fail(order)
@@ -843,8 +880,8 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (_, give
     },
   )
 
-  test.each(given.refusals.map((one) => [one.says, one] as const))(
-    'its %s is told as what it is',
+  test.each(given.refusals.map((one) => [one.title, one] as const))(
+    'maps the error response %s',
     async (_, { answers, code, accepted }) => {
       const { vendor, fail, logged } = open(given, () => [])
       for (const answer of answers) {
@@ -866,13 +903,13 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (_, give
     ['that hangs up', hangUp()],
     ['that tears the connection', reset()],
     ['that answers with a web page', whole('<html>', { headers: { 'content-type': 'text/html' } })],
-  ])('of one %s nobody knows whether it was taken', async (_, answer) => {
+  ])('leaves acceptance in doubt after %s', async (_, answer) => {
     const { fail } = open(given, () => [answer])
     const error = await fail({ ...given.order, n: 1 })
     expect([error.status, acceptanceOf(error)]).toEqual([502, 'open'])
   })
 
-  test('of nobody there it is certain that it was not taken', async () => {
+  test('reports an order as not accepted when nothing listens', async () => {
     const { vendor, fail } = open(given, () => [])
     await vendor.stop()
     const error = await fail(given.order)
@@ -880,7 +917,7 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (_, give
   })
 })
 
-/** An answer written for the vendor's own home, as the one on loopback gives it. */
+/** A response for the vendor's own base URL, as the vendor on loopback sends it. */
 function rehomed(bytes: string | Uint8Array, origin: string): string | Uint8Array {
   if (typeof bytes !== 'string') return bytes
   const [head = '', body = ''] = bytes.split('\r\n\r\n')
@@ -889,10 +926,10 @@ function rehomed(bytes: string | Uint8Array, origin: string): string | Uint8Arra
   return `${head.replace(/content-length: \d+/, `content-length: ${Buffer.byteLength(moved)}`)}\r\n\r\n${moved}`
 }
 
-describe('several images of a vendor that makes one a call', () => {
-  const one = (png: string) => said(200, GEMINI(inline(png)))
+describe('several images of a vendor that generates one in a call', () => {
+  const one = (png: string) => respond(200, GEMINI(inline(png)))
 
-  test('are as many calls, joined in their order, their counts together, each with a seed of its own', async () => {
+  test('need as many calls, joined in order with the sum of their usage, each with its own seed', async () => {
     const { vendor, make } = open(GOOGLE, () => [])
     vendor.otherwise((wire) => {
       const { generationConfig } = wire.request.json() as { generationConfig: { seed: number } }
@@ -905,16 +942,16 @@ describe('several images of a vendor that makes one a call', () => {
     expect(vendor.requests).toHaveLength(6)
   })
 
-  test('that are all refused were not taken, and no further calls are made', async () => {
+  test('are not accepted when all calls are refused, and no further calls are made', async () => {
     const { vendor, fail } = open(GOOGLE, () => [])
-    vendor.otherwise(said(400, geminiError(400, 'INVALID_ARGUMENT')))
+    vendor.otherwise(respond(400, geminiError(400, 'INVALID_ARGUMENT')))
     const error = await fail({ n: 6 })
     expect([error.code, acceptanceOf(error)]).toEqual(['upstream_invalid_request', 'no'])
     expect(vendor.requests).toHaveLength(4)
   })
 
-  test('of which one is refused were taken, and have failed', async () => {
-    const { fail } = open(GOOGLE, () => [one(PNG), said(429, geminiError(429, 'RESOURCE_EXHAUSTED'))])
+  test('fail as accepted when one call is refused', async () => {
+    const { fail } = open(GOOGLE, () => [one(PNG), respond(429, geminiError(429, 'RESOURCE_EXHAUSTED'))])
     const error = await fail({ n: 2 })
     expect([error.code, error.detail.accepted, error.detail.fail_code]).toEqual([
       'bad_upstream_response',
@@ -925,26 +962,26 @@ describe('several images of a vendor that makes one a call', () => {
     expect([error.detail.retry, error.message.includes('may have been charged')]).toEqual([false, true])
   })
 
-  test('of which one breaks off: nobody knows', async () => {
-    const { fail } = open(GOOGLE, () => [said(400, geminiError(400, 'INVALID_ARGUMENT')), hangUp()])
+  test('are in doubt when the connection of one call breaks', async () => {
+    const { fail } = open(GOOGLE, () => [respond(400, geminiError(400, 'INVALID_ARGUMENT')), hangUp()])
     expect(acceptanceOf(await fail({ n: 2 }))).toBe('open')
   })
 
-  test('are one call of a vendor that makes five', async () => {
+  test('need one call of a vendor that generates five', async () => {
     const { vendor, make } = open(BEDROCK, () => [])
     vendor.otherwise((wire) => {
       const { imageGenerationConfig } = wire.request.json() as { imageGenerationConfig: { numberOfImages: number } }
-      return said(200, { images: Array(imageGenerationConfig.numberOfImages).fill(PNG) })(wire)
+      return respond(200, { images: Array(imageGenerationConfig.numberOfImages).fill(PNG) })(wire)
     })
     expect((await make({ n: 7 })).images).toHaveLength(7)
-    const asked = vendor.requests.map(
+    const bodies = vendor.requests.map(
       (request) => (request.json() as { imageGenerationConfig: Json }).imageGenerationConfig,
     )
-    expect(asked.map(({ numberOfImages }) => numberOfImages).sort()).toEqual([2, 5])
+    expect(bodies.map(({ numberOfImages }) => numberOfImages).sort()).toEqual([2, 5])
   })
 })
 
-describe('what differs between models and vendors', () => {
+describe('differences between models and vendors', () => {
   /** Left half transparent. */
   async function mask(): Promise<string> {
     const canvas = createCanvas(4, 2)
@@ -961,7 +998,7 @@ describe('what differs between models and vendors', () => {
   const WHITE = [255, 255, 255, 255]
   const BLACK = [0, 0, 0, 255]
 
-  test('a mask is drawn in the colours of its vendor: white is changed at fal, black at Bedrock', async () => {
+  test('a mask is converted to the colours of the vendor: the area to change is white at fal, black at Bedrock', async () => {
     const fal = open(FAL, FAL.answers)
     await fal.make({ images: [URI], mask: await mask() }, 'fal-ai/flux-lora/inpainting')
     expect(await pixelsOf(fal.vendor.requests[0]?.json().mask_url)).toEqual([WHITE, BLACK])
@@ -972,7 +1009,7 @@ describe('what differs between models and vendors', () => {
     expect([body?.taskType, await pixelsOf(painted?.maskImage)]).toEqual(['INPAINTING', [BLACK, WHITE]])
   })
 
-  test('a mask with nothing transparent is in the vendor’s own colours already', async () => {
+  test('a mask without transparent pixels stays as it is', async () => {
     const canvas = createCanvas(4, 2)
     const context = canvas.getContext('2d')
     context.fillStyle = 'black'
@@ -989,7 +1026,7 @@ describe('what differs between models and vendors', () => {
     ['fal-ai/flux-pro/kontext', { size: '1024x1024' }, { aspect_ratio: '1:1' }],
     ['fal-ai/nano-banana/edit', { images: [FILE] }, { image_urls: [FILE] }],
     ['fal-ai/flux/dev/image-to-image', { images: [FILE] }, { image_url: FILE }],
-  ])('fal: %s is told its shape and its images in its own fields', async (model, order, body) => {
+  ])('fal: %s gets its dimensions and images in its own fields', async (model, order, body) => {
     const { vendor, make } = open(FAL, FAL.answers)
     await make(order, model)
     expect(vendor.requests[0]?.json()).toMatchObject(body)
@@ -998,19 +1035,19 @@ describe('what differs between models and vendors', () => {
   test.each([
     ['stability-ai/sdxl:abc', { aspect_ratio: '1:1' }, { version: 'abc', input: { width: 1024, height: 1024 } }],
     ['black-forest-labs/flux-2-pro', { images: [FILE, FILE] }, { input: { input_image: FILE, input_image_2: FILE } }],
-  ])('Replicate: %s likewise', async (model, order, body) => {
+  ])('Replicate: %s gets its dimensions and images in its own fields', async (model, order, body) => {
     const { vendor, make } = open(REPLICATE, (origin) => [
-      said(201, prediction(origin, { status: 'succeeded', output: FILE })),
+      respond(201, prediction(origin, { status: 'succeeded', output: FILE })),
     ])
     await make(order, model)
     expect(vendor.requests[0]?.json()).toMatchObject(body)
   })
 
-  test('Fireworks’ Kontext is asked, and asked how far it is, by a question that is no order', async () => {
+  test('Fireworks Kontext is polled by a POST that is not an order', async () => {
     const model = 'accounts/fireworks/models/flux-kontext-pro'
     const { vendor, make } = open(FIREWORKS, () => [
-      said(200, { request_id: 'f1', ...unseen }),
-      said(200, { id: 'f1', status: 'Ready', result: { sample: FILE } }),
+      respond(200, { request_id: 'f1', ...unseen }),
+      respond(200, { id: 'f1', status: 'Ready', result: { sample: FILE } }),
     ])
     expect((await make({ images: [URI] }, model)).images).toEqual([{ url: FILE }])
     expect(vendor.requests.map(({ path }) => path)).toEqual([
@@ -1020,17 +1057,17 @@ describe('what differs between models and vendors', () => {
     expect(vendor.requests[0]?.json()).toEqual({ prompt: 'A kite', samples: 1, input_image: URI })
   })
 
-  test('Fireworks is asked for JSON; a bare file and the list of its older models are read too', async () => {
+  test('Fireworks is asked for JSON; a bare file and the list of its older models are decoded too', async () => {
     const { vendor, make } = open(FIREWORKS, () => [
       file(PNG, 'image/png'),
-      said(200, [{ base64: PNG, finishReason: 'SUCCESS', seed: 1 }]),
+      respond(200, [{ base64: PNG, finishReason: 'SUCCESS', seed: 1 }]),
     ])
     expect((await make({})).images).toEqual([{ base64: PNG }])
     expect((await make({}, 'accounts/fireworks/models/playground-v2-1024px-aesthetic')).images).toHaveLength(1)
     expect(vendor.requests.map(({ headers }) => headers.accept)).toEqual(['application/json', 'application/json'])
   })
 
-  test('a variation is Bedrock’s, without a prompt', async () => {
+  test('Bedrock generates a variation without a prompt', async () => {
     const { vendor, make, images } = open(BEDROCK, BEDROCK.answers)
     expect(images.operations).toContain('variation')
     await make({ operation: 'variation', prompt: '', images: [URI] })
@@ -1041,14 +1078,14 @@ describe('what differs between models and vendors', () => {
     expect(open(GOOGLE, () => []).images.operations).toEqual(['generate', 'edit'])
   })
 
-  test('what the operator drops and renames', async () => {
+  test('fields.drop and fields.rename apply', async () => {
     const config = { fields: { drop: ['negative_prompt'], rename: { quality: 'image_quality' } } }
     const { vendor, make } = open(FAL, FAL.answers, config)
     await make({ negative_prompt: 'rain', quality: 'high' })
     expect(vendor.requests[0]?.json()).toEqual({ prompt: 'A kite', num_images: 1, image_quality: 'high' })
   })
 
-  test('the vendor’s own options may not say what a field has said, nor wait, nor call back', async () => {
+  test('options in metadata cannot override a field, nor set waiting or callbacks', async () => {
     const metadata = {
       fal: { num_images: 9, webhook_url: 'https://x', image_size: 'square', seed: 1, guidanceScale: 3 },
     }
@@ -1063,7 +1100,7 @@ describe('what differs between models and vendors', () => {
     })
   })
 
-  test('options that the package does not understand are refused by name before anything is sent', async () => {
+  test('options that the package rejects are refused by name before anything is sent', async () => {
     const { vendor, fail } = open(FAL, () => [])
     const error = await fail({ metadata: { fal: { guidanceScale: 'much' } } })
     expect([error.code, error.detail.param, error.detail.accepted]).toEqual(['invalid_value', 'metadata', 'no'])
@@ -1078,36 +1115,33 @@ describe('what differs between models and vendors', () => {
     [
       'Replicate',
       REPLICATE,
-      (origin: string) => said(201, prediction(origin, {})),
-      (origin: string) => said(200, prediction(origin, { status: 'succeeded', output: FILE })),
+      (origin: string) => respond(201, prediction(origin, {})),
+      (origin: string) => respond(200, prediction(origin, { status: 'succeeded', output: FILE })),
     ],
     ['Luma', LUMA, () => dream({}), () => dream({ state: 'completed', assets: { image: FILE } })],
-  ] as const)(
-    '%s is asked again where a question came to nothing, five times in a row',
-    async (_, given, begin, end) => {
-      const away = [said(500, {}), said(429, {}), said(502, {}), said(503, 'busy'), said(200, '<html>')]
-      const well = open(given, (origin) => [begin(origin), ...away, end(origin)], QUICK)
-      expect((await well.make({})).images).toEqual([{ url: FILE }])
-      expect(well.vendor.requests).toHaveLength(7)
-      const lost = open(given, (origin) => [begin(origin), ...away, said(500, {}), end(origin)], QUICK)
-      expect(acceptanceOf(await lost.fail({}))).toBe('open')
-      expect(lost.vendor.requests).toHaveLength(7)
-    },
-  )
+  ] as const)('%s is polled again after a failed poll, up to five times in a row', async (_, given, begin, end) => {
+    const away = [respond(500, {}), respond(429, {}), respond(502, {}), respond(503, 'busy'), respond(200, '<html>')]
+    const well = open(given, (origin) => [begin(origin), ...away, end(origin)], QUICK)
+    expect((await well.make({})).images).toEqual([{ url: FILE }])
+    expect(well.vendor.requests).toHaveLength(7)
+    const lost = open(given, (origin) => [begin(origin), ...away, respond(500, {}), end(origin)], QUICK)
+    expect(acceptanceOf(await lost.fail({}))).toBe('open')
+    expect(lost.vendor.requests).toHaveLength(7)
+  })
 
-  test('a model that Google serves by another interface is refused before anything is sent', async () => {
+  test('a model that Google serves by another API is refused before anything is sent', async () => {
     const { vendor, fail } = open(GOOGLE, () => [])
     const { code, detail } = await fail({}, 'imagen-4.0-generate-001')
     expect([code, detail.param, vendor.requests.length]).toEqual(['unsupported_parameter', 'model', 0])
   })
 
-  test('a field whose word the package does not know is named as the caller knows it', async () => {
+  test('a field value that the package rejects is reported by the name of the field', async () => {
     const { fail } = open(FAL, () => [])
     expect((await fail({ output_format: 'webp' })).detail).toMatchObject({ param: 'output_format', accepted: 'no' })
   })
 
-  test('an answer that names an address of others to ask is not followed with the key', async () => {
-    const { vendor, fail } = open(BFL, () => [said(200, { id: 'b1', polling_url: 'https://evil.example/x?id=b1' })])
+  test('a URL of another host in a response is not called with the key', async () => {
+    const { vendor, fail } = open(BFL, () => [respond(200, { id: 'b1', polling_url: 'https://evil.example/x?id=b1' })])
     const error = await fail({})
     expect([error.code, error.detail.accepted]).toEqual(['bad_upstream_response', undefined])
     expect(vendor.requests).toHaveLength(1)
@@ -1120,7 +1154,7 @@ test('the manual has a row for each of these kinds', () => {
   expect(rows.sort()).toEqual(['chatcompat', ...CASES.map(({ kind }) => kind)].sort())
 })
 
-describe('a vendor that is known by its name', () => {
+describe('a preset', () => {
   const providerOf = (config: ProviderConfig) => {
     const clock = manualClock()
     const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
@@ -1137,13 +1171,13 @@ describe('a vendor that is known by its name', () => {
     ['fireworks', ['generate', 'edit']],
     ['fal', ['generate', 'edit']],
     ['anthropic', undefined],
-  ])('%s makes images where it has them, beside all else', (preset, operations) => {
+  ])('%s serves images beside its other families', (preset, operations) => {
     expect(providerOf({ preset, key: KEY }).images?.operations as unknown).toEqual(operations)
   })
 
-  test('at an address of the operator’s own only what that address has is there, and found', async () => {
+  test('with a configured base_url serves only the families of that address', async () => {
     const vendor = startVendor(
-      said(200, {
+      respond(200, {
         models: [
           { name: 'models/gemini-2.5-flash', supportedGenerationMethods: ['generateContent'] },
           { name: 'models/gemini-2.5-flash-image', supportedGenerationMethods: ['generateContent'] },

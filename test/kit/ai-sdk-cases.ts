@@ -1,4 +1,4 @@
-/** The vendors behind AI SDK packages as rows of a table: what each is asked, what it answers, what that means. */
+/** The vendors of videos behind AI SDK packages, one row each: their requests, their responses, and what these mean. */
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import type { VideoOrder } from '../../src/spec/video-request.ts'
 import { type Answer, whole } from './vendor.ts'
 
 export const KEY = 'key-canary-of-the-operator'
-/** The beginning of a PNG, in base64. */
+/** The first bytes of a PNG, in base64. */
 export const PNG = 'iVBORw0KGgoAAAANSUhEUg'
 export const PNG_URI = `data:image/png;base64,${PNG}`
 export const PICTURE = 'https://files.example/a.png'
@@ -19,13 +19,13 @@ export const FILM = 'https://files.example/a.mp4'
 
 export type Sent = { method?: string; path: string; body?: unknown; headers?: Record<string, string> }
 export type Refusal = {
-  says: string
+  title: string
   answer: Answer
   code: ErrorCode
   accepted: 'no' | undefined
   retry_after?: number
 }
-type Media = { says: string; order: Partial<VideoOrder>; model?: string; body: Record<string, unknown> }
+type Media = { title: string; order: Partial<VideoOrder>; model?: string; body: Record<string, unknown> }
 
 export type Case = {
   kind: ProviderKind
@@ -36,17 +36,17 @@ export type Case = {
   order?: Partial<VideoOrder>
   sent: Sent
   operation: Json
-  asked: Sent
+  query: Sent
   /** The status with which fixtures come, where it is not 200. */
   statuses?: Record<string, number>
-  /** Fixture -> what it says of the task. */
+  /** Fixture -> the progress of the task. */
   states: Record<string, TaskProgress>
-  /** A word for the state that nobody knows yet. */
-  strange: Answer
+  /** A response with an unknown state. */
+  unknownState: Answer
   refusals: Refusal[]
   media: Media[]
   /** Orders that are refused before anything is sent, by field. */
-  unable: { order: Partial<VideoOrder>; model?: string; param: string }[]
+  unsupported: { order: Partial<VideoOrder>; model?: string; param: string }[]
   cancels?: Sent
 }
 
@@ -54,13 +54,13 @@ export const fixture = (kind: string, name: string): unknown =>
   JSON.parse(readFileSync(join(import.meta.dir, '../fixtures', kind, `${name}.json`), 'utf8'))
 
 export const refusal = (status: number, body: unknown, code: ErrorCode, accepted: 'no' | 'open' = 'no'): Refusal => ({
-  says: `${status} ${JSON.stringify(body)}`,
+  title: `${status} ${JSON.stringify(body)}`,
   answer: whole(body, { status }),
   code,
   accepted: accepted === 'no' ? 'no' : undefined,
 })
 const limited = (body: unknown): Refusal => ({
-  says: '429 with retry-after',
+  title: '429 with retry-after',
   answer: whole(body, { status: 429, headers: { 'retry-after': '17' } }),
   code: 'rate_limit_exceeded',
   accepted: 'no',
@@ -107,7 +107,7 @@ export const FAL: Case = {
       submitUrl: 'https://queue.fal.run/fal-ai/veo3.1',
     },
   },
-  asked: { path: FAL_REQUEST, headers: { authorization: `Key ${KEY}` } },
+  query: { path: FAL_REQUEST, headers: { authorization: `Key ${KEY}` } },
   statuses: { pending: 400, 'failed-policy': 422, 'failed-input': 422, 'failed-media': 422, 'failed-internal': 500 },
   states: {
     pending: {},
@@ -126,7 +126,7 @@ export const FAL: Case = {
     'failed-media': failure('input_media_invalid', expect.stringContaining('download')),
     'failed-internal': failure('upstream_error', ANY),
   },
-  strange: whole({ detail: 'Request is still in progress' }, { status: 400 }),
+  unknownState: whole({ detail: 'Request is still in progress' }, { status: 400 }),
   refusals: [
     refusal(401, { detail: 'Cannot access application. Authentication is required.' }, 'upstream_auth'),
     refusal(403, { detail: 'User is locked. Reason: Exhausted balance.' }, 'insufficient_quota'),
@@ -136,23 +136,23 @@ export const FAL: Case = {
     limited({ detail: 'Too many requests' }),
   ],
   media: [
-    { says: 'the first frame is image_url', order: { image: PNG }, body: { image_url: PNG_URI } },
-    { says: 'an address goes on as it is', order: { image: PICTURE }, body: { image_url: PICTURE } },
-    { says: 'the video is video_url', order: { video: FILM }, body: { video_url: FILM } },
+    { title: 'the first frame is image_url', order: { image: PNG }, body: { image_url: PNG_URI } },
+    { title: 'a URL is passed on unchanged', order: { image: PICTURE }, body: { image_url: PICTURE } },
+    { title: 'the video is video_url', order: { video: FILM }, body: { video_url: FILM } },
     {
-      says: 'other models are told of seconds in other ways',
+      title: 'other models have the duration with a unit',
       order: {},
       model: 'fal-ai/kling-video/v2.6/pro/text-to-video',
       body: { duration: '4' },
     },
     {
-      says: 'and others in numbers',
+      title: 'further models have it as a number',
       order: { seed: 0 },
       model: 'fal-ai/sora-2/text-to-video',
       body: { duration: 4, seed: 0 },
     },
   ],
-  unable: [
+  unsupported: [
     { order: { last_image: PNG }, param: 'last_image' },
     { order: { images: [PNG] }, param: 'images' },
     { order: { n: 2 }, param: 'n' },
@@ -188,7 +188,7 @@ export const REPLICATE: Case = {
     },
   },
   operation: { model: 'wan-video/wan-2.5-t2v', operation: { getUrl: `https://api.replicate.com${PREDICTION}` } },
-  asked: { path: PREDICTION, headers: { authorization: `Bearer ${KEY}` } },
+  query: { path: PREDICTION, headers: { authorization: `Bearer ${KEY}` } },
   states: {
     starting: { status: 'QUEUED' },
     processing: { status: 'IN_PROGRESS', progress: 43 },
@@ -200,7 +200,7 @@ export const REPLICATE: Case = {
     canceled: CANCELED,
     aborted: CANCELED,
   },
-  strange: whole({ ...(fixture('replicate', 'starting') as object), status: 'thinking' }),
+  unknownState: whole({ ...(fixture('replicate', 'starting') as object), status: 'thinking' }),
   refusals: [
     refusal(
       401,
@@ -225,11 +225,11 @@ export const REPLICATE: Case = {
     limited({ detail: 'Request was throttled. Your rate limit resets in ~17s.', status: 429 }),
   ],
   media: [
-    { says: 'the first frame is image', order: { image: PNG }, body: { image: PNG_URI } },
-    { says: 'pixels are size', order: { size: '1280x720' }, body: { size: '1280x720' } },
-    { says: 'the video is video', order: { video: FILM }, body: { video: FILM } },
+    { title: 'the first frame is image', order: { image: PNG }, body: { image: PNG_URI } },
+    { title: 'pixels are size', order: { size: '1280x720' }, body: { size: '1280x720' } },
+    { title: 'the video is video', order: { video: FILM }, body: { video: FILM } },
   ],
-  unable: [
+  unsupported: [
     { order: { last_image: PNG }, param: 'last_image' },
     { order: { images: [PNG] }, param: 'images' },
     { order: { n: 2 }, param: 'n' },
@@ -300,7 +300,7 @@ export const GOOGLE: Case = {
     },
   },
   operation: { model: 'veo-3.1-generate-preview', operation: { operationName: GOOGLE_OPERATION } },
-  asked: { path: `/v1beta/${GOOGLE_OPERATION}`, headers: { 'x-goog-api-key': KEY } },
+  query: { path: `/v1beta/${GOOGLE_OPERATION}`, headers: { 'x-goog-api-key': KEY } },
   states: {
     pending: {},
     done: success(
@@ -313,7 +313,7 @@ export const GOOGLE: Case = {
     'failed-policy': failure('content_policy_violation', ANY),
     'failed-input': failure('invalid_input', 'Image resolution is too small.'),
   },
-  strange: whole({ name: GOOGLE_OPERATION, metadata: { state: 'DREAMING' } }),
+  unknownState: whole({ name: GOOGLE_OPERATION, metadata: { state: 'DREAMING' } }),
   refusals: [
     ...veoRefusals,
     refusal(
@@ -324,17 +324,17 @@ export const GOOGLE: Case = {
   ],
   media: [
     {
-      says: 'frames and references are bytes',
+      title: 'frames and references are bytes',
       order: { image: PNG, last_image: PNG },
       body: { instances: [{ prompt: 'A red kite', image: veoImage, lastFrame: veoImage }] },
     },
     {
-      says: 'references are assets',
+      title: 'references are assets',
       order: { images: [PNG] },
       body: { instances: [{ prompt: 'A red kite', referenceImages: [{ image: veoImage, referenceType: 'asset' }] }] },
     },
   ],
-  unable: [
+  unsupported: [
     { order: { video: FILM }, param: 'video' },
     { order: { last_image: PNG, images: [PNG] }, param: 'images' },
     { order: { audio_enable: true }, model: 'veo-2.0-generate-001', param: 'audio_enable' },
@@ -371,7 +371,7 @@ export const VERTEX: Case = {
     },
   },
   operation: { model: VERTEX_MODEL, operation: { operationName: VERTEX_OPERATION } },
-  asked: {
+  query: {
     method: 'POST',
     path: `${VERTEX_HOME}/models/${VERTEX_MODEL}:fetchPredictOperation`,
     headers: { authorization: `Bearer ${KEY}` },
@@ -387,16 +387,16 @@ export const VERTEX: Case = {
     'failed-quota': failure('upstream_rate_limited', ANY),
     'failed-policy': failure('content_policy_violation', ANY),
   },
-  strange: whole({ name: VERTEX_OPERATION, done: false }),
+  unknownState: whole({ name: VERTEX_OPERATION, done: false }),
   refusals: veoRefusals,
   media: [
     {
-      says: 'frames are bytes',
+      title: 'frames are bytes',
       order: { image: PNG_URI, last_image: PNG },
       body: { instances: [{ prompt: 'A red kite', image: veoImage, lastFrame: veoImage }] },
     },
   ],
-  unable: [
+  unsupported: [
     { order: { video: FILM }, param: 'video' },
     { order: { last_image: PNG, images: [PNG] }, param: 'images' },
     { order: { audio_enable: true }, model: 'veo-2.0-generate-001', param: 'audio_enable' },
@@ -419,7 +419,7 @@ const ALIBABA: Case = {
     },
   },
   operation: { model: 'wan2.5-t2v-preview', operation: { taskId: WAN_TASK } },
-  asked: { path: `/api/v1/tasks/${WAN_TASK}`, headers: { authorization: `Bearer ${KEY}` } },
+  query: { path: `/api/v1/tasks/${WAN_TASK}`, headers: { authorization: `Bearer ${KEY}` } },
   states: {
     pending: { status: 'QUEUED' },
     running: { status: 'IN_PROGRESS' },
@@ -435,7 +435,7 @@ const ALIBABA: Case = {
     'failed-input': failure('invalid_input', ANY),
     canceled: CANCELED,
   },
-  strange: whole({ output: { task_id: WAN_TASK, task_status: 'SUSPENDED' }, request_id: 'r' }),
+  unknownState: whole({ output: { task_id: WAN_TASK, task_status: 'SUSPENDED' }, request_id: 'r' }),
   refusals: [
     refusal(401, { code: 'InvalidApiKey', message: 'Invalid API-key provided.', request_id: 'r' }, 'upstream_auth'),
     refusal(
@@ -453,7 +453,7 @@ const ALIBABA: Case = {
   ],
   media: [
     {
-      says: 'the first frame is img_url, and the size a tier',
+      title: 'the first frame is img_url, and the size a tier',
       order: { image: PNG },
       model: 'wan2.5-i2v-preview',
       body: {
@@ -462,13 +462,13 @@ const ALIBABA: Case = {
       },
     },
     {
-      says: 'wan2.7 has a tier and a ratio',
+      title: 'wan2.7 has a tier and a ratio',
       order: { aspect_ratio: '9:16', audio_enable: true, size: '1080p' },
       model: 'wan2.7-t2v',
       body: { parameters: { duration: 4, resolution: '1080P', ratio: '9:16' } },
     },
     {
-      says: 'wan3 takes frames and references together',
+      title: 'wan3 accepts frames and references together',
       order: { image: PNG, last_image: PICTURE, video: FILM },
       model: 'wan3-t2v',
       body: {
@@ -483,12 +483,12 @@ const ALIBABA: Case = {
       },
     },
     {
-      says: 'a ratio of older models is one of pixels',
+      title: 'a ratio becomes pixels for older models',
       order: { aspect_ratio: '3:4', size: '1080p' },
       body: { parameters: { duration: 4, size: '1248*1632', audio: false } },
     },
   ],
-  unable: [
+  unsupported: [
     { order: { last_image: PNG }, param: 'last_image' },
     { order: { images: [PICTURE] }, param: 'images' },
     { order: { n: 2 }, param: 'n' },
@@ -525,7 +525,7 @@ const MINIMAX: Case = {
     model: 'MiniMax-H3',
     operation: { taskId: '424010985738629', resolvedInputs: { imageCount: 0, referenceVideoIndices: [] } },
   },
-  asked: { path: '/v2/query/video_generation/424010985738629', headers: { authorization: `Bearer ${KEY}` } },
+  query: { path: '/v2/query/video_generation/424010985738629', headers: { authorization: `Bearer ${KEY}` } },
   states: {
     queued: { status: 'QUEUED' },
     running: { status: 'IN_PROGRESS' },
@@ -537,7 +537,7 @@ const MINIMAX: Case = {
     cancelled: CANCELED,
     expired: failure('generation_failed', ANY),
   },
-  strange: whole({ task: { id: '424010985738629', status: 'reviewing' } }),
+  unknownState: whole({ task: { id: '424010985738629', status: 'reviewing' } }),
   refusals: [
     refusal(401, minimaxError(401, 'authorized_error', 'login fail (1004)'), 'upstream_auth'),
     refusal(402, minimaxError(402, 'insufficient_balance_error', 'insufficient balance (1008)'), 'insufficient_quota'),
@@ -554,7 +554,7 @@ const MINIMAX: Case = {
   ],
   media: [
     {
-      says: 'frames have their roles, and decide the ratio',
+      title: 'frames have roles, and determine the ratio',
       order: { size: '768p', image: PNG, last_image: PICTURE },
       body: {
         model: 'MiniMax-H3',
@@ -568,7 +568,7 @@ const MINIMAX: Case = {
       },
     },
     {
-      says: 'references have theirs',
+      title: 'references have roles',
       order: { size: '768p', images: [PNG], video: FILM },
       body: {
         content: [
@@ -579,7 +579,7 @@ const MINIMAX: Case = {
       },
     },
   ],
-  unable: [
+  unsupported: [
     { order: { size: '720p' }, param: 'size' },
     { order: { size: '768p', duration: 3 }, param: 'duration' },
     { order: { size: '768p', duration: 16 }, param: 'duration' },
@@ -612,7 +612,7 @@ export const XAI: Case = {
     },
   },
   operation: { model: 'grok-imagine-video-1.5', operation: { requestId: XAI_REQUEST } },
-  asked: { path: `/v1/videos/${XAI_REQUEST}`, headers: { authorization: `Bearer ${KEY}` } },
+  query: { path: `/v1/videos/${XAI_REQUEST}`, headers: { authorization: `Bearer ${KEY}` } },
   statuses: { pending: 202, running: 202 },
   states: {
     pending: { progress: 0 },
@@ -625,7 +625,7 @@ export const XAI: Case = {
     'failed-text': failure('content_policy_violation', ANY),
     expired: failure('generation_failed', ANY),
   },
-  strange: whole({ status: 'reviewing', model: 'grok-imagine-video' }),
+  unknownState: whole({ status: 'reviewing', model: 'grok-imagine-video' }),
   refusals: [
     refusal(401, { code: 'unauthenticated:bad-credentials', error: 'Invalid API key' }, 'upstream_auth'),
     refusal(
@@ -656,22 +656,22 @@ export const XAI: Case = {
   ],
   media: [
     {
-      says: 'portrait is a ratio and a tier',
+      title: 'portrait is a ratio and a tier',
       order: { aspect_ratio: '9:16', size: '1080x1920' },
       body: { aspect_ratio: '9:16', resolution: '1080p' },
     },
     {
-      says: 'frames are image and last_frame',
+      title: 'frames are image and last_frame',
       order: { image: PNG, last_image: PICTURE },
       body: { image: { url: PNG_URI }, last_frame: { url: PICTURE } },
     },
     {
-      says: 'references are reference_images',
+      title: 'references are reference_images',
       order: { images: [PNG, PICTURE] },
       body: { reference_images: [{ url: PNG_URI }, { url: PICTURE }] },
     },
   ],
-  unable: [
+  unsupported: [
     { order: { negative_prompt: 'rain' }, param: 'negative_prompt' },
     { order: { n: 2 }, param: 'n' },
     { order: { size: '1440x1440' }, param: 'size' },
@@ -708,7 +708,7 @@ export const BLACK_FOREST_LABS: Case = {
       outputMegapixels: 3.7,
     },
   },
-  asked: { path: `/v1/get_result?id=${FLUX_ID}`, headers: { 'x-key': KEY } },
+  query: { path: `/v1/get_result?id=${FLUX_ID}`, headers: { 'x-key': KEY } },
   states: {
     pending: {},
     running: { status: 'IN_PROGRESS', progress: 37 },
@@ -718,7 +718,7 @@ export const BLACK_FOREST_LABS: Case = {
     'failed-policy': failure('content_policy_violation', 'Request Moderated: Safety Filter'),
     'failed-output': failure('content_policy_violation', 'Content Moderated.'),
   },
-  strange: whole({ id: FLUX_ID, status: 'Dreaming', result: null }),
+  unknownState: whole({ id: FLUX_ID, status: 'Dreaming', result: null }),
   refusals: [
     refusal(401, { detail: 'Not authenticated - Invalid Authentication' }, 'upstream_auth'),
     refusal(403, { detail: 'Not authenticated' }, 'upstream_auth'),
@@ -734,13 +734,13 @@ export const BLACK_FOREST_LABS: Case = {
   ],
   media: [
     {
-      says: 'frames are keyframes: an address, or bytes',
+      title: 'frames are keyframes: a URL or bytes',
       order: { duration: 5, image: PNG_URI, last_image: PICTURE },
       body: { mode: 'i2v', keyframes: [PNG, PICTURE] },
     },
-    { says: 'a video is gone on from', order: { duration: 5, video: FILM }, body: { mode: 'v2v', start_video: FILM } },
+    { title: 'a video is continued', order: { duration: 5, video: FILM }, body: { mode: 'v2v', start_video: FILM } },
   ],
-  unable: [
+  unsupported: [
     { order: {}, param: 'duration' },
     { order: { duration: 21 }, param: 'duration' },
     { order: { duration: 5, aspect_ratio: '5:4' }, param: 'aspect_ratio' },
