@@ -1,4 +1,4 @@
-/** What goes wrong, as those who call see it. */
+/** The errors that callers see. */
 import { AISDKError, APICallError } from '@ai-sdk/provider'
 import { z } from 'zod/v4'
 
@@ -25,14 +25,14 @@ export class TaskFailedError extends AISDKError {
 export const failureText = ({ failCode, failReason }: { failCode: string; failReason: string }): string =>
   failReason === '' ? failCode : `${failCode}: ${failReason}`
 
-/** Nobody waits for this task any more. It goes on: its state can be asked for by its id. */
+/** The wait for this task has timed out. The task continues, and can be polled by its id. */
 export class TaskTimeoutError extends AISDKError {
   readonly taskId: string
 
   constructor({ taskId, timeoutMs }: { taskId: string; timeoutMs: number }) {
     super({
       name: 'Gatehouse_TaskTimeoutError',
-      message: `The task ${taskId} was not done after ${timeoutMs} ms. It goes on at the gateway.`,
+      message: `The task ${taskId} was not finished after ${timeoutMs} ms. It continues at the gateway.`,
     })
     this.taskId = taskId
   }
@@ -42,7 +42,7 @@ export class TaskTimeoutError extends AISDKError {
   }
 }
 
-/** The gateway's body of an error, in every family. */
+/** The body of an error of the gateway, in every family. */
 const ErrorBody = z.object({
   error: z.object({
     message: z.string(),
@@ -52,18 +52,18 @@ const ErrorBody = z.object({
   }),
 })
 
-/** How the gateway tells its errors, for whatever reads answers; `x-should-retry` knows better than the status. */
+/** The gateway's errors, for the response handlers; `x-should-retry` takes precedence over the status. */
 export const ERROR_STRUCTURE = {
   errorSchema: ErrorBody,
   errorToMessage: (body: z.infer<typeof ErrorBody>) => body.error.message,
   isRetryable({ status, headers }: Response): boolean {
-    const told = headers.get('x-should-retry')
-    if (told === 'true' || told === 'false') return told === 'true'
+    const retryHeader = headers.get('x-should-retry')
+    if (retryHeader === 'true' || retryHeader === 'false') return retryHeader === 'true'
     return status === 408 || status === 409 || status === 429 || status >= 500
   },
 }
 
-/** The gateway's code of what went wrong: of a refused request, of a failed task, or of the last of several tries. */
+/** The gateway's error code: of a refused request, of a failed task, or of the last of several retries. */
 export function errorCodeOf(error: unknown): string | undefined {
   if (TaskFailedError.isInstance(error)) return error.failCode
   if (APICallError.isInstance(error)) return ErrorBody.safeParse(error.data).data?.error.code ?? undefined

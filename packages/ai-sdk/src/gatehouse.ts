@@ -1,4 +1,4 @@
-/** The provider, and all that the package offers. */
+/** The provider, and all exports of the package. */
 
 import {
   OpenAICompatibleChatLanguageModel,
@@ -26,10 +26,10 @@ export interface GatehouseProvider extends ProviderV4 {
   threeD(modelId: string, settings?: TaskSettings): ThreeDModel
 }
 
-/** A provider for one gateway. Models are named as the gateway lists them: `sandbox/general`. */
+/** A provider for one gateway. Models have the names that the gateway lists: `sandbox/general`. */
 export function createGatehouse(settings: GatehouseSettings = {}): GatehouseProvider {
   const connection = connect(settings)
-  rulesOf(settings.tasks) // refused here, where it was written
+  rulesOf(settings.tasks) // invalid settings throw here, where they are given
   const shared = (family: string) => ({
     provider: `${PROVIDER}.${family}`,
     url: ({ path }: { path: string }) => connection.url(path),

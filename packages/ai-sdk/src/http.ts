@@ -1,4 +1,4 @@
-/** One request to the gateway, and its answer read. */
+/** Sends one request to the gateway and decodes its response. */
 import type { JSONObject, SharedV4ProviderOptions } from '@ai-sdk/provider'
 import {
   createJsonErrorResponseHandler,
@@ -8,37 +8,37 @@ import {
   postJsonToApi,
 } from '@ai-sdk/provider-utils'
 import { ERROR_STRUCTURE } from './errors.ts'
-import { type Connection, lowered, PROVIDER } from './settings.ts'
+import { type Connection, lowercased, PROVIDER } from './settings.ts'
 
-type Asked<T> = {
+type ApiRequest<T> = {
   path: string
   schema: FlexibleSchema<T>
-  /** Absent: a question. */
+  /** Absent: a GET. */
   body?: unknown
   headers?: Record<string, string | undefined> | undefined
   abortSignal?: AbortSignal | undefined
 }
 
-export type Answer<T> = { value: T; responseHeaders: Record<string, string> | undefined }
+export type ApiResponse<T> = { value: T; responseHeaders: Record<string, string> | undefined }
 
 /** Throws APICallError with the gateway's message and status, its code in `data.error.code`. */
-export async function ask<T>(connection: Connection, asked: Asked<T>): Promise<Answer<T>> {
-  const { path, schema, body, headers, abortSignal } = asked
-  const request = {
+export async function sendRequest<T>(connection: Connection, request: ApiRequest<T>): Promise<ApiResponse<T>> {
+  const { path, schema, body, headers, abortSignal } = request
+  const call = {
     url: connection.url(path),
-    headers: { ...(await connection.headers()), ...lowered(headers) },
+    headers: { ...(await connection.headers()), ...lowercased(headers) },
     fetch: connection.fetch,
     failedResponseHandler: createJsonErrorResponseHandler(ERROR_STRUCTURE),
     successfulResponseHandler: createJsonResponseHandler(schema),
     ...(abortSignal === undefined ? {} : { abortSignal }),
   }
   const { value, responseHeaders } = await (body === undefined
-    ? getFromApi({ ...request, validateUrl: false })
-    : postJsonToApi({ ...request, body }))
+    ? getFromApi({ ...call, validateUrl: false })
+    : postJsonToApi({ ...call, body }))
   return { value, responseHeaders }
 }
 
-/** What a caller says to the gateway in its own words: `providerOptions.gatehouse`, `negativePrompt` or `negative_prompt`. */
+/** The fields of `providerOptions.gatehouse`, written as `negativePrompt` or `negative_prompt`. */
 export function ownFields(options: SharedV4ProviderOptions | undefined): JSONObject {
   const own = options?.[PROVIDER] ?? {}
   return Object.fromEntries(Object.entries(own).map(([name, value]) => [snakeCase(name), value]))

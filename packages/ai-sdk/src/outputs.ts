@@ -1,30 +1,34 @@
-/** Files that a task has made: what they are, and their bytes. */
+/** The output files of a task: their description, and their bytes. */
 import { APICallError } from '@ai-sdk/provider'
 import { fetchUntrustedUrl, isSameOrigin, readResponseWithSizeLimit, validateDownloadUrl } from '@ai-sdk/provider-utils'
 import type { Connection } from './settings.ts'
 
-export type Made = { url: string; mediaType: string | undefined; filename: string | undefined }
+export type DescribedFile = { url: string; mediaType: string | undefined; filename: string | undefined }
 export type Downloaded = { data: Uint8Array; mediaType: string | undefined; filename: string | undefined }
 
-/** Learning what a file is must not hold up handing it out. */
+/** A slow description must not delay the result. */
 const DESCRIBE_MILLISECONDS = 10_000
 
-/** What the gateway says of one of its links; of an address elsewhere, or when it says nothing, what the address says. */
-export async function describe(connection: Connection, url: string): Promise<Made> {
-  if (isOurs(connection, url)) {
+/** The description of a link by the gateway; for other URLs, and without a response, by the extension of the URL. */
+export async function describe(connection: Connection, url: string): Promise<DescribedFile> {
+  if (isOnGateway(connection, url)) {
     try {
       const signal = AbortSignal.timeout(DESCRIBE_MILLISECONDS)
       const response = await connection.fetch(url, { method: 'HEAD', signal, redirect: 'manual' })
       if (response.ok) return { url, ...namesIn(response) }
     } catch {
-      // Only the description is missing: whoever downloads it will see what is wrong.
+      // Only the description is missing: a download will report the error.
     }
   }
   const filename = URL.canParse(url) ? new URL(url).pathname.split('/').at(-1) : undefined
-  return { url, mediaType: MEDIA_TYPES[endingOf(filename)], filename: endingOf(filename) === '' ? undefined : filename }
+  return {
+    url,
+    mediaType: MEDIA_TYPES[extensionOf(filename)],
+    filename: extensionOf(filename) === '' ? undefined : filename,
+  }
 }
 
-function namesIn({ headers }: Response): Pick<Made, 'mediaType' | 'filename'> {
+function namesIn({ headers }: Response): Pick<DescribedFile, 'mediaType' | 'filename'> {
   const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase()
   return {
     mediaType: type === '' || type === 'application/octet-stream' ? undefined : type,
@@ -32,7 +36,7 @@ function namesIn({ headers }: Response): Pick<Made, 'mediaType' | 'filename'> {
   }
 }
 
-/** Links need no token. Addresses in private networks are refused, but for the gateway's own. */
+/** Links need no token. URLs in private networks are refused, except the gateway's own. */
 export async function download(
   connection: Connection,
   { url, abortSignal }: { url: string; abortSignal?: AbortSignal | undefined },
@@ -55,12 +59,12 @@ export async function download(
   return { data: await readResponseWithSizeLimit({ response, url }), ...namesIn(response) }
 }
 
-const isOurs = (connection: Connection, url: string): boolean =>
+const isOnGateway = (connection: Connection, url: string): boolean =>
   URL.canParse(url) && isSameOrigin(url, connection.url(''))
 
-/** Whether the AI SDK itself would refuse to download it, though it lies at the gateway that was asked. */
-export function needsOurHelp(connection: Connection, url: string): boolean {
-  if (!isOurs(connection, url)) return false
+/** Whether the AI SDK itself would refuse to download it, although it is on the gateway. */
+export function needsOwnDownload(connection: Connection, url: string): boolean {
+  if (!isOnGateway(connection, url)) return false
   try {
     validateDownloadUrl(url)
     return false
@@ -69,7 +73,7 @@ export function needsOurHelp(connection: Connection, url: string): boolean {
   }
 }
 
-export const endingOf = (filename: string | undefined): string =>
+export const extensionOf = (filename: string | undefined): string =>
   /\.([a-z\d]{1,5})$/i.exec(filename ?? '')?.[1]?.toLowerCase() ?? ''
 
 const MEDIA_TYPES: Record<string, string> = {

@@ -1,9 +1,9 @@
-/** What the gateway has a field for, and the shared models of chat and images would leave out with a warning. */
+/** Fields of the gateway that the shared models for chat and images would leave out with a warning. */
 import type { ImageModelV4, JSONObject, LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider'
 import { ownFields } from './http.ts'
 import { PROVIDER } from './settings.ts'
 
-/** What the caller says in `providerOptions.gatehouse` wins. */
+/** Values in `providerOptions.gatehouse` take precedence. */
 const withFields = (
   options: SharedV4ProviderOptions | undefined,
   fields: JSONObject,
@@ -11,7 +11,7 @@ const withFields = (
 ): SharedV4ProviderOptions => ({ ...options, [PROVIDER]: { ...fields, ...own } })
 
 export function withTopK(model: LanguageModelV4): LanguageModelV4 {
-  const told = (options: Parameters<LanguageModelV4['doGenerate']>[0]) => {
+  const withField = (options: Parameters<LanguageModelV4['doGenerate']>[0]) => {
     const { topK, ...rest } = options
     return topK === undefined
       ? options
@@ -22,12 +22,12 @@ export function withTopK(model: LanguageModelV4): LanguageModelV4 {
     provider: model.provider,
     modelId: model.modelId,
     supportedUrls: model.supportedUrls,
-    doGenerate: (options) => model.doGenerate(told(options)),
-    doStream: (options) => model.doStream(told(options)),
+    doGenerate: (options) => model.doGenerate(withField(options)),
+    doStream: (options) => model.doStream(withField(options)),
   }
 }
 
-/** The ratio and the seed; the shared model takes neither. */
+/** The ratio and the seed; the shared model supports neither. */
 export function withImageFields(
   model: Pick<ImageModelV4, 'provider' | 'modelId' | 'maxImagesPerCall' | 'doGenerate'>,
 ): ImageModelV4 {

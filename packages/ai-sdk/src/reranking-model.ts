@@ -1,7 +1,7 @@
 /** Rerank for the AI SDK. */
 import type { RerankingModelV4, RerankingModelV4CallOptions, SharedV4Warning } from '@ai-sdk/provider'
 import { z } from 'zod/v4'
-import { ask, ownFields } from './http.ts'
+import { ownFields, sendRequest } from './http.ts'
 import { type Connection, PROVIDER } from './settings.ts'
 
 const Ranked = z.object({
@@ -25,7 +25,7 @@ export function createRerankingModel({
     async doRerank(options) {
       const { headers, abortSignal } = options
       const { body, warnings } = rerankRequest(modelId, options)
-      const { value, responseHeaders } = await ask(connection, {
+      const { value, responseHeaders } = await sendRequest(connection, {
         path: '/rerank',
         schema: Ranked,
         body,
@@ -48,20 +48,20 @@ export function createRerankingModel({
   }
 }
 
-/** The AI SDK means the whole of an object; the gateway reads the fields that `rank_fields` names. */
+/** The AI SDK ranks by whole objects; the gateway reads the fields that `rank_fields` names. */
 export function rerankRequest(
   modelId: string,
   { documents, query, topN, providerOptions }: RerankingModelV4CallOptions,
 ): { body: Record<string, unknown>; warnings: SharedV4Warning[] } {
   const own = ownFields(providerOptions)
-  const areWritten = documents.type === 'object' && own.rank_fields === undefined
+  const asJson = documents.type === 'object' && own.rank_fields === undefined
   const body = {
     query,
-    documents: areWritten ? documents.values.map((document) => JSON.stringify(document)) : documents.values,
+    documents: asJson ? documents.values.map((document) => JSON.stringify(document)) : documents.values,
     top_n: topN,
     ...own,
     model: modelId,
   }
-  const details = 'Objects are sent as JSON text. Name the fields to be read in providerOptions.gatehouse.rankFields.'
-  return { body, warnings: areWritten ? [{ type: 'compatibility', feature: 'object documents', details }] : [] }
+  const details = 'Objects are sent as JSON text. Name the fields to rank by in providerOptions.gatehouse.rankFields.'
+  return { body, warnings: asJson ? [{ type: 'compatibility', feature: 'object documents', details }] : [] }
 }

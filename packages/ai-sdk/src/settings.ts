@@ -1,4 +1,4 @@
-/** Where the gateway is, how it is spoken to, and what every model of the provider shares. */
+/** The connection to the gateway, and the settings that all models of the provider share. */
 import { InvalidArgumentError } from '@ai-sdk/provider'
 import {
   type FetchFunction,
@@ -15,35 +15,35 @@ export const VERSION = '0.1.0'
 export const PROVIDER = 'gatehouse'
 
 const DEFAULT_BASE_URL = 'http://127.0.0.1:8787/v1'
-/** The longest that the gateway holds an answer back. */
-const LONGEST_WAIT_SECONDS = 60
+/** The longest time that the gateway holds a response back. */
+const MAX_WAIT_SECONDS = 60
 
 export type GatehouseSettings = {
-  /** Default: the variable `GATEHOUSE_BASE_URL`, else `http://127.0.0.1:8787/v1`. An address without a path gets `/v1`. */
+  /** Default: the variable `GATEHOUSE_BASE_URL`, else `http://127.0.0.1:8787/v1`. A URL without a path gets `/v1`. */
   baseURL?: string | undefined
-  /** A token of the gateway, or a function that gives one. Default: the variable `GATEHOUSE_API_KEY`. */
+  /** A token of the gateway, or a function that returns one. Default: the variable `GATEHOUSE_API_KEY`. */
   apiKey?: Resolvable<string> | undefined
   /** Sent with every request. */
   headers?: Record<string, string> | undefined
-  /** Asks the network in place of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   fetch?: FetchFunction | undefined
-  /** How videos and 3D models are waited for; a model may have its own. */
+  /** How to wait for videos and 3D models; a model may have its own settings. */
   tasks?: TaskSettings | undefined
 }
 
-/** How what takes minutes is waited for. */
+/** How to wait for a task. */
 export type TaskSettings = {
-  /** At least so long from one question to the next. Default 1000. */
+  /** The shortest time between two polls. Default 1000. */
   pollIntervalMs?: number | undefined
-  /** Gives up waiting after this; the task itself goes on. Default: an hour and ten minutes. */
+  /** The wait ends after this; the task itself continues. Default: an hour and ten minutes. */
   timeoutMs?: number | undefined
-  /** A call that is aborted has its task canceled too, before it ends. Default: the task goes on. */
+  /** An aborted call cancels its task before it throws. Default: the task continues. */
   cancelOnAbort?: boolean | undefined
-  /** How long a single question for a status may be held back until there is news: 0 to 60 seconds. Default 0. */
+  /** How long the gateway may hold back the response to one poll until the state changes: 0 to 60 seconds. Default 0. */
   statusWaitSeconds?: number | undefined
   /**
-   * How videos are handed out. `url`: as links. `binary`: downloaded. `auto`, the default: as links, unless the AI SDK would
-   * refuse to download from there, as it does from a gateway in a private network.
+   * How videos are returned. `url`: as links. `binary`: downloaded. `auto`, the default: as links, unless the AI SDK would
+   * refuse to download them, as it does from a gateway in a private network.
    */
   videoData?: 'auto' | 'url' | 'binary' | undefined
 }
@@ -65,7 +65,7 @@ const DEFAULT_RULES: TaskRules = {
   videoData: 'auto',
 }
 
-/** Later ones win. Throws InvalidArgumentError for what is out of its bounds. */
+/** Later settings take precedence. Throws InvalidArgumentError for a value out of range. */
 export function rulesOf(...settings: (TaskSettings | undefined)[]): TaskRules {
   const rules = { ...DEFAULT_RULES }
   for (const one of settings) Object.assign(rules, withoutUndefined(one ?? {}))
@@ -74,8 +74,8 @@ export function rulesOf(...settings: (TaskSettings | undefined)[]): TaskRules {
   if (!(rules.pollIntervalMs >= 0)) throw refuse('pollIntervalMs', 'at least 0')
   if (!(rules.timeoutMs > 0)) throw refuse('timeoutMs', 'more than 0')
   const { statusWaitSeconds: seconds } = rules
-  if (!(seconds >= 0 && seconds <= LONGEST_WAIT_SECONDS)) {
-    throw refuse('statusWaitSeconds', `from 0 to ${LONGEST_WAIT_SECONDS}`)
+  if (!(seconds >= 0 && seconds <= MAX_WAIT_SECONDS)) {
+    throw refuse('statusWaitSeconds', `from 0 to ${MAX_WAIT_SECONDS}`)
   }
   return rules
 }
@@ -84,45 +84,47 @@ const withoutUndefined = (object: object) =>
   Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined))
 
 export type Connection = {
-  /** The address of a path below the base URL: `/rerank`. */
+  /** The URL of a path below the base URL: `/rerank`. */
   url(path: string): string
-  /** What every request carries, names in lower case. */
+  /** Sent with every request, names in lower case. */
   headers(): Promise<Record<string, string | undefined>>
-  /** Names this package to the gateway. */
+  /** Adds this package to the user agent. */
   fetch: FetchFunction
 }
 
-/** The environment is read at each request, so that a provider may be made before it is set. */
+/** The environment is read at each request, so a provider may be created before it is set. */
 export function connect(settings: GatehouseSettings): Connection {
-  async function asked(...[input, init]: Parameters<FetchFunction>): Promise<Response> {
+  async function namedFetch(...[input, init]: Parameters<FetchFunction>): Promise<Response> {
     const headers = withUserAgentSuffix(init?.headers, `${PROVIDER}-ai-sdk/${VERSION}`)
     return (settings.fetch ?? globalThis.fetch)(input, { ...init, headers })
   }
   return {
     url: (path) => `${baseUrlOf(settings)}${path}`,
     async headers() {
-      const given = settings.apiKey === undefined ? undefined : await resolve(settings.apiKey)
-      const key = loadOptionalSetting({ settingValue: given, environmentVariableName: 'GATEHOUSE_API_KEY' })
-      return { ...(key ? { authorization: `Bearer ${key}` } : {}), ...lowered(settings.headers) }
+      const configured = settings.apiKey === undefined ? undefined : await resolve(settings.apiKey)
+      const key = loadOptionalSetting({ settingValue: configured, environmentVariableName: 'GATEHOUSE_API_KEY' })
+      return { ...(key ? { authorization: `Bearer ${key}` } : {}), ...lowercased(settings.headers) }
     },
-    fetch: asked as FetchFunction,
+    fetch: namedFetch as FetchFunction,
   }
 }
 
 function baseUrlOf({ baseURL }: GatehouseSettings): string {
-  const given = loadOptionalSetting({
+  const configured = loadOptionalSetting({
     settingValue: validateBaseURL(baseURL),
     environmentVariableName: 'GATEHOUSE_BASE_URL',
   })
-  const text = given?.trim() || DEFAULT_BASE_URL
+  const text = configured?.trim() || DEFAULT_BASE_URL
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
-    const message = `The address of the gateway must be like ${DEFAULT_BASE_URL}, not "${text}".`
+    const message = `The base URL of the gateway must be like ${DEFAULT_BASE_URL}, not "${text}".`
     throw new InvalidArgumentError({ argument: 'baseURL', message })
   }
   return url.pathname === '/' ? `${url.origin}/v1` : (withoutTrailingSlash(text) ?? text)
 }
 
 /** Two spellings of one name would be sent as two values. */
-export const lowered = (headers: Record<string, string | undefined> | undefined): Record<string, string | undefined> =>
+export const lowercased = (
+  headers: Record<string, string | undefined> | undefined,
+): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]))

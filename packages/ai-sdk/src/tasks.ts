@@ -1,13 +1,13 @@
-/** What takes minutes: ordered once, asked for until it has ended, canceled. */
+/** Tasks that take minutes: ordered once, polled until they end, canceled. */
 import { APICallError } from '@ai-sdk/provider'
 import { delay, isRecord, retryWithExponentialBackoff } from '@ai-sdk/provider-utils'
 import { z } from 'zod/v4'
 import { TaskFailedError, TaskTimeoutError } from './errors.ts'
-import { type Answer, ask } from './http.ts'
-import { type Connection, lowered, type TaskRules } from './settings.ts'
+import { type ApiResponse, sendRequest } from './http.ts'
+import { type Connection, lowercased, type TaskRules } from './settings.ts'
 
 const Created = z.object({ data: z.object({ task_id: z.string().min(1) }) })
-const Told = z.object({
+const TaskResponse = z.object({
   data: z.object({
     task_id: z.string(),
     status: z.string(),
@@ -19,25 +19,25 @@ const Told = z.object({
     fail_reason: z.string().nullish(),
   }),
 })
-export type Task = z.infer<typeof Told>['data']
+export type Task = z.infer<typeof TaskResponse>['data']
 
-/** Longer, and proxies on the way might give up. */
+/** With a longer wait, proxies on the path might time out. */
 const WAIT_SECONDS = 25
-/** On top of what an answer is held back: then the connection is given up, and the question is asked again. */
+/** On top of the requested wait: then the connection is closed, and the poll is repeated. */
 const ANSWER_MILLISECONDS = 30_000
-/** Doubling from a second it is about a minute, which is what a gateway needs to start again. */
-const QUESTIONS_REPEATED = 6
+/** With delays that double from a second, about a minute: the time that a gateway needs to restart. */
+const MAX_POLL_RETRIES = 6
 const CANCEL_MILLISECONDS = 5_000
 
 type Call = { headers?: Record<string, string | undefined> | undefined; abortSignal?: AbortSignal | undefined }
 
 export type TaskClient = {
   /** Orders once for one key, however often it is called. */
-  order(call: Call & { body: unknown; key: string }): Promise<Answer<{ taskId: string }>>
-  /** One question; `waitSeconds`: held back until there is news. */
-  look(call: Call & { taskId: string; waitSeconds: number }): Promise<Answer<Task>>
-  /** Until it is done. Throws TaskFailedError, TaskTimeoutError, and what an aborted call throws. */
-  follow(call: Call & { taskId: string }): Promise<Answer<Task>>
+  order(call: Call & { body: unknown; key: string }): Promise<ApiResponse<{ taskId: string }>>
+  /** One poll; `waitSeconds`: the gateway holds the response back until the state changes. */
+  poll(call: Call & { taskId: string; waitSeconds: number }): Promise<ApiResponse<Task>>
+  /** Polls until the task ends. Throws TaskFailedError, TaskTimeoutError, and what an aborted call throws. */
+  follow(call: Call & { taskId: string }): Promise<ApiResponse<Task>>
 }
 
 /** `path`: of the family, such as `/video/generations`. */
@@ -52,21 +52,21 @@ export function createTaskClient({
 }): TaskClient {
   const pathOf = (taskId: string) => `${path}/${encodeURIComponent(taskId)}`
 
-  async function look({ taskId, waitSeconds, headers, abortSignal }: Parameters<TaskClient['look']>[0]) {
-    const { [IDEMPOTENCY_KEY]: _, ...sent } = lowered(headers)
+  async function poll({ taskId, waitSeconds, headers, abortSignal }: Parameters<TaskClient['poll']>[0]) {
+    const { [IDEMPOTENCY_KEY]: _, ...sent } = lowercased(headers)
     const query = waitSeconds > 0 ? `?wait=${Math.ceil(waitSeconds * 1000) / 1000}` : ''
     const limit = AbortSignal.timeout(waitSeconds * 1000 + ANSWER_MILLISECONDS)
     const signal = abortSignal ? AbortSignal.any([abortSignal, limit]) : limit
-    const asked = { path: `${pathOf(taskId)}${query}`, schema: Told, headers: sent, abortSignal: signal }
+    const request = { path: `${pathOf(taskId)}${query}`, schema: TaskResponse, headers: sent, abortSignal: signal }
     try {
-      const { value, responseHeaders } = await ask(connection, asked)
+      const { value, responseHeaders } = await sendRequest(connection, request)
       return { value: value.data, responseHeaders }
     } catch (error) {
       if (!limit.aborted || abortSignal?.aborted) throw error
-      const message = 'The gateway did not answer in time.'
+      const message = 'The gateway did not respond in time.'
       throw new APICallError({
         message,
-        url: connection.url(asked.path),
+        url: connection.url(request.path),
         requestBodyValues: {},
         cause: error,
         isRetryable: true,
@@ -74,40 +74,46 @@ export function createTaskClient({
     }
   }
 
-  /** A question that fails says nothing about the task. */
-  const patiently = (abortSignal: AbortSignal | undefined) =>
+  /** A failed poll does not mean that the task has failed. */
+  const withRetries = (abortSignal: AbortSignal | undefined) =>
     retryWithExponentialBackoff({
-      maxRetries: QUESTIONS_REPEATED,
+      maxRetries: MAX_POLL_RETRIES,
       initialDelayInMs: rules.pollIntervalMs,
       shouldRetry: (error) => APICallError.isInstance(error) && error.isRetryable && !abortSignal?.aborted,
       createRetryError: ({ errors }) => errors.at(-1),
       ...(abortSignal === undefined ? {} : { abortSignal }),
     })
 
-  async function untilEnded({ taskId, headers, abortSignal }: Parameters<TaskClient['follow']>[0]) {
+  async function waitUntilFinished({ taskId, headers, abortSignal }: Parameters<TaskClient['follow']>[0]) {
     const end = Date.now() + rules.timeoutMs
     for (;;) {
-      const asked = Date.now()
-      if (asked >= end) throw new TaskTimeoutError({ taskId, timeoutMs: rules.timeoutMs })
-      const waitSeconds = Math.min(WAIT_SECONDS, (end - asked) / 1000)
-      const told = await patiently(abortSignal)(() => look({ taskId, waitSeconds, headers, abortSignal }))
-      if (told.value.status === 'FAILURE') throw new TaskFailedError(failureOf(told.value))
-      if (told.value.status === 'SUCCESS') return told
-      const pause = Math.min(asked + rules.pollIntervalMs, end) - Date.now()
+      const polledAt = Date.now()
+      if (polledAt >= end) throw new TaskTimeoutError({ taskId, timeoutMs: rules.timeoutMs })
+      const waitSeconds = Math.min(WAIT_SECONDS, (end - polledAt) / 1000)
+      const response = await withRetries(abortSignal)(() => poll({ taskId, waitSeconds, headers, abortSignal }))
+      if (response.value.status === 'FAILURE') throw new TaskFailedError(failureOf(response.value))
+      if (response.value.status === 'SUCCESS') return response
+      const pause = Math.min(polledAt + rules.pollIntervalMs, end) - Date.now()
       if (pause > 0) await delay(pause, abortSignal === undefined ? {} : { abortSignal })
     }
   }
 
-  /** What becomes of it nobody waits for: the call has been aborted. */
+  /** Nothing waits for the result: the call has been aborted. */
   async function cancel(taskId: string, headers: Call['headers']): Promise<void> {
     const abortSignal = AbortSignal.timeout(CANCEL_MILLISECONDS)
-    await ask(connection, { path: `${pathOf(taskId)}/cancel`, schema: z.unknown(), body: {}, headers, abortSignal })
+    await sendRequest(connection, {
+      path: `${pathOf(taskId)}/cancel`,
+      schema: z.unknown(),
+      body: {},
+      headers,
+      abortSignal,
+    })
   }
 
   return {
     async order({ body, key, headers, abortSignal }) {
-      const sent = { ...lowered(headers), [IDEMPOTENCY_KEY]: key }
-      const { value, responseHeaders } = await ask(connection, {
+      const sent = { ...lowercased(headers), [IDEMPOTENCY_KEY]: key }
+      const { value, responseHeaders } = await sendRequest(connection, {
         path,
         schema: Created,
         body,
@@ -116,10 +122,10 @@ export function createTaskClient({
       })
       return { value: { taskId: value.data.task_id }, responseHeaders }
     },
-    look,
+    poll,
     async follow(call) {
       try {
-        return await untilEnded(call)
+        return await waitUntilFinished(call)
       } catch (error) {
         if (call.abortSignal?.aborted && rules.cancelOnAbort) await cancel(call.taskId, call.headers).catch(() => {})
         throw error
@@ -137,23 +143,23 @@ export const failureOf = ({ task_id, fail_code, fail_reason }: Task) => ({
 })
 
 /**
- * The key of one call: the caller's own, or one that stays the same when the same call is made again, since those who try
- * again hand in the very same options.
+ * The key of one call: the caller's own, or one that stays the same when the call is repeated, since a retry passes the
+ * same options object.
  */
 export function createKeys(): (call: object & Pick<Call, 'headers'>) => string {
-  const made = new WeakMap<object, string>()
+  const keys = new WeakMap<object, string>()
   return (call) => {
-    const own = lowered(call.headers)[IDEMPOTENCY_KEY]
+    const own = lowercased(call.headers)[IDEMPOTENCY_KEY]
     if (own !== undefined) return own
-    const key = made.get(call) ?? `gatehouse_${crypto.randomUUID()}`
-    made.set(call, key)
+    const key = keys.get(call) ?? `gatehouse_${crypto.randomUUID()}`
+    keys.set(call, key)
     return key
   }
 }
 
-/** A task's id in what `start` has handed out: `{ task_id }`, or the bare id. */
+/** The id of a task in the operation that `start` returned: `{ task_id }`, or the bare id. */
 export function taskIdIn(operation: unknown): string {
   const id = isRecord(operation) ? operation.task_id : operation
   if (typeof id === 'string' && id !== '') return id
-  throw new TypeError('The operation must be what the start of this generation has handed out.')
+  throw new TypeError('The operation must be the one that start returned.')
 }

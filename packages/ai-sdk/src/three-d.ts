@@ -1,20 +1,20 @@
-/** 3D models. The AI SDK has no such interface, so this is one of our own, in its manner. */
+/** 3D models. The AI SDK has no such interface, so this one follows its style. */
 import { APICallError, type JSONObject, type SharedV4ProviderOptions } from '@ai-sdk/provider'
 import { convertUint8ArrayToBase64, detectMediaType, retryWithExponentialBackoff } from '@ai-sdk/provider-utils'
 import { ownFields } from './http.ts'
-import { type Downloaded, describe, download, endingOf } from './outputs.ts'
+import { type Downloaded, describe, download, extensionOf } from './outputs.ts'
 import { type Connection, PROVIDER, rulesOf, type TaskSettings } from './settings.ts'
 import { createKeys, createTaskClient, failureOf, type Task, taskIdIn } from './tasks.ts'
 
 export type ThreeDFormat = 'glb' | 'obj' | 'fbx' | 'usdz' | 'stl'
 
-/** An address, a data URI or base64, or the bytes of a picture. */
+/** A URL, a data URI or base64, or the bytes of an image. */
 export type ThreeDImage = string | URL | Uint8Array | ArrayBuffer
 
 export type ThreeDCallOptions = {
   prompt?: string | undefined
   image?: ThreeDImage | undefined
-  /** The same thing from several sides: front, left, back, right. */
+  /** The same object from several sides: front, left, back, right. */
   images?: ThreeDImage[] | undefined
   /** Default `glb`. */
   format?: ThreeDFormat | undefined
@@ -23,7 +23,7 @@ export type ThreeDCallOptions = {
   targetPolycount?: number | undefined
   negativePrompt?: string | undefined
   seed?: number | undefined
-  /** Told by a signed POST when the task has ended. */
+  /** Receives a signed POST when the task has ended. */
   webhookUrl?: string | undefined
   /** `gatehouse`: further fields of the request. */
   providerOptions?: SharedV4ProviderOptions | undefined
@@ -34,29 +34,29 @@ export type ThreeDCallOptions = {
 export type ThreeDFile = {
   /** A signed link, which needs no token until it expires. */
   url: string
-  /** The ending of its name: `glb`; of pictures `png` and the like. */
+  /** The extension of its name: `glb`; `png` and others for images. */
   format: string
   mediaType: string
   filename: string | undefined
   download(options?: { abortSignal?: AbortSignal | undefined }): Promise<Downloaded>
 }
 
-type Told = { response: { timestamp: Date; modelId: string; headers: Record<string, string> | undefined } }
+type WithResponse = { response: { timestamp: Date; modelId: string; headers: Record<string, string> | undefined } }
 
-/** The first file is in the format that was asked for; what it needs follows, a picture of it comes last. */
-export type ThreeDResult = Told & { taskId: string; file: ThreeDFile; files: ThreeDFile[] }
+/** The first file is in the requested format; the files that it needs follow, and a preview image comes last. */
+export type ThreeDResult = WithResponse & { taskId: string; file: ThreeDFile; files: ThreeDFile[] }
 
 export type ThreeDStatus =
-  | (Told & { status: 'pending'; taskId: string; progress: string })
-  | (Told & { status: 'completed'; taskId: string; files: ThreeDFile[] })
-  | (Told & { status: 'error'; taskId: string; failCode: string; failReason: string })
+  | (WithResponse & { status: 'pending'; taskId: string; progress: string })
+  | (WithResponse & { status: 'completed'; taskId: string; files: ThreeDFile[] })
+  | (WithResponse & { status: 'error'; taskId: string; failCode: string; failReason: string })
 
 export type ThreeDModel = {
   readonly provider: string
   readonly modelId: string
-  /** Orders. The `operation` is JSON: it may be kept, and asked for by another process. */
-  start(options: ThreeDCallOptions): Promise<Told & { operation: { task_id: string } }>
-  /** One question. */
+  /** Orders. The `operation` is JSON: it may be stored, and polled by another process. */
+  start(options: ThreeDCallOptions): Promise<WithResponse & { operation: { task_id: string } }>
+  /** One poll. */
   status(options: {
     operation: unknown
     headers?: Record<string, string | undefined> | undefined
@@ -68,11 +68,11 @@ export type ThreeDModel = {
 
 export type ThreeDGenerateOptions = ThreeDCallOptions &
   Pick<TaskSettings, 'pollIntervalMs' | 'timeoutMs' | 'cancelOnAbort'> & {
-    /** How often an order is sent again that may not have arrived; it is never made twice. Default 2. */
+    /** How often an order that may not have arrived is sent again; the gateway runs it only once. Default 2. */
     maxRetries?: number | undefined
   }
 
-/** Makes a 3D model, and waits for it. */
+/** Orders a 3D model, and waits for it. */
 export const generateThreeD = ({
   model,
   ...options
@@ -96,7 +96,7 @@ export function createThreeDModel({ connection, modelId, settings }: Parts): Thr
 
   async function fileOf(url: string): Promise<ThreeDFile> {
     const { mediaType = 'application/octet-stream', filename } = await describe(connection, url)
-    const format = endingOf(filename) || (mediaType.split('/')[1] ?? '')
+    const format = extensionOf(filename) || (mediaType.split('/')[1] ?? '')
     return { url, format, mediaType, filename, download: (options) => download(connection, { url, ...options }) }
   }
   const filesOf = (task: Task) => Promise.all((task.outputs ?? []).map(fileOf))
@@ -108,11 +108,11 @@ export function createThreeDModel({ connection, modelId, settings }: Parts): Thr
     async status({ operation, headers, abortSignal }) {
       const taskId = taskIdIn(operation)
       const waitSeconds = rulesOf(...settings).statusWaitSeconds
-      const { value: task, responseHeaders } = await tasks.look({ taskId, waitSeconds, headers, abortSignal })
-      const told = { taskId, response: response(responseHeaders) }
-      if (task.status === 'FAILURE') return { status: 'error', ...failureOf(task), ...told }
-      if (task.status === 'SUCCESS') return { status: 'completed', files: await filesOf(task), ...told }
-      return { status: 'pending', progress: task.progress ?? '', ...told }
+      const { value: task, responseHeaders } = await tasks.poll({ taskId, waitSeconds, headers, abortSignal })
+      const finished = { taskId, response: response(responseHeaders) }
+      if (task.status === 'FAILURE') return { status: 'error', ...failureOf(task), ...finished }
+      if (task.status === 'SUCCESS') return { status: 'completed', files: await filesOf(task), ...finished }
+      return { status: 'pending', progress: task.progress ?? '', ...finished }
     },
     async generate(options) {
       const { headers, abortSignal, maxRetries = 2, pollIntervalMs, timeoutMs, cancelOnAbort } = options
@@ -125,16 +125,16 @@ export function createThreeDModel({ connection, modelId, settings }: Parts): Thr
         ...(abortSignal === undefined ? {} : { abortSignal }),
       })
       const { operation } = await retry(() => start(options))
-      const told = await waiting.follow({ taskId: operation.task_id, headers, abortSignal })
-      const files = await filesOf(told.value)
+      const finished = await waiting.follow({ taskId: operation.task_id, headers, abortSignal })
+      const files = await filesOf(finished.value)
       const [file] = files
       if (file === undefined) throw new Error(`The task ${operation.task_id} has no files any more.`)
-      return { taskId: operation.task_id, file, files, response: response(told.responseHeaders) }
+      return { taskId: operation.task_id, file, files, response: response(finished.responseHeaders) }
     },
   }
 }
 
-/** The body of the order. `providerOptions.gatehouse` wins over what the other options say. */
+/** The body of the order. `providerOptions.gatehouse` takes precedence over the other options. */
 export function threeDRequest(modelId: string, options: ThreeDCallOptions): JSONObject {
   const { prompt, image, images, format, texture, pbr, targetPolycount, negativePrompt, seed, webhookUrl } = options
   return {

@@ -1,4 +1,4 @@
-/** Videos for the AI SDK: started, asked for, or both in one call. */
+/** Videos for the AI SDK: started, polled, or both in one call. */
 import type {
   JSONObject,
   SharedV4ProviderMetadata,
@@ -6,14 +6,14 @@ import type {
   Experimental_VideoModelV4 as VideoModelV4,
 } from '@ai-sdk/provider'
 import { failureText } from './errors.ts'
-import { describe, download, needsOurHelp } from './outputs.ts'
+import { describe, download, needsOwnDownload } from './outputs.ts'
 import { type Connection, PROVIDER, type TaskRules } from './settings.ts'
 import { createKeys, createTaskClient, failureOf, type Task, taskIdIn } from './tasks.ts'
 import { videoRequest } from './video-request.ts'
 
 type Parts = { connection: Connection; modelId: string; rules: TaskRules }
 
-/** A model of videos that can do all that the AI SDK may ask of one. */
+/** A video model with every optional method of the AI SDK. */
 export type VideoModel = VideoModelV4 &
   Required<Pick<VideoModelV4, 'doGenerate' | 'doStart' | 'doStatus' | 'handleWebhookOption'>>
 
@@ -31,7 +31,7 @@ export function createVideoModel({ connection, modelId, rules }: Parts): VideoMo
 
   async function dataOf(url: string, abortSignal: AbortSignal | undefined): Promise<VideoData> {
     const { videoData } = rules
-    if (videoData === 'binary' || (videoData === 'auto' && needsOurHelp(connection, url))) {
+    if (videoData === 'binary' || (videoData === 'auto' && needsOwnDownload(connection, url))) {
       const { data, mediaType = DEFAULT_TYPE } = await download(connection, { url, abortSignal })
       return { type: 'binary', data, mediaType }
     }
@@ -39,7 +39,7 @@ export function createVideoModel({ connection, modelId, rules }: Parts): VideoMo
     return { type: 'url', url, mediaType }
   }
 
-  async function madeBy(task: Task, abortSignal: AbortSignal | undefined) {
+  async function resultOf(task: Task, abortSignal: AbortSignal | undefined) {
     const urls = task.outputs ?? []
     const videos = await Promise.all(urls.map((url) => dataOf(url, abortSignal)))
     return { videos, providerMetadata: metadataOf(task) }
@@ -49,13 +49,17 @@ export function createVideoModel({ connection, modelId, rules }: Parts): VideoMo
     specificationVersion: 'v4',
     provider: `${PROVIDER}.video`,
     modelId,
-    // The AI SDK then orders one by one; a model that makes several at once is told so by `maxVideosPerCall` of the call.
+    // The AI SDK then orders one by one; for a model that generates several at once, the call sets `maxVideosPerCall`.
     maxVideosPerCall: undefined,
     async doGenerate(options) {
       const { headers, abortSignal } = options
       const { value, warnings } = await start(options)
-      const told = await tasks.follow({ taskId: value.taskId, headers, abortSignal })
-      return { ...(await madeBy(told.value, abortSignal)), warnings, response: response(told.responseHeaders) }
+      const finished = await tasks.follow({ taskId: value.taskId, headers, abortSignal })
+      return {
+        ...(await resultOf(finished.value, abortSignal)),
+        warnings,
+        response: response(finished.responseHeaders),
+      }
     },
     async doStart(options) {
       const { value, responseHeaders, warnings } = await start(options)
@@ -68,20 +72,20 @@ export function createVideoModel({ connection, modelId, rules }: Parts): VideoMo
     },
     async doStatus({ operation, headers, abortSignal }) {
       const waitSeconds = rules.statusWaitSeconds
-      const { value: task, responseHeaders } = await tasks.look({
+      const { value: task, responseHeaders } = await tasks.poll({
         taskId: taskIdIn(operation),
         waitSeconds,
         headers,
         abortSignal,
       })
-      const told = { providerMetadata: metadataOf(task), response: response(responseHeaders) }
-      if (task.status === 'FAILURE') return { status: 'error', error: failureText(failureOf(task)), ...told }
-      if (task.status !== 'SUCCESS') return { status: 'pending', ...told }
-      return { status: 'completed', ...(await madeBy(task, abortSignal)), warnings: [], response: told.response }
+      const finished = { providerMetadata: metadataOf(task), response: response(responseHeaders) }
+      if (task.status === 'FAILURE') return { status: 'error', error: failureText(failureOf(task)), ...finished }
+      if (task.status !== 'SUCCESS') return { status: 'pending', ...finished }
+      return { status: 'completed', ...(await resultOf(task, abortSignal)), warnings: [], response: finished.response }
     },
     async handleWebhookOption({ webhook }) {
       const { url, received } = await webhook()
-      // An object without `then`: what it holds is awaited later, by the AI SDK.
+      // An object without `then`: the AI SDK awaits its member later.
       return { webhookUrl: url, received }
     },
   }
@@ -92,14 +96,14 @@ const DEFAULT_TYPE = 'video/mp4'
 /** `videos` has a place for each video, and the AI SDK joins those of several calls. */
 function metadataOf(task: Task): SharedV4ProviderMetadata {
   const { task_id: taskId, status, progress, submit_time, finish_time } = task
-  const told: JSONObject = { taskId, status }
-  if (progress) told.progress = progress
-  if (submit_time) told.submitTime = submit_time
-  if (finish_time) told.finishTime = finish_time
+  const finished: JSONObject = { taskId, status }
+  if (progress) finished.progress = progress
+  if (submit_time) finished.submitTime = submit_time
+  if (finish_time) finished.finishTime = finish_time
   if (status === 'FAILURE') {
     const { failCode, failReason } = failureOf(task)
-    Object.assign(told, { failCode, failReason })
+    Object.assign(finished, { failCode, failReason })
   }
-  if (status === 'SUCCESS') told.videos = (task.outputs ?? []).map((url) => ({ taskId, url }))
-  return { [PROVIDER]: told }
+  if (status === 'SUCCESS') finished.videos = (task.outputs ?? []).map((url) => ({ taskId, url }))
+  return { [PROVIDER]: finished }
 }

@@ -1,4 +1,4 @@
-/** A video as the AI SDK asks for it, in the gateway's words. */
+/** Encodes the AI SDK's options for a video as a request of the gateway. */
 import type {
   Experimental_VideoModelV4CallOptions as CallOptions,
   Experimental_VideoModelV4File as File,
@@ -8,10 +8,10 @@ import type {
 import { convertUint8ArrayToBase64 } from '@ai-sdk/provider-utils'
 import { ownFields } from './http.ts'
 
-type Asked = { modelId: string; options: CallOptions & { webhookUrl?: string } }
+type VideoOptions = { modelId: string; options: CallOptions & { webhookUrl?: string } }
 
-/** The body of the order. `providerOptions.gatehouse` wins over what the other options say. */
-export function videoRequest({ modelId, options }: Asked): { body: JSONObject; warnings: SharedV4Warning[] } {
+/** The body of the order. `providerOptions.gatehouse` takes precedence over the other options. */
+export function videoRequest({ modelId, options }: VideoOptions): { body: JSONObject; warnings: SharedV4Warning[] } {
   const warnings: SharedV4Warning[] = []
   const { prompt, aspectRatio, resolution, duration, seed, generateAudio, n, webhookUrl } = options
   const body: JSONObject = {
@@ -33,13 +33,13 @@ export function videoRequest({ modelId, options }: Asked): { body: JSONObject; w
       type: 'unsupported',
       feature: 'fps',
       details:
-        'The gateway has no such field; say it as an option of the vendor in providerOptions.gatehouse.metadata.',
+        'The gateway has no such field; set it as an option of the provider in providerOptions.gatehouse.metadata.',
     })
   }
   return { body, warnings }
 }
 
-/** The first frame is the start image; with both given the frame wins, as in the AI SDK itself. */
+/** The first frame is the start image; with both given the frame takes precedence, as in the AI SDK itself. */
 function framesOf({ image, frameImages = [] }: CallOptions, warnings: SharedV4Warning[]): JSONObject {
   const first = frameImages.filter(({ frameType }) => frameType === 'first_frame')
   const last = frameImages.filter(({ frameType }) => frameType === 'last_frame')
@@ -51,16 +51,16 @@ function framesOf({ image, frameImages = [] }: CallOptions, warnings: SharedV4Wa
   }
   const start = first[0]?.image ?? image
   const end = last[0]?.image
-  return { image: start && mediumOf(start), last_image: end && mediumOf(end) }
+  return { image: start && toUrl(start), last_image: end && toUrl(end) }
 }
 
-/** Images are references; a video is the one to start from. */
+/** Images are references; a video is the one to continue or edit. */
 function referencesOf({ inputReferences = [] }: CallOptions, warnings: SharedV4Warning[]): JSONObject {
   const videos = inputReferences.filter(isVideo)
   const images = inputReferences.filter((file) => !isVideo(file))
   if (videos.length > 1) warnings.push(onlyFirst('videos among inputReferences'))
   const [video] = videos
-  return { images: images.length > 0 ? images.map(mediumOf) : undefined, video: video && mediumOf(video) }
+  return { images: images.length > 0 ? images.map(toUrl) : undefined, video: video && toUrl(video) }
 }
 
 const onlyFirst = (feature: string): SharedV4Warning => ({
@@ -76,8 +76,8 @@ function isVideo(file: File): boolean {
   return file.type === 'url' && VIDEO_PATH.test(URL.canParse(file.url) ? new URL(file.url).pathname : '')
 }
 
-/** An address, or a data URI. */
-export function mediumOf(file: File): string {
+/** A URL, or a data URI. */
+export function toUrl(file: File): string {
   if (file.type === 'url') return file.url
   const { data, mediaType } = file
   return `data:${mediaType};base64,${typeof data === 'string' ? data : convertUint8ArrayToBase64(data)}`

@@ -43,7 +43,7 @@ async function run(command: string[], env: Record<string, string> = {}): Promise
   return out
 }
 
-test('only what is needed is published', async () => {
+test('publishes only what is needed', async () => {
   const [packed] = JSON.parse(await run(['npm', 'pack', '--dry-run', '--json', '--ignore-scripts', '--offline']))
   const modules = readdirSync(join(HOME, 'src')).filter((name) => name.endsWith('.ts'))
   const built = modules.flatMap((name) => [name.replace(/ts$/, 'js'), name.replace(/ts$/, 'd.ts')])
@@ -52,7 +52,7 @@ test('only what is needed is published', async () => {
   )
 })
 
-test.each(['nodenext', 'bundler'])('those who compile by "%s" find its types', async (moduleResolution) => {
+test.each(['nodenext', 'bundler'])('has types for module resolution "%s"', async (moduleResolution) => {
   const program = `
 import { createGatehouse, type ThreeDResult } from '@gatehouse/ai-sdk'
 import type { ProviderV4 } from '@ai-sdk/provider'
@@ -74,7 +74,7 @@ const quickly = (program: string) =>
     .replaceAll(/prompt: '(A red kite|A small clay)/g, "prompt: '@sandbox quick=1\\n$1")
 
 const runtimes = [process.execPath, Bun.which('node')].filter((path) => path !== null)
-test.each(runtimes)('the program of the README runs as it is shown by %s', async (runtime) => {
+test.each(runtimes)('the program in the README runs as shown with %s', async (runtime) => {
   const [program = ''] = blocks(readme)
   expect(program.split('\n').filter(Boolean).length).toBeLessThanOrEqual(20)
   writeFileSync(join(directory, 'example.mjs'), quickly(program))

@@ -1,4 +1,4 @@
-/** What is asked of the AI SDK, in the gateway's words: each option, and both sides of each bound. */
+/** How the AI SDK's options become requests of the gateway: each option, and both sides of each bound. */
 import { describe, expect, test } from 'bun:test'
 import type { ProviderV4, Experimental_VideoModelV4CallOptions as VideoOptions } from '@ai-sdk/provider'
 import { APICallError, InvalidArgumentError } from '@ai-sdk/provider'
@@ -85,12 +85,12 @@ describe('a video', () => {
       { images: [PNG_URI, 'https://a.example/2'] },
     ],
     [
-      'a video among references, known by its type',
+      'a video among references, by its type',
       { inputReferences: [urlFile('https://a.example/2', 'video/mp4'), file(PNG)] },
       { images: [PNG_URI], video: 'https://a.example/2' },
     ],
     [
-      'a video among references, known by its name',
+      'a video among references, by its extension',
       { inputReferences: [urlFile('https://a.example/2.MOV?key=1')] },
       { video: 'https://a.example/2.MOV?key=1' },
     ],
@@ -101,7 +101,7 @@ describe('a video', () => {
     ],
     ['a video in bytes', { inputReferences: [file('AAAA', 'video/webm')] }, { video: 'data:video/webm;base64,AAAA' }],
     [
-      'words of the gateway, written either way',
+      'fields of the gateway, in camel case or snake case',
       {
         providerOptions: {
           gatehouse: { negative_prompt: 'rain', callbackUrl: 'https://a.example', metadata: { fal: { loopIt: true } } },
@@ -110,7 +110,7 @@ describe('a video', () => {
       { negative_prompt: 'rain', callback_url: 'https://a.example', metadata: { fal: { loopIt: true } } },
     ],
     [
-      'words of the gateway before others',
+      'fields of the gateway before other options',
       { resolution: '1280x720', providerOptions: { gatehouse: { size: '720p', model: 'other' }, fal: { size: '1' } } },
       { size: '720p' },
     ],
@@ -119,7 +119,7 @@ describe('a video', () => {
     expect(video(options)).toEqual({ body: { ...body, model: 'm' }, warnings: [] })
   })
 
-  test('warns of what is left out', () => {
+  test('warns of options that are left out', () => {
     const frames = [1, 2].map((at) => ({
       image: urlFile(`https://a.example/${at}`),
       frameType: 'last_frame' as const,
@@ -137,7 +137,7 @@ describe('a video', () => {
     ])
   })
 
-  test('an fps that was said in the gateway’s words is no matter for a warning', () => {
+  test('does not warn of an fps in providerOptions.gatehouse', () => {
     expect(video({ fps: 24, providerOptions: { gatehouse: { fps: 24 } } })).toEqual({
       body: { model: 'm', fps: 24 },
       warnings: [],
@@ -146,7 +146,7 @@ describe('a video', () => {
 })
 
 describe('a 3D model', () => {
-  test('has each option in its field', () => {
+  test('encodes each option in its field', () => {
     const options = {
       prompt: 'A teapot',
       format: 'obj',
@@ -172,7 +172,7 @@ describe('a 3D model', () => {
     })
   })
 
-  test('takes images in every form', () => {
+  test('accepts images in every form', () => {
     const images = ['https://a.example/i.png', new URL('https://a.example/j.png'), PNG, PNG.buffer, 'iVBORw0KGgo=']
     expect(sent(threeDRequest('m', { images })).images).toEqual([
       'https://a.example/i.png',
@@ -185,21 +185,21 @@ describe('a 3D model', () => {
   })
 })
 
-describe('what the shared models would leave out', () => {
+describe('fields that the shared models would leave out', () => {
   /** What was posted, and what was warned of. */
   async function posted(answer: object, call: (gatehouse: ReturnType<typeof createGatehouse>) => PromiseLike<object>) {
     let body: unknown
-    const asked = async (_: unknown, init: RequestInit = {}) => {
+    const fakeFetch = async (_: unknown, init: RequestInit = {}) => {
       body = JSON.parse(String(init.body))
       return Response.json(answer)
     }
-    const result = await call(createGatehouse({ baseURL: 'https://gateway.test', fetch: asked as typeof fetch }))
+    const result = await call(createGatehouse({ baseURL: 'https://gateway.test', fetch: fakeFetch as typeof fetch }))
     return { body, warnings: 'warnings' in result ? result.warnings : undefined }
   }
   const image = { n: 1, prompt: 'A kite', size: undefined, files: undefined, mask: undefined }
   const ordered = { ...image, aspectRatio: '16:9' as const, seed: 0, providerOptions: {} }
 
-  test('an image has its ratio and its seed, without a warning', async () => {
+  test('an image request has its ratio and seed, without a warning', async () => {
     const answer = { data: [{ b64_json: 'AAAA' }] }
     const plain = await posted(answer, (gatehouse) => gatehouse.image('m').doGenerate(ordered))
     expect(plain).toEqual({ body: { model: 'm', prompt: 'A kite', n: 1, aspect_ratio: '16:9', seed: 0 }, warnings: [] })
@@ -227,13 +227,13 @@ describe('what the shared models would leave out', () => {
 describe('rerank', () => {
   const values = [{ title: 'Snow', text: 'It melts.' }]
 
-  test('texts are sent as they are', () => {
+  test('sends texts unchanged', () => {
     const documents = { type: 'text' as const, values: ['a', 'b'] }
     const { body, warnings } = rerankRequest('m', { documents, query: 'q', topN: 1 })
     expect([sent(body), warnings]).toEqual([{ model: 'm', query: 'q', documents: ['a', 'b'], top_n: 1 }, []])
   })
 
-  test('objects are read whole, unless the caller names their fields', () => {
+  test('sends objects as JSON text, unless the caller names their fields', () => {
     const documents = { type: 'object' as const, values }
     const whole = rerankRequest('m', { documents, query: 'q' })
     expect(sent(whole.body)).toEqual({ model: 'm', query: 'q', documents: [JSON.stringify(values[0])] })
@@ -245,7 +245,7 @@ describe('rerank', () => {
   })
 })
 
-describe('the address', () => {
+describe('the base URL', () => {
   const urlOf = (baseURL?: string) => connect({ baseURL }).url('/rerank')
 
   test.each([
@@ -254,15 +254,15 @@ describe('the address', () => {
     ['https://a.example', 'https://a.example/v1/rerank'],
     ['https://a.example/', 'https://a.example/v1/rerank'],
     ['http://[::1]:8787/models', 'http://[::1]:8787/models/rerank'],
-  ])('%s', (given, wanted) => {
-    expect(urlOf(given)).toBe(wanted)
+  ])('%s', (given, expected) => {
+    expect(urlOf(given)).toBe(expected)
   })
 
-  test.each(['a.example', 'ftp://a.example/v1', '  '])('"%s" is none', (given) => {
+  test.each(['a.example', 'ftp://a.example/v1', '  '])('"%s" is invalid', (given) => {
     expect(() => urlOf(given)).toThrow(InvalidArgumentError)
   })
 
-  test('comes from the environment, else it is this machine’s; and so does the key', async () => {
+  test('comes from the environment like the key, else it is localhost', async () => {
     const { GATEHOUSE_BASE_URL: url, GATEHOUSE_API_KEY: key } = process.env
     const restore = (name: string, value: string | undefined) => {
       if (value === undefined) delete process.env[name]
@@ -288,8 +288,8 @@ describe('the address', () => {
   })
 })
 
-describe('the rules of waiting', () => {
-  test('those of a model are put before those of the provider, and what is undefined is not said', () => {
+describe('task settings', () => {
+  test('of a model override those of the provider, unless undefined', () => {
     const rules = rulesOf({ pollIntervalMs: 5, cancelOnAbort: true }, { pollIntervalMs: 7, cancelOnAbort: undefined })
     expect(rules).toMatchObject({ pollIntervalMs: 7, cancelOnAbort: true, statusWaitSeconds: 0 })
   })
@@ -304,9 +304,9 @@ describe('the rules of waiting', () => {
     [{ statusWaitSeconds: 60 }, true],
     [{ statusWaitSeconds: 60.5 }, false],
     [{ statusWaitSeconds: -1 }, false],
-  ])('%j', (settings, isTaken) => {
+  ])('%j', (settings, isValid) => {
     const make = () => createGatehouse({ tasks: settings })
-    if (isTaken) expect(make).not.toThrow()
+    if (isValid) expect(make).not.toThrow()
     else expect(make).toThrow(InvalidArgumentError)
   })
 })
@@ -316,14 +316,14 @@ describe('errors', () => {
   const refused = (data: unknown) =>
     new APICallError({ message: 'm', url: 'u', requestBodyValues: {}, statusCode: 404, data })
 
-  test('each is told from the others', () => {
+  test('are distinguished by isInstance', () => {
     const late = new TaskTimeoutError({ taskId: 'task_1', timeoutMs: 5 })
     expect([failed.message, failed.failReason, late.taskId]).toEqual(['timeout: Too slow.', 'Too slow.', 'task_1'])
     expect([failed, late, new Error('x')].map((one) => TaskFailedError.isInstance(one))).toEqual([true, false, false])
     expect([failed, late, undefined].map((one) => TaskTimeoutError.isInstance(one))).toEqual([false, true, false])
   })
 
-  test('the code is found wherever it stands', () => {
+  test('have their code found at every place', () => {
     const named = refused({ error: { message: 'm', code: 'model_not_found' } })
     expect(errorCodeOf(failed)).toBe('timeout')
     expect(errorCodeOf(named)).toBe('model_not_found')
@@ -344,8 +344,8 @@ describe('errors', () => {
     [503, 'false', false],
     [400, 'true', true],
     [503, 'perhaps', true],
-  ])('status %p, x-should-retry %p', (status, told, isRetried) => {
-    const headers: Record<string, string> = told === undefined ? {} : { 'x-should-retry': told }
+  ])('status %p, x-should-retry %p', (status, retryHeader, isRetried) => {
+    const headers: Record<string, string> = retryHeader === undefined ? {} : { 'x-should-retry': retryHeader }
     expect(ERROR_STRUCTURE.isRetryable(new Response(null, { status, headers }))).toBe(isRetried)
   })
 })
