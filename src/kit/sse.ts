@@ -1,4 +1,4 @@
-/** Server-sent events from bytes that may be cut anywhere (WHATWG HTML, section 9.2): read, or kept as they came. */
+/** Server-sent events from bytes that may be cut anywhere (WHATWG HTML, section 9.2): decoded, or as they came. */
 
 export type SseEvent = { event: string; data: string }
 
@@ -14,99 +14,71 @@ export class SseTooLong extends Error {}
 /** One event may hold a whole image in base64, but not all of memory. */
 const MAX_EVENT_CHARACTERS = 16 * 1024 * 1024
 
-/** Accepts BOM, LF, CRLF and CR line ends, `data:` with and without a space, comments, and data over several lines. */
+/**
+ * Accepts BOM, LF, CRLF and CR line ends, `data:` with and without a space, comments, and data over several lines. Finds
+ * whole events in the decoded text as `createSseBlocks` does, and reads their lines.
+ */
 export function createSseParser(limit = MAX_EVENT_CHARACTERS): SseParser {
   const decoder = new TextDecoder() // drops a leading BOM by itself
-  let rest = ''
-  let data: string | undefined
-  let event = ''
-  let size = 0
-  let afterCarriageReturn = false
-
-  /** Takes the line between two places of the text; only its value is copied. */
-  function line(text: string, from: number, to: number, out: SseEvent[]): void {
-    if (from === to) {
-      if (data !== undefined) out.push({ event, data })
-      data = undefined
-      event = ''
-      size = 0
-      return
-    }
-    size += to - from
-    if (size > limit) throw new SseTooLong(`an event of more than ${limit} characters`)
-    if (text.startsWith('data:', from)) {
-      const value = text.slice(text.charCodeAt(from + 5) === 32 ? from + 6 : from + 5, to)
-      data = data === undefined ? value : `${data}\n${value}`
-    } else if (text.startsWith('event:', from)) {
-      event = text.slice(text.charCodeAt(from + 6) === 32 ? from + 7 : from + 6, to)
-    } else if (to - from === 4 && text.startsWith('data', from)) data = data === undefined ? '' : `${data}\n`
-  }
-
-  function read(text: string, out: SseEvent[]): void {
-    if (afterCarriageReturn && text !== '') {
-      if (text.charCodeAt(0) === 10) text = text.slice(1)
-      afterCarriageReturn = false
-    }
-    // What was kept holds no line end, so only the new text is searched: no quadratic rescans of a long line.
-    let searched = rest.length
-    const buffer = rest + text
-    let start = 0
-    const hasCarriageReturn = text.includes('\r')
-    for (;;) {
-      let end = buffer.indexOf('\n', searched)
-      let next = end + 1
-      if (hasCarriageReturn) {
-        const cr = buffer.indexOf('\r', searched)
-        if (cr !== -1 && (end === -1 || cr < end)) {
-          end = cr
-          next = cr + 1
-          if (next === buffer.length) afterCarriageReturn = true
-          else if (buffer.charCodeAt(next) === 10) next++
-        }
-      }
-      if (end === -1) break
-      line(buffer, start, end, out)
-      start = next
-      searched = next
-    }
-    rest = start === 0 ? buffer : buffer.slice(start)
-    if (rest.length + size > limit) throw new SseTooLong(`an event of more than ${limit} characters`)
-  }
-
+  const blocks = createBlocks(limit)
   return {
-    push(bytes) {
-      const out: SseEvent[] = []
-      read(decoder.decode(bytes, { stream: true }), out)
-      return out
-    },
-    end() {
-      const out: SseEvent[] = []
-      read(decoder.decode(), out)
-      if (rest !== '') line(rest, 0, rest.length, out)
-      rest = ''
-      line('', 0, 0, out)
-      return out
-    },
+    push: (bytes) => eventsIn(blocks.push(decoder.decode(bytes, { stream: true })), limit),
+    end: () => eventsIn(blocks.push(decoder.decode()) + blocks.end(), limit),
   }
 }
 
-type SseBlocks = {
+function eventsIn(text: string, limit: number): SseEvent[] {
+  const events: SseEvent[] = []
+  for (let at = 0, end = 0; at < text.length; at = end + 2) {
+    end = text.indexOf('\n\n', at)
+    if (end - at > limit) throw tooLong(limit)
+    const block = readBlock(text, at, end)
+    if (block) events.push({ event: block.event, data: block.data })
+  }
+  return events
+}
+
+/** A byte order mark, one character per byte. */
+const MARK = '\u00ef\u00bb\u00bf'
+
+/**
+ * For events that pass as they are, as latin1 text: one character per byte. Nothing is decoded, so every byte comes out
+ * as it went in.
+ */
+export function createSseBlocks(limit = MAX_EVENT_CHARACTERS) {
+  const blocks = createBlocks(limit)
+  /** The first bytes, which may be a part of a mark. */
+  let start: string | undefined = ''
+
+  /** All but a mark at the very start, which may come in pieces. */
+  function withoutMark(text: string): string {
+    const first = start + text
+    start = first.length < MARK.length && MARK.startsWith(first) ? first : undefined
+    if (start !== undefined) return ''
+    return first.startsWith(MARK) ? first.slice(MARK.length) : first
+  }
+
+  return {
+    push(bytes: Uint8Array): string {
+      const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
+      return blocks.push(start === undefined ? text : withoutMark(text))
+    },
+    end: () => blocks.push(start ?? '') + blocks.end(),
+  }
+}
+
+type Blocks = {
   /**
-   * The whole events that these bytes complete, as text of one sign a byte (latin1): each with the empty line that ends
-   * it, line ends as LF, otherwise as it came. Throws `SseTooLong`.
+   * The whole events that this text completes: each with the empty line that ends it, line ends as LF, otherwise as it
+   * came. Throws `SseTooLong`.
    */
-  push(bytes: Uint8Array): string
+  push(text: string): string
   /** At the end of the body: the event that was not closed by an empty line; '' where there is none. */
   end(): string
 }
 
-/** A byte order mark, one sign a byte. */
-const MARK = '\u00ef\u00bb\u00bf'
-
-/** For events that pass as they are: nothing is decoded, so every byte comes out as it went in. */
-export function createSseBlocks(limit = MAX_EVENT_CHARACTERS): SseBlocks {
+function createBlocks(limit: number): Blocks {
   let rest = ''
-  let begun = false
   let afterCarriageReturn = false
 
   function withLineFeeds(text: string): string {
@@ -117,34 +89,21 @@ export function createSseBlocks(limit = MAX_EVENT_CHARACTERS): SseBlocks {
     return read.replaceAll('\r\n', '\n').replaceAll('\r', '\n')
   }
 
-  /** All but a mark at the very start, which may come in pieces. */
-  function withoutMark(text: string): string {
-    const start = rest + text
-    rest = ''
-    if (start.length < MARK.length && MARK.startsWith(start)) {
-      rest = start
-      return ''
-    }
-    begun = true
-    return start.startsWith(MARK) ? start.slice(MARK.length) : start
-  }
-
   return {
-    push(bytes) {
-      const came = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
-      const text = withLineFeeds(begun ? came : withoutMark(came))
-      // What was kept holds no end of an event, so only the new text is searched: no quadratic rescans of a long one.
+    push(came) {
+      const text = withLineFeeds(came)
+      // What was stored holds no end of an event, so only the new text is searched: no quadratic rescans of a long one.
       const isClosing = rest.endsWith('\n') && text.startsWith('\n')
       const last = text.endsWith('\n\n') ? text.length - 2 : text.lastIndexOf('\n\n')
       if (last === -1 && !isClosing) {
         rest += text
-        if (rest.length > limit) throw new SseTooLong(`an event of more than ${limit} characters`)
+        if (rest.length > limit) throw tooLong(limit)
         return ''
       }
       const end = last === -1 ? 1 : last + 2
       const whole = rest + text.slice(0, end)
       rest = text.slice(end)
-      if (rest.length > limit) throw new SseTooLong(`an event of more than ${limit} characters`)
+      if (rest.length > limit) throw tooLong(limit)
       return whole
     },
     end() {
@@ -155,20 +114,31 @@ export function createSseBlocks(limit = MAX_EVENT_CHARACTERS): SseBlocks {
   }
 }
 
-/** One event's block, its lines joined again to what they say. Undefined where it says nothing: comments, blank lines. */
-export function readSseBlock(block: string): { event: string; data: string; isPlain: boolean } | undefined {
+const tooLong = (limit: number) => new SseTooLong(`an event of more than ${limit} characters`)
+
+/** `isPlain`: it consists of one line of data, and perhaps of the name of the event. */
+type SseBlock = SseEvent & { isPlain: boolean }
+
+/** The lines of one event's block. Undefined for a block without data: comments, blank lines. */
+export const readSseBlock = (block: string): SseBlock | undefined => readBlock(block, 0, block.length)
+
+/** Only values are copied. */
+function readBlock(text: string, from: number, to: number): SseBlock | undefined {
   let event = ''
   let data: string | undefined
   let isPlain = true
-  for (const line of block.split('\n')) {
-    if (line.startsWith('data:')) {
-      const value = line.slice(line.charCodeAt(5) === 32 ? 6 : 5)
+  for (let at = from, end = from; at < to; at = end + 1) {
+    const found = text.indexOf('\n', at)
+    end = found === -1 || found > to ? to : found
+    if (text.startsWith('data:', at)) {
+      const value = text.slice(text.charCodeAt(at + 5) === 32 ? at + 6 : at + 5, end)
       isPlain &&= data === undefined
       data = data === undefined ? value : `${data}\n${value}`
-    } else if (line.startsWith('event:')) event = line.slice(line.charCodeAt(6) === 32 ? 7 : 6)
-    else if (line !== '') {
+    } else if (text.startsWith('event:', at)) {
+      event = text.slice(text.charCodeAt(at + 6) === 32 ? at + 7 : at + 6, end)
+    } else if (at !== end) {
       isPlain = false
-      if (line === 'data') data = data === undefined ? '' : `${data}\n`
+      if (end - at === 4 && text.startsWith('data', at)) data = data === undefined ? '' : `${data}\n`
     }
   }
   return data === undefined ? undefined : { event, data, isPlain }
