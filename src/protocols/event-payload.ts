@@ -1,4 +1,4 @@
-/** Decodes the data of one event of a provider's stream: a JSON object, or the error that it reports. */
+/** Decodes one event or list item of a provider's response: a JSON object, or the error that it reports. */
 import { isRecord, type JsonRecord, parseJson } from '../kit/json.ts'
 import type { SseEvent } from '../kit/sse.ts'
 import type { GatewayError } from '../spec/error.ts'
@@ -32,4 +32,12 @@ export function payloadOf(
     return event === 'error' ? faults.inAnswer(data) : faults.notUnderstood('sent an event that is not a JSON object')
   }
   return event === 'error' || holdsError(payload) || isFailure?.(payload, event) ? faults.inAnswer(payload) : payload
+}
+
+/** The same of a parsed value that is no event. Throws the error. */
+export function objectIn(parsed: unknown, faults: Faults): JsonRecord {
+  const payload: unknown = Array.isArray(parsed) && parsed.length > 0 ? parsed[0] : parsed
+  if (!isRecord(payload)) throw faults.notUnderstood('sent something that is not a JSON object')
+  if (holdsError(payload)) throw faults.inAnswer(payload)
+  return payload
 }

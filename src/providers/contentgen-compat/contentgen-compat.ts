@@ -12,6 +12,7 @@ import { passthroughBody } from '../../protocols/contentgen/upstream/passthrough
 import { createBodyEncoder, modelPath } from '../../protocols/contentgen/upstream/request.ts'
 import { readEvents } from '../../protocols/contentgen/upstream/stream.ts'
 import { ended, wholeOf } from '../../protocols/contentgen/upstream/whole.ts'
+import { objectIn } from '../../protocols/event-payload.ts'
 import { fallbackOf, namedText } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { createRequestMedia, type Media } from '../media.ts'
@@ -56,7 +57,8 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
     const payload = parseJson(text)
     if (payload === undefined) throw faults.notUnderstood('answered with something that is not JSON')
     const reader = readerOf(call, faults)
-    const chunks = ended(Array.isArray(payload) ? payload : [payload]).flatMap(reader.take)
+    const pieces = ended(Array.isArray(payload) ? payload : [payload])
+    const chunks = pieces.flatMap((piece) => reader.take(objectIn(piece, faults)))
     if (chunks.length === 0) throw faults.notUnderstood('answered with JSON that holds no answer')
     return [...chunks, ...reader.end()]
   }

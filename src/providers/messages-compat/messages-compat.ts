@@ -1,15 +1,14 @@
 /** Kind `messages-compat`: Anthropic's API, and every vendor or runtime that speaks as it does. */
 
-import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
+import { isRecord } from '../../kit/json.ts'
 import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
 import { readEvents } from '../../protocols/event-source.ts'
-import { answerOf, eventsOf } from '../../protocols/messages/upstream/answer.ts'
+import { answerOf, eventsOf, messageIn } from '../../protocols/messages/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/messages/upstream/error.ts'
 import { createEventReader } from '../../protocols/messages/upstream/events.ts'
 import { countedBody, passthroughBody } from '../../protocols/messages/upstream/passthrough.ts'
 import { createBodyEncoder } from '../../protocols/messages/upstream/request.ts'
-import { holdsError } from '../../protocols/provider-error.ts'
-import { type Faults, fallbackOf, namedText } from '../../protocols/upstream.ts'
+import { fallbackOf, namedText } from '../../protocols/upstream.ts'
 import { type ModelPage, readPages } from '../model-list.ts'
 import type { ChatCall, PassthroughCall, PassthroughProvider, Provider } from '../provider.ts'
 import type { UpstreamResponse } from '../upstream/transport-response.ts'
@@ -36,21 +35,10 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
   const ask = (call: ChatCall, signal: AbortSignal, stream: boolean) =>
     upstream.request({ path: '/v1/messages', body: write.answer(call, stream), call, stream }, signal)
 
-  /** The message in a body's text. */
-  function messageIn(text: string, faults: Faults): JsonRecord {
-    const payload = parseJson(text)
-    if (!isRecord(payload)) throw faults.notUnderstood('answered with something that is not JSON')
-    if (holdsError(payload)) throw faults.inAnswer(payload)
-    if (!Array.isArray(payload.content)) throw faults.notUnderstood('answered with JSON that is no message')
-    return payload
-  }
-
   async function whole(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion> {
     const answer = await ask(call, signal, false)
     const faults = upstream.faultsOf(call.model, answer)
-    const message = answerOf(messageIn(await answer.text(), faults), namedOf(call))
-    if (message) return message
-    throw faults.notUnderstood('answered with JSON that is no message')
+    return answerOf(messageIn(await answer.text(), faults), namedOf(call))
   }
 
   async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {

@@ -1,15 +1,13 @@
 /** Kind `responses-compat`: OpenAI's Responses API, and every vendor or runtime that speaks as it does. */
 
-import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
 import { readEvents } from '../../protocols/event-source.ts'
-import { holdsError } from '../../protocols/provider-error.ts'
-import { answerOf, endOf } from '../../protocols/responses/upstream/answer.ts'
+import { answerOf, endOf, responseIn } from '../../protocols/responses/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/responses/upstream/error.ts'
-import { createEventReader, isFailure } from '../../protocols/responses/upstream/events.ts'
+import { createEventReader } from '../../protocols/responses/upstream/events.ts'
 import { passthroughBody } from '../../protocols/responses/upstream/passthrough.ts'
 import { createBodyEncoder } from '../../protocols/responses/upstream/request.ts'
-import { type Faults, fallbackOf } from '../../protocols/upstream.ts'
+import { fallbackOf } from '../../protocols/upstream.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, ChatProvider, PassthroughProvider, Provider } from '../provider.ts'
 import type { UpstreamResponse } from '../upstream/transport-response.ts'
@@ -35,25 +33,12 @@ export function createResponsesCompat(parts: ResponsesParts): Provider {
   const ask = (call: ChatCall, signal: AbortSignal, stream: boolean) =>
     upstream.request({ path: '/responses', body: write.answer(call, stream), call, stream }, signal)
 
-  /** The response in a body's text, which has ended. */
-  function responseIn(text: string, faults: Faults): JsonRecord {
-    const payload = parseJson(text)
-    if (!isRecord(payload)) throw faults.notUnderstood('answered with something that is not JSON')
-    if (holdsError(payload) || isFailure({ response: payload }))
-      throw faults.inAnswer({ response: payload, ...payload })
-    if (!Array.isArray(payload.output)) throw faults.notUnderstood('answered with JSON that is no response')
-    if (payload.status === 'in_progress' || payload.status === 'queued') {
-      throw faults.notUnderstood('answered before its answer was complete')
-    }
-    return payload
-  }
-
   async function whole(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion> {
     const answer = await ask(call, signal, false)
     const faults = upstream.faultsOf(call.model, answer)
     const completion = answerOf(responseIn(await answer.text(), faults), namedOf(call))
     if (completion) return completion
-    throw faults.notUnderstood('answered with JSON that is no response')
+    throw faults.notUnderstood('answered with JSON that is not a response')
   }
 
   async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {

@@ -4,7 +4,6 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { ChatChunk, Delta } from '../../canonical.ts'
-import { holdsError } from '../../provider-error.ts'
 import { type Fallback, type Faults, namedText } from '../../upstream.ts'
 import { type Candidate, createCandidate } from './candidate.ts'
 import { countsOf, usageOf } from './usage.ts'
@@ -16,7 +15,7 @@ export type ContentgenFaults = Faults & {
 
 export type AnswerReader = {
   /** The chunks of one event. Throws the error that it reports, if any. */
-  take(payload: unknown): ChatChunk[]
+  take(payload: JsonRecord): ChatChunk[]
   /** Whether every candidate has a finish reason. */
   isFinished(): boolean
   /** The last chunks. Throws if the stream was cut. */
@@ -68,10 +67,7 @@ export function createAnswerReader({ fallback, faults, one_call }: ReaderParts):
   const isFinished = () => candidates.size > 0 && [...candidates.values()].every((one) => one.finish() !== null)
 
   return {
-    take(event) {
-      const payload = Array.isArray(event) && event.length > 0 ? event[0] : event
-      if (!isRecord(payload)) throw faults.notUnderstood('sent something that is not a JSON object')
-      if (holdsError(payload)) throw faults.inAnswer(payload)
+    take(payload) {
       head = {
         ...head,
         id: namedText(payload.responseId) ?? head.id,

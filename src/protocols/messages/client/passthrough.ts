@@ -8,8 +8,7 @@ import { payloadOf } from '../../event-payload.ts'
 import { escapeLineEnds } from '../../line-ends.ts'
 import { fromBytes, hear, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
 import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
-import { holdsError } from '../../provider-error.ts'
-import { answerOf } from '../upstream/answer.ts'
+import { answerOf, messageIn } from '../upstream/answer.ts'
 import { createEventReader } from '../upstream/events.ts'
 import { minimalRequestOf, passthroughBody } from './minimal-request.ts'
 import { usageOf } from './response.ts'
@@ -19,13 +18,9 @@ export const messagesPassthrough: ProtocolPassthrough = {
   body: passthroughBody,
   minimalRequest: minimalRequestOf,
   whole(text, { head, faults }) {
-    const payload = parseJson(text)
-    if (!isRecord(payload)) throw faults.notUnderstood('answered with something that is not JSON')
-    if (holdsError(payload)) throw faults.inAnswer(payload)
-    const answer = Array.isArray(payload.content) ? answerOf(payload, head) : undefined
-    if (!answer) throw faults.notUnderstood('answered with JSON that is not a message')
+    const payload = messageIn(text, faults)
     return {
-      answer,
+      answer: answerOf(payload, head),
       encode: (usage) =>
         isRecord(payload.usage)
           ? withValueAt(text, ['model'], JSON.stringify(head.model))

@@ -1,15 +1,27 @@
 /** Decodes a whole Messages response, and splits it into events. */
 
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 import type { AnswerMessage, ChatCompletion, Reasoning, ToolCall } from '../../canonical.ts'
-import { type Fallback, namedText } from '../../upstream.ts'
+import { holdsError } from '../../provider-error.ts'
+import { type Fallback, type Faults, namedText } from '../../upstream.ts'
 import { citationOf, finishOf, opaqueOf, refusalOf } from './events.ts'
 import { countsOf, usageOf } from './usage.ts'
 
-/** Returns undefined if the object is not a message. */
-export function answerOf(payload: JsonRecord, fallback: Fallback): ChatCompletion | undefined {
-  if (!Array.isArray(payload.content)) return undefined
+type WholeMessage = JsonRecord & { content: unknown[] }
+
+const hasContent = (payload: JsonRecord): payload is WholeMessage => Array.isArray(payload.content)
+
+/** The message in the text of a body. Throws the error that the body reports, or that it is not a message. */
+export function messageIn(text: string, faults: Faults): WholeMessage {
+  const payload = parseJson(text)
+  if (!isRecord(payload)) throw faults.notUnderstood('answered with something that is not JSON')
+  if (holdsError(payload)) throw faults.inAnswer(payload)
+  if (!hasContent(payload)) throw faults.notUnderstood('answered with JSON that is not a message')
+  return payload
+}
+
+export function answerOf(payload: WholeMessage, fallback: Fallback): ChatCompletion {
   const message = messageOf(payload.content.filter(isRecord))
   Object.assign(message, refusalOf(payload.stop_details))
   const usage = usageOf(countsOf(payload.usage))
@@ -67,12 +79,11 @@ function messageOf(blocks: JsonRecord[]): AnswerMessage {
 }
 
 /** The events of a message that arrived whole although a stream was requested. */
-export function eventsOf(payload: JsonRecord): JsonRecord[] {
-  const blocks = Array.isArray(payload.content) ? payload.content.filter(isRecord) : []
-  const { content: _, stop_reason = null, stop_sequence, stop_details, usage, ...message } = payload
+export function eventsOf(payload: WholeMessage): JsonRecord[] {
+  const { content, stop_reason = null, stop_sequence, stop_details, usage, ...message } = payload
   return [
     { type: 'message_start', message: { ...message, usage } },
-    ...blocks.flatMap((content_block, index) => [
+    ...content.filter(isRecord).flatMap((content_block, index) => [
       { type: 'content_block_start', index, content_block },
       ...citationsOf(content_block).map((citation) => ({
         type: 'content_block_delta',

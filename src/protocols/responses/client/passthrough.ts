@@ -10,8 +10,7 @@ import { escapeLineEnds } from '../../line-ends.ts'
 import { fromBytes, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
 import { createSlots, type Member, type Slots } from '../../passthrough/event-slots.ts'
 import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
-import { holdsError } from '../../provider-error.ts'
-import { answerOf } from '../upstream/answer.ts'
+import { answerOf, responseIn } from '../upstream/answer.ts'
 import { createEventReader, ENDS, isFailure } from '../upstream/events.ts'
 import { usageOf } from './answer.ts'
 import type { OutputItem } from './items.ts'
@@ -29,12 +28,8 @@ function readWhole(
   { head, faults }: PassthroughParts,
   exchange: PassthroughExchange,
 ): ReturnType<ProtocolPassthrough['whole']> {
-  const response = parseJson(text)
-  if (!isRecord(response)) throw faults.notUnderstood('answered with something that is not JSON')
-  if (holdsError(response) || isFailure({ response })) throw faults.inAnswer({ response, ...response })
-  const hasEnded = response.status !== 'in_progress' && response.status !== 'queued'
-  if (!hasEnded) throw faults.notUnderstood('answered before its response was complete')
-  const answer = Array.isArray(response.output) ? answerOf(response, head) : undefined
+  const response = responseIn(text, faults)
+  const answer = answerOf(response, head)
   if (!answer) throw faults.notUnderstood('answered with JSON that is not a response')
   const rewriter = createResponseRewriter(exchange, head)
   return {

@@ -1,9 +1,24 @@
 /** Decodes a whole response, like the last event of a stream. */
 
-import type { JsonRecord } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion } from '../../canonical.ts'
-import type { Fallback } from '../../upstream.ts'
-import { createEventReader } from './events.ts'
+import { holdsError } from '../../provider-error.ts'
+import type { Fallback, Faults } from '../../upstream.ts'
+import { createEventReader, isFailure } from './events.ts'
+
+/** The finished response in the text of a body. Throws the error that the body reports, or why it is no such response. */
+export function responseIn(text: string, faults: Faults): JsonRecord {
+  const payload = parseJson(text)
+  if (!isRecord(payload)) throw faults.notUnderstood('answered with something that is not JSON')
+  if (holdsError(payload) || isFailure({ response: payload })) {
+    throw faults.inAnswer({ response: payload, ...payload })
+  }
+  if (payload.status === 'in_progress' || payload.status === 'queued') {
+    throw faults.notUnderstood('answered before its response was complete')
+  }
+  if (!Array.isArray(payload.output)) throw faults.notUnderstood('answered with JSON that is not a response')
+  return payload
+}
 
 /** The last event of a stream without other events. */
 export const endOf = (response: JsonRecord): JsonRecord => ({
