@@ -25,7 +25,7 @@ import { emptyPassthroughState } from '../src/protocols/responses/client/passthr
 import { createEventReader as createResponsesReader } from '../src/protocols/responses/upstream/events.ts'
 import type { Faults } from '../src/protocols/upstream.ts'
 import { createScrubbingTransport } from '../src/providers/upstream/scrubbing-transport.ts'
-import type { UpstreamAnswer, UpstreamRequest } from '../src/providers/upstream/transport-response.ts'
+import type { UpstreamRequest, UpstreamResponse } from '../src/providers/upstream/transport-response.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import { median, show } from './figures.ts'
 
@@ -219,7 +219,7 @@ async function pass(
 ): Promise<Uint8Array[]> {
   let at = 0
   const source = { headers: new Headers(), read: async () => reads[at++], release() {}, drop() {} }
-  const transport = createScrubbingTransport({ send: async () => source as unknown as UpstreamAnswer }, [KEY])
+  const transport = createScrubbingTransport({ send: async () => source as unknown as UpstreamResponse }, [KEY])
   const meter = watchSecrets(createMeter({ request, tokenizer: { count: async () => [0], close() {} } }), {
     id: 'bench',
     kind: 'chatcompat',
